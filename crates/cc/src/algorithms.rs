@@ -1,0 +1,57 @@
+//! The table of all algorithms. A new one is a file of its own and a line in each half of this one.
+
+use enum_dispatch::enum_dispatch;
+
+use crate::{Config, Knob, NewReno};
+
+/// Any of the algorithms, dispatched without allocation or virtual calls.
+#[enum_dispatch(CongestionControl)]
+#[derive(Clone, Debug)]
+pub enum Controller {
+    /// RFC 5681, RFC 6582, RFC 9002 §7.
+    NewReno,
+}
+
+/// A named set of knob values.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name: `mit` in `copa:mit`.
+    pub name: &'static str,
+    /// The knobs that it sets.
+    pub knobs: &'static [(&'static str, f64)],
+    /// What it is for, in one sentence.
+    pub about: &'static str,
+}
+
+/// An algorithm of the table.
+#[derive(Debug)]
+pub struct Algorithm {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in one sentence.
+    pub about: &'static str,
+    /// The paper, RFC or draft that it implements.
+    pub source: &'static str,
+    /// Its knobs.
+    pub knobs: &'static [Knob],
+    /// Its presets.
+    pub presets: &'static [Preset],
+    /// Builds one with every knob at its default.
+    pub build: fn(&Config) -> Controller,
+}
+
+/// Every algorithm. Command line help, documentation and the tests that run "for every algorithm"
+/// read this table.
+pub static ALGORITHMS: &[Algorithm] = &[Algorithm {
+    name: "newreno",
+    about: "loss-based additive increase, multiplicative decrease: the baseline of the standards",
+    source: "RFC 5681, RFC 6582, RFC 9002 section 7",
+    knobs: NewReno::KNOBS,
+    presets: &[],
+    build: |config| NewReno::new(config).into(),
+}];
+
+/// The algorithm called `name`.
+pub fn find(name: &str) -> Option<&'static Algorithm> {
+    ALGORITHMS.iter().find(|a| a.name == name)
+}

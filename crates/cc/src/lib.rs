@@ -1,0 +1,179 @@
+//! Congestion control algorithms (CCAs) as pure state machines.
+//!
+//! Events go in ([`Ack`], [`Loss`], [`Timeout`], …); a congestion window, a pacing rate and the time
+//! of the next timer come out. A CCA has no clock, does no I/O, allocates nothing while it runs and
+//! never panics, so the same code serves a simulator, a QUIC stack and a microcontroller.
+//!
+//! ```
+//! use trimtab_cc::{Config, CongestionControl, Spec};
+//!
+//! // Algorithms are named as on the command line: an algorithm, a preset, knobs.
+//! let spec: Spec = "newreno".parse().unwrap();
+//! let cca = spec.build(&Config::default());
+//! assert_eq!(cca.window(), Config::default().initial_window);
+//! ```
+//!
+//! What to read first: RFC 5681 and RFC 9002 §7 for what every algorithm shares, then the paper or
+//! RFC named at the top of the algorithm's own file. `algorithms.rs` is the table of them all.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod algorithms;
+mod event;
+mod knob;
+mod newreno;
+mod spec;
+
+pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
+pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
+pub use knob::{Knob, KnobError};
+pub use newreno::NewReno;
+pub use spec::{Spec, SpecError};
+
+use trimtab_units::{Bytes, Rate, Time};
+
+/// What every algorithm is built from: the transport's limits and a seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Bytes of a full-size packet as it counts against the window (the maximum datagram size of
+    /// RFC 9002 §7.2, the SMSS of RFC 5681).
+    pub mss: Bytes,
+    /// Window before anything is known of the path: 10 packets (RFC 6928, RFC 9002 §7.2).
+    pub initial_window: Bytes,
+    /// The window never falls below this: 2 packets (RFC 9002 §7.2); TCP allows 1 (RFC 5681 §3.1).
+    pub min_window: Bytes,
+    /// Seed of the algorithm's own randomness (BBR's start in its gain cycle, for one).
+    pub seed: u64,
+}
+
+impl Config {
+    /// The usual limits for packets of `mss` bytes: initial window 10 packets, minimum 2.
+    pub const fn with_mss(mss: Bytes, seed: u64) -> Self {
+        let n = mss.get();
+        Self { mss, initial_window: Bytes::new(10 * n), min_window: Bytes::new(2 * n), seed }
+    }
+}
+
+impl Default for Config {
+    /// Packets of 1500 bytes, seed 0.
+    fn default() -> Self {
+        Self::with_mss(Bytes::new(1500), 0)
+    }
+}
+
+/// Where in its life an algorithm is; for traces, reports and the decision when to switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Exponential search for the path's capacity (slow start, Startup).
+    SlowStart,
+    /// Emptying the queue that the search left behind.
+    Drain,
+    /// The algorithm knows the path and uses it (congestion avoidance, `ProbeBW`).
+    Steady,
+    /// In the window reduction after a loss.
+    Recovery,
+    /// Deliberately below capacity to measure the minimum round-trip time.
+    ProbeRtt,
+}
+
+/// A congestion control algorithm.
+///
+/// The transport calls the `on_*` methods in the order in which things happen. When one received
+/// acknowledgement both acknowledges and reveals losses, the calls are: [`on_packet_lost`] for each
+/// lost packet, then [`on_loss`] for the batch, then [`on_ack`].
+///
+/// The transport sends while bytes in flight are below [`window`], no faster than
+/// [`pacing_rate`], and calls [`on_timer`] once [`next_timer`] has passed.
+///
+/// [`on_packet_lost`]: CongestionControl::on_packet_lost
+/// [`on_loss`]: CongestionControl::on_loss
+/// [`on_ack`]: CongestionControl::on_ack
+/// [`on_timer`]: CongestionControl::on_timer
+/// [`next_timer`]: CongestionControl::next_timer
+/// [`window`]: CongestionControl::window
+/// [`pacing_rate`]: CongestionControl::pacing_rate
+#[enum_dispatch::enum_dispatch]
+pub trait CongestionControl {
+    /// A packet left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// New data was acknowledged.
+    fn on_ack(&mut self, ack: &Ack);
+
+    /// One packet was declared lost; followed by one [`on_loss`](Self::on_loss) for the batch.
+    fn on_packet_lost(&mut self, _lost: &LostPacket) {}
+
+    /// A batch of packets was declared lost by one acknowledgement or one timer.
+    fn on_loss(&mut self, loss: &Loss);
+
+    /// TCP's retransmission timer expired (RFC 6298), or QUIC saw persistent congestion
+    /// (RFC 9002 §7.6): nothing that was learnt of the path can be trusted.
+    fn on_timeout(&mut self, timeout: &Timeout);
+
+    /// The losses of the current episode turned out to be none (RFC 9438 §4.9): undo its reduction.
+    fn on_spurious_loss(&mut self, _now: Time) {}
+
+    /// The sender had nothing in flight for longer than the retransmission timeout and sends again.
+    /// Called by transports that validate the window after idle times (RFC 5681 §4.1).
+    fn on_idle(&mut self, _idle: &Idle) {}
+
+    /// The time given by [`next_timer`](Self::next_timer) has come.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// When [`on_timer`](Self::on_timer) wants to be called; `None` for never.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// The congestion window: the most bytes that may be in flight.
+    fn window(&self) -> Bytes;
+
+    /// The rate to pace packets at; `None` leaves it to the transport.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The slow start threshold, where there is one and it is finite.
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Where in its life the algorithm is.
+    fn phase(&self) -> Phase;
+
+    /// Whether the algorithm sets the window during loss recovery itself. A TCP transport applies
+    /// Proportional Rate Reduction (RFC 6937) for those that do not.
+    fn manages_recovery(&self) -> bool {
+        false
+    }
+
+    /// The knobs that can be turned while the algorithm runs, in a fixed order.
+    fn knobs(&self) -> &'static [Knob];
+
+    /// The value of knob number `index` of [`knobs`](Self::knobs), in the knob's unit.
+    /// `None` when there is no such knob.
+    fn knob(&self, index: usize) -> Option<f64>;
+
+    /// Sets knob number `index`. The value has been checked against the knob's range.
+    fn apply_knob(&mut self, index: usize, value: f64);
+}
+
+/// Sets the knob called `name`.
+///
+/// # Errors
+/// The algorithm has no such knob, or `value` is outside its range (NaN always is): nothing changes.
+pub fn set_knob(cca: &mut impl CongestionControl, name: &str, value: f64) -> Result<(), KnobError> {
+    let knobs = cca.knobs();
+    let index = knobs.iter().position(|k| k.name == name).ok_or(KnobError::Unknown { knobs })?;
+    knobs[index].check(value)?;
+    cca.apply_knob(index, value);
+    Ok(())
+}
+
+/// The value of the knob called `name`; `None` when there is no such knob.
+pub fn get_knob(cca: &impl CongestionControl, name: &str) -> Option<f64> {
+    let index = cca.knobs().iter().position(|k| k.name == name)?;
+    cca.knob(index)
+}

@@ -1,0 +1,2 @@
+//! The `trimtab` command.
+fn main() {}
