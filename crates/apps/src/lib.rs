@@ -1,1 +1,45 @@
-//! Placeholder.
+//! Application workloads as state machines.
+//!
+//! An application says what its client wants ([`Command`]) and hears what the network delivered
+//! ([`Application::on_bytes`] and its siblings). It does no I/O and has no clock: whoever carries its
+//! requests, a simulator or a real connection, calls [`Application::poll`] and gives the time. Every
+//! application is `Clone`, and equal seeds give equal requests on every machine.
+//!
+//! ```
+//! use trimtab_apps::{App, Application, Command, DownloadConfig, Outcome, Workload};
+//! use trimtab_units::{Bytes, Time};
+//!
+//! let workload = Workload::parse("0 5000\n250 90000\n").unwrap();
+//! let mut app = App::download(DownloadConfig::new(workload));
+//!
+//! let Some(Command::Request { id, size, .. }) = app.poll(Time::ZERO) else { panic!() };
+//! assert_eq!(size, Bytes::new(5000));
+//! assert_eq!(app.poll(Time::ZERO), None, "the second request is due later");
+//! assert_eq!(app.next_timer(), Some(Time::from_millis(250)));
+//!
+//! app.on_complete(Time::from_millis(40), id);
+//! let Outcome::Download(records) = app.outcome(Time::from_millis(100)) else { panic!() };
+//! assert_eq!(records[0].completion_time().unwrap().as_millis(), 40);
+//! ```
+//!
+//! What to read first: `outcome.rs` for what a run achieves, then the file of the application:
+//! `download.rs` (Mortise §4 and Appendix B) or `bulk.rs`.
+#![forbid(unsafe_code)]
+
+mod app;
+mod bulk;
+mod distribution;
+mod download;
+mod draw;
+mod factors;
+mod outcome;
+mod requests;
+mod workload;
+
+pub use app::{APPLICATIONS, App, AppInfo, Application, Command, Concurrency, RequestId, Setting};
+pub use bulk::{Bulk, BulkConfig};
+pub use distribution::CdnDistribution;
+pub use download::{Download, DownloadConfig};
+pub use factors::{AppFactors, Playback};
+pub use outcome::{Outcome, RequestRecord};
+pub use workload::{LineProblem, Workload, WorkloadError, WorkloadRequest};

@@ -1,0 +1,196 @@
+//! File downloads: requests by schedule.
+//!
+//! The client sends each request at its scheduled time, whether or not earlier responses have
+//! arrived, so a slow network builds up a backlog instead of slowing the user down (Mortise §4 (1),
+//! Appendix B; the same client made the project's measurements of Linux TCP).
+
+use trimtab_units::{Bytes, Time};
+
+use crate::requests::Requests;
+use crate::{AppFactors, Application, Command, Concurrency, Outcome, RequestId, Setting, Workload};
+
+/// Settings of [`Download`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DownloadConfig {
+    /// The requests.
+    pub workload: Workload,
+    /// Size of a request message. Default: 200 B.
+    pub upload: Bytes,
+    /// How responses share the connection. Default: [`Concurrency::InOrder`], as in the paper (one
+    /// TCP connection).
+    pub concurrency: Concurrency,
+}
+
+impl DownloadConfig {
+    /// The workload with the other settings at their defaults.
+    pub fn new(workload: Workload) -> Self {
+        Self { workload, upload: Bytes::new(200), concurrency: Concurrency::InOrder }
+    }
+}
+
+/// A client that sends the requests of a workload at their times.
+#[derive(Clone, Debug)]
+pub struct Download {
+    config: DownloadConfig,
+    /// Time 0 of the workload: the first poll.
+    start: Option<Time>,
+    requests: Requests,
+}
+
+impl Download {
+    pub(crate) const SETTINGS: &'static [Setting] = &[
+        Setting { name: "workload", default: "none", about: "the requests and their times" },
+        Setting { name: "upload", default: "200 B", about: "size of a request message" },
+        Setting {
+            name: "concurrency",
+            default: "in order",
+            about: "whether responses come one after another or share the connection",
+        },
+    ];
+
+    /// A client that has sent nothing yet.
+    pub fn new(config: DownloadConfig) -> Self {
+        Self { config, start: None, requests: Requests::default() }
+    }
+
+    /// The next request of the workload and when it is due.
+    fn next(&self) -> Option<(Time, Bytes)> {
+        let request = self.config.workload.requests().get(self.requests.records().len())?;
+        Some((self.start? + request.at, request.size))
+    }
+}
+
+impl Application for Download {
+    fn poll(&mut self, now: Time) -> Option<Command> {
+        self.start.get_or_insert(now);
+        let (due, size) = self.next().filter(|&(due, _)| due <= now)?;
+        let id = self.requests.send(now, due, size);
+        Some(Command::Request { id, size, upload: self.config.upload })
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        if self.start.is_none() {
+            return Some(Time::ZERO);
+        }
+        self.next().map(|(due, _)| due)
+    }
+
+    fn on_first_byte(&mut self, now: Time, id: RequestId) {
+        self.requests.first_byte(now, id);
+    }
+
+    fn on_bytes(&mut self, _now: Time, id: RequestId, newly: Bytes) {
+        self.requests.bytes(id, newly);
+    }
+
+    fn on_complete(&mut self, now: Time, id: RequestId) {
+        self.requests.complete(now, id);
+    }
+
+    fn is_finished(&self) -> bool {
+        self.start.is_some() && self.next().is_none() && self.requests.is_idle()
+    }
+
+    fn factors(&self, _now: Time) -> AppFactors {
+        self.requests.factors()
+    }
+
+    fn concurrency(&self) -> Concurrency {
+        self.config.concurrency
+    }
+
+    fn outcome(&self, _now: Time) -> Outcome {
+        Outcome::Download(self.requests.records().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use trimtab_units::Duration;
+
+    use super::*;
+
+    fn client(text: &str) -> Download {
+        Download::new(DownloadConfig::new(Workload::parse(text).unwrap()))
+    }
+
+    fn records(app: &Download) -> Vec<crate::RequestRecord> {
+        match app.outcome(Time::ZERO) {
+            Outcome::Download(records) => records,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn concurrent_requests_leave_at_once_and_the_rest_on_time() {
+        let mut app = client("0 10\n0 20\n30 40\n");
+        let start = Time::from_secs(2);
+        let sizes: Vec<_> = std::iter::from_fn(|| app.poll(start))
+            .map(|Command::Request { size, .. }| size.get())
+            .collect();
+        assert_eq!(sizes, [10, 20]);
+        let due = start + Duration::from_millis(30);
+        assert_eq!(app.next_timer(), Some(due));
+        assert_eq!(app.poll(due - Duration::from_nanos(1)), None);
+        assert!(app.poll(due).is_some(), "sent although nothing has arrived");
+        assert_eq!(app.next_timer(), None);
+        assert!(!app.is_finished());
+    }
+
+    #[test]
+    fn unfinished_requests_stay_visible() {
+        let mut app = client("0 10\n0 20\n");
+        while app.poll(Time::ZERO).is_some() {}
+        app.on_first_byte(Time::from_millis(20), RequestId(0));
+        app.on_complete(Time::from_millis(25), RequestId(0));
+        let r = records(&app);
+        assert_eq!(r[0].first_byte_at, Some(Time::from_millis(20)));
+        assert_eq!(r[0].completion_time(), Some(Duration::from_millis(25)));
+        assert_eq!((r[1].first_byte_at, r[1].completion_time()), (None, None));
+        assert!(!app.is_finished());
+        app.on_complete(Time::from_millis(26), RequestId(1));
+        assert!(app.is_finished());
+    }
+
+    proptest! {
+        /// Whoever obeys `next_timer` sends every request at its exact time, whatever arrives when.
+        #[test]
+        fn the_schedule_is_exact(
+            lines in prop::collection::vec((0u64..500, 1u64..1_000_000), 1..60),
+            start_ns in 0u64..10_000_000_000,
+            delays_ms in prop::collection::vec(0u64..2000, 60),
+        ) {
+            let text: String = lines.iter().map(|(g, s)| format!("{g} {s}\n")).collect();
+            let mut app = client(&text);
+            let start = Time::from_nanos(start_ns);
+            let mut arrivals: Vec<(Time, RequestId)> = Vec::new();
+            let mut now = start;
+            loop {
+                while let Some(Command::Request { id, .. }) = app.poll(now) {
+                    let delay = Duration::from_millis(delays_ms[id.0 as usize]);
+                    arrivals.push((now + delay, id));
+                }
+                for &(_, id) in arrivals.iter().filter(|&&(at, _)| at <= now) {
+                    app.on_complete(now, id);
+                }
+                arrivals.retain(|&(at, _)| at > now);
+                let next = arrivals.iter().map(|&(at, _)| at).chain(app.next_timer()).min();
+                let Some(next) = next else { break };
+                prop_assert!(next > now);
+                now = next;
+            }
+            prop_assert!(app.is_finished());
+            let mut at = start;
+            let records = records(&app);
+            prop_assert_eq!(records.len(), lines.len());
+            for (record, (gap, size)) in records.iter().zip(&lines) {
+                at += Duration::from_millis(*gap);
+                prop_assert_eq!((record.scheduled_at, record.sent_at), (at, at));
+                prop_assert_eq!(record.size.get(), *size);
+                let delay = Duration::from_millis(delays_ms[record.id.0 as usize]);
+                prop_assert_eq!(record.completion_time(), Some(delay));
+            }
+        }
+    }
+}
