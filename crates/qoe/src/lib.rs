@@ -1,1 +1,29 @@
-//! Placeholder.
+//! Quality of experience: what an operating point of the network is worth to an application, and
+//! which trade between throughput, delay and loss the application prefers there.
+//!
+//! A [`Model`] scores an [`OperatingPoint`] given the application's live [`Factors`], and gives the
+//! [`Hints`] λ and β that steer a congestion control (Mortise §3.2). Read [`Hints`] for what they
+//! mean.
+//!
+//! Finished sessions are scored from what the user saw, not from the network: [`download_qoe`],
+//! [`streaming_qoe`], [`web_qoe`], [`conference_qoe`].
+//!
+//! Throughput is in Mbit/s, delay in seconds and loss a fraction, wherever a number is bare.
+#![deny(missing_docs)]
+
+mod conference;
+mod download;
+mod factors;
+mod model;
+mod point;
+mod smooth;
+mod streaming;
+mod web;
+
+pub use conference::{Conference, conference_qoe};
+pub use download::{Download, download_qoe, retransmission_penalty};
+pub use factors::{FACTOR_NAME_LEN_MAX, Factor, FactorError, Factors, USER_FACTORS_MAX};
+pub use model::Model;
+pub use point::{Gradient, Hints, OperatingPoint};
+pub use streaming::{Streaming, StreamingQoe, streaming_qoe};
+pub use web::{Web, web_qoe};
