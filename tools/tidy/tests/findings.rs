@@ -1,0 +1,81 @@
+//! Each check finds what it is there to find, and leaves alone what it should.
+
+use std::collections::{BTreeMap, BTreeSet};
+use trimtab_tidy::{Finding, dependencies, files, links};
+
+fn places(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.place.as_str()).collect()
+}
+
+#[test]
+fn open_ends_are_found_as_words_only() {
+    let marker = concat!("TO", "DO");
+    let text = format!("// {marker}: later\nlet m{marker} = 1;\n// {marker}S\n({marker})\n");
+    assert_eq!(places(&files::check("a.rs", &text)), ["a.rs:1", "a.rs:4"]);
+}
+
+#[test]
+fn hosts_and_paths_of_one_machine_are_found_in_any_file() {
+    let text = format!("see {}/simple\nin {}me/you\n", concat!("pypi", ".org"), "/ho");
+    assert_eq!(places(&files::check("notes.txt", &text)), ["notes.txt:1", "notes.txt:2"]);
+    assert_eq!(files::check("notes.txt", "a relative home/you is fine\n"), []);
+}
+
+#[test]
+fn long_sources_are_found_and_long_data_is_not() {
+    let text = "x\n".repeat(files::LINES_MAX + 1);
+    assert_eq!(places(&files::check("a.rs", &text)), ["a.rs"]);
+    assert_eq!(files::check("a.csv", &text), []);
+    assert_eq!(files::check("a.rs", &"x\n".repeat(files::LINES_MAX)), []);
+}
+
+#[test]
+fn a_crate_outside_the_lints_is_found() {
+    assert_eq!(places(&files::check_manifest("c/Cargo.toml", "[package]\n")), ["c/Cargo.toml"]);
+    assert_eq!(files::check_manifest("c/Cargo.toml", "[lints]\nworkspace = true\n"), []);
+}
+
+#[test]
+fn broken_links_are_found_with_their_line() {
+    let pages = BTreeMap::from([
+        ("docs/SUMMARY.md".to_owned(), "[A](a.md)\n".to_owned()),
+        (
+            "docs/a.md".to_owned(),
+            "# Two words, `code`\n[ok](#two-words-code)\n[ok](sub/b.md#b)\n[gone](gone.md)\n\
+             [no heading](sub/b.md#c)\n[out](../README.md)\n`[code](nowhere.md)`\n\
+             [web](https://example.org/x)\n"
+                .to_owned(),
+        ),
+        ("docs/sub/b.md".to_owned(), "# B\n[up](../a.md)\n[far](../../../x)\n".to_owned()),
+        ("README.md".to_owned(), "[book](docs/a.md) [folder](docs/sub)\n".to_owned()),
+    ]);
+    let all: BTreeSet<String> = pages.keys().cloned().collect();
+    assert_eq!(
+        places(&links::check(&pages, &all)),
+        ["docs/a.md:4", "docs/a.md:5", "docs/a.md:6", "docs/sub/b.md:3", "docs/sub/b.md"],
+    );
+}
+
+#[test]
+fn licences_bans_and_sources_are_held_against_the_rules() {
+    let rules = dependencies::Rules::parse(
+        "[graph]\ntargets = []\n[licenses]\nallow = [\"MIT\", \"Apache-2.0 WITH LLVM-exception\"]\n\
+         [bans]\ndeny = [{ crate = \"bad\", reason = \"because\" }]\n",
+    )
+    .expect("rules");
+    let json = r#"{"packages": [
+        {"name": "either", "version": "1.0.0", "license": "MIT OR GPL-3.0-only", "source": "registry+x"},
+        {"name": "old", "version": "1.0.0", "license": "GPL-3.0/MIT", "source": "registry+x"},
+        {"name": "exception", "version": "1.0.0", "license": "Apache-2.0 WITH LLVM-exception", "source": null},
+        {"name": "both", "version": "1.0.0", "license": "MIT AND GPL-3.0-only", "source": "registry+x"},
+        {"name": "no-exception", "version": "1.0.0", "license": "Apache-2.0", "source": "registry+x"},
+        {"name": "silent", "version": "1.0.0", "license": null, "source": "registry+x"},
+        {"name": "bad", "version": "1.0.0", "license": "MIT", "source": "registry+x"},
+        {"name": "git", "version": "1.0.0", "license": "MIT", "source": "git+https://example.org/x"}
+    ]}"#;
+    let metadata = dependencies::Metadata::parse(json.as_bytes()).expect("json");
+    assert_eq!(
+        places(&dependencies::check(&rules, &metadata)),
+        ["both 1.0.0", "no-exception 1.0.0", "silent 1.0.0", "bad 1.0.0", "git 1.0.0"],
+    );
+}
