@@ -5,7 +5,9 @@
 use enum_dispatch::enum_dispatch;
 use trimtab_units::{Bytes, Time};
 
-use crate::{AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome};
+use crate::{
+    AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, Vod, VodConfig, VodConfigError,
+};
 
 /// Names one request of one application: 0, 1, 2, … in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +82,8 @@ pub enum App {
     Bulk,
     /// Requests by schedule.
     Download,
+    /// Video on demand.
+    Vod,
 }
 
 impl App {
@@ -90,6 +94,13 @@ impl App {
     /// Requests by schedule; see [`DownloadConfig`].
     pub fn download(config: DownloadConfig) -> Self {
         Download::new(config).into()
+    }
+    /// Video on demand; see [`VodConfig`].
+    ///
+    /// # Errors
+    /// A setting is outside its range.
+    pub fn vod(config: VodConfig) -> Result<Self, VodConfigError> {
+        Ok(Vod::new(config)?.into())
     }
 }
 
@@ -124,6 +135,12 @@ pub static APPLICATIONS: &[AppInfo] = &[
         about: "file downloads: requests by schedule, whether or not earlier ones are done",
         source: "Mortise, section 4 (1) and Appendix B",
         settings: Download::SETTINGS,
+    },
+    AppInfo {
+        name: "vod",
+        about: "video on demand: chunks at the bitrate that an ABR rule chooses, a playback buffer",
+        source: "Mortise, section 4 (2); Müller and Timmerer 2011; BOLA, INFOCOM 2016",
+        settings: Vod::SETTINGS,
     },
     AppInfo {
         name: "bulk",

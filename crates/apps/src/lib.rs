@@ -23,9 +23,10 @@
 //! ```
 //!
 //! What to read first: `outcome.rs` for what a run achieves, then the file of the application:
-//! `download.rs` (Mortise §4 and Appendix B) or `bulk.rs`.
+//! `download.rs` (Mortise §4 and Appendix B), `vod/mod.rs` with the rules in `abr/`, or `bulk.rs`.
 #![forbid(unsafe_code)]
 
+mod abr;
 mod app;
 mod bulk;
 mod distribution;
@@ -34,12 +35,15 @@ mod draw;
 mod factors;
 mod outcome;
 mod requests;
+mod vod;
 mod workload;
 
+pub use abr::{Abr, Bola, Vlc};
 pub use app::{APPLICATIONS, App, AppInfo, Application, Command, Concurrency, RequestId, Setting};
 pub use bulk::{Bulk, BulkConfig};
 pub use distribution::CdnDistribution;
 pub use download::{Download, DownloadConfig};
 pub use factors::{AppFactors, Playback};
-pub use outcome::{Outcome, RequestRecord};
+pub use outcome::{ChunkRecord, Outcome, RequestRecord, VodRecord};
+pub use vod::{Vod, VodConfig, VodConfigError};
 pub use workload::{LineProblem, Workload, WorkloadError, WorkloadRequest};

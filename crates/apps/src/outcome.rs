@@ -1,6 +1,6 @@
 //! What a run of an application achieved.
 
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::RequestId;
 
@@ -11,6 +11,8 @@ pub enum Outcome {
     Bulk,
     /// Every request that was sent, in that order.
     Download(Vec<RequestRecord>),
+    /// What the viewer saw.
+    Vod(VodRecord),
 }
 
 /// The life of one request.
@@ -36,4 +38,37 @@ impl RequestRecord {
     pub fn completion_time(&self) -> Option<Duration> {
         self.completed_at.map(|t| t.since(self.sent_at))
     }
+}
+
+/// A session of a video player. While the video has not ended, `startup`, `stall_time` and `played`
+/// add up to the time since the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VodRecord {
+    /// Every chunk that was requested, in playing order; at most the last one is not complete.
+    pub chunks: Vec<ChunkRecord>,
+    /// From the start to the first frame, or to now when there was none.
+    pub startup: Duration,
+    /// How often playback ran out of video. The wait for the first frame does not count.
+    pub stalls: u32,
+    /// How long it stood still for that, in all.
+    pub stall_time: Duration,
+    /// How much of the video was shown.
+    pub played: Duration,
+}
+
+/// The life of one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRecord {
+    /// Nominal bitrate: the rung of the ladder.
+    pub bitrate: Rate,
+    /// Its size.
+    pub size: Bytes,
+    /// Its playing time.
+    pub duration: Duration,
+    /// When it was requested.
+    pub requested_at: Time,
+    /// When its last byte arrived; `None` while it is in download.
+    pub completed_at: Option<Time>,
+    /// How long playback stood still for want of this chunk (T_n of Mortise §4 (2)).
+    pub stall: Duration,
 }
