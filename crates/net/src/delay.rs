@@ -1,0 +1,172 @@
+//! Propagation delay, with jitter and reordering.
+
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use trimtab_units::{Duration, Time};
+
+use crate::seed::{Purpose, generator};
+
+/// Random delay per packet on top of the propagation delay. It never changes the order: a packet that
+/// would overtake another one arrives with it. So on a link that carries many packets within `max`, the
+/// mean delay is closer to `max` than to half of it, and packets arrive in bunches, as they do behind a
+/// radio scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterConfig {
+    /// No jitter.
+    #[default]
+    None,
+    /// All values from zero to `max` alike.
+    Uniform {
+        /// The largest value.
+        max: Duration,
+    },
+    /// Bell-shaped from zero to `max`: the mean of four uniform values, with mean `max / 2` and standard
+    /// deviation `max / 6.93`. (Four, because that is close to normal and has an end.)
+    Bell {
+        /// The largest value.
+        max: Duration,
+    },
+}
+
+/// Packets that are held back while the ones behind them pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReorderConfig {
+    /// The probability that a packet is held back, 0 to 1.
+    pub probability: f64,
+    /// For how long, on top of the delay that it would have had.
+    pub extra: Duration,
+}
+
+/// A pipe of a fixed delay, with optional jitter and reordering: the delay part of a link, also for use
+/// alone, for instance as the access delay of one flow.
+#[derive(Clone, Debug)]
+pub struct DelayLine {
+    delay: Duration,
+    jitter: Option<Jitter>,
+    reorder: Option<Reorder>,
+    /// The latest release so far of a packet that was not held back.
+    last: Time,
+}
+
+#[derive(Clone, Debug)]
+struct Jitter {
+    config: JitterConfig,
+    random: Pcg64Mcg,
+}
+
+#[derive(Clone, Debug)]
+struct Reorder {
+    config: ReorderConfig,
+    random: Pcg64Mcg,
+}
+
+impl DelayLine {
+    /// A delay without randomness.
+    pub fn fixed(delay: Duration) -> Self {
+        Self { delay, jitter: None, reorder: None, last: Time::ZERO }
+    }
+
+    /// A delay with jitter and reordering. The same seed gives the same delays.
+    pub fn new(
+        delay: Duration,
+        jitter: JitterConfig,
+        reorder: Option<ReorderConfig>,
+        seed: u64,
+    ) -> Self {
+        let jitter = (jitter != JitterConfig::None)
+            .then(|| Jitter { config: jitter, random: generator(seed, Purpose::Jitter) });
+        let reorder =
+            reorder.map(|config| Reorder { config, random: generator(seed, Purpose::Reorder) });
+        Self { jitter, reorder, ..Self::fixed(delay) }
+    }
+
+    /// When a packet that enters at `now` comes out. The results never go back, but for packets that
+    /// reordering holds back: those come out later than the ones behind them.
+    pub fn release(&mut self, now: Time) -> Time {
+        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
+        self.last = self.last.max(now + self.delay + jitter);
+        let held_back = self.reorder.as_mut().map_or(Duration::ZERO, Reorder::draw);
+        self.last + held_back
+    }
+
+    /// The propagation delay: the shortest time in the line.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Whether packets can come out in another order than they went in.
+    pub(crate) fn reorders(&self) -> bool {
+        self.reorder.is_some()
+    }
+}
+
+impl Jitter {
+    fn draw(&mut self) -> Duration {
+        match self.config {
+            JitterConfig::None => Duration::ZERO,
+            JitterConfig::Uniform { max } => max.mul_f64(self.random.random()),
+            JitterConfig::Bell { max } => {
+                let sum: f64 = (0..4).map(|_| self.random.random::<f64>()).sum();
+                max.mul_f64(sum / 4.0)
+            }
+        }
+    }
+}
+
+impl Reorder {
+    fn draw(&mut self) -> Duration {
+        let is_held = self.random.random::<f64>() < self.config.probability;
+        if is_held { self.config.extra } else { Duration::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: Duration = Duration::from_millis(4);
+
+    #[test]
+    fn jitter_has_its_mean_and_range() {
+        for (jitter, deviation) in [
+            (JitterConfig::Uniform { max: MAX }, 4.0 / 12f64.sqrt()),
+            (JitterConfig::Bell { max: MAX }, 4.0 / 48f64.sqrt()),
+        ] {
+            let mut line = DelayLine::new(Duration::from_millis(10), jitter, None, 5);
+            // Packets further apart than the jitter, so that none waits for another.
+            let extra: Vec<f64> = (0..20_000)
+                .map(|k| Time::from_millis(5 * k))
+                .map(|now| line.release(now).since(now).as_millis_f64() - 10.0)
+                .collect();
+            let mean = extra.iter().sum::<f64>() / extra.len() as f64;
+            let variance = extra.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+            let measured = (variance / extra.len() as f64).sqrt();
+            assert!(extra.iter().all(|extra| (0.0..=4.0).contains(extra)));
+            assert!((mean - 2.0).abs() < 0.04, "{jitter:?} {mean}");
+            assert!((measured - deviation).abs() < 0.03, "{jitter:?} {measured}");
+        }
+    }
+
+    #[test]
+    fn jitter_does_not_reorder() {
+        let mut line = DelayLine::new(MAX, JitterConfig::Uniform { max: MAX }, None, 6);
+        let out: Vec<Time> = (0..5_000).map(|k| line.release(Time::from_micros(100 * k))).collect();
+        assert!(out.is_sorted());
+    }
+
+    #[test]
+    fn reordering_holds_back_its_share() {
+        let reorder = ReorderConfig { probability: 0.1, extra: Duration::from_millis(3) };
+        let mut line = DelayLine::new(MAX, JitterConfig::None, Some(reorder), 7);
+        let held = (0..20_000)
+            .map(Time::from_millis)
+            .filter(|&now| match line.release(now).since(now).as_millis() {
+                4 => false,
+                7 => true,
+                other => panic!("{other} ms"),
+            })
+            .count();
+        // 2000 are expected, with a standard deviation of 42.
+        assert!((1850..2150).contains(&held), "{held}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Random loss.
+
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::seed::{Purpose, generator};
+
+/// Which packets are lost at random. Probabilities are from 0 to 1; below 0 counts as 0, above 1 as 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LossConfig {
+    /// No random loss.
+    #[default]
+    None,
+    /// Each packet is lost with this probability, whatever happened to the others.
+    Independent(f64),
+    /// Losses in bursts: a channel that is good or bad, and moves before each packet (E. N. Gilbert,
+    /// "Capacity of a Burst-Noise Channel", Bell System Technical Journal 39, 1960, and E. O. Elliott in
+    /// volume 42, 1963).
+    ///
+    /// The share of packets in the bad state is `to_bad / (to_bad + to_good)`, and a stay there lasts
+    /// `1 / to_good` packets on average. The first packet finds the state by that share.
+    GilbertElliott {
+        /// The probability of moving from good to bad.
+        to_bad: f64,
+        /// The probability of moving from bad to good.
+        to_good: f64,
+        /// The probability that a packet is lost in the good state (0 in Gilbert's model).
+        loss_good: f64,
+        /// The probability that a packet is lost in the bad state (1: a burst is a run of losses).
+        loss_bad: f64,
+    },
+}
+
+impl LossConfig {
+    /// Bursts that last `burst_packets` on average (at least 1) and lose all their packets, such that the
+    /// share `rate` of all packets is lost.
+    pub fn bursts(rate: f64, burst_packets: f64) -> Self {
+        let to_good = 1.0 / burst_packets.max(1.0);
+        // From rate = to_bad / (to_bad + to_good).
+        let to_bad = if rate < 1.0 { (rate * to_good / (1.0 - rate)).min(1.0) } else { 1.0 };
+        Self::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 }
+    }
+}
+
+/// The state of a lossy channel.
+#[derive(Clone, Debug)]
+pub(crate) struct Loss {
+    config: LossConfig,
+    is_bad: bool,
+    random: Pcg64Mcg,
+}
+
+impl Loss {
+    pub(crate) fn new(config: LossConfig, seed: u64) -> Self {
+        let mut random = generator(seed, Purpose::Loss);
+        let is_bad = match config {
+            LossConfig::GilbertElliott { to_bad, to_good, .. } => {
+                random.random::<f64>() * (to_bad + to_good) < to_bad
+            }
+            LossConfig::None | LossConfig::Independent(_) => false,
+        };
+        Self { config, is_bad, random }
+    }
+
+    /// Whether the next packet is lost.
+    pub(crate) fn drops_next(&mut self) -> bool {
+        match self.config {
+            LossConfig::None => false,
+            LossConfig::Independent(probability) => self.random.random::<f64>() < probability,
+            LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let change = if self.is_bad { to_good } else { to_bad };
+                self.is_bad ^= self.random.random::<f64>() < change;
+                let probability = if self.is_bad { loss_bad } else { loss_good };
+                self.random.random::<f64>() < probability
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKETS: usize = 400_000;
+
+    /// The share of packets lost, and the mean length of a run of losses.
+    fn measure(config: LossConfig) -> (f64, f64) {
+        let mut loss = Loss::new(config, 3);
+        let lost: Vec<bool> = (0..PACKETS).map(|_| loss.drops_next()).collect();
+        let losses = lost.iter().filter(|&&lost| lost).count() as f64;
+        let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        (losses / PACKETS as f64, losses / runs)
+    }
+
+    #[test]
+    fn independent_losses_have_their_rate() {
+        // Standard error of the rate: sqrt(0.02 * 0.98 / 400000) = 0.00022. Mean run: 1 / (1 - p).
+        let (rate, run) = measure(LossConfig::Independent(0.02));
+        assert!((rate - 0.02).abs() < 0.0009, "{rate}");
+        assert!((run - 1.0 / 0.98).abs() < 0.01, "{run}");
+    }
+
+    #[test]
+    fn bursts_have_their_rate_and_length() {
+        let (rate, run) = measure(LossConfig::bursts(0.02, 8.0));
+        assert!((rate - 0.02).abs() < 0.0025, "{rate}");
+        assert!((run - 8.0).abs() < 0.8, "{run}");
+    }
+
+    #[test]
+    fn both_states_can_lose() {
+        // Stationary: a quarter of the packets is bad, so 0.75 * 0.01 + 0.25 * 0.4.
+        let config = LossConfig::GilbertElliott {
+            to_bad: 0.05,
+            to_good: 0.15,
+            loss_good: 0.01,
+            loss_bad: 0.4,
+        };
+        let (rate, _) = measure(config);
+        assert!((rate - 0.1075).abs() < 0.004, "{rate}");
+    }
+
+    #[test]
+    fn the_ends_of_the_range() {
+        assert_eq!(measure(LossConfig::None).0, 0.0);
+        assert_eq!(measure(LossConfig::Independent(0.0)).0, 0.0);
+        assert_eq!(measure(LossConfig::Independent(1.0)).0, 1.0);
+        assert_eq!(measure(LossConfig::bursts(0.0, 5.0)).0, 0.0);
+    }
+}
