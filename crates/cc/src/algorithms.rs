@@ -2,14 +2,17 @@
 
 use enum_dispatch::enum_dispatch;
 
-use crate::{Config, Knob, NewReno};
+use crate::{Bbr, Config, Knob, NewReno};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
 #[enum_dispatch(CongestionControl)]
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would allocate in every clone and fork")]
 pub enum Controller {
     /// RFC 5681, RFC 6582, RFC 9002 §7.
     NewReno,
+    /// Linux `tcp_bbr.c`.
+    Bbr,
 }
 
 /// A named set of knob values.
@@ -42,14 +45,24 @@ pub struct Algorithm {
 
 /// Every algorithm. Command line help, documentation and the tests that run "for every algorithm"
 /// read this table.
-pub static ALGORITHMS: &[Algorithm] = &[Algorithm {
-    name: "newreno",
-    about: "loss-based additive increase, multiplicative decrease: the baseline of the standards",
-    source: "RFC 5681, RFC 6582, RFC 9002 section 7",
-    knobs: NewReno::KNOBS,
-    presets: &[],
-    build: |config| NewReno::new(config).into(),
-}];
+pub static ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "newreno",
+        about: "loss-based additive increase, multiplicative decrease: the baseline of the standards",
+        source: "RFC 5681, RFC 6582, RFC 9002 section 7",
+        knobs: NewReno::KNOBS,
+        presets: &[],
+        build: |config| NewReno::new(config).into(),
+    },
+    Algorithm {
+        name: "bbr",
+        about: "BBR version 1: paces at the largest delivery rate of ten rounds, deaf to loss",
+        source: "Linux tcp_bbr.c; Cardwell et al., ACM Queue 14:5, 2016",
+        knobs: Bbr::KNOBS,
+        presets: &[],
+        build: |config| Bbr::new(config).into(),
+    },
+];
 
 /// The algorithm called `name`.
 pub fn find(name: &str) -> Option<&'static Algorithm> {

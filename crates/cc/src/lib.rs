@@ -21,12 +21,14 @@
 extern crate std;
 
 mod algorithms;
+mod bbr;
 mod event;
 mod knob;
 mod newreno;
 mod spec;
 
 pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
+pub use bbr::Bbr;
 pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
 pub use newreno::NewReno;

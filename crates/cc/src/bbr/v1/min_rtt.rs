@@ -1,0 +1,85 @@
+//! The minimum round-trip time and the ProbeRTT state that refreshes it (`bbr_update_min_rtt`).
+
+use trimtab_units::{Bytes, Duration, Time};
+
+/// Minimum filter over time, with one sample of memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MinRtt {
+    value: Option<Duration>,
+    /// When the value was measured, or ProbeRTT ended.
+    stamp: Option<Time>,
+}
+
+impl MinRtt {
+    pub(super) fn get(&self) -> Option<Duration> {
+        self.value
+    }
+
+    /// The window begins, unless it has.
+    pub(super) fn start(&mut self, now: Time) {
+        self.stamp.get_or_insert(now);
+    }
+
+    /// The value is good for another window.
+    pub(super) fn refresh(&mut self, now: Time) {
+        self.stamp = Some(now);
+    }
+
+    /// Takes a sample, and returns whether the old value had outlived the window. An expired value
+    /// is not replaced by a larger one from an acknowledgement that the receiver may have delayed.
+    pub(super) fn update(
+        &mut self,
+        now: Time,
+        sample: Option<Duration>,
+        maybe_delayed: bool,
+        window: Duration,
+    ) -> bool {
+        let expired = self.stamp.is_some_and(|stamp| now.since(stamp) > window);
+        if let Some(rtt) = sample {
+            let lower = self.value.is_none_or(|min| rtt <= min);
+            if lower || (expired && !maybe_delayed) {
+                self.value = Some(rtt);
+                self.stamp = Some(now);
+            }
+        }
+        expired
+    }
+}
+
+/// What ProbeRTT waits for: inflight down at its window, then a minimum time and a round there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ProbeRtt {
+    /// When the minimum time is over; `None` until inflight has fallen.
+    pub(super) ends_at: Option<Time>,
+    pub(super) round_done: bool,
+}
+
+impl ProbeRtt {
+    pub(super) fn time_is_over(&self, now: Time) -> bool {
+        self.ends_at.is_some_and(|end| now > end)
+    }
+}
+
+/// Samples of packets sent in ProbeRTT say nothing about the bandwidth: they are treated as
+/// application-limited. Linux marks them in the transport's sampler; here the packets are known by
+/// the delivered bytes when they were sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bubble {
+    span: Option<(Bytes, Bytes)>,
+}
+
+impl Bubble {
+    /// Everything in flight now, and sent until it is acknowledged, belongs to the bubble.
+    pub(super) fn extend(&mut self, delivered: Bytes, inflight: Bytes) {
+        let start = match self.span {
+            Some((start, end)) if delivered <= end => start,
+            _ => delivered,
+        };
+        self.span = Some((start, delivered + inflight));
+    }
+
+    /// Whether a packet sent at this many delivered bytes belongs to it.
+    pub(super) fn contains(&self, prior_delivered: Bytes) -> bool {
+        self.span.is_some_and(|(start, end)| start <= prior_delivered && prior_delivered <= end)
+    }
+}
