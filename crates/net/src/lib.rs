@@ -5,7 +5,7 @@
 //! it is. So the same code runs in a simulator, where time jumps, and in an emulator, where it passes.
 //!
 //! The capacity is constant or a recorded [`Trace`] with the semantics of Mahimahi's `mm-link`
-//! ([`Link`] states them).
+//! ([`Link`] states them; [`mahimahi_log`] checks them against a log of the original).
 //!
 //! ```
 //! use trimtab_net::{Capacity, Event, Link, LinkConfig, Packet, QueueConfig};
@@ -38,6 +38,7 @@ mod config;
 mod delay;
 mod link;
 mod loss;
+pub mod mahimahi_log;
 mod policer;
 mod queue;
 mod seed;
