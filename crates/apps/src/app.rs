@@ -6,7 +6,8 @@ use enum_dispatch::enum_dispatch;
 use trimtab_units::{Bytes, Time};
 
 use crate::{
-    AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, Vod, VodConfig, VodConfigError,
+    AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, Vod, VodConfig,
+    VodConfigError, Web, WebConfig,
 };
 
 /// Names one request of one application: 0, 1, 2, … in the order in which they are sent.
@@ -84,6 +85,8 @@ pub enum App {
     Download,
     /// Video on demand.
     Vod,
+    /// Web traffic.
+    Web,
 }
 
 impl App {
@@ -101,6 +104,10 @@ impl App {
     /// A setting is outside its range.
     pub fn vod(config: VodConfig) -> Result<Self, VodConfigError> {
         Ok(Vod::new(config)?.into())
+    }
+    /// Web traffic; see [`WebConfig`].
+    pub fn web(config: &WebConfig) -> Self {
+        Web::new(config).into()
     }
 }
 
@@ -141,6 +148,12 @@ pub static APPLICATIONS: &[AppInfo] = &[
         about: "video on demand: chunks at the bitrate that an ABR rule chooses, a playback buffer",
         source: "Mortise, section 4 (2); Müller and Timmerer 2011; BOLA, INFOCOM 2016",
         settings: Vod::SETTINGS,
+    },
+    AppInfo {
+        name: "web",
+        about: "web traffic: small requests and responses on concurrent streams, in bursts",
+        source: "Floo, section 4.2 and Fig. 5; Mortise, Appendix D",
+        settings: Web::SETTINGS,
     },
     AppInfo {
         name: "bulk",

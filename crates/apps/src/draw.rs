@@ -36,6 +36,24 @@ impl Draw {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         radius * libm::cos(core::f64::consts::TAU * self.unit())
     }
+
+    /// Log-normal with a median and the standard deviation of its logarithm.
+    pub(crate) fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
+        median * libm::exp(sigma * self.normal())
+    }
+
+    /// Pareto with exponent `alpha`, cut to [low, high].
+    pub(crate) fn pareto(&mut self, alpha: f64, low: f64, high: f64) -> f64 {
+        // The inverse of the cut distribution: P(X > x) runs from 1 at low to 0 at high.
+        let cut = libm::pow(low / high, alpha);
+        let above = 1.0 - self.unit() * (1.0 - cut);
+        low * libm::pow(above, -1.0 / alpha)
+    }
+
+    /// Exponential with mean 1.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -libm::log(1.0 - self.unit())
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +72,12 @@ mod tests {
         assert!((in_one - 0.6827).abs() < 0.0135, "four standard deviations: {in_one}");
         let below = (0..n).filter(|_| draw.log_uniform(1.0, 100.0) < 10.0).count();
         assert!((below as f64 / n as f64 - 0.5).abs() < 0.0142);
+        // P(X > 20) for α = 1.2 on [10, 1000]: (2^-1.2 − 100^-1.2) / (1 − 100^-1.2) = 0.4330.
+        let pareto: Vec<f64> = (0..n).map(|_| draw.pareto(1.2, 10.0, 1000.0)).collect();
+        let above = pareto.iter().filter(|&&x| x > 20.0).count() as f64 / n as f64;
+        assert!(
+            (above - 0.4330).abs() < 0.014 && pareto.iter().all(|x| (10.0..=1000.0).contains(x))
+        );
     }
 
     #[test]

@@ -23,7 +23,8 @@
 //! ```
 //!
 //! What to read first: `outcome.rs` for what a run achieves, then the file of the application:
-//! `download.rs` (Mortise §4 and Appendix B), `vod/mod.rs` with the rules in `abr/`, or `bulk.rs`.
+//! `download.rs` (Mortise §4 and Appendix B), `vod/mod.rs` with the rules in `abr/`,
+//! `web.rs` (Floo §4.2), or `bulk.rs`.
 #![forbid(unsafe_code)]
 
 mod abr;
@@ -36,6 +37,7 @@ mod factors;
 mod outcome;
 mod requests;
 mod vod;
+mod web;
 mod workload;
 
 pub use abr::{Abr, Bola, Vlc};
@@ -46,4 +48,5 @@ pub use download::{Download, DownloadConfig};
 pub use factors::{AppFactors, Playback};
 pub use outcome::{ChunkRecord, Outcome, RequestRecord, VodRecord};
 pub use vod::{Vod, VodConfig, VodConfigError};
+pub use web::{Clicks, Web, WebConfig};
 pub use workload::{LineProblem, Workload, WorkloadError, WorkloadRequest};

@@ -11,6 +11,8 @@ pub enum Outcome {
     Bulk,
     /// Every request that was sent, in that order.
     Download(Vec<RequestRecord>),
+    /// Every request that was sent, in that order.
+    Web(Vec<RequestRecord>),
     /// What the viewer saw.
     Vod(VodRecord),
 }
