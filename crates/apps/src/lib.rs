@@ -49,4 +49,4 @@ pub use factors::{AppFactors, Playback};
 pub use outcome::{ChunkRecord, Outcome, RequestRecord, VodRecord};
 pub use vod::{Vod, VodConfig, VodConfigError};
 pub use web::{Clicks, Web, WebConfig};
-pub use workload::{LineProblem, Workload, WorkloadError, WorkloadRequest};
+pub use workload::{LineProblem, Workload, WorkloadError, WorkloadRequest, demo_text};

@@ -21,6 +21,12 @@ const SIZE_MAX: u64 = 1_000_000_000_000;
 /// The most requests of a workload.
 const REQUESTS_MAX: usize = 1_000_000;
 
+/// Seed of [`Workload::demo`]: the first whose shares of gaps and sizes all lie within 0.06 of the
+/// published points, with a mean demand near the distribution's.
+const DEMO_SEED: u64 = 30;
+/// Length of [`Workload::demo`].
+const DEMO_LENGTH: Duration = Duration::from_secs(60);
+
 /// One request of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkloadRequest {
@@ -124,6 +130,12 @@ impl Workload {
         Self { requests: requests.into() }
     }
 
+    /// The workload that ships with the project as `workloads/demo.wk`: a minute of
+    /// [`CdnDistribution::default`].
+    pub fn demo() -> Self {
+        Self::draw(&CdnDistribution::default(), DEMO_LENGTH, DEMO_SEED)
+    }
+
     /// The requests in the order of their times.
     pub fn requests(&self) -> &[WorkloadRequest] {
         &self.requests
@@ -138,6 +150,15 @@ impl Workload {
     pub fn total_size(&self) -> Bytes {
         self.requests.iter().map(|r| r.size).sum()
     }
+}
+
+/// The text of `workloads/demo.wk`: [`Workload::demo`] with a line on what it is.
+pub fn demo_text() -> String {
+    format!(
+        "# GAP_MS SIZE_BYTES: {DEMO_LENGTH} drawn with seed {DEMO_SEED} from the distribution of \
+         Mortise, Appendix B, by `cargo run -p trimtab-apps --example demo_workload`.\n{}",
+        Workload::demo()
+    )
 }
 
 fn parse_line(line: &str) -> Result<(Duration, Bytes), LineProblem> {
@@ -229,6 +250,35 @@ mod tests {
         assert_ne!(w, draw(5));
         let one = Workload::draw(&CdnDistribution::default(), Duration::ZERO, 4);
         assert_eq!(one.requests().len(), 1);
+    }
+
+    #[test]
+    fn the_shipped_workload_is_what_the_generator_gives() {
+        let file = include_str!("../../../workloads/demo.wk");
+        assert_eq!(file, demo_text());
+        assert_eq!(Workload::parse(file), Ok(Workload::demo()));
+    }
+
+    #[test]
+    fn the_shipped_workload_is_like_the_published_distribution() {
+        let demo = Workload::demo();
+        let requests = demo.requests();
+        let share = |count: usize, of: usize| count as f64 / of as f64;
+        let gaps: Vec<_> = requests.windows(2).map(|w| (w[1].at - w[0].at).as_millis()).collect();
+        let gap =
+            |f: &dyn Fn(u64) -> bool| share(gaps.iter().filter(|&&g| f(g)).count(), gaps.len());
+        let size = |f: &dyn Fn(u64) -> bool| {
+            share(requests.iter().filter(|r| f(r.size.get())).count(), requests.len())
+        };
+        let shares = [gap(&|g| g == 0), gap(&|g| g < 200), gap(&|g| g < 1000)];
+        for (seen, published) in shares.into_iter().zip([0.36, 0.40, 0.80]) {
+            assert!((seen - published).abs() < 0.06, "{seen} for {published}");
+        }
+        for (seen, published) in [(size(&|s| s < 100_000), 0.3), (size(&|s| s > 1_000_000), 0.5)] {
+            assert!((seen - published).abs() < 0.06, "{seen} for {published}");
+        }
+        let demand = demo.total_size() / DEMO_LENGTH;
+        assert!((demand.mbps() - 5.5).abs() < 0.5, "{demand}");
     }
 
     proptest! {

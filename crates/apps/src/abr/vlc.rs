@@ -1,8 +1,7 @@
 //! The rule of the VLC plugin for DASH (Müller and Timmerer, "A VLC media player plugin enabling
 //! dynamic adaptive streaming over HTTP", ACM Multimedia 2011), which Mortise §5.1 evaluates with.
 //!
-//! The paper describes the plugin's structure and leaves the rule to the published plugin, whose
-//! rate-based logic behaves so:
+//! We implement the rate-based logic of the plugin's published source, as of 2011 to 2014:
 //!
 //! 1. The estimate is the mean throughput of the whole session: all bytes of chunks over all time
 //!    spent waiting for them. Until two chunks have been fetched it is 0.
