@@ -2,17 +2,22 @@
 
 use enum_dispatch::enum_dispatch;
 
-use crate::{Bbr, Config, Knob, NewReno};
+use crate::{Bbr, Config, Cubic, Knob, NewReno};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
 #[enum_dispatch(CongestionControl)]
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would allocate in every clone and fork")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would allocate in every clone and fork; which variants differ much comes and goes"
+)]
 pub enum Controller {
     /// RFC 5681, RFC 6582, RFC 9002 §7.
     NewReno,
     /// Linux `tcp_bbr.c`.
     Bbr,
+    /// RFC 9438.
+    Cubic,
 }
 
 /// A named set of knob values.
@@ -48,11 +53,20 @@ pub struct Algorithm {
 pub static ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "newreno",
-        about: "loss-based additive increase, multiplicative decrease: the baseline of the standards",
+        about: "loss-based additive increase, multiplicative decrease: the baseline of the \
+                standards",
         source: "RFC 5681, RFC 6582, RFC 9002 section 7",
         knobs: NewReno::KNOBS,
         presets: &[],
         build: |config| NewReno::new(config).into(),
+    },
+    Algorithm {
+        name: "cubic",
+        about: "loss-based, the window a cubic function of time: what most of the Internet runs",
+        source: "RFC 9438 with HyStart++ (RFC 9406)",
+        knobs: Cubic::KNOBS,
+        presets: Cubic::PRESETS,
+        build: |config| Cubic::new(config).into(),
     },
     Algorithm {
         name: "bbr",

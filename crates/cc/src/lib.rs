@@ -22,19 +22,31 @@ extern crate std;
 
 mod algorithms;
 mod bbr;
+mod cubic;
+mod episode;
 mod event;
+mod hystart;
+mod hystart_linux;
 mod knob;
 mod newreno;
+mod round;
 mod spec;
+#[cfg(test)]
+mod testing;
+mod window;
 
 pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
 pub use bbr::Bbr;
+pub use cubic::Cubic;
 pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
 pub use newreno::NewReno;
 pub use spec::{Spec, SpecError};
 
 use trimtab_units::{Bytes, Rate, Time};
+
+use crate::episode::Episode;
+use crate::window::Window;
 
 /// What every algorithm is built from: the transport's limits and a seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +90,19 @@ pub enum Phase {
     Recovery,
     /// Deliberately below capacity to measure the minimum round-trip time.
     ProbeRtt,
+}
+
+impl Phase {
+    /// The phase of an algorithm that has a window, a threshold and loss episodes.
+    fn of_window(window: &Window, episode: &Episode) -> Self {
+        if episode.recovering() {
+            Self::Recovery
+        } else if window.in_slow_start() {
+            Self::SlowStart
+        } else {
+            Self::Steady
+        }
+    }
 }
 
 /// A congestion control algorithm.

@@ -4,6 +4,8 @@
 
 use trimtab_units::{Bytes, Time};
 
+use crate::episode::Episode;
+use crate::window::Window;
 use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
 
 /// RFC 9002 §7.3.2 (`kLossReductionFactor`), RFC 5681 eq. 4.
@@ -19,16 +21,8 @@ const REDUCTION: f64 = 0.5;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NewReno {
-    mss: Bytes,
-    min_window: Bytes,
-    initial_window: Bytes,
-    window: Bytes,
-    ssthresh: Bytes,
-    /// Bytes acknowledged in congestion avoidance that have not yet grown the window.
-    acked_credit: Bytes,
-    /// When the current loss episode began: losses of packets sent before are part of it.
-    recovery_start: Option<Time>,
-    in_recovery: bool,
+    window: Window,
+    episode: Episode,
 }
 
 impl NewReno {
@@ -37,81 +31,50 @@ impl NewReno {
 
     /// A new connection.
     pub fn new(config: &Config) -> Self {
-        Self {
-            mss: config.mss,
-            min_window: config.min_window,
-            initial_window: config.initial_window,
-            window: config.initial_window,
-            ssthresh: Bytes::MAX,
-            acked_credit: Bytes::ZERO,
-            recovery_start: None,
-            in_recovery: false,
-        }
-    }
-
-    fn reduce(&mut self, window: Bytes) {
-        self.ssthresh = self.window.mul_f64(REDUCTION).max(self.mss * 2).max(self.min_window);
-        self.window = window.max(self.min_window);
-        self.acked_credit = Bytes::ZERO;
+        Self { window: Window::new(config), episode: Episode::default() }
     }
 }
 
 impl CongestionControl for NewReno {
     fn on_ack(&mut self, ack: &Ack) {
-        if self.recovery_start.is_some_and(|start| ack.newest_sent_at <= start) {
-            return; // RFC 9002 §7.3.2: no growth while in recovery
-        }
-        self.in_recovery = false;
-        if !ack.cwnd_limited {
-            return; // RFC 9002 §7.8
-        }
-        if self.window < self.ssthresh {
-            self.window += ack.acked; // RFC 5681 §3.1
-            return;
-        }
-        // One packet per window acknowledged (RFC 5681 §3.1, eq. 3, by byte counting).
-        self.acked_credit += ack.acked;
-        while self.acked_credit >= self.window {
-            self.acked_credit -= self.window;
-            self.window += self.mss;
+        let recovering = self.episode.on_ack(ack);
+        // No growth while in recovery (RFC 9002 §7.3.2), nor of a window that is not used (§7.8).
+        if !recovering && ack.cwnd_limited {
+            self.window.grow_reno(ack.acked);
         }
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        if self.recovery_start.is_some_and(|start| loss.newest_sent_at <= start) {
-            return; // the same episode
+        if self.episode.on_loss(loss) {
+            self.window.reduce(self.window.size.mul_f64(REDUCTION));
         }
-        self.recovery_start = Some(loss.now);
-        self.in_recovery = true;
-        self.reduce(self.window.mul_f64(REDUCTION).max(self.mss * 2));
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        self.reduce(self.min_window); // RFC 5681 §3.1 (loss window), RFC 9002 §7.6.2
-        self.recovery_start = Some(timeout.now);
-        self.in_recovery = false;
+        let new = self.episode.on_timeout(timeout.now);
+        self.window.collapse(new.then(|| self.window.size.mul_f64(REDUCTION)));
     }
 
-    fn on_idle(&mut self, _idle: &Idle) {
-        self.window = self.window.min(self.initial_window); // RFC 5681 §4.1 (restart window)
+    fn on_spurious_loss(&mut self, _now: Time) {
+        if self.window.undo() {
+            self.episode.cancel();
+        }
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.window.restart(idle);
     }
 
     fn window(&self) -> Bytes {
-        self.window
+        self.window.size
     }
 
     fn ssthresh(&self) -> Option<Bytes> {
-        (self.ssthresh != Bytes::MAX).then_some(self.ssthresh)
+        self.window.threshold()
     }
 
     fn phase(&self) -> Phase {
-        if self.in_recovery {
-            Phase::Recovery
-        } else if self.window < self.ssthresh {
-            Phase::SlowStart
-        } else {
-            Phase::Steady
-        }
+        Phase::of_window(&self.window, &self.episode)
     }
 
     fn knobs(&self) -> &'static [Knob] {

@@ -1,0 +1,313 @@
+//! CUBIC: the window follows a cubic function of the time since the last loss, so that it grows
+//! fast where it is far from the window that was too much, and slowly near it.
+//!
+//! Read first: RFC 9438, whose names the comments use. `curve.rs` has its growth; `linux.rs` has
+//! that of Linux, which differs in ways that show in throughput and queue; slow start ends by
+//! [`HystartPp`] or [`LinuxHystart`].
+
+mod curve;
+mod linux;
+
+use trimtab_units::{Bytes, Time};
+
+use self::curve::Curve;
+use self::linux::LinuxCurve;
+use crate::episode::Episode;
+use crate::hystart::{HystartPp, Verdict};
+use crate::hystart_linux::LinuxHystart;
+use crate::window::Window;
+use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout};
+
+/// What the growth rules need of the knobs.
+#[derive(Clone, Copy, Debug)]
+struct Tuning {
+    /// Multiplicative decrease factor.
+    beta: f64,
+    /// Steepness of the cubic function, packets/s³.
+    c: f64,
+    fast_convergence: bool,
+}
+
+/// How slow start ends, besides by loss.
+#[derive(Clone, Debug)]
+enum SlowStart {
+    Plain,
+    /// RFC 9406.
+    HystartPp(HystartPp),
+    Linux(LinuxHystart),
+}
+
+/// How the window grows in congestion avoidance.
+#[derive(Clone, Debug)]
+enum Growth {
+    /// RFC 9438.
+    Rfc(Curve),
+    Linux(LinuxCurve),
+}
+
+/// The CUBIC state machine.
+///
+/// ```text
+///             first loss                packet sent after the reduction acknowledged
+///  SlowStart ────────────▶ Recovery ─────────────────────────────────────▶ Steady
+///    ▲   │                     ▲                                           │  ▲
+///    │   └── HyStart, or window ≥ ssthresh ────────────────────────────────┼──┘
+///    │                         └──────────────── loss ─────────────────────┤
+///    └──────────────────────── timeout (from any state) ───────────────────┘
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: Window,
+    episode: Episode,
+    tuning: Tuning,
+    slow_start: SlowStart,
+    growth: Growth,
+    /// The curve before the last reduction (RFC 9438 §4.9).
+    before: Option<Curve>,
+}
+
+impl Cubic {
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = &[
+        Knob {
+            name: "beta",
+            unit: "1",
+            min: 0.5,
+            max: 0.95,
+            default: 0.7,
+            about: "share of the window that a loss leaves; more keeps throughput and queue up, \
+                    and yields less to other flows",
+        },
+        Knob {
+            name: "c",
+            unit: "packets/s^3",
+            min: 0.01,
+            max: 10.0,
+            default: 0.4,
+            about: "steepness of the cubic growth; more finds free capacity sooner and loses more",
+        },
+        Knob {
+            name: "fast_convergence",
+            unit: "1",
+            min: 0.0,
+            max: 1.0,
+            default: 1.0,
+            about: "1: a flow whose peaks shrink gives way to newer flows sooner; 0: it does not",
+        },
+        Knob {
+            name: "hystart",
+            unit: "1",
+            min: 0.0,
+            max: 2.0,
+            default: 1.0,
+            about: "how slow start ends before loss: 0 not at all, 1 by HyStart++, 2 by Linux's \
+                    HyStart; later exits fill the path sooner and overflow buffers more",
+        },
+        Knob {
+            name: "linux",
+            unit: "1",
+            min: 0.0,
+            max: 1.0,
+            default: 0.0,
+            about: "0: growth as in RFC 9438; 1: as in Linux, in whole packets and clock ticks",
+        },
+    ];
+
+    /// Its presets.
+    pub const PRESETS: &'static [Preset] = &[Preset {
+        name: "linux",
+        knobs: &[("beta", 717.0 / 1024.0), ("hystart", 2.0), ("linux", 1.0)],
+        about: "as Linux 6 does it: HyStart by acknowledgement train and delay, growth in whole \
+                packets",
+    }];
+
+    /// A new connection with every knob at its default.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            window: Window::new(config),
+            episode: Episode::default(),
+            tuning: Tuning { beta: 0.7, c: 0.4, fast_convergence: true },
+            slow_start: SlowStart::HystartPp(HystartPp::new()),
+            growth: Growth::Rfc(Curve::new()),
+            before: None,
+        }
+    }
+
+    /// Slow start; gives the acknowledged bytes that are left for congestion avoidance.
+    fn grow_exponentially(&mut self, ack: &Ack) -> Bytes {
+        let growth = match &mut self.slow_start {
+            SlowStart::Plain => ack.acked,
+            SlowStart::Linux(hystart) => {
+                if hystart.leaves(ack, self.window.size, self.window.mss) {
+                    self.leave_slow_start();
+                    return ack.acked;
+                }
+                ack.acked
+            }
+            // Only the first slow start has no threshold to stop it (RFC 9406 §4.3).
+            SlowStart::HystartPp(_) if self.window.ssthresh != Bytes::MAX => ack.acked,
+            SlowStart::HystartPp(hystart) => match hystart.on_ack(ack, self.window.mss) {
+                Verdict::Grow(bytes) => bytes,
+                Verdict::Leave => {
+                    self.leave_slow_start();
+                    return ack.acked;
+                }
+            },
+        };
+        if ack.cwnd_limited { self.window.slow_start(growth) } else { Bytes::ZERO }
+    }
+
+    fn leave_slow_start(&mut self) {
+        self.window.ssthresh = self.window.size;
+        if let Growth::Rfc(curve) = &mut self.growth {
+            curve.on_slow_start_exit(self.window.packets());
+        }
+    }
+
+    /// The threshold after a loss at the present window; starts a new epoch.
+    fn decrease(&mut self) -> Bytes {
+        match &mut self.growth {
+            Growth::Rfc(curve) => {
+                self.before = Some(curve.clone());
+                curve.on_loss(self.window.packets(), &self.tuning);
+                self.window.size.mul_f64(self.tuning.beta)
+            }
+            Growth::Linux(curve) => curve.on_loss(&self.window, &self.tuning),
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_sent(&mut self, sent: &Sent) {
+        let starts = sent.inflight <= sent.bytes;
+        match &mut self.growth {
+            Growth::Rfc(curve) if starts => curve.skip_idle(sent.now),
+            Growth::Rfc(_) => {}
+            Growth::Linux(curve) => curve.on_sent(sent.now, starts),
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        if let (Growth::Linux(curve), Some(rtt)) = (&mut self.growth, ack.rtt) {
+            curve.on_rtt(ack.now, rtt);
+        }
+        if self.episode.on_ack(ack) {
+            return;
+        }
+        let acked =
+            if self.window.in_slow_start() { self.grow_exponentially(ack) } else { ack.acked };
+        match &mut self.growth {
+            Growth::Rfc(curve) if !ack.cwnd_limited => curve.skip_app_limited(ack.now),
+            Growth::Rfc(curve) if !acked.is_zero() => {
+                curve.grow(&mut self.window, acked, ack, &self.tuning);
+            }
+            Growth::Linux(curve) if ack.cwnd_limited && !acked.is_zero() => {
+                curve.grow(&mut self.window, acked, ack.now, &self.tuning);
+            }
+            Growth::Rfc(_) | Growth::Linux(_) => {}
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if self.episode.on_loss(loss) {
+            let ssthresh = self.decrease();
+            self.window.reduce(ssthresh);
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        let new = self.episode.on_timeout(timeout.now);
+        let ssthresh = new.then(|| self.decrease());
+        self.window.collapse(ssthresh);
+        match &mut self.growth {
+            Growth::Rfc(curve) => curve.on_timeout(),
+            Growth::Linux(curve) => curve.reset(),
+        }
+        if let SlowStart::Linux(hystart) = &mut self.slow_start {
+            *hystart = LinuxHystart::new();
+        }
+    }
+
+    fn on_spurious_loss(&mut self, now: Time) {
+        if !self.window.undo() {
+            return;
+        }
+        self.episode.cancel();
+        // Linux restores the window alone, and starts the curve anew.
+        if let (Growth::Rfc(curve), Some(before)) = (&mut self.growth, self.before.take()) {
+            *curve = before; // RFC 9438 §4.9
+            curve.skip_app_limited(now);
+        }
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.window.restart(idle);
+        if matches!(self.growth, Growth::Linux(_)) {
+            linux::align(&mut self.window);
+        }
+    }
+
+    fn window(&self) -> Bytes {
+        self.window.size
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.threshold()
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::of_window(&self.window, &self.episode)
+    }
+
+    fn knobs(&self) -> &'static [Knob] {
+        Self::KNOBS
+    }
+
+    fn knob(&self, index: usize) -> Option<f64> {
+        Some(match index {
+            0 => self.tuning.beta,
+            1 => self.tuning.c,
+            2 => f64::from(u8::from(self.tuning.fast_convergence)),
+            3 => match self.slow_start {
+                SlowStart::Plain => 0.0,
+                SlowStart::HystartPp(_) => 1.0,
+                SlowStart::Linux(_) => 2.0,
+            },
+            4 => f64::from(u8::from(matches!(self.growth, Growth::Linux(_)))),
+            _ => return None,
+        })
+    }
+
+    fn apply_knob(&mut self, index: usize, value: f64) {
+        match index {
+            0 => self.tuning.beta = value,
+            1 => self.tuning.c = value,
+            2 => self.tuning.fast_convergence = value >= 0.5,
+            3 => match (&self.slow_start, value) {
+                (SlowStart::Plain, v) if v < 0.5 => {}
+                (SlowStart::HystartPp(_), v) if (0.5..1.5).contains(&v) => {}
+                (SlowStart::Linux(_), v) if v >= 1.5 => {}
+                (_, v) if v < 0.5 => self.slow_start = SlowStart::Plain,
+                (_, v) if v < 1.5 => self.slow_start = SlowStart::HystartPp(HystartPp::new()),
+                _ => self.slow_start = SlowStart::Linux(LinuxHystart::new()),
+            },
+            4 => match (&self.growth, value >= 0.5) {
+                (Growth::Rfc(_), true) => {
+                    self.growth = Growth::Linux(LinuxCurve::new());
+                    linux::align(&mut self.window);
+                    self.before = None;
+                }
+                (Growth::Linux(_), false) => self.growth = Growth::Rfc(Curve::new()),
+                _ => {}
+            },
+            _ => {}
+        }
+        // A curve of other steepness, or from another decrease, starts where the window is now.
+        if let (0 | 1, Growth::Rfc(curve)) = (index, &mut self.growth) {
+            curve.end_epoch();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

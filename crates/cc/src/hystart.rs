@@ -1,0 +1,179 @@
+//! HyStart++: leave slow start when the round-trip time rises, before packets are lost.
+//!
+//! Read first: RFC 9406, whose names the comments use.
+
+use trimtab_units::{Bytes, Duration};
+
+use crate::Ack;
+use crate::round::Round;
+
+/// `MIN_RTT_THRESH` and `MAX_RTT_THRESH` (RFC 9406 §4.3).
+const THRESHOLD_MIN: Duration = Duration::from_millis(4);
+const THRESHOLD_MAX: Duration = Duration::from_millis(16);
+/// `MIN_RTT_DIVISOR`.
+const RTT_DIVISOR: u64 = 8;
+/// `N_RTT_SAMPLE`.
+const SAMPLES: u32 = 8;
+/// `CSS_GROWTH_DIVISOR`.
+const CSS_GROWTH_DIVISOR: u64 = 4;
+/// `CSS_ROUNDS`.
+const CSS_ROUNDS: u32 = 5;
+/// `L` for a sender that does not pace: one acknowledgement grows the window by 8 packets at most.
+/// A paced sender may lift it; the algorithm does not know whether it is, so it stays.
+const GROWTH_MAX_PACKETS: u64 = 8;
+
+/// What slow start does with an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Grow the window by this.
+    Grow(Bytes),
+    /// Slow start is over: the present window becomes the threshold.
+    Leave,
+}
+
+/// The state of HyStart++ in the first slow start of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct HystartPp {
+    round: Round,
+    last_round_min: Duration,
+    current_round_min: Duration,
+    samples: u32,
+    css: Option<Css>,
+}
+
+/// Conservative slow start: a quarter of the growth, while it is seen whether the rise stays.
+#[derive(Clone, Copy, Debug)]
+struct Css {
+    baseline_min: Duration,
+    rounds: u32,
+}
+
+impl HystartPp {
+    pub(crate) fn new() -> Self {
+        Self {
+            round: Round::default(),
+            last_round_min: Duration::MAX,
+            current_round_min: Duration::MAX,
+            samples: 0,
+            css: None,
+        }
+    }
+
+    /// Takes an acknowledgement in slow start.
+    pub(crate) fn on_ack(&mut self, ack: &Ack, mss: Bytes) -> Verdict {
+        if self.round.ends(ack) {
+            if let Some(css) = &mut self.css {
+                css.rounds += 1; // the partial round of entry counts (RFC 9406 §4.2)
+                if css.rounds >= CSS_ROUNDS {
+                    return Verdict::Leave;
+                }
+            }
+            self.last_round_min = self.current_round_min;
+            self.current_round_min = Duration::MAX;
+            self.samples = 0;
+        }
+        if let Some(rtt) = ack.rtt {
+            self.current_round_min = self.current_round_min.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+            self.judge();
+        }
+        let growth = ack.acked.min(mss * GROWTH_MAX_PACKETS);
+        Verdict::Grow(if self.css.is_some() { growth / CSS_GROWTH_DIVISOR } else { growth })
+    }
+
+    /// Enters or leaves conservative slow start on what the round has shown so far.
+    fn judge(&mut self) {
+        if self.samples < SAMPLES {
+            return;
+        }
+        match self.css {
+            None => {
+                let known = self.last_round_min != Duration::MAX;
+                let threshold = threshold(self.last_round_min);
+                if known && self.current_round_min >= self.last_round_min + threshold {
+                    self.css = Some(Css { baseline_min: self.current_round_min, rounds: 0 });
+                }
+            }
+            // The rise was a passing one: back to slow start.
+            Some(css) if self.current_round_min < css.baseline_min => self.css = None,
+            Some(_) => {}
+        }
+    }
+}
+
+/// `RttThresh` (RFC 9406 §4.2).
+fn threshold(last_round_min: Duration) -> Duration {
+    (last_round_min / RTT_DIVISOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::acked;
+    use trimtab_units::Time;
+
+    const MSS: Bytes = Bytes::new(1500);
+
+    /// One packet-timed round of `n` acknowledgements of one packet each.
+    fn round(h: &mut HystartPp, at: &mut Time, n: u64, rtt: Duration) -> std::vec::Vec<Verdict> {
+        let sent = *at + Duration::from_nanos(1);
+        *at += rtt;
+        (0..n).map(|_| h.on_ack(&acked(*at, sent, MSS, rtt), MSS)).collect()
+    }
+
+    /// expected.md H1.
+    #[test]
+    fn threshold_is_an_eighth_within_4_and_16_ms() {
+        let ms = Duration::from_millis;
+        for (rtt, want) in [(10, 4.0), (32, 4.0), (50, 6.25), (100, 12.5), (128, 16.0), (200, 16.0)]
+        {
+            assert_eq!(threshold(ms(rtt)), Duration::from_millis_f64(want), "{rtt} ms");
+        }
+    }
+
+    /// expected.md H2: eight samples are needed, and the full threshold.
+    #[test]
+    fn conservative_slow_start_needs_eight_samples_at_the_threshold() {
+        let us = Duration::from_micros;
+        let mut at = Time::from_millis(1);
+        let mut h = HystartPp::new();
+        round(&mut h, &mut at, 10, us(50_000));
+        let under = round(&mut h, &mut at, 10, us(56_249));
+        assert!(under.iter().all(|v| *v == Verdict::Grow(MSS)), "1 us below the threshold");
+
+        let mut h = HystartPp::new();
+        round(&mut h, &mut at, 10, us(50_000));
+        let over = round(&mut h, &mut at, 10, us(56_250));
+        assert_eq!(over[6], Verdict::Grow(MSS), "seven samples");
+        assert_eq!(over[7], Verdict::Grow(MSS / 4), "eight samples");
+    }
+
+    /// expected.md H3 and H4.
+    #[test]
+    fn five_conservative_rounds_end_slow_start_and_a_lower_rtt_resumes_it() {
+        let ms = Duration::from_millis;
+        let mut at = Time::from_millis(1);
+        let mut h = HystartPp::new();
+        round(&mut h, &mut at, 10, ms(50));
+        round(&mut h, &mut at, 10, ms(60));
+        assert!(h.css.is_some());
+        let mut resumed = h.clone();
+        let mut after = at;
+        round(&mut resumed, &mut after, 10, ms(59));
+        assert!(resumed.css.is_none(), "the rise did not last");
+
+        for _ in 0..4 {
+            let verdicts = round(&mut h, &mut at, 10, ms(60));
+            assert!(verdicts.iter().all(|v| *v == Verdict::Grow(MSS / 4)));
+        }
+        assert_eq!(round(&mut h, &mut at, 1, ms(60)), [Verdict::Leave]);
+    }
+
+    /// expected.md H5.
+    #[test]
+    fn one_acknowledgement_grows_the_window_by_eight_packets_at_most() {
+        let mut h = HystartPp::new();
+        let ack = acked(Time::from_millis(50), Time::ZERO, MSS * 20, Duration::from_millis(50));
+        assert_eq!(h.on_ack(&ack, MSS), Verdict::Grow(MSS * 8));
+    }
+}

@@ -1,0 +1,146 @@
+//! Linux's HyStart: leave slow start on a long train of closely spaced acknowledgements, or when
+//! the round-trip time rises.
+//!
+//! Read first: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); the constants and
+//! the reading of both signs are those of Linux's `net/ipv4/tcp_cubic.c`.
+
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::Ack;
+use crate::round::Round;
+
+/// `hystart_low_window`: below this window (in packets) nothing is judged.
+const LOW_WINDOW_PACKETS: u64 = 16;
+/// `hystart_ack_delta_us`: acknowledgements this close belong to one train.
+const ACK_DELTA: Duration = Duration::from_micros(2000);
+/// What the sender's own segmentation offload may spread a train by: four bursts of the largest
+/// size at the pacing rate, at most 1 ms. It is 1 ms at every rate below 2 Gbit/s, so it is here.
+const OFFLOAD_DELAY: Duration = Duration::from_millis(1);
+/// `HYSTART_MIN_SAMPLES`.
+const SAMPLES: u32 = 8;
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`.
+const THRESHOLD_MIN: Duration = Duration::from_millis(4);
+const THRESHOLD_MAX: Duration = Duration::from_millis(16);
+
+/// The state of HyStart between two timeouts.
+#[derive(Clone, Debug)]
+pub(crate) struct LinuxHystart {
+    round: Round,
+    round_start: Time,
+    /// The last acknowledgement of the train.
+    last_ack: Time,
+    delay_min: Duration,
+    current_round_min: Duration,
+    samples: u32,
+    found: bool,
+}
+
+impl LinuxHystart {
+    pub(crate) fn new() -> Self {
+        Self {
+            round: Round::default(),
+            round_start: Time::ZERO,
+            last_ack: Time::ZERO,
+            delay_min: Duration::MAX,
+            current_round_min: Duration::MAX,
+            samples: 0,
+            found: false,
+        }
+    }
+
+    /// Takes an acknowledgement in slow start, before the window grows by it. Whether slow start
+    /// is over; it says so once, then not again until a timeout.
+    pub(crate) fn leaves(&mut self, ack: &Ack, window: Bytes, mss: Bytes) -> bool {
+        let Some(rtt) = ack.rtt else { return false };
+        self.delay_min = self.delay_min.min(rtt);
+        if self.found {
+            return false;
+        }
+        if self.round.ends(ack) {
+            self.round_start = ack.now;
+            self.last_ack = ack.now;
+            self.current_round_min = Duration::MAX;
+            self.samples = 0;
+        }
+        if window < mss * LOW_WINDOW_PACKETS {
+            return false;
+        }
+        self.found = self.train_is_long(ack.now) | self.delay_rose(rtt);
+        self.found
+    }
+
+    /// A train longer than half the path's delay: the window fills the path in one direction. (Of
+    /// a sender that does not pace; Linux takes the whole delay where it does.)
+    fn train_is_long(&mut self, now: Time) -> bool {
+        if now.since(self.last_ack) > ACK_DELTA {
+            return false;
+        }
+        self.last_ack = now;
+        now.since(self.round_start) > (self.delay_min + OFFLOAD_DELAY) / 2
+    }
+
+    fn delay_rose(&mut self, rtt: Duration) -> bool {
+        self.current_round_min = self.current_round_min.min(rtt);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let threshold = (self.delay_min / 8).clamp(THRESHOLD_MIN, THRESHOLD_MAX);
+        self.current_round_min > self.delay_min + threshold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::acked;
+
+    const MSS: Bytes = Bytes::new(1500);
+    const WINDOW: Bytes = Bytes::new(20 * 1500);
+
+    #[test]
+    fn a_train_longer_than_half_the_delay_ends_slow_start() {
+        // 40 ms and 1 ms of offload: half is 20.5 ms after the start of the round.
+        let rtt = Duration::from_millis(40);
+        let mut h = LinuxHystart::new();
+        let start = Time::from_millis(40);
+        for step in 0..=20 {
+            let ack = acked(start + Duration::from_millis(step), Time::ZERO, MSS, rtt);
+            assert!(!h.leaves(&ack, WINDOW, MSS), "{step} ms into the train");
+        }
+        assert!(h.leaves(&acked(Time::from_millis(61), Time::ZERO, MSS, rtt), WINDOW, MSS));
+        assert!(!h.leaves(&acked(Time::from_millis(62), Time::ZERO, MSS, rtt), WINDOW, MSS));
+    }
+
+    #[test]
+    fn a_gap_breaks_the_train_and_a_small_window_is_not_judged() {
+        let rtt = Duration::from_millis(40);
+        let run = |gap_ms: u64, window: Bytes| {
+            let mut h = LinuxHystart::new();
+            (0..30).any(|i| {
+                let now = Time::from_millis(40 + i * gap_ms);
+                h.leaves(&acked(now, Time::ZERO, MSS, rtt), window, MSS)
+            })
+        };
+        assert!(run(2, WINDOW), "2 ms is still one train");
+        assert!(!run(3, WINDOW), "3 ms is not");
+        assert!(!run(2, MSS * 15), "below 16 packets nothing is judged");
+    }
+
+    #[test]
+    fn a_risen_delay_ends_slow_start_after_eight_samples() {
+        let mut h = LinuxHystart::new();
+        let ms = Duration::from_millis;
+        h.leaves(&acked(Time::from_millis(80), Time::ZERO, MSS, ms(80)), WINDOW, MSS);
+        // 80 ms / 8 = 10 ms is the threshold, which has to be passed. Acks 3 ms apart: no train.
+        let leaves_at = |rtt: Duration, base: u64| {
+            let mut h = h.clone();
+            (0..12).position(|i| {
+                let now = Time::from_millis(base + 3 * i);
+                h.leaves(&acked(now, Time::from_millis(81), MSS, rtt), WINDOW, MSS)
+            })
+        };
+        assert_eq!(leaves_at(ms(91), 200), Some(8), "the ninth, as Linux counts");
+        assert_eq!(leaves_at(ms(90), 200), None);
+    }
+}

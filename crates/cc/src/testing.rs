@@ -1,0 +1,35 @@
+//! Events for unit tests: the fields that a test does not care about at sensible values.
+
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::{Ack, Loss, Timeout};
+
+/// An acknowledgement of `acked` bytes sent at `sent`; the window limits the sender, and nothing
+/// is known of what was delivered before.
+pub(crate) fn acked(now: Time, sent: Time, acked: Bytes, rtt: Duration) -> Ack {
+    Ack {
+        now,
+        acked,
+        rtt: Some(rtt),
+        srtt: rtt,
+        min_rtt: rtt,
+        inflight: Bytes::ZERO,
+        prior_inflight: acked,
+        delivered: acked,
+        newest_sent_at: sent,
+        rate: None,
+        cwnd_limited: true,
+        in_recovery: false,
+    }
+}
+
+/// The loss of one packet sent at `sent`.
+pub(crate) fn lost(now: Time, sent: Time) -> Loss {
+    let packet = Bytes::new(1500);
+    Loss { now, lost: packet, newest_sent_at: sent, inflight: packet, prior_inflight: packet * 2 }
+}
+
+/// A timeout with nothing left in flight.
+pub(crate) fn timed_out(now: Time) -> Timeout {
+    Timeout { now, prior_inflight: Bytes::ZERO, inflight: Bytes::ZERO }
+}
