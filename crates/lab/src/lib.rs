@@ -1,1 +1,14 @@
-//! Placeholder.
+//! From a scenario to runs, statistics, tables and reports.
+//!
+//! A [`scenario::Scenario`] says who competes, doing what, over which links. Its plan lists the runs;
+//! [`pool`] does them on all cores and keeps their order; each leaves a
+//! [`result::RunRecord`]; [`summary::summarise`] makes paired comparisons of them; and the outputs
+//! ([`table`], [`report`], [`archive`]) show them. Read [`scenario`] first, then [`result`].
+
+pub mod contender;
+pub mod result;
+pub mod scenario;
+pub mod stats;
+pub mod summary;
+#[cfg(test)]
+mod testing;

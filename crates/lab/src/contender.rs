@@ -1,0 +1,331 @@
+//! Who takes part in a comparison: rule-based algorithms, steering, and bounds.
+//!
+//! A contender is named `NAME[:SETTING,…]`, as on the command line:
+//!
+//! | name | what it is |
+//! |---|---|
+//! | `cubic`, `copa:mit`, `copa:delta=0.1` … | an algorithm of the `cc` crate with its knobs |
+//! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
+//! | `mortise-disc` | the same with five values of δ only |
+//! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
+//! | `oracle-dynamic:copa` | bound: at every interval the δ that turns out best, tried on forks |
+//! | `omniscient` | bound: a sender that sees the trace |
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use trimtab_cc::{ALGORITHMS, Knob, KnobError, Spec, SpecError};
+
+/// The name of the bound that sees the trace.
+pub const OMNISCIENT: &str = "omniscient";
+
+/// A contender: what it is, and how the user called it.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    label: String,
+    kind: ContenderKind,
+}
+
+/// What a contender is.
+#[derive(Clone, Debug)]
+pub enum ContenderKind {
+    /// An algorithm whose knobs stay as they are.
+    Rule(Spec),
+    /// Mortise: Copa's δ follows the application's preference.
+    Mortise(MortiseSettings),
+    /// Mortise with five values of δ (Mortise §5.1, "Mortise Disc").
+    MortiseDisc(MortiseSettings),
+    /// Bound: the best constant value of the algorithm's first knob, per run.
+    Oracle(Spec),
+    /// Bound: the best value of the algorithm's first knob at every interval, tried on forks.
+    OracleDynamic(Spec),
+    /// Bound: sees the trace (Muses eq. 1).
+    Omniscient,
+}
+
+/// The settings of Mortise that experiments vary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MortiseSettings {
+    /// The weight σ of the preference against the present tradeoff in the feedback (Mortise eq. 5).
+    pub sigma: f64,
+    /// Whether changes of the bandwidth are detected (Mortise §4, Bayesian change-point detection).
+    pub change_point_detection: bool,
+}
+
+impl Default for MortiseSettings {
+    fn default() -> Self {
+        Self { sigma: SIGMA.default, change_point_detection: true }
+    }
+}
+
+static SIGMA: Knob = Knob {
+    name: "sigma",
+    unit: "1",
+    min: 0.0,
+    max: 1.0,
+    default: 0.5,
+    about: "weight of the application's preference in the feedback; the rest is the present tradeoff",
+};
+static CPD: Knob = Knob {
+    name: "cpd",
+    unit: "1",
+    min: 0.0,
+    max: 1.0,
+    default: 1.0,
+    about: "1 to detect changes of the bandwidth and explore after them, 0 not to",
+};
+/// The settings of `mortise` and `mortise-disc`.
+pub static MORTISE_SETTINGS: [&Knob; 2] = [&SIGMA, &CPD];
+
+/// A contender that is no algorithm of the `cc` crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpecialContender {
+    /// How it is written on the command line.
+    pub name: &'static str,
+    /// Whether no real sender can reach it.
+    pub bound: bool,
+    /// What it is, in one sentence.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Steering and bounds, in the order in which they are listed.
+pub static SPECIAL: [SpecialContender; 5] = [
+    SpecialContender {
+        name: "mortise",
+        bound: false,
+        about: "Copa, its delta steered continuously by what the application's users prefer",
+        source: "Mortise",
+    },
+    SpecialContender {
+        name: "mortise-disc",
+        bound: false,
+        about: "Mortise with five values of delta only",
+        source: "Mortise section 5.1",
+    },
+    SpecialContender {
+        name: "oracle:CC",
+        bound: true,
+        about: "bound: the best constant value of the algorithm's knob for each run",
+        source: "Mortise section 5.2",
+    },
+    SpecialContender {
+        name: "oracle-dynamic:CC",
+        bound: true,
+        about: "bound: at every interval the value of the knob that turns out best",
+        source: "Mortise section 5.2, over a receding horizon",
+    },
+    SpecialContender {
+        name: OMNISCIENT,
+        bound: true,
+        about: "bound: a sender that sees the trace",
+        source: "Muses equation 1",
+    },
+];
+
+/// Why a text names no contender.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("unknown congestion control {text:?}: {problem}")]
+pub struct ContenderError {
+    text: String,
+    problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+enum Problem {
+    #[error("{}there are {}; `trimtab cc list` describes them", hint(.suggestion), names().join(", "))]
+    Unknown { suggestion: Option<String> },
+    #[error("{0}")]
+    Spec(SpecError),
+    #[error("{0}")]
+    Setting(String),
+    #[error("it takes an algorithm, as in {0}:copa")]
+    NoAlgorithm(&'static str),
+    #[error("{0} has no knob to search over")]
+    NoKnobs(&'static str),
+    #[error("it takes no settings")]
+    NoSettings,
+}
+
+fn hint(suggestion: &Option<String>) -> String {
+    suggestion.as_ref().map_or(String::new(), |s| format!("did you mean {s}? "))
+}
+
+/// Every name that a contender can begin with.
+fn names() -> Vec<&'static str> {
+    ALGORITHMS.iter().map(|a| a.name).chain(SPECIAL.iter().map(|s| s.name)).collect()
+}
+
+impl Contender {
+    /// How the user called it; names its runs.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> &ContenderKind {
+        &self.kind
+    }
+
+    /// Whether no real sender can reach it.
+    pub fn is_bound(&self) -> bool {
+        is_bound(&self.label)
+    }
+
+    /// Whether its knobs are steered while it runs.
+    pub fn is_steered(&self) -> bool {
+        matches!(self.kind, ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_))
+    }
+}
+
+/// Whether the contender of this name is a bound that no real sender can reach. Reports are drawn
+/// from records, which hold names only.
+pub fn is_bound(label: &str) -> bool {
+    let name = label.split(':').next().unwrap_or_default();
+    SPECIAL.iter().any(|s| s.bound && s.name.split(':').next() == Some(name))
+}
+
+/// Whether the contender of this name is steered.
+pub fn is_steered(label: &str) -> bool {
+    let name = label.split(':').next().unwrap_or_default();
+    SPECIAL.iter().any(|s| !s.bound && s.name == name)
+}
+
+impl FromStr for Contender {
+    type Err = ContenderError;
+
+    fn from_str(text: &str) -> Result<Self, ContenderError> {
+        let text = text.trim();
+        let fail = |problem| ContenderError { text: text.to_owned(), problem };
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let kind = match name {
+            "mortise" => ContenderKind::Mortise(mortise_settings(rest).map_err(fail)?),
+            "mortise-disc" => ContenderKind::MortiseDisc(mortise_settings(rest).map_err(fail)?),
+            "oracle" => ContenderKind::Oracle(searched("oracle", rest).map_err(fail)?),
+            "oracle-dynamic" => {
+                ContenderKind::OracleDynamic(searched("oracle-dynamic", rest).map_err(fail)?)
+            }
+            OMNISCIENT if rest.is_empty() => ContenderKind::Omniscient,
+            OMNISCIENT => return Err(fail(Problem::NoSettings)),
+            _ => ContenderKind::Rule(rule(text).map_err(fail)?),
+        };
+        Ok(Self { label: text.to_owned(), kind })
+    }
+}
+
+fn rule(text: &str) -> Result<Spec, Problem> {
+    text.parse().map_err(|e| match e {
+        SpecError::UnknownAlgorithm => {
+            let name = text.split(':').next().unwrap_or_default();
+            Problem::Unknown { suggestion: closest(name) }
+        }
+        e => Problem::Spec(e),
+    })
+}
+
+/// The algorithm of an oracle; it needs a knob to search over.
+fn searched(oracle: &'static str, text: &str) -> Result<Spec, Problem> {
+    if text.is_empty() {
+        return Err(Problem::NoAlgorithm(oracle));
+    }
+    let spec = rule(text)?;
+    match spec.algorithm().knobs {
+        [] => Err(Problem::NoKnobs(spec.algorithm().name)),
+        _ => Ok(spec),
+    }
+}
+
+fn mortise_settings(text: &str) -> Result<MortiseSettings, Problem> {
+    let mut settings = MortiseSettings::default();
+    for setting in text.split(',').filter(|s| !s.is_empty()) {
+        let known = || MORTISE_SETTINGS.map(|k| k.name).join(", ");
+        let wrong = || Problem::Setting(format!("a setting is NAME=VALUE, with {}", known()));
+        let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
+        let value: f64 = value.trim().parse().map_err(|_| wrong())?;
+        let knob = MORTISE_SETTINGS.into_iter().find(|k| k.name == name.trim());
+        let Some(knob) = knob else {
+            return Err(Problem::Setting(format!("no setting {name:?}; there are {}", known())));
+        };
+        knob.check(value).map_err(|e: KnobError| Problem::Setting(e.to_string()))?;
+        if knob.name == SIGMA.name {
+            settings.sigma = value;
+        } else {
+            settings.change_point_detection = value != 0.0;
+        }
+    }
+    Ok(settings)
+}
+
+/// The known name that looks most like `name`, if any does.
+fn closest(name: &str) -> Option<String> {
+    let name = name.to_ascii_lowercase();
+    names()
+        .into_iter()
+        .map(|known| known.split(':').next().unwrap_or(known))
+        .map(|known| (strsim::jaro_winkler(&name, known), known))
+        .filter(|(similarity, _)| *similarity > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known.to_owned())
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+impl Serialize for Contender {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.label)
+    }
+}
+
+impl<'de> Deserialize<'de> for Contender {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Contender, String> {
+        text.parse().map_err(|e: ContenderError| e.to_string())
+    }
+
+    #[test]
+    fn steering_and_bounds_parse() {
+        assert!(matches!(parse("newreno").unwrap().kind(), ContenderKind::Rule(_)));
+        let Ok(Contender { kind: ContenderKind::Mortise(m), .. }) =
+            parse("mortise:sigma=0.3,cpd=0")
+        else {
+            panic!("mortise is a contender");
+        };
+        assert_eq!(m, MortiseSettings { sigma: 0.3, change_point_detection: false });
+        assert!(parse("mortise").unwrap().is_steered());
+        assert!(parse("omniscient").unwrap().is_bound());
+        assert!(is_bound("oracle:copa") && is_bound("oracle-dynamic:copa:mit"));
+        assert!(!is_bound("copa:mit") && !is_bound("mortise") && !is_steered("copa"));
+        assert_eq!(parse(" newreno ").unwrap().to_string(), "newreno");
+    }
+
+    #[test]
+    fn mistakes_say_what_to_do() {
+        let e = parse("neworeno").unwrap_err();
+        assert!(e.contains("did you mean newreno?") && e.contains("trimtab cc list"), "{e}");
+        let e = parse("mortise:sigma=2").unwrap_err();
+        assert!(e.contains("sigma = 2 is outside its range 0 to 1"), "{e}");
+        let e = parse("mortise:sigma=nan").unwrap_err();
+        assert!(e.contains("outside its range"), "{e}");
+        let e = parse("mortise:gamma=1").unwrap_err();
+        assert!(e.contains("no setting \"gamma\"; there are sigma, cpd"), "{e}");
+        let e = parse("oracle").unwrap_err();
+        assert!(e.contains("oracle:copa"), "{e}");
+        let e = parse("oracle:newreno").unwrap_err();
+        assert!(e.contains("newreno has no knob") || !trimtab_cc::NewReno::KNOBS.is_empty(), "{e}");
+        assert!(parse("omniscient:1").unwrap_err().contains("takes no settings"));
+    }
+}

@@ -1,0 +1,303 @@
+//! What a comparison leaves behind: one record per run, one summary row per contender.
+//!
+//! This is the JSON of `trimtab compare --json`, schema `trimtab.compare/1`. Field names end in their
+//! unit; ratios and shares are 0 to 1; rates are in Mbit/s (10^6 bits per second). The record holds
+//! the command, the version and the whole scenario, so that anybody can repeat it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::Sorted;
+
+/// The schema that [`Comparison::schema`] names.
+pub const SCHEMA: &str = "trimtab.compare/1";
+
+/// A whole comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// `trimtab.compare/1`.
+    pub schema: String,
+    /// How to repeat it.
+    pub provenance: Provenance,
+    /// Every run, in the order of the scenario: application, trace, cell, seed, contender.
+    pub runs: Vec<RunRecord>,
+    /// One row per application and contender, in the order in which the scenario names them.
+    pub summary: Vec<SummaryRow>,
+}
+
+/// Everything that it takes to get the same bytes again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The command line as it was typed.
+    pub command: String,
+    /// The version of Trimtab.
+    pub version: String,
+    /// The scenario with every default written out, as TOML.
+    pub scenario: String,
+    /// The SHA-256 of every trace file, by the name that the runs use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TraceOrigin>,
+}
+
+/// A trace and the checksum of what was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceOrigin {
+    /// The name in the runs.
+    pub trace: String,
+    /// The SHA-256 of the file, in hexadecimal; of generated traces, of their delivery times.
+    pub sha256: String,
+}
+
+/// The point of the scenario's grid that a run belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Base round-trip time, without any queue.
+    pub rtt_ms: f64,
+    /// Size of the bottleneck's buffer.
+    pub buffer_bytes: u64,
+    /// Probability of random loss, 0 to 1.
+    pub loss: f64,
+    /// Flows of the contender that share the link.
+    pub flows: u32,
+}
+
+/// One run of one contender.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The contender, as on the command line.
+    pub cc: String,
+    /// The application.
+    pub app: String,
+    /// The trace of the bottleneck.
+    pub trace: String,
+    /// The seed of all randomness of the run. Runs with the same application, trace, cell and seed
+    /// saw the same link, the same losses and the same requests.
+    pub seed: u64,
+    /// Where in the grid.
+    pub cell: CellRecord,
+    /// Experience per request (download, web) or chunk (vod), in the unit of the QoE model.
+    pub qoe: QoeRecord,
+    /// Payload that reached the application, over the whole run, all flows of the contender.
+    pub throughput_mbps: f64,
+    /// Bytes that the link delivered over the bytes that it could have delivered.
+    pub utilization: f64,
+    /// Round-trip time of the packets.
+    pub rtt_ms: RttRecord,
+    /// Time that packets waited in the bottleneck's queue.
+    pub queue_delay_ms: DelayRecord,
+    /// Packets lost on the path (queue and random loss) over packets sent.
+    pub loss_ratio: f64,
+    /// Bytes sent again over bytes sent.
+    pub retransmit_ratio: f64,
+    /// Requests (download, web) or chunks (vod) that finished.
+    pub requests: u64,
+    /// Request completion times; download and web only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rct_ms: Option<RctRecord>,
+    /// Mean bitrate of the chunks that played; vod only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bitrate_kbps_mean: Option<f64>,
+    /// Time stalled over time watched; vod only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_ratio: Option<f64>,
+    /// How often playback stalled; vod only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<u64>,
+    /// From the first request to the first picture; vod only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_ms: Option<f64>,
+    /// Throughput of each flow while all are active, competitors last; runs with several flows only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow_throughput_mbps: Vec<f64>,
+    /// Jain's index over the contender's flows; runs with several of them only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain: Option<f64>,
+    /// Rate of a flow of the contender over that of a competing flow (Mortise §5.5); runs with
+    /// competitors only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub friendliness: Option<f64>,
+    /// What was requested, one by one; not part of the JSON.
+    #[serde(skip)]
+    pub units: Vec<UnitRecord>,
+    /// How the run went over time; not part of the JSON.
+    #[serde(skip)]
+    pub series: Option<Series>,
+}
+
+/// Experience per unit of the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QoeRecord {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The 5th percentile: the users who were served worst.
+    pub p5: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+}
+
+impl QoeRecord {
+    /// Of the experience of each unit; zero throughout when there is none, as nothing was delivered.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let v = Sorted::new(values);
+        let at = |p| v.percentile(p).unwrap_or(0.0);
+        Self { mean: v.mean().unwrap_or(0.0), p5: at(5.0), p50: at(50.0), p95: at(95.0) }
+    }
+}
+
+/// Round-trip times, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RttRecord {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+}
+
+/// Queueing delays, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DelayRecord {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+}
+
+/// Request completion times, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RctRecord {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 90th percentile.
+    pub p90: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+}
+
+impl RctRecord {
+    /// Of completion times in milliseconds; `None` when no request finished.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let v = Sorted::new(values);
+        Some(Self {
+            mean: v.mean()?,
+            p50: v.percentile(50.0)?,
+            p90: v.percentile(90.0)?,
+            p95: v.percentile(95.0)?,
+            p99: v.percentile(99.0)?,
+        })
+    }
+}
+
+/// One request (download, web) or chunk (vod).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UnitRecord {
+    /// Which flow of the contender, from 0.
+    pub flow: u32,
+    /// When it was requested, from the start of the run.
+    pub start_ms: f64,
+    /// Size of the response.
+    pub bytes: u64,
+    /// From the request to the last byte.
+    pub duration_ms: f64,
+    /// Its experience, in the unit of the QoE model.
+    pub qoe: f64,
+    /// The bitrate of the chunk; vod only.
+    pub bitrate_kbps: Option<f64>,
+    /// How long playback stalled for it; vod only.
+    pub stall_ms: Option<f64>,
+}
+
+/// How a run went, in bins of the same length. A value that is missing in a bin is NaN: nothing was
+/// measured, or the contender has no such quantity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Length of a bin.
+    pub bin_ms: f64,
+    /// What the link could have carried.
+    pub capacity_mbps: Vec<f64>,
+    /// What the contender's flows delivered.
+    pub throughput_mbps: Vec<f64>,
+    /// Mean wait in the bottleneck's queue.
+    pub queue_delay_ms: Vec<f64>,
+    /// Mean round-trip time.
+    pub rtt_ms: Vec<f64>,
+    /// Congestion window of the first flow at the end of the bin.
+    pub cwnd_bytes: Vec<f64>,
+    /// The knob δ of the first flow, where it has one.
+    pub delta: Vec<f64>,
+    /// The application's preference λ: the least throughput that a unit of delay must buy.
+    pub lambda: Vec<f64>,
+    /// The tradeoff τ that the path was measured to give.
+    pub tau: Vec<f64>,
+}
+
+/// A contender over all its runs with one application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SummaryRow {
+    /// The contender.
+    pub cc: String,
+    /// The application.
+    pub app: String,
+    /// How many runs.
+    pub runs: u64,
+    /// Mean over runs of the mean experience.
+    pub qoe_mean: f64,
+    /// Its 95% confidence interval.
+    pub qoe_ci95: [f64; 2],
+    /// What was resampled for the intervals: whole `trace`s, or single `run`s where there are fewer
+    /// than five traces.
+    pub resampled: String,
+    /// Mean experience as a share of what `omniscient` reached in the same run; where it ran too, and
+    /// its experience is above zero throughout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_omniscient: Option<Estimate>,
+    /// Mean throughput over runs.
+    pub throughput_mbps: f64,
+    /// Mean over runs of the mean queueing delay.
+    pub queue_delay_ms: f64,
+    /// Mean over runs of the retransmitted share.
+    pub retransmit_ratio: f64,
+    /// Against each other contender of the comparison.
+    pub versus: Vec<Versus>,
+}
+
+/// A value with its 95% confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// Its 95% confidence interval.
+    pub ci95: [f64; 2],
+}
+
+/// The paired change against another contender: each run against the other's run with the same
+/// trace, cell and seed. Above zero, this contender gives the better experience.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Versus {
+    /// The other contender.
+    pub cc: String,
+    /// How many pairs of runs.
+    pub pairs: u64,
+    /// Mean over pairs of (this − other) / other, in percent. `null` where the other's experience is
+    /// zero or below in any pair, as for video: then only the difference has a meaning.
+    pub change_percent: Option<f64>,
+    /// Its 95% confidence interval.
+    pub change_ci95: Option<[f64; 2]>,
+    /// Ratio of the two means, less one, in percent: dominated by fast links, where experience is
+    /// counted in Mbit/s. `null` as above.
+    pub ratio_of_means_percent: Option<f64>,
+    /// Its 95% confidence interval.
+    pub ratio_of_means_ci95: Option<[f64; 2]>,
+    /// Mean over pairs of this − other, in the unit of the QoE model.
+    pub difference: f64,
+    /// Its 95% confidence interval.
+    pub difference_ci95: [f64; 2],
+    /// Share of the pairs in which this contender gives the better experience; ties count half.
+    pub better_share: f64,
+}

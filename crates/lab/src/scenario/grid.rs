@@ -1,0 +1,212 @@
+//! The grid of traces and cells, all of it or an even sample, and the list of runs that it makes.
+
+use trimtab_units::Duration;
+
+use super::{Buffer, NamedTrace, Probability, Scenario};
+
+/// A point of the grid, apart from its trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// Base round-trip time.
+    pub rtt: Duration,
+    /// Size of the bottleneck's buffer.
+    pub buffer: Buffer,
+    /// Probability of random loss.
+    pub loss: Probability,
+    /// Flows of the contender.
+    pub flows: u32,
+}
+
+/// One run to do: indices into the scenario's lists.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Job {
+    /// Which application of the scenario.
+    pub app: usize,
+    /// Which trace of the plan.
+    pub trace: usize,
+    /// Where in the grid.
+    pub cell: Cell,
+    /// The seed.
+    pub seed: u64,
+    /// Which contender of the scenario.
+    pub contender: usize,
+}
+
+/// A scenario with its traces found and its runs listed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The traces that it names.
+    pub traces: Vec<NamedTrace>,
+    /// Every run: by application, trace, cell, seed, contender.
+    pub jobs: Vec<Job>,
+}
+
+impl Scenario {
+    /// Every cell of the grid: round-trip time, then buffer, then loss, then flows.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for &rtt in &self.rtt {
+            for &buffer in &self.buffer {
+                for &loss in &self.loss {
+                    for &flows in &self.flows {
+                        cells.push(Cell { rtt, buffer, loss, flows });
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// Checks the scenario, finds its traces and lists its runs.
+    ///
+    /// # Errors
+    /// The scenario is not valid, or a trace cannot be found.
+    pub fn plan(&self) -> Result<Plan, super::ScenarioError> {
+        self.validate()?;
+        let traces = super::source::resolve(&self.traces)?;
+        let cells = self.cells();
+        let axes =
+            [traces.len(), self.rtt.len(), self.buffer.len(), self.loss.len(), self.flows.len()];
+        let all = traces.len() * cells.len();
+        let points = match self.thin {
+            Some(size) if (size as usize) < all => spread(&axes, size as usize),
+            _ => (0..all).collect(),
+        };
+        let mut jobs = Vec::new();
+        for app in 0..self.app.len() {
+            for &point in &points {
+                let (trace, cell) = (point / cells.len(), cells[point % cells.len()]);
+                for seed in 0..u64::from(self.seeds) {
+                    let contenders = 0..self.cc.len();
+                    jobs.extend(contenders.map(|contender| Job {
+                        app,
+                        trace,
+                        cell,
+                        seed,
+                        contender,
+                    }));
+                }
+            }
+        }
+        if jobs.len() > super::RUNS_MAX {
+            let (n, max) = (jobs.len(), super::RUNS_MAX);
+            return Err(super::ScenarioError::Invalid(format!("{n} runs are more than {max}")));
+        }
+        Ok(Plan { scenario: self.clone(), traces, jobs })
+    }
+}
+
+/// `size` points of the full grid with these axis lengths, spread evenly: each value of an axis occurs
+/// as often as every other (give or take one), and so does each pair of values of two axes as far as
+/// the size allows. Points are numbered as nested loops count them, the last axis fastest, and come
+/// in ascending order. The same input gives the same points.
+///
+/// Greedy: each step takes the point whose values, then whose pairs of values, were taken least;
+/// among equals a fixed pseudo-random one, so that no diagonal is preferred.
+fn spread(axes: &[usize], size: usize) -> Vec<usize> {
+    let all: usize = axes.iter().product();
+    let coordinates = |mut point: usize| {
+        let mut at = vec![0; axes.len()];
+        for (value, &length) in at.iter_mut().zip(axes).rev() {
+            *value = point % length;
+            point /= length;
+        }
+        at
+    };
+    let mut candidates: Vec<(usize, Vec<usize>)> = (0..all).map(|p| (p, coordinates(p))).collect();
+    let mut values: Vec<Vec<u64>> = axes.iter().map(|&n| vec![0; n]).collect();
+    // Pair (f, g) of axes with f < g, at values (a, b): pairs[f][g][a * axes[g] + b].
+    let mut pairs: Vec<Vec<Vec<u64>>> =
+        axes.iter().map(|&a| axes.iter().map(|&b| vec![0; a * b]).collect()).collect();
+    let pair_list: Vec<(usize, usize)> =
+        (0..axes.len()).flat_map(|f| (f + 1..axes.len()).map(move |g| (f, g))).collect();
+
+    let mut taken = Vec::with_capacity(size);
+    for _ in 0..size.min(all) {
+        let cost = |(point, at): &(usize, Vec<usize>)| {
+            // Scaled by the length of the axis: one more of a rare value weighs as one share more.
+            let single: u64 =
+                at.iter().enumerate().map(|(f, &v)| values[f][v] * axes[f] as u64).sum();
+            let double: u64 = pair_list
+                .iter()
+                .map(|&(f, g)| pairs[f][g][at[f] * axes[g] + at[g]] * (axes[f] * axes[g]) as u64)
+                .sum();
+            (single, double, scrambled(*point as u64))
+        };
+        let Some(best) = (0..candidates.len()).min_by_key(|&i| cost(&candidates[i])) else { break };
+        let (point, at) = candidates.swap_remove(best);
+        for (f, &v) in at.iter().enumerate() {
+            values[f][v] += 1;
+        }
+        for &(f, g) in &pair_list {
+            pairs[f][g][at[f] * axes[g] + at[g]] += 1;
+        }
+        taken.push(point);
+    }
+    taken.sort_unstable();
+    taken
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a fixed shuffle of all numbers.
+fn scrambled(n: u64) -> u64 {
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each value of an axis occurs among the points.
+    fn counts(axes: &[usize], points: &[usize], axis: usize) -> Vec<usize> {
+        let faster: usize = axes[axis + 1..].iter().product();
+        let mut counts = vec![0; axes[axis]];
+        for p in points {
+            counts[p / faster % axes[axis]] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn a_thinned_grid_is_balanced() {
+        // The axes of the grid: traces, RTT, buffer, loss, flows.
+        let axes = [40, 3, 4, 3, 3];
+        let points = spread(&axes, 96);
+        assert_eq!(points.len(), 96);
+        assert!(points.windows(2).all(|w| w[0] < w[1]), "no point twice");
+        for axis in 0..axes.len() {
+            let counts = counts(&axes, &points, axis);
+            let (min, max) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(max - min <= 1, "axis {axis}: {counts:?}");
+        }
+        // Pairs: RTT × buffer has 12 combinations, 8 each if perfect.
+        let mut pairs = [0; 12];
+        for p in &points {
+            pairs[p / 36 % 3 * 4 + p / 9 % 4] += 1;
+        }
+        assert!(pairs.iter().all(|n| (6..=10).contains(n)), "{pairs:?}");
+    }
+
+    #[test]
+    fn the_whole_grid_when_it_is_small() {
+        assert_eq!(spread(&[2, 2], 4), [0, 1, 2, 3]);
+        assert_eq!(spread(&[2, 2], 9), [0, 1, 2, 3]);
+        assert_eq!(spread(&[3, 3], 5), spread(&[3, 3], 5));
+    }
+
+    #[test]
+    fn jobs_come_in_the_order_of_the_scenario() {
+        let s = Scenario::parse(
+            "cc = [\"newreno\"]\ntraces = [\"constant:12Mbit/s\", \"constant:48Mbit/s\"]\nseeds = 2\nflows = [1, 4]\n[[app]]\nkind = \"vod\"\n[[app]]\nkind = \"web\"\n",
+        )
+        .unwrap();
+        let plan = s.plan().unwrap();
+        assert_eq!(plan.jobs.len(), 2 * 2 * 2 * 2);
+        let first: Vec<_> =
+            plan.jobs.iter().take(5).map(|j| (j.app, j.trace, j.cell.flows, j.seed)).collect();
+        assert_eq!(first, [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0, 4, 0), (0, 0, 4, 1), (0, 1, 1, 0)]);
+    }
+}

@@ -1,0 +1,367 @@
+//! Scenarios: everything that a comparison is made of, as a TOML file or as command line flags.
+//!
+//! Both give the same [`Scenario`], and `--print-scenario` writes the one that flags amount to.
+//! `docs/reference/scenario.md` describes every key.
+//!
+//! ```
+//! use trimtab_lab::scenario::Scenario;
+//!
+//! let scenario = Scenario::parse(
+//!     r#"
+//!     cc = ["newreno"]
+//!     traces = ["constant:12Mbit/s"]
+//!     rtt = ["20ms", "60ms"]
+//!     buffer = "1BDP"
+//!     [[app]]
+//!     kind = "download"
+//!     "#,
+//! )
+//! .unwrap();
+//! assert_eq!(scenario.cells().len(), 2);
+//! let typo = Scenario::parse("cc = [\"newreno\"]\nbufer = \"1BDP\"").unwrap_err().to_string();
+//! assert!(typo.contains("line 2") && typo.contains("bufer"));
+//! ```
+
+mod app;
+mod grid;
+mod quantity;
+mod source;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use trimtab_units::Duration;
+
+pub use app::{AppKind, AppSettings};
+pub use grid::{Cell, Job, Plan};
+pub use quantity::{Buffer, Probability, QuantityError};
+pub use source::{NamedTrace, TraceSource, TraceSourceError};
+
+use crate::contender::Contender;
+
+/// A comparison: who, doing what, over which links.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name; heads the report.
+    #[serde(default)]
+    pub name: String,
+    /// What it shows, in a sentence or two; stands below the name in the report.
+    #[serde(default)]
+    pub about: String,
+    /// The contenders.
+    #[serde(default)]
+    pub cc: Vec<Contender>,
+    /// The bottleneck's capacity over time: files, globs, generated links. Each one is an axis value
+    /// of the grid.
+    #[serde(default)]
+    pub traces: Vec<TraceSource>,
+    /// Base round-trip times.
+    #[serde(with = "quantity::many", default = "default_rtt")]
+    pub rtt: Vec<Duration>,
+    /// Sizes of the bottleneck's droptail buffer.
+    #[serde(with = "quantity::many", default = "default_buffer")]
+    pub buffer: Vec<Buffer>,
+    /// Probabilities of independent random loss, before the bottleneck.
+    #[serde(with = "quantity::many", default = "default_loss")]
+    pub loss: Vec<Probability>,
+    /// Numbers of flows of the contender that share the link.
+    #[serde(default = "default_flows")]
+    pub flows: Vec<u32>,
+    /// How long after the flow before it each flow of the contender starts.
+    #[serde(with = "quantity::one", default)]
+    pub stagger: Duration,
+    /// How long each run lasts.
+    #[serde(with = "quantity::one", default = "default_duration")]
+    pub duration: Duration,
+    /// Start of the run that the results leave out.
+    #[serde(with = "quantity::one", default)]
+    pub warmup: Duration,
+    /// How many seeds each cell is run with: 0, 1, 2 …
+    #[serde(default = "default_seeds")]
+    pub seeds: u32,
+    /// Take so many points of the grid of traces and cells, spread evenly, instead of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thin: Option<u32>,
+    /// The applications; every cell is run with each.
+    #[serde(default)]
+    pub app: Vec<AppSettings>,
+    /// Flows that compete with the contender's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub competitor: Vec<Competitor>,
+}
+
+/// Flows with a congestion control of their own that share the link with the contender.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Competitor {
+    /// Their congestion control.
+    pub cc: Contender,
+    /// How many.
+    #[serde(default = "one_flow")]
+    pub flows: u32,
+    /// When they start.
+    #[serde(with = "quantity::one", default)]
+    pub start: Duration,
+    /// What they do.
+    #[serde(default = "bulk")]
+    pub app: AppKind,
+}
+
+fn default_rtt() -> Vec<Duration> {
+    vec![Duration::from_millis(20)]
+}
+fn default_buffer() -> Vec<Buffer> {
+    vec![Buffer::Bytes(trimtab_units::Bytes::new(150_000))]
+}
+fn default_loss() -> Vec<Probability> {
+    vec![Probability::default()]
+}
+fn default_flows() -> Vec<u32> {
+    vec![1]
+}
+fn default_duration() -> Duration {
+    Duration::from_secs(120)
+}
+const fn default_seeds() -> u32 {
+    1
+}
+const fn one_flow() -> u32 {
+    1
+}
+const fn bulk() -> AppKind {
+    AppKind::Bulk
+}
+
+/// Why there is no scenario to run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("cannot read the scenario {}: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The text is no scenario; the message has line and column.
+    #[error("{}{}", path.as_ref().map_or(String::new(), |p| format!("{}: ", p.display())), .cause.to_string().trim_end())]
+    Parse {
+        /// The file, unless the text came from elsewhere.
+        path: Option<PathBuf>,
+        /// What is wrong, and where.
+        cause: Box<toml::de::Error>,
+    },
+    /// The values do not make sense together.
+    #[error("{0}")]
+    Invalid(String),
+    /// A trace cannot be found.
+    #[error(transparent)]
+    Trace(#[from] TraceSourceError),
+}
+
+/// The most runs that one comparison may amount to; more is a mistake in the grid.
+const RUNS_MAX: usize = 1_000_000;
+
+impl Default for Scenario {
+    /// The defaults of every key: no contenders, no traces, no applications yet.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            about: String::new(),
+            cc: Vec::new(),
+            traces: Vec::new(),
+            rtt: default_rtt(),
+            buffer: default_buffer(),
+            loss: default_loss(),
+            flows: default_flows(),
+            stagger: Duration::ZERO,
+            duration: default_duration(),
+            warmup: Duration::ZERO,
+            seeds: default_seeds(),
+            thin: None,
+            app: Vec::new(),
+            competitor: Vec::new(),
+        }
+    }
+}
+
+impl Scenario {
+    /// Parses a scenario; paths in it are relative to the working directory.
+    ///
+    /// # Errors
+    /// It is no TOML, has a key that is not known, or a value that is none: with line and column.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        toml::from_str(text)
+            .map_err(|cause| ScenarioError::Parse { path: None, cause: Box::new(cause) })
+    }
+
+    /// Reads a scenario file; paths in it are relative to the file, and come out relative to the
+    /// working directory.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| ScenarioError::Read { path: path.to_owned(), cause })?;
+        let mut scenario: Self = toml::from_str(&text).map_err(|cause| ScenarioError::Parse {
+            path: Some(path.to_owned()),
+            cause: Box::new(cause),
+        })?;
+        scenario.rebase(path.parent().unwrap_or(Path::new("")));
+        if scenario.name.is_empty() {
+            scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(scenario)
+    }
+
+    /// Makes paths that are relative to `base` relative to where `base` is.
+    fn rebase(&mut self, base: &Path) {
+        for source in &mut self.traces {
+            source.rebase(base);
+        }
+        for app in &mut self.app {
+            app.rebase(base);
+        }
+    }
+
+    /// The scenario as TOML, every default written out.
+    pub fn to_toml(&self) -> String {
+        // Every value of a scenario is text, a number or a list of them: this cannot fail.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Checks that the values make sense together.
+    ///
+    /// # Errors
+    /// The first thing that does not, and what to do about it.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        let fail = |message: String| Err(ScenarioError::Invalid(message));
+        if self.cc.is_empty() {
+            return fail(
+                "no contender: name at least one with --cc, or under `cc` in the scenario".into(),
+            );
+        }
+        if let Some(twice) = twice(self.cc.iter().map(Contender::label)) {
+            return fail(format!("{twice} is named twice as a contender: name each once"));
+        }
+        if self.traces.is_empty() {
+            return fail("no trace: give --traces, or `traces` in the scenario".into());
+        }
+        if self.app.is_empty() {
+            return fail("no application: give --app, or an [[app]] table in the scenario".into());
+        }
+        for app in &self.app {
+            app.validate()?;
+        }
+        if let Some(twice) = twice(self.app.iter().map(AppSettings::label)) {
+            return fail(format!("two applications are called {twice}: give one a `name`"));
+        }
+        if self.duration.is_zero() || self.warmup >= self.duration {
+            let (d, w) = (self.duration, self.warmup);
+            return fail(format!("a run of {d} with a warmup of {w} leaves nothing to measure"));
+        }
+        if self.seeds == 0
+            || self.flows.is_empty()
+            || self.flows.contains(&0)
+            || self.thin == Some(0)
+        {
+            return fail("seeds, flows and thin are at least 1".into());
+        }
+        if let Some(c) = self.competitor.iter().find(|c| c.cc.is_bound()) {
+            return fail(format!("{} sees what no sender sees, so it cannot compete", c.cc));
+        }
+        let axes = [
+            self.traces.len(),
+            self.cells().len(),
+            self.app.len(),
+            self.cc.len(),
+            self.seeds as usize,
+        ];
+        if self.thin.is_none()
+            && axes.iter().try_fold(1_usize, |n, a| n.checked_mul(*a)).is_none_or(|n| n > RUNS_MAX)
+        {
+            return fail(format!(
+                "the grid has more than {RUNS_MAX} runs: shorten an axis, or set `thin`"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The first value that occurs more than once.
+fn twice<'a>(values: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = std::collections::BTreeSet::new();
+    values.into_iter().find(|v| !seen.insert(*v))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str =
+        "cc = [\"newreno\"]\ntraces = [\"constant:12Mbit/s\"]\n[[app]]\nkind = \"vod\"\n";
+
+    fn error(text: &str) -> String {
+        Scenario::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults_are_the_papers_setting() {
+        let s = Scenario::parse(SMALL).unwrap();
+        s.validate().unwrap();
+        assert_eq!(s.rtt, [Duration::from_millis(20)]);
+        assert_eq!(s.buffer[0].to_string(), "150KB");
+        assert_eq!(s.seeds, 1);
+    }
+
+    #[test]
+    fn printed_scenario_reads_back() {
+        let text = format!(
+            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\nbuffer=[\"30KB\",\"2BDP\"]\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
+        );
+        let printed = Scenario::parse(&text).unwrap().to_toml();
+        let again = Scenario::parse(&printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));
+        assert_eq!(again.to_toml(), printed);
+        assert_eq!(again.loss[0].get(), 0.005);
+        assert_eq!(again.competitor[0].start, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn mistakes_have_their_line() {
+        let e = error("cc = [\"newreno\"]\n\nbufer = \"1KB\"\n");
+        assert!(e.contains("line 3, column 1") && e.contains("unknown field `bufer`"), "{e}");
+        let e = error("rtt = 20\n");
+        assert!(e.contains("line 1, column 7") && e.contains("\"20ms\""), "{e}");
+        let e = error("rtt = \"20\"\n");
+        assert!(e.contains("needs a unit") && e.contains("ms"), "{e}");
+        let e = error("cc = [\"newreno\", \"kubic\"]\n");
+        assert!(e.contains("line 1") && e.contains("unknown congestion control \"kubic\""), "{e}");
+        let e = error("[[app]]\nkind = \"downlod\"\n");
+        assert!(e.contains("line 2") && e.contains("download"), "{e}");
+        let e = error("seeds = \n");
+        assert!(e.contains("line 1"), "{e}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let invalid = |extra: &str| {
+            Scenario::parse(&format!("{extra}\n{SMALL}"))
+                .unwrap()
+                .validate()
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(invalid("warmup = \"120s\"").contains("nothing to measure"));
+        assert!(invalid("seeds = 0").contains("at least 1"));
+        assert!(invalid("seeds = 4000000000").contains("more than 1000000 runs"));
+        let e = Scenario::parse("cc = [\"newreno\"]").unwrap().validate().unwrap_err().to_string();
+        assert!(e.contains("--traces"), "{e}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let e = Scenario::load(Path::new("no/such/file.toml")).unwrap_err().to_string();
+        assert!(e.contains("no/such/file.toml"), "{e}");
+    }
+}

@@ -1,0 +1,215 @@
+//! Values with their units as TOML strings: `"20 ms"`, `"150KB"`, `"0.5%"`; lists of them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::ser::{SerializeSeq, Serializer};
+use trimtab_units::{Bytes, Duration, Rate};
+
+/// A value that is written as text with its unit.
+pub(crate) trait Quantity: FromStr<Err: fmt::Display> + fmt::Display {
+    /// What the text should look like, for error messages.
+    const EXPECTED: &'static str;
+}
+
+impl Quantity for Duration {
+    const EXPECTED: &'static str = "a duration with its unit in quotes, such as \"20ms\"";
+}
+impl Quantity for Rate {
+    const EXPECTED: &'static str = "a rate with its unit in quotes, such as \"12Mbit/s\"";
+}
+impl Quantity for Buffer {
+    const EXPECTED: &'static str =
+        "a buffer size in quotes, such as \"150KB\", \"2BDP\" or \"100packets\"";
+}
+impl Quantity for Probability {
+    const EXPECTED: &'static str = "a loss rate in quotes, such as \"0.5%\"";
+}
+
+/// Why a text is no buffer size or loss rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct QuantityError(String);
+
+/// The size of a bottleneck's buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Buffer {
+    /// So many bytes.
+    Bytes(Bytes),
+    /// A multiple of the bandwidth-delay product: mean rate of the trace times base round-trip time.
+    Bdp(f64),
+    /// So many packets of any size.
+    Packets(u64),
+}
+
+impl FromStr for Buffer {
+    type Err = QuantityError;
+
+    /// Parses `150KB`, `1.5BDP`, `100packets`. Case does not matter.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let lower = text.trim().to_ascii_lowercase();
+        let fail = || QuantityError(format!("{text:?} is not {}", Self::EXPECTED));
+        if let Some(number) = lower.strip_suffix("bdp") {
+            let bdp: f64 = number.trim().parse().map_err(|_| fail())?;
+            return if bdp > 0.0 && bdp <= 1e6 { Ok(Self::Bdp(bdp)) } else { Err(fail()) };
+        }
+        let packets = ["packets", "packet", "pkts"].iter().find_map(|s| lower.strip_suffix(s));
+        if let Some(number) = packets {
+            let packets: u64 = number.trim().parse().map_err(|_| fail())?;
+            return if packets > 0 { Ok(Self::Packets(packets)) } else { Err(fail()) };
+        }
+        let bytes: Bytes = text
+            .parse()
+            .map_err(|e| QuantityError(format!("buffer {text:?}: {e}, BDP, packets")))?;
+        if bytes < Bytes::new(1500) {
+            return Err(QuantityError(format!("buffer {text:?} holds no packet of 1500 bytes")));
+        }
+        Ok(Self::Bytes(bytes))
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(b) => b.fmt(f),
+            Self::Bdp(b) => write!(f, "{b}BDP"),
+            Self::Packets(n) => write!(f, "{n}packets"),
+        }
+    }
+}
+
+/// A probability, 0 to 1, written in percent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Probability(f64);
+
+impl Probability {
+    /// As a number from 0 to 1.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Probability {
+    type Err = QuantityError;
+
+    /// Parses `0.5%`, `2 %`, `0`. A number other than zero without `%` is an error: whether 1 is
+    /// everything or a hundredth is a guess.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let fail = |why: &str| QuantityError(format!("{text:?} is no loss rate: {why}"));
+        let trimmed = text.trim();
+        let number = trimmed.strip_suffix('%').unwrap_or(trimmed).trim_end();
+        let percent: f64 = number.parse().map_err(|_| fail("write it as 0.5%"))?;
+        if percent != 0.0 && !trimmed.ends_with('%') {
+            return Err(fail("it needs its unit, as in 0.5%"));
+        }
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(fail("it lies between 0% and 100%"));
+        }
+        Ok(Self(percent / 100.0))
+    }
+}
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rounded so that 0.02 is 2%, not 2.0000000000000004%.
+        write!(f, "{}%", libm::round(self.0 * 1e10) / 1e8)
+    }
+}
+
+/// One value with its unit.
+pub(crate) mod one {
+    use super::*;
+
+    pub(crate) fn serialize<T: Quantity, S: Serializer>(v: &T, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(v)
+    }
+
+    pub(crate) fn deserialize<'de, T: Quantity, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
+        struct Text<T>(PhantomData<T>);
+        impl<T: Quantity> Visitor<'_> for Text<T> {
+            type Value = T;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(T::EXPECTED)
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+                text.parse().map_err(|e| E::custom(format_args!("{e}")))
+            }
+        }
+        d.deserialize_str(Text(PhantomData))
+    }
+}
+
+/// One value or a list of them; never an empty list.
+pub(crate) mod many {
+    use super::*;
+
+    pub(crate) fn serialize<T: Quantity, S: Serializer>(
+        values: &[T],
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut seq = s.serialize_seq(Some(values.len()))?;
+        for v in values {
+            seq.serialize_element(&v.to_string())?;
+        }
+        seq.end()
+    }
+
+    pub(crate) fn deserialize<'de, T: Quantity, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Vec<T>, D::Error> {
+        struct OneOrMore<T>(PhantomData<T>);
+        impl<'de, T: Quantity> Visitor<'de> for OneOrMore<T> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}, or a list of them", T::EXPECTED)
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Vec<T>, E> {
+                Ok(vec![text.parse().map_err(|e| E::custom(format_args!("{e}")))?])
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(text) = seq.next_element::<String>()? {
+                    let value = text.parse().map_err(|e| A::Error::custom(format_args!("{e}")))?;
+                    values.push(value);
+                }
+                if values.is_empty() {
+                    return Err(A::Error::custom("the list is empty"));
+                }
+                Ok(values)
+            }
+        }
+        d.deserialize_any(OneOrMore(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers() {
+        assert_eq!("150KB".parse(), Ok(Buffer::Bytes(Bytes::new(150_000))));
+        assert_eq!("1.5 BDP".parse(), Ok(Buffer::Bdp(1.5)));
+        assert_eq!("100packets".parse(), Ok(Buffer::Packets(100)));
+        for wrong in ["", "150", "0BDP", "-1BDP", "nanBDP", "0packets", "100B"] {
+            assert!(wrong.parse::<Buffer>().is_err(), "{wrong}");
+        }
+        for text in ["150KB", "0.5BDP", "100packets"] {
+            assert_eq!(text.parse::<Buffer>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn loss_rates() {
+        assert_eq!("0.5%".parse::<Probability>().unwrap().get(), 0.005);
+        assert_eq!("0".parse::<Probability>().unwrap().get(), 0.0);
+        for wrong in ["", "0.5", "101%", "-1%", "nan%", "a lot"] {
+            assert!(wrong.parse::<Probability>().is_err(), "{wrong}");
+        }
+        for text in ["0%", "0.5%", "2%", "0.01%"] {
+            assert_eq!(text.parse::<Probability>().unwrap().to_string(), text);
+        }
+    }
+}

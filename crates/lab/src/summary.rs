@@ -1,0 +1,244 @@
+//! From runs to summary rows: paired changes and their intervals.
+//!
+//! Runs are paired by application, trace, cell and seed (evaluation protocol: the same trace offset
+//! and loss seed for all contenders). Runs on one trace are not independent, so whole traces are
+//! resampled; with fewer than [`TRACES_MIN`] traces that says too little, and single runs are
+//! resampled, which answers for these traces only. The rows say which it was.
+
+use std::collections::BTreeMap;
+
+use crate::contender::OMNISCIENT;
+use crate::result::{Estimate, RunRecord, SummaryRow, Versus};
+use crate::stats::{Interval, Sums, bca};
+
+/// From this many traces on, traces are resampled instead of runs.
+pub const TRACES_MIN: usize = 5;
+
+/// What makes two runs a pair. Floats by their bits: they come from the same scenario.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PairKey {
+    trace: String,
+    rtt: u64,
+    buffer: u64,
+    loss: u64,
+    flows: u32,
+    seed: u64,
+}
+
+impl PairKey {
+    fn of(run: &RunRecord) -> Self {
+        Self {
+            trace: run.trace.clone(),
+            rtt: run.cell.rtt_ms.to_bits(),
+            buffer: run.cell.buffer_bytes,
+            loss: run.cell.loss.to_bits(),
+            flows: run.cell.flows,
+            seed: run.seed,
+        }
+    }
+}
+
+/// The runs of one contender with one application.
+type Runs<'a> = BTreeMap<PairKey, &'a RunRecord>;
+
+/// Summary rows of all runs, in the order in which applications and contenders first appear.
+pub fn summarise(runs: &[RunRecord]) -> Vec<SummaryRow> {
+    let mut rows = Vec::new();
+    for app in in_order(runs.iter().map(|r| r.app.as_str())) {
+        let of_app = || runs.iter().filter(|r| r.app == app);
+        let contenders: Vec<(&str, Runs<'_>)> = in_order(of_app().map(|r| r.cc.as_str()))
+            .into_iter()
+            .map(|cc| {
+                let own = of_app().filter(|r| r.cc == cc).map(|r| (PairKey::of(r), r)).collect();
+                (cc, own)
+            })
+            .collect();
+        let omniscient = contenders.iter().find(|(cc, _)| *cc == OMNISCIENT).map(|(_, runs)| runs);
+        for (cc, own) in &contenders {
+            let others = contenders.iter().filter(|(other, _)| other != cc);
+            rows.push(row(app, cc, own, omniscient, others));
+        }
+    }
+    rows
+}
+
+fn row<'a>(
+    app: &str,
+    cc: &str,
+    own: &Runs<'_>,
+    omniscient: Option<&Runs<'_>>,
+    others: impl Iterator<Item = &'a (&'a str, Runs<'a>)>,
+) -> SummaryRow {
+    let by_trace = in_order(own.values().map(|r| r.trace.as_str())).len() >= TRACES_MIN;
+    let mean =
+        |f: fn(&RunRecord) -> f64| own.values().map(|r| f(r)).sum::<f64>() / own.len() as f64;
+    let qoe =
+        interval(by_trace, own.iter().map(|(k, r)| (k, Sums::of(r.qoe.mean, 0.0))), Sums::mean);
+    SummaryRow {
+        cc: cc.to_owned(),
+        app: app.to_owned(),
+        runs: own.len() as u64,
+        qoe_mean: qoe.estimate,
+        qoe_ci95: [qoe.lo, qoe.hi],
+        resampled: if by_trace { "trace" } else { "run" }.to_owned(),
+        of_omniscient: omniscient.and_then(|best| share_of(by_trace, own, best)),
+        throughput_mbps: mean(|r| r.throughput_mbps),
+        queue_delay_ms: mean(|r| r.queue_delay_ms.mean),
+        retransmit_ratio: mean(|r| r.retransmit_ratio),
+        versus: others.filter_map(|(cc, other)| versus(by_trace, own, cc, other)).collect(),
+    }
+}
+
+/// Mean over pairs of own QoE / the other's QoE; `None` when that has no meaning.
+fn share_of(by_trace: bool, own: &Runs<'_>, other: &Runs<'_>) -> Option<Estimate> {
+    let pairs = pairs(own, other);
+    if pairs.is_empty() || pairs.iter().any(|&(_, _, b)| b <= 0.0) {
+        return None;
+    }
+    let i =
+        interval(by_trace, pairs.iter().map(|&(k, a, b)| (k, Sums::of(a / b, 0.0))), Sums::mean);
+    Some(Estimate { value: i.estimate, ci95: [i.lo, i.hi] })
+}
+
+fn versus(by_trace: bool, own: &Runs<'_>, cc: &str, other: &Runs<'_>) -> Option<Versus> {
+    let pairs = pairs(own, other);
+    if pairs.is_empty() {
+        return None;
+    }
+    let of = |f: fn(f64, f64) -> Sums, statistic: fn(&Sums) -> f64| {
+        interval(by_trace, pairs.iter().map(|&(k, a, b)| (k, f(a, b))), statistic)
+    };
+    let difference = of(|a, b| Sums::of(a - b, 0.0), Sums::mean);
+    let positive = pairs.iter().all(|&(_, _, b)| b > 0.0);
+    let change = positive.then(|| of(|a, b| Sums::of(100.0 * (a - b) / b, 0.0), Sums::mean));
+    let ratio = positive.then(|| of(Sums::of, |s| 100.0 * (s.a / s.b - 1.0)));
+    let better: f64 = pairs
+        .iter()
+        .map(|(_, a, b)| match a.total_cmp(b) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        })
+        .sum();
+    let ends = |i: Interval| [i.lo, i.hi];
+    Some(Versus {
+        cc: cc.to_owned(),
+        pairs: pairs.len() as u64,
+        change_percent: change.map(|i| i.estimate),
+        change_ci95: change.map(ends),
+        ratio_of_means_percent: ratio.map(|i| i.estimate),
+        ratio_of_means_ci95: ratio.map(ends),
+        difference: difference.estimate,
+        difference_ci95: ends(difference),
+        better_share: better / pairs.len() as f64,
+    })
+}
+
+/// Mean QoE of both in every pair of runs.
+fn pairs<'a>(own: &'a Runs<'_>, other: &Runs<'_>) -> Vec<(&'a PairKey, f64, f64)> {
+    own.iter().filter_map(|(k, a)| Some((k, a.qoe.mean, other.get(k)?.qoe.mean))).collect()
+}
+
+/// The interval of a statistic over runs, or over traces with all their runs.
+fn interval<'a>(
+    by_trace: bool,
+    runs: impl Iterator<Item = (&'a PairKey, Sums)>,
+    statistic: impl Fn(&Sums) -> f64,
+) -> Interval {
+    let units: Vec<Sums> = if by_trace {
+        let mut traces: BTreeMap<&str, Sums> = BTreeMap::new();
+        for (key, sums) in runs {
+            let of_trace = traces.entry(&key.trace).or_default();
+            *of_trace = *of_trace + sums;
+        }
+        traces.into_values().collect()
+    } else {
+        runs.map(|(_, sums)| sums).collect()
+    };
+    // A contender without runs has no row, so there is at least one unit.
+    bca(&units, statistic).unwrap_or(Interval { estimate: 0.0, lo: 0.0, hi: 0.0 })
+}
+
+/// The distinct values in the order of their first appearance.
+pub(crate) fn in_order<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for v in values {
+        if !seen.contains(&v) {
+            seen.push(v);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::run;
+
+    #[test]
+    fn changes_are_paired() {
+        // Links of very different speed: unpaired, the 10% would drown in the spread.
+        let runs: Vec<_> = [1.0, 5.0, 20.0, 80.0]
+            .iter()
+            .enumerate()
+            .flat_map(|(i, &q)| {
+                let trace = format!("t{i}");
+                [run("cubic", &trace, 0, q), run("mortise", &trace, 0, 1.1 * q)]
+            })
+            .collect();
+        let rows = summarise(&runs);
+        assert_eq!(rows.iter().map(|r| r.cc.as_str()).collect::<Vec<_>>(), ["cubic", "mortise"]);
+        let v = &rows[1].versus[0];
+        assert_eq!((v.cc.as_str(), v.pairs), ("cubic", 4));
+        assert!((v.change_percent.unwrap() - 10.0).abs() < 1e-9);
+        let [lo, hi] = v.change_ci95.unwrap();
+        assert!((lo - 10.0).abs() < 1e-9 && (hi - 10.0).abs() < 1e-9);
+        assert!((v.difference - 2.65).abs() < 1e-9);
+        assert_eq!(v.better_share, 1.0);
+        assert_eq!(rows[0].resampled, "run");
+    }
+
+    #[test]
+    fn negative_experience_has_a_difference_only() {
+        let runs = [run("a", "t", 0, -1.0), run("b", "t", 0, 2.0)];
+        let rows = summarise(&runs);
+        assert_eq!(rows[1].versus[0].change_percent, None);
+        assert_eq!(rows[1].versus[0].difference, 3.0);
+        // b is above zero, so the change of a against b has a meaning: from 2 to -1.
+        assert_eq!(rows[0].versus[0].change_percent, Some(-150.0));
+    }
+
+    #[test]
+    fn seeds_on_one_trace_are_one_unit() {
+        // Ten seeds on each of five traces, where the change differs between traces only: an
+        // interval over 50 "independent" runs would be far too narrow.
+        let change = [1.0, 1.1, 1.2, 1.3, 1.4];
+        let runs: Vec<_> = (0..5)
+            .flat_map(|t| (0..10).map(move |seed| (t, seed)))
+            .flat_map(|(t, seed)| {
+                let trace = format!("t{t}");
+                [run("a", &trace, seed, 1.0), run("b", &trace, seed, change[t])]
+            })
+            .collect();
+        let rows = summarise(&runs);
+        assert_eq!(rows[1].resampled, "trace");
+        let [lo, hi] = rows[1].versus[0].change_ci95.unwrap();
+        assert!(hi - lo > 18.0, "{lo}..{hi}");
+    }
+
+    #[test]
+    fn unpaired_runs_are_left_out() {
+        let runs = [run("a", "t", 0, 1.0), run("a", "t", 1, 9.0), run("b", "t", 0, 2.0)];
+        let rows = summarise(&runs);
+        assert_eq!(rows[0].versus[0].pairs, 1);
+        assert_eq!(rows[0].qoe_mean, 5.0);
+    }
+
+    #[test]
+    fn share_of_omniscient() {
+        let runs = [run("a", "t", 0, 4.0), run("omniscient", "t", 0, 5.0)];
+        let rows = summarise(&runs);
+        assert_eq!(rows[0].of_omniscient.unwrap().value, 0.8);
+        assert_eq!(rows[1].of_omniscient.unwrap().value, 1.0);
+    }
+}
