@@ -9,8 +9,8 @@
 //!    counts as 0.
 //! 3. The choice is the highest bitrate below the estimate, or the lowest when there is none.
 //!
-//! Later versions of VLC have other rules; they are not meant here. The plugin also looks for the
-//! user's preferred frame size; we leave it unset, which is its default.
+//! Later versions of VLC have other rules; they are not meant here. The plugin also keeps to rungs of
+//! the user's preferred frame size where the video has such; ours have no frame size, so all count.
 
 use trimtab_units::Rate;
 
