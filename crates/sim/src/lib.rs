@@ -1,1 +1,28 @@
-//! Placeholder.
+//! Deterministic simulation of transports over shared links.
+//!
+//! A [`World`] holds flows and links under a virtual clock. It is `Clone`: fork it, turn a knob in
+//! one copy, run both, and what differs is what the knob did. The same seeds give the same bytes.
+//!
+//! What to read first: `world.rs` for what happens when, `sender.rs` for the transport (RFC 9002,
+//! RFC 8985), `transport.rs` for how QUIC and Linux TCP differ.
+
+mod agenda;
+mod flow;
+mod governor;
+mod histogram;
+mod pacer;
+mod packets;
+mod receiver;
+mod recovery;
+mod rtt;
+mod sender;
+mod streams;
+mod transport;
+mod world;
+
+pub use flow::{Control, Flow, FlowConfig, ReceiveTotals};
+pub use governor::Governor;
+pub use histogram::Histogram;
+pub use sender::SendTotals;
+pub use transport::{LossDetection, Transport};
+pub use world::{World, WorldConfig};

@@ -1,1 +1,13 @@
-//! Placeholder.
+//! Steering of congestion control by quality of experience: a [`Report`] in, at most one [`Action`] out.
+//!
+//! This is the narrow waist of Trimtab. A datapath (the simulator, Linux TCP, a QUIC stack, WebRTC)
+//! fills a `Report` once per interval and applies the `Action`; what steers knows nothing of
+//! transports, and what transports knows nothing of QoE.
+//!
+//! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.
+
+mod report;
+mod tune;
+
+pub use report::{Action, Collector, Report, Snapshot, Steer};
+pub use tune::{Mortise, MortiseConfig, Steerer};

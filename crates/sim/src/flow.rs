@@ -1,0 +1,336 @@
+//! One flow: a server with a sender, a client with a receiver and an application, and the packets on
+//! their way between them and the links.
+
+use std::collections::VecDeque;
+
+use trimtab_apps::{App, AppFactors, Application, Command, Concurrency};
+use trimtab_cc::{Spec, set_knob};
+use trimtab_net::{DelayLine, JitterConfig};
+use trimtab_qoe::Factors;
+use trimtab_steer::{Action, Collector, Snapshot, Steer, Steerer};
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::governor::Governor;
+use crate::histogram::Histogram;
+use crate::receiver::Receiver;
+use crate::sender::{AckInfo, Outgoing, SendTotals, Sender};
+use crate::streams::{Progress, ReceiveStreams, SendStreams};
+use crate::transport::{LossDetection, Transport};
+
+/// What decides how a flow sends.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a configuration, built once a flow")]
+pub enum Control {
+    /// A congestion control algorithm, perhaps steered.
+    Algorithm {
+        /// The algorithm and its settings.
+        spec: Spec,
+        /// What steers it; `None` leaves it alone.
+        steerer: Option<Steerer>,
+    },
+    /// A sender that sees the links: a bound that no real one reaches.
+    Omniscient,
+}
+
+/// A flow of a world.
+#[derive(Clone, Debug)]
+pub struct FlowConfig {
+    /// What decides how it sends.
+    pub control: Control,
+    /// The transport.
+    pub transport: Transport,
+    /// The application of its client.
+    pub app: App,
+    /// When the client starts.
+    pub start: Time,
+    /// When it stops asking; what is outstanding then is abandoned. [`Time::MAX`] for never.
+    pub stop: Time,
+    /// The links that its data crosses, in order, by their number in the world.
+    pub forward: Vec<usize>,
+    /// The links that its acknowledgements and requests cross. None is a path without a bottleneck.
+    pub reverse: Vec<usize>,
+    /// Propagation delay from the server to the first link.
+    pub forward_delay: Duration,
+    /// Propagation delay from the last link of the way back to the server.
+    pub reverse_delay: Duration,
+    /// Variation of the forward delay.
+    pub jitter: JitterConfig,
+    /// Seed of the algorithm's and the path's randomness.
+    pub seed: u64,
+}
+
+/// What travels back to the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Upstream {
+    /// An acknowledgement.
+    Ack(AckInfo),
+    /// Request number `number` of the flow, for a response of `size` bytes.
+    Request { number: u32, size: Bytes, upload: Bytes },
+}
+
+/// What a client received.
+#[derive(Clone, Debug, Default)]
+pub struct ReceiveTotals {
+    /// Packets of this flow that a link or random loss dropped.
+    pub dropped: u64,
+    /// Response bytes handed to the application, in order.
+    pub goodput: Bytes,
+    /// Time that the data packets waited in queues.
+    pub queue_delay: Histogram,
+}
+
+/// A running flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) app: App,
+    pub(crate) transport: Transport,
+    pub(crate) forward: Vec<usize>,
+    pub(crate) reverse: Vec<usize>,
+    pub(crate) reverse_delay: Duration,
+    pub(crate) forward_line: DelayLine,
+    /// Data packets between the server and the first link.
+    pub(crate) outbound: VecDeque<(Time, Outgoing)>,
+    /// Acknowledgements and requests between the last link of the way back and the server.
+    pub(crate) inbound: VecDeque<(Time, Upstream)>,
+    /// Requests that were dropped on their way and will be sent again.
+    pub(crate) repeat: VecDeque<(Time, Upstream)>,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+    pub(crate) received: ReceiveTotals,
+    steerer: Option<Steerer>,
+    report_at: Time,
+    /// Requests made by the client.
+    asked: u32,
+    /// Requests answered in order by the server, and those that came too early.
+    answered: u32,
+    early: Vec<(u32, Bytes)>,
+}
+
+impl Flow {
+    pub(crate) fn new(config: &FlowConfig) -> Self {
+        let transport = config.transport;
+        let (governor, steerer) = match &config.control {
+            Control::Algorithm { spec, steerer } => {
+                let cca = spec.build(&transport.cc_config(config.seed));
+                (Governor::Algorithm(cca), steerer.clone())
+            }
+            Control::Omniscient => (Governor::Omniscient { window: Bytes::ZERO }, None),
+        };
+        // TCP is one byte stream, whatever the application would like.
+        let concurrency = match transport.loss_detection {
+            LossDetection::RackTlp => Concurrency::InOrder,
+            LossDetection::Rfc9002 => config.app.concurrency(),
+        };
+        // The handshake has measured the path once.
+        let base = (config.start, config.forward_delay + config.reverse_delay);
+        let base = (!base.1.is_zero()).then_some(base);
+        let mut sender = Sender::new(governor, SendStreams::new(concurrency), transport, base);
+        let mut report_at = Time::MAX;
+        if let Some(steerer) = &steerer {
+            sender.collector = Some(Collector::new(config.start));
+            report_at = config.start + steerer.interval(sender.rtt().smoothed());
+        }
+        Self {
+            sender,
+            receiver: Receiver::new(ReceiveStreams::new(concurrency), transport),
+            app: config.app.clone(),
+            transport,
+            forward: config.forward.clone(),
+            reverse: config.reverse.clone(),
+            reverse_delay: config.reverse_delay,
+            forward_line: DelayLine::new(config.forward_delay, config.jitter, None, config.seed),
+            outbound: VecDeque::new(),
+            inbound: VecDeque::new(),
+            repeat: VecDeque::new(),
+            start: config.start,
+            stop: config.stop,
+            received: ReceiveTotals::default(),
+            steerer,
+            report_at,
+            asked: 0,
+            answered: 0,
+            early: Vec::new(),
+        }
+    }
+
+    /// What was sent and what became of it.
+    pub fn sent(&self) -> &SendTotals {
+        &self.sender.totals
+    }
+
+    /// What the client received.
+    pub fn received(&self) -> &ReceiveTotals {
+        &self.received
+    }
+
+    /// The application.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// What governs the sender's window.
+    pub fn governor(&self) -> &Governor {
+        &self.sender.governor
+    }
+
+    /// What steers the algorithm.
+    pub fn steerer(&self) -> Option<&Steerer> {
+        self.steerer.as_ref()
+    }
+
+    /// The congestion window as the transport applies it.
+    pub fn window(&self) -> Bytes {
+        self.sender.window()
+    }
+
+    /// Bytes in flight.
+    pub fn inflight(&self) -> Bytes {
+        self.sender.inflight()
+    }
+
+    /// The smoothed round-trip time.
+    pub fn srtt(&self) -> Duration {
+        self.sender.rtt().smoothed()
+    }
+
+    /// The lowest round-trip time.
+    pub fn min_rtt(&self) -> Duration {
+        self.sender.rtt().min()
+    }
+
+    /// Sets a knob of the running algorithm; an omniscient sender has none.
+    ///
+    /// # Errors
+    /// There is no such knob, or the value is out of its range.
+    pub fn set_knob(&mut self, name: &str, value: f64) -> Result<(), trimtab_cc::KnobError> {
+        match self.sender.governor.algorithm_mut() {
+            Some(cca) => set_knob(cca, name, value),
+            None => Err(trimtab_cc::KnobError::Unknown { knobs: &[] }),
+        }
+    }
+
+    /// What the client wants next, as a request on its way.
+    pub(crate) fn poll_app(&mut self, now: Time) -> Option<Upstream> {
+        if now >= self.stop {
+            return None;
+        }
+        let Command::Request { id, size, upload } = self.app.poll(now)?;
+        self.receiver.streams.expect(id, size);
+        let number = self.asked;
+        self.asked += 1;
+        Some(Upstream::Request { number, size, upload })
+    }
+
+    /// When the client's side has something to do.
+    pub(crate) fn client_timer(&self, now: Time) -> Time {
+        let mut next = self.receiver.ack_at();
+        if let Some(&(at, _)) = self.repeat.front() {
+            next = next.min(at);
+        }
+        if now < self.start {
+            next = next.min(self.start);
+        } else if let Some(at) = self.app.next_timer().filter(|&at| at < self.stop) {
+            next = next.min(at);
+        }
+        next
+    }
+
+    /// A data packet reached the client.
+    pub(crate) fn deliver(&mut self, now: Time, packet: Outgoing) {
+        let (app, received) = (&mut self.app, &mut self.received);
+        self.receiver.on_packet(now, packet.number, packet.chunk, |progress: Progress| {
+            received.goodput += progress.newly;
+            if progress.first {
+                app.on_first_byte(now, progress.id);
+            }
+            app.on_bytes(now, progress.id, progress.newly);
+            if progress.complete {
+                app.on_complete(now, progress.id);
+            }
+        });
+    }
+
+    /// Something reached the server.
+    pub(crate) fn arrive(&mut self, now: Time, message: Upstream) {
+        match message {
+            Upstream::Ack(info) => {
+                let arrivals = self.receiver.take(info);
+                self.sender.on_ack(now, info, arrivals);
+            }
+            Upstream::Request { number, size, .. } => self.answer(number, size),
+        }
+    }
+
+    /// The server answers. On TCP requests come in the order in which they were sent, so one that
+    /// overtook a lost one waits for it.
+    fn answer(&mut self, number: u32, size: Bytes) {
+        if self.transport.loss_detection == LossDetection::Rfc9002 {
+            self.sender.streams.write(number, size);
+            return;
+        }
+        self.early.push((number, size));
+        while let Some(i) = self.early.iter().position(|&(n, _)| n == self.answered) {
+            let (number, size) = self.early.swap_remove(i);
+            self.sender.streams.write(number, size);
+            self.answered += 1;
+        }
+    }
+
+    /// When the server's side has something to do.
+    pub(crate) fn server_timer(&self) -> Time {
+        self.sender.next_timer().min(self.report_at)
+    }
+
+    /// Does what is due on the server's side.
+    pub(crate) fn on_server_timer(&mut self, now: Time) {
+        self.sender.on_timer(now);
+        if self.report_at <= now {
+            self.steer(now);
+        }
+    }
+
+    /// A report to the steering, and what it answers to the algorithm.
+    fn steer(&mut self, now: Time) {
+        self.report_at = Time::MAX;
+        let factors = factors(&self.app.factors(now));
+        let Some(steerer) = &mut self.steerer else { return };
+        let snapshot = Snapshot {
+            srtt: self.sender.rtt().smoothed(),
+            min_rtt: self.sender.rtt().min(),
+            window: self.sender.governor.window(),
+            inflight: self.sender.inflight(),
+            mss: self.transport.packet,
+            phase: self.sender.governor.phase(),
+            factors,
+        };
+        let Some(collector) = &mut self.sender.collector else { return };
+        let report = collector.report(now, snapshot);
+        let action = steerer.on_report(&report);
+        self.report_at = now + steerer.interval(report.srtt).max(Duration::from_millis(1));
+        let cca = self.sender.governor.algorithm_mut();
+        if let (Some(Action::Set { knob, value }), Some(cca)) = (action, cca) {
+            let set = set_knob(cca, knob, value);
+            debug_assert!(set.is_ok(), "the steering set a bad knob: {set:?}");
+        }
+    }
+}
+
+/// The application's factors as QoE models name them.
+fn factors(app: &AppFactors) -> Factors {
+    let mut factors = Factors::new().with_remaining(app.outstanding);
+    if let Some(size) = app.request_size {
+        factors = factors.with_request(size);
+    }
+    if let Some(size) = app.mean_outstanding_size {
+        factors = factors.with_mean_response(size);
+    }
+    if let Some(size) = app.chunk_size {
+        factors = factors.with_chunk(size);
+    }
+    if let Some(buffer) = app.buffer {
+        factors = factors.with_buffer(buffer);
+    }
+    factors
+}

@@ -1,0 +1,98 @@
+//! The receiving side of a transport: arrivals, reassembly, and when to acknowledge.
+
+use std::collections::VecDeque;
+
+use trimtab_units::{Duration, Time};
+
+use crate::sender::AckInfo;
+use crate::streams::{Chunk, Progress, ReceiveStreams};
+use crate::transport::{LossDetection, Transport};
+
+/// The receiver of one flow.
+///
+/// An acknowledgement names a prefix of the list of arrivals. That says what a QUIC ACK frame with
+/// all its ranges says (or TCP's cumulative acknowledgement with enough SACK blocks), costs one
+/// number, and survives the loss of earlier acknowledgements.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    pub(crate) streams: ReceiveStreams,
+    transport: Transport,
+    /// Packet numbers in the order of arrival, without the first `taken`.
+    arrivals: VecDeque<u64>,
+    taken: u64,
+    next_number: u64,
+    newest_at: Time,
+    unacknowledged: u32,
+    received: u64,
+    ack_at: Time,
+}
+
+impl Receiver {
+    pub(crate) fn new(streams: ReceiveStreams, transport: Transport) -> Self {
+        Self {
+            streams,
+            transport,
+            arrivals: VecDeque::new(),
+            taken: 0,
+            next_number: 0,
+            newest_at: Time::ZERO,
+            unacknowledged: 0,
+            received: 0,
+            ack_at: Time::MAX,
+        }
+    }
+
+    /// A packet arrived; `progress` hears of every response that moves.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Time,
+        number: u64,
+        chunk: Chunk,
+        progress: impl FnMut(Progress),
+    ) {
+        self.arrivals.push_back(number);
+        self.received += 1;
+        self.unacknowledged += 1;
+        let in_order = number == self.next_number;
+        self.next_number = self.next_number.max(number + 1);
+        let filled = self.streams.insert(chunk, progress);
+        // RFC 9000 §13.2.1 and RFC 5681 §4.2: what is out of order is acknowledged at once; so is
+        // what leaves a gap open on TCP.
+        let at_once = match self.transport.loss_detection {
+            LossDetection::Rfc9002 => !in_order,
+            LossDetection::RackTlp => filled || !in_order,
+        };
+        let due = at_once
+            || self.unacknowledged >= self.transport.ack_every
+            || self.received <= u64::from(self.transport.quick_acks);
+        let wait = if due { self.transport.ack_wait } else { self.transport.max_ack_delay };
+        self.ack_at = self.ack_at.min(now + wait);
+        self.newest_at = now;
+    }
+
+    /// When an acknowledgement is to leave; [`Time::MAX`] for not at all.
+    pub(crate) fn ack_at(&self) -> Time {
+        self.ack_at
+    }
+
+    /// The acknowledgement.
+    pub(crate) fn acknowledge(&mut self, now: Time) -> AckInfo {
+        self.unacknowledged = 0;
+        self.ack_at = Time::MAX;
+        AckInfo {
+            arrivals: self.taken + self.arrivals.len() as u64,
+            cumulative: self.streams.cumulative(),
+            delay: match self.transport.loss_detection {
+                LossDetection::Rfc9002 => now.since(self.newest_at),
+                LossDetection::RackTlp => Duration::ZERO,
+            },
+        }
+    }
+
+    /// The numbers that an acknowledgement newly covers, as the sender reads it.
+    pub(crate) fn take(&mut self, info: AckInfo) -> impl Iterator<Item = u64> {
+        let count = info.arrivals.saturating_sub(self.taken);
+        self.taken += count;
+        self.arrivals.drain(..count as usize)
+    }
+}

@@ -1,0 +1,127 @@
+//! TCP's loss recovery as an episode, with Proportional Rate Reduction (RFC 6937).
+
+use trimtab_units::{Bytes, Time};
+
+/// Where TCP's loss recovery stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Recovery {
+    /// Nothing is lost, or a QUIC transport leaves episodes to the algorithm (RFC 9002 §7.3.2).
+    #[default]
+    Open,
+    /// From the first loss until everything that was outstanding then has arrived.
+    Fast {
+        /// When it began.
+        since: Time,
+        /// End of the data that was outstanding.
+        until: u64,
+        /// What the window may be; `None` when the algorithm decides.
+        prr: Option<Prr>,
+    },
+    /// From a retransmission timeout until everything that was outstanding then has arrived.
+    Timeout {
+        /// When it began.
+        since: Time,
+        /// End of the data that was outstanding.
+        until: u64,
+        /// Packets below this number were sent before the timeout.
+        sent_before: u64,
+    },
+}
+
+/// RFC 6937 with the Slow Start Reduction Bound.
+#[derive(Clone, Debug)]
+pub(crate) struct Prr {
+    /// Bytes in flight when recovery began (`RecoverFS`).
+    recover_flight: Bytes,
+    delivered: Bytes,
+    out: Bytes,
+    /// Bytes that may be sent now.
+    allowance: Bytes,
+}
+
+impl Prr {
+    /// Recovery begins. One packet, the fast retransmit, may always go.
+    pub(crate) fn new(recover_flight: Bytes, mss: Bytes) -> Self {
+        let zero = Bytes::ZERO;
+        Self { recover_flight: recover_flight.max(mss), delivered: zero, out: zero, allowance: mss }
+    }
+
+    /// `newly` bytes were delivered; `inflight` is what is left, `ssthresh` where to go.
+    pub(crate) fn on_ack(&mut self, newly: Bytes, inflight: Bytes, ssthresh: Bytes, mss: Bytes) {
+        self.delivered += newly;
+        self.allowance = if inflight > ssthresh {
+            // Proportional part: sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out.
+            let share = ssthresh.ratio(self.recover_flight);
+            Bytes::new((self.delivered.as_f64() * share).ceil() as u64) - self.out
+        } else {
+            let limit = (self.delivered - self.out).max(newly) + mss;
+            (ssthresh - inflight).min(limit)
+        };
+    }
+
+    pub(crate) fn on_sent(&mut self, bytes: Bytes) {
+        self.out += bytes;
+        self.allowance -= bytes;
+    }
+
+    /// The window that lets exactly the allowance go.
+    pub(crate) fn window(&self, inflight: Bytes) -> Bytes {
+        inflight + self.allowance
+    }
+}
+
+impl Recovery {
+    /// When the episode began; `None` when there is none.
+    pub(crate) fn since(&self) -> Option<Time> {
+        match self {
+            Self::Open => None,
+            Self::Fast { since, .. } | Self::Timeout { since, .. } => Some(*since),
+        }
+    }
+
+    /// The episode ends when all data up to here has arrived.
+    pub(crate) fn until(&self) -> Option<u64> {
+        match self {
+            Self::Open => None,
+            Self::Fast { until, .. } | Self::Timeout { until, .. } => Some(*until),
+        }
+    }
+
+    pub(crate) fn prr(&mut self) -> Option<&mut Prr> {
+        match self {
+            Self::Fast { prr, .. } => prr.as_mut(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6937 §4.1: a window of 20 packets, one lost, CUBIC's 0.7: 14 packets go out while the
+    /// 19 others are acknowledged, spread over them.
+    #[test]
+    fn reduction_is_spread_over_the_round_trip() {
+        let mss = Bytes::new(1000);
+        let mut prr = Prr::new(mss * 20, mss);
+        let ssthresh = mss * 14;
+        // The lost packet and the three that revealed it have left.
+        let mut inflight = mss * 16;
+        let (mut sent, mut most_at_once) = (0, 0);
+        for _ in 0..16 {
+            inflight -= mss;
+            prr.on_ack(mss, inflight, ssthresh, mss);
+            let before = sent;
+            while inflight + mss <= prr.window(inflight) {
+                prr.on_sent(mss);
+                inflight += mss;
+                sent += 1;
+            }
+            most_at_once = most_at_once.max(sent - before);
+        }
+        assert_eq!(sent, 14);
+        assert_eq!(most_at_once, 1, "one for one or none");
+        assert_eq!(inflight, ssthresh);
+    }
+}

@@ -1,0 +1,274 @@
+//! The sending side of a transport: packet numbers, windows, pacing, loss detection, retransmission,
+//! delivery-rate estimation.
+//!
+//! Read first: RFC 9002 (loss detection, probes), RFC 8985 (RACK-TLP),
+//! draft-cheng-iccrg-delivery-rate-estimation.
+
+mod acks;
+mod timers;
+
+use std::collections::VecDeque;
+
+use trimtab_cc::{Idle, Sent};
+use trimtab_steer::Collector;
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use crate::governor::Governor;
+use crate::histogram::Histogram;
+use crate::pacer::Pacer;
+use crate::packets::{Fate, Packet, SentPackets};
+use crate::recovery::Recovery;
+use crate::rtt::RttEstimator;
+use crate::streams::{Chunk, SendStreams};
+use crate::transport::Transport;
+
+/// What a flow sent and what became of it.
+#[derive(Clone, Debug, Default)]
+pub struct SendTotals {
+    /// Packets sent, retransmissions included.
+    pub packets: u64,
+    /// Bytes of these.
+    pub bytes: Bytes,
+    /// Packets that carried data for a second time.
+    pub retransmits: u64,
+    /// Packets declared lost.
+    pub lost: u64,
+    /// Packets declared lost that arrived after all.
+    pub spurious: u64,
+    /// Retransmission timeouts (TCP) or persistent congestions (QUIC).
+    pub timeouts: u64,
+    /// Bytes acknowledged.
+    pub delivered: Bytes,
+    /// Round-trip times.
+    pub rtt: Histogram,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckInfo {
+    /// Everything below in the receiver's list of arrivals has arrived.
+    pub(crate) arrivals: u64,
+    /// All of stream 0 below has arrived (TCP's cumulative acknowledgement).
+    pub(crate) cumulative: u64,
+    /// How long the receiver held it back.
+    pub(crate) delay: Duration,
+}
+
+/// A packet that wants to leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) number: u64,
+    pub(crate) size: Bytes,
+    pub(crate) chunk: Chunk,
+}
+
+/// The sender of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) governor: Governor,
+    pub(crate) streams: SendStreams,
+    pub(crate) totals: SendTotals,
+    pub(crate) collector: Option<Collector>,
+    transport: Transport,
+    rtt: RttEstimator,
+    packets: SentPackets,
+    /// Numbers of lost packets whose data is to be sent again.
+    resend: VecDeque<u64>,
+    inflight: Bytes,
+    largest_acked: Option<u64>,
+    // Delivery-rate estimation (draft-cheng §3.2).
+    delivered: Bytes,
+    delivered_at: Time,
+    first_sent_at: Time,
+    app_limited_until: Bytes,
+    lost: Bytes,
+    // Timers.
+    last_sent_at: Time,
+    backoff: u32,
+    probes: u32,
+    tail_probe_sent: bool,
+    loss_timer: Option<Time>,
+    pacer: Pacer,
+    pacing_blocked: bool,
+    // Loss recovery.
+    recovery: Recovery,
+    highest_offset: u64,
+    episode_lost: u64,
+    episode_spurious: u64,
+    /// The window limited the sender at some moment after every packet below this number was sent.
+    limited_below: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        governor: Governor,
+        streams: SendStreams,
+        transport: Transport,
+        base_rtt: Option<(Time, Duration)>,
+    ) -> Self {
+        let mut rtt = RttEstimator::new();
+        // The handshake took a round trip.
+        if let Some((now, sample)) = base_rtt {
+            rtt.sample(now, sample, Duration::ZERO);
+        }
+        Self {
+            governor,
+            streams,
+            totals: SendTotals::default(),
+            collector: None,
+            transport,
+            rtt,
+            packets: SentPackets::default(),
+            resend: VecDeque::new(),
+            inflight: Bytes::ZERO,
+            largest_acked: None,
+            delivered: Bytes::ZERO,
+            delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            app_limited_until: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            last_sent_at: Time::ZERO,
+            backoff: 0,
+            probes: 0,
+            tail_probe_sent: false,
+            loss_timer: None,
+            pacer: Pacer::default(),
+            pacing_blocked: false,
+            recovery: Recovery::Open,
+            highest_offset: 0,
+            episode_lost: 0,
+            episode_spurious: 0,
+            limited_below: 0,
+        }
+    }
+
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    pub(crate) fn inflight(&self) -> Bytes {
+        self.inflight
+    }
+
+    /// Whether there is anything to send, for the first time or again.
+    pub(crate) fn has_data(&self) -> bool {
+        !self.streams.is_empty() || !self.resend.is_empty()
+    }
+
+    /// The window as the transport applies it now.
+    pub(crate) fn window(&self) -> Bytes {
+        match &self.recovery {
+            Recovery::Fast { prr: Some(prr), .. } => prr.window(self.inflight),
+            _ => self.governor.window(),
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.governor.pacing_rate().or_else(|| {
+            // RFC 9002 §7.7: N * cwnd / smoothed_rtt.
+            let gain = self.transport.pacing_gain?;
+            Some((self.governor.window() / self.rtt.smoothed()).mul_f64(gain))
+        })
+    }
+
+    /// The next packet, if one may leave now. Call until it returns `None`.
+    pub(crate) fn poll_send(&mut self, now: Time) -> Option<Outgoing> {
+        let size = self.next_size()?;
+        if self.inflight.is_zero() {
+            self.leave_idle(now);
+        }
+        if self.probes == 0 {
+            if self.inflight + size > self.window() {
+                self.limited_below = self.packets.next_number();
+                return None;
+            }
+            self.pacing_blocked = !self.pacer.allows(now, size);
+            if self.pacing_blocked {
+                if self.inflight * 2 >= self.window() {
+                    self.limited_below = self.packets.next_number();
+                }
+                return None;
+            }
+        }
+        self.probes = self.probes.saturating_sub(1);
+        let (chunk, again) = self.next_chunk()?;
+        Some(self.send(now, chunk, again))
+    }
+
+    /// The size of the packet that would leave next; marks the connection application-limited
+    /// when there is none (draft-cheng §3.4).
+    fn next_size(&mut self) -> Option<Bytes> {
+        while let Some(&number) = self.resend.front() {
+            match self.packets.get(number) {
+                Some(p) if p.fate == Fate::Lost => return Some(p.size),
+                // It arrived after all.
+                _ => self.resend.pop_front(),
+            };
+        }
+        if !self.streams.is_empty() {
+            return Some(self.transport.packet);
+        }
+        self.app_limited_until = (self.delivered + self.inflight).max(Bytes::new(1));
+        self.probes = 0;
+        None
+    }
+
+    fn next_chunk(&mut self) -> Option<(Chunk, bool)> {
+        if let Some(number) = self.resend.pop_front() {
+            let packet = self.packets.get_mut(number)?;
+            packet.fate = Fate::Resent;
+            return Some((packet.chunk, true));
+        }
+        Some((self.streams.next(self.transport.payload())?, false))
+    }
+
+    /// Nothing was in flight: the clocks of rate estimation start anew, and TCP validates a window
+    /// that was not used for longer than the retransmission timeout.
+    fn leave_idle(&mut self, now: Time) {
+        self.delivered_at = now;
+        self.first_sent_at = now;
+        let idle = now.since(self.last_sent_at);
+        let rto = self.timeout_base();
+        if self.transport.idle_restart && self.totals.packets > 0 && idle > rto {
+            self.governor.on_idle(&Idle { now, idle, rto });
+            // Once per idle period.
+            self.last_sent_at = now;
+        }
+    }
+
+    fn send(&mut self, now: Time, chunk: Chunk, again: bool) -> Outgoing {
+        let size = Bytes::new(u64::from(chunk.len)) + self.transport.header;
+        let number = self.packets.next_number();
+        self.inflight += size;
+        let app_limited = self.app_limited_until > self.delivered;
+        self.packets.push(Packet {
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            lost: self.lost,
+            tx_in_flight: self.inflight,
+            size,
+            chunk,
+            fate: Fate::InFlight,
+            app_limited,
+        });
+        self.highest_offset = self.highest_offset.max(chunk.offset + u64::from(chunk.len));
+        self.last_sent_at = now;
+        self.totals.packets += 1;
+        self.totals.bytes += size;
+        self.totals.retransmits += u64::from(again);
+        let sent = Sent { now, bytes: size, inflight: self.inflight, app_limited };
+        self.governor.on_sent(&sent);
+        if let Some(collector) = &mut self.collector {
+            collector.on_sent(&sent);
+        }
+        if let Some(prr) = self.recovery.prr() {
+            prr.on_sent(size);
+        }
+        if let Some(rate) = self.pacing_rate() {
+            self.pacer.on_sent(now, size, rate, self.transport.packet);
+        }
+        Outgoing { number, size, chunk }
+    }
+}

@@ -1,0 +1,140 @@
+//! Timers: probes, timeouts, pacing, and the algorithm's own.
+
+use trimtab_cc::Timeout;
+use trimtab_units::{Duration, Time};
+
+use super::{AckInfo, Sender};
+use crate::packets::Fate;
+use crate::recovery::Recovery;
+use crate::transport::LossDetection;
+
+impl Sender {
+    /// The probe timeout (QUIC) or the retransmission timeout (TCP), without back-off.
+    pub(super) fn timeout_base(&self) -> Duration {
+        self.rtt.timeout(self.transport.loss_detection, self.transport.max_ack_delay)
+    }
+
+    /// When the oldest unanswered packet calls for a probe or a timeout.
+    fn timeout_at(&self) -> Time {
+        if self.inflight.is_zero() {
+            return Time::MAX;
+        }
+        let rto = self.timeout_base() * (1 << self.backoff.min(10));
+        let wait = match self.transport.loss_detection {
+            LossDetection::Rfc9002 => rto,
+            LossDetection::RackTlp => {
+                let fast = self.recovery.since().is_none() && !self.tail_probe_sent;
+                // RFC 8985 §7.2: two round trips, and the peer's delay when only one is in flight.
+                let single = self.inflight <= self.transport.packet;
+                let delay =
+                    if single { Duration::from_millis(200) } else { Duration::from_millis(2) };
+                if fast && self.backoff == 0 {
+                    (self.rtt.smoothed() * 2 + delay).min(rto)
+                } else {
+                    rto
+                }
+            }
+        };
+        self.last_sent_at + wait
+    }
+
+    /// The next time at which [`on_timer`](Self::on_timer) has something to do.
+    pub(crate) fn next_timer(&self) -> Time {
+        let mut next = self.timeout_at();
+        if let Some(at) = self.loss_timer {
+            next = next.min(at);
+        }
+        if let Some(at) = self.governor.next_timer() {
+            next = next.min(at);
+        }
+        if self.pacing_blocked {
+            next = next.min(self.pacer.next());
+        }
+        next
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_timer(&mut self, now: Time) {
+        if self.governor.next_timer().is_some_and(|at| at <= now) {
+            self.governor.on_timer(now);
+        }
+        if self.loss_timer.is_some_and(|at| at <= now) {
+            let nothing = AckInfo { arrivals: 0, cumulative: 0, delay: Duration::ZERO };
+            self.detect_losses(now, nothing);
+        }
+        if self.timeout_at() <= now {
+            match self.transport.loss_detection {
+                LossDetection::Rfc9002 => self.probe(now),
+                LossDetection::RackTlp => self.tail_probe_or_timeout(now),
+            }
+        }
+    }
+
+    /// RFC 9002 §6.2.4: one or two packets leave whatever the window says, with new data or, when
+    /// there is none, with the oldest that is unanswered.
+    fn probe(&mut self, now: Time) {
+        self.backoff += 1;
+        self.probes = if self.backoff > 1 { 2 } else { 1 };
+        self.last_sent_at = now;
+        if !self.has_data() {
+            self.repeat_in_flight(false);
+        }
+    }
+
+    fn tail_probe_or_timeout(&mut self, now: Time) {
+        let probe = self.recovery.since().is_none() && !self.tail_probe_sent && self.backoff == 0;
+        if probe {
+            // RFC 8985 §7.3: new data if there is any, else the last packet once more.
+            self.tail_probe_sent = true;
+            self.probes = 1;
+            self.last_sent_at = now;
+            if !self.has_data() {
+                self.repeat_in_flight(true);
+            }
+            return;
+        }
+        self.totals.timeouts += 1;
+        self.backoff += 1;
+        self.last_sent_at = now;
+        let prior_inflight = self.inflight;
+        let next = self.packets.next_number();
+        let from = self.packets.in_flight_from();
+        self.resend.clear();
+        for number in from..next {
+            let Some(packet) = self.packets.get_mut(number) else { continue };
+            if packet.fate == Fate::InFlight {
+                packet.fate = Fate::Lost;
+                self.inflight -= packet.size;
+                self.lost += packet.size;
+                self.totals.lost += 1;
+            }
+            if packet.fate == Fate::Lost {
+                self.resend.push_back(number);
+            }
+        }
+        self.loss_timer = None;
+        // A second timeout in a row is the same episode: the window is at its minimum already.
+        if !matches!(self.recovery, Recovery::Timeout { .. }) {
+            self.recovery =
+                Recovery::Timeout { since: now, until: self.highest_offset, sent_before: next };
+            self.governor.on_timeout(&Timeout { now, prior_inflight, inflight: self.inflight });
+        }
+    }
+
+    /// Sends the data of a packet in flight once more: the newest (a tail loss probe) or the oldest.
+    fn repeat_in_flight(&mut self, newest: bool) {
+        let from = self.packets.in_flight_from();
+        let number = {
+            let in_flight = self.packets.iter_from(from).filter(|(_, p)| p.fate == Fate::InFlight);
+            let mut numbers = in_flight.map(|(number, _)| number);
+            if newest { numbers.last() } else { numbers.next() }
+        };
+        let Some(number) = number else { return };
+        if let Some(packet) = self.packets.get_mut(number) {
+            // Written off, though not as a loss to react to: if it arrives, nothing was wrong.
+            packet.fate = Fate::Lost;
+            self.inflight -= packet.size;
+            self.resend.push_back(number);
+        }
+    }
+}

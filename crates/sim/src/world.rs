@@ -1,0 +1,342 @@
+//! The world: flows and links under a virtual clock.
+
+use trimtab_apps::Application;
+use trimtab_net::{Event, Link, LinkConfig, Packet, QueueConfig};
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::agenda::Agenda;
+use crate::flow::{Flow, FlowConfig, Upstream};
+use crate::governor::Governor;
+use crate::sender::Outgoing;
+
+/// How often a sender that sees the links looks at them.
+const LOOK: Duration = Duration::from_millis(1);
+/// A lost request is sent again after this long (TCP's initial retransmission timeout is a second,
+/// a connection in use has measured less).
+const REQUEST_RETRY: Duration = Duration::from_millis(300);
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct WorldConfig {
+    /// The links, with the seed of each.
+    pub links: Vec<(LinkConfig, u64)>,
+    /// The flows.
+    pub flows: Vec<FlowConfig>,
+}
+
+/// What links carry.
+#[derive(Clone, Copy, Debug)]
+enum Cargo {
+    Data { flow: u32, hop: u32, packet: Outgoing },
+    Upstream { flow: u32, hop: u32, message: Upstream },
+}
+
+/// The sources of a flow on the agenda, after those of the links.
+const SOURCES: usize = 4;
+const OUTBOUND: usize = 0;
+const INBOUND: usize = 1;
+const SERVER: usize = 2;
+const CLIENT: usize = 3;
+
+/// A running simulation.
+///
+/// It is `Clone`: a copy continues exactly as the original would, so trying several continuations
+/// from the same instant gives exact counterfactuals. Equal configurations give equal runs on every
+/// machine.
+#[derive(Clone, Debug)]
+pub struct World {
+    now: Time,
+    agenda: Agenda,
+    links: Vec<Link<Cargo>>,
+    /// How many bytes each link's queue holds.
+    queue_limits: Vec<Bytes>,
+    flows: Vec<Flow>,
+    events: u64,
+}
+
+impl World {
+    /// A world at time zero.
+    ///
+    /// # Panics
+    /// A flow's route names a link that is not there.
+    pub fn new(config: &WorldConfig) -> Self {
+        let links: Vec<_> =
+            config.links.iter().map(|(link, seed)| Link::new(link, *seed)).collect();
+        for flow in &config.flows {
+            let known = |route: &[usize]| route.iter().all(|&link| link < links.len());
+            assert!(known(&flow.forward) && known(&flow.reverse), "a route names a missing link");
+        }
+        let flows: Vec<_> = config.flows.iter().map(Flow::new).collect();
+        let mut agenda = Agenda::new(links.len() + SOURCES * flows.len());
+        for (i, flow) in flows.iter().enumerate() {
+            agenda.set(links.len() + SOURCES * i + CLIENT, flow.start);
+        }
+        let queue_limits = config.links.iter().map(|(link, _)| queue_limit(&link.queue)).collect();
+        Self { now: Time::ZERO, agenda, links, queue_limits, flows, events: 0 }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The flows.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// A flow, to turn its knobs.
+    pub fn flow_mut(&mut self, flow: usize) -> &mut Flow {
+        &mut self.flows[flow]
+    }
+
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// What a link counted.
+    pub fn link_stats(&self, link: usize) -> &trimtab_net::LinkStats {
+        self.links[link].stats()
+    }
+
+    /// Bytes waiting in a link's queue.
+    pub fn queue(&self, link: usize) -> Bytes {
+        self.links[link].queue_bytes()
+    }
+
+    /// Whether every application is finished.
+    pub fn is_finished(&self) -> bool {
+        self.flows.iter().all(|f| f.app.is_finished() || self.now >= f.stop)
+    }
+
+    /// Simulates up to and including `end`.
+    pub fn run_until(&mut self, end: Time) {
+        loop {
+            let (time, source) = self.agenda.next();
+            if time > end {
+                break;
+            }
+            debug_assert!(time >= self.now, "time runs backwards");
+            self.now = time;
+            self.events += 1;
+            self.handle(source);
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn source(&self, flow: usize, which: usize) -> usize {
+        self.links.len() + SOURCES * flow + which
+    }
+
+    fn handle(&mut self, source: usize) {
+        let Some(of_flow) = source.checked_sub(self.links.len()) else {
+            self.poll_link(source);
+            return;
+        };
+        let flow = of_flow / SOURCES;
+        match of_flow % SOURCES {
+            OUTBOUND => self.outbound(flow),
+            INBOUND => self.inbound(flow),
+            SERVER => {
+                self.flows[flow].on_server_timer(self.now);
+                // The key may have been early; whatever is next is set anew.
+                self.agenda.set(source, Time::MAX);
+                self.pump(flow);
+            }
+            _ => self.client(flow),
+        }
+    }
+
+    /// Lets a flow send what it may, and sets its timer.
+    fn pump(&mut self, flow: usize) {
+        let now = self.now;
+        if matches!(self.flows[flow].sender.governor, Governor::Omniscient { .. }) {
+            self.look(flow);
+        }
+        while let Some(packet) = self.flows[flow].sender.poll_send(now) {
+            let at = self.flows[flow].forward_line.release(now);
+            if at == now {
+                self.send(flow, 0, packet);
+            } else {
+                let outbound = &mut self.flows[flow].outbound;
+                outbound.push_back((at, packet));
+                if outbound.len() == 1 {
+                    self.agenda.set(self.source(flow, OUTBOUND), at);
+                }
+            }
+        }
+        self.arm(flow);
+    }
+
+    /// Sets the server's timer. One that is set too early is left: it fires and is set anew, which
+    /// is cheaper than moving it with every acknowledgement.
+    fn arm(&mut self, flow: usize) {
+        let source = self.source(flow, SERVER);
+        let mut next = self.flows[flow].server_timer();
+        if matches!(self.flows[flow].sender.governor, Governor::Omniscient { .. })
+            && self.flows[flow].sender.has_data()
+        {
+            next = next.min(self.now + LOOK);
+        }
+        let set = self.agenda.time(source);
+        if next < set || set <= self.now {
+            self.agenda.set(source, next.max(self.now));
+        }
+    }
+
+    /// Opens the window of a sender that sees everything: what it may send now is what keeps the
+    /// queue at its target when the packet gets there.
+    fn look(&mut self, flow: usize) {
+        let Some(&bottleneck) = self.flows[flow].forward.first() else { return };
+        let link = &self.links[bottleneck];
+        let delay = self.flows[flow].forward_line.delay();
+        let packet = self.flows[flow].transport.packet;
+        let active = self.flows.iter().filter(|f| f.sender.has_data()).count().max(1) as u64;
+        let underway: Bytes =
+            self.flows.iter().flat_map(|f| &f.outbound).map(|(_, packet)| packet.size).sum();
+        let served = link.capacity().bytes_between(self.now, self.now + delay);
+        let queue_then = (link.queue_bytes() + underway) - served;
+        // Enough that the link never runs dry between two looks, little enough for any buffer.
+        let soon = link.capacity().bytes_between(self.now + delay, self.now + delay + LOOK * 2);
+        let target = (soon + packet * 2).min(self.queue_limits[bottleneck] / 2).max(packet * 2);
+        let share = (target - queue_then) / active;
+        let window = self.flows[flow].sender.inflight()
+            + share.max(if queue_then < target { packet } else { Bytes::ZERO });
+        self.flows[flow].sender.governor = Governor::Omniscient { window };
+    }
+
+    /// Packets that reach the first link.
+    fn outbound(&mut self, flow: usize) {
+        while let Some(&(at, packet)) = self.flows[flow].outbound.front() {
+            if at > self.now {
+                break;
+            }
+            self.flows[flow].outbound.pop_front();
+            self.send(flow, 0, packet);
+        }
+        let next = self.flows[flow].outbound.front().map_or(Time::MAX, |&(at, _)| at);
+        self.agenda.set(self.source(flow, OUTBOUND), next);
+    }
+
+    /// Acknowledgements and requests that reach the server.
+    fn inbound(&mut self, flow: usize) {
+        while let Some(&(at, message)) = self.flows[flow].inbound.front() {
+            if at > self.now {
+                break;
+            }
+            self.flows[flow].inbound.pop_front();
+            self.flows[flow].arrive(self.now, message);
+        }
+        let next = self.flows[flow].inbound.front().map_or(Time::MAX, |&(at, _)| at);
+        self.agenda.set(self.source(flow, INBOUND), next);
+        self.pump(flow);
+    }
+
+    /// A data packet enters hop number `hop` of its route, or reaches the client.
+    fn send(&mut self, flow: usize, hop: usize, packet: Outgoing) {
+        let Some(&link) = self.flows[flow].forward.get(hop) else {
+            self.flows[flow].deliver(self.now, packet);
+            self.client(flow);
+            return;
+        };
+        let cargo = Cargo::Data { flow: flow as u32, hop: hop as u32, packet };
+        if self.links[link].send(self.now, Packet { size: packet.size, payload: cargo }).is_err() {
+            self.flows[flow].received.dropped += 1;
+        }
+        self.arm_link(link);
+    }
+
+    /// An acknowledgement or request enters hop number `hop` of its way back.
+    fn send_back(&mut self, flow: usize, hop: usize, message: Upstream) {
+        let Some(&link) = self.flows[flow].reverse.get(hop) else {
+            let f = &mut self.flows[flow];
+            f.inbound.push_back((self.now + f.reverse_delay, message));
+            if f.inbound.len() == 1 {
+                let at = self.now + f.reverse_delay;
+                self.agenda.set(self.source(flow, INBOUND), at);
+            }
+            return;
+        };
+        let size = match message {
+            Upstream::Ack(_) => self.flows[flow].transport.ack_size,
+            Upstream::Request { upload, .. } => upload,
+        };
+        let cargo = Cargo::Upstream { flow: flow as u32, hop: hop as u32, message };
+        if self.links[link].send(self.now, Packet { size, payload: cargo }).is_err() {
+            self.dropped_back(flow, message);
+        }
+        self.arm_link(link);
+    }
+
+    /// A lost acknowledgement is made up for by the next one; a lost request is sent again.
+    fn dropped_back(&mut self, flow: usize, message: Upstream) {
+        if let Upstream::Request { .. } = message {
+            let at = self.now + REQUEST_RETRY;
+            self.flows[flow].repeat.push_back((at, message));
+            let source = self.source(flow, CLIENT);
+            if at < self.agenda.time(source) {
+                self.agenda.set(source, at);
+            }
+        }
+    }
+
+    fn arm_link(&mut self, link: usize) {
+        self.agenda.set(link, self.links[link].next_event().unwrap_or(Time::MAX));
+    }
+
+    fn poll_link(&mut self, link: usize) {
+        while let Some(event) = self.links[link].poll(self.now) {
+            match event {
+                Event::Delivered(delivery) => match delivery.packet.payload {
+                    Cargo::Data { flow, hop, packet } => {
+                        let waited = delivery.departed_at.since(delivery.enqueued_at);
+                        self.flows[flow as usize].received.queue_delay.record(waited);
+                        self.send(flow as usize, hop as usize + 1, packet);
+                    }
+                    Cargo::Upstream { flow, hop, message } => {
+                        self.send_back(flow as usize, hop as usize + 1, message);
+                    }
+                },
+                Event::Dropped(dropped) => match dropped.packet.payload {
+                    Cargo::Data { flow, .. } => self.flows[flow as usize].received.dropped += 1,
+                    Cargo::Upstream { flow, message, .. } => {
+                        self.dropped_back(flow as usize, message);
+                    }
+                },
+            }
+        }
+        self.arm_link(link);
+    }
+
+    /// The client's turn: its application may ask, its receiver may acknowledge.
+    fn client(&mut self, flow: usize) {
+        let now = self.now;
+        if now >= self.flows[flow].start {
+            while let Some(&(at, message)) = self.flows[flow].repeat.front() {
+                if at > now {
+                    break;
+                }
+                self.flows[flow].repeat.pop_front();
+                self.send_back(flow, 0, message);
+            }
+            while let Some(request) = self.flows[flow].poll_app(now) {
+                self.send_back(flow, 0, request);
+            }
+        }
+        if self.flows[flow].receiver.ack_at() <= now {
+            let info = self.flows[flow].receiver.acknowledge(now);
+            self.send_back(flow, 0, Upstream::Ack(info));
+        }
+        let next = self.flows[flow].client_timer(now);
+        self.agenda.set(self.source(flow, CLIENT), next);
+    }
+}
+
+/// The bytes that fit a queue, a packet of 1500 bytes where the limit is in packets.
+fn queue_limit(queue: &QueueConfig) -> Bytes {
+    let (QueueConfig::DropTail { bytes, packets } | QueueConfig::CoDel { bytes, packets, .. }) =
+        *queue;
+    let packets = packets.map_or(Bytes::MAX, |n| Bytes::new(1500) * u64::from(n));
+    bytes.unwrap_or(Bytes::MAX).min(packets)
+}

@@ -1,0 +1,165 @@
+//! The two messages of the narrow waist, and the collector that fills the first.
+
+use trimtab_cc::{Ack, Loss, Phase, Sent};
+use trimtab_qoe::Factors;
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+/// What a datapath measured on one connection since the report before.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// When the interval ended.
+    pub now: Time,
+    /// How long it was.
+    pub interval: Duration,
+    /// Bytes sent in it, retransmissions included.
+    pub sent: Bytes,
+    /// Bytes acknowledged in it.
+    pub acked: Bytes,
+    /// Bytes declared lost in it.
+    pub lost: Bytes,
+    /// How much of the interval the sender had data in flight that the application did not limit.
+    pub busy: Duration,
+    /// Mean of the round-trip samples in it; `None` without samples.
+    pub rtt_mean: Option<Duration>,
+    /// Lowest round-trip sample in it.
+    pub rtt_min: Option<Duration>,
+    /// Highest round-trip sample in it.
+    pub rtt_max: Option<Duration>,
+    /// Smoothed round-trip time at its end.
+    pub srtt: Duration,
+    /// Lowest round-trip time since the connection began.
+    pub min_rtt: Duration,
+    /// Highest delivery-rate sample in it, application-limited samples left out; `None` without.
+    pub delivery_rate: Option<Rate>,
+    /// The congestion window at its end.
+    pub window: Bytes,
+    /// Bytes in flight at its end.
+    pub inflight: Bytes,
+    /// Bytes of a full-size packet.
+    pub mss: Bytes,
+    /// The phase of the algorithm at its end.
+    pub phase: Phase,
+    /// The application's live factors at its end.
+    pub factors: Factors,
+}
+
+/// What a steering asks a datapath to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    /// Turn a knob of the running algorithm.
+    Set {
+        /// The knob's name.
+        knob: &'static str,
+        /// Its new value, in its unit.
+        value: f64,
+    },
+}
+
+/// Anything that steers one connection.
+pub trait Steer {
+    /// How long to collect before the next report, given the smoothed round-trip time.
+    fn interval(&self, srtt: Duration) -> Duration;
+
+    /// Takes a report and answers with at most one action.
+    fn on_report(&mut self, report: &Report) -> Option<Action>;
+}
+
+/// Collects the events of one connection into reports. Cheap enough for every acknowledgement.
+#[derive(Clone, Debug, Default)]
+pub struct Collector {
+    started_at: Time,
+    sent: Bytes,
+    acked: Bytes,
+    lost: Bytes,
+    busy: Duration,
+    rtt_sum: Duration,
+    rtt_count: u64,
+    rtt_min: Option<Duration>,
+    rtt_max: Duration,
+    delivery_rate: Option<Rate>,
+    last_ack_at: Option<Time>,
+}
+
+/// What the datapath knows at the end of an interval besides what was collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot {
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Lowest round-trip time since the connection began.
+    pub min_rtt: Duration,
+    /// The congestion window.
+    pub window: Bytes,
+    /// Bytes in flight.
+    pub inflight: Bytes,
+    /// Bytes of a full-size packet.
+    pub mss: Bytes,
+    /// The phase of the algorithm.
+    pub phase: Phase,
+    /// The application's live factors.
+    pub factors: Factors,
+}
+
+impl Collector {
+    /// Starts collecting.
+    pub fn new(now: Time) -> Self {
+        Self { started_at: now, ..Self::default() }
+    }
+
+    /// A packet left.
+    pub fn on_sent(&mut self, sent: &Sent) {
+        self.sent += sent.bytes;
+    }
+
+    /// Data was acknowledged.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        self.acked += ack.acked;
+        let app_limited = ack.rate.is_none_or(|r| r.app_limited);
+        // The time between two acknowledgements counts as busy when the data that the second one
+        // acknowledges was not held back by the application.
+        if !app_limited {
+            self.busy += ack.now.since(self.last_ack_at.unwrap_or(self.started_at));
+        }
+        self.last_ack_at = Some(ack.now);
+        if let Some(rtt) = ack.rtt {
+            self.rtt_sum += rtt;
+            self.rtt_count += 1;
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
+            self.rtt_max = self.rtt_max.max(rtt);
+        }
+        if let Some(sample) = ack.rate.filter(|r| !r.app_limited) {
+            let rate = sample.rate();
+            self.delivery_rate = Some(self.delivery_rate.map_or(rate, |m| m.max(rate)));
+        }
+    }
+
+    /// Packets were declared lost.
+    pub fn on_loss(&mut self, loss: &Loss) {
+        self.lost += loss.lost;
+    }
+
+    /// Ends the interval: a report of it, and the next one begins.
+    pub fn report(&mut self, now: Time, end: Snapshot) -> Report {
+        let interval = now.since(self.started_at);
+        let report = Report {
+            now,
+            interval,
+            sent: self.sent,
+            acked: self.acked,
+            lost: self.lost,
+            busy: self.busy.min(interval),
+            rtt_mean: (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count),
+            rtt_min: self.rtt_min,
+            rtt_max: self.rtt_min.map(|_| self.rtt_max),
+            srtt: end.srtt,
+            min_rtt: end.min_rtt,
+            delivery_rate: self.delivery_rate,
+            window: end.window,
+            inflight: end.inflight,
+            mss: end.mss,
+            phase: end.phase,
+            factors: end.factors,
+        };
+        *self = Self { last_ack_at: self.last_ack_at.map(|_| now), ..Self::new(now) };
+        report
+    }
+}
