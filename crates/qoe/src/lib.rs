@@ -14,6 +14,7 @@
 mod conference;
 mod download;
 mod factors;
+mod formula;
 mod model;
 mod point;
 mod smooth;
@@ -23,7 +24,8 @@ mod web;
 pub use conference::{Conference, conference_qoe};
 pub use download::{Download, download_qoe, retransmission_penalty};
 pub use factors::{FACTOR_NAME_LEN_MAX, Factor, FactorError, Factors, USER_FACTORS_MAX};
-pub use model::Model;
+pub use formula::{FORMULA_DEPTH_MAX, FORMULA_LEN_MAX, Formula, FormulaError};
+pub use model::{BuiltIn, Model};
 pub use point::{Gradient, Hints, OperatingPoint};
 pub use streaming::{Streaming, StreamingQoe, streaming_qoe};
 pub use web::{Web, web_qoe};

@@ -1,6 +1,9 @@
 //! One type for every QoE model.
 
-use crate::{Conference, Download, Factors, Gradient, Hints, OperatingPoint, Streaming, Web};
+use crate::{
+    Conference, Download, Factor, Factors, Formula, FormulaError, Gradient, Hints, OperatingPoint,
+    Streaming, Web,
+};
 
 /// A QoE model: what an operating point is worth to an application, and how that changes around it.
 ///
@@ -31,9 +34,60 @@ pub enum Model {
     Conference(Conference),
     /// Web responses.
     Web(Web),
+    /// A user's formula.
+    Formula(Formula),
+}
+
+/// A model that configurations name.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// Its name there.
+    pub name: &'static str,
+    /// What it scores, and where it comes from.
+    pub meaning: &'static str,
+    /// Makes one.
+    pub make: fn() -> Model,
 }
 
 impl Model {
+    /// The models that have a name of their own in configurations.
+    pub const BUILT_IN: [BuiltIn; 6] = [
+        BuiltIn { name: "download", meaning: "file download, Mortise Eq. 6", make: Self::download },
+        BuiltIn {
+            name: "vod",
+            meaning: "video on demand, Mortise Eq. 8, the threshold rounded off",
+            make: Self::streaming,
+        },
+        BuiltIn { name: "web", meaning: "web responses, Mortise Eq. 22", make: Self::web },
+        BuiltIn {
+            name: "conference",
+            meaning: "video conferencing, Mortise Eq. 17 with the clamps of Eq. 10 and 11",
+            make: Self::conference,
+        },
+        BuiltIn {
+            name: "vod-printed",
+            meaning: "video on demand with the sharp threshold of Mortise Eq. 9",
+            make: || Self::Streaming(Streaming::printed()),
+        },
+        BuiltIn {
+            name: "conference-printed",
+            meaning: "video conferencing, Mortise Eq. 17 without clamps",
+            make: || Self::Conference(Conference::printed()),
+        },
+    ];
+
+    /// The model that a configuration names: one of [`Model::BUILT_IN`], or else a [`Formula`]
+    /// that may read the application's own `factors`.
+    ///
+    /// # Errors
+    /// When the text is neither.
+    pub fn parse(text: &str, factors: &[&str]) -> Result<Self, FormulaError> {
+        match Self::BUILT_IN.iter().find(|built_in| built_in.name == text.trim()) {
+            Some(built_in) => Ok((built_in.make)()),
+            None => Formula::parse(text, factors).map(Self::Formula),
+        }
+    }
+
     /// The download model (Mortise Eq. 6).
     pub fn download() -> Self {
         Self::Download(Download)
@@ -59,6 +113,7 @@ impl Model {
             Self::Streaming(m) => m.score(point, factors),
             Self::Conference(m) => m.score(point, factors),
             Self::Web(m) => m.score(point, factors),
+            Self::Formula(m) => m.score(point, factors),
         }
     }
 
@@ -69,6 +124,7 @@ impl Model {
             Self::Streaming(m) => m.gradient(point, factors),
             Self::Conference(m) => m.gradient(point, factors),
             Self::Web(m) => m.gradient(point, factors),
+            Self::Formula(m) => m.gradient(point, factors),
         }
     }
 
@@ -76,5 +132,17 @@ impl Model {
     /// controller keeps the hints that it had.
     pub fn hints(&self, point: &OperatingPoint, factors: &Factors) -> Option<Hints> {
         self.gradient(point, factors).hints()
+    }
+
+    /// The names of the factors that the model reads; until an application has set them all there
+    /// are no hints.
+    pub fn factors(&self) -> Vec<&str> {
+        match self {
+            Self::Download(_) => vec![Factor::Request.name()],
+            Self::Streaming(_) => vec![Factor::Chunk.name(), Factor::Buffer.name()],
+            Self::Conference(_) => vec![],
+            Self::Web(_) => vec![Factor::MeanResponse.name()],
+            Self::Formula(m) => m.factors().collect(),
+        }
     }
 }
