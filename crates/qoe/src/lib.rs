@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod conference;
+mod distribution;
 mod download;
 mod factors;
 mod formula;
@@ -22,6 +23,7 @@ mod streaming;
 mod web;
 
 pub use conference::{Conference, conference_qoe};
+pub use distribution::{DistributionModel, Samples};
 pub use download::{Download, download_qoe, retransmission_penalty};
 pub use factors::{FACTOR_NAME_LEN_MAX, Factor, FactorError, Factors, USER_FACTORS_MAX};
 pub use formula::{FORMULA_DEPTH_MAX, FORMULA_LEN_MAX, Formula, FormulaError};
