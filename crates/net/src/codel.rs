@@ -133,3 +133,87 @@ impl CoDel {
         from + self.interval.mul_f64(1.0 / (self.count as f64).sqrt())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Capacity, Event, Link, LinkConfig, Packet, QueueConfig};
+    use trimtab_units::Rate;
+
+    const PACKET: Bytes = Bytes::new(1500);
+
+    /// A 12 Mbit/s link (a packet per ms) with CoDel, offered packets at `gap_us` for `seconds`. Returns the
+    /// drop times in ms and the waits of the packets delivered, in ms.
+    fn drops_and_waits(gap_us: u64, seconds: u64) -> (Vec<f64>, Vec<f64>) {
+        let config = LinkConfig::new(Capacity::Constant(Rate::from_mbps(12.0)))
+            .queue(QueueConfig::codel(None));
+        let mut link = Link::new(&config, 1);
+        let (mut drops, mut waits) = (Vec::new(), Vec::new());
+        for k in 0..seconds * 1_000_000 / gap_us {
+            let now = Time::from_micros(k * gap_us);
+            while let Some(event) = link.poll(now) {
+                match event {
+                    Event::Delivered(delivery) => {
+                        let wait = delivery.departed_at.since(delivery.enqueued_at);
+                        waits.push(wait.as_millis_f64() - 1.0);
+                    }
+                    Event::Dropped(dropped) => drops.push(dropped.at.as_millis_f64()),
+                }
+            }
+            link.send(now, Packet { size: PACKET, payload: () }).unwrap();
+        }
+        (drops, waits)
+    }
+
+    #[test]
+    fn a_short_queue_is_left_alone() {
+        // 92% load: nothing ever waits.
+        assert_eq!(drops_and_waits(1_090, 20).0, []);
+    }
+
+    /// RFC 8289 section 5.3: the first drop comes an interval after the wait has passed the target, the ones
+    /// after it at interval/sqrt(count).
+    #[test]
+    fn drops_come_closer_by_the_square_root() {
+        // One packet in 24 too many: the wait passes 5 ms after about 120 ms.
+        let (drops, waits) = drops_and_waits(960, 3);
+        let first_above = waits.iter().position(|&wait| wait >= 5.0).unwrap() as f64;
+        assert!((drops[0] - first_above - 100.0).abs() <= 1.0, "{} {first_above}", drops[0]);
+        for (count, pair) in drops.windows(2).enumerate().take(10) {
+            let spacing = 100.0 / ((count + 1) as f64).sqrt();
+            // The link dequeues once per ms, so a drop waits up to that long, but the times do not drift.
+            assert!((pair[1] - pair[0] - spacing).abs() <= 1.0, "{pair:?} {spacing}");
+        }
+        let due = (1..=10).map(|count| 100.0 / f64::from(count).sqrt()).sum::<f64>();
+        assert!((drops[10] - drops[0] - due).abs() <= 1.0);
+    }
+
+    /// A steady overload of 4% ends with the wait near the target, where drop-tail would fill any buffer.
+    #[test]
+    fn the_wait_settles_near_the_target() {
+        let (drops, waits) = drops_and_waits(960, 120);
+        let late = &waits[waits.len() / 2..];
+        let mean = late.iter().sum::<f64>() / late.len() as f64;
+        assert!(mean < 20.0, "{mean} ms");
+        // What does not fit must go: 1/24 of the packets offered.
+        let share = drops.len() as f64 / (drops.len() + waits.len()) as f64;
+        assert!((share - 0.04).abs() < 0.003, "{share}");
+    }
+
+    /// RFC 8289 section 5.5: soon after a dropping state, the next one begins at the drop rate that had worked.
+    #[test]
+    fn the_drop_rate_is_remembered() {
+        let mut codel = CoDel::new(Duration::from_millis(5), Duration::from_millis(100));
+        codel.count = 30;
+        codel.last_count = 10;
+        codel.drop_next = Time::from_millis(1000);
+        codel.start_dropping(Time::from_millis(2500));
+        assert_eq!((codel.count, codel.last_count), (20, 20));
+        let sqrt_20 = 22_360_680;
+        assert_eq!(codel.drop_next.since(Time::from_millis(2500)), Duration::from_nanos(sqrt_20));
+        // 16 intervals later it is forgotten.
+        codel.count = 90;
+        codel.start_dropping(codel.drop_next + Duration::from_millis(1600));
+        assert_eq!((codel.count, codel.last_count), (1, 1));
+    }
+}

@@ -225,3 +225,68 @@ impl Opportunities {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_constant_link_does_not_drift() {
+        // 1500 bytes at 7 000 001 B/s take 214 285.683... ns.
+        let rate = 7_000_001;
+        let mut server = Server::new(&Capacity::Constant(Rate::from_bytes_per_sec(rate)));
+        let mut end = Time::ZERO;
+        for _ in 0..1_000_000 {
+            let start = server.start(Time::ZERO);
+            assert_eq!(start, end);
+            end = server.serve(start, Bytes::new(1500));
+        }
+        let exact = 1_500_000_000u128 * 1_000_000_000 / u128::from(rate);
+        assert_eq!(u128::from(end.as_nanos()), exact);
+        // After an idle time it starts afresh.
+        let start = server.start(end + Duration::from_nanos(5));
+        assert_eq!(server.serve(start, Bytes::new(1500)), start + Duration::from_nanos(214_285));
+    }
+
+    #[test]
+    fn the_ends_of_the_range() {
+        let mut endless = Server::new(&Capacity::Constant(Rate::MAX));
+        assert_eq!(endless.serve(Time::from_millis(1), Bytes::new(9000)), Time::from_millis(1));
+        let mut closed = Server::new(&Capacity::Constant(Rate::ZERO));
+        assert_eq!(closed.serve(Time::ZERO, Bytes::new(1)), Time::MAX);
+        assert_eq!(closed.start(Time::from_millis(1)), Time::MAX);
+
+        let trace = Arc::new(Trace::from_opportunities(vec![1, 3]).unwrap());
+        let opportunity = Bytes::ZERO;
+        let nothing = Capacity::Trace { trace: trace.clone(), offset: Duration::ZERO, opportunity };
+        let mut closed = Server::new(&nothing);
+        let start = closed.start(Time::ZERO);
+        assert_eq!(closed.serve(start, Bytes::new(1)), Time::MAX);
+        assert_eq!(closed.start(Time::from_millis(9)), Time::MAX);
+
+        // A packet of 4 GB through opportunities of a byte: no loop runs that long.
+        let opportunity = Bytes::new(1);
+        let narrow = Capacity::Trace { trace, offset: Duration::ZERO, opportunity };
+        let mut narrow = Server::new(&narrow);
+        let start = narrow.start(Time::ZERO);
+        let end = narrow.serve(start, Bytes::new(4_000_000_000));
+        assert_eq!(end, Time::from_millis(6_000_000_000));
+        let mut times: Vec<u64> = Vec::new();
+        for _ in 0..3 {
+            let start = narrow.start(end - Duration::from_millis(1));
+            times.push(narrow.serve(start, Bytes::new(1)).as_millis() - end.as_millis());
+        }
+        assert_eq!(times, [1, 3, 4]);
+    }
+
+    #[test]
+    fn idle_time_is_jumped_over() {
+        let trace = Arc::new(Trace::from_opportunities((1..=100_000).collect()).unwrap());
+        let mut server = Server::new(&Capacity::trace(trace));
+        for queued_ms in [0, 1, 5, 70_000, 99_998, 99_999, 100_000, 100_001, 12_345_678, 1 << 40] {
+            let start = server.start(Time::from_millis(queued_ms) + Duration::from_micros(999));
+            assert_eq!(start, Time::from_millis(queued_ms + 1));
+            assert_eq!(server.serve(start, Bytes::new(1500)), start);
+        }
+    }
+}
