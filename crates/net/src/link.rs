@@ -169,30 +169,37 @@ impl<T> Link<T> {
     /// jitter, reordering or CoDel it can be earlier (`poll` then gives nothing, and the next call of this
     /// method a later time). Drops by CoDel are not announced: they come with the next `poll`.
     pub fn next_event(&self) -> Option<Time> {
-        let unreported = self.dropped.front().map(|dropped| dropped.at);
-        let arriving = self.transit.front().map(|delivery| delivery.at);
+        let mut next = self.first_in_transit();
         // Behind what is under way no packet arrives earlier, unless some of that is held back.
-        let waiting =
-            if arriving.is_none() || self.exit.reorders() { self.first_of_queue() } else { None };
-        let times = [unreported, arriving, waiting];
-        times.into_iter().flatten().min().filter(|&time| time < Time::MAX)
+        if next == Time::MAX || self.exit.reorders() {
+            next = next.min(self.first_in_queue());
+        }
+        if let Some(dropped) = self.dropped.front() {
+            next = next.min(dropped.at);
+        }
+        (next < Time::MAX).then_some(next)
     }
 
-    /// The earliest time at which a packet that waits now can come out.
-    fn first_of_queue(&self) -> Option<Time> {
-        let head = self.queue.head()?;
+    /// When the next packet under way arrives; [`Time::MAX`] for never.
+    fn first_in_transit(&self) -> Time {
+        self.transit.front().map_or(Time::MAX, |delivery| delivery.at)
+    }
+
+    /// The earliest time at which a packet that waits now can come out; [`Time::MAX`] for never.
+    fn first_in_queue(&self) -> Time {
+        let Some(head) = self.queue.head() else { return Time::MAX };
         let start = self.server.next_start(head.queued_at);
-        Some(if self.queue.drops_at_head() {
+        if self.queue.drops_at_head() {
             start
         } else {
             self.server.end(start, head.size) + self.exit.delay()
-        })
+        }
     }
 
     /// What has come out by `now`, one at a time and in order of time: call it until it returns `None`.
     pub fn poll(&mut self, now: Time) -> Option<Event<T>> {
         self.advance(now);
-        let arriving = self.transit.front().map_or(Time::MAX, |delivery| delivery.at);
+        let arriving = self.first_in_transit();
         if self.dropped.front().is_some_and(|dropped| dropped.at <= arriving) {
             return self.dropped.pop_front().map(Event::Dropped);
         }
