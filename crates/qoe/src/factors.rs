@@ -81,16 +81,16 @@ impl fmt::Debug for Name {
 pub enum FactorError {
     /// The name is no identifier, or too long.
     #[error(
-        "`{0}` cannot name a factor: use a letter or _, then letters, digits or _, at most \
+        "{0:?} cannot name a factor: use a letter or _, then letters, digits or _, at most \
          {FACTOR_NAME_LEN_MAX} characters"
     )]
     BadName(String),
     /// The name means something else in a formula.
-    #[error("`{0}` cannot name a factor: it already means something in a formula")]
+    #[error("{0:?} cannot name a factor: it already means something in a formula")]
     Reserved(String),
     /// There is no room.
     #[error(
-        "no room for factor `{0}`: an application has at most {USER_FACTORS_MAX} factors of its own"
+        "no room for factor {0:?}: an application has at most {USER_FACTORS_MAX} factors of its own"
     )]
     Full(String),
 }
