@@ -1,0 +1,42 @@
+//! QoE formulas: any text is a model whose hints a controller can use anywhere, or an error with a place.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use trimtab_qoe::{DistributionModel, Factors, Formula, Hints, OperatingPoint, Samples};
+use trimtab_units::{Duration, Rate};
+
+fn check(hints: Option<Hints>, text: &str) {
+    let Some(Hints { lambda, beta }) = hints else { return };
+    assert!((0.0..=Hints::MAX).contains(&lambda), "{text:?}: {lambda}");
+    assert!((0.0..=Hints::MAX).contains(&beta), "{text:?}: {beta}");
+}
+
+fuzz_target!(|text: &str| {
+    let mut factors = Factors::new();
+    factors.set_named("mine", 2.0).expect("a good name");
+    match Formula::parse(text, &["mine"]) {
+        Ok(formula) => {
+            let usual = OperatingPoint {
+                throughput: Rate::from_mbps(8.0),
+                delay: Duration::from_millis(50),
+                loss: 0.01,
+            };
+            for point in [usual, OperatingPoint::default()] {
+                check(formula.gradient(&point, &factors).hints(), text);
+            }
+        }
+        Err(error) => {
+            let column = error.column().expect("the problem is in the text");
+            assert!((1..=text.chars().count() + 1).contains(&column), "{text:?}: {error}");
+            let message = error.to_string();
+            assert!(!message.contains('\n'), "{text:?}: {message}");
+            // What our checks let through, the library must take.
+            assert!(!message.contains("refuses"), "{text:?}: {message}");
+        }
+    }
+    if let Ok(model) = DistributionModel::parse(text, &["mine"]) {
+        let samples =
+            Samples { throughput_mbps: &[4.0, 8.0], delay_s: &[0.02, 0.3], loss: &[0.0, 0.1] };
+        check(model.hints(&samples, &factors), text);
+    }
+});
