@@ -2,7 +2,7 @@
 
 use enum_dispatch::enum_dispatch;
 
-use crate::{Bbr, Config, Cubic, Knob, NewReno};
+use crate::{Bbr, Bbr3, Config, Cubic, Knob, NewReno};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
 #[enum_dispatch(CongestionControl)]
@@ -16,6 +16,8 @@ pub enum Controller {
     NewReno,
     /// Linux `tcp_bbr.c`.
     Bbr,
+    /// draft-ietf-ccwg-bbr.
+    Bbr3,
     /// RFC 9438.
     Cubic,
 }
@@ -75,6 +77,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         knobs: Bbr::KNOBS,
         presets: &[],
         build: |config| Bbr::new(config).into(),
+    },
+    Algorithm {
+        name: "bbr3",
+        about: "BBR version 3: as version 1, but loss bounds what it keeps in flight, and probes are rarer",
+        source: "draft-ietf-ccwg-bbr",
+        knobs: Bbr3::KNOBS,
+        presets: &[],
+        build: |config| Bbr3::new(config).into(),
     },
 ];
 

@@ -36,7 +36,7 @@ mod testing;
 mod window;
 
 pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
-pub use bbr::Bbr;
+pub use bbr::{Bbr, Bbr3};
 pub use cubic::Cubic;
 pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};

@@ -64,6 +64,7 @@ impl Plan {
 pub(super) struct Seen {
     pub(super) now: Time,
     pub(super) rtt: Duration,
+    pub(super) inflight: Bytes,
     pub(super) delivered: Bytes,
     pub(super) lost: Bytes,
     pub(super) sent: Bytes,
@@ -287,7 +288,14 @@ impl<'a, C: CongestionControl> World<'a, C> {
             cwnd_limited: prior_inflight + MSS > self.cca.window(),
             in_recovery: self.recovery.is_some(),
         });
-        Seen { now, rtt, delivered: self.delivered, lost: self.lost, sent: self.sent }
+        Seen {
+            now,
+            rtt,
+            inflight: self.inflight,
+            delivered: self.delivered,
+            lost: self.lost,
+            sent: self.sent,
+        }
     }
 
     /// Three packets later (RFC 9002 §6.1.1).

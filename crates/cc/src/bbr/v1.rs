@@ -17,6 +17,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg32;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use super::bubble::Bubble;
 use super::gain::Gain;
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
@@ -26,7 +27,7 @@ use cycle::Cycle;
 use departure::Departure;
 use full_pipe::FullPipe;
 use knobs::Tuning;
-use min_rtt::{Bubble, MinRtt, ProbeRtt};
+use min_rtt::{MinRtt, ProbeRtt};
 use policer::{Observation, Policer};
 use window::{Recovery, whole_packets};
 

@@ -1,6 +1,6 @@
 //! The minimum round-trip time and the ProbeRTT state that refreshes it (`bbr_update_min_rtt`).
 
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Duration, Time};
 
 /// Minimum filter over time, with one sample of memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,29 +57,5 @@ pub(super) struct ProbeRtt {
 impl ProbeRtt {
     pub(super) fn time_is_over(&self, now: Time) -> bool {
         self.ends_at.is_some_and(|end| now > end)
-    }
-}
-
-/// Samples of packets sent in ProbeRTT say nothing about the bandwidth: they are treated as
-/// application-limited. Linux marks them in the transport's sampler; here the packets are known by
-/// the delivered bytes when they were sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bubble {
-    span: Option<(Bytes, Bytes)>,
-}
-
-impl Bubble {
-    /// Everything in flight now, and sent until it is acknowledged, belongs to the bubble.
-    pub(super) fn extend(&mut self, delivered: Bytes, inflight: Bytes) {
-        let start = match self.span {
-            Some((start, end)) if delivered <= end => start,
-            _ => delivered,
-        };
-        self.span = Some((start, delivered + inflight));
-    }
-
-    /// Whether a packet sent at this many delivered bytes belongs to it.
-    pub(super) fn contains(&self, prior_delivered: Bytes) -> bool {
-        self.span.is_some_and(|(start, end)| start <= prior_delivered && prior_delivered <= end)
     }
 }

@@ -1,0 +1,28 @@
+//! Which packets were sent while the algorithm itself held the sender back.
+
+use trimtab_units::Bytes;
+
+/// Samples of packets sent in ProbeRTT say nothing about the bandwidth: they are treated as
+/// application-limited. Linux and the
+/// draft mark them in the transport's sampler; here the packets are known by
+/// the delivered bytes when they were sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bubble {
+    span: Option<(Bytes, Bytes)>,
+}
+
+impl Bubble {
+    /// Everything in flight now, and sent until it is acknowledged, belongs to the bubble.
+    pub(super) fn extend(&mut self, delivered: Bytes, inflight: Bytes) {
+        let start = match self.span {
+            Some((start, end)) if delivered <= end => start,
+            _ => delivered,
+        };
+        self.span = Some((start, delivered + inflight));
+    }
+
+    /// Whether a packet sent at this many delivered bytes belongs to it.
+    pub(super) fn contains(&self, prior_delivered: Bytes) -> bool {
+        self.span.is_some_and(|(start, end)| start <= prior_delivered && prior_delivered <= end)
+    }
+}
