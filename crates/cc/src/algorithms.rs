@@ -2,7 +2,7 @@
 
 use enum_dispatch::enum_dispatch;
 
-use crate::{Bbr, Bbr3, Config, Cubic, Knob, NewReno};
+use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
 #[enum_dispatch(CongestionControl)]
@@ -20,6 +20,8 @@ pub enum Controller {
     Bbr3,
     /// RFC 9438.
     Cubic,
+    /// NSDI 2018.
+    Copa,
 }
 
 /// A named set of knob values.
@@ -69,6 +71,15 @@ pub static ALGORITHMS: &[Algorithm] = &[
         knobs: Cubic::KNOBS,
         presets: Cubic::PRESETS,
         build: |config| Cubic::new(config).into(),
+    },
+    Algorithm {
+        name: "copa",
+        about: "delay-based: keeps about 1/delta packets in the queue, so one knob trades delay \
+                against throughput",
+        source: "Arun and Balakrishnan, NSDI 2018",
+        knobs: Copa::KNOBS,
+        presets: Copa::PRESETS,
+        build: |config| Copa::new(config).into(),
     },
     Algorithm {
         name: "bbr",

@@ -22,9 +22,11 @@ extern crate std;
 
 mod algorithms;
 mod bbr;
+mod copa;
 mod cubic;
 mod episode;
 mod event;
+mod filter;
 mod hystart;
 mod hystart_linux;
 mod knob;
@@ -37,6 +39,7 @@ mod window;
 
 pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
 pub use bbr::{Bbr, Bbr3};
+pub use copa::Copa;
 pub use cubic::Cubic;
 pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};

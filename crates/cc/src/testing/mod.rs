@@ -4,6 +4,8 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::{Ack, Loss, Timeout};
 
+pub(crate) mod link;
+
 /// An acknowledgement of `acked` bytes sent at `sent`; the window limits the sender, and nothing
 /// is known of what was delivered before.
 pub(crate) fn acked(now: Time, sent: Time, acked: Bytes, rtt: Duration) -> Ack {

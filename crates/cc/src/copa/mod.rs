@@ -1,0 +1,365 @@
+//! Copa: aims at the rate 1/(delta · queueing delay), which keeps 1/delta packets or so in the
+//! queue, and empties the queue every five round trips so that everybody sees the path's delay.
+//!
+//! Read first: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the
+//! Internet", NSDI 2018; the section numbers are of that paper. `velocity.rs` has §2.2's velocity,
+//! `mode.rs` §2.4's competitive mode, `knobs.rs` what can be steered.
+//!
+//! Where the paper is silent or a sender would come to harm, this departs from it:
+//! * One acknowledgement moves the window by at most what it acknowledges: no faster than slow
+//!   start up, and halving at worst down. It binds where the window is below v/delta packets.
+//! * Heavy loss ends slow start and stops growth. Where the buffer is smaller than the queue that
+//!   delta asks for nothing else would: the queue stays full, the minimum round-trip time of an
+//!   empty one is forgotten, and no queueing delay is seen any more.
+//! * A timeout falls back to the least window and slow start.
+//! * A queue that does not empty is drained for a round trip, before it is taken for that of others
+//!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
+//! * While the application limits the sender the window does not grow; it may shrink.
+
+mod knobs;
+mod mode;
+mod velocity;
+
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use self::knobs::{Setting, Values};
+use self::mode::{Mode, Sight};
+use self::velocity::{Direction, Velocity};
+use crate::episode::Episode;
+use crate::filter::{WindowedMax, WindowedMin};
+use crate::round::Round;
+use crate::window::WINDOW_MAX;
+use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout};
+
+/// The mode detector looks at the greatest round-trip time of so many round trips (§2.4).
+const RTT_MAX_ROUNDS: u64 = 4;
+/// A round-trip time is at least this: rates stay finite on a link without delay.
+const RTT_FLOOR: Duration = Duration::from_micros(1);
+/// Loss is heavy when this share of the packets of the last two rounds was lost (what deployed
+/// variants call lossy), and so many packets at least: more than noise.
+const HEAVY_LOSS: f64 = 0.1;
+const HEAVY_LOSS_PACKETS: f64 = 3.0;
+
+/// A drain holds the window at this share of what the path holds with an empty queue.
+const DRAIN_SHARE: f64 = 0.75;
+/// Packets that queue on average, times delta (§3).
+const MEAN_QUEUE: f64 = 1.25;
+/// A drain takes this many standing round-trip times: one until less is in flight, and what it takes
+/// for the effect to be seen.
+const DRAIN_ROUNDS: f64 = 1.5;
+
+/// The Copa state machine.
+///
+/// ```text
+///             rate above target,               queue not nearly              still not nearly
+///             heavy loss                       empty for 5 RTT               empty
+///  SlowStart ───────────────────▶ default mode ───────────────▶ drain ──────────────▶ competitive
+///      ▲                            │    ▲                      │   │                   │     │
+///      │                            │    └── queue nearly empty ┴───┼───────────────────┘     │
+///      └─────────── timeout ────────┴───────────────────────────────┴─────────────────────────┘
+/// ```
+#[derive(Clone, Debug)]
+pub struct Copa {
+    /// Bytes of a packet.
+    mss: f64,
+    window_min: f64,
+    /// The window in bytes, fractions kept: a step may be less than a byte.
+    window: f64,
+    values: Values,
+    slow_start: bool,
+    velocity: Velocity,
+    mode: Mode,
+    drain: Option<Drain>,
+    rtt_min: WindowedMin,
+    rtt_standing: WindowedMin,
+    rtt_max: WindowedMax,
+    round: Round,
+    episode: Episode,
+    /// Lost and acknowledged bytes of the last round and of this one.
+    tally: [Tally; 2],
+    /// Whether anything was acknowledged yet.
+    started: bool,
+}
+
+/// The window is held to see whether the queue empties.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// What the path holds with an empty queue.
+    path: f64,
+    from: Time,
+    until: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    lost: Bytes,
+    acked: Bytes,
+}
+
+impl Copa {
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = knobs::KNOBS;
+
+    /// Its presets.
+    pub const PRESETS: &'static [Preset] = knobs::PRESETS;
+
+    /// A new connection with every knob at its default.
+    pub fn new(config: &Config) -> Self {
+        let mss = config.mss.max(Bytes::new(1)).as_f64();
+        let window_min = config.min_window.as_f64().max(mss);
+        let window = config.initial_window.as_f64().max(window_min);
+        Self {
+            mss,
+            window_min,
+            window,
+            values: Values::new(config),
+            slow_start: true,
+            velocity: Velocity::new(window),
+            mode: Mode::new(Time::ZERO),
+            drain: None,
+            rtt_min: WindowedMin::new(),
+            rtt_standing: WindowedMin::new(),
+            rtt_max: WindowedMax::new(),
+            round: Round::default(),
+            episode: Episode::default(),
+            tally: [Tally::default(); 2],
+            started: false,
+        }
+    }
+
+    /// The delta in force: what is set, or less in competitive mode.
+    pub fn effective_delta(&self) -> f64 {
+        self.mode.delta(self.values.get(Setting::Delta))
+    }
+
+    /// Whether it is in TCP-competitive mode.
+    pub fn is_competitive(&self) -> bool {
+        self.mode.is_competitive()
+    }
+
+    /// Feeds the filters (§2.1) and the mode detector (§2.4).
+    fn observe(&mut self, ack: &Ack) {
+        let Some(rtt) = ack.rtt else { return };
+        let (now, rtt) = (ack.now, rtt.max(RTT_FLOOR));
+        let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
+        self.rtt_min.update(now, window, rtt);
+        self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.get(Setting::Standing)), rtt);
+        self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
+        if let (Some(rtt_min), Some(rtt_max), false) =
+            (self.rtt_min.get(), self.rtt_max.get(), self.slow_start)
+        {
+            let floor = self.mode.on_rtt(now, &Sight { rtt, rtt_min, rtt_max });
+            self.drain_queue(now, ack.srtt, floor);
+        }
+    }
+
+    /// Starts and ends drains.
+    fn drain_queue(&mut self, now: Time, srtt: Duration, floor: bool) {
+        let competes = self.values.is_on(Setting::Competitive);
+        if let Some(drain) = self.drain {
+            if floor || now >= drain.until {
+                let delta = self.values.get(Setting::Delta);
+                let compete_with = if competes { delta } else { 0.0 };
+                self.mode.on_drained(drain.from, now, srtt, compete_with);
+                // Back to where the oscillation has its middle, not to its peak.
+                let middle = drain.path + MEAN_QUEUE / self.effective_delta() * self.mss;
+                self.set_window(self.window.min(middle));
+                self.velocity = Velocity::new(self.window);
+                self.drain = None;
+            }
+            return;
+        }
+        let patience = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow) / 2.0);
+        if self.mode.wants_drain(now, srtt, patience, competes)
+            && let Some((standing, queueing)) = self.delays()
+        {
+            let path = self.window * (standing - queueing) / standing;
+            let until = now + Duration::from_secs_f64(standing * DRAIN_ROUNDS);
+            self.drain = Some(Drain { path, from: now, until });
+        }
+    }
+
+    /// Standing round-trip time and queueing delay in seconds; `None` before any sample.
+    fn delays(&self) -> Option<(f64, f64)> {
+        let (standing, min) = (self.rtt_standing.get()?, self.rtt_min.get()?);
+        Some((standing.as_secs_f64(), (standing - min).as_secs_f64()))
+    }
+
+    fn leave_slow_start(&mut self, now: Time) {
+        self.slow_start = false;
+        self.velocity = Velocity::new(self.window);
+        self.mode.assume_empty(now);
+    }
+
+    /// Moves the window by v/(delta · window) packets per packet acknowledged (§2.1), where the
+    /// rate is below or above the target rate 1/(delta · queueing delay).
+    fn steer(&mut self, ack: &Ack) {
+        let acked = ack.acked.as_f64();
+        let Some((standing, queueing)) = self.delays() else {
+            return self.grow_exponentially(acked, ack.cwnd_limited);
+        };
+        let packets = self.window / self.mss;
+        let delta = self.effective_delta();
+        // Window/standing ≤ 1/(delta · queueing), without dividing by a queueing delay of zero.
+        let load = packets * delta * queueing;
+        if self.slow_start {
+            if load < self.values.get(Setting::StartupExit) * standing {
+                return self.grow_exponentially(acked, ack.cwnd_limited);
+            }
+            self.leave_slow_start(ack.now);
+        }
+        let direction = if load <= standing { Direction::Up } else { Direction::Down };
+        if self.drain.is_some() {
+            return; // nothing is known of the target while the queue is held down
+        }
+        self.velocity.on_decision(direction, self.window);
+        let step = (acked * self.velocity.value / (delta * packets)).min(acked);
+        match direction {
+            Direction::Up if ack.cwnd_limited && !self.is_held() => {
+                self.set_window(self.window + step);
+            }
+            Direction::Up => {}
+            Direction::Down => self.set_window(self.window - step),
+        }
+    }
+
+    fn grow_exponentially(&mut self, acked: f64, cwnd_limited: bool) {
+        if cwnd_limited {
+            self.set_window(self.window + acked * self.values.get(Setting::StartupGain));
+        }
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window = window.clamp(self.window_min, WINDOW_MAX.as_f64());
+    }
+
+    fn initial_window(&self) -> f64 {
+        (self.values.get(Setting::InitialWindow) * self.mss).max(self.window_min)
+    }
+
+    fn on_round(&mut self) {
+        self.velocity.on_round(self.window, self.values.get(Setting::VelocityMax));
+        self.mode.on_round();
+        self.tally = [self.tally[1], Tally::default()];
+    }
+
+    /// The share of the packets of the last two rounds that was lost.
+    fn loss_share(&self) -> f64 {
+        let [before, now] = &self.tally;
+        let lost = before.lost + now.lost;
+        lost.as_f64() / (lost + before.acked + now.acked).as_f64().max(1.0)
+    }
+
+    /// Whether losses keep the window from growing: heavy ones, or for a round trip those that the
+    /// knob answers to.
+    fn is_held(&self) -> bool {
+        let answers = self.values.get(Setting::LossBeta) < 1.0 && !self.mode.is_competitive();
+        self.loses_heavily() || (answers && self.episode.recovering())
+    }
+
+    fn loses_heavily(&self) -> bool {
+        let lost = self.tally[0].lost + self.tally[1].lost;
+        lost.as_f64() >= HEAVY_LOSS_PACKETS * self.mss && self.loss_share() > HEAVY_LOSS
+    }
+}
+
+impl CongestionControl for Copa {
+    fn on_sent(&mut self, sent: &Sent) {
+        if sent.inflight <= sent.bytes {
+            self.mode.assume_empty(sent.now); // nothing was in flight: no queue of ours was seen
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.started = true;
+        self.episode.on_ack(ack);
+        self.tally[1].acked += ack.acked;
+        self.observe(ack);
+        if self.round.ends(ack) {
+            self.on_round();
+        }
+        self.steer(ack);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.tally[1].lost += loss.lost;
+        if self.slow_start {
+            if self.loses_heavily() {
+                self.episode.on_loss(loss);
+                self.set_window(self.window / 2.0); // the window of the round before, which fitted
+                self.leave_slow_start(loss.now);
+            }
+            return;
+        }
+        let noise = self.loss_share() <= self.values.get(Setting::LossTolerance);
+        if noise || !self.episode.on_loss(loss) {
+            return;
+        }
+        let keep = self.values.get(Setting::LossBeta);
+        if !self.mode.on_loss() && keep < 1.0 {
+            self.set_window(self.window * keep);
+            self.velocity = Velocity::new(self.window);
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.episode.on_timeout(timeout.now);
+        self.set_window(self.window_min);
+        self.velocity = Velocity::new(self.window);
+        self.mode = Mode::new(timeout.now);
+        self.drain = None;
+        self.slow_start = true;
+    }
+
+    fn on_idle(&mut self, _idle: &Idle) {
+        let kept = self.window * self.values.get(Setting::Restart);
+        self.set_window(kept.max(self.window.min(self.initial_window())));
+        self.velocity = Velocity::new(self.window);
+        self.slow_start |= self.values.is_on(Setting::RestartProbe);
+    }
+
+    fn window(&self) -> Bytes {
+        let window =
+            self.drain.map_or(self.window, |drain| self.window.min(DRAIN_SHARE * drain.path));
+        Bytes::new(window.max(self.window_min) as u64)
+    }
+
+    /// Twice the window per standing round-trip time (§2.1), so that pacing smooths bursts and the
+    /// window still limits.
+    fn pacing_rate(&self) -> Option<Rate> {
+        let standing = self.rtt_standing.get()?;
+        let gain = self.values.get(Setting::PacingGain);
+        let rate = Rate::from_bytes_per_sec_f64(gain * self.window / standing.as_secs_f64());
+        Some(rate.max(Rate::from_bytes_per_sec(1)))
+    }
+
+    fn phase(&self) -> Phase {
+        if self.slow_start { Phase::SlowStart } else { Phase::Steady }
+    }
+
+    /// Losses do not move the window but as the knobs say.
+    fn manages_recovery(&self) -> bool {
+        true
+    }
+
+    fn knobs(&self) -> &'static [Knob] {
+        Self::KNOBS
+    }
+
+    fn knob(&self, index: usize) -> Option<f64> {
+        self.values.at(index)
+    }
+
+    fn apply_knob(&mut self, index: usize, value: f64) {
+        self.values.set(index, value);
+        if index == Setting::Competitive as usize && !self.values.is_on(Setting::Competitive) {
+            self.mode.stop_competing();
+        }
+        if index == Setting::InitialWindow as usize && !self.started {
+            self.set_window(self.initial_window());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! TCP-competitive mode: what Copa does beside flows that fill the queue.
+//!
+//! The paper tells such flows by a queue that never empties, since Copa's own oscillation empties it
+//! every five round trips. It does where the path holds more packets than 1/delta. Where it holds
+//! fewer, the oscillation dies out: the window then weighs more in `window · delta · queueing delay`
+//! than the delay that answers to it a round trip later. The queue stands, the minimum round-trip
+//! time is forgotten, and the flow takes itself for a stranger. So here a queue that does not empty
+//! is drained once, by holding the window below what the path holds for a round trip: if it empties,
+//! it was our own.
+
+use trimtab_units::{Duration, Time};
+
+/// A queue whose delay is below this share of its swing is nearly empty. The paper takes a tenth
+/// (§2.4), which its own flows do not always reach: two of delta 0.04 alone on a link swing between
+/// 17 and 97 packets, four of 0.1 between 10 and 79. They would take each other for strangers, and
+/// competing, fill the queue. Flows that fill queues stay above two thirds of the swing but in the
+/// few round trips after a loss, so there is room between.
+const EMPTY_SHARE: f64 = 0.3;
+/// And so is one whose delay is below this. The paper has no such slack; without it a queue of few
+/// packets, or a link that sends in whole milliseconds as Mahimahi's do, is never seen empty.
+const EMPTY_SLACK: Duration = Duration::from_millis(1);
+/// A queue that was not nearly empty for so many round trips may belong to others (§2.4).
+const EMPTY_ROUNDS: u64 = 5;
+/// A drain that emptied the queue says who filled it; this long is the next one not asked for.
+const ALONE: Duration = Duration::from_secs(1);
+/// Competing, 1/delta stays in this range: at the default's 2 (§2.4), and at the knob's range.
+const INVERSE_MIN: f64 = 2.0;
+const INVERSE_MAX: f64 = 500.0;
+
+/// Default or competitive mode.
+#[derive(Clone, Debug)]
+pub(super) struct Mode {
+    /// When the queue was last nearly empty, and when it last showed the minimum.
+    empty_at: Time,
+    floor_at: Time,
+    /// When a drain was last tried.
+    drained_at: Time,
+    /// 1/delta by additive increase and multiplicative decrease, in competitive mode.
+    inverse: Option<f64>,
+    /// Whether this round had a loss.
+    lost: bool,
+}
+
+/// What the mode detector looks at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight {
+    pub(super) rtt: Duration,
+    pub(super) rtt_min: Duration,
+    /// Of the last four round trips.
+    pub(super) rtt_max: Duration,
+}
+
+impl Mode {
+    pub(super) fn new(now: Time) -> Self {
+        Self { empty_at: now, floor_at: now, drained_at: now, inverse: None, lost: false }
+    }
+
+    /// The delta in force, given the one that is set.
+    pub(super) fn delta(&self, set: f64) -> f64 {
+        self.inverse.map_or(set, |inverse| set.min(1.0 / inverse))
+    }
+
+    /// Takes a round-trip time. Whether it shows the minimum.
+    pub(super) fn on_rtt(&mut self, now: Time, sight: &Sight) -> bool {
+        let swing = sight.rtt_max - sight.rtt_min;
+        let queueing = sight.rtt - sight.rtt_min;
+        if queueing <= swing.mul_f64(EMPTY_SHARE).max(EMPTY_SLACK) {
+            self.empty_at = self.empty_at.max(now);
+            self.inverse = None; // nobody fills it
+        }
+        // Nothing but the minimum itself: what is let pass here is what it drifts by each time that
+        // the filter forgets.
+        let floor = queueing.is_zero();
+        if floor {
+            self.floor_at = now;
+        }
+        floor
+    }
+
+    /// Whether it is time to drain the queue. To see who fills it: when it was not nearly empty for
+    /// five round trips. To see the minimum round-trip time again, or whether those that fill the
+    /// queue are still there: after `patience`.
+    pub(super) fn wants_drain(
+        &self,
+        now: Time,
+        srtt: Duration,
+        patience: Duration,
+        competes: bool,
+    ) -> bool {
+        let stale = self.floor_at.max(self.drained_at);
+        let strange = competes && self.inverse.is_none() && self.is_full(now, srtt);
+        strange || now.since(stale) > patience.max(srtt * EMPTY_ROUNDS)
+    }
+
+    /// Whether the queue was not nearly empty for five round trips.
+    fn is_full(&self, now: Time, srtt: Duration) -> bool {
+        now.since(self.empty_at) > srtt * EMPTY_ROUNDS
+    }
+
+    /// A drain that began at `from` ended; `delta` is the one that is set, 0 where it must not
+    /// compete. If the queue did not empty, others fill it.
+    pub(super) fn on_drained(&mut self, from: Time, now: Time, srtt: Duration, delta: f64) {
+        self.drained_at = now;
+        if self.empty_at >= from {
+            self.empty_at = now + ALONE;
+        } else if delta > 0.0 && self.inverse.is_none() && self.is_full(now, srtt) {
+            self.inverse = Some((1.0 / delta).clamp(INVERSE_MIN, INVERSE_MAX));
+        }
+    }
+
+    /// Counts the queue as empty, because nothing was in flight to fill it or see it.
+    pub(super) fn assume_empty(&mut self, now: Time) {
+        self.empty_at = self.empty_at.max(now);
+        self.floor_at = self.floor_at.max(now);
+    }
+
+    /// A round ended: one more without a loss.
+    pub(super) fn on_round(&mut self) {
+        if let (Some(inverse), false) = (&mut self.inverse, self.lost) {
+            *inverse = (*inverse + 1.0).min(INVERSE_MAX);
+        }
+        self.lost = false;
+    }
+
+    /// A new loss episode: half. Whether the mode answers to losses.
+    pub(super) fn on_loss(&mut self) -> bool {
+        self.lost = true;
+        if let Some(inverse) = &mut self.inverse {
+            *inverse = (*inverse / 2.0).max(INVERSE_MIN);
+        }
+        self.inverse.is_some()
+    }
+
+    /// Back to default mode.
+    pub(super) fn stop_competing(&mut self) {
+        self.inverse = None;
+    }
+
+    pub(super) fn is_competitive(&self) -> bool {
+        self.inverse.is_some()
+    }
+}

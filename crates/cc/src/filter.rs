@@ -1,0 +1,132 @@
+//! The least or greatest of recent samples, in constant space and amortised constant time.
+
+use trimtab_units::{Duration, Time};
+
+/// A sample outlives the window by at most one part in this many.
+const GRAINS: u64 = 16;
+/// More samples than `GRAINS` are kept, so that a window may grow while it is in use.
+const CAPACITY: usize = 24;
+
+/// The least (or with `MAX` the greatest) of the samples of a sliding window.
+///
+/// It keeps the samples that are better than all after them, as the monotonic queue of the textbooks
+/// does, but merges those that are closer than a sixteenth of the window. So the answer is never
+/// worse than the true one, and a sample counts for at most 17/16 of the window. (Where the window
+/// grows manyfold within its own length the queue may be full; then the newest sample kept outlives
+/// the window by as much as samples were merged into it.)
+#[derive(Clone, Debug)]
+pub(crate) struct Extreme<const MAX: bool> {
+    /// A ring, oldest and best first.
+    kept: [Kept; CAPACITY],
+    head: usize,
+    len: usize,
+}
+
+/// Least of the window.
+pub(crate) type WindowedMin = Extreme<false>;
+/// Greatest of the window.
+pub(crate) type WindowedMax = Extreme<true>;
+
+/// A sample, standing for those taken from `first` to `last`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    value: Duration,
+    first: Time,
+    last: Time,
+}
+
+impl<const MAX: bool> Extreme<MAX> {
+    pub(crate) fn new() -> Self {
+        Self { kept: [Kept::default(); CAPACITY], head: 0, len: 0 }
+    }
+
+    /// The extreme; `None` before any sample.
+    pub(crate) fn get(&self) -> Option<Duration> {
+        (self.len > 0).then(|| self.kept[self.head].value)
+    }
+
+    /// Adds a sample; those older than `window` leave.
+    pub(crate) fn update(&mut self, now: Time, window: Duration, value: Duration) {
+        while self.len > 0 && now.since(self.kept[self.head].last) > window {
+            self.head = (self.head + 1) % CAPACITY;
+            self.len -= 1;
+        }
+        while self.len > 0 && !Self::better(self.kept[self.back()].value, value) {
+            self.len -= 1;
+        }
+        if self.len > 0 {
+            let back = self.back();
+            let kept = &mut self.kept[back];
+            if self.len == CAPACITY || now.since(kept.first) < window / GRAINS {
+                kept.last = now;
+                return;
+            }
+        }
+        self.len += 1;
+        let back = self.back();
+        self.kept[back] = Kept { value, first: now, last: now };
+    }
+
+    fn better(a: Duration, b: Duration) -> bool {
+        if MAX { a > b } else { a < b }
+    }
+
+    fn back(&self) -> usize {
+        (self.head + self.len - 1) % CAPACITY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Against a search through all samples, with the error that the documentation states.
+    #[test]
+    fn never_worse_than_true_and_at_most_a_sixteenth_late() {
+        let window = Duration::from_millis(100);
+        let (mut least, mut greatest) = (WindowedMin::new(), WindowedMax::new());
+        let mut samples: Vec<(Time, Duration)> = Vec::new();
+        let (mut now, mut x) = (Time::ZERO, 1u64);
+        for _ in 0..5000 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            now += Duration::from_micros((x >> 33) % 2000);
+            let value = Duration::from_micros(20_000 + (x >> 40) % 30_000);
+            samples.push((now, value));
+            least.update(now, window, value);
+            greatest.update(now, window, value);
+            let within = |w: Duration| {
+                samples.iter().filter(move |(t, _)| now.since(*t) <= w).map(|(_, v)| *v)
+            };
+            let wider = window + window / GRAINS;
+            let least = least.get().unwrap();
+            assert!(
+                least <= within(window).min().unwrap() && least >= within(wider).min().unwrap()
+            );
+            let greatest = greatest.get().unwrap();
+            assert!(greatest >= within(window).max().unwrap());
+            assert!(greatest <= within(wider).max().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_window_of_nothing_gives_the_latest() {
+        let mut least = WindowedMin::new();
+        for (t, ms) in [(1, 5), (2, 9), (3, 7)] {
+            least.update(Time::from_millis(t), Duration::ZERO, Duration::from_millis(ms));
+            assert_eq!(least.get(), Some(Duration::from_millis(ms)));
+        }
+    }
+
+    #[test]
+    fn a_window_that_grows_manyfold_loses_nothing_newer_than_it() {
+        let mut least = WindowedMin::new();
+        for i in 0..10_000u64 {
+            let window = Duration::from_millis(1 + i / 10);
+            least.update(Time::from_millis(i), window, Duration::from_micros(1000 + i));
+        }
+        // The last window was 1 s: the true minimum is 1000 + 9000 us or a little newer.
+        let got = least.get().unwrap().as_micros();
+        assert!((1000..=10_000).contains(&got), "{got}");
+    }
+}
