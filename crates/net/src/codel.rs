@@ -4,7 +4,7 @@
 
 use trimtab_units::{Bytes, Duration, Time};
 
-/// The backlog at which no packet is dropped, a full packet (`MAXPACKET` in RFC 8289 section 5.1).
+/// The backlog at which no packet is dropped, a full packet (`maxpacket` in the pseudocode).
 const MAX_PACKET: Bytes = Bytes::new(1500);
 
 /// The state of CoDel for one queue.
@@ -127,7 +127,7 @@ impl CoDel {
         Some(Head { packet, ok_to_drop })
     }
 
-    /// When the drop after the one at `from` is due (RFC 8289 section 5.3).
+    /// When the drop after the one at `from` is due (`control_law` in RFC 8289 section 5.6).
     fn control_law(&self, from: Time) -> Time {
         // A square root and a division are exactly rounded, so the result is the same everywhere.
         from + self.interval.mul_f64(1.0 / (self.count as f64).sqrt())
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(drops_and_waits(1_090, 20).0, []);
     }
 
-    /// RFC 8289 section 5.3: the first drop comes an interval after the wait has passed the target, the ones
+    /// RFC 8289 sections 5.5 and 5.6: the first drop comes an interval after the wait has passed the target, the ones
     /// after it at interval/sqrt(count).
     #[test]
     fn drops_come_closer_by_the_square_root() {

@@ -107,10 +107,11 @@ pub enum QueueConfig {
         bytes: Option<Bytes>,
         /// The most packets that may wait; `None` for no limit.
         packets: Option<u32>,
-        /// The wait that is acceptable for ever. RFC 8289 section 4.2 recommends 5 ms.
+        /// The wait that is acceptable for ever. RFC 8289 section 4.3 ("Setting TARGET") recommends
+        /// 5 ms.
         target: Duration,
-        /// How long the wait may stay above the target before the first drop. RFC 8289 section 4.3
-        /// recommends 100 ms, about the largest round-trip time.
+        /// How long the wait may stay above the target before the first drop. RFC 8289 section 4.2
+        /// ("Setting INTERVAL") recommends 100 ms, about the largest round-trip time.
         interval: Duration,
     },
 }

@@ -21,7 +21,8 @@ use crate::spread::Spread;
 use crate::trace::Trace;
 
 /// The minimum sensitivity in dBm and the rate in Mbit/s of each modulation, for a 20 MHz channel, one
-/// spatial stream and the long guard interval: IEEE 802.11-2020, tables 21-25 and 21-29 (VHT-MCS 0 to 8).
+/// spatial stream and the long guard interval: the VHT-MCS 0 to 8 of IEEE 802.11-2020 clause
+/// 21 (receiver minimum input sensitivity, and the parameters of the MCSs).
 const MODULATIONS: [(f64, f64); 9] = [
     (-82.0, 6.5),
     (-79.0, 13.0),
