@@ -60,20 +60,18 @@ fn links_of_the_documentation_lead_somewhere() {
 #[test]
 fn dependencies_keep_to_deny_toml() {
     let rules = dependencies::Rules::parse(&read("deny.toml")).expect("deny.toml");
-    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest]);
-        for target in rules.targets() {
-            cargo.args(["--filter-platform", target]);
-        }
-        let output = cargo.current_dir(root()).output().expect("cargo runs");
-        assert!(
-            output.status.success(),
-            "cargo metadata for {manifest} failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let metadata = dependencies::Metadata::parse(&output.stdout).expect("cargo's JSON");
-        assert!(metadata.package_count() > 3, "{manifest} has dependencies");
-        assert_clean(&dependencies::check(&rules, &metadata));
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--format-version", "1", "--locked"]);
+    for target in rules.targets() {
+        cargo.args(["--filter-platform", target]);
     }
+    let output = cargo.current_dir(root()).output().expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "cargo metadata failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata = dependencies::Metadata::parse(&output.stdout).expect("cargo's JSON");
+    assert!(metadata.package_count() > 20, "it lists dependencies, and not ours alone");
+    assert_clean(&dependencies::check(&rules, &metadata));
 }

@@ -1,0 +1,20 @@
+//! Scenario files: any text is a scenario that is printed as it was read, or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use trimtab_lab::scenario::Scenario;
+
+fuzz_target!(|text: &str| {
+    match Scenario::parse(text) {
+        Ok(scenario) => {
+            let printed = scenario.to_toml();
+            let again = Scenario::parse(&printed).expect("what we print we read");
+            assert_eq!(again.to_toml(), printed);
+            // Valid or not, it says so without a panic.
+            if let Err(error) = scenario.validate() {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
