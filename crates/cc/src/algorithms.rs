@@ -2,7 +2,7 @@
 
 use enum_dispatch::enum_dispatch;
 
-use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno};
+use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno, Vegas, Westwood};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
 #[enum_dispatch(CongestionControl)]
@@ -22,6 +22,10 @@ pub enum Controller {
     Cubic,
     /// NSDI 2018.
     Copa,
+    /// SIGCOMM 1994.
+    Vegas,
+    /// Westwood+.
+    Westwood,
 }
 
 /// A named set of knob values.
@@ -96,6 +100,22 @@ pub static ALGORITHMS: &[Algorithm] = &[
         knobs: Bbr3::KNOBS,
         presets: &[],
         build: |config| Bbr3::new(config).into(),
+    },
+    Algorithm {
+        name: "vegas",
+        about: "delay-based: keeps two to four packets in the queue; starves beside loss-based flows",
+        source: "Brakmo, O'Malley and Peterson, SIGCOMM 1994; Linux tcp_vegas.c",
+        knobs: Vegas::KNOBS,
+        presets: &[],
+        build: |config| Vegas::new(config).into(),
+    },
+    Algorithm {
+        name: "westwood",
+        about: "as newreno, but a loss leaves the window that the path was measured to carry",
+        source: "Grieco and Mascolo, 2004 (Westwood+); Linux tcp_westwood.c",
+        knobs: Westwood::KNOBS,
+        presets: &[],
+        build: |config| Westwood::new(config).into(),
     },
 ];
 

@@ -35,6 +35,8 @@ mod round;
 mod spec;
 #[cfg(test)]
 mod testing;
+mod vegas;
+mod westwood;
 mod window;
 
 pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
@@ -45,6 +47,8 @@ pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
 pub use newreno::NewReno;
 pub use spec::{Spec, SpecError};
+pub use vegas::Vegas;
+pub use westwood::Westwood;
 
 use trimtab_units::{Bytes, Rate, Time};
 

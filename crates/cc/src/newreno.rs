@@ -87,3 +87,81 @@ impl CongestionControl for NewReno {
 
     fn apply_knob(&mut self, _index: usize, _value: f64) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::link::MSS;
+    use crate::testing::{acked, lost, timed_out};
+    use trimtab_units::Duration;
+
+    const RTT: Duration = Duration::from_millis(50);
+
+    /// Acknowledges one window, packet by packet.
+    fn round(reno: &mut NewReno, now: &mut Time) {
+        let sent = *now + Duration::from_nanos(1);
+        *now += RTT;
+        for _ in 0..reno.window().get() / MSS.get() {
+            reno.on_ack(&acked(*now, sent, MSS, RTT));
+        }
+    }
+
+    /// expected.md R1.
+    #[test]
+    fn slow_start_doubles_per_round_trip() {
+        let (mut reno, mut now) = (NewReno::new(&Config::with_mss(MSS, 0)), Time::ZERO);
+        for packets in [10, 20, 40, 80] {
+            assert_eq!(reno.window(), MSS * packets);
+            assert_eq!(reno.ssthresh(), None);
+            round(&mut reno, &mut now);
+        }
+    }
+
+    /// expected.md R2 and R3.
+    #[test]
+    fn a_loss_halves_and_then_a_packet_is_added_per_round_trip() {
+        let (mut reno, mut now) = (NewReno::new(&Config::with_mss(MSS, 0)), Time::ZERO);
+        round(&mut reno, &mut now);
+        reno.on_loss(&lost(now, now - RTT));
+        assert_eq!((reno.window(), reno.phase()), (MSS * 10, Phase::Recovery));
+        // Of the same episode: neither another reduction nor growth.
+        reno.on_loss(&lost(now, now - RTT));
+        reno.on_ack(&acked(now, now, MSS, RTT));
+        assert_eq!((reno.window(), reno.ssthresh()), (MSS * 10, Some(MSS * 10)));
+        for packets in 11..20 {
+            round(&mut reno, &mut now);
+            assert_eq!((reno.window(), reno.phase()), (MSS * packets, Phase::Steady));
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut reno = NewReno::new(&Config::with_mss(MSS, 0));
+        reno.on_ack(&Ack {
+            cwnd_limited: false,
+            ..acked(Time::from_millis(50), Time::ZERO, MSS, RTT)
+        });
+        assert_eq!(reno.window(), MSS * 10);
+    }
+
+    #[test]
+    fn timeouts_in_a_row_hold_the_threshold() {
+        let mut reno = NewReno::new(&Config::with_mss(MSS, 0));
+        for ms in [300, 900, 2100] {
+            reno.on_timeout(&timed_out(Time::from_millis(ms)));
+            assert_eq!((reno.window(), reno.ssthresh()), (MSS * 2, Some(MSS * 5)));
+        }
+        // The first acknowledgement is of the packet that the timeout sent again: slow start.
+        reno.on_ack(&acked(Time::from_millis(2150), Time::from_millis(2100), MSS, RTT));
+        assert_eq!((reno.window(), reno.phase()), (MSS * 3, Phase::SlowStart));
+    }
+
+    #[test]
+    fn a_spurious_loss_is_taken_back_once() {
+        let mut reno = NewReno::new(&Config::with_mss(MSS, 0));
+        reno.on_loss(&lost(Time::ZERO, Time::ZERO));
+        reno.on_spurious_loss(Time::from_millis(1));
+        assert_eq!((reno.window(), reno.ssthresh()), (MSS * 10, None));
+        assert_eq!(reno.phase(), Phase::SlowStart);
+    }
+}

@@ -1,0 +1,265 @@
+//! Vegas: keeps two to four packets in the queue, told from the round-trip time.
+//!
+//! Read first: Brakmo, O'Malley and Peterson, "TCP Vegas", SIGCOMM 1994. The form is that of Linux's
+//! `net/ipv4/tcp_vegas.c`: `diff` is the window times the queueing delay over the *base* round-trip
+//! time (the paper divides by the present one), and slow start doubles every round trip (the
+//! paper's every other).
+
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::episode::Episode;
+use crate::round::Round;
+use crate::window::Window;
+use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
+
+/// Fewer samples than this in a round may all be of delayed acknowledgements: such a round grows as
+/// Reno's.
+const SAMPLES_MIN: u32 = 3;
+/// A round-trip time is at least this, so that dividing by one is safe.
+const RTT_FLOOR: Duration = Duration::from_micros(1);
+
+/// The Vegas state machine: that of `NewReno`, but each round trip without loss is judged by its
+/// least round-trip time.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    window: Window,
+    episode: Episode,
+    round: Round,
+    /// Alpha, beta, gamma.
+    knobs: [f64; 3],
+    /// Least round-trip time since the start or the last idle time.
+    base_rtt: Duration,
+    /// Least of this round, and of how many samples.
+    round_min: Duration,
+    samples: u32,
+}
+
+impl Vegas {
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = &[
+        Knob {
+            name: "alpha",
+            unit: "packets",
+            min: 0.5,
+            max: 32.0,
+            default: 2.0,
+            about: "grows while fewer packets than this are queued; more keeps more in the queue",
+        },
+        Knob {
+            name: "beta",
+            unit: "packets",
+            min: 0.5,
+            max: 64.0,
+            default: 4.0,
+            about: "shrinks while more packets than this are queued",
+        },
+        Knob {
+            name: "gamma",
+            unit: "packets",
+            min: 0.5,
+            max: 32.0,
+            default: 1.0,
+            about: "slow start ends once more packets than this are queued; more overshoots more",
+        },
+    ];
+
+    /// A new connection with every knob at its default.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            window: Window::new(config),
+            episode: Episode::default(),
+            round: Round::default(),
+            knobs: [2.0, 4.0, 1.0],
+            base_rtt: Duration::MAX,
+            round_min: Duration::MAX,
+            samples: 0,
+        }
+    }
+
+    fn start_round(&mut self) {
+        self.round_min = Duration::MAX;
+        self.samples = 0;
+    }
+
+    /// Once per round trip: by the packets that are queued.
+    fn adjust(&mut self, ack: &Ack) {
+        if self.samples < SAMPLES_MIN {
+            if ack.cwnd_limited {
+                self.window.grow_reno(ack.acked);
+            }
+            return;
+        }
+        let [alpha, beta, gamma] = self.knobs;
+        let queued = diff(self.window.packets(), self.base_rtt, self.round_min);
+        let packet = self.window.mss;
+        if self.window.in_slow_start() {
+            if queued > gamma {
+                let target = self.window.size.mul_f64(self.base_rtt.ratio(self.round_min));
+                self.window.set(self.window.size.min(target + packet));
+                self.lower_threshold();
+            } else if ack.cwnd_limited {
+                self.window.slow_start(ack.acked);
+            }
+        } else if queued > beta {
+            self.window.set((self.window.size - packet).max(packet * 2));
+            self.lower_threshold();
+        } else if queued < alpha && ack.cwnd_limited {
+            self.window.set(self.window.size + packet);
+        }
+        // Three quarters stay reachable by slow start (Linux's `tcp_current_ssthresh`).
+        self.window.ssthresh = self.window.ssthresh.max(self.window.size.mul_f64(0.75));
+    }
+
+    /// Below the window, so that it is not slow start's.
+    fn lower_threshold(&mut self) {
+        let below = self.window.size - self.window.mss;
+        self.window.ssthresh = self.window.ssthresh.min(below.max(self.window.min));
+    }
+}
+
+/// Packets in the queue.
+fn diff(window: f64, base: Duration, rtt: Duration) -> f64 {
+    window * (rtt - base).ratio(base)
+}
+
+impl CongestionControl for Vegas {
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            let rtt = rtt.max(RTT_FLOOR);
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.round_min = self.round_min.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        let recovering = self.episode.on_ack(ack);
+        let ended = self.round.ends(ack);
+        if recovering {
+            self.start_round(); // rounds in recovery say nothing
+        } else if ended {
+            self.adjust(ack);
+            self.start_round();
+        } else if self.window.in_slow_start() && ack.cwnd_limited {
+            self.window.slow_start(ack.acked);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if self.episode.on_loss(loss) {
+            self.window.reduce(self.window.size / 2);
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        let new = self.episode.on_timeout(timeout.now);
+        self.window.collapse(new.then(|| self.window.size / 2));
+        self.start_round();
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        if self.window.undo() {
+            self.episode.cancel();
+        }
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.window.restart(idle);
+        self.base_rtt = Duration::MAX; // the path may be another
+        self.start_round();
+    }
+
+    fn window(&self) -> Bytes {
+        self.window.size
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.threshold()
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::of_window(&self.window, &self.episode)
+    }
+
+    fn knobs(&self) -> &'static [Knob] {
+        Self::KNOBS
+    }
+
+    fn knob(&self, index: usize) -> Option<f64> {
+        self.knobs.get(index).copied()
+    }
+
+    fn apply_knob(&mut self, index: usize, value: f64) {
+        if let Some(knob) = self.knobs.get_mut(index) {
+            *knob = value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::acked;
+    use crate::testing::link::{Link, MSS, run};
+    use trimtab_units::Rate;
+
+    /// expected.md V1.
+    #[test]
+    fn diff_is_as_in_linux() {
+        let ms = Duration::from_millis;
+        for (window, base, rtt, want) in
+            [(20.0, 50, 55, 2.0), (20.0, 50, 60, 4.0), (40.0, 20, 22, 4.0)]
+        {
+            assert!((diff(window, ms(base), ms(rtt)) - want).abs() < 1e-9);
+        }
+    }
+
+    /// The window, in packets, after one round of ten samples with `rtt` on a path of 50 ms.
+    fn after_a_round(window: u64, rtt: Duration, slow_start: bool) -> f64 {
+        let config = Config { initial_window: MSS * window, ..Config::with_mss(MSS, 0) };
+        let mut vegas = Vegas::new(&config);
+        if !slow_start {
+            vegas.window.ssthresh = vegas.window.size;
+        }
+        vegas.base_rtt = Duration::from_millis(50);
+        vegas.round.ends(&acked(Time::from_millis(50), Time::from_millis(1), MSS, rtt));
+        let unlimited = |sent: u64| Ack {
+            cwnd_limited: false,
+            ..acked(Time::from_millis(100), Time::from_millis(sent), MSS, rtt)
+        };
+        for _ in 0..9 {
+            vegas.on_ack(&unlimited(50));
+        }
+        vegas.on_ack(&Ack { cwnd_limited: true, ..unlimited(51) });
+        vegas.window.packets()
+    }
+
+    /// expected.md V3.
+    #[test]
+    fn once_per_round_by_one_packet() {
+        let us = Duration::from_micros;
+        assert_eq!(after_a_round(20, us(54_999), false), 21.0, "fewer than 2 queued");
+        assert_eq!(after_a_round(20, us(55_000), false), 20.0, "2 queued");
+        assert_eq!(after_a_round(20, us(60_000), false), 20.0, "4 queued");
+        assert_eq!(after_a_round(20, us(60_001), false), 19.0, "more than 4 queued");
+    }
+
+    #[test]
+    fn slow_start_ends_with_a_packet_in_the_queue() {
+        let us = Duration::from_micros;
+        assert_eq!(after_a_round(20, us(52_500), true), 21.0, "1 queued: slow start goes on");
+        // 2 queued: to what the path holds, and a packet.
+        let left = after_a_round(20, us(55_000), true);
+        assert!((left - (20.0 * 50.0 / 55.0 + 1.0)).abs() < 1e-3, "{left}");
+    }
+
+    /// expected.md V2. For one flow: of several, those that never see the empty queue take what the
+    /// others left in it for the path, and keep more.
+    #[test]
+    fn two_to_four_packets_queue() {
+        for mbps in [12.0, 48.0] {
+            let link = Link { rate: Rate::from_mbps(mbps), ..Link::fast() };
+            let seen = run(link, &[("vegas", Time::ZERO)], |_, _, _| {});
+            // A packet arrives at a queue from which it is itself missing.
+            assert!(seen.queue_mean > 1.0 && seen.queue_mean < 4.0, "{mbps} Mbit/s: {seen:?}");
+            assert!(seen.shares[0] > 0.99, "{mbps} Mbit/s: {seen:?}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Westwood+: as Reno, but after a loss the window is what the path was measured to carry, so random
+//! loss does not halve it.
+//!
+//! Read first: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and
+//! Vegas TCP congestion control" (2004); constants as in Linux's `net/ipv4/tcp_westwood.c`.
+
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::episode::Episode;
+use crate::window::Window;
+use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
+
+/// The rate is sampled over one round-trip time, but this at least.
+const SAMPLE_MIN: Duration = Duration::from_millis(50);
+
+/// The Westwood+ state machine: that of `NewReno` with another window after losses.
+#[derive(Clone, Debug)]
+pub struct Westwood {
+    window: Window,
+    episode: Episode,
+    bandwidth: Bandwidth,
+    /// Start of the present sample and what was acknowledged in it.
+    sample_start: Option<Time>,
+    sample_acked: Bytes,
+    rtt_min: Duration,
+    /// After a timeout the path may be another: the next round-trip time is the least.
+    rtt_min_stale: bool,
+}
+
+/// Two low-pass filters in a row, in bytes per second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bandwidth {
+    first: f64,
+    estimate: f64,
+}
+
+impl Bandwidth {
+    fn add(&mut self, sample: f64) {
+        if self.first == 0.0 && self.estimate == 0.0 {
+            *self = Self { first: sample, estimate: sample };
+        } else {
+            self.first = (7.0 * self.first + sample) / 8.0;
+            self.estimate = (7.0 * self.estimate + self.first) / 8.0;
+        }
+    }
+}
+
+impl Westwood {
+    /// No knobs.
+    pub const KNOBS: &'static [Knob] = &[];
+
+    /// A new connection.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            window: Window::new(config),
+            episode: Episode::default(),
+            bandwidth: Bandwidth::default(),
+            sample_start: None,
+            sample_acked: Bytes::ZERO,
+            rtt_min: Duration::MAX,
+            rtt_min_stale: false,
+        }
+    }
+
+    fn measure(&mut self, ack: &Ack) {
+        let Some(start) = self.sample_start else {
+            self.sample_start = Some(ack.now);
+            return;
+        };
+        self.sample_acked += ack.acked;
+        let elapsed = ack.now - start;
+        if elapsed > ack.rtt.unwrap_or(ack.srtt).max(SAMPLE_MIN) {
+            self.bandwidth.add(self.sample_acked.as_f64() / elapsed.as_secs_f64());
+            self.sample_start = Some(ack.now);
+            self.sample_acked = Bytes::ZERO;
+        }
+    }
+
+    /// What the path carries with an empty queue; half the window before anything is measured.
+    fn carried(&self) -> Bytes {
+        if self.bandwidth.estimate > 0.0 && self.rtt_min != Duration::MAX {
+            Bytes::from_f64(self.bandwidth.estimate * self.rtt_min.as_secs_f64())
+        } else {
+            self.window.size / 2
+        }
+    }
+}
+
+impl CongestionControl for Westwood {
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = if self.rtt_min_stale { rtt } else { self.rtt_min.min(rtt) };
+            self.rtt_min_stale = false;
+        }
+        self.measure(ack);
+        if !self.episode.on_ack(ack) && ack.cwnd_limited {
+            self.window.grow_reno(ack.acked);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if self.episode.on_loss(loss) {
+            self.window.reduce(self.carried());
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        let new = self.episode.on_timeout(timeout.now);
+        self.window.collapse(new.then(|| self.carried()));
+        self.rtt_min_stale = true;
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        if self.window.undo() {
+            self.episode.cancel();
+        }
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.window.restart(idle);
+        self.sample_start = None; // the pause is no measure of the path
+        self.sample_acked = Bytes::ZERO;
+    }
+
+    fn window(&self) -> Bytes {
+        self.window.size
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.threshold()
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::of_window(&self.window, &self.episode)
+    }
+
+    fn knobs(&self) -> &'static [Knob] {
+        Self::KNOBS
+    }
+
+    fn knob(&self, _index: usize) -> Option<f64> {
+        None
+    }
+
+    fn apply_knob(&mut self, _index: usize, _value: f64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::link::MSS;
+    use crate::testing::{acked, lost, timed_out};
+
+    /// expected.md W1 and W3.
+    #[test]
+    fn filters_in_a_row() {
+        let mut b = Bandwidth::default();
+        b.add(100.0);
+        assert_eq!((b.first, b.estimate), (100.0, 100.0), "W3");
+        for (first, estimate) in [
+            (112.5, 101.5625),
+            (123.4375, 104.2969),
+            (133.0078, 107.8857),
+            (141.3818, 112.0728),
+            (148.7091, 116.6523),
+        ] {
+            b.add(200.0);
+            assert!((b.first - first).abs() < 1e-4 && (b.estimate - estimate).abs() < 1e-4);
+        }
+    }
+
+    /// A flow at 12 Mbit/s (a packet each ms) and 20 ms for two seconds.
+    fn measured() -> (Westwood, Time) {
+        let mut westwood = Westwood::new(&Config::with_mss(MSS, 0));
+        let mut now = Time::ZERO;
+        for _ in 0..2000 {
+            now += Duration::from_millis(1);
+            let sent = now - Duration::from_millis(20);
+            westwood.on_ack(&acked(now, sent, MSS, Duration::from_millis(20)));
+        }
+        (westwood, now)
+    }
+
+    /// expected.md W2.
+    #[test]
+    fn a_loss_leaves_what_the_path_carries() {
+        let (mut westwood, now) = measured();
+        assert!(westwood.window() > MSS * 100);
+        westwood.on_loss(&lost(now, now));
+        assert_eq!(westwood.window(), MSS * 20);
+        assert_eq!(westwood.phase(), Phase::Recovery);
+    }
+
+    #[test]
+    fn a_timeout_leaves_it_as_the_threshold_and_forgets_the_least_rtt() {
+        let (mut westwood, now) = measured();
+        westwood.on_timeout(&timed_out(now));
+        assert_eq!((westwood.window(), westwood.ssthresh()), (MSS * 2, Some(MSS * 20)));
+        let longer = Duration::from_millis(40);
+        westwood.on_ack(&acked(now + longer, now, MSS, longer));
+        assert_eq!(westwood.rtt_min, longer);
+    }
+
+    #[test]
+    fn before_any_measure_a_loss_halves() {
+        let mut westwood = Westwood::new(&Config::with_mss(MSS, 0));
+        westwood.on_loss(&lost(Time::ZERO, Time::ZERO));
+        assert_eq!(westwood.window(), MSS * 5);
+    }
+}
