@@ -173,6 +173,7 @@ impl Sender {
 
     /// The next packet, if one may leave now. Call until it returns `None`.
     pub(crate) fn poll_send(&mut self, now: Time) -> Option<Outgoing> {
+        self.pacing_blocked = false;
         let size = self.next_size()?;
         if self.inflight.is_zero() {
             self.leave_idle(now);
