@@ -5,7 +5,7 @@ use trimtab_net::{Event, Link, LinkConfig, Packet, QueueConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::agenda::Agenda;
-use crate::flow::{Flow, FlowConfig, Upstream};
+use crate::flow::{Control, Flow, FlowConfig, Upstream};
 use crate::governor::Governor;
 use crate::sender::Outgoing;
 
@@ -50,6 +50,8 @@ pub struct World {
     links: Vec<Link<Cargo>>,
     /// How many bytes each link's queue holds.
     queue_limits: Vec<Bytes>,
+    /// For senders that see everything: each link one propagation delay ahead, without losses.
+    futures: Vec<Option<Link<()>>>,
     flows: Vec<Flow>,
     events: u64,
 }
@@ -72,7 +74,14 @@ impl World {
             agenda.set(links.len() + SOURCES * i + CLIENT, flow.start);
         }
         let queue_limits = config.links.iter().map(|(link, _)| queue_limit(&link.queue)).collect();
-        Self { now: Time::ZERO, agenda, links, queue_limits, flows, events: 0 }
+        let omniscient = |flow: &FlowConfig| matches!(flow.control, Control::Omniscient);
+        let seen = config.flows.iter().any(omniscient);
+        let future = |link: &LinkConfig| {
+            let plain = LinkConfig::new(link.capacity.clone()).overhead(link.overhead);
+            seen.then(|| Link::new(&plain, 0))
+        };
+        let futures = config.links.iter().map(|(link, _)| future(link)).collect();
+        Self { now: Time::ZERO, agenda, links, queue_limits, futures, flows, events: 0 }
     }
 
     /// The time.
@@ -151,10 +160,15 @@ impl World {
     /// Lets a flow send what it may, and sets its timer.
     fn pump(&mut self, flow: usize) {
         let now = self.now;
-        if matches!(self.flows[flow].sender.governor, Governor::Omniscient { .. }) {
+        let omniscient = matches!(self.flows[flow].sender.governor, Governor::Omniscient { .. });
+        if omniscient {
             self.look(flow);
         }
         while let Some(packet) = self.flows[flow].sender.poll_send(now) {
+            if omniscient {
+                self.foresee(flow, packet.size);
+                self.look(flow);
+            }
             let at = self.flows[flow].forward_line.release(now);
             if at == now {
                 self.send(flow, 0, packet);
@@ -185,25 +199,42 @@ impl World {
         }
     }
 
-    /// Opens the window of a sender that sees everything: what it may send now is what keeps the
-    /// queue at its target when the packet gets there.
+    /// Opens the window of a sender that sees everything, as far as the queue that its next packet
+    /// will meet is below target, and the other such senders have as much in flight.
     fn look(&mut self, flow: usize) {
         let Some(&bottleneck) = self.flows[flow].forward.first() else { return };
-        let link = &self.links[bottleneck];
-        let delay = self.flows[flow].forward_line.delay();
         let packet = self.flows[flow].transport.packet;
-        let active = self.flows.iter().filter(|f| f.sender.has_data()).count().max(1) as u64;
-        let underway: Bytes =
-            self.flows.iter().flat_map(|f| &f.outbound).map(|(_, packet)| packet.size).sum();
-        let served = link.capacity().bytes_between(self.now, self.now + delay);
-        let queue_then = (link.queue_bytes() + underway) - served;
+        let limit = self.queue_limits[bottleneck];
+        let at = self.now + self.flows[flow].forward_line.delay();
+        let Some(future) = &mut self.futures[bottleneck] else { return };
+        future.advance(at);
         // Enough that the link never runs dry between two looks, little enough for any buffer.
-        let soon = link.capacity().bytes_between(self.now + delay, self.now + delay + LOOK * 2);
-        let target = (soon + packet * 2).min(self.queue_limits[bottleneck] / 2).max(packet * 2);
-        let share = (target - queue_then) / active;
-        let window = self.flows[flow].sender.inflight()
-            + share.max(if queue_then < target { packet } else { Bytes::ZERO });
+        let soon = future.capacity().bytes_between(at, at + LOOK * 2);
+        let target = (soon + packet * 2).min(limit / 2).max(packet * 2);
+        let room = target - future.queue_bytes();
+        let (mut active, mut least) = (0, Bytes::MAX);
+        for other in &self.flows {
+            let unconstrained = matches!(other.sender.governor, Governor::Omniscient { .. });
+            if unconstrained && other.sender.has_data() {
+                active += 1;
+                least = least.min(other.sender.inflight());
+            }
+        }
+        let inflight = self.flows[flow].sender.inflight();
+        let fair = least + (room / active).max(packet);
+        let window = fair.min(inflight + room);
         self.flows[flow].sender.governor = Governor::Omniscient { window };
+    }
+
+    /// A sender that sees everything sends a packet: the link of the future has it.
+    fn foresee(&mut self, flow: usize, size: Bytes) {
+        let Some(&bottleneck) = self.flows[flow].forward.first() else { return };
+        let at = self.now + self.flows[flow].forward_line.delay();
+        if let Some(future) = &mut self.futures[bottleneck] {
+            while future.poll(at).is_some() {}
+            // It drops nothing.
+            let _ = future.send(at, Packet { size, payload: () });
+        }
     }
 
     /// Packets that reach the first link.
