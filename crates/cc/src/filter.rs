@@ -3,15 +3,15 @@
 use trimtab_units::{Duration, Time};
 
 /// A sample outlives the window by at most one part in this many.
-const GRAINS: u64 = 16;
+const GRAINS: u64 = 8;
 /// More samples than `GRAINS` are kept, so that a window may grow while it is in use.
-const CAPACITY: usize = 24;
+const CAPACITY: usize = 16;
 
 /// The least (or with `MAX` the greatest) of the samples of a sliding window.
 ///
 /// It keeps the samples that are better than all after them, as the monotonic queue of the textbooks
-/// does, but merges those that are closer than a sixteenth of the window. So the answer is never
-/// worse than the true one, and a sample counts for at most 17/16 of the window. (Where the window
+/// does, but merges those that are closer than an eighth of the window. So the answer is never worse
+/// than the true one, and a sample counts for at most 9/8 of the window. (Where the window
 /// grows manyfold within its own length the queue may be full; then the newest sample kept outlives
 /// the window by as much as samples were merged into it.)
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ mod tests {
 
     /// Against a search through all samples, with the error that the documentation states.
     #[test]
-    fn never_worse_than_true_and_at_most_a_sixteenth_late() {
+    fn never_worse_than_true_and_at_most_an_eighth_late() {
         let window = Duration::from_millis(100);
         let (mut least, mut greatest) = (WindowedMin::new(), WindowedMax::new());
         let mut samples: Vec<(Time, Duration)> = Vec::new();

@@ -15,6 +15,8 @@ pub(crate) struct Window {
     pub(crate) mss: Bytes,
     /// The window never falls below this.
     pub(crate) min: Bytes,
+    /// Packets per byte: what comes with every acknowledgement is multiplied, not divided.
+    pub(crate) packets_per_byte: f64,
     /// The window of a new connection.
     pub(crate) initial: Bytes,
     /// The window.
@@ -35,6 +37,7 @@ impl Window {
         Self {
             mss,
             min,
+            packets_per_byte: 1.0 / mss.as_f64(),
             initial: config.initial_window.max(min),
             size: config.initial_window.max(min),
             ssthresh: Bytes::MAX,

@@ -23,9 +23,19 @@ use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sen
 struct Tuning {
     /// Multiplicative decrease factor.
     beta: f64,
+    /// Additive increase of the Reno-friendly estimate, in packets per round trip.
+    alpha: f64,
     /// Steepness of the cubic function, packets/s³.
     c: f64,
     fast_convergence: bool,
+}
+
+impl Tuning {
+    fn new(beta: f64, c: f64, fast_convergence: bool) -> Self {
+        // The increase with which Reno's share is the same with this decrease (RFC 9438 §4.3).
+        let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
+        Self { beta, alpha, c, fast_convergence }
+    }
 }
 
 /// How slow start ends, besides by loss.
@@ -126,7 +136,7 @@ impl Cubic {
         Self {
             window: Window::new(config),
             episode: Episode::default(),
-            tuning: Tuning { beta: 0.7, c: 0.4, fast_convergence: true },
+            tuning: Tuning::new(0.7, 0.4, true),
             slow_start: SlowStart::HystartPp(HystartPp::new()),
             growth: Growth::Rfc(Curve::new()),
             before: None,
@@ -280,7 +290,7 @@ impl CongestionControl for Cubic {
 
     fn apply_knob(&mut self, index: usize, value: f64) {
         match index {
-            0 => self.tuning.beta = value,
+            0 => self.tuning = Tuning::new(value, self.tuning.c, self.tuning.fast_convergence),
             1 => self.tuning.c = value,
             2 => self.tuning.fast_convergence = value >= 0.5,
             3 => match (&self.slow_start, value) {

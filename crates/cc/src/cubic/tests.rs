@@ -195,6 +195,12 @@ fn spurious_loss_restores_window_and_curve() {
     assert_eq!(cubic.window(), window, "there is nothing more to take back");
 }
 
+/// expected.md C1.
+#[test]
+fn alpha_for_the_default_beta() {
+    close(Tuning::new(0.7, 0.4, true).alpha, 0.529_412, 1e-6);
+}
+
 /// Mean window with one loss every `every` packets; acknowledgements evenly spread.
 fn mean_window(cubic: &mut Cubic, every: u64, rtt: Duration, seconds: u64) -> f64 {
     let (mut now, mut since, mut sum, mut rounds) = (Time::ZERO, 0, 0.0, 0);
