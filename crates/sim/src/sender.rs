@@ -241,7 +241,7 @@ impl Sender {
         let size = Bytes::new(u64::from(chunk.len)) + self.transport.header;
         let number = self.packets.next_number();
         self.inflight += size;
-        let app_limited = self.app_limited_until > self.delivered;
+        let app_limited = !self.app_limited_until.is_zero();
         self.packets.push(Packet {
             sent_at: now,
             delivered: self.delivered,
