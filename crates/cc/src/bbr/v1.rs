@@ -418,7 +418,10 @@ impl CongestionControl for Bbr {
     /// grows back with each acknowledgement.
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.save_window();
-        self.lost += timeout.prior_inflight - timeout.inflight;
+        // Losses of this very moment have been counted by `on_loss`.
+        let (declared, counted) = self.fresh_losses;
+        let counted = if declared == timeout.now { counted } else { Bytes::ZERO };
+        self.lost += (timeout.prior_inflight - timeout.inflight) - counted;
         self.recovery = Recovery::Timeout;
         self.full_pipe.forget_baseline();
         self.rounds.started = true; // a timeout counts as the end of a round
