@@ -8,6 +8,7 @@
 mod curve;
 mod linux;
 
+use libm::round;
 use trimtab_units::{Bytes, Time};
 
 use self::curve::Curve;
@@ -108,10 +109,11 @@ impl Cubic {
             name: "hystart",
             unit: "1",
             min: 0.0,
-            max: 2.0,
+            max: 3.0,
             default: 1.0,
             about: "how slow start ends before loss: 0 not at all, 1 by HyStart++, 2 by Linux's \
-                    HyStart; later exits fill the path sooner and overflow buffers more",
+                    HyStart, 3 by its delay sign alone; later exits fill the path sooner and \
+                    overflow buffers more",
         },
         Knob {
             name: "linux",
@@ -126,9 +128,9 @@ impl Cubic {
     /// Its presets.
     pub const PRESETS: &'static [Preset] = &[Preset {
         name: "linux",
-        knobs: &[("beta", 717.0 / 1024.0), ("hystart", 2.0), ("linux", 1.0)],
-        about: "as Linux 6 does it: HyStart by acknowledgement train and delay, growth in whole \
-                packets",
+        knobs: &[("beta", 717.0 / 1024.0), ("hystart", 3.0), ("linux", 1.0)],
+        about: "as Linux 6 does it: growth in whole packets, HyStart by delay (by acknowledgement \
+                trains too with hystart=2; on links with jitter they do not happen)",
     }];
 
     /// A new connection with every knob at its default.
@@ -234,7 +236,7 @@ impl CongestionControl for Cubic {
             Growth::Linux(curve) => curve.reset(),
         }
         if let SlowStart::Linux(hystart) = &mut self.slow_start {
-            *hystart = LinuxHystart::new();
+            *hystart = LinuxHystart::new(hystart.trains);
         }
     }
 
@@ -281,7 +283,8 @@ impl CongestionControl for Cubic {
             3 => match self.slow_start {
                 SlowStart::Plain => 0.0,
                 SlowStart::HystartPp(_) => 1.0,
-                SlowStart::Linux(_) => 2.0,
+                SlowStart::Linux(LinuxHystart { trains: true, .. }) => 2.0,
+                SlowStart::Linux(_) => 3.0,
             },
             4 => f64::from(u8::from(matches!(self.growth, Growth::Linux(_)))),
             _ => return None,
@@ -293,14 +296,15 @@ impl CongestionControl for Cubic {
             0 => self.tuning = Tuning::new(value, self.tuning.c, self.tuning.fast_convergence),
             1 => self.tuning.c = value,
             2 => self.tuning.fast_convergence = value >= 0.5,
-            3 => match (&self.slow_start, value) {
-                (SlowStart::Plain, v) if v < 0.5 => {}
-                (SlowStart::HystartPp(_), v) if (0.5..1.5).contains(&v) => {}
-                (SlowStart::Linux(_), v) if v >= 1.5 => {}
-                (_, v) if v < 0.5 => self.slow_start = SlowStart::Plain,
-                (_, v) if v < 1.5 => self.slow_start = SlowStart::HystartPp(HystartPp::new()),
-                _ => self.slow_start = SlowStart::Linux(LinuxHystart::new()),
-            },
+            // One that is set already keeps what it has learnt.
+            3 if self.knob(3) == Some(round(value)) => {}
+            3 => {
+                self.slow_start = match round(value) {
+                    0.0 => SlowStart::Plain,
+                    1.0 => SlowStart::HystartPp(HystartPp::new()),
+                    v => SlowStart::Linux(LinuxHystart::new(v == 2.0)),
+                }
+            }
             4 => match (&self.growth, value >= 0.5) {
                 (Growth::Rfc(_), true) => {
                     self.growth = Growth::Linux(LinuxCurve::new());
