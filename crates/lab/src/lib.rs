@@ -5,10 +5,16 @@
 //! [`result::RunRecord`]; [`summary::summarise`] makes paired comparisons of them; and the outputs
 //! ([`table`], [`report`], [`archive`]) show them. Read [`scenario`] first, then [`result`].
 
+pub mod archive;
 pub mod contender;
+pub mod headline;
+pub mod output;
+pub mod pool;
+pub mod report;
 pub mod result;
 pub mod scenario;
 pub mod stats;
 pub mod summary;
+pub mod table;
 #[cfg(test)]
 mod testing;

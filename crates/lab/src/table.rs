@@ -1,0 +1,198 @@
+//! The result as a table for the terminal.
+//!
+//! Columns that do not fit the width are left out, the least important first, rather than wrapped.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::contender::is_bound;
+use crate::headline::{duel, headlines, merit};
+use crate::result::{Comparison, RunRecord, SummaryRow};
+use crate::summary::in_order;
+
+/// How to draw the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Characters per line.
+    pub width: usize,
+    /// Whether to draw lines; not into pipes and files.
+    pub lines: bool,
+}
+
+impl Style {
+    /// For standard output: as wide as the terminal, with lines; 120 characters without lines when it
+    /// is none.
+    pub fn of_stdout() -> Self {
+        let terminal = console::Term::stdout();
+        match terminal.size_checked() {
+            Some((_, width)) if terminal.is_term() => Self { width: width.into(), lines: true },
+            _ => Self { width: 120, lines: false },
+        }
+    }
+}
+
+/// A column: its head, and what stands in it for a contender.
+struct Column {
+    head: String,
+    cells: Vec<String>,
+}
+
+/// The whole text: per application a table, sorted by experience with the bounds last, and the
+/// headline below.
+pub fn render(comparison: &Comparison, style: Style) -> String {
+    let mut text = String::new();
+    for app in in_order(comparison.summary.iter().map(|r| r.app.as_str())) {
+        let mut rows: Vec<&SummaryRow> =
+            comparison.summary.iter().filter(|r| r.app == app).collect();
+        rows.sort_by(|a, b| {
+            is_bound(&a.cc).cmp(&is_bound(&b.cc)).then(merit(b).total_cmp(&merit(a)))
+        });
+        let runs: u64 = rows.iter().map(|r| r.runs).sum();
+        text += &format!("{app} ({runs} runs)\n");
+        text += &table(columns(app, &rows, &comparison.runs, &comparison.summary), style);
+        text += "\n\n";
+    }
+    for line in headlines(&comparison.summary) {
+        text += &format!("{line}.\n");
+    }
+    text
+}
+
+/// The columns of an application in order of importance.
+fn columns(
+    app: &str,
+    rows: &[&SummaryRow],
+    runs: &[RunRecord],
+    summary: &[SummaryRow],
+) -> Vec<Column> {
+    let mut columns = Vec::new();
+    let mut add = |head: &str, cell: &dyn Fn(&SummaryRow) -> Option<String>| {
+        let cells: Vec<Option<String>> = rows.iter().map(|r| cell(r)).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(Option::unwrap_or_default).collect();
+            columns.push(Column { head: head.to_owned(), cells });
+        }
+    };
+    let mean = |cc: &str, f: &dyn Fn(&RunRecord) -> Option<f64>| {
+        let v: Vec<f64> =
+            runs.iter().filter(|r| r.cc == cc && r.app == app).filter_map(f).collect();
+        (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64)
+    };
+    let best_fixed = duel(summary, app).map(|d| d.behind.cc.clone());
+
+    add("congestion control", &|r| Some(r.cc.clone()));
+    add("QoE [95% interval]", &|r| {
+        Some(format!("{} [{}, {}]", short(r.qoe_mean), short(r.qoe_ci95[0]), short(r.qoe_ci95[1])))
+    });
+    if let Some(best) = &best_fixed {
+        add(&format!("against {best}"), &|r| {
+            let v = r.versus.iter().find(|v| v.cc == *best)?;
+            Some(match (v.change_percent, v.change_ci95) {
+                (Some(c), Some([lo, hi])) => format!("{c:+.1}% [{lo:+.1}, {hi:+.1}]"),
+                _ => {
+                    let [lo, hi] = v.difference_ci95;
+                    format!("{:+.3} [{lo:+.3}, {hi:+.3}]", v.difference)
+                }
+            })
+        });
+    }
+    add("of omniscient", &|r| r.of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value)));
+    add("queue delay", &|r| Some(format!("{} ms", short(r.queue_delay_ms))));
+    add("throughput", &|r| Some(format!("{} Mbit/s", short(r.throughput_mbps))));
+    add("median RCT", &|r| {
+        mean(&r.cc, &|run| run.rct_ms.map(|t| t.p50)).map(|v| format!("{} ms", short(v)))
+    });
+    add("stalled", &|r| mean(&r.cc, &|run| run.stall_ratio).map(|v| format!("{:.2}%", 100.0 * v)));
+    add("bitrate", &|r| {
+        mean(&r.cc, &|run| run.bitrate_kbps_mean).map(|v| format!("{} Mbit/s", short(v / 1000.0)))
+    });
+    add("p95 RCT", &|r| {
+        mean(&r.cc, &|run| run.rct_ms.map(|t| t.p95)).map(|v| format!("{} ms", short(v)))
+    });
+    add("retransmitted", &|r| Some(format!("{:.2}%", 100.0 * r.retransmit_ratio)));
+    columns
+}
+
+/// Three significant digits, as many as a comparison by eye can use.
+fn short(v: f64) -> String {
+    match v.abs() {
+        a if a >= 100.0 || a == 0.0 => format!("{v:.0}"),
+        a if a >= 10.0 => format!("{v:.1}"),
+        _ => format!("{v:.2}"),
+    }
+}
+
+fn table(mut columns: Vec<Column>, style: Style) -> String {
+    while columns.len() > 2 && width(&columns) > style.width {
+        columns.pop();
+    }
+    let mut table = Table::new();
+    table.load_style(if style.lines { presets::UTF8_BORDERS_ONLY } else { presets::NOTHING });
+    table.set_header(columns.iter().map(|c| c.head.as_str()));
+    let rows = columns.first().map_or(0, |c| c.cells.len());
+    for row in 0..rows {
+        table.add_row(columns.iter().map(|c| c.cells[row].as_str()));
+    }
+    for i in 1..columns.len() {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    // Into a pipe, no spaces at the ends of lines.
+    table.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Characters that a table of these columns takes: a space on either side of each, and the border.
+fn width(columns: &[Column]) -> usize {
+    let of = |c: &Column| {
+        c.cells.iter().chain([&c.head]).map(|t| t.chars().count()).max().unwrap_or(0) + 2
+    };
+    columns.iter().map(of).sum::<usize>() + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Provenance, SCHEMA};
+    use crate::summary::summarise;
+    use crate::testing::run;
+
+    fn comparison() -> Comparison {
+        let runs: Vec<RunRecord> = (0..6_i32)
+            .flat_map(|t| {
+                [("cubic", 1.0), ("omniscient", 2.0), ("mortise", 1.5)]
+                    .map(|(cc, q)| run(cc, &format!("t{t}"), 0, q * f64::from(t + 1)))
+            })
+            .collect();
+        Comparison {
+            schema: SCHEMA.to_owned(),
+            provenance: Provenance::default(),
+            summary: summarise(&runs),
+            runs,
+        }
+    }
+
+    #[test]
+    fn best_first_bounds_last_headline_below() {
+        let text = render(&comparison(), Style { width: 200, lines: false });
+        let first: Vec<&str> =
+            text.lines().map(|l| l.split_whitespace().next().unwrap_or("")).collect();
+        assert_eq!(
+            first[..6],
+            ["download", "congestion", "mortise", "cubic", "omniscient", ""],
+            "{text}"
+        );
+        assert!(text.contains("+50.0% [+50.0, +50.0]"), "{text}");
+        assert!(text.contains("mortise gives users of a download service 50.0% better"), "{text}");
+    }
+
+    #[test]
+    fn narrow_terminals_get_fewer_columns() {
+        for width in [60, 80, 100, 140] {
+            let text = render(&comparison(), Style { width, lines: true });
+            let widest =
+                text.lines().filter(|l| l.starts_with(['│', '┌'])).map(|l| l.chars().count()).max();
+            assert!(widest.unwrap() <= width, "{width}: {text}");
+            assert!(text.contains("mortise") && text.contains("QoE"), "{text}");
+        }
+    }
+}
