@@ -1,2 +1,82 @@
-//! The `trimtab` command.
-fn main() {}
+//! The `trimtab` command: parse, call one library function, map the result to an exit code.
+//!
+//! Exit codes: 0 done, 1 a check failed (`validate`), 2 bad input or nowhere to write, 130 interrupted.
+
+mod args;
+mod compare;
+mod list;
+mod trace;
+
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cc, Cli, Command};
+
+/// A failure for the user: one message that says what to do, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Bad input, or nowhere to write.
+    pub(crate) fn input(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), code: 2 }
+    }
+
+    /// The user pressed Ctrl-C: 128 and the number of SIGINT, as shells have it.
+    pub(crate) fn interrupted(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), code: 130 }
+    }
+}
+
+fn main() -> ExitCode {
+    // A panic is a defect of ours and not of the input: say so, and where to report it.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("error: this is a defect in trimtab, please report it with the command: {panic}");
+    }));
+    let first_interrupt = || {
+        if trimtab_lab::pool::INTERRUPTED.swap(true, Ordering::Relaxed) {
+            // The second Ctrl-C does not wait for runs to end.
+            std::process::exit(130);
+        }
+    };
+    // Without a handler Ctrl-C still ends the program; a temporary file may stay.
+    let _ = ctrlc::set_handler(first_interrupt);
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Compare(args) => compare::run(&args),
+        Command::Trace(args) => trace::run(args.command),
+        Command::Cc(Cc::List { json }) => list::run(json),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "trimtab", &mut script);
+            print(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+/// Writes to standard output. A reader that went away (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let written = std::io::stdout().lock().write_all(text.as_bytes());
+    match written {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::input(format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}

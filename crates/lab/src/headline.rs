@@ -1,7 +1,7 @@
 //! What a comparison shows, in a sentence per application.
 
 use crate::contender::{is_bound, is_steered};
-use crate::result::{SummaryRow, Versus};
+use crate::result::{Scale, SummaryRow, Versus};
 use crate::summary::in_order;
 
 /// The two contenders that a reader wants to see side by side.
@@ -47,7 +47,7 @@ fn sentence(app: &str, duel: &Duel<'_>) -> String {
         (true, false) => format!("the best congestion control with fixed settings, {}", behind.cc),
         _ => format!("the next best, {}", behind.cc),
     };
-    let (verdict, interval) = verdict(v);
+    let (verdict, interval) = verdict(v, ahead.scale);
     let users = users(app);
     let mut sentence = match verdict {
         Verdict::Better(by) => {
@@ -57,7 +57,7 @@ fn sentence(app: &str, duel: &Duel<'_>) -> String {
             format!("{} gives {users} {by} than {rival} (95% interval {interval})", ahead.cc)
         }
         Verdict::Unclear(by) => format!(
-            "{} and {rival} give {users} an experience that cannot be told apart ({by}, 95% interval {interval})",
+            "{} and {rival} give {users} experiences that cannot be told apart (change {by}, 95% interval {interval})",
             ahead.cc
         ),
     };
@@ -88,17 +88,14 @@ enum Verdict {
 }
 
 /// The paired change in words: in percent where that has a meaning, else as a difference.
-fn verdict(v: &Versus) -> (Verdict, String) {
-    let (value, [lo, hi], percent) = match (v.change_percent, v.change_ci95) {
-        (Some(value), Some(ci)) => (value, ci, true),
-        _ => (v.difference, v.difference_ci95, false),
-    };
-    let signed = |x: f64| if percent { format!("{x:+.1}%") } else { format!("{x:+.3}") };
+fn verdict(v: &Versus, scale: Scale) -> (Verdict, String) {
+    let c = v.shown(scale);
+    let [lo, hi] = c.ci95;
     let size = |word: &str| {
-        if percent {
-            format!("{:.1}% {word} experience", value.abs())
+        if c.percent {
+            format!("{:.1}% {word} experience", c.value.abs())
         } else {
-            format!("an experience {:.3} points {word}", value.abs())
+            format!("an experience {:.3} points {word}", c.value.abs())
         }
     };
     let verdict = if lo > 0.0 {
@@ -106,9 +103,9 @@ fn verdict(v: &Versus) -> (Verdict, String) {
     } else if hi < 0.0 {
         Verdict::Worse(size("worse"))
     } else {
-        Verdict::Unclear(signed(value))
+        Verdict::Unclear(c.text(c.value))
     };
-    (verdict, format!("{} to {}", signed(lo), signed(hi)))
+    (verdict, format!("{} to {}", c.text(lo), c.text(hi)))
 }
 
 #[cfg(test)]

@@ -6,13 +6,20 @@
 //! ([`table`], [`report`], [`archive`]) show them. Read [`scenario`] first, then [`result`].
 
 pub mod archive;
+pub mod compare;
 pub mod contender;
+pub mod fetch;
 pub mod headline;
+pub mod links;
+mod oracle;
 pub mod output;
 pub mod pool;
+pub mod prepare;
 pub mod report;
 pub mod result;
+pub mod run;
 pub mod scenario;
+pub mod score;
 pub mod stats;
 pub mod summary;
 pub mod table;

@@ -246,6 +246,8 @@ pub struct SummaryRow {
     pub app: String,
     /// How many runs.
     pub runs: u64,
+    /// How experience with this application is compared.
+    pub scale: Scale,
     /// Mean over runs of the mean experience.
     pub qoe_mean: f64,
     /// Its 95% confidence interval.
@@ -253,8 +255,8 @@ pub struct SummaryRow {
     /// What was resampled for the intervals: whole `trace`s, or single `run`s where there are fewer
     /// than five traces.
     pub resampled: String,
-    /// Mean experience as a share of what `omniscient` reached in the same run; where it ran too, and
-    /// its experience is above zero throughout.
+    /// Mean over runs of the experience as a share of what `omniscient` reached in the same run; where
+    /// it ran too, and the scale is a ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_omniscient: Option<Estimate>,
     /// Mean throughput over runs.
@@ -265,6 +267,17 @@ pub struct SummaryRow {
     pub retransmit_ratio: f64,
     /// Against each other contender of the comparison.
     pub versus: Vec<Versus>,
+}
+
+/// How experience is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Twice as much means something: experience is above zero in every run and is no logarithm.
+    Ratio,
+    /// Only differences mean something: video, whose experience is a logarithm less stalls, and every
+    /// model that can give zero or less.
+    Difference,
 }
 
 /// A value with its 95% confidence interval.
@@ -300,4 +313,32 @@ pub struct Versus {
     pub difference_ci95: [f64; 2],
     /// Share of the pairs in which this contender gives the better experience; ties count half.
     pub better_share: f64,
+}
+
+/// The change that suits the scale, for people to read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The change.
+    pub value: f64,
+    /// Its 95% confidence interval.
+    pub ci95: [f64; 2],
+    /// Whether it is in percent, or in the unit of the QoE model.
+    pub percent: bool,
+}
+
+impl Versus {
+    /// In percent where that has a meaning, else the difference.
+    pub fn shown(&self, scale: Scale) -> Change {
+        match (scale, self.change_percent, self.change_ci95) {
+            (Scale::Ratio, Some(value), Some(ci95)) => Change { value, ci95, percent: true },
+            _ => Change { value: self.difference, ci95: self.difference_ci95, percent: false },
+        }
+    }
+}
+
+impl Change {
+    /// One of its numbers with its sign and unit.
+    pub fn text(&self, value: f64) -> String {
+        if self.percent { format!("{value:+.1}%") } else { format!("{value:+.3}") }
+    }
 }

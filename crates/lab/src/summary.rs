@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::contender::OMNISCIENT;
-use crate::result::{Estimate, RunRecord, SummaryRow, Versus};
+use crate::result::{Estimate, RunRecord, Scale, SummaryRow, Versus};
 use crate::stats::{Interval, Sums, bca};
 
 /// From this many traces on, traces are resampled instead of runs.
@@ -46,6 +46,7 @@ pub fn summarise(runs: &[RunRecord]) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for app in in_order(runs.iter().map(|r| r.app.as_str())) {
         let of_app = || runs.iter().filter(|r| r.app == app);
+        let scale = scale(of_app());
         let contenders: Vec<(&str, Runs<'_>)> = in_order(of_app().map(|r| r.cc.as_str()))
             .into_iter()
             .map(|cc| {
@@ -56,7 +57,7 @@ pub fn summarise(runs: &[RunRecord]) -> Vec<SummaryRow> {
         let omniscient = contenders.iter().find(|(cc, _)| *cc == OMNISCIENT).map(|(_, runs)| runs);
         for (cc, own) in &contenders {
             let others = contenders.iter().filter(|(other, _)| other != cc);
-            rows.push(row(app, cc, own, omniscient, others));
+            rows.push(row(app, cc, own, scale, omniscient, others));
         }
     }
     rows
@@ -66,6 +67,7 @@ fn row<'a>(
     app: &str,
     cc: &str,
     own: &Runs<'_>,
+    scale: Scale,
     omniscient: Option<&Runs<'_>>,
     others: impl Iterator<Item = &'a (&'a str, Runs<'a>)>,
 ) -> SummaryRow {
@@ -78,10 +80,13 @@ fn row<'a>(
         cc: cc.to_owned(),
         app: app.to_owned(),
         runs: own.len() as u64,
+        scale,
         qoe_mean: qoe.estimate,
         qoe_ci95: [qoe.lo, qoe.hi],
         resampled: if by_trace { "trace" } else { "run" }.to_owned(),
-        of_omniscient: omniscient.and_then(|best| share_of(by_trace, own, best)),
+        of_omniscient: omniscient
+            .filter(|_| scale == Scale::Ratio)
+            .and_then(|best| share_of(by_trace, own, best)),
         throughput_mbps: mean(|r| r.throughput_mbps),
         queue_delay_ms: mean(|r| r.queue_delay_ms.mean),
         retransmit_ratio: mean(|r| r.retransmit_ratio),
@@ -89,10 +94,20 @@ fn row<'a>(
     }
 }
 
-/// Mean over pairs of own QoE / the other's QoE; `None` when that has no meaning.
+/// Whether "10% better" has a meaning for these runs.
+fn scale<'a>(mut runs: impl Iterator<Item = &'a RunRecord>) -> Scale {
+    // Only video has bitrates; its experience is a logarithm.
+    if runs.all(|r| r.qoe.mean > 0.0 && r.bitrate_kbps_mean.is_none()) {
+        Scale::Ratio
+    } else {
+        Scale::Difference
+    }
+}
+
+/// Mean over pairs of own QoE / the other's QoE; `None` without pairs.
 fn share_of(by_trace: bool, own: &Runs<'_>, other: &Runs<'_>) -> Option<Estimate> {
     let pairs = pairs(own, other);
-    if pairs.is_empty() || pairs.iter().any(|&(_, _, b)| b <= 0.0) {
+    if pairs.is_empty() {
         return None;
     }
     let i =
@@ -204,6 +219,7 @@ mod tests {
         let rows = summarise(&runs);
         assert_eq!(rows[1].versus[0].change_percent, None);
         assert_eq!(rows[1].versus[0].difference, 3.0);
+        assert_eq!(rows[1].scale, Scale::Difference);
         // b is above zero, so the change of a against b has a meaning: from 2 to -1.
         assert_eq!(rows[0].versus[0].change_percent, Some(-150.0));
     }
@@ -240,5 +256,8 @@ mod tests {
         let rows = summarise(&runs);
         assert_eq!(rows[0].of_omniscient.unwrap().value, 0.8);
         assert_eq!(rows[1].of_omniscient.unwrap().value, 1.0);
+        let mut video = runs;
+        video.iter_mut().for_each(|r| r.bitrate_kbps_mean = Some(1000.0));
+        assert_eq!(summarise(&video)[0].of_omniscient, None, "a share of a logarithm says nothing");
     }
 }

@@ -86,13 +86,9 @@ fn columns(
     if let Some(best) = &best_fixed {
         add(&format!("against {best}"), &|r| {
             let v = r.versus.iter().find(|v| v.cc == *best)?;
-            Some(match (v.change_percent, v.change_ci95) {
-                (Some(c), Some([lo, hi])) => format!("{c:+.1}% [{lo:+.1}, {hi:+.1}]"),
-                _ => {
-                    let [lo, hi] = v.difference_ci95;
-                    format!("{:+.3} [{lo:+.3}, {hi:+.3}]", v.difference)
-                }
-            })
+            let c = v.shown(r.scale);
+            let (value, lo, hi) = (c.text(c.value), c.text(c.ci95[0]), c.text(c.ci95[1]));
+            Some(format!("{value} [{lo}, {hi}]"))
         });
     }
     add("of omniscient", &|r| r.of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value)));
@@ -141,12 +137,13 @@ fn table(mut columns: Vec<Column>, style: Style) -> String {
     table.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Characters that a table of these columns takes: a space on either side of each, and the border.
+/// Characters that a table of these columns takes: a space on either side of each, and a line or a
+/// space between them and around.
 fn width(columns: &[Column]) -> usize {
     let of = |c: &Column| {
         c.cells.iter().chain([&c.head]).map(|t| t.chars().count()).max().unwrap_or(0) + 2
     };
-    columns.iter().map(of).sum::<usize>() + 2
+    columns.iter().map(of).sum::<usize>() + columns.len() + 1
 }
 
 #[cfg(test)]
@@ -181,7 +178,7 @@ mod tests {
             ["download", "congestion", "mortise", "cubic", "omniscient", ""],
             "{text}"
         );
-        assert!(text.contains("+50.0% [+50.0, +50.0]"), "{text}");
+        assert!(text.contains("+50.0% [+50.0%, +50.0%]"), "{text}");
         assert!(text.contains("mortise gives users of a download service 50.0% better"), "{text}");
     }
 

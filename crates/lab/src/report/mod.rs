@@ -12,6 +12,7 @@ use std::fmt::Write;
 
 use cast::Role;
 use chart::escape;
+use trimtab_net::Trace;
 
 use crate::contender::{is_bound, is_steered};
 use crate::headline::{duel, headlines, merit};
@@ -202,7 +203,8 @@ fn table(rows: &[&SummaryRow], runs: &[&RunRecord], reference: Option<&str>) -> 
         (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64)
     };
     type Value = fn(&RunRecord) -> Option<f64>;
-    let details: Vec<(&str, Value, fn(f64) -> String)> = vec![
+    type Text = fn(f64) -> String;
+    let details: Vec<(&str, Value, Text)> = vec![
         ("median wait, ms", |r| r.rct_ms.map(|t| t.p50), |v| format!("{v:.0}")),
         ("p95 wait, ms", |r| r.rct_ms.map(|t| t.p95), |v| format!("{v:.0}")),
         ("bitrate, Mbit/s", |r| r.bitrate_kbps_mean, |v| format!("{:.2}", v / 1000.0)),
@@ -263,13 +265,8 @@ fn change(row: &SummaryRow, reference: Option<&str>) -> String {
     let Some(v) = row.versus.iter().find(|v| Some(v.cc.as_str()) == reference) else {
         return String::new();
     };
-    match (v.change_percent, v.change_ci95) {
-        (Some(c), Some([lo, hi])) => format!("{c:+.1}% <small>{lo:+.1} to {hi:+.1}</small>"),
-        _ => {
-            let [lo, hi] = v.difference_ci95;
-            format!("{:+.3} <small>{lo:+.3} to {hi:+.3}</small>", v.difference)
-        }
-    }
+    let c = v.shown(row.scale);
+    format!("{} <small>{} to {}</small>", c.text(c.value), c.text(c.ci95[0]), c.text(c.ci95[1]))
 }
 
 /// Charts over time of the first runs on every trace.
@@ -338,6 +335,35 @@ fn repeat(comparison: &Comparison) -> String {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The rate of a trace over time as one SVG image.
+pub fn trace_svg(name: &str, trace: &Trace) -> String {
+    let chart = series::capacity_chart(name, trace);
+    // On its own the image needs a namespace, and colours that suit a white page.
+    let opened = chart.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
+    opened.replacen('>', ">\n<style>text{font:12.5px sans-serif;fill:#586069}.grid path{stroke:#eceef0;fill:none}.capacity{fill:#e7ebf0;stroke:#0067a8;stroke-width:.8}</style>", 1)
+}
+
+/// The rate of a trace over time as an HTML page.
+pub fn trace_page(name: &str, trace: &Trace) -> String {
+    let s = trace.stats();
+    let name = escape(name);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{name} · Trimtab</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{name}</h1>\n\
+         <p>{:.1} s, mean {:.2} Mbit/s. Of 100 ms bins, 5% are below {:.2} and 5% above {:.2} Mbit/s; {:.1}% are empty.</p>\n\
+         </header>\n<main><figure>{}</figure></main>\n</body>\n</html>\n",
+        include_str!("style.css"),
+        s.duration.as_secs_f64(),
+        s.mean.mbps(),
+        s.p5.mbps(),
+        s.p95.mbps(),
+        100.0 * s.outage_fraction,
+        series::capacity_chart(&name, trace)
+    )
 }
 
 #[cfg(test)]

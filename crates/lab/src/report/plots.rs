@@ -130,10 +130,8 @@ pub(super) fn changes(title: &str, cast: &[Role], rows: &[&SummaryRow], against:
         .filter_map(|row| {
             let role = cast.iter().find(|c| c.cc == row.cc)?;
             let v = row.versus.iter().find(|v| v.cc == against)?;
-            Some(match (v.change_percent, v.change_ci95) {
-                (Some(c), Some(ci)) => (role, c, ci, true),
-                _ => (role, v.difference, v.difference_ci95, false),
-            })
+            let c = v.shown(row.scale);
+            Some((role, c.value, c.ci95, c.percent))
         })
         .collect();
     let percent = versus.iter().all(|v| v.3);

@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use trimtab_net::Trace;
+use trimtab_units::Duration;
+
 use super::cast::Role;
 use super::chart::{Axis, Frame, Scale, escape, open, path};
 use crate::result::{RunRecord, Series};
@@ -23,8 +26,8 @@ const PANELS: [Panel; 5] = [
     THROUGHPUT,
     Panel { label: "queue, ms", values: |s| &s.queue_delay_ms, log: false, height: 150.0 },
     Panel { label: "δ", values: |s| &s.delta, log: true, height: 130.0 },
-    Panel { label: "λ, Mbit/s per s", values: |s| &s.lambda, log: true, height: 130.0 },
-    Panel { label: "τ, Mbit/s per s", values: |s| &s.tau, log: true, height: 130.0 },
+    Panel { label: "λ", values: |s| &s.lambda, log: true, height: 130.0 },
+    Panel { label: "τ", values: |s| &s.tau, log: true, height: 130.0 },
 ];
 
 /// The charts of one trace: a run per contender. Contenders that are not `shown` are drawn but hidden
@@ -33,17 +36,28 @@ pub(super) fn charts(title: &str, runs: &[(&Role, &RunRecord)], shown: &[&str]) 
     let all: Vec<(&Role, &Series)> =
         runs.iter().filter_map(|(role, run)| Some((*role, run.series.as_ref()?))).collect();
     let mut html = String::new();
-    for panel in &PANELS {
-        let has_values = |s: &Series| (panel.values)(s).iter().any(|v| v.is_finite());
-        if all.iter().any(|(_, s)| has_values(s)) {
-            html += &chart(title, panel, &all, shown);
-        }
+    let has_values =
+        |panel: &Panel| all.iter().any(|(_, s)| (panel.values)(s).iter().any(|v| v.is_finite()));
+    let panels: Vec<&Panel> = PANELS.iter().filter(|p| has_values(p)).collect();
+    for (i, panel) in panels.iter().enumerate() {
+        // They share the time axis: its name stands below the last one.
+        let time = if i + 1 == panels.len() { "seconds" } else { "" };
+        html += &chart(title, panel, time, &all, shown);
     }
     html
 }
 
-fn chart(title: &str, panel: &Panel, all: &[(&Role, &Series)], shown: &[&str]) -> String {
-    let frame = Frame::new(760.0, panel.height);
+fn chart(
+    title: &str,
+    panel: &Panel,
+    time: &str,
+    all: &[(&Role, &Series)],
+    shown: &[&str],
+) -> String {
+    let mut frame = Frame::new(760.0, panel.height);
+    if time.is_empty() {
+        frame.bottom += 18.0;
+    }
     let end = all
         .iter()
         .map(|(_, s)| s.bin_ms * s.capacity_mbps.len() as f64 / 1000.0)
@@ -66,7 +80,7 @@ fn chart(title: &str, panel: &Panel, all: &[(&Role, &Series)], shown: &[&str]) -
     } else {
         Scale::from_zero(values(), frame.bottom, frame.top)
     };
-    let x = Axis { scale: Scale::exact(0.0, end, frame.left, frame.right), label: "seconds" };
+    let x = Axis { scale: Scale::exact(0.0, end, frame.left, frame.right), label: time };
     let y = Axis { scale, label: panel.label };
     let mut svg = open(frame, &format!("{title}: {}", panel.label), &x, &y);
     let points = |bin: f64, v: &[f64]| {
@@ -101,6 +115,26 @@ fn chart(title: &str, panel: &Panel, all: &[(&Role, &Series)], shown: &[&str]) -
         );
     }
     svg + "</svg>\n"
+}
+
+/// The capacity of a trace over one period.
+pub(super) fn capacity_chart(name: &str, trace: &Trace) -> String {
+    let bin = Duration::from_millis(100);
+    let rates: Vec<f64> = trace.rates(bin).iter().map(|r| r.mbps()).collect();
+    let (bin_ms, rates) = thinned(bin.as_millis_f64(), &rates);
+    let frame = Frame::new(760.0, 300.0);
+    let seconds = |i: usize| i as f64 * bin_ms / 1000.0;
+    let x = Axis {
+        scale: Scale::exact(0.0, seconds(rates.len()), frame.left, frame.right),
+        label: "seconds",
+    };
+    let scale = Scale::from_zero(rates.iter().copied(), frame.bottom, frame.top);
+    let y = Axis { scale, label: "Mbit/s" };
+    let points = rates.iter().enumerate().map(|(i, r)| (x.scale.at(seconds(i)), y.scale.at(*r)));
+    let last = x.scale.at(seconds(rates.len().saturating_sub(1)));
+    let (left, bottom, line) = (frame.left, frame.bottom, path(points));
+    let area = format!("<path class=\"capacity\" d=\"{line}L{last:.1} {bottom}H{left}Z\"/>");
+    open(frame, &format!("capacity of {name}"), &x, &y) + &area + "</svg>"
 }
 
 /// Means over groups of bins, so that no line has more than [`POINTS_MAX`] points; with the new

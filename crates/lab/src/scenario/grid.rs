@@ -65,7 +65,7 @@ impl Scenario {
     /// The scenario is not valid, or a trace cannot be found.
     pub fn plan(&self) -> Result<Plan, super::ScenarioError> {
         self.validate()?;
-        let traces = super::source::resolve(&self.traces)?;
+        let traces = super::source::named(&self.traces)?;
         let cells = self.cells();
         let axes =
             [traces.len(), self.rtt.len(), self.buffer.len(), self.loss.len(), self.flows.len()];

@@ -32,10 +32,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use trimtab_units::Duration;
 
-pub use app::{AppKind, AppSettings};
+pub use app::{Abr, AppKind, AppSettings};
 pub use grid::{Cell, Job, Plan};
 pub use quantity::{Buffer, Probability, QuantityError};
-pub use source::{NamedTrace, TraceSource, TraceSourceError};
+pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
 
 use crate::contender::Contender;
 
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub cc: Vec<Contender>,
     /// The bottleneck's capacity over time: files, globs, generated links. Each one is an axis value
     /// of the grid.
-    #[serde(default)]
+    #[serde(with = "quantity::many", default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceSource>,
     /// Base round-trip times.
     #[serde(with = "quantity::many", default = "default_rtt")]
@@ -66,7 +66,7 @@ pub struct Scenario {
     #[serde(with = "quantity::many", default = "default_loss")]
     pub loss: Vec<Probability>,
     /// Numbers of flows of the contender that share the link.
-    #[serde(default = "default_flows")]
+    #[serde(deserialize_with = "quantity::counts::deserialize", default = "default_flows")]
     pub flows: Vec<u32>,
     /// How long after the flow before it each flow of the contender starts.
     #[serde(with = "quantity::one", default)]
@@ -187,6 +187,12 @@ impl Default for Scenario {
 }
 
 impl Scenario {
+    /// The demo: `scenarios/demo.toml`, which needs no file.
+    pub fn demo() -> Self {
+        // It is compiled in and parsed by a test.
+        Self::parse(include_str!("../../../../scenarios/demo.toml")).unwrap_or_default()
+    }
+
     /// Parses a scenario; paths in it are relative to the working directory.
     ///
     /// # Errors
@@ -328,6 +334,12 @@ mod tests {
     }
 
     #[test]
+    fn an_incomplete_scenario_prints_what_reads_back() {
+        let printed = Scenario::parse("seeds = 2").unwrap().to_toml();
+        assert_eq!(Scenario::parse(&printed).unwrap().to_toml(), printed);
+    }
+
+    #[test]
     fn mistakes_have_their_line() {
         let e = error("cc = [\"newreno\"]\n\nbufer = \"1KB\"\n");
         assert!(e.contains("line 3, column 1") && e.contains("unknown field `bufer`"), "{e}");
@@ -357,6 +369,23 @@ mod tests {
         assert!(invalid("seeds = 4000000000").contains("more than 1000000 runs"));
         let e = Scenario::parse("cc = [\"newreno\"]").unwrap().validate().unwrap_err().to_string();
         assert!(e.contains("--traces"), "{e}");
+    }
+
+    #[test]
+    fn every_scenario_that_ships_is_valid() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut seen = 0;
+        for file in std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()) {
+            if file.extension().is_some_and(|e| e == "toml") {
+                let s = Scenario::load(&file).unwrap_or_else(|e| panic!("{e}"));
+                s.validate().unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+                assert!(!s.about.is_empty(), "{}: say what it shows", file.display());
+                seen += 1;
+            }
+        }
+        assert!(seen >= 10, "{seen} scenarios");
+        let demo = Scenario::demo();
+        assert_eq!(demo.plan().unwrap().traces.len(), 6, "the demo needs no file");
     }
 
     #[test]

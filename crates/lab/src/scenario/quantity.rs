@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
-use trimtab_units::{Bytes, Duration, Rate};
+use trimtab_units::{Bytes, Duration};
+
+use super::TraceSource;
 
 /// A value that is written as text with its unit.
 pub(crate) trait Quantity: FromStr<Err: fmt::Display> + fmt::Display {
@@ -17,12 +19,13 @@ pub(crate) trait Quantity: FromStr<Err: fmt::Display> + fmt::Display {
 impl Quantity for Duration {
     const EXPECTED: &'static str = "a duration with its unit in quotes, such as \"20ms\"";
 }
-impl Quantity for Rate {
-    const EXPECTED: &'static str = "a rate with its unit in quotes, such as \"12Mbit/s\"";
-}
 impl Quantity for Buffer {
     const EXPECTED: &'static str =
         "a buffer size in quotes, such as \"150KB\", \"2BDP\" or \"100packets\"";
+}
+impl Quantity for TraceSource {
+    const EXPECTED: &'static str =
+        "a trace in quotes: a file, a glob, or such as \"constant:12Mbit/s\"";
 }
 impl Quantity for Probability {
     const EXPECTED: &'static str = "a loss rate in quotes, such as \"0.5%\"";
@@ -181,6 +184,34 @@ pub(crate) mod many {
             }
         }
         d.deserialize_any(OneOrMore(PhantomData))
+    }
+}
+
+/// One whole number or a list of them.
+pub(crate) mod counts {
+    use super::*;
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u32>, D::Error> {
+        struct OneOrMore;
+        impl<'de> Visitor<'de> for OneOrMore {
+            type Value = Vec<u32>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number, or a list of them")
+            }
+            fn visit_i64<E: Error>(self, n: i64) -> Result<Vec<u32>, E> {
+                let n =
+                    u32::try_from(n).map_err(|_| E::custom("it lies between 0 and 4294967295"))?;
+                Ok(vec![n])
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u32>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = seq.next_element()? {
+                    values.push(value);
+                }
+                Ok(values)
+            }
+        }
+        d.deserialize_any(OneOrMore)
     }
 }
 

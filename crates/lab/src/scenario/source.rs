@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use trimtab_units::{Duration, Rate};
 
 /// One entry of `traces`, or one value of `--traces`.
@@ -22,17 +21,17 @@ pub enum TraceSource {
         /// How long each lasts.
         each: Duration,
     },
-    /// A link that looks like a cellular or Wi-Fi one: `cellular:seed=3,mean=12Mbit/s`.
+    /// A link that looks like a cellular or Wi-Fi one: `cellular:seed=3,length=60s`.
     Generated {
         /// What it looks like.
         kind: GeneratedKind,
         /// Its seed.
         seed: u64,
-        /// Its mean rate; the generator's own when not given.
-        mean: Option<Rate>,
         /// Its length before it repeats.
         length: Duration,
     },
+    /// A generated trace that ships with the project: `demo:wifi-steady`; all of them: `demo`.
+    Demo(Option<String>),
 }
 
 /// What a generated link looks like.
@@ -119,6 +118,7 @@ impl FromStr for TraceSource {
         let fail = |problem: String| TraceSourceError::Text { text: text.to_owned(), problem };
         let Some((kind, rest)) = text.split_once(':') else {
             return match text {
+                "demo" => Ok(Self::Demo(None)),
                 "cellular" => generated(GeneratedKind::Cellular, "").map_err(fail),
                 "wifi" => generated(GeneratedKind::Wifi, "").map_err(fail),
                 "" => Err(fail("it is empty".to_owned())),
@@ -126,6 +126,7 @@ impl FromStr for TraceSource {
             };
         };
         match kind {
+            "demo" => demo(rest).map_err(fail),
             "constant" => rate(rest).map(Self::Constant).map_err(fail),
             "step" => steps(rest).map_err(fail),
             "cellular" => generated(GeneratedKind::Cellular, rest).map_err(fail),
@@ -151,8 +152,22 @@ fn steps(text: &str) -> Result<TraceSource, String> {
     Ok(TraceSource::Steps { rates, each })
 }
 
+fn demo(name: &str) -> Result<TraceSource, String> {
+    let names = demo_names();
+    if names.contains(&name) {
+        Ok(TraceSource::Demo(Some(name.to_owned())))
+    } else {
+        Err(format!("no demo trace {name:?}; there are {}", names.join(", ")))
+    }
+}
+
+/// The names of the traces that ship with the project.
+fn demo_names() -> Vec<&'static str> {
+    trimtab_net::generate::demo_set().into_iter().map(|(name, _)| name).collect()
+}
+
 fn generated(kind: GeneratedKind, text: &str) -> Result<TraceSource, String> {
-    let (mut seed, mut mean, mut length) = (0, None, GENERATED_LENGTH);
+    let (mut seed, mut length) = (0, GENERATED_LENGTH);
     for setting in text.split(',').filter(|s| !s.is_empty()) {
         let (name, value) = setting
             .split_once('=')
@@ -160,15 +175,14 @@ fn generated(kind: GeneratedKind, text: &str) -> Result<TraceSource, String> {
         let wrong = |e: &dyn fmt::Display| format!("{name} = {value:?}: {e}");
         match name {
             "seed" => seed = value.parse().map_err(|_| wrong(&"a seed is a whole number"))?,
-            "mean" => mean = Some(rate(value)?),
             "length" => length = value.parse().map_err(|e| wrong(&e))?,
-            _ => return Err(format!("no setting {name:?}; there are seed, mean, length")),
+            _ => return Err(format!("no setting {name:?}; there are seed and length")),
         }
     }
     if length < Duration::from_secs(1) {
         return Err("a generated link is at least 1s long".to_owned());
     }
-    Ok(TraceSource::Generated { kind, seed, mean, length })
+    Ok(TraceSource::Generated { kind, seed, length })
 }
 
 impl fmt::Display for TraceSource {
@@ -183,29 +197,16 @@ impl fmt::Display for TraceSource {
                 }
                 write!(f, "@{each}")
             }
-            Self::Generated { kind, seed, mean, length } => {
+            Self::Demo(None) => f.write_str("demo"),
+            Self::Demo(Some(name)) => write!(f, "demo:{name}"),
+            Self::Generated { kind, seed, length } => {
                 write!(f, "{}:seed={seed}", kind.name())?;
-                if let Some(mean) = mean {
-                    write!(f, ",mean={mean}")?;
-                }
                 if *length != GENERATED_LENGTH {
                     write!(f, ",length={length}")?;
                 }
                 Ok(())
             }
         }
-    }
-}
-
-impl Serialize for TraceSource {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for TraceSource {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(de::Error::custom)
     }
 }
 
@@ -220,17 +221,28 @@ pub struct NamedTrace {
 }
 
 /// Finds every file and gives every trace a name of its own. Files of a glob come in the order of
-/// their names.
-pub(super) fn resolve(sources: &[TraceSource]) -> Result<Vec<NamedTrace>, TraceSourceError> {
+/// their names; a trace that is named twice comes once.
+///
+/// # Errors
+/// A path or glob matches nothing.
+pub fn named(sources: &[TraceSource]) -> Result<Vec<NamedTrace>, TraceSourceError> {
     let mut traces: Vec<NamedTrace> = Vec::new();
     for source in sources {
-        let TraceSource::Files(pattern) = source else {
-            traces.push(NamedTrace { name: source.to_string(), source: source.clone() });
-            continue;
-        };
-        for file in files(pattern)? {
-            let source = TraceSource::Files(file.clone());
-            traces.push(NamedTrace { name: short_name(&file), source });
+        match source {
+            TraceSource::Files(pattern) => {
+                for file in files(pattern)? {
+                    let name = short_name(&file);
+                    traces.push(NamedTrace { name, source: TraceSource::Files(file) });
+                }
+            }
+            TraceSource::Demo(wanted) => {
+                let wanted = |n: &&str| wanted.as_ref().is_none_or(|w| w == n);
+                traces.extend(demo_names().into_iter().filter(wanted).map(|name| NamedTrace {
+                    name: name.to_owned(),
+                    source: TraceSource::Demo(Some(name.to_owned())),
+                }));
+            }
+            other => traces.push(NamedTrace { name: other.to_string(), source: other.clone() }),
         }
     }
     // The same file named twice is one trace; two files of the same name get their folder's too.
@@ -286,7 +298,9 @@ mod tests {
             "constant:12Mbit/s",
             "step:12Mbit/s,48Mbit/s@20s",
             "cellular:seed=3",
-            "wifi:seed=1,mean=20Mbit/s,length=60s",
+            "wifi:seed=1,length=60s",
+            "demo",
+            "demo:wifi-steady",
         ] {
             assert_eq!(text.parse::<TraceSource>().unwrap().to_string(), text);
         }
@@ -299,8 +313,9 @@ mod tests {
         assert!(e("constant:12").contains("needs a unit"), "{}", e("constant:12"));
         assert!(e("constant:0").contains("zero"));
         assert!(e("step:12Mbit/s").contains("step:12Mbit/s,48Mbit/s@20s"));
-        assert!(e("cellular:speed=1").contains("there are seed, mean, length"));
+        assert!(e("cellular:speed=1").contains("there are seed and length"));
         assert!(e("wifi:length=1ms").contains("at least 1s"));
+        assert!(e("demo:x").contains("cellular-walking"));
     }
 
     #[test]
@@ -312,10 +327,10 @@ mod tests {
         }
         let all = TraceSource::Files(dir.path().join("*/*.trace*"));
         let one = TraceSource::Files(dir.path().join("bus/b.trace"));
-        let traces = resolve(&[all, one, "constant:1Mbit/s".parse().unwrap()]).unwrap();
+        let traces = named(&[all, one, "constant:1Mbit/s".parse().unwrap()]).unwrap();
         let names: Vec<&str> = traces.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["bus/a", "b", "walk/a", "constant:1Mbit/s"]);
-        let e = resolve(&[TraceSource::Files(dir.path().join("*.gz"))]).unwrap_err().to_string();
+        let e = named(&[TraceSource::Files(dir.path().join("*.gz"))]).unwrap_err().to_string();
         assert!(e.contains("no trace file matches") && e.contains("trace fetch"), "{e}");
     }
 

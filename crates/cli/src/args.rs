@@ -1,0 +1,277 @@
+//! Every verb and flag, each declared once: help and completions come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use trimtab_lab::contender::Contender;
+use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource};
+use trimtab_units::{Duration, Rate};
+
+/// Congestion control that serves what users feel: compare algorithms by quality of experience.
+#[derive(Debug, Parser)]
+#[command(name = "trimtab", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Compare(Box<Compare>),
+    Trace(Trace),
+    /// The congestion controls there are.
+    #[command(subcommand)]
+    Cc(Cc),
+    /// Write a completion script for a shell to standard output.
+    #[command(
+        after_help = "Examples:\n  trimtab completions bash > ~/.local/share/bash-completion/completions/trimtab\n  trimtab completions fish > ~/.config/fish/completions/trimtab.fish"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Compare congestion controls by what users of an application experience.
+///
+/// Without any argument, runs the demo: downloads and video over generated cellular and Wi-Fi links.
+/// Every contender sees the same links, losses and requests, and the results are compared run by run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab compare --html report.html
+  trimtab compare --app vod --cc cubic --cc bbr --cc mortise --traces traces/*.trace.gz
+  trimtab compare --app download --cc copa:delta=0.1 --traces constant:12Mbit/s --rtt 20ms --rtt 80ms
+  trimtab compare --scenario scenarios/grid.toml --json grid.json --out grid/
+  trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
+
+A value that may be given several times is an axis of the grid: every combination is run.")]
+pub(crate) struct Compare {
+    /// What the users do; may be given several times
+    #[arg(long, value_name = "APP")]
+    pub(crate) app: Vec<App>,
+
+    /// A congestion control: an algorithm with its settings (copa:mit, copa:delta=0.1), steering
+    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc) or a bound (oracle:copa, oracle-dynamic:copa,
+    /// omniscient); may be given several times. `trimtab cc list` describes them
+    #[arg(long, value_name = "CC")]
+    pub(crate) cc: Vec<Contender>,
+
+    /// Traces of the bottleneck: files in Mahimahi's format (plain or .gz), globs, or
+    /// constant:12Mbit/s, step:12Mbit/s,48Mbit/s@20s, cellular:seed=1, wifi:seed=1, demo
+    #[arg(long, value_name = "TRACE", num_args = 1..)]
+    pub(crate) traces: Vec<TraceSource>,
+
+    /// A workload file to replay with --app download: lines of `interval_ms size_bytes`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: Option<PathBuf>,
+
+    /// The QoE model: download, vod, web, or a formula in T (Mbit/s), D (s) and L (0 to 1)
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) qoe: Option<String>,
+
+    /// Base round-trip time, as 20ms; may be given several times
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rtt: Vec<Duration>,
+
+    /// Size of the bottleneck's droptail buffer, as 150KB, 2BDP or 100packets; may be given several
+    /// times
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) buffer: Vec<Buffer>,
+
+    /// Random loss, as 0.1%; may be given several times
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) loss: Vec<Probability>,
+
+    /// Flows of each contender that share the link; may be given several times
+    #[arg(long, value_name = "N")]
+    pub(crate) flows: Vec<u32>,
+
+    /// How long each run lasts, as 120s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Duration>,
+
+    /// How many seeds each combination is run with
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+
+    /// Run so many points of the grid, spread evenly, instead of all
+    #[arg(long, value_name = "N")]
+    pub(crate) thin: Option<u32>,
+
+    /// A scenario file; the flags above replace what it says
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: Option<PathBuf>,
+
+    /// Write the scenario that the flags amount to, and run nothing
+    #[arg(long)]
+    pub(crate) print_scenario: bool,
+
+    /// Runs at once; all cores unless told
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Write the results as JSON; `-` for standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write a report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Write runs, requests and time series as Parquet files into a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// No progress bar
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// An application on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum App {
+    /// A download service: files of many sizes, one after the other
+    Download,
+    /// Video on demand
+    Vod,
+    /// Web pages: several responses at once
+    Web,
+    /// One endless transfer per flow
+    Bulk,
+}
+
+impl From<App> for AppKind {
+    fn from(app: App) -> Self {
+        match app {
+            App::Download => Self::Download,
+            App::Vod => Self::Vod,
+            App::Web => Self::Web,
+            App::Bulk => Self::Bulk,
+        }
+    }
+}
+
+/// Look at, make and fetch traces of links.
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    #[command(subcommand)]
+    pub(crate) command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Print what traces are like: length, mean rate, spread, outages.
+    #[command(
+        after_help = "Examples:\n  trimtab trace info traces/*.trace.gz\n  trimtab trace info --json wifi:seed=3"
+    )]
+    Info {
+        /// Files, globs or generated links
+        #[arg(required = true)]
+        traces: Vec<TraceSource>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw the rate of a trace over time, as HTML or SVG by the name of the output.
+    #[command(after_help = "Example:\n  trimtab trace plot traces/lte.trace.gz --output lte.svg")]
+    Plot {
+        /// A file or generated link
+        trace: TraceSource,
+        /// Where to: a name that ends in .svg or .html
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Convert between Mahimahi's format and tables of rates (CSV).
+    ///
+    /// The table has two columns, time in seconds and rate in Mbit/s.
+    #[command(
+        after_help = "Examples:\n  trimtab trace convert log.csv link.trace.gz\n  trimtab trace convert link.trace.gz log.csv --bin 100ms"
+    )]
+    Convert {
+        /// A trace, or a table of rates (.csv)
+        from: PathBuf,
+        /// A table of rates (.csv), or else a trace, compressed if it ends in .gz
+        to: PathBuf,
+        /// Length of a row when writing a table
+        #[arg(long, value_name = "TIME", default_value = "100ms")]
+        bin: Duration,
+    },
+    /// Make a trace.
+    #[command(subcommand)]
+    Generate(Generate),
+    /// Fetch a public set of traces from its authors' repository.
+    ///
+    /// Without a set, lists them with their licences.
+    #[command(
+        after_help = "Example:\n  trimtab trace fetch nyc --to traces/nyc\n  trimtab compare --traces 'traces/nyc/*'"
+    )]
+    Fetch {
+        /// Which set
+        set: Option<String>,
+        /// The folder to put it in; `traces/SET` unless told
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+        /// Where the files of repositories are served
+        #[arg(long, hide = true, env = "TRIMTAB_FETCH_FROM", default_value = trimtab_lab::fetch::BASE_URL)]
+        from: String,
+    },
+}
+
+/// What a generated link looks like.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generate {
+    /// Like an LTE link
+    Cellular(Random),
+    /// Like a Wi-Fi link
+    Wifi(Random),
+    /// A constant rate
+    Constant {
+        /// The rate, as 12Mbit/s
+        #[arg(long)]
+        rate: Rate,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Rates that follow each other, over and over
+    Step {
+        /// The rates, as 12Mbit/s,48Mbit/s
+        #[arg(long, value_delimiter = ',', required = true)]
+        rates: Vec<Rate>,
+        /// How long each lasts, as 20s
+        #[arg(long)]
+        each: Duration,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// Settings of a generator.
+#[derive(Debug, Args)]
+pub(crate) struct Random {
+    /// The seed: the same seed makes the same trace
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// The length before it repeats
+    #[arg(long, default_value = "180s")]
+    pub(crate) length: Duration,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Where a made trace goes.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// The file, compressed if it ends in .gz; standard output unless told
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cc {
+    /// List algorithms, steering and bounds with their settings.
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}

@@ -1,0 +1,113 @@
+//! `trimtab compare`.
+
+use std::path::Path;
+
+use trimtab_lab::archive;
+use trimtab_lab::compare::{CompareError, compare};
+use trimtab_lab::output::write_file;
+use trimtab_lab::pool::Effort;
+use trimtab_lab::report;
+use trimtab_lab::result::Comparison;
+use trimtab_lab::run::Recording;
+use trimtab_lab::scenario::{AppKind, AppSettings, Scenario};
+use trimtab_lab::table::{self, Style};
+
+use crate::args::Compare;
+use crate::{Failure, print};
+
+pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
+    let scenario = scenario(args)?;
+    if args.print_scenario {
+        return print(&scenario.to_toml());
+    }
+    let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
+    let recording = Recording {
+        units: args.html.is_some() || args.out.is_some(),
+        series: args.html.is_some() || args.out.is_some(),
+    };
+    let comparison =
+        compare(&scenario, effort, recording, &command_line()).map_err(|e| match e {
+            CompareError::Interrupted(e) => Failure::interrupted(e),
+            e => Failure::input(e),
+        })?;
+    write(args, &scenario, &comparison)
+}
+
+/// Files first: when one cannot be written, the table does not pretend that all is well.
+fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result<(), Failure> {
+    if let Some(folder) = &args.out {
+        archive::write(folder, &comparison.runs).map_err(Failure::input)?;
+    }
+    if let Some(path) = &args.html {
+        let page = report::page(comparison, &scenario.name, &scenario.about);
+        write_file(path, |out| out.write_all(page.as_bytes())).map_err(Failure::input)?;
+    }
+    if let Some(path) = &args.json {
+        write_file(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, comparison)?;
+            out.write_all(b"\n")
+        })
+        .map_err(Failure::input)?;
+    }
+    if args.json.as_deref() == Some(Path::new("-")) {
+        return Ok(());
+    }
+    print(&table::render(comparison, Style::of_stdout()))
+}
+
+/// The scenario of the file (the demo without one), with what the flags replace.
+fn scenario(args: &Compare) -> Result<Scenario, Failure> {
+    let bare = args.app.is_empty() && args.cc.is_empty() && args.traces.is_empty();
+    let mut s = match &args.scenario {
+        Some(path) => Scenario::load(path).map_err(Failure::input)?,
+        None if bare => Scenario::demo(),
+        None => Scenario::default(),
+    };
+    if !args.app.is_empty() {
+        s.app = args.app.iter().map(|&app| AppSettings::new(app.into())).collect();
+    }
+    if let Some(file) = &args.workload {
+        let downloads = || s.app.iter().filter(|a| a.kind == AppKind::Download);
+        if downloads().count() == 0 {
+            return Err(Failure::input("--workload is replayed by downloads: add --app download"));
+        }
+        for app in s.app.iter_mut().filter(|a| a.kind == AppKind::Download) {
+            app.workload = Some(file.clone());
+        }
+    }
+    if let Some(qoe) = &args.qoe {
+        s.app.iter_mut().for_each(|app| app.qoe = Some(qoe.clone()));
+    }
+    replace(&mut s.cc, &args.cc);
+    replace(&mut s.traces, &args.traces);
+    replace(&mut s.rtt, &args.rtt);
+    replace(&mut s.buffer, &args.buffer);
+    replace(&mut s.loss, &args.loss);
+    replace(&mut s.flows, &args.flows);
+    s.duration = args.duration.unwrap_or(s.duration);
+    s.seeds = args.seeds.unwrap_or(s.seeds);
+    s.thin = args.thin.or(s.thin);
+    s.validate().map_err(Failure::input)?;
+    Ok(s)
+}
+
+fn replace<T: Clone>(list: &mut Vec<T>, given: &[T]) {
+    if !given.is_empty() {
+        list.clear();
+        list.extend_from_slice(given);
+    }
+}
+
+/// The command as it was typed, quoted where a shell needs it.
+fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    let quoted = |arg: String| {
+        if !arg.is_empty() && arg.chars().all(plain) {
+            arg
+        } else {
+            format!("'{}'", arg.replace('\'', "'\\''"))
+        }
+    };
+    let given = std::env::args_os().skip(1).map(|a| quoted(a.to_string_lossy().into_owned()));
+    std::iter::once("trimtab".to_owned()).chain(given).collect::<Vec<_>>().join(" ")
+}

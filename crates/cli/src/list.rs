@@ -1,0 +1,71 @@
+//! `trimtab cc list`.
+
+use serde_json::{Value, json};
+use trimtab_cc::{ALGORITHMS, Knob};
+use trimtab_lab::contender::{MORTISE_SETTINGS, SPECIAL};
+
+use crate::{Failure, print};
+
+pub(crate) fn run(as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        let text = serde_json::to_string_pretty(&listing()).unwrap_or_default();
+        return print(&format!("{text}\n"));
+    }
+    let mut text = String::from("Algorithms: NAME, NAME:PRESET or NAME:KNOB=VALUE,…\n");
+    for a in ALGORITHMS {
+        text += &format!("\n  {}\n      {} ({})\n", a.name, a.about, a.source);
+        for preset in a.presets {
+            let knobs: Vec<String> = preset.knobs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            text += &format!(
+                "      {}:{}  {} ({})\n",
+                a.name,
+                preset.name,
+                preset.about,
+                knobs.join(", ")
+            );
+        }
+        a.knobs.iter().for_each(|k| text += &knob_line(k));
+    }
+    for (head, bound) in [("Steering", false), ("Bounds that no real sender can reach", true)] {
+        text += &format!("\n{head}:\n");
+        for s in SPECIAL.iter().filter(|s| s.bound == bound) {
+            text += &format!("\n  {}\n      {} ({})\n", s.name, s.about, s.source);
+            if !bound {
+                MORTISE_SETTINGS.iter().for_each(|k| text += &knob_line(k));
+            }
+        }
+    }
+    print(&text)
+}
+
+fn knob_line(k: &Knob) -> String {
+    let unit = if k.unit == "1" { String::new() } else { format!(" {}", k.unit) };
+    format!("      {} = {}{unit} (from {} to {}): {}\n", k.name, k.default, k.min, k.max, k.about)
+}
+
+fn listing() -> Value {
+    let knob = |k: &Knob| json!({"name": k.name, "unit": k.unit, "min": k.min, "max": k.max, "default": k.default, "about": k.about});
+    let algorithms: Vec<Value> = ALGORITHMS
+        .iter()
+        .map(|a| {
+            let presets: Vec<Value> = a
+                .presets
+                .iter()
+                .map(|p| {
+                    let knobs: serde_json::Map<String, Value> =
+                        p.knobs.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
+                    json!({"name": p.name, "about": p.about, "knobs": knobs})
+                })
+                .collect();
+            let knobs: Vec<Value> = a.knobs.iter().map(knob).collect();
+            json!({"name": a.name, "kind": "algorithm", "about": a.about, "source": a.source, "presets": presets, "knobs": knobs})
+        })
+        .collect();
+    let special = SPECIAL.iter().map(|s| {
+        let kind = if s.bound { "bound" } else { "steering" };
+        let knobs: Vec<Value> =
+            if s.bound { Vec::new() } else { MORTISE_SETTINGS.iter().map(|k| knob(k)).collect() };
+        json!({"name": s.name, "kind": kind, "about": s.about, "source": s.source, "presets": [], "knobs": knobs})
+    });
+    Value::Array(algorithms.into_iter().chain(special).collect())
+}

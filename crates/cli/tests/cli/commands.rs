@@ -1,0 +1,165 @@
+//! What the commands do when all is well.
+
+use std::fs;
+
+use crate::support::{stdout, trimtab};
+
+const SMALL: &[&str] = &[
+    "compare",
+    "--app",
+    "download",
+    "--cc",
+    "cubic",
+    "--cc",
+    "omniscient",
+    "--traces",
+    "step:4Mbit/s,12Mbit/s@5s",
+    "--duration",
+    "20s",
+    "--rtt",
+    "40ms",
+    "--quiet",
+];
+
+#[test]
+fn compare_writes_everything_it_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = ["--json", "r.json", "--html", "out/r.html", "--out", "p"];
+    let table = stdout(dir.path(), &[SMALL, &files].concat());
+    assert!(
+        table.contains("cubic") && table.contains("omniscient") && table.contains("QoE"),
+        "{table}"
+    );
+
+    let text = fs::read_to_string(dir.path().join("r.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "trimtab.compare/1");
+    let run = &json["runs"][0];
+    for key in [
+        "cc",
+        "app",
+        "trace",
+        "seed",
+        "throughput_mbps",
+        "utilization",
+        "loss_ratio",
+        "retransmit_ratio",
+        "requests",
+    ] {
+        assert!(!run[key].is_null(), "{key} in {run}");
+    }
+    for (key, parts) in [
+        ("qoe", &["mean", "p5", "p50", "p95"][..]),
+        ("rtt_ms", &["mean", "p50", "p95"]),
+        ("queue_delay_ms", &["mean", "p95"]),
+        ("rct_ms", &["mean", "p50", "p90", "p95", "p99"]),
+    ] {
+        for part in parts {
+            assert!(run[key][part].is_number(), "{key}.{part} in {run}");
+        }
+    }
+    assert!(run["rtt_ms"]["mean"].as_f64().unwrap() >= 40.0);
+    let row = &json["summary"][0];
+    assert!(row["qoe_ci95"][1].as_f64().unwrap() >= row["qoe_mean"].as_f64().unwrap());
+    assert_eq!(row["versus"][0]["cc"], "omniscient");
+    assert!(row["versus"][0]["change_percent"].is_number());
+    let command = json["provenance"]["command"].as_str().unwrap();
+    assert!(command.starts_with("trimtab compare --app download"), "{command}");
+
+    let html = fs::read_to_string(dir.path().join("out/r.html")).unwrap();
+    assert!(html.contains("</html>") && !html.contains("http://") && !html.contains("https://"));
+    for file in ["runs", "requests", "series"] {
+        assert!(dir.path().join(format!("p/{file}.parquet")).is_file());
+    }
+}
+
+#[test]
+fn the_printed_scenario_is_the_same_comparison() {
+    let dir = tempfile::tempdir().unwrap();
+    let toml = stdout(dir.path(), &[SMALL, &["--print-scenario"]].concat());
+    fs::write(dir.path().join("mine.toml"), &toml).unwrap();
+    let runs = |args: &[&str]| {
+        let text = stdout(dir.path(), &[args, &["--json", "-"]].concat());
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["runs"].clone()
+    };
+    assert_eq!(runs(&["compare", "--scenario", "mine.toml"]), runs(SMALL));
+}
+
+#[test]
+fn jobs_do_not_change_a_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |jobs: &str| {
+        let text = stdout(
+            dir.path(),
+            &[SMALL, &["--seeds", "2", "--loss", "1%", "--json", "-", "--jobs", jobs]].concat(),
+        );
+        // The command line is part of the record, and differs.
+        text.lines().filter(|l| !l.contains("\"command\"")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(with("1"), with("3"));
+}
+
+#[test]
+fn cc_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = stdout(dir.path(), &["cc", "list"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(dir.path(), &["cc", "list", "--json"])).unwrap();
+    for a in trimtab_cc::ALGORITHMS {
+        assert!(text.contains(a.about), "{} in {text}", a.name);
+        let listed = json.as_array().unwrap().iter().find(|v| v["name"] == a.name).unwrap();
+        assert_eq!(listed["knobs"].as_array().unwrap().len(), a.knobs.len());
+    }
+    assert!(text.contains("mortise") && text.contains("omniscient"));
+}
+
+#[test]
+fn traces_are_made_shown_and_converted() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| stdout(dir.path(), args);
+    run(&[
+        "trace",
+        "generate",
+        "step",
+        "--rates",
+        "12Mbit/s,6Mbit/s",
+        "--each",
+        "2s",
+        "-o",
+        "s.trace.gz",
+    ]);
+    let info: serde_json::Value =
+        serde_json::from_str(&run(&["trace", "info", "s.trace.gz", "--json"])).unwrap();
+    assert_eq!(info[0]["trace"], "s");
+    assert_eq!(info[0]["mean_mbps"], 9.0);
+    assert_eq!(info[0]["duration_s"], 4.0);
+    run(&["trace", "convert", "s.trace.gz", "s.csv"]);
+    run(&["trace", "convert", "s.csv", "again.trace"]);
+    let plain = fs::read_to_string(dir.path().join("again.trace")).unwrap();
+    assert_eq!(
+        plain,
+        run(&["trace", "generate", "step", "--rates", "12Mbit/s,6Mbit/s", "--each", "2s"])
+    );
+    run(&["trace", "plot", "s.trace.gz", "-o", "s.svg"]);
+    run(&["trace", "plot", "wifi:seed=2", "-o", "w.html"]);
+    let svg = fs::read_to_string(dir.path().join("s.svg")).unwrap();
+    assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>"));
+    let one = run(&["trace", "generate", "cellular", "--seed", "5", "--length", "20s"]);
+    assert_eq!(one, run(&["trace", "generate", "cellular", "--seed", "5", "--length", "20s"]));
+    assert_ne!(one, run(&["trace", "generate", "cellular", "--seed", "6", "--length", "20s"]));
+}
+
+#[test]
+fn help_version_and_completions() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(stdout(dir.path(), &["--version"]).starts_with("trimtab 0."));
+    let help = stdout(dir.path(), &["compare", "--help"]);
+    for part in ["Examples:", "--print-scenario", "150KB", "mortise:sigma=0.3"] {
+        assert!(help.contains(part), "{part} in {help}");
+    }
+    assert!(!stdout(dir.path(), &["trace", "fetch", "--help"]).contains("--from"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stdout(dir.path(), &["completions", shell]).contains("compare"));
+    }
+    assert_eq!(trimtab(dir.path(), &[]).status.code(), Some(2), "no verb is a mistake");
+}

@@ -1,0 +1,198 @@
+//! Whatever is wrong: one clear message, exit code 2, no panic (and no half-written file).
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{error, trimtab};
+
+/// A comparison of a second that works; tests break one thing of it.
+const WORKS: &[&str] =
+    &["compare", "--app", "bulk", "--cc", "newreno", "--traces", "constant:8Mbit/s", "--quiet"];
+
+fn compare(folder: &Path, more: &[&str]) -> String {
+    let mut args = [WORKS, more].concat();
+    if !more.contains(&"--duration") {
+        args.extend(["--duration", "1s"]);
+    }
+    error(folder, &args)
+}
+
+#[test]
+fn unknown_congestion_controls_and_knobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = compare(dir.path(), &["--cc", "kubic"]);
+    assert!(e.contains("did you mean cubic?") && e.contains("trimtab cc list"), "{e}");
+    let e = compare(dir.path(), &["--cc", "copa:delta=7"]);
+    assert!(e.contains("delta = 7 is outside its range"), "{e}");
+    let e = compare(dir.path(), &["--cc", "copa:gamma=1"]);
+    assert!(e.contains("no such knob") && e.contains("delta"), "{e}");
+    let e = compare(dir.path(), &["--cc", "copa:tokyo"]);
+    assert!(e.contains("no such preset") && e.contains("mit"), "{e}");
+    let e = compare(dir.path(), &["--cc", "newreno"]);
+    assert!(e.contains("named twice"), "{e}");
+}
+
+#[test]
+fn traces() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &[u8]| fs::write(dir.path().join(name), content).unwrap();
+    write("empty.trace", b"");
+    write("unsorted.trace", b"5\n3\n");
+    write("words.trace", b"1\ntwo\n");
+    let mut whole = Vec::new();
+    let mut gzip = flate2::write::GzEncoder::new(&mut whole, flate2::Compression::best());
+    std::io::Write::write_all(&mut gzip, b"1\n2\n3\n4\n5\n6\n7\n8\n").unwrap();
+    gzip.finish().unwrap();
+    write("cut.trace.gz", &whole[..whole.len() - 9]);
+    for (file, part) in [
+        ("empty.trace", "the trace is empty"),
+        ("unsorted.trace", "line 2 goes back"),
+        ("words.trace", "line 2 is \"two\""),
+        ("cut.trace.gz", "truncated"),
+    ] {
+        for args in [&["trace", "info", file][..], &["trace", "plot", file, "-o", "x.svg"]] {
+            let e = error(dir.path(), args);
+            assert!(e.contains(part) && e.contains(file), "{e}");
+        }
+        let e = compare(dir.path(), &["--traces", file]);
+        assert!(e.contains(part) && e.contains(file), "{e}");
+    }
+    assert!(!dir.path().join("x.svg").exists());
+    let e = compare(dir.path(), &["--traces", "nowhere/*.gz"]);
+    assert!(e.contains("no trace file matches nowhere/*.gz") && e.contains("trace fetch"), "{e}");
+    let e = error(dir.path(), &["trace", "fetch", "moon"]);
+    assert!(e.contains("no trace set \"moon\"") && e.contains("mahimahi"), "{e}");
+}
+
+#[test]
+fn units_are_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    for (flag, value, part) in [
+        ("--rtt", "20", "needs a unit"),
+        ("--buffer", "150", "needs a unit"),
+        ("--loss", "0.1", "needs its unit"),
+        ("--duration", "60", "needs a unit"),
+    ] {
+        let e = compare(dir.path(), &[flag, value]);
+        assert!(e.contains(part), "{flag} {value}: {e}");
+    }
+}
+
+#[test]
+fn formulas_show_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = compare(dir.path(), &["--qoe", "T / (D + Q)"]);
+    assert!(e.contains("column 10") && e.contains("`Q`") && e.contains('^'), "{e}");
+}
+
+#[test]
+fn workloads() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bad.wk"), "0 1000\n5 many\n").unwrap();
+    let download = |file: &str| compare(dir.path(), &["--app", "download", "--workload", file]);
+    let e = download("bad.wk");
+    assert!(e.contains("bad.wk") && e.contains("line 2"), "{e}");
+    let e = download("none.wk");
+    assert!(e.contains("none.wk") && e.contains("cannot be read"), "{e}");
+    let e = compare(dir.path(), &["--workload", "bad.wk"]);
+    assert!(e.contains("--app download"), "{e}");
+}
+
+#[test]
+fn scenarios() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = error(dir.path(), &["compare", "--scenario", "none.toml"]);
+    assert!(e.contains("none.toml"), "{e}");
+    fs::write(dir.path().join("typo.toml"), "cc = [\"cubic\"]\nbufer = \"1KB\"\n").unwrap();
+    let e = error(dir.path(), &["compare", "--scenario", "typo.toml"]);
+    assert!(
+        e.contains("typo.toml") && e.contains("line 2, column 1") && e.contains("bufer"),
+        "{e}"
+    );
+    fs::create_dir(dir.path().join("s")).unwrap();
+    let shared =
+        "cc = [\"cubic\"]\ntraces = \"../../shared/traces/x/*.gz\"\n[[app]]\nkind = \"vod\"\n";
+    fs::write(dir.path().join("s/shared.toml"), shared).unwrap();
+    let e = error(dir.path(), &["compare", "--scenario", "s/shared.toml"]);
+    assert!(e.contains("TRIMTAB_SHARED"), "{e}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    for flag in ["--json", "--html"] {
+        let e = compare(dir.path(), &[flag, "/dev/full"]);
+        assert!(e.contains("/dev/full") && e.contains("the disk is full"), "{e}");
+    }
+    let e = error(
+        dir.path(),
+        &["trace", "generate", "constant", "--rate", "9Mbit/s", "-o", "/dev/full"],
+    );
+    assert!(e.contains("the disk is full"), "{e}");
+
+    // A file system of 16 KiB, where this user may mount one.
+    let small = dir.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"])
+        .arg(&small)
+        .output()
+        .is_ok_and(|out| out.status.success());
+    if !mounted {
+        eprintln!("the part with --out is skipped: this user may not mount a small file system");
+        return;
+    }
+    let result = std::panic::catch_unwind(|| {
+        let long = ["--duration", "60s"];
+        let e = compare(dir.path(), &[&long[..], &["--out", "small/results"]].concat());
+        assert!(e.contains("the disk is full"), "{e}");
+        assert!(!small.join("results").exists(), "nothing is left over");
+        let e = compare(dir.path(), &[&long[..], &["--html", "small/report.html"]].concat());
+        assert!(e.contains("the disk is full"), "{e}");
+        assert_eq!(fs::read_dir(&small).unwrap().count(), 0, "nothing is left over");
+    });
+    let unmounted = std::process::Command::new("umount").arg(&small).status();
+    assert!(unmounted.is_ok_and(|s| s.success()));
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Ctrl-C ends the runs, leaves no file, and has the exit code that shells know.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_trimtab"))
+        .args([
+            "compare",
+            "--app",
+            "bulk",
+            "--cc",
+            "newreno",
+            "--traces",
+            "constant:8Mbit/s",
+            "--seeds",
+            "100000",
+            "--quiet",
+        ])
+        .args(["--duration", "20s", "--json", "x.json", "--html", "x.html", "--out", "x"])
+        .current_dir(dir.path())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.is_ok_and(|s| s.success()));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn mistakes_of_clap_are_exit_code_2_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = trimtab(dir.path(), &["compare", "--colour"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--colour"));
+}

@@ -1,0 +1,6 @@
+//! The command as its users meet it: run as a program, judged by its output and exit code.
+
+mod commands;
+mod errors;
+mod fetch;
+mod support;

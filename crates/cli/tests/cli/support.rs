@@ -1,0 +1,33 @@
+//! Running the command in tests.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs `trimtab` with these arguments in a folder.
+pub(crate) fn trimtab(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trimtab"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("TRIMTAB_SHARED")
+        .output()
+        .expect("the command starts")
+}
+
+/// Standard output of a run that must succeed.
+pub(crate) fn stdout(folder: &Path, args: &[&str]) -> String {
+    let out = trimtab(folder, args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("output is UTF-8")
+}
+
+/// The message of a run that must fail: exit code 2, nothing on standard output, one message.
+pub(crate) fn error(folder: &Path, args: &[&str]) -> String {
+    let out = trimtab(folder, args);
+    let message = String::from_utf8(out.stderr).expect("messages are UTF-8");
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+    assert!(message.starts_with("error: "), "{args:?}: {message}");
+    assert_eq!(message.matches("error:").count(), 1, "one message: {message}");
+    assert!(!message.contains("panicked") && !message.contains("defect"), "{message}");
+    assert_eq!(out.stdout, b"", "{args:?} printed results beside an error");
+    message
+}

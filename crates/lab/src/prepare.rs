@@ -1,0 +1,185 @@
+//! Everything that runs share, read and checked before the first one starts, so that a mistake shows
+//! at once and not after minutes.
+
+use std::path::PathBuf;
+
+use trimtab_apps::{
+    Abr as AbrRule, App, Bola, BulkConfig, CdnDistribution, DownloadConfig, Vlc, VodConfig,
+    VodConfigError, WebConfig, Workload, WorkloadError,
+};
+use trimtab_net::Capacity;
+use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
+use trimtab_units::Duration;
+
+use crate::links::{self, LinkError};
+use crate::result::TraceOrigin;
+use crate::scenario::{Abr, AppKind, AppSettings, Plan};
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// A trace is wrong.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The workload file cannot be read.
+    #[error("{}: the workload cannot be read: {cause}", path.display())]
+    WorkloadFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The workload file is wrong.
+    #[error("{}: {problem}", path.display())]
+    Workload {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        problem: WorkloadError,
+    },
+    /// The QoE formula is wrong.
+    #[error("QoE of {app}: {problem}\n{pointer}")]
+    Formula {
+        /// The application.
+        app: String,
+        /// What is wrong, with the column.
+        problem: FormulaError,
+        /// The formula with a mark below the place.
+        pointer: String,
+    },
+    /// A factor of the QoE formula cannot be set.
+    #[error("factor {name} of {app}: {problem}")]
+    Factor {
+        /// The application.
+        app: String,
+        /// The factor.
+        name: String,
+        /// What is wrong.
+        problem: FactorError,
+    },
+    /// A setting of the video player is wrong.
+    #[error("video: {0}")]
+    Vod(#[from] VodConfigError),
+}
+
+/// An application with its model and what it replays.
+#[derive(Clone, Debug)]
+pub struct PreparedApp {
+    /// Its settings.
+    pub settings: AppSettings,
+    /// The QoE model that scores it and steers for it.
+    pub model: Model,
+    /// Values of the model's named factors.
+    pub factors: Factors,
+    /// The workload to replay; drawn per seed when there is none.
+    workload: Option<Workload>,
+}
+
+/// A plan with its links and applications ready.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// The capacity of each of its traces.
+    pub links: Vec<Capacity>,
+    /// Its applications.
+    pub apps: Vec<PreparedApp>,
+}
+
+/// Reads every trace and workload and parses every formula.
+///
+/// # Errors
+/// The first that is wrong.
+pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
+    let links = plan.traces.iter().map(|t| links::capacity(&t.source)).collect::<Result<_, _>>()?;
+    let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
+    Ok(Prepared { plan: plan.clone(), links, apps })
+}
+
+impl Prepared {
+    /// The checksum of every trace.
+    pub fn origins(&self) -> Vec<TraceOrigin> {
+        let origin = |(t, link): (&crate::scenario::NamedTrace, &Capacity)| TraceOrigin {
+            trace: t.name.clone(),
+            sha256: links::checksum(&t.source, link),
+        };
+        self.plan.traces.iter().zip(&self.links).map(origin).collect()
+    }
+}
+
+impl PreparedApp {
+    /// Reads its workload and parses its formula.
+    ///
+    /// # Errors
+    /// Either is wrong.
+    pub fn new(settings: &AppSettings) -> Result<Self, PrepareError> {
+        let app = settings.label().to_owned();
+        let model = match &settings.qoe {
+            None => model_of(settings.kind),
+            Some(text) => {
+                let names: Vec<&str> = settings.factors.keys().map(String::as_str).collect();
+                Model::parse(text, &names).map_err(|problem| PrepareError::Formula {
+                    app: app.clone(),
+                    pointer: problem.pointer(text),
+                    problem,
+                })?
+            }
+        };
+        let mut factors = Factors::new();
+        for (name, &value) in &settings.factors {
+            factors.set_named(name, value).map_err(|problem| PrepareError::Factor {
+                app: app.clone(),
+                name: name.clone(),
+                problem,
+            })?;
+        }
+        let workload = settings.workload.as_ref().map(|path| read_workload(path)).transpose()?;
+        let prepared = Self { settings: settings.clone(), model, factors, workload };
+        // The player's settings do not depend on the seed, so once is enough.
+        prepared.app(settings.kind, Duration::from_secs(1), 0)?;
+        Ok(prepared)
+    }
+
+    /// A client that has done nothing yet. Its requests go by `seed` where they are drawn.
+    ///
+    /// # Errors
+    /// A setting of the video player is wrong; never after [`PreparedApp::new`].
+    pub fn app(&self, kind: AppKind, length: Duration, seed: u64) -> Result<App, VodConfigError> {
+        Ok(match kind {
+            AppKind::Download => {
+                let drawn = || Workload::draw(&CdnDistribution::default(), length, seed);
+                App::download(DownloadConfig::new(self.workload.clone().unwrap_or_else(drawn)))
+            }
+            AppKind::Vod => App::vod(VodConfig {
+                length,
+                seed,
+                abr: match self.settings.abr {
+                    Some(Abr::Bola) => AbrRule::Bola(Bola::default()),
+                    Some(Abr::Vlc) | None => AbrRule::Vlc(Vlc::default()),
+                },
+                ..VodConfig::default()
+            })?,
+            AppKind::Web => {
+                App::web(&WebConfig { seed, length: Some(length), ..WebConfig::default() })
+            }
+            AppKind::Bulk => App::bulk(&BulkConfig::default()),
+        })
+    }
+}
+
+/// The model of an application that names none.
+fn model_of(kind: AppKind) -> Model {
+    match kind {
+        // A bulk transfer is a download whose size does not matter; its runs are scored by throughput.
+        AppKind::Download | AppKind::Bulk => Model::download(),
+        AppKind::Vod => Model::streaming(),
+        AppKind::Web => Model::web(),
+    }
+}
+
+fn read_workload(path: &std::path::Path) -> Result<Workload, PrepareError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| PrepareError::WorkloadFile { path: path.to_owned(), cause })?;
+    Workload::parse(&text)
+        .map_err(|problem| PrepareError::Workload { path: path.to_owned(), problem })
+}
