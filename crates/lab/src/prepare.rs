@@ -13,7 +13,7 @@ use trimtab_units::Duration;
 
 use crate::links::{self, LinkError};
 use crate::result::TraceOrigin;
-use crate::scenario::{Abr, AppKind, AppSettings, Plan};
+use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -156,6 +156,10 @@ impl PreparedApp {
                 abr: match self.settings.abr {
                     Some(Abr::Bola) => AbrRule::Bola(Bola::default()),
                     Some(Abr::Vlc) | None => AbrRule::Vlc(Vlc::default()),
+                },
+                ladder: match self.settings.ladder {
+                    Some(Ladder::Fast) => VodConfig::fast_ladder(),
+                    Some(Ladder::Standard) | None => VodConfig::default().ladder,
                 },
                 ..VodConfig::default()
             })?,

@@ -81,6 +81,16 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
+    /// The text of a tick: with as many digits as tell it from its neighbours.
+    pub(super) fn tick_text(&self, v: f64) -> String {
+        if self.log {
+            return tick(v);
+        }
+        let step = nice_step(self.hi - self.lo);
+        let digits = (-libm::floor(libm::log10(step) + 1e-9)).clamp(0.0, 9.0) as usize;
+        if digits == 0 { tick(v) } else { format!("{v:.digits$}") }
+    }
+
     /// Round values within the range, some five of them.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.log {
@@ -152,7 +162,7 @@ pub(super) fn open(frame: Frame, title: &str, x: &Axis<'_>, y: &Axis<'_>) -> Str
         let _ = write!(
             svg,
             "<text x=\"{at:.1}\" y=\"{below}\" text-anchor=\"middle\">{}</text>",
-            tick(v)
+            x.scale.tick_text(v)
         );
     }
     for v in y.scale.ticks() {
@@ -160,7 +170,7 @@ pub(super) fn open(frame: Frame, title: &str, x: &Axis<'_>, y: &Axis<'_>) -> Str
         let _ = write!(
             svg,
             "<text x=\"{before}\" y=\"{at:.1}\" text-anchor=\"end\">{}</text>",
-            tick(v)
+            y.scale.tick_text(v)
         );
     }
     let (middle_x, middle_y, low) = ((left + right) / 2.0, (top + bottom) / 2.0, height - 8.0);
@@ -238,6 +248,9 @@ mod tests {
         assert_eq!(s.ticks().iter().map(|&v| tick(v)).collect::<Vec<_>>(), ["30", "100", "300"]);
         let s = Scale::log([5.0, 5.0].into_iter(), 0.0, 100.0);
         assert_eq!(s.ticks(), [5.0], "one value still has a tick");
+        let s = Scale::linear([5.05, 5.10].into_iter(), 0.0, 100.0);
+        let texts: Vec<String> = s.ticks().iter().map(|&v| s.tick_text(v)).collect();
+        assert_eq!(texts, ["5.05", "5.06", "5.07", "5.08", "5.09", "5.10"]);
         let s = Scale::linear([2.0].into_iter(), 0.0, 100.0);
         assert!(s.ticks().len() >= 2);
         assert!(!Scale::log(std::iter::empty(), 0.0, 1.0).ticks().is_empty());

@@ -53,6 +53,16 @@ pub enum Abr {
     Bola,
 }
 
+/// The bitrates that a video comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ladder {
+    /// 0.4 to 6 Mbit/s in five steps.
+    Standard,
+    /// The same, and three more up to 48 Mbit/s, for links that carry 6 Mbit/s easily.
+    Fast,
+}
+
 /// An application with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +79,9 @@ pub struct AppSettings {
     /// How bitrates are chosen; vod only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abr: Option<Abr>,
+    /// The bitrates that there are, standard unless told; vod only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<Ladder>,
     /// The QoE model: `download`, `vod`, `web`, or a formula in T, D, L and named factors. Without
     /// one, the model of the application's kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +94,15 @@ pub struct AppSettings {
 impl AppSettings {
     /// An application of this kind without any setting.
     pub const fn new(kind: AppKind) -> Self {
-        Self { kind, name: None, workload: None, abr: None, qoe: None, factors: BTreeMap::new() }
+        Self {
+            kind,
+            name: None,
+            workload: None,
+            abr: None,
+            ladder: None,
+            qoe: None,
+            factors: BTreeMap::new(),
+        }
     }
 
     /// Its name in the results.
@@ -105,6 +126,9 @@ impl AppSettings {
         }
         if self.abr.is_some() && self.kind != AppKind::Vod {
             return fail("abr", AppKind::Vod);
+        }
+        if self.ladder.is_some() && self.kind != AppKind::Vod {
+            return fail("ladder", AppKind::Vod);
         }
         if let Some((name, _)) = self.factors.iter().find(|(_, v)| !v.is_finite()) {
             return Err(ScenarioError::Invalid(format!("factor {name} is not a finite number")));

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use trimtab_units::Duration;
 
-pub use app::{Abr, AppKind, AppSettings};
+pub use app::{Abr, AppKind, AppSettings, Ladder};
 pub use grid::{Cell, Job, Plan};
 pub use quantity::{Buffer, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
