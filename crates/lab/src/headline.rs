@@ -17,7 +17,11 @@ pub struct Duel<'a> {
 pub fn duel<'a>(summary: &'a [SummaryRow], app: &str) -> Option<Duel<'a>> {
     let real = || summary.iter().filter(|r| r.app == app && !is_bound(&r.cc));
     let best = |rows: &mut dyn Iterator<Item = &'a SummaryRow>| {
-        rows.max_by(|a, b| merit(a).total_cmp(&merit(b)))
+        // The first of equals, as the scenario names them.
+        rows.fold(None, |best: Option<&SummaryRow>, row| match best {
+            Some(best) if merit(best) >= merit(row) => Some(best),
+            _ => Some(row),
+        })
     };
     let ahead = best(&mut real().filter(|r| is_steered(&r.cc))).or_else(|| best(&mut real()))?;
     let behind = best(&mut real().filter(|r| r.cc != ahead.cc && !is_steered(&r.cc)))?;
@@ -144,6 +148,12 @@ mod tests {
     fn equals_cannot_be_told_apart() {
         let lines = headlines(&rows(&[("cubic", 1.0), ("bbr", 1.0)]));
         assert!(lines[0].contains("cannot be told apart"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_first_of_equals_leads() {
+        let lines = headlines(&rows(&[("cubic", 1.0), ("mortise", 1.2), ("mortise-disc", 1.2)]));
+        assert!(lines[0].starts_with("mortise gives"), "{lines:?}");
     }
 
     #[test]

@@ -130,9 +130,12 @@ pub fn write_file(
 ) -> Result<(), OutputError> {
     if path == Path::new("-") {
         let mut out = BufWriter::new(io::stdout().lock());
-        return write(&mut out)
-            .and_then(|()| out.flush())
-            .map_err(|cause| OutputError { path: "standard output".into(), cause });
+        let written = write(&mut out).and_then(|()| out.flush());
+        // A reader that has seen enough (`| head`) is no failure.
+        if written.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+            return Ok(());
+        }
+        return written.map_err(|cause| OutputError { path: "standard output".into(), cause });
     }
     let mut draft = Draft::new(path)?;
     draft.write(write)?;

@@ -92,6 +92,8 @@ fn columns(
         });
     }
     add("of omniscient", &|r| r.of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value)));
+    add("Jain", &|r| mean(&r.cc, &|run| run.jain).map(|v| format!("{v:.3}")));
+    add("friendliness", &|r| mean(&r.cc, &|run| run.friendliness).map(|v| format!("{v:.2}")));
     add("queue delay", &|r| Some(format!("{} ms", short(r.queue_delay_ms))));
     add("throughput", &|r| Some(format!("{} Mbit/s", short(r.throughput_mbps))));
     add("median RCT", &|r| {
