@@ -51,8 +51,7 @@ pub(crate) fn dynamic(
 ) -> RunRecord {
     let constant = constant(prepared, job, spec, recording);
     let knob = spec.algorithm().knobs[0].name;
-    let values: Vec<f64> =
-        candidates(spec).iter().filter_map(|c| Some(c.settings().last()?.1)).collect();
+    let values = values(&spec.algorithm().knobs[0]);
     let control = Control::Algorithm { spec: *spec, steerer: None };
     let mut course = Course::new(prepared, job, &control);
     while course.world.now() < course.end() {
@@ -80,17 +79,26 @@ fn set(course: &mut Course<'_>, knob: &str, value: f64) {
     }
 }
 
-/// The specification with each value of its first knob.
+/// The specification as it is, with each value of its first knob, and, unless it has settings of its
+/// own, the algorithm's presets: no constant setting that can be named by its preset beats the oracle.
 fn candidates(spec: &Spec) -> Vec<Spec> {
-    let Some(knob) = spec.algorithm().knobs.first() else { return vec![*spec] };
-    values(knob)
-        .into_iter()
-        .filter_map(|value| {
+    let algorithm = spec.algorithm();
+    let mut all = vec![*spec];
+    if let Some(knob) = algorithm.knobs.first() {
+        all.extend(values(knob).into_iter().filter_map(|value| {
             let mut candidate = *spec;
             candidate.set(knob.name, value).ok()?;
             Some(candidate)
-        })
-        .collect()
+        }));
+    }
+    if spec.settings().is_empty() {
+        all.extend(algorithm.presets.iter().filter_map(|preset| {
+            let mut candidate = *spec;
+            preset.knobs.iter().try_for_each(|&(knob, value)| candidate.set(knob, value)).ok()?;
+            Some(candidate)
+        }));
+    }
+    all
 }
 
 fn values(knob: &Knob) -> Vec<f64> {
@@ -151,6 +159,16 @@ fn size_over_time(size: Bytes, time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn presets_are_candidates() {
+        let spec: Spec = "copa".parse().unwrap();
+        assert_eq!(spec.algorithm().knobs[0].name, "delta", "the knob that Mortise steers");
+        let presets = spec.algorithm().presets.len();
+        assert_eq!(candidates(&spec).len(), 1 + CANDIDATES as usize + presets);
+        let fixed: Spec = "copa:competitive=0".parse().unwrap();
+        assert_eq!(candidates(&fixed).len(), 1 + CANDIDATES as usize);
+    }
 
     #[test]
     fn candidates_span_the_range() {
