@@ -1,31 +1,46 @@
 //! The agenda: which of the world's sources has the next event.
 //!
 //! Every source (a link, a pipe of packets in flight, a timer) has at most one next time, so a
-//! tournament tree over the sources serves better than a heap of events: setting a time costs the
-//! depth of the tree, nothing is ever stale, and it allocates only when sources are added.
+//! tournament over the sources serves better than a heap of events: nothing is ever stale, and it
+//! allocates only when sources are added. Matches are of eight, because the eight times of a match
+//! share a cache line, and the few sources of a small world need only one or two rounds. A time that
+//! neither takes the lead of its match nor had it, which is the common case, ends there.
 
 use trimtab_units::Time;
+
+/// How many take part in a match.
+const FANOUT: usize = 8;
 
 /// Next times of all sources; ties go to the source with the lower number, so runs repeat exactly.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
+    /// The times of the sources, then those of the winners of each round; the last one is the
+    /// winner of all.
     times: Vec<Time>,
-    /// `winners[1]` is the root; the children of node `i` are `2i` and `2i + 1`; leaf `s` is node
-    /// `leaves + s`, not stored.
-    winners: Vec<u32>,
-    leaves: usize,
+    /// Whose times these are.
+    sources: Vec<u32>,
+    /// Where each round begins in these lists: the sources themselves, then the winners of each round.
+    rounds: Vec<usize>,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources, none of which has an event.
     pub(crate) fn new(sources: usize) -> Self {
-        let leaves = sources.max(2).next_power_of_two();
-        let mut winners = vec![0; leaves];
-        for node in (1..leaves).rev() {
-            let left = 2 * node;
-            winners[node] = if left >= leaves { (left - leaves) as u32 } else { winners[left] };
+        let mut agenda = Self { times: Vec::new(), sources: Vec::new(), rounds: Vec::new() };
+        let mut nodes = sources.max(1);
+        let mut span = 1;
+        loop {
+            agenda.rounds.push(agenda.times.len());
+            // The last match of a round may have fewer partners; never is no time to win with.
+            let padded = if nodes == 1 && span > 1 { 1 } else { nodes.next_multiple_of(FANOUT) };
+            agenda.times.extend(std::iter::repeat_n(Time::MAX, padded));
+            agenda.sources.extend((0..padded).map(|node| (node * span) as u32));
+            if padded == 1 {
+                return agenda;
+            }
+            nodes = padded / FANOUT;
+            span *= FANOUT;
         }
-        Self { times: vec![Time::MAX; leaves], winners, leaves }
     }
 
     /// The next time of a source; [`Time::MAX`] for none.
@@ -39,29 +54,42 @@ impl Agenda {
             return;
         }
         self.times[source] = time;
-        let mut node = (self.leaves + source) >> 1;
-        while node >= 1 {
-            let left = self.winner(2 * node);
-            let right = self.winner(2 * node + 1);
-            let winner =
-                if self.times[right as usize] < self.times[left as usize] { right } else { left };
-            // Above a match that this source neither won nor wins, nothing changes.
-            if self.winners[node] == winner && winner != source as u32 {
-                break;
+        let mut node = source;
+        let mut was = source as u32;
+        let mut is = (time, source as u32);
+        for round in 1..self.rounds.len() {
+            let group = node / FANOUT;
+            let winner = self.rounds[round] + group;
+            let before = (self.times[winner], self.sources[winner]);
+            if is >= before {
+                if before.1 != was {
+                    return; // Another one leads, and still does.
+                }
+                is = self.play(self.rounds[round - 1] + group * FANOUT);
             }
-            self.winners[node] = winner;
-            node >>= 1;
+            self.times[winner] = is.0;
+            self.sources[winner] = is.1;
+            node = group;
+            was = before.1;
         }
     }
 
-    fn winner(&self, node: usize) -> u32 {
-        if node >= self.leaves { (node - self.leaves) as u32 } else { self.winners[node] }
+    /// The winner among the eight nodes from `first` on.
+    fn play(&self, first: usize) -> (Time, u32) {
+        let times = &self.times[first..first + FANOUT];
+        let mut best = 0;
+        let mut time = times[0];
+        for (i, &other) in times.iter().enumerate().skip(1) {
+            best = if other < time { i } else { best };
+            time = time.min(other);
+        }
+        (time, self.sources[first + best])
     }
 
     /// The next event: its time and its source. The time is [`Time::MAX`] when there is none.
     pub(crate) fn next(&self) -> (Time, usize) {
-        let source = self.winners[1] as usize;
-        (self.times[source], source)
+        let root = self.times.len() - 1;
+        (self.times[root], self.sources[root] as usize)
     }
 }
 
