@@ -93,6 +93,6 @@ impl Receiver {
     pub(crate) fn take(&mut self, info: AckInfo) -> impl Iterator<Item = u64> {
         let count = info.arrivals.saturating_sub(self.taken);
         self.taken += count;
-        self.arrivals.drain(..count as usize)
+        (0..count).map_while(|_| self.arrivals.pop_front())
     }
 }

@@ -183,8 +183,16 @@ impl World {
         self.arm(flow);
     }
 
-    /// Sets the server's timer. One that is set too early is left: it fires and is set anew, which
-    /// is cheaper than moving it with every acknowledgement.
+    /// Sets a timer. One that is set too early is left: it fires and is set anew, which is cheaper
+    /// than moving it with every packet or acknowledgement.
+    fn arm_early(&mut self, source: usize, next: Time) {
+        let set = self.agenda.time(source);
+        if next < set || set <= self.now {
+            self.agenda.set(source, next.max(self.now));
+        }
+    }
+
+    /// Sets the server's timer.
     fn arm(&mut self, flow: usize) {
         let source = self.source(flow, SERVER);
         let mut next = self.flows[flow].server_timer();
@@ -193,10 +201,7 @@ impl World {
         {
             next = next.min(self.now + LOOK);
         }
-        let set = self.agenda.time(source);
-        if next < set || set <= self.now {
-            self.agenda.set(source, next.max(self.now));
-        }
+        self.arm_early(source, next);
     }
 
     /// Opens the window of a sender that sees everything, as far as the queue that its next packet
@@ -239,43 +244,64 @@ impl World {
 
     /// Packets that reach the first link.
     fn outbound(&mut self, flow: usize) {
+        let link = self.flows[flow].forward.first().copied();
+        let mut next = Time::MAX;
         while let Some(&(at, packet)) = self.flows[flow].outbound.front() {
             if at > self.now {
+                next = at;
                 break;
             }
             self.flows[flow].outbound.pop_front();
-            self.send(flow, 0, packet);
+            match link {
+                Some(link) => self.enter(link, flow, 0, packet),
+                None => self.deliver(flow, packet),
+            }
         }
-        let next = self.flows[flow].outbound.front().map_or(Time::MAX, |&(at, _)| at);
+        if let Some(link) = link {
+            self.arm_link(link);
+        }
         self.agenda.set(self.source(flow, OUTBOUND), next);
     }
 
     /// Acknowledgements and requests that reach the server.
     fn inbound(&mut self, flow: usize) {
-        while let Some(&(at, message)) = self.flows[flow].inbound.front() {
-            if at > self.now {
+        let now = self.now;
+        let f = &mut self.flows[flow];
+        let mut next = Time::MAX;
+        while let Some(&(at, message)) = f.inbound.front() {
+            if at > now {
+                next = at;
                 break;
             }
-            self.flows[flow].inbound.pop_front();
-            self.flows[flow].arrive(self.now, message);
+            f.inbound.pop_front();
+            f.arrive(now, message);
         }
-        let next = self.flows[flow].inbound.front().map_or(Time::MAX, |&(at, _)| at);
         self.agenda.set(self.source(flow, INBOUND), next);
         self.pump(flow);
     }
 
-    /// A data packet enters hop number `hop` of its route, or reaches the client.
+    /// A data packet goes on to hop number `hop` of its route, or reaches the client.
     fn send(&mut self, flow: usize, hop: usize, packet: Outgoing) {
-        let Some(&link) = self.flows[flow].forward.get(hop) else {
-            self.flows[flow].deliver(self.now, packet);
-            self.client(flow);
-            return;
-        };
+        match self.flows[flow].forward.get(hop) {
+            Some(&link) => {
+                self.enter(link, flow, hop, packet);
+                self.arm_link(link);
+            }
+            None => self.deliver(flow, packet),
+        }
+    }
+
+    /// A data packet enters a link. The caller then arms it, once for all that enter at one time.
+    fn enter(&mut self, link: usize, flow: usize, hop: usize, packet: Outgoing) {
         let cargo = Cargo::Data { flow: flow as u32, hop: hop as u32, packet };
         if self.links[link].send(self.now, Packet { size: packet.size, payload: cargo }).is_err() {
             self.flows[flow].received.dropped += 1;
         }
-        self.arm_link(link);
+    }
+
+    fn deliver(&mut self, flow: usize, packet: Outgoing) {
+        self.flows[flow].deliver(self.now, packet);
+        self.client(flow);
     }
 
     /// An acknowledgement or request enters hop number `hop` of its way back.
@@ -360,7 +386,7 @@ impl World {
             self.send_back(flow, 0, Upstream::Ack(info));
         }
         let next = self.flows[flow].client_timer(now);
-        self.agenda.set(self.source(flow, CLIENT), next);
+        self.arm_early(self.source(flow, CLIENT), next);
     }
 }
 
