@@ -82,6 +82,7 @@ impl DelayLine {
 
     /// When a packet that enters at `now` comes out. The results never go back, but for packets that
     /// reordering holds back: those come out later than the ones behind them.
+    #[inline]
     pub fn release(&mut self, now: Time) -> Time {
         let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
         self.last = self.last.max(now + self.delay + jitter);

@@ -28,6 +28,7 @@ impl Server {
     }
 
     /// When the transmission of a packet that was queued at `queued` starts if it is the next one.
+    #[inline]
     pub(crate) fn start(&mut self, queued: Time) -> Time {
         match self {
             Self::Constant(server) => server.start(queued),
@@ -53,6 +54,7 @@ impl Server {
 
     /// Sends the packet that [`start`](Self::start) was last asked about, at the time that it gave.
     /// Returns when its last byte leaves.
+    #[inline]
     pub(crate) fn serve(&mut self, start: Time, size: Bytes) -> Time {
         match self {
             Self::Constant(server) => {
@@ -87,10 +89,12 @@ impl Smooth {
         Self { rate, state: Busy::default() }
     }
 
+    #[inline]
     fn start(&self, queued: Time) -> Time {
         queued.max(self.state.busy_until)
     }
 
+    #[inline]
     fn after(&self, start: Time, size: Bytes) -> Busy {
         let rate = self.rate.bytes_per_sec();
         if rate == 0 {

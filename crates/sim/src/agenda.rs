@@ -49,10 +49,14 @@ impl Agenda {
     }
 
     /// Sets the next time of a source.
+    #[inline]
     pub(crate) fn set(&mut self, source: usize, time: Time) {
-        if self.times[source] == time {
-            return;
+        if self.times[source] != time {
+            self.change(source, time);
         }
+    }
+
+    fn change(&mut self, source: usize, time: Time) {
         self.times[source] = time;
         let mut node = source;
         let mut was = source as u32;

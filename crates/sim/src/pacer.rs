@@ -16,6 +16,9 @@ pub(crate) struct Pacer {
     /// When the current one began, and what is left of it.
     burst_at: Time,
     burst_left: Bytes,
+    /// The time that a packet of this size takes at this rate, as computed last: packets that follow
+    /// each other are alike.
+    spacing: (Bytes, Rate, Duration),
 }
 
 impl Pacer {
@@ -37,7 +40,10 @@ impl Pacer {
             self.next = now;
         }
         self.burst_left -= size;
-        self.next += size / rate;
+        if (self.spacing.0, self.spacing.1) != (size, rate) {
+            self.spacing = (size, rate, size / rate);
+        }
+        self.next += self.spacing.2;
     }
 }
 

@@ -89,6 +89,8 @@ pub(crate) struct Sender {
     tail_probe_sent: bool,
     loss_timer: Option<Time>,
     pacer: Pacer,
+    /// The rate that the transport makes of this window and round-trip time, as computed last.
+    pace: (Bytes, Duration, Rate),
     pacing_blocked: bool,
     // Loss recovery.
     recovery: Recovery,
@@ -133,6 +135,7 @@ impl Sender {
             tail_probe_sent: false,
             loss_timer: None,
             pacer: Pacer::default(),
+            pace: (Bytes::ZERO, Duration::ZERO, Rate::ZERO),
             pacing_blocked: false,
             recovery: Recovery::Open,
             highest_offset: 0,
@@ -163,11 +166,15 @@ impl Sender {
         }
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing_rate(&mut self) -> Option<Rate> {
         self.governor.pacing_rate().or_else(|| {
             // RFC 9002 §7.7: N * cwnd / smoothed_rtt.
             let gain = self.transport.pacing_gain?;
-            Some((self.governor.window() / self.rtt.smoothed()).mul_f64(gain))
+            let (window, srtt) = (self.governor.window(), self.rtt.smoothed());
+            if (self.pace.0, self.pace.1) != (window, srtt) {
+                self.pace = (window, srtt, (window / srtt).mul_f64(gain));
+            }
+            Some(self.pace.2)
         })
     }
 
