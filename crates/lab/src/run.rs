@@ -1,7 +1,7 @@
 //! One run: a world from a job, its course, and its record.
 
 use trimtab_apps::{App, Application, Outcome};
-use trimtab_cc::{Spec, get_knob};
+use trimtab_cc::get_knob;
 use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::{Mortise, MortiseConfig, Steerer};
@@ -62,14 +62,8 @@ fn mortise(settings: MortiseSettings, discrete: bool, app: &PreparedApp) -> Cont
     config.sigma = settings.sigma;
     config.change_points = settings.change_point_detection;
     config.discrete = discrete;
-    // Mortise tunes Copa (Mortise §3); a build without it would not pass the tests.
-    match Spec::new("copa") {
-        Some(spec) => {
-            let steerer = Some(Steerer::Mortise(Mortise::new(config)));
-            Control::Algorithm { spec, steerer }
-        }
-        None => Control::Omniscient,
-    }
+    let steerer = Some(Steerer::Mortise(Mortise::new(config)));
+    Control::Algorithm { spec: Mortise::algorithm(), steerer }
 }
 
 /// A run in progress. It is `Clone`: a copy goes on as the original would.
@@ -234,6 +228,12 @@ impl<'a> Course<'a> {
         s.rtt_ms.push(if srtt.is_zero() { f64::NAN } else { srtt.as_millis_f64() });
         s.cwnd_bytes.push(window.as_f64());
         s.delta.push(delta.unwrap_or(f64::NAN));
+        let (lambda, tau) = match first.steerer() {
+            Some(Steerer::Mortise(m)) => (m.hints().lambda, m.tradeoff()),
+            None => (f64::NAN, f64::NAN),
+        };
+        s.lambda.push(lambda);
+        s.tau.push(tau);
     }
 
     /// What a flow got over the measured part of the run.

@@ -10,4 +10,4 @@ mod report;
 mod tune;
 
 pub use report::{Action, Collector, Report, Snapshot, Steer};
-pub use tune::{Mortise, MortiseConfig, Steerer};
+pub use tune::{ChangePoint, Mortise, MortiseConfig, Steerer};

@@ -98,7 +98,7 @@ pub(super) const KNOBS: &[Knob] = &[
         "1",
         (0.3, 1.0),
         1.0,
-        "share of the window kept after a loss in default mode: 1 ignores losses, less spares \
+        "share of the window kept after a loss: 1 ignores losses (the paper), less spares \
          small buffers",
     ),
     knob(

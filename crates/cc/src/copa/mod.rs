@@ -253,7 +253,7 @@ impl Copa {
     /// Whether losses keep the window from growing: heavy ones, or for a round trip those that the
     /// knob answers to.
     fn is_held(&self) -> bool {
-        let answers = self.values.get(Setting::LossBeta) < 1.0 && !self.mode.is_competitive();
+        let answers = self.values.get(Setting::LossBeta) < 1.0;
         self.loses_heavily() || (answers && self.episode.recovering())
     }
 
@@ -296,7 +296,8 @@ impl CongestionControl for Copa {
             return;
         }
         let keep = self.values.get(Setting::LossBeta);
-        if !self.mode.on_loss() && keep < 1.0 {
+        self.mode.on_loss();
+        if keep < 1.0 {
             self.set_window(self.window * keep);
             self.velocity = Velocity::new(self.window);
         }

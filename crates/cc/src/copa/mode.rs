@@ -122,13 +122,12 @@ impl Mode {
         self.lost = false;
     }
 
-    /// A new loss episode: half. Whether the mode answers to losses.
-    pub(super) fn on_loss(&mut self) -> bool {
+    /// A new loss episode: half.
+    pub(super) fn on_loss(&mut self) {
         self.lost = true;
         if let Some(inverse) = &mut self.inverse {
             *inverse = (*inverse / 2.0).max(INVERSE_MIN);
         }
-        self.inverse.is_some()
     }
 
     /// Back to default mode.

@@ -1,0 +1,292 @@
+//! Mortise: tuning a knob from the gradient of QoE (Mortise §3).
+//!
+//! Per decision: measure the operating point; ask the application's model for the preferred tradeoff
+//! there (Eq. 3); find the tradeoff that is achieved, by the secant over neighbouring operating
+//! points; step between the two (Eq. 5); look up the δ that achieves the step.
+//!
+//! What to read first: the paper's §3.3, then `decide` below, then `twin.rs` for how the neighbours
+//! are found and `path.rs` for what is known of the path.
+
+mod change_point;
+mod path;
+mod twin;
+
+pub use change_point::ChangePoint;
+
+use trimtab_cc::{Phase, Spec};
+use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
+use trimtab_units::{Duration, Rate};
+
+use crate::{Action, Report, Steer};
+use path::Path;
+use twin::{Point, replay};
+
+/// δ of a new connection, in 1/packet.
+const DELTA_START: f64 = 0.1;
+/// The range of δ that is steered: the paper's prototype stays above 0.01; above 1 a flow keeps
+/// hardly a packet waiting.
+const DELTA_MIN: f64 = 0.01;
+const DELTA_MAX: f64 = 1.0;
+/// The five values of `mortise-disc` (Mortise §5.1 leaves them open).
+const DISCRETE: [f64; 5] = [0.04, 0.08, 0.16, 0.3, 0.5];
+/// Neighbouring operating points are this factor of δ apart, and that after a change point.
+const NEIGHBOUR: f64 = 1.25;
+const NEIGHBOUR_FAR: f64 = 1.8;
+/// Neighbours on each side, and all points.
+const SIDE: usize = 2;
+const POINTS: usize = 2 * SIDE + 1;
+/// Reports per decision, at first and once converged.
+const PERIOD_MIN: u32 = 4;
+const PERIOD_MAX: u32 = 32;
+/// A step of δ by more than this factor (its logarithm) shows that it has not converged.
+const FAR: f64 = 0.2;
+/// The network's own price where the application has none: a base round trip of delay is worth this
+/// share of the throughput …
+const DELAY_FLOOR: f64 = 0.01;
+/// … and a loss this many times its share: it costs the window's reduction as well.
+const LOSS_FLOOR: f64 = 5.0;
+/// The queue that is worth keeping whatever its delay costs, as packets and as time: with less, the
+/// jitter of the link and of the acknowledgements idles it.
+const QUEUE_MIN: f64 = 4.0;
+const QUEUE_MIN_S: f64 = 0.0025;
+/// Overflow above this is reason to keep less.
+const OVERFLOW: f64 = 0.005;
+/// Mean queue of a lone flow, in multiples of 1/δ (Copa §3).
+const MEAN_QUEUE: f64 = 1.25;
+/// What Mortise sets of Copa once, besides δ. Requests come and go, so that the path may have changed
+/// when the next one starts; all of them at 4 times the window of before, at a doubling velocity,
+/// overflow buffers that one flow in equilibrium never fills.
+const VELOCITY_MAX: f64 = 2.0;
+const SETTINGS: [(&str, f64); 6] = [
+    ("delta", DELTA_START),
+    ("velocity_max", VELOCITY_MAX),
+    ("pacing_gain", 1.4),
+    ("startup_exit", 3.0),
+    ("loss_beta", 0.7),
+    ("loss_tolerance", 0.1),
+];
+
+/// The settings of [`Mortise`].
+#[derive(Clone, Debug)]
+pub struct MortiseConfig {
+    /// The application's QoE model.
+    pub model: Model,
+    /// Share of the way from the achieved to the preferred tradeoff that a step goes (Eq. 5), 0 to 1.
+    pub sigma: f64,
+    /// Whether change-point detection on bandwidth restarts the search (§3.3).
+    pub change_points: bool,
+    /// Whether δ takes one of five values only (`mortise-disc`).
+    pub discrete: bool,
+}
+
+impl MortiseConfig {
+    /// The paper's settings for an application with this model.
+    pub fn new(model: Model) -> Self {
+        Self { model, sigma: 0.5, change_points: true, discrete: false }
+    }
+}
+
+/// The controller of one connection.
+#[derive(Clone, Debug)]
+pub struct Mortise {
+    config: MortiseConfig,
+    delta: f64,
+    /// What the algorithm was told last.
+    applied: f64,
+    path: Path,
+    change_point: ChangePoint,
+    hints: Hints,
+    tradeoff: f64,
+    /// Reports since the last decision, and how many the next one waits for.
+    reports: u32,
+    period: u32,
+    /// A change point was seen, and nothing decided since.
+    exploring: bool,
+}
+
+impl Mortise {
+    /// A new connection.
+    pub fn new(config: MortiseConfig) -> Self {
+        Self {
+            config,
+            delta: DELTA_START,
+            applied: DELTA_START,
+            path: Path::new(),
+            change_point: ChangePoint::new(),
+            hints: Hints::default(),
+            tradeoff: 0.0,
+            reports: 0,
+            period: PERIOD_MIN,
+            exploring: true,
+        }
+    }
+
+    /// The algorithm that it steers: Copa, with what it sets once.
+    ///
+    /// # Panics
+    /// Never: a test builds it.
+    pub fn algorithm() -> Spec {
+        let mut spec = Spec::new("copa").expect("Copa is in the table");
+        for (knob, value) in SETTINGS {
+            spec.set(knob, value).expect("within the knob's range");
+        }
+        spec
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &MortiseConfig {
+        &self.config
+    }
+
+    /// The value of δ that the algorithm has been told, in 1/packet.
+    pub fn applied_delta(&self) -> f64 {
+        self.applied
+    }
+
+    /// The application's preference at the last decision.
+    pub fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    /// The achieved tradeoff at the last decision, in Mbit/s per second of delay.
+    pub fn tradeoff(&self) -> f64 {
+        self.tradeoff
+    }
+
+    /// The operating points of the neighbours of δ, from the boldest (least δ) to the shyest.
+    fn neighbours(&self, ratio: f64) -> [Point; POINTS] {
+        let overflow = self.path.overflow();
+        core::array::from_fn(|i| {
+            let factor = libm::pow(ratio, i as f64 - SIDE as f64);
+            let point = replay(&self.path, self.delta * factor, VELOCITY_MAX);
+            // What the buffer drops is measured, and goes with the queue that a neighbour keeps.
+            Point { loss: (overflow / factor).min(0.5), ..point }
+        })
+    }
+
+    fn decide(&mut self, factors: &Factors, packet_mbit: f64) {
+        let ratio = if self.exploring { NEIGHBOUR_FAR } else { NEIGHBOUR };
+        let points = self.neighbours(ratio);
+        let here = OperatingPoint {
+            throughput: Rate::from_mbps(points[SIDE].throughput * packet_mbit),
+            delay: Duration::from_secs_f64(points[SIDE].delay),
+            loss: self.path.loss(points[SIDE].loss),
+        };
+        if let Some(hints) = self.config.model.hints(&here, factors) {
+            self.hints = hints;
+        }
+        let throughput = here.throughput_mbps();
+        let lambda = self.hints.lambda.max(DELAY_FLOOR * throughput / self.path.rtt_min.max(1e-3));
+        let beta = self.hints.beta.max(LOSS_FLOOR * throughput);
+        // The achieved tradeoff between two neighbours, and the preferred one, into which the price
+        // of the losses that come with the delay is folded: ΔT = λ·ΔD + β·ΔL.
+        let tradeoffs = |bold: Point, shy: Point| {
+            let delay = (bold.delay - shy.delay).max(1e-6);
+            let gain = (bold.throughput - shy.throughput) * packet_mbit;
+            let preferred = lambda + beta * (bold.loss - shy.loss).max(0.0) / delay;
+            (gain / delay, preferred.max(1e-12))
+        };
+        let (achieved, preferred) = tradeoffs(points[SIDE - 1], points[SIDE + 1]);
+        self.tradeoff = achieved;
+        // Eq. 5, as a share of the preference, which itself changes from neighbour to neighbour.
+        let sigma = self.config.sigma;
+        let next = (sigma * preferred + (1.0 - sigma) * achieved) / preferred;
+        let excess: [f64; POINTS - 1] = core::array::from_fn(|i| {
+            let (achieved, preferred) = tradeoffs(points[i], points[i + 1]);
+            achieved / preferred - next
+        });
+        let delta =
+            (self.delta * libm::pow(ratio, crossing(&excess))).clamp(DELTA_MIN, self.delta_max());
+        let moved = libm::log(delta / self.delta).abs();
+        self.period = if moved > FAR { PERIOD_MIN } else { (self.period * 2).min(PERIOD_MAX) };
+        self.exploring = false;
+        self.delta = delta;
+    }
+
+    /// Without overflow no queue is kept below what jitter takes.
+    fn delta_max(&self) -> f64 {
+        if self.path.overflow() > OVERFLOW {
+            return DELTA_MAX;
+        }
+        let queue = QUEUE_MIN.max(self.path.capacity * QUEUE_MIN_S);
+        (MEAN_QUEUE / queue).max(2.0 * DELTA_MIN)
+    }
+
+    /// The regime has changed: what was learnt of it is dropped, and the search starts wide.
+    fn explore(&mut self) {
+        self.path.forget(PERIOD_MIN as usize);
+        self.exploring = true;
+        self.period = PERIOD_MIN;
+        self.reports = 0;
+    }
+}
+
+/// Where the excess of the achieved over the next tradeoff turns from too little to too much, in
+/// neighbours from the middle, shyer being positive; beyond the last one where it does not turn.
+fn crossing(excess: &[f64; POINTS - 1]) -> f64 {
+    let at = |i: usize| i as f64 + 0.5 - SIDE as f64;
+    for i in 1..excess.len() {
+        let (before, after) = (excess[i - 1], excess[i]);
+        if before < 0.0 && after >= 0.0 {
+            return at(i - 1) + before / (before - after);
+        }
+    }
+    let middle = 0.5 * (excess[SIDE - 1] + excess[SIDE]);
+    if middle > 0.0 { at(0) } else { at(excess.len() - 1) }
+}
+
+impl Steer for Mortise {
+    /// A round trip, as the paper has it; a few a second at least, a hundred at most.
+    fn interval(&self, srtt: Duration) -> Duration {
+        srtt.max(Duration::from_millis(10)).min(Duration::from_millis(250))
+    }
+
+    fn on_report(&mut self, report: &Report) -> Option<Action> {
+        let step = self.path.on_report(report, self.delta)?;
+        if step.full && self.config.change_points && self.change_point.on_sample(step.capacity) {
+            self.explore();
+        }
+        if report.phase == Phase::SlowStart {
+            return None;
+        }
+        self.reports += 1;
+        if self.reports < self.period || self.path.steps().len() < PERIOD_MIN as usize {
+            return None;
+        }
+        self.reports = 0;
+        self.decide(&report.factors, report.mss.bits() * 1e-6);
+        let wanted = if self.config.discrete { nearest(self.delta) } else { self.delta };
+        if wanted == self.applied {
+            return None;
+        }
+        self.applied = wanted;
+        Some(Action::Set { knob: "delta", value: wanted })
+    }
+}
+
+/// The discrete value nearest to δ, by ratio.
+fn nearest(delta: f64) -> f64 {
+    let distance = |d: f64| libm::log(d / delta).abs();
+    DISCRETE.into_iter().fold(DISCRETE[0], |a, b| if distance(b) < distance(a) { b } else { a })
+}
+
+/// Any of the steerings.
+#[derive(Clone, Debug)]
+pub enum Steerer {
+    /// Mortise.
+    Mortise(Mortise),
+}
+
+impl Steer for Steerer {
+    fn interval(&self, srtt: Duration) -> Duration {
+        match self {
+            Self::Mortise(m) => m.interval(srtt),
+        }
+    }
+
+    fn on_report(&mut self, report: &Report) -> Option<Action> {
+        match self {
+            Self::Mortise(m) => m.on_report(report),
+        }
+    }
+}
