@@ -25,3 +25,4 @@ pub mod summary;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod validate;

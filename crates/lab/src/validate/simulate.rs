@@ -1,0 +1,195 @@
+//! The measured cells in the simulator: the same topology, the same traces, the same windows.
+//!
+//! ```text
+//! sender --- delay D --- [loss] --- trace link ---> receiver
+//!        <-- delay D ------------ trace link ---
+//! ```
+//!
+//! The emulator's opportunities carry 1504 bytes, a packet and the 4 bytes of its tunnel.
+
+use std::sync::Arc;
+
+use trimtab_apps::{App, Application, BulkConfig, DownloadConfig, Outcome, Workload};
+use trimtab_cc::Spec;
+use trimtab_net::mahimahi_log::OPPORTUNITY;
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig, Trace};
+use trimtab_sim::{Control, FlowConfig, Histogram, Transport, World, WorldConfig};
+use trimtab_units::{Bytes, Duration, Time};
+
+use super::data::{BulkRun, Session};
+
+/// What the emulator's tunnel adds to each packet.
+const TUNNEL: Bytes = Bytes::new(4);
+/// What the server puts before each response.
+const FRAMING: u64 = 28;
+/// How long a session may last before it counts as broken.
+const SESSION_MAX: Duration = Duration::from_secs(400);
+
+/// What one simulated run gave, in the units of the measurements.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcomes {
+    /// Per flow.
+    pub(crate) goodput_mbps: Vec<f64>,
+    pub(crate) queue_mean_ms: f64,
+    pub(crate) retransmit_pct: f64,
+    /// Request completion times, in the order of the requests; empty for bulk.
+    pub(crate) rct_ms: Vec<f64>,
+}
+
+/// The algorithm as Linux has it.
+pub(crate) fn spec(cca: &str) -> Option<Spec> {
+    let name = match cca {
+        "cubic" => "cubic:linux",
+        "reno" => "newreno",
+        "bbr" => "bbr",
+        _ => return None,
+    };
+    name.parse().ok()
+}
+
+fn link(trace: &Arc<Trace>, offset: Duration, queue: QueueConfig, loss: f64) -> LinkConfig {
+    let capacity = Capacity::Trace { trace: trace.clone(), offset, opportunity: OPPORTUNITY };
+    let loss = if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None };
+    LinkConfig::new(capacity).queue(queue).loss(loss).overhead(TUNNEL)
+}
+
+fn flow(spec: Spec, app: App, start: Time, delay: Duration, seed: u64) -> FlowConfig {
+    FlowConfig {
+        control: Control::Algorithm { spec, steerer: None },
+        transport: Transport::linux_tcp(),
+        app,
+        start,
+        stop: Time::MAX,
+        forward: vec![0],
+        reverse: vec![1],
+        forward_delay: delay,
+        reverse_delay: delay,
+        jitter: JitterConfig::None,
+        seed,
+    }
+}
+
+/// A world of bulk flows and the time in it that the measurements call 0: the arrival of the first
+/// data at the downlink, a delay up and a delay down after the first request.
+pub(crate) fn bulk_world(
+    run: &BulkRun,
+    specs: &[Spec],
+    trace: &Arc<Trace>,
+    seed: u64,
+) -> (World, Time) {
+    let delay = Duration::from_millis(u64::from(run.rtt_ms / 2));
+    let buffer = QueueConfig::drop_tail_packets(run.buffer_packets);
+    let down = link(trace, Duration::ZERO, buffer, run.loss);
+    let up = link(trace, Duration::ZERO, QueueConfig::UNLIMITED, 0.0);
+    let first = run.flow_starts_s.iter().copied().fold(f64::INFINITY, f64::min);
+    let flows = specs.iter().zip(&run.flow_starts_s).enumerate().map(|(i, (&spec, &start_s))| {
+        let start = Time::ZERO + Duration::from_secs_f64(start_s - first);
+        flow(spec, App::bulk(&BulkConfig::default()), start, delay, seed * 16 + i as u64)
+    });
+    let flows = flows.collect();
+    let world = World::new(&WorldConfig { links: vec![(down, seed), (up, seed)], flows });
+    (world, Time::ZERO + delay * 2 + Duration::from_millis(1))
+}
+
+/// Simulates a run of bulk flows.
+pub(crate) fn bulk(run: &BulkRun, specs: &[Spec], trace: &Arc<Trace>, seed: u64) -> Outcomes {
+    let (mut world, zero) = bulk_world(run, specs, trace, seed);
+    let at = |s: f64| zero + Duration::from_secs_f64(s);
+    world.run_until(at(run.window_s.0));
+    let before = Snapshot::take(&world);
+    world.run_until(at(run.window_s.1));
+    let after = Snapshot::take(&world);
+    world.run_until(at(run.duration_s));
+    let seconds = run.window_s.1 - run.window_s.0;
+    let goodput = after.goodput.iter().zip(&before.goodput);
+    Outcomes {
+        goodput_mbps: goodput.map(|(&a, &b)| (a - b).bits() / seconds / 1e6).collect(),
+        queue_mean_ms: (after.queue_ms - before.queue_ms) / (after.packets - before.packets),
+        retransmit_pct: retransmit_pct(&world, |sent| sent.packets),
+        rct_ms: Vec::new(),
+    }
+}
+
+/// Sums since the start of a world.
+struct Snapshot {
+    goodput: Vec<Bytes>,
+    queue_ms: f64,
+    packets: f64,
+}
+
+impl Snapshot {
+    fn take(world: &World) -> Self {
+        let waits = || world.flows().iter().map(|f| &f.received().queue_delay);
+        let sum = |h: &Histogram| h.mean().as_millis_f64() * h.count() as f64;
+        Self {
+            goodput: world.flows().iter().map(|f| f.received().goodput).collect(),
+            queue_ms: waits().map(sum).sum(),
+            packets: waits().map(|h| h.count() as f64).sum(),
+        }
+    }
+}
+
+fn retransmit_pct(world: &World, of: impl Fn(&trimtab_sim::SendTotals) -> u64) -> f64 {
+    let again: u64 = world.flows().iter().map(|f| f.sent().retransmits).sum();
+    let all: u64 = world.flows().iter().map(|f| of(f.sent())).sum();
+    100.0 * again as f64 / all.max(1) as f64
+}
+
+/// A world of one session of downloads.
+pub(crate) fn download_world(
+    session: &Session,
+    spec: Spec,
+    trace: &Arc<Trace>,
+    delay: Duration,
+    seed: u64,
+) -> World {
+    // The link's clock has whole milliseconds; the rest of the position is when the client starts.
+    let offset = Duration::from_millis(session.trace_ms as u64);
+    let start = Time::ZERO + (Duration::from_millis_f64(session.trace_ms) - offset);
+    let buffer = QueueConfig::drop_tail_packets(session.buffer_packets);
+    let links = vec![(link(trace, offset, buffer, 0.0), seed), (link(trace, offset, buffer, 0.0), seed)];
+    let app = App::download(DownloadConfig::new(workload(session)));
+    World::new(&WorldConfig { links, flows: vec![flow(spec, app, start, delay, seed)] })
+}
+
+/// Simulates a session of downloads.
+pub(crate) fn download(
+    session: &Session,
+    spec: Spec,
+    trace: &Arc<Trace>,
+    delay: Duration,
+    seed: u64,
+) -> Outcomes {
+    let mut world = download_world(session, spec, trace, delay, seed);
+    let step = Duration::from_secs(1);
+    while !world.is_finished() && world.now() < Time::ZERO + SESSION_MAX {
+        world.run_until(world.now() + step);
+    }
+    let flow = &world.flows()[0];
+    let Outcome::Download(records) = flow.app().outcome(world.now()) else { unreachable!() };
+    let rct = |r: &trimtab_apps::RequestRecord| {
+        r.completion_time().unwrap_or(SESSION_MAX).as_millis_f64()
+    };
+    let end = records.iter().filter_map(|r| r.completed_at).max().unwrap_or(world.now());
+    let start = records.first().map_or(Time::ZERO, |r| r.sent_at);
+    let goodput = flow.received().goodput.bits() / end.since(start).as_secs_f64() / 1e6;
+    Outcomes {
+        goodput_mbps: vec![goodput],
+        queue_mean_ms: flow.received().queue_delay.mean().as_millis_f64(),
+        retransmit_pct: retransmit_pct(&world, |sent| sent.packets),
+        rct_ms: records.iter().map(rct).collect(),
+    }
+}
+
+/// The requests at the times at which the measured client sent them, to the millisecond.
+fn workload(session: &Session) -> Workload {
+    let mut before = 0;
+    let mut text = String::new();
+    for request in &session.requests {
+        let at = request.sent_ms.round() as u64;
+        let size = u64::from(request.size_bytes) + FRAMING;
+        text.push_str(&format!("{} {size}\n", at - before));
+        before = at;
+    }
+    Workload::parse(&text).expect("sizes and gaps come from a measured workload")
+}
