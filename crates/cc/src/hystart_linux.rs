@@ -77,14 +77,14 @@ impl LinuxHystart {
         self.found
     }
 
-    /// A train longer than half the path's delay: the window fills the path in one direction. (Of
-    /// a sender that does not pace; Linux takes the whole delay where it does.)
+    /// A train longer than the path's delay: the window fills the path. (Of a sender that paces, as
+    /// our transports do; of one that does not, Linux takes half the delay.)
     fn train_is_long(&mut self, now: Time) -> bool {
         if now.since(self.last_ack) > ACK_DELTA {
             return false;
         }
         self.last_ack = now;
-        now.since(self.round_start) > (self.delay_min + OFFLOAD_DELAY) / 2
+        now.since(self.round_start) > self.delay_min + OFFLOAD_DELAY
     }
 
     fn delay_rose(&mut self, rtt: Duration) -> bool {
@@ -107,17 +107,17 @@ mod tests {
     const WINDOW: Bytes = Bytes::new(20 * 1500);
 
     #[test]
-    fn a_train_longer_than_half_the_delay_ends_slow_start() {
-        // 40 ms and 1 ms of offload: half is 20.5 ms after the start of the round.
+    fn a_train_longer_than_the_delay_ends_slow_start() {
+        // 40 ms and 1 ms of offload after the start of the round.
         let rtt = Duration::from_millis(40);
         let mut h = LinuxHystart::new(true);
         let start = Time::from_millis(40);
-        for step in 0..=20 {
+        for step in 0..=41 {
             let ack = acked(start + Duration::from_millis(step), Time::ZERO, MSS, rtt);
             assert!(!h.leaves(&ack, WINDOW, MSS), "{step} ms into the train");
         }
-        assert!(h.leaves(&acked(Time::from_millis(61), Time::ZERO, MSS, rtt), WINDOW, MSS));
-        assert!(!h.leaves(&acked(Time::from_millis(62), Time::ZERO, MSS, rtt), WINDOW, MSS));
+        assert!(h.leaves(&acked(Time::from_millis(82), Time::ZERO, MSS, rtt), WINDOW, MSS));
+        assert!(!h.leaves(&acked(Time::from_millis(83), Time::ZERO, MSS, rtt), WINDOW, MSS));
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         let rtt = Duration::from_millis(40);
         let run = |gap_ms: u64, window: Bytes| {
             let mut h = LinuxHystart::new(true);
-            (0..30).any(|i| {
+            (0..60).any(|i| {
                 let now = Time::from_millis(40 + i * gap_ms);
                 h.leaves(&acked(now, Time::ZERO, MSS, rtt), window, MSS)
             })

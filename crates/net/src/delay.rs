@@ -20,6 +20,12 @@ pub enum JitterConfig {
         /// The largest value.
         max: Duration,
     },
+    /// All values from zero to `max` alike, one for all packets that enter at the same instant: what
+    /// a burst waits for a sender that sleeps in between.
+    Burst {
+        /// The largest value.
+        max: Duration,
+    },
     /// Bell-shaped from zero to `max`: the mean of four uniform values, with mean `max / 2` and standard
     /// deviation `max / 6.93`. (Four, because that is close to normal and has an end.)
     Bell {
@@ -52,6 +58,8 @@ pub struct DelayLine {
 struct Jitter {
     config: JitterConfig,
     random: Pcg64Mcg,
+    /// When the last packet entered, and what it drew.
+    last: Option<(Time, Duration)>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,8 +81,11 @@ impl DelayLine {
         reorder: Option<ReorderConfig>,
         seed: u64,
     ) -> Self {
-        let jitter = (jitter != JitterConfig::None)
-            .then(|| Jitter { config: jitter, random: generator(seed, Purpose::Jitter) });
+        let jitter = (jitter != JitterConfig::None).then(|| Jitter {
+            config: jitter,
+            random: generator(seed, Purpose::Jitter),
+            last: None,
+        });
         let reorder =
             reorder.map(|config| Reorder { config, random: generator(seed, Purpose::Reorder) });
         Self { jitter, reorder, ..Self::fixed(delay) }
@@ -84,7 +95,7 @@ impl DelayLine {
     /// reordering holds back: those come out later than the ones behind them.
     #[inline]
     pub fn release(&mut self, now: Time) -> Time {
-        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
+        let jitter = self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.draw(now));
         self.last = self.last.max(now + self.delay + jitter);
         let held_back = self.reorder.as_mut().map_or(Duration::ZERO, Reorder::draw);
         self.last + held_back
@@ -102,9 +113,17 @@ impl DelayLine {
 }
 
 impl Jitter {
-    fn draw(&mut self) -> Duration {
+    fn draw(&mut self, now: Time) -> Duration {
         match self.config {
             JitterConfig::None => Duration::ZERO,
+            JitterConfig::Burst { max } => match self.last {
+                Some((at, jitter)) if at == now => jitter,
+                _ => {
+                    let jitter = max.mul_f64(self.random.random());
+                    self.last = Some((now, jitter));
+                    jitter
+                }
+            },
             JitterConfig::Uniform { max } => max.mul_f64(self.random.random()),
             JitterConfig::Bell { max } => {
                 let sum: f64 = (0..4).map(|_| self.random.random::<f64>()).sum();
@@ -146,6 +165,20 @@ mod tests {
             assert!((mean - 2.0).abs() < 0.04, "{jitter:?} {mean}");
             assert!((measured - deviation).abs() < 0.03, "{jitter:?} {measured}");
         }
+    }
+
+    #[test]
+    fn a_burst_stays_together() {
+        let mut line = DelayLine::new(MAX, JitterConfig::Burst { max: MAX }, None, 6);
+        let mut seen = Vec::new();
+        for k in 0..500 {
+            let now = Time::from_millis(10 * k);
+            let burst = [line.release(now), line.release(now), line.release(now)];
+            assert!(burst[0] == burst[1] && burst[1] == burst[2]);
+            seen.push(burst[0].since(now).as_millis_f64() - 4.0);
+        }
+        let mean = seen.iter().sum::<f64>() / 500.0;
+        assert!((mean - 2.0).abs() < 0.2, "{mean}");
     }
 
     #[test]

@@ -66,6 +66,13 @@ impl Governor {
         }
     }
 
+    pub(crate) fn ssthresh(&self) -> Option<Bytes> {
+        match self {
+            Self::Algorithm(cca) => cca.ssthresh(),
+            Self::Omniscient { .. } => None,
+        }
+    }
+
     /// Whether the transport leaves the window alone in recovery.
     pub(crate) fn manages_recovery(&self) -> bool {
         match self {

@@ -24,5 +24,5 @@ pub use flow::{Control, Flow, FlowConfig, ReceiveTotals};
 pub use governor::Governor;
 pub use histogram::Histogram;
 pub use sender::SendTotals;
-pub use transport::{LossDetection, Transport};
+pub use transport::{LossDetection, Pacing, Transport};
 pub use world::{World, WorldConfig};

@@ -19,6 +19,9 @@ pub(crate) struct Pacer {
     /// The time that a packet of this size takes at this rate, as computed last: packets that follow
     /// each other are alike.
     spacing: (Bytes, Rate, Duration),
+    /// How late it began; up to half of the wait that follows makes up for it, as in Linux
+    /// (`tcp_update_skb_after_send`).
+    late: Duration,
 }
 
 impl Pacer {
@@ -35,6 +38,7 @@ impl Pacer {
     /// A packet leaves that may.
     pub(crate) fn on_sent(&mut self, now: Time, size: Bytes, rate: Rate, packet: Bytes) {
         if now >= self.next {
+            self.late = now.since(self.next);
             self.burst_at = now;
             self.burst_left = (rate * BURST_TIME).max(packet * 2).min(BURST_MAX);
             self.next = now;
@@ -43,7 +47,10 @@ impl Pacer {
         if (self.spacing.0, self.spacing.1) != (size, rate) {
             self.spacing = (size, rate, size / rate);
         }
-        self.next += self.spacing.2;
+        let wait = self.spacing.2;
+        let made_up = self.late.min(wait / 2);
+        self.late -= made_up;
+        self.next += wait - made_up;
     }
 }
 

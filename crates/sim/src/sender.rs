@@ -20,7 +20,10 @@ use crate::packets::{Fate, Packet, SentPackets};
 use crate::recovery::Recovery;
 use crate::rtt::RttEstimator;
 use crate::streams::{Chunk, SendStreams};
-use crate::transport::Transport;
+use crate::transport::{Pacing, Transport};
+
+/// Linux does not pace the first packets of a connection (`tcp_update_skb_after_send`).
+const UNPACED_PACKETS: u64 = 10;
 
 /// What a flow sent and what became of it.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +98,8 @@ pub(crate) struct Sender {
     // Loss recovery.
     recovery: Recovery,
     highest_offset: u64,
+    /// All of stream 0 below has been acknowledged.
+    cumulative: u64,
     episode_lost: u64,
     episode_spurious: u64,
     /// The window limited the sender at some moment after every packet below this number was sent.
@@ -139,6 +144,7 @@ impl Sender {
             pacing_blocked: false,
             recovery: Recovery::Open,
             highest_offset: 0,
+            cumulative: 0,
             episode_lost: 0,
             episode_spurious: 0,
             limited_below: 0,
@@ -167,15 +173,36 @@ impl Sender {
     }
 
     fn pacing_rate(&mut self) -> Option<Rate> {
-        self.governor.pacing_rate().or_else(|| {
+        self.governor.pacing_rate().or_else(|| match self.transport.pacing {
+            Pacing::Unpaced => None,
             // RFC 9002 §7.7: N * cwnd / smoothed_rtt.
-            let gain = self.transport.pacing_gain?;
-            let (window, srtt) = (self.governor.window(), self.rtt.smoothed());
-            if (self.pace.0, self.pace.1) != (window, srtt) {
-                self.pace = (window, srtt, (window / srtt).mul_f64(gain));
+            Pacing::Multiple(gain) => {
+                let (window, srtt) = (self.governor.window(), self.rtt.smoothed());
+                if (self.pace.0, self.pace.1) != (window, srtt) {
+                    self.pace = (window, srtt, (window / srtt).mul_f64(gain));
+                }
+                Some(self.pace.2)
             }
-            Some(self.pace.2)
+            Pacing::Linux { .. } => (self.totals.packets > UNPACED_PACKETS).then_some(self.pace.2),
         })
+    }
+
+    /// Linux works out its rate with every acknowledgement (`tcp_update_pacing_rate`).
+    fn update_pacing(&mut self) {
+        let Pacing::Linux { slow_start, avoidance } = self.transport.pacing else { return };
+        let window = self.governor.window();
+        let steep = self.governor.ssthresh().is_none_or(|threshold| window < threshold / 2);
+        let gain = if steep { slow_start } else { avoidance };
+        let (most, srtt) = (window.max(self.outstanding()), self.rtt.smoothed());
+        self.pace = (most, srtt, (most / srtt).mul_f64(gain));
+    }
+
+    /// What was sent and is not cumulatively acknowledged, as if in full packets (TCP's
+    /// `packets_out`).
+    fn outstanding(&self) -> Bytes {
+        let payload = self.transport.payload().get();
+        let bytes = self.highest_offset.saturating_sub(self.cumulative);
+        self.transport.packet * bytes.div_ceil(payload)
     }
 
     /// The next packet, if one may leave now. Call until it returns `None`.

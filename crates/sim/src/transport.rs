@@ -46,9 +46,26 @@ pub struct Transport {
     /// Whether the window is reduced gently in recovery (RFC 6937) for algorithms that leave
     /// recovery to the transport.
     pub proportional_rate_reduction: bool,
-    /// Pace algorithms that give no rate of their own at this multiple of window per smoothed round
-    /// trip (RFC 9002 §7.7); `None` sends in bursts, clocked by the acknowledgements.
-    pub pacing_gain: Option<f64>,
+    /// How algorithms that give no rate of their own are paced.
+    pub pacing: Pacing,
+}
+
+/// How a transport paces algorithms that give no rate of their own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// Not at all: packets leave in bursts, clocked by the acknowledgements.
+    Unpaced,
+    /// At a multiple of window per smoothed round trip (RFC 9002 §7.7).
+    Multiple(f64),
+    /// As Linux (`tcp_update_pacing_rate`): at `slow_start` times window per smoothed round trip while
+    /// the window is below half of its threshold, else at `avoidance` times; the window, or what is
+    /// unacknowledged where that is more. The first ten packets are not paced.
+    Linux {
+        /// `tcp_pacing_ss_ratio`, 2 by default.
+        slow_start: f64,
+        /// `tcp_pacing_ca_ratio`, 1.2 by default.
+        avoidance: f64,
+    },
 }
 
 impl Transport {
@@ -67,11 +84,11 @@ impl Transport {
             ack_wait: Duration::ZERO,
             idle_restart: false,
             proportional_rate_reduction: false,
-            pacing_gain: Some(1.25),
+            pacing: Pacing::Multiple(1.25),
         }
     }
 
-    /// TCP as in Linux, timestamps on, without a pacing queueing discipline.
+    /// TCP as in Linux, timestamps on, paced by TCP itself or by the `fq` queueing discipline.
     pub const fn linux_tcp() -> Self {
         Self {
             packet: Bytes::new(1500),
@@ -86,7 +103,7 @@ impl Transport {
             ack_wait: Duration::from_micros(100),
             idle_restart: true,
             proportional_rate_reduction: true,
-            pacing_gain: None,
+            pacing: Pacing::Linux { slow_start: 2.0, avoidance: 1.2 },
         }
     }
 

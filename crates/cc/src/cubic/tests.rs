@@ -300,8 +300,8 @@ fn linux_leaves_slow_start_and_hystart_again_after_a_timeout() {
     for i in 0..30 {
         cubic.on_ack(&acked(Time::from_millis(20 + i), Time::ZERO, MSS, rtt));
     }
-    // Half of 20 ms and 1 ms of offload: the eleventh millisecond of the train ends it.
-    assert_eq!(cubic.ssthresh(), Some(MSS * (20 + 11)));
+    // 20 ms and 1 ms of offload: the 22nd millisecond of the train ends it.
+    assert_eq!(cubic.ssthresh(), Some(MSS * (20 + 22)));
 }
 
 /// RFC 9438 leaves restarting to RFC 5681; ours is Linux's: half per timeout that passed.

@@ -101,8 +101,8 @@ impl Csv {
 impl Row<'_> {
     fn text(&self, column: &'static str) -> Result<&str, ValidateError> {
         let index = self.csv.header.iter().position(|name| name == column);
-        let index = index
-            .ok_or_else(|| ValidateError::NoColumn { path: self.csv.path.clone(), column })?;
+        let index =
+            index.ok_or_else(|| ValidateError::NoColumn { path: self.csv.path.clone(), column })?;
         self.fields.get(index).map(String::as_str).ok_or_else(|| self.not_a_number(column))
     }
 

@@ -95,7 +95,8 @@ fn bulk_cells(folder: &Path) -> Result<Vec<Cell>, ValidateError> {
             let path = folder.join("links").join(format!("const{rate}.trace.gz"));
             entry.insert(Arc::new(Trace::load(&path)?));
         }
-        let specs = cell[0].ccas.iter().map(|cca| spec(cca, folder)).collect::<Result<Vec<_>, _>>()?;
+        let specs =
+            cell[0].ccas.iter().map(|cca| spec(cca, folder)).collect::<Result<Vec<_>, _>>()?;
         for seed in 0..seeds(&cell[0]) {
             jobs.push((index, specs.clone(), seed));
         }
@@ -134,11 +135,12 @@ fn group(run: &BulkRun) -> Group {
 }
 
 fn bulk_cell(runs: &[BulkRun], simulated: &[&Outcomes]) -> Cell {
-    let comparison = |metric, measured: fn(&BulkRun) -> f64, value: fn(&Outcomes) -> f64| Comparison {
-        metric,
-        measured: Spread::of(runs.iter().map(measured)),
-        simulated: Spread::of(simulated.iter().map(|o| value(o))),
-    };
+    let comparison =
+        |metric, measured: fn(&BulkRun) -> f64, value: fn(&Outcomes) -> f64| Comparison {
+            metric,
+            measured: Spread::of(runs.iter().map(measured)),
+            simulated: Spread::of(simulated.iter().map(|o| value(o))),
+        };
     Cell {
         name: runs[0].cell().to_owned(),
         cca: runs[0].ccas.join("+"),
@@ -178,17 +180,21 @@ fn download_cells(options: &Options) -> Result<Vec<Cell>, ValidateError> {
         let key = (session.cca.clone(), session.trace.clone(), session.buffer_packets);
         cells.entry(key).or_default().push((session, outcome));
     }
-    Ok(cells.into_iter().map(|((cca, trace, buffer), runs)| {
-        download_cell(format!("{cca}-{trace}-b{buffer}"), cca, &runs)
-    }).collect())
+    Ok(cells
+        .into_iter()
+        .map(|((cca, trace, buffer), runs)| {
+            download_cell(format!("{cca}-{trace}-b{buffer}"), cca, &runs)
+        })
+        .collect())
 }
 
 fn download_cell(name: String, cca: String, runs: &[(&Session, &Outcomes)]) -> Cell {
-    let comparison = |metric, measured: fn(&Session) -> f64, value: fn(&Outcomes) -> f64| Comparison {
-        metric,
-        measured: Spread::of(runs.iter().map(|(s, _)| measured(s))),
-        simulated: Spread::of(runs.iter().map(|(_, o)| value(o))),
-    };
+    let comparison =
+        |metric, measured: fn(&Session) -> f64, value: fn(&Outcomes) -> f64| Comparison {
+            metric,
+            measured: Spread::of(runs.iter().map(|(s, _)| measured(s))),
+            simulated: Spread::of(runs.iter().map(|(_, o)| value(o))),
+        };
     let goodput = |s: &Session| {
         let bytes: f64 = s.requests.iter().map(|r| f64::from(r.size_bytes)).sum();
         bytes * 8.0 / s.duration_s / 1e6
@@ -222,10 +228,10 @@ fn find_trace(folder: &Path, name: &str) -> Result<PathBuf, ValidateError> {
     for entry in std::fs::read_dir(folder).map_err(read)? {
         places.push(entry.map_err(read)?.path().join(&file));
     }
-    places.into_iter().find(|path| path.is_file()).ok_or_else(|| ValidateError::NoTrace {
-        name: name.to_owned(),
-        folder: folder.to_owned(),
-    })
+    places
+        .into_iter()
+        .find(|path| path.is_file())
+        .ok_or_else(|| ValidateError::NoTrace { name: name.to_owned(), folder: folder.to_owned() })
 }
 
 /// Feeds the arrivals of every log to the link model.

@@ -20,6 +20,9 @@ use super::data::{BulkRun, Session};
 
 /// What the emulator's tunnel adds to each packet.
 const TUNNEL: Bytes = Bytes::new(4);
+/// The emulator waits in whole milliseconds from whenever it last woke up, so what is due at a
+/// millisecond leaves somewhere within it.
+const WAKE_UP: JitterConfig = JitterConfig::Burst { max: Duration::from_micros(1000) };
 /// What the server puts before each response.
 const FRAMING: u64 = 28;
 /// How long a session may last before it counts as broken.
@@ -50,7 +53,7 @@ pub(crate) fn spec(cca: &str) -> Option<Spec> {
 fn link(trace: &Arc<Trace>, offset: Duration, queue: QueueConfig, loss: f64) -> LinkConfig {
     let capacity = Capacity::Trace { trace: trace.clone(), offset, opportunity: OPPORTUNITY };
     let loss = if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None };
-    LinkConfig::new(capacity).queue(queue).loss(loss).overhead(TUNNEL)
+    LinkConfig::new(capacity).queue(queue).loss(loss).overhead(TUNNEL).jitter(WAKE_UP)
 }
 
 fn flow(spec: Spec, app: App, start: Time, delay: Duration, seed: u64) -> FlowConfig {
@@ -147,7 +150,8 @@ pub(crate) fn download_world(
     let offset = Duration::from_millis(session.trace_ms as u64);
     let start = Time::ZERO + (Duration::from_millis_f64(session.trace_ms) - offset);
     let buffer = QueueConfig::drop_tail_packets(session.buffer_packets);
-    let links = vec![(link(trace, offset, buffer, 0.0), seed), (link(trace, offset, buffer, 0.0), seed)];
+    let links =
+        vec![(link(trace, offset, buffer, 0.0), seed), (link(trace, offset, buffer, 0.0), seed)];
     let app = App::download(DownloadConfig::new(workload(session)));
     World::new(&WorldConfig { links, flows: vec![flow(spec, app, start, delay, seed)] })
 }

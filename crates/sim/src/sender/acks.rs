@@ -27,6 +27,7 @@ impl Sender {
     /// An acknowledgement arrived; `arrivals` are the numbers of the packets that it newly covers.
     pub(crate) fn on_ack(&mut self, now: Time, info: AckInfo, arrivals: impl Iterator<Item = u64>) {
         let prior_inflight = self.inflight;
+        self.cumulative = self.cumulative.max(info.cumulative);
         let mut acked = Bytes::ZERO;
         let mut newest: Option<u64> = None;
         let mut oldest_sent_at = Time::MAX;
@@ -90,6 +91,7 @@ impl Sender {
             collector.on_ack(&ack);
         }
         self.advance_recovery(acked, newest_sent_at, info);
+        self.update_pacing();
         let keep = self.timeout_base() * 3 + self.rtt.latest() * 2;
         self.packets.forget(now - keep);
     }
