@@ -53,6 +53,12 @@ impl Episode {
         self.recovering
     }
 
+    /// Whether nothing that was sent since the reduction has arrived by this acknowledgement: on TCP
+    /// the first hole is still open then, because what fills it is what left first.
+    pub(crate) fn is_stuck(&self, ack: &Ack) -> bool {
+        self.recovering && self.start.is_some_and(|start| ack.newest_sent_at < start)
+    }
+
     /// The reduction was for nothing: recovery ends.
     pub(crate) fn cancel(&mut self) {
         self.recovering = false;

@@ -57,14 +57,15 @@ impl LinuxHystart {
     }
 
     /// Takes an acknowledgement in slow start, before the window grows by it. Whether slow start
-    /// is over; it says so once, then not again until a timeout.
-    pub(crate) fn leaves(&mut self, ack: &Ack, window: Bytes, mss: Bytes) -> bool {
+    /// is over; it says so once, then not again until a timeout. Rounds end by cumulative
+    /// acknowledgement, so none does while `stuck` at a hole.
+    pub(crate) fn leaves(&mut self, ack: &Ack, window: Bytes, mss: Bytes, stuck: bool) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         self.delay_min = self.delay_min.min(rtt);
         if self.found {
             return false;
         }
-        if self.round.ends(ack) {
+        if !stuck && self.round.ends(ack) {
             self.round_start = ack.now;
             self.last_ack = ack.now;
             self.current_round_min = Duration::MAX;
@@ -114,10 +115,10 @@ mod tests {
         let start = Time::from_millis(40);
         for step in 0..=41 {
             let ack = acked(start + Duration::from_millis(step), Time::ZERO, MSS, rtt);
-            assert!(!h.leaves(&ack, WINDOW, MSS), "{step} ms into the train");
+            assert!(!h.leaves(&ack, WINDOW, MSS, false), "{step} ms into the train");
         }
-        assert!(h.leaves(&acked(Time::from_millis(82), Time::ZERO, MSS, rtt), WINDOW, MSS));
-        assert!(!h.leaves(&acked(Time::from_millis(83), Time::ZERO, MSS, rtt), WINDOW, MSS));
+        assert!(h.leaves(&acked(Time::from_millis(82), Time::ZERO, MSS, rtt), WINDOW, MSS, false));
+        assert!(!h.leaves(&acked(Time::from_millis(83), Time::ZERO, MSS, rtt), WINDOW, MSS, false));
     }
 
     #[test]
@@ -127,7 +128,7 @@ mod tests {
             let mut h = LinuxHystart::new(true);
             (0..60).any(|i| {
                 let now = Time::from_millis(40 + i * gap_ms);
-                h.leaves(&acked(now, Time::ZERO, MSS, rtt), window, MSS)
+                h.leaves(&acked(now, Time::ZERO, MSS, rtt), window, MSS, false)
             })
         };
         assert!(run(2, WINDOW), "2 ms is still one train");
@@ -139,13 +140,13 @@ mod tests {
     fn a_risen_delay_ends_slow_start_after_eight_samples() {
         let mut h = LinuxHystart::new(true);
         let ms = Duration::from_millis;
-        h.leaves(&acked(Time::from_millis(80), Time::ZERO, MSS, ms(80)), WINDOW, MSS);
+        h.leaves(&acked(Time::from_millis(80), Time::ZERO, MSS, ms(80)), WINDOW, MSS, false);
         // 80 ms / 8 = 10 ms is the threshold, which has to be passed. Acks 3 ms apart: no train.
         let leaves_at = |rtt: Duration, base: u64| {
             let mut h = h.clone();
             (0..12).position(|i| {
                 let now = Time::from_millis(base + 3 * i);
-                h.leaves(&acked(now, Time::from_millis(81), MSS, rtt), WINDOW, MSS)
+                h.leaves(&acked(now, Time::from_millis(81), MSS, rtt), WINDOW, MSS, false)
             })
         };
         assert_eq!(leaves_at(ms(91), 200), Some(8), "the ninth, as Linux counts");

@@ -28,35 +28,54 @@ pub(crate) enum Recovery {
     },
 }
 
-/// RFC 6937 with the Slow Start Reduction Bound.
+/// Proportional Rate Reduction as in Linux (`tcp_cwnd_reduction`): RFC 6937, in proportion to the
+/// window rather than to what was in flight when recovery began, and slow start's bound only while
+/// holes are filled and none appears.
 #[derive(Clone, Debug)]
 pub(crate) struct Prr {
-    /// Bytes in flight when recovery began (`RecoverFS`).
-    recover_flight: Bytes,
+    /// The window when recovery began (`prior_cwnd`).
+    prior_window: Bytes,
     delivered: Bytes,
     out: Bytes,
     /// Bytes that may be sent now.
     allowance: Bytes,
 }
 
+/// What an acknowledgement in recovery says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PrrAck {
+    /// Bytes newly delivered.
+    pub(crate) newly: Bytes,
+    /// Whether it revealed losses.
+    pub(crate) losses: bool,
+    /// Whether the cumulative acknowledgement advanced.
+    pub(crate) advanced: bool,
+    /// Bytes in flight after it.
+    pub(crate) inflight: Bytes,
+    /// Where the reduction ends.
+    pub(crate) ssthresh: Bytes,
+}
+
 impl Prr {
     /// Recovery begins. One packet, the fast retransmit, may always go.
-    pub(crate) fn new(recover_flight: Bytes, mss: Bytes) -> Self {
+    pub(crate) fn new(prior_window: Bytes, mss: Bytes) -> Self {
         let zero = Bytes::ZERO;
-        Self { recover_flight: recover_flight.max(mss), delivered: zero, out: zero, allowance: mss }
+        Self { prior_window: prior_window.max(mss), delivered: zero, out: zero, allowance: mss }
     }
 
-    /// `newly` bytes were delivered; `inflight` is what is left, `ssthresh` where to go.
-    pub(crate) fn on_ack(&mut self, newly: Bytes, inflight: Bytes, ssthresh: Bytes, mss: Bytes) {
-        self.delivered += newly;
-        self.allowance = if inflight > ssthresh {
-            // Proportional part: sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out.
-            let share = ssthresh.ratio(self.recover_flight);
+    pub(crate) fn on_ack(&mut self, ack: PrrAck, mss: Bytes) {
+        self.delivered += ack.newly;
+        let allowance = if ack.inflight > ack.ssthresh {
+            // Proportional part: sndcnt = ceil(prr_delivered * ssthresh / prior_cwnd) - prr_out.
+            let share = ack.ssthresh.ratio(self.prior_window);
             Bytes::new((self.delivered.as_f64() * share).ceil() as u64) - self.out
         } else {
-            let limit = (self.delivered - self.out).max(newly) + mss;
-            (ssthresh - inflight).min(limit)
+            let conserved = (self.delivered - self.out).max(ack.newly);
+            let extra = if ack.advanced && !ack.losses { mss } else { Bytes::ZERO };
+            (ack.ssthresh - ack.inflight).min(conserved + extra)
         };
+        let least = if self.out.is_zero() { mss } else { Bytes::ZERO };
+        self.allowance = allowance.max(least);
     }
 
     pub(crate) fn on_sent(&mut self, bytes: Bytes) {
@@ -111,7 +130,8 @@ mod tests {
         let (mut sent, mut most_at_once) = (0, 0);
         for _ in 0..16 {
             inflight -= mss;
-            prr.on_ack(mss, inflight, ssthresh, mss);
+            let ack = PrrAck { newly: mss, losses: false, advanced: false, inflight, ssthresh };
+            prr.on_ack(ack, mss);
             let before = sent;
             while inflight + mss <= prr.window(inflight) {
                 prr.on_sent(mss);

@@ -248,6 +248,19 @@ impl Sender {
         None
     }
 
+    /// The data of a lost packet waits to be sent again: the lowest first, which matters where a
+    /// retransmission is lost (Linux `tcp_xmit_retransmit_queue`).
+    fn queue_again(&mut self, number: u64) {
+        let Self { packets, resend, .. } = self;
+        let place = |n: u64| packets.get(n).map(|p| (p.chunk.stream, p.chunk.offset));
+        let this = place(number);
+        let mut at = resend.len();
+        while at > 0 && place(resend[at - 1]) > this {
+            at -= 1;
+        }
+        resend.insert(at, number);
+    }
+
     fn next_chunk(&mut self) -> Option<(Chunk, bool)> {
         if let Some(number) = self.resend.pop_front() {
             let packet = self.packets.get_mut(number)?;

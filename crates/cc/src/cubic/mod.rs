@@ -150,7 +150,7 @@ impl Cubic {
         let growth = match &mut self.slow_start {
             SlowStart::Plain => ack.acked,
             SlowStart::Linux(hystart) => {
-                if hystart.leaves(ack, self.window.size, self.window.mss) {
+                if hystart.leaves(ack, self.window.size, self.window.mss, false) {
                     self.leave_slow_start();
                     return ack.acked;
                 }
@@ -167,6 +167,20 @@ impl Cubic {
             },
         };
         if ack.cwnd_limited { self.window.slow_start(growth) } else { Bytes::ZERO }
+    }
+
+    /// Linux runs HyStart in recovery as well. There the window is what Proportional Rate Reduction
+    /// (RFC 6937) makes of it, which is what is in flight, and after many losses that is less than
+    /// the threshold: slow start, by the letter (`tcp_in_slow_start`). So a connection whose first
+    /// losses came before HyStart had seen anything leaves recovery with what the path holds.
+    fn heed_hystart_in_recovery(&mut self, ack: &Ack) {
+        let SlowStart::Linux(hystart) = &mut self.slow_start else { return };
+        let window = ack.prior_inflight;
+        let stuck = self.episode.is_stuck(ack);
+        if window < self.window.ssthresh && hystart.leaves(ack, window, self.window.mss, stuck) {
+            self.window.set(window);
+            self.window.ssthresh = self.window.size;
+        }
     }
 
     fn leave_slow_start(&mut self) {
@@ -204,6 +218,7 @@ impl CongestionControl for Cubic {
             curve.on_rtt(ack.now, rtt);
         }
         if self.episode.on_ack(ack) {
+            self.heed_hystart_in_recovery(ack);
             return;
         }
         let acked =

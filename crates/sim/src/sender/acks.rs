@@ -5,7 +5,7 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use super::{AckInfo, Sender};
 use crate::packets::Fate;
-use crate::recovery::{Prr, Recovery};
+use crate::recovery::{Prr, PrrAck, Recovery};
 use crate::transport::LossDetection;
 
 /// RFC 9002 §6.1.1: `kPacketThreshold`; RFC 8985: `DupThresh`.
@@ -27,6 +27,7 @@ impl Sender {
     /// An acknowledgement arrived; `arrivals` are the numbers of the packets that it newly covers.
     pub(crate) fn on_ack(&mut self, now: Time, info: AckInfo, arrivals: impl Iterator<Item = u64>) {
         let prior_inflight = self.inflight;
+        let advanced = info.cumulative > self.cumulative;
         self.cumulative = self.cumulative.max(info.cumulative);
         let mut acked = Bytes::ZERO;
         let mut newest: Option<u64> = None;
@@ -66,6 +67,14 @@ impl Sender {
         if original_late {
             self.undo_if_spurious(now);
         }
+        // RFC 6675 §5: TCP's episode ends when all that was outstanding has arrived. What is found
+        // lost then opens the next.
+        if self.transport.loss_detection == LossDetection::RackTlp
+            && self.recovery.until().is_some_and(|until| info.cumulative >= until)
+        {
+            self.close_recovery();
+        }
+        let lost_before = self.lost;
         self.detect_losses(now, info);
         let newest_sent_at = self.packets.get(newest).map_or(now, |p| p.sent_at);
         let rate = rate.map(|(mut sample, lost_at_send)| {
@@ -81,7 +90,7 @@ impl Sender {
             inflight: self.inflight,
             prior_inflight,
             delivered: self.delivered,
-            newest_sent_at: self.as_of_episode(newest_sent_at),
+            newest_sent_at,
             rate,
             cwnd_limited: newest < self.limited_below || self.slow_start_in_use(),
             in_recovery: self.recovery.since().is_some(),
@@ -90,7 +99,18 @@ impl Sender {
         if let Some(collector) = &mut self.collector {
             collector.on_ack(&ack);
         }
-        self.advance_recovery(acked, newest_sent_at, info);
+        // RFC 9002 §7.3.2: QUIC's episode ends when something sent since it began has arrived.
+        if self.transport.loss_detection == LossDetection::Rfc9002
+            && self.recovery.since().is_some_and(|since| newest_sent_at > since)
+        {
+            self.close_recovery();
+        }
+        let ssthresh = self.governor.window();
+        if let Some(prr) = self.recovery.prr() {
+            let losses = self.lost > lost_before;
+            let ack = PrrAck { newly: acked, losses, advanced, inflight: self.inflight, ssthresh };
+            prr.on_ack(ack, self.transport.packet);
+        }
         self.update_pacing();
         let keep = self.timeout_base() * 3 + self.rtt.latest() * 2;
         self.packets.forget(now - keep);
@@ -150,8 +170,8 @@ impl Sender {
         Some((sample, packet.lost))
     }
 
-    /// Within a TCP episode, losses and acknowledgements of packets sent since its beginning belong
-    /// to it as well: the algorithm sees them as sent when it began.
+    /// Within a TCP episode, losses of packets sent since its beginning belong to it as well: the
+    /// algorithm sees them as sent when it began.
     fn as_of_episode(&self, sent_at: Time) -> Time {
         match (self.transport.loss_detection, self.recovery.since()) {
             (LossDetection::RackTlp, Some(since)) => sent_at.min(since),
@@ -211,7 +231,7 @@ impl Sender {
             };
             self.governor.on_packet_lost(&lost);
             previous_lost = true;
-            self.resend.push_back(number);
+            self.queue_again(number);
             self.totals.lost += 1;
             self.episode_lost += 1;
             number += 1;
@@ -268,7 +288,7 @@ impl Sender {
             self.recovery = Recovery::Fast {
                 since: now,
                 until: self.highest_offset.max(info.cumulative),
-                prr: prr.then(|| Prr::new(prior_inflight, self.transport.packet)),
+                prr: prr.then(|| Prr::new(self.governor.window(), self.transport.packet)),
             };
         }
         self.governor.on_loss(&loss);
@@ -329,22 +349,9 @@ impl Sender {
         }
     }
 
-    /// TCP's episode ends when all that was outstanding has arrived (RFC 6675 §5), QUIC's when
-    /// something sent since it began has (RFC 9002 §7.3.2).
-    fn advance_recovery(&mut self, acked: Bytes, newest_sent_at: Time, info: AckInfo) {
-        let over = match self.transport.loss_detection {
-            LossDetection::Rfc9002 => self.recovery.since().is_some_and(|s| newest_sent_at > s),
-            LossDetection::RackTlp => self.recovery.until().is_some_and(|u| info.cumulative >= u),
-        };
-        if over {
-            self.recovery = Recovery::Open;
-            self.episode_lost = 0;
-            self.episode_spurious = 0;
-        }
-        let (inflight, mss) = (self.inflight, self.transport.packet);
-        let ssthresh = self.governor.window();
-        if let Some(prr) = self.recovery.prr() {
-            prr.on_ack(acked, inflight, ssthresh, mss);
-        }
+    fn close_recovery(&mut self) {
+        self.recovery = Recovery::Open;
+        self.episode_lost = 0;
+        self.episode_spurious = 0;
     }
 }

@@ -99,7 +99,6 @@ impl Sender {
         let prior_inflight = self.inflight;
         let next = self.packets.next_number();
         let from = self.packets.in_flight_from();
-        self.resend.clear();
         for number in from..next {
             let Some(packet) = self.packets.get_mut(number) else { continue };
             if packet.fate == Fate::InFlight {
@@ -107,9 +106,7 @@ impl Sender {
                 self.inflight -= packet.size;
                 self.lost += packet.size;
                 self.totals.lost += 1;
-            }
-            if packet.fate == Fate::Lost {
-                self.resend.push_back(number);
+                self.queue_again(number);
             }
         }
         self.loss_timer = None;
@@ -134,7 +131,7 @@ impl Sender {
             // Written off, though not as a loss to react to: if it arrives, nothing was wrong.
             packet.fate = Fate::Lost;
             self.inflight -= packet.size;
-            self.resend.push_back(number);
+            self.queue_again(number);
         }
     }
 }
