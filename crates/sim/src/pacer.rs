@@ -19,12 +19,18 @@ pub(crate) struct Pacer {
     /// The time that a packet of this size takes at this rate, as computed last: packets that follow
     /// each other are alike.
     spacing: (Bytes, Rate, Duration),
-    /// How late it began; up to half of the wait that follows makes up for it, as in Linux
+    /// Whether a wait makes up for a burst that began late, by up to half of itself, as in Linux
     /// (`tcp_update_skb_after_send`).
+    catches_up: bool,
+    /// How late the present burst began.
     late: Duration,
 }
 
 impl Pacer {
+    pub(crate) fn new(catches_up: bool) -> Self {
+        Self { catches_up, ..Self::default() }
+    }
+
     /// Whether a packet of `size` may leave now.
     pub(crate) fn allows(&self, now: Time, size: Bytes) -> bool {
         now >= self.next || (now == self.burst_at && self.burst_left >= size)
@@ -38,7 +44,9 @@ impl Pacer {
     /// A packet leaves that may.
     pub(crate) fn on_sent(&mut self, now: Time, size: Bytes, rate: Rate, packet: Bytes) {
         if now >= self.next {
-            self.late = now.since(self.next);
+            if self.catches_up {
+                self.late = now.since(self.next);
+            }
             self.burst_at = now;
             self.burst_left = (rate * BURST_TIME).max(packet * 2).min(BURST_MAX);
             self.next = now;
@@ -63,7 +71,7 @@ mod tests {
         let packet = Bytes::new(1500);
         for mbps in [1.0, 12.0, 100.0, 1000.0] {
             let rate = Rate::from_mbps(mbps);
-            let mut pacer = Pacer::default();
+            let mut pacer = Pacer::new(true);
             let mut now = Time::ZERO;
             let mut sent = Bytes::ZERO;
             let mut largest = Bytes::ZERO;

@@ -20,7 +20,7 @@ use crate::packets::{Fate, Packet, SentPackets};
 use crate::recovery::Recovery;
 use crate::rtt::RttEstimator;
 use crate::streams::{Chunk, SendStreams};
-use crate::transport::{Pacing, Transport};
+use crate::transport::{LossDetection, Pacing, Transport};
 
 /// Linux does not pace the first packets of a connection (`tcp_update_skb_after_send`).
 const UNPACED_PACKETS: u64 = 10;
@@ -139,7 +139,7 @@ impl Sender {
             probes: 0,
             tail_probe_sent: false,
             loss_timer: None,
-            pacer: Pacer::default(),
+            pacer: Pacer::new(transport.loss_detection == LossDetection::RackTlp),
             pace: (Bytes::ZERO, Duration::ZERO, Rate::ZERO),
             pacing_blocked: false,
             recovery: Recovery::Open,
@@ -248,9 +248,12 @@ impl Sender {
         None
     }
 
-    /// The data of a lost packet waits to be sent again: the lowest first, which matters where a
-    /// retransmission is lost (Linux `tcp_xmit_retransmit_queue`).
+    /// The data of a lost packet waits to be sent again: on TCP the lowest first, which matters where
+    /// a retransmission is lost (Linux `tcp_xmit_retransmit_queue`).
     fn queue_again(&mut self, number: u64) {
+        if self.transport.loss_detection == LossDetection::Rfc9002 {
+            return self.resend.push_back(number);
+        }
         let Self { packets, resend, .. } = self;
         let place = |n: u64| packets.get(n).map(|p| (p.chunk.stream, p.chunk.offset));
         let this = place(number);

@@ -175,20 +175,15 @@ fn download_cells(options: &Options) -> Result<Vec<Cell>, ValidateError> {
             simulate::download(session, spec, &traces[&session.trace], DOWNLOAD_DELAY, i as u64)
         })
         .collect();
-    let mut cells: BTreeMap<(String, String, u32), Vec<(&Session, &Outcomes)>> = BTreeMap::new();
+    let key = |s: &Session| format!("{}-{}-b{}", s.cca, s.trace, s.buffer_packets);
+    let mut cells: BTreeMap<String, Vec<(&Session, &Outcomes)>> = BTreeMap::new();
     for (session, outcome) in sessions.iter().zip(&done) {
-        let key = (session.cca.clone(), session.trace.clone(), session.buffer_packets);
-        cells.entry(key).or_default().push((session, outcome));
+        cells.entry(key(session)).or_default().push((session, outcome));
     }
-    Ok(cells
-        .into_iter()
-        .map(|((cca, trace, buffer), runs)| {
-            download_cell(format!("{cca}-{trace}-b{buffer}"), cca, &runs)
-        })
-        .collect())
+    Ok(cells.into_iter().map(|(name, runs)| download_cell(name, &runs)).collect())
 }
 
-fn download_cell(name: String, cca: String, runs: &[(&Session, &Outcomes)]) -> Cell {
+fn download_cell(name: String, runs: &[(&Session, &Outcomes)]) -> Cell {
     let comparison =
         |metric, measured: fn(&Session) -> f64, value: fn(&Outcomes) -> f64| Comparison {
             metric,
@@ -202,7 +197,7 @@ fn download_cell(name: String, cca: String, runs: &[(&Session, &Outcomes)]) -> C
     let rct = |s: &Session| median(s.requests.iter().map(|r| r.rct_ms).collect());
     Cell {
         name,
-        cca,
+        cca: runs[0].0.cca.clone(),
         group: Group::Download,
         comparisons: vec![
             comparison(Metric::Goodput, goodput, |o| o.goodput_mbps.iter().sum()),
