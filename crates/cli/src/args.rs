@@ -22,6 +22,7 @@ pub(crate) enum Command {
     /// The congestion controls there are.
     #[command(subcommand)]
     Cc(Cc),
+    Validate(Validate),
     /// Write a completion script for a shell to standard output.
     #[command(
         after_help = "Examples:\n  trimtab completions bash > ~/.local/share/bash-completion/completions/trimtab\n  trimtab completions fish > ~/.config/fish/completions/trimtab.fish"
@@ -125,6 +126,27 @@ pub(crate) struct Compare {
     /// No progress bar
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Compare the simulator with measurements of Linux TCP over Mahimahi.
+///
+/// Simulates every measured cell, prints the differences as a page in Markdown, and ends with exit
+/// code 1 when the median of a metric is out of its band.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  trimtab validate --ground-truth groundtruth/ --traces traces/ > docs/reference/validation.md")]
+pub(crate) struct Validate {
+    /// The folder with bulk.csv, download.csv, download-sessions.csv and links/
+    #[arg(long, value_name = "DIR")]
+    pub(crate) ground_truth: PathBuf,
+
+    /// A folder below which the recorded traces lie as NAME.trace.gz
+    #[arg(long, value_name = "DIR")]
+    pub(crate) traces: PathBuf,
+
+    /// Write the comparison as JSON; `-` for standard output, in place of the page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// An application on the command line.

@@ -6,6 +6,7 @@ mod args;
 mod compare;
 mod list;
 mod trace;
+mod validate;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -26,6 +27,11 @@ impl Failure {
     /// Bad input, or nowhere to write.
     pub(crate) fn input(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), code: 2 }
+    }
+
+    /// A check came out wrong.
+    pub(crate) fn check(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), code: 1 }
     }
 
     /// The user pressed Ctrl-C: 128 and the number of SIGINT, as shells have it.
@@ -61,6 +67,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Trace(args) => trace::run(args.command),
         Command::Cc(Cc::List { json }) => list::run(json),
+        Command::Validate(args) => validate::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "trimtab", &mut script);

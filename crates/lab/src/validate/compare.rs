@@ -61,6 +61,8 @@ pub struct Spread {
     pub min: f64,
     /// The largest.
     pub max: f64,
+    /// Standard deviation of a single repeat; zero where there is only one.
+    pub deviation: f64,
     /// How many.
     pub repeats: usize,
 }
@@ -68,17 +70,20 @@ pub struct Spread {
 impl Spread {
     /// That of some values; all zero without any.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
-        let (mut min, mut max, mut sum, mut repeats) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0);
-        for value in values {
-            min = min.min(value);
-            max = max.max(value);
-            sum += value;
-            repeats += 1;
-        }
+        let values: Vec<f64> = values.into_iter().collect();
+        let repeats = values.len();
         if repeats == 0 {
-            return Self { mean: 0.0, min: 0.0, max: 0.0, repeats };
+            return Self { mean: 0.0, min: 0.0, max: 0.0, deviation: 0.0, repeats };
         }
-        Self { mean: sum / repeats as f64, min, max, repeats }
+        let mean = values.iter().sum::<f64>() / repeats as f64;
+        let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+        Self {
+            mean,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            deviation: (squares / repeats.saturating_sub(1).max(1) as f64).sqrt(),
+            repeats,
+        }
     }
 }
 
@@ -100,23 +105,16 @@ impl Comparison {
         difference / self.metric.tolerance(self.measured.mean).max(f64::MIN_POSITIVE)
     }
 
-    /// Whether the repeats leave open that both have the same mean: the difference is no more than
-    /// the sum of two standard errors of each side, estimated from the ranges (for n normal values
-    /// the range is about `d2(n)` standard deviations).
+    /// Whether chance may explain the difference: it is no more than two standard errors of the
+    /// difference of the means. Two repeats say little of how much runs differ, so where the
+    /// simulator's runs, of which there are more, differ more, theirs counts for both.
     pub fn within_spread(&self) -> bool {
         let difference = (self.simulated.mean - self.measured.mean).abs();
-        let (a, b) = (standard_error(&self.measured), standard_error(&self.simulated));
-        difference <= 2.0 * a.hypot(b)
+        let deviation = self.measured.deviation.max(self.simulated.deviation);
+        let ours = self.simulated.deviation.powi(2) / self.simulated.repeats.max(1) as f64;
+        let theirs = deviation.powi(2) / self.measured.repeats.max(1) as f64;
+        difference <= 2.0 * (ours + theirs).sqrt()
     }
-}
-
-/// Standard error of the mean from the range (Tippett's factors `d2`, as in control charts).
-fn standard_error(spread: &Spread) -> f64 {
-    const D2: [f64; 9] = [1.128, 1.693, 2.059, 2.326, 2.534, 2.704, 2.847, 2.970, 3.078];
-    let n = spread.repeats;
-    let Some(at) = n.checked_sub(2) else { return 0.0 };
-    let d2 = D2.get(at).copied().unwrap_or(3.5);
-    (spread.max - spread.min) / d2 / (n as f64).sqrt()
 }
 
 /// A cell of the campaign: its repeats beside the runs of the simulator with several seeds.
