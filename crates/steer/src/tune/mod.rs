@@ -7,6 +7,7 @@
 //! What to read first: the paper's §3.3, then `decide` below, then `twin.rs` for how the neighbours
 //! are found and `path.rs` for what is known of the path.
 
+mod burst;
 mod change_point;
 mod path;
 mod twin;
@@ -18,11 +19,12 @@ use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
 
 use crate::{Action, Report, Steer};
+use burst::Burst;
 use path::Path;
 use twin::{Point, replay};
 
 /// δ of a new connection, in 1/packet.
-const DELTA_START: f64 = 0.1;
+const DELTA_START: f64 = 0.07;
 /// The range of δ that is steered: the paper's prototype stays above 0.01; above 1 a flow keeps
 /// hardly a packet waiting.
 const DELTA_MIN: f64 = 0.01;
@@ -42,9 +44,9 @@ const PERIOD_MAX: u32 = 32;
 const FAR: f64 = 0.2;
 /// The network's own price where the application has none: a base round trip of delay is worth this
 /// share of the throughput …
-const DELAY_FLOOR: f64 = 0.01;
-/// … and a loss this many times its share: it costs the window's reduction as well.
-const LOSS_FLOOR: f64 = 5.0;
+const DELAY_FLOOR: f64 = 0.001;
+/// … and a loss this many times its share of it.
+const LOSS_FLOOR: f64 = 1.0;
 /// The queue that is worth keeping whatever its delay costs, as packets and as time: with less, the
 /// jitter of the link and of the acknowledgements idles it.
 const QUEUE_MIN: f64 = 4.0;
@@ -53,15 +55,19 @@ const QUEUE_MIN_S: f64 = 0.0025;
 const OVERFLOW: f64 = 0.005;
 /// Mean queue of a lone flow, in multiples of 1/δ (Copa §3).
 const MEAN_QUEUE: f64 = 1.25;
-/// What Mortise sets of Copa once, besides δ. Requests come and go, so that the path may have changed
-/// when the next one starts; all of them at 4 times the window of before, at a doubling velocity,
-/// overflow buffers that one flow in equilibrium never fills.
+/// How far each decision goes back to where every flow starts. What a flow sees of its own share is
+/// noise to the others; without a common origin their δ drift apart, and with them their shares, which
+/// are as 1/δ (Copa §3).
+const LEAK: f64 = 0.1;
+/// What Mortise sets of Copa once. Velocity without bound overflows buffers that one flow in
+/// equilibrium never fills; losses beyond noise are answered; variable links look like competition;
+/// and the queue is drained to measure the path every 15 s, not every 5 s.
 const VELOCITY_MAX: f64 = 2.0;
 const SETTINGS: [(&str, f64); 6] = [
     ("delta", DELTA_START),
     ("velocity_max", VELOCITY_MAX),
-    ("pacing_gain", 1.4),
-    ("startup_exit", 3.0),
+    ("competitive", 0.0),
+    ("min_rtt_window", 30.0),
     ("loss_beta", 0.7),
     ("loss_tolerance", 0.1),
 ];
@@ -102,6 +108,7 @@ pub struct Mortise {
     period: u32,
     /// A change point was seen, and nothing decided since.
     exploring: bool,
+    burst: Burst,
 }
 
 impl Mortise {
@@ -118,6 +125,7 @@ impl Mortise {
             reports: 0,
             period: PERIOD_MIN,
             exploring: true,
+            burst: Burst::new(),
         }
     }
 
@@ -195,8 +203,9 @@ impl Mortise {
             let (achieved, preferred) = tradeoffs(points[i], points[i + 1]);
             achieved / preferred - next
         });
-        let delta =
-            (self.delta * libm::pow(ratio, crossing(&excess))).clamp(DELTA_MIN, self.delta_max());
+        let leak = libm::pow(DELTA_START / self.delta, LEAK);
+        let delta = (self.delta * leak * libm::pow(ratio, crossing(&excess)))
+            .clamp(DELTA_MIN, self.delta_max());
         let moved = libm::log(delta / self.delta).abs();
         self.period = if moved > FAR { PERIOD_MIN } else { (self.period * 2).min(PERIOD_MAX) };
         self.exploring = false;
@@ -250,6 +259,11 @@ impl Steer for Mortise {
             return None;
         }
         self.reports += 1;
+        if self.reports % 2 == 1
+            && let Some(gain) = self.burst.on_report(&self.path, report)
+        {
+            return Some(Action::Set { knob: "pacing_gain", value: gain });
+        }
         if self.reports < self.period || self.path.steps().len() < PERIOD_MIN as usize {
             return None;
         }

@@ -89,7 +89,7 @@ impl Path {
         if report.busy.ratio(report.interval) < 0.5 || length <= 0.0 {
             return None;
         }
-        let full = low > report.min_rtt + QUEUE_SLACK || mean > report.min_rtt + QUEUE_SLACK * 4;
+        let full = low > report.min_rtt + QUEUE_SLACK;
         let capacity = if full {
             self.backfill(rate);
             rate
@@ -148,6 +148,11 @@ impl Path {
     /// Share of packets lost, were the buffer to lose this share.
     pub(super) fn loss(&self, overflow: f64) -> f64 {
         (overflow + self.random_loss()).min(1.0)
+    }
+
+    /// The longest queue seen, in packets.
+    pub(super) fn queue_max(&self) -> f64 {
+        self.queue_max
     }
 
     pub(super) fn steps(&self) -> impl ExactSizeIterator<Item = Step> + Clone {
