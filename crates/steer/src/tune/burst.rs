@@ -17,11 +17,11 @@ const GAIN_MAX: f64 = 4.0;
 /// Copa's own gain, in force at first.
 const GAIN_START: f64 = 2.0;
 /// Per report with overflow, and without.
-const DAMP: f64 = 0.8;
-const RECOVER: f64 = 1.02;
+const DAMP: f64 = 0.9;
+const RECOVER: f64 = 1.01;
 const DAMP_MIN: f64 = 0.3;
 /// A change of the gain below this factor (its logarithm) is not worth an action.
-const WORTH: f64 = 0.1;
+const WORTH: f64 = 0.2;
 
 /// The gain of one connection.
 #[derive(Clone, Debug)]

@@ -53,6 +53,11 @@ const QUEUE_MIN: f64 = 4.0;
 const QUEUE_MIN_S: f64 = 0.0025;
 /// Overflow above this is reason to keep less.
 const OVERFLOW: f64 = 0.005;
+/// Overflow above this at so many decisions in a row is harm, whatever the application says: δ goes
+/// back to what is safe on any path, Copa's own default (NSDI 2018 §2).
+const HARM: f64 = 0.1;
+const HARM_DECISIONS: u32 = 4;
+const DELTA_SAFE: f64 = 0.5;
 /// Mean queue of a lone flow, in multiples of 1/δ (Copa §3).
 const MEAN_QUEUE: f64 = 1.25;
 /// How far each decision goes back to where every flow starts. What a flow sees of its own share is
@@ -108,6 +113,8 @@ pub struct Mortise {
     period: u32,
     /// A change point was seen, and nothing decided since.
     exploring: bool,
+    /// Decisions in a row that saw harm.
+    harmed: u32,
     burst: Burst,
 }
 
@@ -125,6 +132,7 @@ impl Mortise {
             reports: 0,
             period: PERIOD_MIN,
             exploring: true,
+            harmed: 0,
             burst: Burst::new(),
         }
     }
@@ -206,6 +214,9 @@ impl Mortise {
         let leak = libm::pow(DELTA_START / self.delta, LEAK);
         let delta = (self.delta * leak * libm::pow(ratio, crossing(&excess)))
             .clamp(DELTA_MIN, self.delta_max());
+        let harmed = self.path.overflow() > HARM;
+        self.harmed = if harmed { self.harmed + 1 } else { 0 };
+        let delta = if self.harmed >= HARM_DECISIONS { delta.max(DELTA_SAFE) } else { delta };
         let moved = libm::log(delta / self.delta).abs();
         self.period = if moved > FAR { PERIOD_MIN } else { (self.period * 2).min(PERIOD_MAX) };
         self.exploring = false;
@@ -259,13 +270,10 @@ impl Steer for Mortise {
             return None;
         }
         self.reports += 1;
-        if self.reports % 2 == 1
-            && let Some(gain) = self.burst.on_report(&self.path, report)
-        {
-            return Some(Action::Set { knob: "pacing_gain", value: gain });
-        }
         if self.reports < self.period || self.path.steps().len() < PERIOD_MIN as usize {
-            return None;
+            // At most one action a report, and δ goes first.
+            let gain = self.burst.on_report(&self.path, report)?;
+            return Some(Action::Set { knob: "pacing_gain", value: gain });
         }
         self.reports = 0;
         self.decide(&report.factors, report.mss.bits() * 1e-6);
@@ -304,3 +312,6 @@ impl Steer for Steerer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

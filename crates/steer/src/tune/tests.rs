@@ -1,0 +1,192 @@
+use trimtab_cc::{Config, CongestionControl, get_knob};
+use trimtab_units::{Bytes, Time};
+
+use super::*;
+
+const MSS: Bytes = Bytes::new(1500);
+
+/// What a report says of a flow that is alone on a link.
+#[derive(Clone, Copy)]
+struct Link {
+    packets_per_s: f64,
+    rtt_min_ms: f64,
+    queue_packets: f64,
+    loss: f64,
+}
+
+fn report(now: Time, link: Link) -> Report {
+    let rtt = link.rtt_min_ms + 1e3 * link.queue_packets / link.packets_per_s;
+    let interval = Duration::from_millis_f64(rtt);
+    let packets = link.packets_per_s * interval.as_secs_f64();
+    let ms = Duration::from_millis_f64;
+    Report {
+        now,
+        interval,
+        sent: MSS.mul_f64(packets),
+        acked: MSS.mul_f64(packets * (1.0 - link.loss)),
+        lost: MSS.mul_f64(packets * link.loss),
+        busy: interval,
+        rtt_mean: Some(ms(rtt)),
+        rtt_min: Some(ms(rtt)),
+        rtt_max: Some(ms(rtt)),
+        srtt: ms(rtt),
+        min_rtt: ms(link.rtt_min_ms),
+        delivery_rate: Some(Rate::from_bytes_per_sec_f64(link.packets_per_s * 1500.0)),
+        window: MSS.mul_f64(packets),
+        inflight: MSS.mul_f64(packets),
+        mss: MSS,
+        phase: Phase::Steady,
+        factors: Factors::new().with_request(Bytes::new(1_000_000)),
+    }
+}
+
+/// Runs the controller over reports of a link; the k-th one may differ.
+fn steer(mortise: &mut Mortise, reports: u32, mut link: impl FnMut(u32, f64) -> Link) {
+    let mut now = Time::ZERO;
+    for k in 0..reports {
+        let report = report(now, link(k, mortise.applied_delta()));
+        now += report.interval;
+        if let Some(Action::Set { knob, value }) = mortise.on_report(&report) {
+            let knob = trimtab_cc::find("copa").unwrap().knobs.iter().find(|k| k.name == knob);
+            knob.unwrap().check(value).unwrap();
+        }
+    }
+}
+
+fn mortise() -> Mortise {
+    Mortise::new(MortiseConfig::new(Model::download()))
+}
+
+/// A link of 12 Mbit/s and 20 ms whose queue is what Copa keeps.
+fn steady(delta: f64) -> Link {
+    let queue_packets = MEAN_QUEUE / delta;
+    Link { packets_per_s: 1_000.0, rtt_min_ms: 20.0, queue_packets, loss: 0.0 }
+}
+
+#[test]
+fn its_algorithm_is_copa_with_its_settings() {
+    let copa = Mortise::algorithm().build(&Config::default());
+    for (name, value) in SETTINGS {
+        assert_eq!(get_knob(&copa, name), Some(value), "{name}");
+    }
+    assert_eq!(copa.knobs().len(), trimtab_cc::Copa::KNOBS.len());
+}
+
+/// expected.md X6 (Eq. 5): where σ = ½, λ = 2 and τ = 1, the next tradeoff is 1.5; with tradeoffs of
+/// 0.5, 1, 1.5 and 2 between the neighbours it lies at the third pair.
+#[test]
+fn the_step_goes_to_the_tradeoff_of_eq_5() {
+    let (sigma, preferred, achieved) = (0.5, 2.0, 1.0);
+    let next: f64 = sigma * preferred + (1.0 - sigma) * achieved;
+    assert_eq!(next, 1.5);
+    let excess = [0.5, 1.0, 1.5, 2.0].map(|tradeoff| (tradeoff - next) / preferred);
+    assert!((crossing(&excess) - 0.5).abs() < 1e-12);
+    // Between two pairs it interpolates.
+    let excess = [0.5, 1.0, 2.0, 3.0].map(|tradeoff| (tradeoff - next) / preferred);
+    assert!(crossing(&excess).abs() < 1e-12);
+    // Where even the boldest pair achieves more than that, it goes there; and the other way round.
+    assert_eq!(crossing(&[1.0, 2.0, 3.0, 4.0]), -1.5);
+    assert_eq!(crossing(&[-4.0, -3.0, -2.0, -1.0]), 1.5);
+}
+
+/// expected.md X7: losses to the buffer, whose price the preference contains, raise δ.
+#[test]
+fn overflow_raises_delta() {
+    let mut m = mortise();
+    steer(&mut m, 200, |k, delta| {
+        let full = k % 3 == 0;
+        let queue_packets = if full { 20.0 } else { (MEAN_QUEUE / delta).min(20.0) * 0.3 };
+        Link { queue_packets, loss: if full { 0.1 } else { 0.0 }, ..steady(delta) }
+    });
+    assert!(m.applied_delta() > 2.0 * DELTA_START, "{}", m.applied_delta());
+}
+
+/// Random loss is the link's own: it is no reason to keep a shorter queue.
+#[test]
+fn random_loss_is_no_overflow() {
+    let run = |loss: f64| {
+        let mut m = mortise();
+        steer(&mut m, 400, |k, delta| {
+            let swing = if k % 4 < 2 { 0.2 } else { 1.0 };
+            Link { queue_packets: swing * MEAN_QUEUE / delta, loss, ..steady(delta) }
+        });
+        (m.applied_delta(), m.path.overflow())
+    };
+    let ((clean, _), (lossy, overflow)) = (run(0.0), run(0.02));
+    assert!(overflow < OVERFLOW, "{overflow}");
+    assert!((lossy / clean).ln().abs() < 0.3, "{lossy} and {clean}");
+}
+
+/// expected.md X9: on a path that stays as it is the search comes to rest, and looks seldom.
+#[test]
+fn a_steady_path_comes_to_rest() {
+    let mut m = mortise();
+    steer(&mut m, 600, |_, delta| steady(delta));
+    assert_eq!(m.period, PERIOD_MAX);
+    let rest = m.applied_delta();
+    steer(&mut m, 200, |_, delta| steady(delta));
+    assert!((m.applied_delta() / rest).ln().abs() < 0.1, "{rest} to {}", m.applied_delta());
+}
+
+/// §3.3: a change of bandwidth drops the history and starts a wide search at once.
+#[test]
+fn a_change_of_bandwidth_starts_a_new_search() {
+    let jump = |k: u32, delta: f64| {
+        // A link is never quite steady.
+        let wobble = 1.0 + 0.05 * f64::from(k * 37 % 11) / 11.0;
+        let factor = if k < 300 { wobble } else { 4.0 * wobble };
+        Link { packets_per_s: 1_000.0 * factor, ..steady(delta) }
+    };
+    let mut m = mortise();
+    steer(&mut m, 300, jump);
+    let before = m.path.steps().len();
+    steer(&mut m, 12, |k, delta| jump(k + 300, delta));
+    assert!(m.path.steps().len() < before, "{before} steps and still as many");
+    // And without detection it does not.
+    let mut blind = Mortise::new(MortiseConfig { change_points: false, ..m.config().clone() });
+    steer(&mut blind, 300, jump);
+    steer(&mut blind, 12, |k, delta| jump(k + 300, delta));
+    assert_eq!(blind.path.steps().len(), path::STEPS_MAX);
+}
+
+/// Persistent harm ends at the safe setting, whatever the model wants.
+#[test]
+fn harm_leads_to_the_safe_setting() {
+    let greedy = Model::parse("T", &[]).unwrap();
+    let mut m = Mortise::new(MortiseConfig::new(greedy));
+    steer(&mut m, 400, |k, delta| {
+        let full = k % 2 == 0;
+        let loss = if full { 0.4 } else { 0.0 };
+        Link { queue_packets: if full { 30.0 } else { 1.0 }, loss, ..steady(delta) }
+    });
+    assert!(m.applied_delta() >= DELTA_SAFE, "{m:?}");
+}
+
+#[test]
+fn discrete_takes_the_five_values_only() {
+    assert_eq!([0.01, 0.05, 0.07, 0.2, 0.45].map(nearest), [0.04, 0.04, 0.08, 0.16, 0.5]);
+}
+
+/// Any reports, however odd, leave the knobs in their ranges and the state finite.
+#[test]
+fn odd_reports_do_no_harm() {
+    let mut m = mortise();
+    let odd = [0.0, 1e-9, 1.0, 1e12];
+    let mut now = Time::ZERO;
+    for k in 0..4_000_usize {
+        let mut r = report(now, steady(0.1));
+        let pick = |shift: usize| odd[(k / (1 << (2 * shift))) % 4];
+        r.acked = Bytes::from_f64(pick(0));
+        r.lost = Bytes::from_f64(pick(1));
+        r.rtt_min = Some(Duration::from_secs_f64(pick(2)));
+        r.rtt_mean = Some(Duration::from_secs_f64(pick(3)));
+        r.rtt_max = r.rtt_mean.max(r.rtt_min);
+        r.interval = Duration::from_secs_f64(pick(4).min(10.0));
+        r.busy = r.interval;
+        now += r.interval;
+        if let Some(Action::Set { value, .. }) = m.on_report(&r) {
+            assert!(value.is_finite());
+        }
+        assert!((DELTA_MIN..=DELTA_MAX).contains(&m.delta), "{}", m.delta);
+    }
+}
