@@ -63,7 +63,7 @@ const MEAN_QUEUE: f64 = 1.25;
 /// How far each decision goes back to where every flow starts. What a flow sees of its own share is
 /// noise to the others; without a common origin their δ drift apart, and with them their shares, which
 /// are as 1/δ (Copa §3).
-const LEAK: f64 = 0.1;
+const LEAK: f64 = 0.13;
 /// What Mortise sets of Copa once. Velocity without bound overflows buffers that one flow in
 /// equilibrium never fills; losses beyond noise are answered; variable links look like competition;
 /// and the queue is drained to measure the path every 15 s, not every 5 s.
