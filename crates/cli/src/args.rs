@@ -95,6 +95,11 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
 
+    /// Leave out points of the grid where the mean rate of the trace divided by the flows is below
+    /// this, as 1Mbit/s; before --thin
+    #[arg(long, value_name = "RATE")]
+    pub(crate) share_min: Option<Rate>,
+
     /// Run so many points of the grid, spread evenly, instead of all
     #[arg(long, value_name = "N")]
     pub(crate) thin: Option<u32>,

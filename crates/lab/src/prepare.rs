@@ -11,16 +11,13 @@ use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_units::Duration;
 
-use crate::links::{self, LinkError};
+use crate::links;
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// A trace is wrong.
-    #[error(transparent)]
-    Link(#[from] LinkError),
     /// The workload file cannot be read.
     #[error("{}: the workload cannot be read: {cause}", path.display())]
     WorkloadFile {
@@ -75,25 +72,22 @@ pub struct PreparedApp {
     workload: Option<Workload>,
 }
 
-/// A plan with its links and applications ready.
+/// A plan with its applications ready.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
-    /// The capacity of each of its traces.
-    pub links: Vec<Capacity>,
     /// Its applications.
     pub apps: Vec<PreparedApp>,
 }
 
-/// Reads every trace and workload and parses every formula.
+/// Reads every workload and parses every formula.
 ///
 /// # Errors
 /// The first that is wrong.
 pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
-    let links = plan.traces.iter().map(|t| links::capacity(&t.source)).collect::<Result<_, _>>()?;
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
-    Ok(Prepared { plan: plan.clone(), links, apps })
+    Ok(Prepared { plan: plan.clone(), apps })
 }
 
 impl Prepared {
@@ -103,7 +97,7 @@ impl Prepared {
             trace: t.name.clone(),
             sha256: links::checksum(&t.source, link),
         };
-        self.plan.traces.iter().zip(&self.links).map(origin).collect()
+        self.plan.traces.iter().zip(&self.plan.links).map(origin).collect()
     }
 }
 

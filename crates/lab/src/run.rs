@@ -97,7 +97,7 @@ impl<'a> Course<'a> {
     pub(crate) fn new(prepared: &'a Prepared, job: &'a Job, control: &Control) -> Self {
         let scenario = &prepared.plan.scenario;
         let app = &prepared.apps[job.app];
-        let capacity = shifted(&prepared.links[job.trace], job.seed);
+        let capacity = shifted(&prepared.plan.links[job.trace], job.seed);
         let end = Time::ZERO + scenario.duration;
         let flow = |control: Control, app: App, start: Duration, number: u64| FlowConfig {
             control,

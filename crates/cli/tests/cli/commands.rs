@@ -86,6 +86,14 @@ fn the_printed_scenario_is_the_same_comparison() {
 }
 
 #[test]
+fn flags_thin_the_grid() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = ["--share-min", "1500 kbit/s", "--thin", "2", "--print-scenario"];
+    let toml = stdout(dir.path(), &[SMALL, &flags].concat());
+    assert!(toml.contains("share_min = \"1.5Mbit/s\"\nthin = 2\n"), "{toml}");
+}
+
+#[test]
 fn jobs_do_not_change_a_byte() {
     let dir = tempfile::tempdir().unwrap();
     let with = |jobs: &str| {

@@ -1,8 +1,10 @@
 //! The grid of traces and cells, all of it or an even sample, and the list of runs that it makes.
 
-use trimtab_units::Duration;
+use trimtab_net::Capacity;
+use trimtab_units::{Duration, Rate};
 
-use super::{Buffer, NamedTrace, Probability, Scenario};
+use super::{Buffer, NamedTrace, Probability, Scenario, ScenarioError};
+use crate::links;
 
 /// A point of the grid, apart from its trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,13 +34,15 @@ pub struct Job {
     pub contender: usize,
 }
 
-/// A scenario with its traces found and its runs listed.
+/// A scenario with its traces read and its runs listed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The scenario.
     pub scenario: Scenario,
     /// The traces that it names.
     pub traces: Vec<NamedTrace>,
+    /// The capacity of each of them.
+    pub links: Vec<Capacity>,
     /// Every run: by application, trace, cell, seed, contender.
     pub jobs: Vec<Job>,
 }
@@ -59,20 +63,33 @@ impl Scenario {
         cells
     }
 
-    /// Checks the scenario, finds its traces and lists its runs.
+    /// Checks the scenario, reads its traces and lists its runs.
     ///
     /// # Errors
-    /// The scenario is not valid, or a trace cannot be found.
-    pub fn plan(&self) -> Result<Plan, super::ScenarioError> {
+    /// The scenario is not valid, a trace cannot be found or read, or `share_min` leaves nothing.
+    pub fn plan(&self) -> Result<Plan, ScenarioError> {
         self.validate()?;
         let traces = super::source::named(&self.traces)?;
+        let links = traces
+            .iter()
+            .map(|t| links::capacity(&t.source))
+            .collect::<Result<Vec<Capacity>, _>>()?;
         let cells = self.cells();
         let axes =
             [traces.len(), self.rtt.len(), self.buffer.len(), self.loss.len(), self.flows.len()];
-        let all = traces.len() * cells.len();
+        let rates: Vec<Rate> = links.iter().map(Capacity::mean_rate).collect();
+        let points: Vec<usize> = (0..traces.len() * cells.len())
+            .filter(|p| self.has_share(rates[p / cells.len()], &cells[p % cells.len()]))
+            .collect();
+        if let (Some(share), true) = (self.share_min, points.is_empty()) {
+            return Err(ScenarioError::Invalid(format!(
+                "no trace gives each flow {share}: lower share_min, or name faster traces or fewer flows"
+            )));
+        }
+        // Thinned last, so that the sample has its size, balanced over what is left.
         let points = match self.thin {
-            Some(size) if (size as usize) < all => spread(&axes, size as usize),
-            _ => (0..all).collect(),
+            Some(size) => spread(&axes, points, size as usize),
+            None => points,
         };
         let mut jobs = Vec::new();
         for app in 0..self.app.len() {
@@ -92,21 +109,30 @@ impl Scenario {
         }
         if jobs.len() > super::RUNS_MAX {
             let (n, max) = (jobs.len(), super::RUNS_MAX);
-            return Err(super::ScenarioError::Invalid(format!("{n} runs are more than {max}")));
+            return Err(ScenarioError::Invalid(format!("{n} runs are more than {max}")));
         }
-        Ok(Plan { scenario: self.clone(), traces, jobs })
+        Ok(Plan { scenario: self.clone(), traces, links, jobs })
+    }
+
+    /// Whether an equal share of a link with this mean rate is enough for each flow of the cell.
+    fn has_share(&self, rate: Rate, cell: &Cell) -> bool {
+        self.share_min.is_none_or(|min| {
+            rate.bytes_per_sec() >= min.bytes_per_sec().saturating_mul(cell.flows.into())
+        })
     }
 }
 
-/// `size` points of the full grid with these axis lengths, spread evenly: each value of an axis occurs
+/// `size` of these points of the grid with these axis lengths, spread evenly: each value of an axis occurs
 /// as often as every other (give or take one), and so does each pair of values of two axes as far as
 /// the size allows. Points are numbered as nested loops count them, the last axis fastest, and come
 /// in ascending order. The same input gives the same points.
 ///
 /// Greedy: each step takes the point whose values, then whose pairs of values, were taken least;
 /// among equals a fixed pseudo-random one, so that no diagonal is preferred.
-fn spread(axes: &[usize], size: usize) -> Vec<usize> {
-    let all: usize = axes.iter().product();
+fn spread(axes: &[usize], points: Vec<usize>, size: usize) -> Vec<usize> {
+    if points.len() <= size {
+        return points;
+    }
     let coordinates = |mut point: usize| {
         let mut at = vec![0; axes.len()];
         for (value, &length) in at.iter_mut().zip(axes).rev() {
@@ -115,7 +141,8 @@ fn spread(axes: &[usize], size: usize) -> Vec<usize> {
         }
         at
     };
-    let mut candidates: Vec<(usize, Vec<usize>)> = (0..all).map(|p| (p, coordinates(p))).collect();
+    let mut candidates: Vec<(usize, Vec<usize>)> =
+        points.into_iter().map(|p| (p, coordinates(p))).collect();
     let mut values: Vec<Vec<u64>> = axes.iter().map(|&n| vec![0; n]).collect();
     // Pair (f, g) of axes with f < g, at values (a, b): pairs[f][g][a * axes[g] + b].
     let mut pairs: Vec<Vec<Vec<u64>>> =
@@ -124,7 +151,7 @@ fn spread(axes: &[usize], size: usize) -> Vec<usize> {
         (0..axes.len()).flat_map(|f| (f + 1..axes.len()).map(move |g| (f, g))).collect();
 
     let mut taken = Vec::with_capacity(size);
-    for _ in 0..size.min(all) {
+    for _ in 0..size {
         let cost = |(point, at): &(usize, Vec<usize>)| {
             // Scaled by the length of the axis: one more of a rare value weighs as one share more.
             let single: u64 =
@@ -174,7 +201,7 @@ mod tests {
     fn a_thinned_grid_is_balanced() {
         // The axes of the grid: traces, RTT, buffer, loss, flows.
         let axes = [40, 3, 4, 3, 3];
-        let points = spread(&axes, 96);
+        let points = spread(&axes, (0..40 * 108).collect(), 96);
         assert_eq!(points.len(), 96);
         assert!(points.windows(2).all(|w| w[0] < w[1]), "no point twice");
         for axis in 0..axes.len() {
@@ -192,9 +219,55 @@ mod tests {
 
     #[test]
     fn the_whole_grid_when_it_is_small() {
-        assert_eq!(spread(&[2, 2], 4), [0, 1, 2, 3]);
-        assert_eq!(spread(&[2, 2], 9), [0, 1, 2, 3]);
-        assert_eq!(spread(&[3, 3], 5), spread(&[3, 3], 5));
+        assert_eq!(spread(&[2, 2], vec![0, 1, 2, 3], 4), [0, 1, 2, 3]);
+        assert_eq!(spread(&[2, 2], vec![0, 1, 3], 9), [0, 1, 3]);
+        let all = || (0..9).collect();
+        assert_eq!(spread(&[3, 3], all(), 5), spread(&[3, 3], all(), 5));
+    }
+
+    /// The mean rate of the trace, in kbit/s, and the flows of each planned run of one contender.
+    fn planned(extra: &str) -> Vec<(u64, u32)> {
+        let plan = Scenario::parse(&format!(
+            "cc = [\"newreno\"]\ntraces = [\"constant:1600kbit/s\", \"step:3Mbit/s,9Mbit/s@4s\", \"constant:48Mbit/s\"]\nflows = [1, 4, 16]\nrtt = [\"20ms\", \"60ms\"]\n{extra}\n[[app]]\nkind = \"vod\"\n"
+        ))
+        .unwrap()
+        .plan()
+        .unwrap();
+        plan.jobs
+            .iter()
+            .filter(|j| j.cell.rtt == Duration::from_millis(20) || plan.scenario.thin.is_some())
+            .map(|j| (plan.links[j.trace].mean_rate().bytes_per_sec() / 125, j.cell.flows))
+            .collect()
+    }
+
+    #[test]
+    fn a_share_below_the_least_is_left_out() {
+        assert_eq!(planned("").len(), 9);
+        let kept = planned("share_min = \"1.5 Mbit/s\"");
+        // Exactly 1.5 Mbit/s each, four flows on a mean of 6 Mbit/s, is enough.
+        assert_eq!(kept, [(1600, 1), (6000, 1), (6000, 4), (48_000, 1), (48_000, 4), (48_000, 16)]);
+    }
+
+    #[test]
+    fn the_sample_is_drawn_from_what_is_left() {
+        let sample = planned("share_min = \"1.5 Mbit/s\"\nthin = 6");
+        assert_eq!(sample.len(), 6, "left out before, not after");
+        assert!(sample.iter().all(|&(rate, flows)| rate >= 1500 * u64::from(flows)), "{sample:?}");
+        for rate in [1600, 6000, 48_000] {
+            assert_eq!(sample.iter().filter(|s| s.0 == rate).count(), 2, "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_left_is_a_mistake() {
+        let e = Scenario::parse(
+            "cc = [\"newreno\"]\ntraces = [\"constant:12Mbit/s\"]\nshare_min = \"13Mbit/s\"\n[[app]]\nkind = \"vod\"\n",
+        )
+        .unwrap()
+        .plan()
+        .unwrap_err()
+        .to_string();
+        assert!(e.contains("13Mbit/s") && e.contains("lower share_min"), "{e}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use trimtab_units::Duration;
+use trimtab_units::{Duration, Rate};
 
 pub use app::{Abr, AppKind, AppSettings, Ladder};
 pub use grid::{Cell, Job, Plan};
@@ -38,6 +38,7 @@ pub use quantity::{Buffer, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
 
 use crate::contender::Contender;
+use crate::links::LinkError;
 
 /// A comparison: who, doing what, over which links.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,7 +81,12 @@ pub struct Scenario {
     /// How many seeds each cell is run with: 0, 1, 2 …
     #[serde(default = "default_seeds")]
     pub seeds: u32,
-    /// Take so many points of the grid of traces and cells, spread evenly, instead of all.
+    /// Leave out the points of the grid where the trace's mean rate divided by the number of flows is
+    /// below this.
+    #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
+    pub share_min: Option<Rate>,
+    /// Take so many points of the grid of traces and cells, spread evenly, instead of all; of those
+    /// that `share_min` leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thin: Option<u32>,
     /// The applications; every cell is run with each.
@@ -158,6 +164,9 @@ pub enum ScenarioError {
     /// A trace cannot be found.
     #[error(transparent)]
     Trace(#[from] TraceSourceError),
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Link(#[from] LinkError),
 }
 
 /// The most runs that one comparison may amount to; more is a mistake in the grid.
@@ -179,6 +188,7 @@ impl Default for Scenario {
             duration: default_duration(),
             warmup: Duration::ZERO,
             seeds: default_seeds(),
+            share_min: None,
             thin: None,
             app: Vec::new(),
             competitor: Vec::new(),
@@ -324,11 +334,12 @@ mod tests {
     #[test]
     fn printed_scenario_reads_back() {
         let text = format!(
-            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\nbuffer=[\"30KB\",\"2BDP\"]\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
+            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
         );
         let printed = Scenario::parse(&text).unwrap().to_toml();
         let again = Scenario::parse(&printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));
         assert_eq!(again.to_toml(), printed);
+        assert_eq!(again.share_min, Some(Rate::from_mbps(1.5)));
         assert_eq!(again.loss[0].get(), 0.005);
         assert_eq!(again.competitor[0].start, Duration::from_secs(5));
     }
@@ -347,6 +358,8 @@ mod tests {
         assert!(e.contains("line 1, column 7") && e.contains("\"20ms\""), "{e}");
         let e = error("rtt = \"20\"\n");
         assert!(e.contains("needs a unit") && e.contains("ms"), "{e}");
+        let e = error("share_min = 1\n");
+        assert!(e.contains("line 1, column 13") && e.contains("\"1Mbit/s\""), "{e}");
         let e = error("cc = [\"newreno\", \"kubic\"]\n");
         assert!(e.contains("line 1") && e.contains("unknown congestion control \"kubic\""), "{e}");
         let e = error("[[app]]\nkind = \"downlod\"\n");

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
-use trimtab_units::{Bytes, Duration};
+use trimtab_units::{Bytes, Duration, Rate};
 
 use super::TraceSource;
 
@@ -18,6 +18,9 @@ pub(crate) trait Quantity: FromStr<Err: fmt::Display> + fmt::Display {
 
 impl Quantity for Duration {
     const EXPECTED: &'static str = "a duration with its unit in quotes, such as \"20ms\"";
+}
+impl Quantity for Rate {
+    const EXPECTED: &'static str = "a rate with its unit in quotes, such as \"1Mbit/s\"";
 }
 impl Quantity for Buffer {
     const EXPECTED: &'static str =
@@ -141,6 +144,27 @@ pub(crate) mod one {
             }
         }
         d.deserialize_str(Text(PhantomData))
+    }
+}
+
+/// One value with its unit, or none: the key is absent.
+pub(crate) mod optional {
+    use super::*;
+
+    pub(crate) fn serialize<T: Quantity, S: Serializer>(
+        v: &Option<T>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        match v {
+            Some(v) => s.collect_str(v),
+            None => s.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T: Quantity, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<T>, D::Error> {
+        one::deserialize(d).map(Some)
     }
 }
 
