@@ -1,5 +1,6 @@
 //! The comparison from beginning to end.
 
+use crate::cells::cells;
 use crate::pool::{Effort, Interrupted, run_all};
 use crate::prepare::{PrepareError, prepare};
 use crate::result::{Comparison, Provenance, SCHEMA};
@@ -42,6 +43,7 @@ pub fn compare(
             traces: prepared.origins(),
         },
         summary: summarise(&runs),
+        cells: cells(&runs),
         runs,
     })
 }

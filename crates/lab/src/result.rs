@@ -22,6 +22,10 @@ pub struct Comparison {
     pub runs: Vec<RunRecord>,
     /// One row per application and contender, in the order in which the scenario names them.
     pub summary: Vec<SummaryRow>,
+    /// One row per application and point of the grid, in the order of the runs: how far steering is
+    /// from the best algorithm there. Points where no rule-based algorithm took part have none.
+    #[serde(default)]
+    pub cells: Vec<CellSummary>,
 }
 
 /// Everything that it takes to get the same bytes again.
@@ -267,6 +271,51 @@ pub struct SummaryRow {
     pub retransmit_ratio: f64,
     /// Against each other contender of the comparison.
     pub versus: Vec<Versus>,
+}
+
+/// The contenders of one application at one point of the grid, over its seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellSummary {
+    /// The application.
+    pub app: String,
+    /// The trace of the bottleneck.
+    pub trace: String,
+    /// Where in the grid.
+    pub cell: CellRecord,
+    /// How experience with this application is compared, as in its summary rows.
+    pub scale: Scale,
+    /// The rule-based algorithm, neither bound nor steered, with the highest mean experience.
+    pub best: String,
+    /// Its mean experience over the seeds.
+    pub best_qoe_mean: f64,
+    /// Every steered contender.
+    pub steered: Vec<SteeredInCell>,
+}
+
+/// A steered contender at one point of the grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteeredInCell {
+    /// The contender.
+    pub cc: String,
+    /// Its mean experience over the seeds.
+    pub qoe_mean: f64,
+    /// Against the best rule-based algorithm of the cell; `null` when they have no seed in common.
+    pub versus_best: Option<CellGap>,
+    /// Against the best constant knob of each run, `oracle:copa`; where that took part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versus_oracle: Option<CellGap>,
+}
+
+/// The paired change against another contender at one point of the grid: each run against the
+/// other's with the same seed. Above zero, the contender gives the better experience.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellGap {
+    /// How many pairs of runs.
+    pub pairs: u64,
+    /// Mean over pairs of (this − other) / other, in percent; `null` where the scale is a difference.
+    pub change_percent: Option<f64>,
+    /// Mean over pairs of this − other, in the unit of the QoE model.
+    pub difference: f64,
 }
 
 /// How experience is compared.

@@ -95,7 +95,7 @@ fn row<'a>(
 }
 
 /// Whether "10% better" has a meaning for these runs.
-fn scale<'a>(mut runs: impl Iterator<Item = &'a RunRecord>) -> Scale {
+pub(crate) fn scale<'a>(mut runs: impl Iterator<Item = &'a RunRecord>) -> Scale {
     // Only video has bitrates; its experience is a logarithm.
     if runs.all(|r| r.qoe.mean > 0.0 && r.bitrate_kbps_mean.is_none()) {
         Scale::Ratio

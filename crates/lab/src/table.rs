@@ -4,6 +4,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::cells::findings;
 use crate::contender::is_bound;
 use crate::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow};
@@ -36,8 +37,8 @@ struct Column {
     cells: Vec<String>,
 }
 
-/// The whole text: per application a table, sorted by experience with the bounds last, and the
-/// headline below.
+/// The whole text: per application a table, sorted by experience with the bounds last, then the
+/// headlines, then how steering does cell by cell.
 pub fn render(comparison: &Comparison, style: Style) -> String {
     let mut text = String::new();
     for app in in_order(comparison.summary.iter().map(|r| r.app.as_str())) {
@@ -51,7 +52,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
         text += &table(columns(app, &rows, &comparison.runs, &comparison.summary), style);
         text += "\n\n";
     }
-    for line in headlines(&comparison.summary) {
+    for line in headlines(&comparison.summary).into_iter().chain(findings(&comparison.cells)) {
         text += &format!("{line}.\n");
     }
     text
@@ -151,6 +152,7 @@ fn width(columns: &[Column]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::cells;
     use crate::result::{Provenance, SCHEMA};
     use crate::summary::summarise;
     use crate::testing::run;
@@ -166,6 +168,7 @@ mod tests {
             schema: SCHEMA.to_owned(),
             provenance: Provenance::default(),
             summary: summarise(&runs),
+            cells: cells(&runs),
             runs,
         }
     }
@@ -182,6 +185,13 @@ mod tests {
         );
         assert!(text.contains("+50.0% [+50.0%, +50.0%]"), "{text}");
         assert!(text.contains("mortise gives users of a download service 50.0% better"), "{text}");
+    }
+
+    #[test]
+    fn the_worst_cell_stands_below_the_headline() {
+        let text = render(&comparison(), Style { width: 200, lines: false });
+        let last = text.lines().last().unwrap();
+        assert!(last.contains("mortise: below the best algorithm of the cell"), "{text}");
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn specimen() -> Comparison {
             traces: Vec::new(),
         },
         summary: summarise(&runs),
+        cells: Vec::new(),
         runs,
     }
 }
