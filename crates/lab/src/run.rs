@@ -59,6 +59,7 @@ fn control(kind: &ContenderKind, app: &PreparedApp) -> Control {
 /// Copa, steered.
 fn mortise(settings: MortiseSettings, discrete: bool, app: &PreparedApp) -> Control {
     let mut config = MortiseConfig::new(app.model.clone());
+    config.factors = app.factors;
     config.sigma = settings.sigma;
     config.change_points = settings.change_point_detection;
     config.discrete = discrete;

@@ -137,6 +137,23 @@ impl Factors {
             None => self.get_user(name),
         }
     }
+    /// These, and where one is not set, the one of `others`. A name that no longer fits is left out.
+    #[must_use]
+    pub fn or(&self, others: &Factors) -> Self {
+        let mut all = *self;
+        for factor in Factor::ALL {
+            if let (None, Some(value)) = (all.get(factor), others.get(factor)) {
+                all.set(factor, value);
+            }
+        }
+        for (name, value) in &others.user[..others.user_len] {
+            if all.get_named(name.as_str()).is_none() {
+                let _ = all.set_named(name.as_str(), *value);
+            }
+        }
+        all
+    }
+
     /// Sets the factor of that name: a built-in one, or one of the application's own.
     ///
     /// # Errors

@@ -82,6 +82,8 @@ const SETTINGS: [(&str, f64); 6] = [
 pub struct MortiseConfig {
     /// The application's QoE model.
     pub model: Model,
+    /// Values of the model's factors that the application does not give while it runs.
+    pub factors: Factors,
     /// Share of the way from the achieved to the preferred tradeoff that a step goes (Eq. 5), 0 to 1.
     pub sigma: f64,
     /// Whether change-point detection on bandwidth restarts the search (§3.3).
@@ -93,7 +95,7 @@ pub struct MortiseConfig {
 impl MortiseConfig {
     /// The paper's settings for an application with this model.
     pub fn new(model: Model) -> Self {
-        Self { model, sigma: 0.5, change_points: true, discrete: false }
+        Self { model, factors: Factors::new(), sigma: 0.5, change_points: true, discrete: false }
     }
 }
 
@@ -276,7 +278,8 @@ impl Steer for Mortise {
             return Some(Action::Set { knob: "pacing_gain", value: gain });
         }
         self.reports = 0;
-        self.decide(&report.factors, report.mss.bits() * 1e-6);
+        let factors = report.factors.or(&self.config.factors);
+        self.decide(&factors, report.mss.bits() * 1e-6);
         let wanted = if self.config.discrete { nearest(self.delta) } else { self.delta };
         if wanted == self.applied {
             return None;

@@ -140,12 +140,12 @@ fn a_change_of_bandwidth_starts_a_new_search() {
     let mut m = mortise();
     steer(&mut m, 300, jump);
     let before = m.path.steps().len();
-    steer(&mut m, 12, |k, delta| jump(k + 300, delta));
+    steer(&mut m, 24, |k, delta| jump(k + 300, delta));
     assert!(m.path.steps().len() < before, "{before} steps and still as many");
     // And without detection it does not.
     let mut blind = Mortise::new(MortiseConfig { change_points: false, ..m.config().clone() });
     steer(&mut blind, 300, jump);
-    steer(&mut blind, 12, |k, delta| jump(k + 300, delta));
+    steer(&mut blind, 24, |k, delta| jump(k + 300, delta));
     assert_eq!(blind.path.steps().len(), path::STEPS_MAX);
 }
 
@@ -160,6 +160,21 @@ fn harm_leads_to_the_safe_setting() {
         Link { queue_packets: if full { 30.0 } else { 1.0 }, loss, ..steady(delta) }
     });
     assert!(m.applied_delta() >= DELTA_SAFE, "{m:?}");
+}
+
+/// A formula's own factors reach the preference: ten times the price of delay, ten times λ.
+#[test]
+fn fixed_factors_reach_the_preference() {
+    let lambda = |price: f64| {
+        let model = Model::parse("T - price*D", &["price"]).unwrap();
+        let mut config = MortiseConfig::new(model);
+        config.factors.set_named("price", price).unwrap();
+        let mut m = Mortise::new(config);
+        steer(&mut m, 50, |_, delta| steady(delta));
+        m.hints().lambda
+    };
+    assert!((lambda(5.0) - 5.0).abs() < 1e-9);
+    assert!((lambda(50.0) - 50.0).abs() < 1e-9);
 }
 
 #[test]
