@@ -33,26 +33,30 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     write(args, &scenario, &comparison)
 }
 
-/// Files first: when one cannot be written, the table does not pretend that all is well.
+/// Every output is tried, and the table is printed whatever becomes of the files: what was computed is
+/// not lost to a full disk. The first failure is reported after it.
 fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result<(), Failure> {
-    if let Some(folder) = &args.out {
-        archive::write(folder, &comparison.runs).map_err(Failure::input)?;
-    }
-    if let Some(path) = &args.html {
+    let folder = args
+        .out
+        .as_ref()
+        .map_or(Ok(()), |folder| archive::write(folder, &comparison.runs).map_err(Failure::input));
+    let page = args.html.as_ref().map_or(Ok(()), |path| {
         let page = report::page(comparison, &scenario.name, &scenario.about);
-        write_file(path, |out| out.write_all(page.as_bytes())).map_err(Failure::input)?;
-    }
-    if let Some(path) = &args.json {
+        write_file(path, |out| out.write_all(page.as_bytes())).map_err(Failure::input)
+    });
+    let json = args.json.as_ref().map_or(Ok(()), |path| {
         write_file(path, |out| {
             serde_json::to_writer_pretty(&mut *out, comparison)?;
             out.write_all(b"\n")
         })
-        .map_err(Failure::input)?;
-    }
-    if args.json.as_deref() == Some(Path::new("-")) {
-        return Ok(());
-    }
-    print(&table::render(comparison, Style::of_stdout()))
+        .map_err(Failure::input)
+    });
+    let table = if args.json.as_deref() == Some(Path::new("-")) {
+        Ok(())
+    } else {
+        print(&table::render(comparison, Style::of_stdout()))
+    };
+    folder.and(page).and(json).and(table)
 }
 
 /// The scenario of the file (the demo without one), with what the flags replace.

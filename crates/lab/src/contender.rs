@@ -127,7 +127,7 @@ pub static SPECIAL: [SpecialContender; 5] = [
 
 /// Why a text names no contender.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("unknown congestion control {text:?}: {problem}")]
+#[error("{text:?}: {problem}")]
 pub struct ContenderError {
     text: String,
     problem: Problem,
@@ -135,7 +135,7 @@ pub struct ContenderError {
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 enum Problem {
-    #[error("{}there are {}; `trimtab cc list` describes them", hint(.suggestion), names().join(", "))]
+    #[error("unknown congestion control; {}there are {}; `trimtab cc list` describes them", hint(.suggestion), names().join(", "))]
     Unknown { suggestion: Option<String> },
     #[error("{0}")]
     Spec(SpecError),

@@ -3,18 +3,30 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{error, trimtab};
+use crate::support::{error, failure, trimtab};
 
 /// A comparison of a second that works; tests break one thing of it.
 const WORKS: &[&str] =
     &["compare", "--app", "bulk", "--cc", "newreno", "--traces", "constant:8Mbit/s", "--quiet"];
 
 fn compare(folder: &Path, more: &[&str]) -> String {
+    error(folder, &arguments(more))
+}
+
+fn arguments<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let mut args = [WORKS, more].concat();
     if !more.contains(&"--duration") {
         args.extend(["--duration", "1s"]);
     }
-    error(folder, &args)
+    args
+}
+
+/// The message of a comparison whose files cannot be written. Its results are not lost: the table is
+/// printed.
+fn unwritten(folder: &Path, more: &[&str]) -> String {
+    let (message, out) = failure(folder, &arguments(more));
+    assert!(out.contains("congestion control") && out.contains("Mbit/s"), "{out}");
+    message
 }
 
 #[test]
@@ -122,7 +134,7 @@ fn scenarios() {
 fn a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     for flag in ["--json", "--html"] {
-        let e = compare(dir.path(), &[flag, "/dev/full"]);
+        let e = unwritten(dir.path(), &[flag, "/dev/full"]);
         assert!(e.contains("/dev/full") && e.contains("the disk is full"), "{e}");
     }
     let e = error(
@@ -145,10 +157,10 @@ fn a_full_disk() {
     }
     let result = std::panic::catch_unwind(|| {
         let long = ["--duration", "60s"];
-        let e = compare(dir.path(), &[&long[..], &["--out", "small/results"]].concat());
+        let e = unwritten(dir.path(), &[&long[..], &["--out", "small/results"]].concat());
         assert!(e.contains("the disk is full"), "{e}");
         assert!(!small.join("results").exists(), "nothing is left over");
-        let e = compare(dir.path(), &[&long[..], &["--html", "small/report.html"]].concat());
+        let e = unwritten(dir.path(), &[&long[..], &["--html", "small/report.html"]].concat());
         assert!(e.contains("the disk is full"), "{e}");
         assert_eq!(fs::read_dir(&small).unwrap().count(), 0, "nothing is left over");
     });

@@ -20,14 +20,20 @@ pub(crate) fn stdout(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(out.stdout).expect("output is UTF-8")
 }
 
-/// The message of a run that must fail: exit code 2, nothing on standard output, one message.
-pub(crate) fn error(folder: &Path, args: &[&str]) -> String {
+/// Message and standard output of a run that must fail: exit code 2, one message.
+pub(crate) fn failure(folder: &Path, args: &[&str]) -> (String, String) {
     let out = trimtab(folder, args);
     let message = String::from_utf8(out.stderr).expect("messages are UTF-8");
     assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
     assert!(message.starts_with("error: "), "{args:?}: {message}");
     assert_eq!(message.matches("error:").count(), 1, "one message: {message}");
     assert!(!message.contains("panicked") && !message.contains("defect"), "{message}");
-    assert_eq!(out.stdout, b"", "{args:?} printed results beside an error");
+    (message, String::from_utf8(out.stdout).expect("output is UTF-8"))
+}
+
+/// The message of a run that must fail and has nothing to show.
+pub(crate) fn error(folder: &Path, args: &[&str]) -> String {
+    let (message, out) = failure(folder, args);
+    assert_eq!(out, "", "{args:?} printed results beside an error");
     message
 }

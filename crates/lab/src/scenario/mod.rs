@@ -361,7 +361,7 @@ mod tests {
         let e = error("share_min = 1\n");
         assert!(e.contains("line 1, column 13") && e.contains("\"1Mbit/s\""), "{e}");
         let e = error("cc = [\"newreno\", \"kubic\"]\n");
-        assert!(e.contains("line 1") && e.contains("unknown congestion control \"kubic\""), "{e}");
+        assert!(e.contains("line 1") && e.contains("\"kubic\": unknown congestion control"), "{e}");
         let e = error("[[app]]\nkind = \"downlod\"\n");
         assert!(e.contains("line 2") && e.contains("download"), "{e}");
         let e = error("seeds = \n");
