@@ -118,7 +118,7 @@ impl Sender {
         if let Some((now, sample)) = base_rtt {
             rtt.sample(now, sample, Duration::ZERO);
         }
-        Self {
+        let mut sender = Self {
             governor,
             streams,
             totals: SendTotals::default(),
@@ -148,7 +148,11 @@ impl Sender {
             episode_lost: 0,
             episode_spurious: 0,
             limited_below: 0,
-        }
+        };
+        // Linux has a rate as soon as the handshake is done (`tcp_rcv_state_process`): more than the
+        // unpaced packets may leave before the first acknowledgement.
+        sender.update_pacing();
+        sender
     }
 
     pub(crate) fn rtt(&self) -> &RttEstimator {

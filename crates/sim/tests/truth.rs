@@ -62,6 +62,22 @@ fn packets_are_conserved() {
     }
 }
 
+/// More packets than the initial window leave before the first acknowledgement: as a probe, where the
+/// link is slow, or because the window starts larger. TCP's pacer once had no rate then, and waited
+/// for ever.
+#[test]
+fn a_flow_goes_on_whatever_leaves_before_the_first_acknowledgement() {
+    for transport in TRANSPORTS {
+        for (cc, mbps) in [("cubic", 0.1), ("vegas", 0.1), ("copa:initial_window=40", 12.0)] {
+            let app = App::download(DownloadConfig::new(Workload::parse("0 100000").unwrap()));
+            let flows = vec![flow(cc, transport, app, 1)];
+            let mut world = World::new(&WorldConfig { links: vec![(link(mbps, 100), 1)], flows });
+            world.run_until(Time::from_secs(60));
+            assert!(world.is_finished(), "{cc} is stuck");
+        }
+    }
+}
+
 /// All response bytes arrive, in spite of losses, drops and timeouts, on either kind of transport.
 #[test]
 fn every_request_is_answered_whatever_is_lost() {
