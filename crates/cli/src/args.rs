@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trimtab_lab::contender::Contender;
-use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource};
+use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource, TransportKind};
 use trimtab_units::{Duration, Rate};
 
 /// Congestion control that serves what users feel: compare algorithms by quality of experience.
@@ -52,8 +52,8 @@ pub(crate) struct Compare {
     pub(crate) app: Vec<App>,
 
     /// A congestion control: an algorithm with its settings (copa:mit, copa:delta=0.1), steering
-    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc) or a bound (oracle:copa, oracle-dynamic:copa,
-    /// omniscient); may be given several times. `trimtab cc list` describes them
+    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc) or a bound (oracle:copa, oracle:copa:restart=0.5,
+    /// oracle-dynamic:copa, omniscient); may be given several times. `trimtab cc list` describes them
     #[arg(long, value_name = "CC")]
     pub(crate) cc: Vec<Contender>,
 
@@ -61,6 +61,10 @@ pub(crate) struct Compare {
     /// constant:12Mbit/s, step:12Mbit/s,48Mbit/s@20s, cellular:seed=1, wifi:seed=1, demo
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     pub(crate) traces: Vec<TraceSource>,
+
+    /// What carries the data of every flow [default: quic]
+    #[arg(long, value_name = "TRANSPORT")]
+    pub(crate) transport: Option<Transport>,
 
     /// A workload file to replay with --app download: lines of `interval_ms size_bytes`
     #[arg(long, value_name = "FILE")]
@@ -174,6 +178,24 @@ impl From<App> for AppKind {
             App::Vod => Self::Vod,
             App::Web => Self::Web,
             App::Bulk => Self::Bulk,
+        }
+    }
+}
+
+/// A transport protocol on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Transport {
+    /// QUIC by its RFCs
+    Quic,
+    /// TCP as in Linux: one byte stream, delivered in order
+    Tcp,
+}
+
+impl From<Transport> for TransportKind {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Quic => Self::Quic,
+            Transport::Tcp => Self::Tcp,
         }
     }
 }

@@ -82,6 +82,7 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
     if let Some(qoe) = &args.qoe {
         s.app.iter_mut().for_each(|app| app.qoe = Some(qoe.clone()));
     }
+    s.transport = args.transport.map_or(s.transport, Into::into);
     replace(&mut s.cc, &args.cc);
     replace(&mut s.traces, &args.traces);
     replace(&mut s.rtt, &args.rtt);

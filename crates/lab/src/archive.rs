@@ -133,6 +133,7 @@ fn runs_table(runs: &[RunRecord]) -> Table {
         ("run", count(0..runs.len() as u64)),
         ("cc", text(all().map(|r| r.cc.as_str()))),
         ("app", text(all().map(|r| r.app.as_str()))),
+        ("transport", text(all().map(|r| r.transport.name()))),
         ("trace", text(all().map(|r| r.trace.as_str()))),
         ("seed", count(all().map(|r| r.seed))),
         ("cell_rtt_ms", number(all().map(|r| r.cell.rtt_ms))),
@@ -248,8 +249,8 @@ mod tests {
         let r = rows("runs.parquet");
         assert_eq!(r.len(), 2);
         assert_eq!(r[1].get_string(1).unwrap(), "cubic");
-        assert_eq!(r[1].get_long(4).unwrap(), 3);
-        assert_eq!(r[1].get_double(9).unwrap(), 4.5);
+        assert_eq!(r[1].get_long(5).unwrap(), 3);
+        assert_eq!(r[1].get_double(10).unwrap(), 4.5);
         assert_eq!(rows("requests.parquet").len(), 2);
         let s = rows("series.parquet");
         assert_eq!(s.len(), 2);

@@ -8,6 +8,7 @@
 //! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
 //! | `mortise-disc` | the same with five values of δ only |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
+//! | `oracle:copa:restart_probe=1` | the same with other knobs set |
 //! | `oracle-dynamic:copa` | bound: at every interval the δ that turns out best, tried on forks |
 //! | `omniscient` | bound: a sender that sees the trace |
 
@@ -115,7 +116,7 @@ pub static SPECIAL: [SpecialContender; 5] = [
         name: "oracle-dynamic:CC",
         bound: true,
         about: "bound: at every interval the value of the knob that turns out best",
-        source: "Mortise section 5.2, over a receding horizon",
+        source: "Mortise section 5.2, judged by the whole run",
     },
     SpecialContender {
         name: OMNISCIENT,

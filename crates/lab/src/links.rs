@@ -66,6 +66,25 @@ fn generated(kind: GeneratedKind, seed: u64, duration: Duration) -> Trace {
     }
 }
 
+/// The capacity as a run with this seed sees it: seed 0 from the start of the trace, others from
+/// points that spread over it (multiples of the golden ratio), so that seeds differ in more than
+/// their losses.
+pub(crate) fn at_seed(capacity: &Capacity, seed: u64) -> Capacity {
+    match capacity {
+        Capacity::Trace { trace, opportunity, .. } => {
+            let golden = 0.618_033_988_749_894_9 * seed as f64;
+            let share = golden - libm::floor(golden);
+            let ms = (share * trace.period().as_millis_f64()) as u64;
+            Capacity::Trace {
+                trace: trace.clone(),
+                offset: Duration::from_millis(ms),
+                opportunity: *opportunity,
+            }
+        }
+        other => other.clone(),
+    }
+}
+
 /// The SHA-256 of a trace's delivery times as Mahimahi's plain text, so that a file and its compressed
 /// copy have the same; of a constant rate, of its name.
 pub fn checksum(source: &TraceSource, capacity: &Capacity) -> String {

@@ -1,104 +1,117 @@
 //! Bounds: what the best setting of a knob would have given, found by trying them all.
 
-use trimtab_apps::{Application, Outcome};
-use trimtab_cc::{Knob, Spec};
+use trimtab_cc::{Knob, Spec, get_knob};
 use trimtab_sim::Control;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::Duration;
 
+use crate::course::Course;
 use crate::prepare::Prepared;
-use crate::result::RunRecord;
-use crate::run::{Course, Recording};
+use crate::record::Measurement;
 use crate::scenario::Job;
 
 /// How many values of the knob are tried, evenly spread by ratio where the range allows.
 const CANDIDATES: u32 = 12;
-/// How often the dynamic oracle chooses anew.
-const INTERVAL: Duration = Duration::from_millis(500);
-/// How far each of its forks looks ahead.
-const HORIZON: Duration = Duration::from_secs(2);
-/// Stalls cost this much per second against the logarithm of the bitrate (Mortise Eq. 8).
-const STALL_COST: f64 = 2.66;
+/// How often the dynamic oracle may choose anew.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// A setting that has been tried to the end of the run.
+struct Trial {
+    spec: Spec,
+    measured: Measurement,
+    qoe: f64,
+}
 
 /// The best constant value of the algorithm's first knob for this run, by experience.
-pub(crate) fn constant(
-    prepared: &Prepared,
-    job: &Job,
-    spec: &Spec,
-    recording: Recording,
-) -> RunRecord {
-    let mut best: Option<RunRecord> = None;
-    for candidate in candidates(spec) {
-        let control = Control::Algorithm { spec: candidate, steerer: None };
-        let mut course = Course::new(prepared, job, &control);
-        course.finish();
-        let record = course.record(recording);
-        if best.as_ref().is_none_or(|b| record.qoe.mean > b.qoe.mean) {
-            best = Some(record);
-        }
-    }
-    // There is at least the specification as it was given.
-    best.unwrap_or_else(|| unreachable!("a list of candidates is never empty"))
+pub(crate) fn constant(prepared: &Prepared, job: &Job, spec: &Spec) -> Measurement {
+    best_constant(prepared, job, spec).measured
 }
 
-/// The best value of the knob at every interval: each is tried on a fork of the running world over a
-/// receding horizon, and the best one is kept until the next choice. Never worse than [`constant`],
-/// which is a choice that it could have made: where looking ahead so far is not enough, that counts.
-pub(crate) fn dynamic(
-    prepared: &Prepared,
-    job: &Job,
-    spec: &Spec,
-    recording: Recording,
-) -> RunRecord {
-    let constant = constant(prepared, job, spec, recording);
-    let knob = spec.algorithm().knobs[0].name;
-    let values = values(&spec.algorithm().knobs[0]);
-    let control = Control::Algorithm { spec: *spec, steerer: None };
-    let mut course = Course::new(prepared, job, &control);
+fn best_constant(prepared: &Prepared, job: &Job, spec: &Spec) -> Trial {
+    let try_out = |spec: Spec| {
+        let measured = start(prepared, job, spec).measure();
+        Trial { spec, qoe: measured.qoe_mean(prepared, job), measured }
+    };
+    // The first of equals.
+    candidates(spec)
+        .into_iter()
+        .map(try_out)
+        .reduce(|best, other| if other.qoe > best.qoe { other } else { best })
+        // There is at least the specification as it was given.
+        .unwrap_or_else(|| unreachable!("a list of candidates is never empty"))
+}
+
+/// The best course of the knob that one pass finds. It begins as the best constant value; at every
+/// interval each other value is tried on a fork, which goes back to the constant one after the interval
+/// and runs to the very end, and the one with the best experience of the whole run is kept. Keeping
+/// the constant value is among the choices, so no step makes it worse (rollout: Bertsekas, "Dynamic
+/// Programming and Optimal Control", vol. 1, §6.4).
+pub(crate) fn dynamic(prepared: &Prepared, job: &Job, spec: &Spec) -> Measurement {
+    let mut best = best_constant(prepared, job, spec);
+    let knob = &spec.algorithm().knobs[0];
+    let mut course = start(prepared, job, best.spec);
+    let constant = value(&course, knob);
     while course.world.now() < course.end() {
-        let tried = values.iter().map(|&value| {
+        let next = course.end().min(course.world.now() + INTERVAL);
+        let mut chosen = None;
+        for value in values(knob).into_iter().filter(|v| *v != constant) {
             let mut fork = course.clone();
             set(&mut fork, knob, value);
-            fork.world.run_until(course.world.now() + HORIZON);
-            (promise(&course, &fork), value)
-        });
-        if let Some((_, value)) = tried.max_by(|a, b| a.0.total_cmp(&b.0)) {
-            set(&mut course, knob, value);
+            fork.advance(next);
+            // Where it goes on from if this is the choice.
+            let fork_at_next = fork.clone();
+            set(&mut fork, knob, constant);
+            let measured = fork.measure();
+            let qoe = measured.qoe_mean(prepared, job);
+            if qoe > best.qoe {
+                best = Trial { measured, qoe, ..best };
+                chosen = Some(fork_at_next);
+            }
         }
-        course.advance(course.end().min(course.world.now() + INTERVAL));
+        match chosen {
+            Some(fork) => course = fork,
+            None => course.advance(next),
+        }
+        set(&mut course, knob, constant);
     }
-    course.finish();
-    let record = course.record(recording);
-    if record.qoe.mean >= constant.qoe.mean { record } else { constant }
+    best.measured
 }
 
-fn set(course: &mut Course<'_>, knob: &str, value: f64) {
+/// A run at its beginning.
+fn start<'a>(prepared: &'a Prepared, job: &'a Job, spec: Spec) -> Course<'a> {
+    Course::new(prepared, job, &Control::Algorithm { spec, steerer: None })
+}
+
+/// The value of the knob, the same for all flows of the contender.
+fn value(course: &Course<'_>, knob: &Knob) -> f64 {
+    let algorithm = course.own()[0].governor().algorithm();
+    algorithm.and_then(|cca| get_knob(cca, knob.name)).unwrap_or(knob.default)
+}
+
+fn set(course: &mut Course<'_>, knob: &Knob, value: f64) {
     for flow in 0..course.own_flows {
         // The knob is the algorithm's own and the value in its range.
-        let set = course.world.flow_mut(flow).set_knob(knob, value);
+        let set = course.world.flow_mut(flow).set_knob(knob.name, value);
         debug_assert!(set.is_ok());
     }
 }
 
-/// The specification as it is, with each value of its first knob, and, unless it has settings of its
-/// own, the algorithm's presets: no constant setting that can be named by its preset beats the oracle.
+/// The specification as it is, with each value of its first knob, and with the algorithm's presets:
+/// no constant setting that can be named by its preset beats the oracle. Other knobs that the
+/// specification sets stay as they are.
 fn candidates(spec: &Spec) -> Vec<Spec> {
     let algorithm = spec.algorithm();
-    let mut all = vec![*spec];
-    if let Some(knob) = algorithm.knobs.first() {
-        all.extend(values(knob).into_iter().filter_map(|value| {
-            let mut candidate = *spec;
-            candidate.set(knob.name, value).ok()?;
-            Some(candidate)
-        }));
-    }
-    if spec.settings().is_empty() {
-        all.extend(algorithm.presets.iter().filter_map(|preset| {
-            let mut candidate = *spec;
-            preset.knobs.iter().try_for_each(|&(knob, value)| candidate.set(knob, value)).ok()?;
-            Some(candidate)
-        }));
-    }
-    all
+    let Some(searched) = algorithm.knobs.first() else { return vec![*spec] };
+    let is_set = |knob: &str| spec.settings().iter().any(|(name, _)| *name == knob);
+    let with = |settings: &[(&str, f64)]| {
+        let mut candidate = *spec;
+        for &(knob, value) in settings.iter().filter(|(k, _)| *k == searched.name || !is_set(k)) {
+            candidate.set(knob, value).ok()?;
+        }
+        Some(candidate)
+    };
+    let constants = values(searched).into_iter().map(|value| with(&[(searched.name, value)]));
+    let presets = algorithm.presets.iter().map(|preset| with(preset.knobs));
+    std::iter::once(*spec).chain(constants.chain(presets).flatten()).collect()
 }
 
 fn values(knob: &Knob) -> Vec<f64> {
@@ -114,60 +127,51 @@ fn values(knob: &Knob) -> Vec<f64> {
     (0..CANDIDATES).map(|i| value(i).clamp(knob.min, knob.max)).collect()
 }
 
-/// What a fork promises for the experience: of what finished since, as it was; of what is
-/// outstanding, as it would be if the fork went on at its rate.
-fn promise(before: &Course<'_>, fork: &Course<'_>) -> f64 {
-    let (from, to) = (before.world.now(), fork.world.now());
-    let flows = before.own().iter().zip(fork.own());
-    flows
-        .map(|(old, new)| {
-            let got = new.received().goodput - old.received().goodput;
-            let rate = got / to.since(from);
-            let left = new.app().factors(to).outstanding;
-            let rest = (left / rate.max(trimtab_units::Rate::from_bytes_per_sec(1)))
-                .min(Duration::from_secs(600));
-            match new.app().outcome(to) {
-                Outcome::Download(r) => r
-                    .iter()
-                    .filter(|r| r.completed_at.is_none_or(|at| at > from))
-                    .map(|r| size_over_time(r.size, wait(r.sent_at, r.completed_at, to, rest)))
-                    .sum(),
-                Outcome::Web(r) => r
-                    .iter()
-                    .filter(|r| r.completed_at.is_none_or(|at| at > from))
-                    .map(|r| -wait(r.sent_at, r.completed_at, to, rest).as_secs_f64())
-                    .sum(),
-                Outcome::Vod(v) => {
-                    // Rates that bring better chunks soon, and stalls that have come meanwhile.
-                    libm::log(rate.mbps().max(0.01)) * HORIZON.as_secs_f64()
-                        - STALL_COST * v.stall_time.as_secs_f64()
-                }
-                Outcome::Bulk => rate.mbps(),
-            }
-        })
-        .sum()
-}
-
-fn wait(sent: Time, completed: Option<Time>, now: Time, rest: Duration) -> Duration {
-    completed.map_or(now.since(sent) + rest, |at| at.since(sent))
-}
-
-fn size_over_time(size: Bytes, time: Duration) -> f64 {
-    (size / time.max(Duration::from_micros(1))).mbps()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prepare::prepare;
+    use crate::scenario::Scenario;
 
     #[test]
     fn presets_are_candidates() {
         let spec: Spec = "copa".parse().unwrap();
         assert_eq!(spec.algorithm().knobs[0].name, "delta", "the knob that Mortise steers");
-        let presets = spec.algorithm().presets.len();
-        assert_eq!(candidates(&spec).len(), 1 + CANDIDATES as usize + presets);
-        let fixed: Spec = "copa:competitive=0".parse().unwrap();
-        assert_eq!(candidates(&fixed).len(), 1 + CANDIDATES as usize);
+        let all = candidates(&spec);
+        assert_eq!(all.len(), 1 + CANDIDATES as usize + spec.algorithm().presets.len());
+        let mvfst: Spec = "copa:mvfst".parse().unwrap();
+        let sorted = |s: &Spec| {
+            let mut settings = s.settings().to_vec();
+            settings.sort_by(|a, b| a.0.cmp(b.0));
+            settings
+        };
+        assert!(all.iter().any(|c| sorted(c) == sorted(&mvfst)));
+    }
+
+    #[test]
+    fn knobs_that_are_set_stay() {
+        let spec: Spec = "copa:competitive=1,initial_window=32".parse().unwrap();
+        let all = candidates(&spec);
+        assert!(all.iter().all(|c| c.settings().contains(&("competitive", 1.0))));
+        assert!(all.iter().all(|c| c.settings().contains(&("initial_window", 32.0))));
+        assert!(all.iter().any(|c| c.settings().contains(&("delta", 0.04))), "mvfst's delta");
+    }
+
+    #[test]
+    fn a_course_of_the_knob_is_at_least_as_good_as_the_best_constant() {
+        // The capacity falls to a tenth and rises again, and every second of delay costs: what is right
+        // before a step is wrong after it.
+        let scenario = Scenario::parse(
+            "cc = [\"oracle:copa\", \"oracle-dynamic:copa\"]\ntraces = [\"step:20Mbit/s,2Mbit/s@4s\"]\nduration = \"12s\"\n[[app]]\nkind = \"download\"\nqoe = \"T - 50*D\"\n",
+        )
+        .unwrap();
+        let prepared = prepare(&scenario.plan().unwrap()).unwrap();
+        let spec: Spec = "copa".parse().unwrap();
+        let job = &prepared.plan.jobs[0];
+        let qoe = |measured: Measurement| measured.qoe_mean(&prepared, job);
+        let (constant, dynamic) =
+            (qoe(constant(&prepared, job, &spec)), qoe(dynamic(&prepared, job, &spec)));
+        assert!(dynamic > constant, "{dynamic} is no better than {constant}");
     }
 
     #[test]

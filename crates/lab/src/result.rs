@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::TransportKind;
 use crate::stats::Sorted;
 
 /// The schema that [`Comparison::schema`] names.
@@ -71,6 +72,9 @@ pub struct RunRecord {
     pub cc: String,
     /// The application.
     pub app: String,
+    /// The transport protocol, `quic` or `tcp`.
+    #[serde(default)]
+    pub transport: TransportKind,
     /// The trace of the bottleneck.
     pub trace: String,
     /// The seed of all randomness of the run. Runs with the same application, trace, cell and seed

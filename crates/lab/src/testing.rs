@@ -1,12 +1,14 @@
 //! Records for the tests of this crate.
 
 use crate::result::{CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord};
+use crate::scenario::TransportKind;
 
 /// A download run with the given mean experience and nothing remarkable otherwise.
 pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
     RunRecord {
         cc: cc.to_owned(),
         app: "download".to_owned(),
+        transport: TransportKind::Quic,
         trace: trace.to_owned(),
         seed,
         cell: CellRecord { rtt_ms: 20.0, buffer_bytes: 150_000, loss: 0.0, flows: 1 },

@@ -94,6 +94,26 @@ fn flags_thin_the_grid() {
 }
 
 #[test]
+fn flags_choose_the_transport() {
+    let dir = tempfile::tempdir().unwrap();
+    let toml = stdout(dir.path(), &[SMALL, &["--transport", "tcp", "--print-scenario"]].concat());
+    assert!(toml.contains("transport = \"tcp\"\n"), "{toml}");
+    let json = |more: &[&str]| -> serde_json::Value {
+        let text = stdout(dir.path(), &[SMALL, more, &["--json", "-"]].concat());
+        serde_json::from_str(&text).unwrap()
+    };
+    let (quic, tcp) = (json(&[]), json(&["--transport", "tcp"]));
+    for (result, name) in [(&quic, "quic"), (&tcp, "tcp")] {
+        let runs = result["runs"].as_array().unwrap();
+        assert!(runs.iter().all(|run| run["transport"] == name), "{runs:?}");
+        let scenario = result["provenance"]["scenario"].as_str().unwrap();
+        assert!(scenario.contains(&format!("transport = \"{name}\"\n")), "{scenario}");
+    }
+    assert_ne!(quic["runs"][0]["qoe"], tcp["runs"][0]["qoe"]);
+    assert!(stdout(dir.path(), &["completions", "fish"]).contains("-l transport"));
+}
+
+#[test]
 fn jobs_do_not_change_a_byte() {
     let dir = tempfile::tempdir().unwrap();
     let with = |jobs: &str| {

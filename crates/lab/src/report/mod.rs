@@ -66,12 +66,13 @@ fn scope(comparison: &Comparison) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let cell = |r: &RunRecord| format!("{:?}", r.cell);
     format!(
-        "{} of {} over {} and {}, {} each. Every contender saw the same links, the same losses and the same requests.",
+        "{} of {} over {} and {}, {} each, on {}. Every contender saw the same links, the same losses and the same requests.",
         plural(runs.len(), "run"),
         plural(distinct(&|r| r.cc.clone()), "contender"),
         plural(distinct(&|r| r.trace.clone()), "trace"),
         plural(distinct(&cell), "network setting"),
         plural(distinct(&|r| r.seed.to_string()), "seed"),
+        runs.first().map_or("no transport", |r| r.transport.title()),
     )
 }
 

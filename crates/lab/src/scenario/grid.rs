@@ -1,7 +1,7 @@
 //! The grid of traces and cells, all of it or an even sample, and the list of runs that it makes.
 
 use trimtab_net::Capacity;
-use trimtab_units::{Duration, Rate};
+use trimtab_units::{Bytes, Duration, Rate};
 
 use super::{Buffer, NamedTrace, Probability, Scenario, ScenarioError};
 use crate::links;
@@ -17,6 +17,19 @@ pub struct Cell {
     pub loss: Probability,
     /// Flows of the contender.
     pub flows: u32,
+}
+
+impl Cell {
+    /// The buffer in bytes on a link with this mean rate; a packet counts 1500 bytes where it is given
+    /// in packets.
+    pub fn buffer_bytes(&self, mean_rate: Rate) -> Bytes {
+        match self.buffer {
+            Buffer::Bytes(bytes) => bytes,
+            Buffer::Packets(n) => Bytes::new(1500) * n,
+            // At least two packets: with less, nothing that sends in bursts gets through.
+            Buffer::Bdp(k) => (mean_rate * self.rtt).mul_f64(k).max(Bytes::new(3000)),
+        }
+    }
 }
 
 /// One run to do: indices into the scenario's lists.

@@ -26,6 +26,7 @@ mod app;
 mod grid;
 mod quantity;
 mod source;
+mod transport;
 
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,7 @@ pub use app::{Abr, AppKind, AppSettings, Ladder};
 pub use grid::{Cell, Job, Plan};
 pub use quantity::{Buffer, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
+pub use transport::TransportKind;
 
 use crate::contender::Contender;
 use crate::links::LinkError;
@@ -53,6 +55,9 @@ pub struct Scenario {
     /// The contenders.
     #[serde(default)]
     pub cc: Vec<Contender>,
+    /// What carries the data of every flow.
+    #[serde(default)]
+    pub transport: TransportKind,
     /// The bottleneck's capacity over time: files, globs, generated links. Each one is an axis value
     /// of the grid.
     #[serde(with = "quantity::many", default, skip_serializing_if = "Vec::is_empty")]
@@ -179,6 +184,7 @@ impl Default for Scenario {
             name: String::new(),
             about: String::new(),
             cc: Vec::new(),
+            transport: TransportKind::default(),
             traces: Vec::new(),
             rtt: default_rtt(),
             buffer: default_buffer(),
