@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/* Velocity, TCP-competitive mode and loss episodes. The reasons for each rule stand beside the Rust originals. */
+#ifndef TRIMTAB_COPA_MODE_H
+#define TRIMTAB_COPA_MODE_H
+
+#include "copa_state.h"
+
+/* --- Velocity (§2.2). */
+
+#define TT_ROUNDS_BEFORE_DOUBLING 3
+
+TT_INLINE void tt_velocity_reset(struct tt_velocity *v, u64 window_q16)
+{
+	v->value_q4 = TT_SCALE_Q4;
+	v->direction = TT_STILL;
+	v->same = 0;
+	v->window_then_q16 = window_q16;
+}
+
+TT_INLINE void tt_velocity_on_round(struct tt_velocity *v, u64 window_q16, u32 max_q4)
+{
+	u32 direction = TT_STILL;
+
+	if (window_q16 > v->window_then_q16)
+		direction = TT_UP;
+	else if (window_q16 < v->window_then_q16)
+		direction = TT_DOWN;
+	v->window_then_q16 = window_q16;
+	if (direction == TT_STILL || direction != v->direction) {
+		v->value_q4 = TT_SCALE_Q4;
+		v->same = 0;
+	}
+	v->direction = direction;
+	if (direction != TT_STILL && v->same < TT_ROUNDS_BEFORE_DOUBLING)
+		v->same++;
+	if (v->same >= TT_ROUNDS_BEFORE_DOUBLING)
+		v->value_q4 = tt_min(2 * (u64)v->value_q4, max_q4);
+}
+
+/* A window that moves fast and has to turn does so at once. */
+TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64 window_q16)
+{
+	if (v->value_q4 > TT_SCALE_Q4 && v->direction != TT_STILL && v->direction != direction) {
+		tt_velocity_reset(v, window_q16);
+		v->direction = direction;
+	}
+}
+
+/* --- TCP-competitive mode (§2.4). */
+
+/* A queue whose delay is below 3/10 of its swing, or below 1 ms, is nearly empty. */
+#define TT_EMPTY_SHARE_NUM 3
+#define TT_EMPTY_SHARE_DEN 10
+#define TT_EMPTY_SLACK_US 1000
+/* A queue that was not nearly empty for so many round trips may belong to others. */
+#define TT_EMPTY_ROUNDS 5
+/* For so long after a drain that emptied the queue the next is not asked for. */
+#define TT_ALONE_US 1000000
+/* Competing, 1/delta stays within these. */
+#define TT_INVERSE_MIN_Q16 (2 * TT_SCALE_Q16)
+#define TT_INVERSE_MAX_Q16 (500 * TT_SCALE_Q16)
+
+TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
+{
+	m->empty_at_us = now_us;
+	m->floor_at_us = now_us;
+	m->drained_at_us = now_us;
+	m->inverse_q16 = 0;
+	m->lost = false;
+}
+
+/* Takes a round-trip time; whether it shows the minimum. */
+TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, u64 rtt_us, u64 rtt_min_us, u64 rtt_max_us)
+{
+	u64 swing_us = tt_less(rtt_max_us, rtt_min_us);
+	u64 queueing_us = tt_less(rtt_us, rtt_min_us);
+
+	if (queueing_us <= TT_EMPTY_SLACK_US || queueing_us * TT_EMPTY_SHARE_DEN <= swing_us * TT_EMPTY_SHARE_NUM) {
+		m->empty_at_us = tt_max(m->empty_at_us, now_us);
+		m->inverse_q16 = 0; /* nobody fills it */
+	}
+	if (queueing_us)
+		return false;
+	m->floor_at_us = now_us;
+	return true;
+}
+
+TT_INLINE bool tt_mode_is_full(const struct tt_mode *m, u64 now_us, u64 srtt_us)
+{
+	return tt_less(now_us, m->empty_at_us) > srtt_us * TT_EMPTY_ROUNDS;
+}
+
+TT_INLINE bool tt_mode_wants_drain(const struct tt_mode *m, u64 now_us, u64 srtt_us, u64 patience_us, bool competes)
+{
+	u64 stale_us = tt_less(now_us, tt_max(m->floor_at_us, m->drained_at_us));
+
+	if (competes && !m->inverse_q16 && tt_mode_is_full(m, now_us, srtt_us))
+		return true;
+	return stale_us > tt_max(patience_us, srtt_us * TT_EMPTY_ROUNDS);
+}
+
+/* A drain that began at `from_us` ended. `inverse_q16` is the 1/delta that is set, 0 where it must not compete. */
+TT_INLINE void tt_mode_on_drained(struct tt_mode *m, u64 from_us, u64 now_us, u64 srtt_us, u32 inverse_q16)
+{
+	m->drained_at_us = now_us;
+	if (m->empty_at_us >= from_us)
+		m->empty_at_us = now_us + TT_ALONE_US;
+	else if (inverse_q16 && !m->inverse_q16 && tt_mode_is_full(m, now_us, srtt_us))
+		m->inverse_q16 = tt_min(tt_max(inverse_q16, TT_INVERSE_MIN_Q16), TT_INVERSE_MAX_Q16);
+}
+
+/* Counts the queue as empty, because nothing was in flight to fill it or see it. */
+TT_INLINE void tt_mode_assume_empty(struct tt_mode *m, u64 now_us)
+{
+	m->empty_at_us = tt_max(m->empty_at_us, now_us);
+	m->floor_at_us = tt_max(m->floor_at_us, now_us);
+}
+
+TT_INLINE void tt_mode_on_round(struct tt_mode *m)
+{
+	if (m->inverse_q16 && !m->lost)
+		m->inverse_q16 = tt_min((u64)m->inverse_q16 + TT_SCALE_Q16, TT_INVERSE_MAX_Q16);
+	m->lost = false;
+}
+
+TT_INLINE void tt_mode_on_loss(struct tt_mode *m)
+{
+	m->lost = true;
+	if (m->inverse_q16)
+		m->inverse_q16 = tt_max(m->inverse_q16 / 2, TT_INVERSE_MIN_Q16);
+}
+
+/* --- Loss episodes. */
+
+/* Whether these losses open a new episode, which then starts now (RFC 9002 §7.3.2). */
+TT_INLINE bool tt_episode_on_loss(struct tt_episode *e, u64 now_us, u64 newest_sent_us)
+{
+	if (e->started && newest_sent_us <= e->start_us)
+		return false;
+	e->start_us = now_us;
+	e->started = true;
+	e->recovering = true;
+	return true;
+}
+
+TT_INLINE void tt_episode_on_timeout(struct tt_episode *e, u64 now_us)
+{
+	e->start_us = now_us;
+	e->started = true;
+	e->recovering = false;
+}
+
+TT_INLINE void tt_episode_on_ack(struct tt_episode *e, const struct tt_ack *ack)
+{
+	if (e->recovering && !ack->in_recovery && (!e->started || ack->newest_sent_us > e->start_us))
+		e->recovering = false;
+}
+
+#endif

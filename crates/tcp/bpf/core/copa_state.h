@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/* What Copa remembers of one connection, and what it is told. */
+#ifndef TRIMTAB_COPA_STATE_H
+#define TRIMTAB_COPA_STATE_H
+
+#include "../layout.h"
+#include "filter.h"
+
+/* No TCP window is above 1 GiB (RFC 7323 §2.3); the products below fit 64 bits because of that. */
+#define TT_WINDOW_MAX_BYTES (1ULL << 30)
+/* No round-trip time above a minute is believed, for the same reason. */
+#define TT_RTT_MAX_US (1ULL << 26)
+#define TT_RTT_MIN_US 1
+/* Windows in the state are bytes times this: a step may be less than a byte. */
+#define TT_WINDOW_SHIFT 16
+
+enum tt_direction { TT_STILL, TT_UP, TT_DOWN };
+
+/* Velocity (Copa §2.2): crates/cc/src/copa/velocity.rs. */
+struct tt_velocity {
+	u64 window_then_q16; /* bytes: the window when the round began */
+	u32 value_q4;
+	u32 same;      /* rounds for which the direction was the same */
+	u32 direction; /* enum tt_direction */
+	u32 rest;
+};
+
+/* TCP-competitive mode (Copa §2.4): crates/cc/src/copa/mode.rs. */
+struct tt_mode {
+	u64 empty_at_us; /* when the queue was last nearly empty */
+	u64 floor_at_us; /* when it last showed the minimum */
+	u64 drained_at_us;
+	u32 inverse_q16; /* 1/delta by additive increase and multiplicative decrease; 0: default mode */
+	bool lost;       /* whether this round had a loss */
+	u8 rest[3];
+};
+
+/* The window is held to see whether the queue empties; `until_us` is 0 when it is not. */
+struct tt_drain {
+	u64 path_bytes; /* what the path holds with an empty queue */
+	u64 from_us;
+	u64 until_us;
+};
+
+/* One window reduction per round trip: crates/cc/src/episode.rs. */
+struct tt_episode {
+	u64 start_us;
+	bool started; /* whether there was a reduction, at `start_us` */
+	bool recovering;
+	u8 rest[6];
+};
+
+struct tt_tally {
+	u64 lost_bytes;
+	u64 acked_bytes;
+};
+
+struct tt_copa {
+	u64 window_q16; /* bytes */
+	u64 round_end;  /* in the unit of tt_ack's `delivered` */
+	u64 round_start_us;
+	u32 mss_bytes;
+	u32 window_min_bytes;
+	u32 knobs[TT_KNOBS_MAX]; /* TT_COPA_KNOBS */
+	bool slow_start;
+	bool started; /* whether anything was acknowledged yet */
+	u8 rest[6];
+	struct tt_velocity velocity;
+	struct tt_mode mode;
+	struct tt_drain drain;
+	struct tt_episode episode;
+	struct tt_tally tally[2]; /* of the last round, and of this one */
+	struct tt_filter rtt_min;
+	struct tt_filter rtt_standing;
+	struct tt_filter rtt_max;
+};
+
+/* New data was acknowledged: trimtab_cc::Ack. */
+struct tt_ack {
+	u64 now_us;
+	u64 acked_bytes;
+	u64 rtt_us; /* 0: no sample */
+	u64 srtt_us;
+	u64 delivered; /* over the connection's life; in bytes or in packets, as `inflight` */
+	u64 inflight;
+	u64 newest_sent_us; /* when the newest packet that is acknowledged was sent */
+	bool cwnd_limited;
+	bool in_recovery;
+};
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/* The core for the host: the same text as in the kernel, with the few functions that the differential test calls. */
+#include "core/copa.h"
+
+u64 tt_host_copa_size(void)
+{
+	return sizeof(struct tt_copa);
+}
+
+void tt_host_copa_init(struct tt_copa *c, const u32 *knobs, u32 mss_bytes, u32 window_min_bytes, u64 window_bytes)
+{
+	__builtin_memset(c, 0, sizeof(*c));
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		c->knobs[i] = knobs[i];
+	tt_copa_init(c, 0, mss_bytes, window_min_bytes, window_bytes);
+}
+
+void tt_host_copa_knobs(struct tt_copa *c, const u32 *knobs)
+{
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		c->knobs[i] = knobs[i];
+	tt_copa_on_knobs(c);
+}
+
+void tt_host_copa_ack(struct tt_copa *c, const struct tt_ack *ack)
+{
+	tt_copa_on_ack(c, ack);
+}
+
+void tt_host_copa_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u64 newest_sent_us)
+{
+	tt_copa_on_loss(c, now_us, lost_bytes, newest_sent_us);
+}
+
+void tt_host_copa_timeout(struct tt_copa *c, u64 now_us)
+{
+	tt_copa_on_timeout(c, now_us);
+}
+
+void tt_host_copa_idle(struct tt_copa *c)
+{
+	tt_copa_on_idle(c);
+}
+
+void tt_host_copa_first_sent(struct tt_copa *c, u64 now_us)
+{
+	tt_copa_on_first_sent(c, now_us);
+}
+
+u64 tt_host_copa_window_bytes(const struct tt_copa *c)
+{
+	return tt_copa_window_bytes(c);
+}
+
+u64 tt_host_copa_pacing_bytes_per_s(const struct tt_copa *c)
+{
+	return tt_copa_pacing_bytes_per_s(c);
+}
+
+u32 tt_host_copa_slow_start(const struct tt_copa *c)
+{
+	return c->slow_start;
+}
+
+u32 tt_host_copa_inverse_q16(const struct tt_copa *c)
+{
+	return tt_copa_inverse_q16(c);
+}

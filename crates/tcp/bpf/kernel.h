@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * The few kernel types that the programs touch, and of those the few fields. `preserve_access_index` has libbpf find
+ * each field by its name in the running kernel's BTF when the programs are loaded, so order and offsets here mean
+ * nothing, and one object fits every kernel (CO-RE).
+ */
+#ifndef TRIMTAB_KERNEL_H
+#define TRIMTAB_KERNEL_H
+
+#include "types.h"
+
+/* Values of the kernel's user-space interface, which do not change. */
+enum {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_STACK = 23,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_MMAPABLE = 1 << 10,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	AF_INET6 = 10,
+	SK_PACING_NONE = 0,
+	SK_PACING_NEEDED = 1,
+	TCP_CA_Recovery = 3,
+	TCP_CA_Loss = 4,
+	CA_EVENT_TX_START = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct net {
+	u64 net_cookie;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	int skc_bound_dev_if;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	u32 icsk_rto;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 lsndtime;
+	u32 mss_cache;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 max_packets_out;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 lost;
+	u32 srtt_us; /* eighths of a microsecond */
+	u64 bytes_sent;
+	u64 bytes_acked;
+	u64 tcp_mstamp;      /* us on CLOCK_MONOTONIC: when this acknowledgement came */
+	u64 first_tx_mstamp; /* when the newest packet acknowledged was sent */
+	u8 is_cwnd_limited : 1;
+};
+
+struct rate_sample {
+	int delivered;    /* packets; negative: no sample */
+	long interval_us; /* 0 or negative: no sample */
+	long rtt_us;      /* 0 or negative: no sample */
+	int losses;
+	u32 acked_sacked;
+	bool is_app_limited;
+};
+
+#pragma clang attribute pop
+
+/*
+ * libbpf matches the members by name, too, and leaves out what is not here. Not every kernel has the same arguments of
+ * `cong_control`; libbpf asks only that it be a function. The loader writes `name` and `flags`, which are first for that (layout.h
+ * does not say so, since only the loader's assertion depends on it).
+ */
+struct tcp_congestion_ops {
+	char name[16];
+	u32 flags;
+	u32 (*ssthresh)(struct sock *sk);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, u32 event);
+	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+#endif

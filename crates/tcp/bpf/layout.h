@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * The contract between the programs in the kernel and user space: every struct, constant and scale that both sides use.
+ * Rust's side is made from this file by the C preprocessor (see build.rs), so nothing is typed twice; both sides assert
+ * the sizes at the end.
+ *
+ * Who writes what, and when:
+ *   identity   the program, once, when the connection opens (the cookie later, once somebody has asked the kernel for it)
+ *   orders     user space, at any time; the program reads `version` and `epoch` once per acknowledgement, and the knobs
+ *              when `version` moved
+ *   measures   the program, with every acknowledgement, under the sequence number `seq`: odd while it writes
+ *
+ * The unit is the last part of a name. Fixed point says so by a scale below.
+ */
+#ifndef TRIMTAB_LAYOUT_H
+#define TRIMTAB_LAYOUT_H
+
+/* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
+#define TT_LAYOUT_VERSION 1
+
+/* Fixed-point scales: a value is its integer divided by the scale. */
+#define TT_SCALE_Q4 16        /* velocities */
+#define TT_SCALE_Q10 1024     /* gains and windows in packets */
+#define TT_SCALE_Q16 65536    /* shares, 1/delta in packets, windows in bytes within the algorithm */
+
+/* Algorithms, as in a slot's `cca`. */
+#define TT_CCA_COPA 1
+
+/* Phases, in the order of trimtab_cc::Phase. */
+#define TT_PHASE_SLOW_START 0
+#define TT_PHASE_DRAIN 1
+#define TT_PHASE_STEADY 2
+#define TT_PHASE_RECOVERY 3
+#define TT_PHASE_PROBE_RTT 4
+
+/* Bits of a slot's `flags`. */
+#define TT_FLAG_COMPETITIVE 1 /* Copa is in TCP-competitive mode */
+#define TT_FLAG_ADOPTED 2     /* the connection was open before the algorithm got it */
+
+/* Events. */
+#define TT_EVENT_OPEN 1
+#define TT_EVENT_CLOSE 2
+
+/* Room for the knobs of any algorithm. */
+#define TT_KNOBS_MAX 14
+/* The slot of a connection that found none free. */
+#define TT_NO_SLOT 0xffffffff
+
+/*
+ * Copa's knobs, in the order of trimtab_cc's table: place, name, scale, how it is encoded.
+ *   PLAIN    value * scale
+ *   INVERSE  scale / value
+ */
+#define TT_COPA_KNOBS(K)                                                                                               \
+	K(0, DELTA, delta, TT_SCALE_Q16, INVERSE)                                                                      \
+	K(1, COMPETITIVE, competitive, 1, PLAIN)                                                                       \
+	K(2, PACING_GAIN, pacing_gain, TT_SCALE_Q10, PLAIN)                                                            \
+	K(3, INITIAL_WINDOW, initial_window, TT_SCALE_Q10, PLAIN)                                                      \
+	K(4, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                          \
+	K(5, STARTUP_EXIT, startup_exit, TT_SCALE_Q10, PLAIN)                                                          \
+	K(6, RESTART, restart, TT_SCALE_Q16, PLAIN)                                                                    \
+	K(7, RESTART_PROBE, restart_probe, 1, PLAIN)                                                                   \
+	K(8, LOSS_BETA, loss_beta, TT_SCALE_Q16, PLAIN)                                                                \
+	K(9, LOSS_TOLERANCE, loss_tolerance, TT_SCALE_Q16, PLAIN)                                                      \
+	K(10, STANDING, standing, TT_SCALE_Q16, PLAIN)                                                                 \
+	K(11, MIN_RTT_WINDOW, min_rtt_window, 1000000, PLAIN)                                                          \
+	K(12, VELOCITY_MAX, velocity_max, TT_SCALE_Q4, PLAIN)
+#define TT_COPA_KNOBS_COUNT 13
+
+/*
+ * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
+ */
+#define TT_SLOT_FIELDS(F, A)                                                                                           \
+	/* --- Identity: two cache lines. */                                                                           \
+	F(u64, id)             /* number of the connection, counted from 1; 0: the slot is free */                     \
+	F(u64, cookie)         /* the socket's cookie (SO_COOKIE); 0 until somebody asked the kernel for it */         \
+	F(u64, netns_cookie)   /* of its network namespace (SO_NETNS_COOKIE) */                                        \
+	F(u64, cgroup_id)      /* of the cgroup that made the socket; 0 unknown */                                     \
+	F(u64, opened_us)      /* on CLOCK_MONOTONIC */                                                                \
+	F(u32, cca)                                                                                                    \
+	F(u32, family)         /* AF_INET or AF_INET6 */                                                               \
+	F(u32, local_port)     /* host order */                                                                        \
+	F(u32, remote_port)    /* host order */                                                                        \
+	A(u32, local_addr, 4)  /* network order; IPv4 in the first */                                                  \
+	A(u32, remote_addr, 4)                                                                                         \
+	F(u32, ifindex)        /* of the device that it is bound to; 0 none */                                         \
+	F(u32, index)          /* of this slot */                                                                      \
+	A(u64, identity_rest, 4)                                                                                       \
+	/* --- Orders from user space: a line of their own, or both sides would pass it back and forth. */             \
+	F(u64, knobs_for)      /* the `id` that the knobs are for: a slot may have changed hands meanwhile */          \
+	F(u32, version)        /* moved by user space after the knobs were written */                                  \
+	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
+	A(u32, knobs, TT_KNOBS_MAX)                                                                                    \
+	A(u32, orders_rest, 14)                                                                                        \
+	/* --- Measures. */                                                                                            \
+	F(u32, seq)            /* odd while the program writes */                                                      \
+	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
+	F(u64, now_us)         /* of the last acknowledgement, on CLOCK_MONOTONIC */                                   \
+	F(u64, sent_bytes)     /* sums since the connection began; retransmissions included */                         \
+	F(u64, acked_bytes)                                                                                            \
+	F(u64, lost_bytes)                                                                                             \
+	F(u64, busy_us)        /* time up to acknowledgements of data that the application did not hold back */        \
+	F(u64, rtt_sum_us)                                                                                             \
+	F(u64, rtt_count)                                                                                              \
+	F(u32, rtt_min_us)     /* extremes of the current interval; rtt_min_us is 0 without a sample */                \
+	F(u32, rtt_max_us)                                                                                             \
+	F(u32, rate_packets)   /* the highest delivery rate that the application did not limit: packets in time */     \
+	F(u32, rate_us)        /* 0 without a sample */                                                                \
+	F(u32, last_rtt_min_us) /* extremes of the interval before */                                                  \
+	F(u32, last_rtt_max_us)                                                                                        \
+	F(u32, last_rate_packets)                                                                                      \
+	F(u32, last_rate_us)                                                                                           \
+	F(u64, window_bytes)                                                                                           \
+	F(u64, inflight_bytes)                                                                                         \
+	F(u64, pacing_bytes_per_s)     /* bytes per second; all ones: not paced yet */                                         \
+	F(u32, srtt_us)                                                                                                \
+	F(u32, min_rtt_us)     /* since the connection began; 0 without a sample */                                    \
+	F(u32, mss_bytes)      /* payload of a full packet */                                                          \
+	F(u32, phase)                                                                                                  \
+	F(u32, flags)                                                                                                  \
+	F(u32, inverse_delta_q16) /* 1/delta in force, in packets */                                                   \
+	F(u64, acks)           /* acknowledgements that the program saw */                                             \
+	F(u32, knobs_version)  /* the `version` that is in force */                                                    \
+	A(u32, measures_rest, 9)
+#define TT_SLOT_SIZE 448
+
+/* What all connections share: one entry, in memory that user space maps, too. */
+#define TT_CONTROL_FIELDS(F, A)                                                                                        \
+	F(u32, layout_version)                                                                                         \
+	F(u32, slot_count)                                                                                             \
+	F(u64, last_id)        /* of the connection opened last */                                                     \
+	F(u64, fresh)          /* slots that were ever used; more than there are: none was free */                     \
+	F(u64, live)           /* connections with a slot */                                                           \
+	F(u64, slotless)       /* connections that found none free, and run with the defaults */                       \
+	F(u64, lost_events)    /* for which the ring had no room */                                                    \
+	A(u32, copa_defaults, TT_KNOBS_MAX) /* knobs of a new connection; an initial window of 0 is the system's */    \
+	A(u64, control_rest, 2)
+#define TT_CONTROL_SIZE 120
+
+/* An event. The sums are those at the end; 0 when a connection opens. */
+#define TT_EVENT_FIELDS(F, A)                                                                                          \
+	F(u32, kind)                                                                                                   \
+	F(u32, slot)                                                                                                   \
+	F(u64, id)                                                                                                     \
+	F(u64, now_us)                                                                                                 \
+	F(u64, sent_bytes)                                                                                             \
+	F(u64, acked_bytes)                                                                                            \
+	F(u64, lost_bytes)
+#define TT_EVENT_SIZE 48
+
+/* Names and sizes of what is in the object. */
+#define TT_EVENTS_BYTES (1 << 20)
+
+#ifndef TT_RUST
+#include "types.h"
+#define TT_C_FIELD(type, name) type name;
+#define TT_C_ARRAY(type, name, n) type name[n];
+struct tt_slot {
+	TT_SLOT_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_control {
+	TT_CONTROL_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_event {
+	TT_EVENT_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+_Static_assert(sizeof(struct tt_slot) == TT_SLOT_SIZE, "layout");
+_Static_assert(sizeof(struct tt_slot) % 64 == 0, "a slot is whole cache lines");
+_Static_assert(sizeof(struct tt_control) == TT_CONTROL_SIZE, "layout");
+_Static_assert(sizeof(struct tt_event) == TT_EVENT_SIZE, "layout");
+
+#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_COPA_##upper = place,
+enum tt_copa_knob { TT_COPA_KNOBS(TT_KNOB_PLACE) };
+#endif
+
+#endif

@@ -1,0 +1,321 @@
+//! Loading, adopting and unloading; the table of connections.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{MapCore, MapHandle, ObjectBuilder, OpenObject};
+
+use crate::error::{Error, said};
+use crate::events::Events;
+use crate::flow::Flow;
+use crate::kernel::{self, CongControl};
+use crate::knobs;
+use crate::layout::{Control, LAYOUT_VERSION, Slot};
+use crate::mapping::Mapping;
+use crate::pins::Pins;
+
+/// The eBPF programs, aligned as the reader of the format wants them.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trimtab.bpf.o")));
+
+/// The maps that are kept, by their name in the object.
+const MAPS: [&str; 4] = ["tt_slots", "tt_control", "tt_free", "tt_events"];
+/// Name of the algorithm without suffix.
+const NAME: &str = "trimtab_copa";
+/// The kernel's names end after so many bytes, the last a zero (`TCP_CA_NAME_MAX`).
+const NAME_MAX: usize = 15;
+/// `tcp_congestion_ops` in `bpf/kernel.h` begins with the name, then come the flags.
+const FLAGS_AT: usize = 16;
+/// Any user may pick the algorithm (`TCP_CONG_NON_RESTRICTED`).
+const UNRESTRICTED: u32 = 1;
+/// More slots than this are a mistake: they would take 450 MB.
+const SLOTS_MAX: u32 = 1 << 20;
+
+/// What to load, and where to keep it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder that keeps it, on a bpf file system. Each folder is a datapath of its own.
+    pub folder: PathBuf,
+    /// Appended to the algorithm's name, `trimtab_copa`: at most 3 letters, digits or `_`. For tests, since the kernel
+    /// knows each name once.
+    pub suffix: String,
+    /// Slots, one per connection: 448 bytes each. Connections beyond run with the default knobs, unseen.
+    pub slots: u32,
+    /// Whether users without privilege may pick the algorithm for their sockets.
+    pub unrestricted: bool,
+}
+
+impl Default for Options {
+    /// `/sys/fs/bpf/trimtab`, no suffix, 32,768 slots (15 MB), for all users.
+    fn default() -> Self {
+        Self {
+            folder: PathBuf::from("/sys/fs/bpf/trimtab"),
+            suffix: String::new(),
+            slots: 1 << 15,
+            unrestricted: true,
+        }
+    }
+}
+
+impl Options {
+    /// The name under which programs pick the algorithm.
+    pub fn name(&self) -> String {
+        format!("{NAME}{}", self.suffix)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let name = self.name();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.len() > NAME_MAX || !name.chars().all(plain) {
+            let what = format!(
+                "'{}' is no suffix for the algorithm's name: at most {} letters, digits or '_'",
+                self.suffix,
+                NAME_MAX - NAME.len()
+            );
+            return Err(Error::Option { what });
+        }
+        if !(1..=SLOTS_MAX).contains(&self.slots) {
+            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 448 bytes each", self.slots);
+            return Err(Error::Option { what });
+        }
+        Ok(())
+    }
+}
+
+/// Counts over all connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Slots that there are.
+    pub slots: u32,
+    /// Connections that have one now.
+    pub live: u64,
+    /// Connections that ever had one.
+    pub opened: u64,
+    /// Connections that found none free, and run with the default knobs.
+    pub slotless: u64,
+    /// Events that found no room in the queue.
+    pub lost_events: u64,
+}
+
+/// The algorithm in the kernel, and the shared memory with all connections that run it.
+#[derive(Debug)]
+pub struct Datapath {
+    pins: Pins,
+    name: String,
+    adopted: bool,
+    slots: Arc<Mapping<Slot>>,
+    control: Mapping<Control>,
+    events: MapHandle,
+}
+
+impl Datapath {
+    /// Loads the algorithm into the kernel and registers it, or takes over what the folder keeps: connections, knobs and
+    /// defaults as they are. It stays when the value is dropped and when the process ends; [`Datapath::unload`] ends it.
+    ///
+    /// # Errors
+    /// The kernel lacks something, the caller may not, or another version or program is in the way: see [`Error`].
+    pub fn load(options: &Options) -> Result<Self, Error> {
+        options.check()?;
+        let pins = Pins::new(&options.folder);
+        let adopted = pins.are_complete();
+        if !adopted {
+            // What a start that broke off has left.
+            pins.remove()?;
+            pins.make_folder()?;
+            if let Err(error) = install(options, &pins) {
+                // The first error is the one to tell.
+                let _ = pins.remove();
+                return Err(error);
+            }
+        }
+        Self::open(pins, options.name(), adopted)
+    }
+
+    fn open(pins: Pins, name: String, adopted: bool) -> Result<Self, Error> {
+        let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
+        let found = control[0].layout_version.load(Relaxed);
+        if found != LAYOUT_VERSION {
+            return Err(Error::OtherLayout { path: pins.folder, found, wanted: LAYOUT_VERSION });
+        }
+        let slots = Arc::new(map_memory(&pins.open_map("tt_slots")?)?);
+        let events = pins.open_map("tt_events")?;
+        Ok(Self { pins, name, adopted, slots, control, events })
+    }
+
+    /// Whether it was there already, from a process before.
+    pub fn was_adopted(&self) -> bool {
+        self.adopted
+    }
+
+    /// The name under which programs pick the algorithm.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder that keeps it.
+    pub fn folder(&self) -> &Path {
+        &self.pins.folder
+    }
+
+    /// All connections that run the algorithm now.
+    pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
+        // No slot beyond these was ever used.
+        let used = self.control[0].fresh.load(Relaxed).min(self.slots.len() as u64);
+        (0..used as u32).filter_map(|index| Flow::at(&self.slots, index))
+    }
+
+    /// The connection in a slot, as named by an event.
+    pub fn flow(&self, slot: u32) -> Option<Flow> {
+        Flow::at(&self.slots, slot)
+    }
+
+    /// Events of connections that open and close.
+    ///
+    /// # Errors
+    /// The kernel does not hand out the queue.
+    pub fn events(&self) -> Result<Events, Error> {
+        Events::new(&self.events)
+    }
+
+    /// Sets a knob of connections to come, brought into its range first; gives the value in force.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob.
+    pub fn set_default(&self, knob: &str, value: f64) -> Result<f64, Error> {
+        let (place, _) = knobs::find(knob)?;
+        let word = knobs::encode(place, value);
+        self.control[0].copa_defaults[place].store(word, Relaxed);
+        Ok(knobs::decode(place, word))
+    }
+
+    /// A knob of connections to come; `None` for an initial window that is left to the system.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob.
+    pub fn default_knob(&self, knob: &str) -> Result<Option<f64>, Error> {
+        let (place, declared) = knobs::find(knob)?;
+        let word = self.control[0].copa_defaults[place].load(Relaxed);
+        let left = declared.name == "initial_window" && word == 0;
+        Ok((!left).then(|| knobs::decode(place, word)))
+    }
+
+    /// Every knob of connections to come as it was at first.
+    pub fn reset_defaults(&self) {
+        for (word, default) in self.control[0].copa_defaults.iter().zip(knobs::defaults()) {
+            word.store(default, Relaxed);
+        }
+    }
+
+    /// Counts over all connections.
+    pub fn stats(&self) -> Stats {
+        let control = &self.control[0];
+        Stats {
+            slots: self.slots.len() as u32,
+            live: control.live.load(Relaxed),
+            opened: control.last_id.load(Relaxed),
+            slotless: control.slotless.load(Relaxed),
+            lost_events: control.lost_events.load(Relaxed),
+        }
+    }
+
+    /// Takes the algorithm out of the kernel. Connections that run it go on with their knobs until they close, and
+    /// network namespaces that have it as their default keep it for new ones until that is changed.
+    ///
+    /// # Errors
+    /// The kernel or the file system refuses.
+    pub fn unload(self) -> Result<(), Error> {
+        self.pins.remove()
+    }
+}
+
+/// Takes out of the kernel what a folder keeps, of whatever version; nothing where there is nothing.
+///
+/// # Errors
+/// The kernel or the file system refuses.
+pub fn unload_pins(folder: &Path) -> Result<(), Error> {
+    Pins::new(folder).remove()
+}
+
+/// Loads, keeps the maps, registers, keeps the registration.
+fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
+    let btf = Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
+    if !kernel::has_struct_ops(&btf) || !kernel::has_struct_ops_link(&btf) {
+        return Err(Error::NoStructOps);
+    }
+    let variant = CongControl::of(&btf).ok_or(Error::NoStructOps)?;
+
+    said::listen();
+    let load = "load the eBPF programs";
+    let fail = |e: libbpf_rs::Error| Error::of(load, &e);
+    let mut builder = ObjectBuilder::default();
+    let mut object = builder.open_memory(&OBJECT.0).map_err(fail)?;
+    prepare(&mut object, options, variant).map_err(fail)?;
+    let mut object = object.load().map_err(fail)?;
+    for mut map in object.maps_mut() {
+        if MAPS.iter().any(|name| map.name() == OsStr::new(name)) {
+            let path = pins.map(&map.name().to_string_lossy());
+            map.pin(path).map_err(|e| Error::of("keep the maps", &e))?;
+        }
+    }
+
+    let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
+    for (word, default) in control[0].copa_defaults.iter().zip(knobs::defaults()) {
+        word.store(default, Relaxed);
+    }
+    control[0].slot_count.store(options.slots, Relaxed);
+    control[0].layout_version.store(LAYOUT_VERSION, Relaxed);
+
+    let mut ops = object
+        .maps_mut()
+        .find(|map| map.name() == OsStr::new(variant.map_name()))
+        .ok_or(Error::NoStructOps)?;
+    let mut link = ops.attach_struct_ops().map_err(|e| match e.kind() {
+        libbpf_rs::ErrorKind::AlreadyExists => {
+            Error::NameTaken { name: options.name(), path: pins.folder.clone() }
+        }
+        _ => Error::of("register the congestion control", &e),
+    })?;
+    pins.keep_link(&mut link)
+}
+
+/// Settings that go in before the kernel sees the programs.
+fn prepare(
+    object: &mut OpenObject,
+    options: &Options,
+    variant: CongControl,
+) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name == "tt_slots" || name == "tt_free" {
+            map.set_max_entries(options.slots)?;
+        } else if name == variant.other().map_name() {
+            map.set_autocreate(false)?;
+        } else if name == variant.map_name() {
+            let Some(ops) = map.initial_value_mut() else { continue };
+            ops[..FLAGS_AT].fill(0);
+            ops[..options.name().len()].copy_from_slice(options.name().as_bytes());
+            let flags = if options.unrestricted { UNRESTRICTED } else { 0 };
+            ops[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
+        } else if name.ends_with(".rodata") {
+            // Its one constant, `tt_slot_count`.
+            let Some(constants) = map.initial_value_mut() else { continue };
+            constants[..4].copy_from_slice(&options.slots.to_ne_bytes());
+        }
+    }
+    Ok(())
+}
+
+fn map_memory<T: crate::mapping::Shared>(map: &MapHandle) -> Result<Mapping<T>, Error> {
+    let what = "map the shared memory";
+    if map.value_size() as usize != size_of::<T>() {
+        let reason = format!("entries of {} bytes, not {}", map.value_size(), size_of::<T>());
+        return Err(Error::Kernel { what, reason });
+    }
+    Mapping::new(map, map.max_entries() as usize)
+        .map_err(|e| Error::Kernel { what, reason: e.to_string() })
+}

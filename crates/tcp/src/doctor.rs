@@ -1,0 +1,214 @@
+//! What this machine supports, what is missing, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::btf::Btf;
+
+use crate::kernel::{self, CongControl};
+use crate::pins::is_bpf_fs;
+
+/// How a finding stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// As it should be.
+    Good,
+    /// It works without.
+    Note,
+    /// The datapath cannot run.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub subject: &'static str,
+    /// How it stands.
+    pub health: Health,
+    /// What was found.
+    pub found: String,
+    /// What to do; empty when nothing is to be done.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.health {
+            Health::Good => "ok",
+            Health::Note => "--",
+            Health::Bad => "NO",
+        };
+        write!(f, "{mark}  {}: {}", self.subject, self.found)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\n      {}", self.remedy) }
+    }
+}
+
+/// Looks at a machine.
+#[derive(Clone, Debug)]
+pub struct Doctor {
+    root: PathBuf,
+}
+
+impl Default for Doctor {
+    fn default() -> Self {
+        Self { root: PathBuf::from("/") }
+    }
+}
+
+impl Doctor {
+    /// Looks at a machine whose files are under `root`: a test's.
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// Every finding, in the order in which to mend them.
+    pub fn examine(&self) -> Vec<Finding> {
+        let mut findings = vec![self.release()];
+        findings.extend(self.types());
+        findings.push(self.jit());
+        findings.push(self.rights());
+        findings.push(self.file_system());
+        findings.push(self.registered());
+        findings
+    }
+
+    /// Whether the datapath can run.
+    pub fn is_well(&self) -> bool {
+        self.examine().iter().all(|finding| finding.health != Health::Bad)
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_owned())
+    }
+
+    fn release(&self) -> Finding {
+        let release = self.read("proc/sys/kernel/osrelease");
+        let found =
+            release.map_or_else(|| "unknown".to_owned(), |release| format!("Linux {release}"));
+        Finding { subject: "kernel", health: Health::Good, found, remedy: "" }
+    }
+
+    /// What the kernel's types say.
+    fn types(&self) -> Vec<Finding> {
+        let finding = |subject, good: bool, yes: &str, no: &str, remedy| Finding {
+            subject,
+            health: if good { Health::Good } else { Health::Bad },
+            found: if good { yes.to_owned() } else { no.to_owned() },
+            remedy: if good { "" } else { remedy },
+        };
+        let path = self.root.join("sys/kernel/btf/vmlinux");
+        let btf = if path.exists() { Btf::from_path(&path).ok() } else { None };
+        let types = finding(
+            "description of its types (BTF)",
+            btf.is_some(),
+            "there",
+            "missing: /sys/kernel/btf/vmlinux",
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (those of Debian 12, Ubuntu 22.04 and later are)",
+        );
+        let Some(btf) = btf else { return vec![types] };
+        let variant = CongControl::of(&btf);
+        let arena = kernel::has_arena(&btf);
+        vec![
+            types,
+            finding(
+                "congestion control in eBPF (struct_ops)",
+                kernel::has_struct_ops(&btf),
+                "there",
+                "missing",
+                "boot Linux 6.4 or later, built with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y",
+            ),
+            finding(
+                "registration that outlives the agent (links for struct_ops)",
+                kernel::has_struct_ops_link(&btf),
+                "there",
+                "missing",
+                "boot Linux 6.4 or later",
+            ),
+            finding(
+                "form of cong_control",
+                variant.is_some(),
+                match variant {
+                    Some(CongControl::Two) => "two arguments (before Linux 6.10)",
+                    _ => "four arguments (since Linux 6.10)",
+                },
+                "not one that Trimtab knows",
+                "tell us which kernel this is: its cong_control needs a program of its own",
+            ),
+            Finding {
+                subject: "memory shared by pointers (arena)",
+                health: if arena { Health::Good } else { Health::Note },
+                found: if arena { "there; not needed" } else { "missing; not needed" }.to_owned(),
+                remedy: "",
+            },
+        ]
+    }
+
+    fn jit(&self) -> Finding {
+        let on = self.read("proc/sys/net/core/bpf_jit_enable").is_none_or(|value| value != "0");
+        Finding {
+            subject: "eBPF compiler (JIT)",
+            health: if on { Health::Good } else { Health::Bad },
+            found: if on { "on" } else { "off" }.to_owned(),
+            remedy: if on { "" } else { "sysctl -w net.core.bpf_jit_enable=1" },
+        }
+    }
+
+    /// The capabilities in force, from `proc/self/status`: CAP_NET_ADMIN 12, CAP_SYS_ADMIN 21, CAP_PERFMON 38, CAP_BPF 39.
+    fn rights(&self) -> Finding {
+        let status = self.read("proc/self/status").unwrap_or_default();
+        let set = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+            .unwrap_or(0);
+        let has = |bit: u32| set >> bit & 1 == 1;
+        let all = has(21);
+        let missing: Vec<&str> = [(39, "CAP_BPF"), (38, "CAP_PERFMON"), (12, "CAP_NET_ADMIN")]
+            .into_iter()
+            .filter(|&(bit, _)| !(has(bit) || all && bit != 12))
+            .map(|(_, name)| name)
+            .collect();
+        let good = missing.is_empty();
+        Finding {
+            subject: "rights of this process",
+            health: if good { Health::Good } else { Health::Bad },
+            found: if good {
+                "enough".to_owned()
+            } else {
+                format!("without {}", missing.join(", "))
+            },
+            remedy: if good {
+                ""
+            } else {
+                "run as root, or give the service these with AmbientCapabilities="
+            },
+        }
+    }
+
+    fn file_system(&self) -> Finding {
+        let mounted = is_bpf_fs(&self.root.join("sys/fs/bpf"));
+        Finding {
+            subject: "bpf file system at /sys/fs/bpf",
+            health: if mounted { Health::Good } else { Health::Note },
+            found: if mounted { "mounted" } else { "not mounted" }.to_owned(),
+            remedy: if mounted {
+                ""
+            } else {
+                "the agent mounts it; by hand: mount -t bpf bpf /sys/fs/bpf"
+            },
+        }
+    }
+
+    fn registered(&self) -> Finding {
+        let path = "proc/sys/net/ipv4/tcp_available_congestion_control";
+        let available = self.read(path).unwrap_or_default();
+        let ours = available.split_whitespace().any(|name| name.starts_with("trimtab_"));
+        Finding {
+            subject: "congestion controls of TCP",
+            health: if ours { Health::Good } else { Health::Note },
+            found: available,
+            remedy: if ours { "" } else { "none of Trimtab's: the agent loads it" },
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What can go wrong, each with one message that says what to do.
+
+use std::path::PathBuf;
+
+use trimtab_cc::KnobError;
+
+/// Why the datapath did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel describes no types of its own.
+    #[error(
+        "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing), by which eBPF programs find its structures: \
+         boot a kernel that was built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12, Ubuntu 22.04 and later are"
+    )]
+    NoBtf,
+    /// The kernel cannot take a congestion control as eBPF.
+    #[error(
+        "this kernel takes no congestion control in eBPF (struct_ops with links): boot Linux 6.4 or later with \
+         CONFIG_BPF_JIT=y and CONFIG_BPF_SYSCALL=y"
+    )]
+    NoStructOps,
+    /// Not allowed.
+    #[error(
+        "not allowed to {what}: run as root, or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN \
+         (systemd: AmbientCapabilities=)"
+    )]
+    NotAllowed {
+        /// What was tried.
+        what: &'static str,
+    },
+    /// There is no bpf file system, or not where it is needed.
+    #[error(
+        "cannot keep anything in {path}: {reason}; mount one with `mount -t bpf bpf /sys/fs/bpf`"
+    )]
+    NoBpfFs {
+        /// The folder for what is kept.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// Another version of Trimtab is loaded.
+    #[error(
+        "{path} holds the datapath of another version of Trimtab (layout {found}, this one has {wanted}): remove it \
+         with `trimtab agent unload`; open connections go on with the old one until they close"
+    )]
+    OtherLayout {
+        /// The folder.
+        path: PathBuf,
+        /// The layout of what is loaded.
+        found: u32,
+        /// Ours.
+        wanted: u32,
+    },
+    /// The name of the algorithm is taken.
+    #[error(
+        "the kernel has a congestion control called {name} already, which {path} knows nothing of: it is another \
+         program's, or its folder was removed; find it with `bpftool struct_ops` and unregister it there"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The folder for what is kept.
+        path: PathBuf,
+    },
+    /// An option makes no sense.
+    #[error("{what}")]
+    Option {
+        /// What and why.
+        what: String,
+    },
+    /// The kernel refused something else.
+    #[error("cannot {what}: {reason}; `trimtab doctor` says what this kernel supports")]
+    Kernel {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel and libbpf said.
+        reason: String,
+    },
+    /// The connection has ended.
+    #[error("the connection has ended")]
+    Closed,
+    /// No such knob.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+}
+
+impl Error {
+    /// What libbpf said, by its kind.
+    pub(crate) fn of(what: &'static str, error: &libbpf_rs::Error) -> Self {
+        match error.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => Self::NotAllowed { what },
+            _ => {
+                let mut reason = chain(error);
+                for line in said::take() {
+                    reason += "; ";
+                    reason += &line;
+                }
+                Self::Kernel { what, reason }
+            }
+        }
+    }
+}
+
+/// An error and its causes on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// What libbpf says beside its error codes: mostly the line that helps.
+pub(crate) mod said {
+    use std::sync::{Mutex, PoisonError};
+
+    use libbpf_rs::PrintLevel;
+
+    /// The last lines are those of the verifier's verdict.
+    const LINES_MAX: usize = 12;
+
+    static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    /// Has libbpf tell us instead of writing to the standard error output.
+    pub(crate) fn listen() {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, hear)));
+        take();
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "libbpf-rs wants this type")]
+    fn hear(_: PrintLevel, text: String) {
+        let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.extend(
+            text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()),
+        );
+        let surplus = lines.len().saturating_sub(LINES_MAX);
+        lines.drain(..surplus);
+    }
+
+    /// What was said since the last time.
+    pub(crate) fn take() -> Vec<String> {
+        std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,306 @@
+//! One connection: who it is, what was measured on it, and its knobs.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, fence};
+
+use trimtab_cc::Phase;
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use crate::error::Error;
+use crate::knobs;
+use crate::layout::{self, Slot};
+use crate::mapping::Mapping;
+
+/// How often a reader tries again when the kernel writes meanwhile. The kernel writes for less than a microsecond.
+const TRIES: usize = 1000;
+
+const AF_INET6: u32 = 10;
+
+/// Number of a connection, unique as long as the datapath is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u64);
+
+/// Who a connection is; fixed while it lives, but for the cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Number of the connection.
+    pub id: FlowId,
+    /// The algorithm that it runs, by its name in [`trimtab_cc::ALGORITHMS`].
+    pub algorithm: &'static str,
+    /// The socket's cookie (`SO_COOKIE`); `None` until anybody asked the kernel for it, and an acknowledgement came
+    /// after that.
+    pub cookie: Option<u64>,
+    /// Cookie of its network namespace (`SO_NETNS_COOKIE`).
+    pub netns_cookie: u64,
+    /// The cgroup that made the socket (its inode in the cgroup file system); `None` when unknown.
+    pub cgroup: Option<u64>,
+    /// The local address and port.
+    pub local: SocketAddr,
+    /// The remote address and port.
+    pub remote: SocketAddr,
+    /// Index of the device that it is bound to; `None` when to none.
+    pub device: Option<u32>,
+    /// When the algorithm got the connection, on `CLOCK_MONOTONIC`.
+    pub opened: Time,
+    /// Whether the connection was open before that.
+    pub adopted: bool,
+}
+
+/// What was measured on a connection until its last acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// When the last acknowledgement came, on `CLOCK_MONOTONIC`.
+    pub now: Time,
+    /// Bytes sent since the connection began, retransmissions included.
+    pub sent: Bytes,
+    /// Bytes acknowledged since the connection began, selectively, too.
+    pub acked: Bytes,
+    /// Bytes declared lost since then.
+    pub lost: Bytes,
+    /// Time in which the application did not hold the sender back.
+    pub busy: Duration,
+    /// Sum of all round-trip samples.
+    pub rtt_sum: Duration,
+    /// Their number.
+    pub rtt_count: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Lowest round-trip time since the connection began; `None` before any sample.
+    pub min_rtt: Option<Duration>,
+    /// The congestion window.
+    pub window: Bytes,
+    /// Bytes in flight.
+    pub inflight: Bytes,
+    /// The pacing rate; `None` before the first round-trip time.
+    pub pacing: Option<Rate>,
+    /// Payload of a full-size packet.
+    pub mss: Bytes,
+    /// The phase of the algorithm.
+    pub phase: Phase,
+    /// Whether Copa is in TCP-competitive mode.
+    pub competitive: bool,
+    /// The δ in force, in 1/packets: what is set, or less in competitive mode.
+    pub delta: f64,
+    /// Acknowledgements seen.
+    pub acks: u64,
+    /// Of the interval that the last [`Flow::start_interval`] ended.
+    pub extremes: Extremes,
+}
+
+/// Extremes of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Extremes {
+    /// Lowest and highest round-trip sample; `None` without any.
+    pub rtt: Option<(Duration, Duration)>,
+    /// Highest delivery rate that the application did not limit; `None` without any.
+    pub delivery_rate: Option<Rate>,
+}
+
+/// A connection's slot in the shared memory. Cheap to clone; outlives the connection, and then answers [`None`].
+#[derive(Clone, Debug)]
+pub struct Flow {
+    slots: Arc<Mapping<Slot>>,
+    index: u32,
+    identity: Identity,
+}
+
+impl Flow {
+    /// The connection in this slot, if there is one.
+    pub(crate) fn at(slots: &Arc<Mapping<Slot>>, index: u32) -> Option<Self> {
+        let slot = slots.get(index as usize)?;
+        if slot.id.load(Relaxed) == 0 {
+            return None;
+        }
+        let identity = read(slot, identify)??;
+        Some(Self { slots: Arc::clone(slots), index, identity })
+    }
+
+    fn slot(&self) -> &Slot {
+        // Checked by `at`, which alone makes flows.
+        &self.slots[self.index as usize]
+    }
+
+    /// Who it is. The cookie is that of when the flow was looked up; [`Flow::cookie`] looks again.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Number of the connection.
+    pub fn id(&self) -> FlowId {
+        self.identity.id
+    }
+
+    /// The socket's cookie as of now; `None` as long as nobody asked the kernel for it.
+    pub fn cookie(&self) -> Option<u64> {
+        let cookie = self.slot().cookie.load(Relaxed);
+        (cookie != 0 && self.is_open()).then_some(cookie)
+    }
+
+    /// Whether the connection is still open.
+    pub fn is_open(&self) -> bool {
+        self.slot().id.load(Acquire) == self.identity.id.0
+    }
+
+    /// What was measured until now; `None` when the connection has ended.
+    pub fn sample(&self) -> Option<Sample> {
+        let id = self.identity.id.0;
+        read(self.slot(), |slot| (slot.id.load(Relaxed) == id).then(|| measure(slot)))?
+    }
+
+    /// Starts a new interval of the extremes, and gives what was measured until now with the extremes of the interval
+    /// that ends. No sample is lost between the two. One reader per connection may do this.
+    pub fn start_interval(&self) -> Option<Sample> {
+        if !self.is_open() {
+            return None;
+        }
+        self.slot().epoch.fetch_add(1, Release);
+        self.sample()
+    }
+
+    /// Sets a knob, brought into its range first; gives the value in force, which fixed point rounds (by less than a
+    /// thousandth). It acts from the next acknowledgement on.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob, or the connection has ended.
+    pub fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
+        let (place, _) = knobs::find(knob)?;
+        if !self.is_open() {
+            return Err(Error::Closed);
+        }
+        let word = knobs::encode(place, value);
+        let slot = self.slot();
+        slot.knobs[place].store(word, Relaxed);
+        // The kernel takes the knobs only for whom they are meant: should the connection end right here, the next one
+        // in the slot does not get them.
+        slot.knobs_for.store(self.identity.id.0, Relaxed);
+        slot.version.fetch_add(1, Release);
+        Ok(knobs::decode(place, word))
+    }
+
+    /// The value of a knob, as last set.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob, or the connection has ended.
+    pub fn knob(&self, knob: &str) -> Result<f64, Error> {
+        let (place, _) = knobs::find(knob)?;
+        let word = self.slot().knobs[place].load(Relaxed);
+        if self.is_open() { Ok(knobs::decode(place, word)) } else { Err(Error::Closed) }
+    }
+}
+
+/// Reads a slot while the kernel does not write it; `None` when it never stops, which no kernel does.
+fn read<T>(slot: &Slot, what: impl Fn(&Slot) -> T) -> Option<T> {
+    for _ in 0..TRIES {
+        let before = slot.seq.load(Acquire);
+        if before.is_multiple_of(2) {
+            let result = what(slot);
+            // The reads above must not move below the second look at the number.
+            fence(Acquire);
+            if slot.seq.load(Relaxed) == before {
+                return Some(result);
+            }
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+fn load(word: &AtomicU32) -> u32 {
+    word.load(Relaxed)
+}
+
+fn micros(word: &AtomicU32) -> Duration {
+    Duration::from_micros(load(word).into())
+}
+
+fn identify(slot: &Slot) -> Option<Identity> {
+    let id = slot.id.load(Relaxed);
+    let positive = |value: u64| (value != 0).then_some(value);
+    let v6 = load(&slot.family) == AF_INET6;
+    let address = |words: &[AtomicU32; 4], port: &AtomicU32| {
+        let mut bytes = [0; 16];
+        for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+            chunk.copy_from_slice(&load(word).to_ne_bytes()); // they are in network order in memory
+        }
+        let ip = if v6 {
+            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+        } else {
+            IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+        };
+        SocketAddr::new(ip, load(port) as u16)
+    };
+    positive(id).map(|id| Identity {
+        id: FlowId(id),
+        algorithm: match load(&slot.cca) {
+            layout::CCA_COPA => "copa",
+            other => unreachable!("no algorithm {other} in this layout"),
+        },
+        cookie: positive(slot.cookie.load(Relaxed)),
+        netns_cookie: slot.netns_cookie.load(Relaxed),
+        cgroup: positive(slot.cgroup_id.load(Relaxed)),
+        local: address(&slot.local_addr, &slot.local_port),
+        remote: address(&slot.remote_addr, &slot.remote_port),
+        device: (load(&slot.ifindex) != 0).then(|| load(&slot.ifindex)),
+        opened: Time::from_micros(slot.opened_us.load(Relaxed)),
+        adopted: load(&slot.flags) & layout::FLAG_ADOPTED != 0,
+    })
+}
+
+fn measure(slot: &Slot) -> Sample {
+    let bytes = |field: &std::sync::atomic::AtomicU64| Bytes::new(field.load(Relaxed));
+    let min_rtt = micros(&slot.min_rtt_us);
+    let pacing = slot.pacing_bytes_per_s.load(Relaxed);
+    let flags = load(&slot.flags);
+    Sample {
+        now: Time::from_micros(slot.now_us.load(Relaxed)),
+        sent: bytes(&slot.sent_bytes),
+        acked: bytes(&slot.acked_bytes),
+        lost: bytes(&slot.lost_bytes),
+        busy: Duration::from_micros(slot.busy_us.load(Relaxed)),
+        rtt_sum: Duration::from_micros(slot.rtt_sum_us.load(Relaxed)),
+        rtt_count: slot.rtt_count.load(Relaxed),
+        srtt: micros(&slot.srtt_us),
+        min_rtt: (!min_rtt.is_zero()).then_some(min_rtt),
+        window: bytes(&slot.window_bytes),
+        inflight: bytes(&slot.inflight_bytes),
+        pacing: (pacing != u64::MAX).then(|| Rate::from_bytes_per_sec(pacing)),
+        mss: Bytes::new(load(&slot.mss_bytes).into()),
+        phase: match load(&slot.phase) {
+            layout::PHASE_SLOW_START => Phase::SlowStart,
+            layout::PHASE_DRAIN => Phase::Drain,
+            layout::PHASE_RECOVERY => Phase::Recovery,
+            layout::PHASE_PROBE_RTT => Phase::ProbeRtt,
+            _ => Phase::Steady,
+        },
+        competitive: flags & layout::FLAG_COMPETITIVE != 0,
+        delta: f64::from(layout::SCALE_Q16) / f64::from(load(&slot.inverse_delta_q16).max(1)),
+        acks: slot.acks.load(Relaxed),
+        extremes: extremes(slot),
+    }
+}
+
+/// Those of the interval that ended when the epoch last moved.
+fn extremes(slot: &Slot) -> Extremes {
+    let (least, most, packets, time) =
+        match load(&slot.epoch).wrapping_sub(load(&slot.interval_epoch)) {
+            // The kernel has seen an acknowledgement since, and set them aside.
+            0 => (
+                &slot.last_rtt_min_us,
+                &slot.last_rtt_max_us,
+                &slot.last_rate_packets,
+                &slot.last_rate_us,
+            ),
+            // None came since.
+            1 => (&slot.rtt_min_us, &slot.rtt_max_us, &slot.rate_packets, &slot.rate_us),
+            // None came in the whole interval.
+            _ => return Extremes::default(),
+        };
+    let (least, most, time) = (micros(least), micros(most), micros(time));
+    let delivered = Bytes::new(u64::from(load(packets)) * u64::from(load(&slot.mss_bytes)));
+    Extremes {
+        rtt: (!least.is_zero()).then_some((least, most)),
+        delivery_rate: (!time.is_zero()).then(|| delivered / time),
+    }
+}

@@ -1,0 +1,32 @@
+//! Rust's side of `bpf/layout.h`, made from it by the build script. Every field is an atomic: the kernel writes while
+//! user space reads.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// How a knob becomes an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::upper_case_acronyms, reason = "spelled as in the C header that they come from")]
+pub(crate) enum Code {
+    /// The value times the scale.
+    PLAIN,
+    /// The scale over the value.
+    INVERSE,
+}
+
+/// A knob of the kernel's side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded {
+    /// Its name in `trimtab_cc`'s table.
+    pub(crate) name: &'static str,
+    pub(crate) scale: u32,
+    pub(crate) code: Code,
+}
+
+/// The first bytes of a message.
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout.rs"));

@@ -1,0 +1,57 @@
+//! Linux TCP as a datapath: congestion control in eBPF, steered through shared memory.
+//!
+//! [`Datapath::load`] puts the algorithm `trimtab_copa` into the kernel, beside `cubic` and `bbr`: a program picks it by
+//! the socket option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each connection that runs
+//! it has a slot in memory that kernel and user space share; a [`Flow`] reads measurements from it and turns knobs in it
+//! without a system call. What is loaded stays in the kernel when this process ends, with the knobs as they are, and the
+//! next [`Datapath::load`] finds it there.
+//!
+//! ```no_run
+//! use trimtab_tcp::{Datapath, Options, Reporter};
+//! use trimtab_units::{Duration, Time};
+//!
+//! # fn main() -> Result<(), trimtab_tcp::Error> {
+//! let datapath = Datapath::load(&Options::default())?;
+//! for flow in datapath.flows() {
+//!     let Some(mut reporter) = Reporter::new(&flow, trimtab_tcp::now()) else { continue };
+//!     std::thread::sleep(std::time::Duration::from_millis(100));
+//!     if let Some(report) = reporter.report(&flow, trimtab_tcp::now(), Default::default()) {
+//!         println!("{}: {} in flight", flow.identity().remote, report.inflight);
+//!         flow.set("delta", if report.srtt > Duration::from_millis(50) { 0.5 } else { 0.1 })?;
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What to read first: `bpf/layout.h`, the contract with the kernel's side, and `bpf/main.bpf.c`, which says who decides
+//! what and how often. The algorithm itself is `bpf/core/`, the C twin of `trimtab_cc::Copa`.
+
+mod datapath;
+mod doctor;
+mod error;
+mod events;
+mod flow;
+mod kernel;
+mod knobs;
+mod layout;
+mod mapping;
+mod pins;
+mod reporter;
+
+pub use datapath::{Datapath, Options, Stats, unload_pins};
+pub use doctor::{Doctor, Finding, Health};
+pub use error::Error;
+pub use events::{Event, EventKind, Events};
+pub use flow::{Flow, FlowId, Identity, Sample};
+pub use kernel::CongControl;
+pub use reporter::Reporter;
+
+use trimtab_units::Time;
+
+/// The time on `CLOCK_MONOTONIC`, by which the kernel's side counts, too.
+pub fn now() -> Time {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // The clock starts with the machine, so neither part is negative.
+    Time::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}

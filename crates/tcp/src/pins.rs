@@ -1,0 +1,97 @@
+//! What outlives this process: maps and the registration, kept as files of a bpf file system.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Link, MapHandle};
+use rustix::fs::statfs;
+use rustix::mount::{MountFlags, mount};
+
+use crate::error::Error;
+
+/// Where systems mount it.
+const BPF_FS: &str = "/sys/fs/bpf";
+/// Its magic number (`BPF_FS_MAGIC`).
+const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+/// File of the registration. It is kept last: where it is, everything is.
+const LINK: &str = "link";
+
+/// A folder of a bpf file system.
+#[derive(Clone, Debug)]
+pub(crate) struct Pins {
+    pub(crate) folder: PathBuf,
+}
+
+impl Pins {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Whether everything is there.
+    pub(crate) fn are_complete(&self) -> bool {
+        self.folder.join(LINK).exists()
+    }
+
+    /// Makes the folder, after mounting the bpf file system where the system has not.
+    pub(crate) fn make_folder(&self) -> Result<(), Error> {
+        let fail = |reason: String| Error::NoBpfFs { path: self.folder.clone(), reason };
+        if self.folder.starts_with(BPF_FS) && !is_bpf_fs(Path::new(BPF_FS)) {
+            mount(
+                "bpf",
+                BPF_FS,
+                "bpf",
+                MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+                None,
+            )
+            .map_err(|e| fail(format!("mounting {BPF_FS} failed ({e})")))?;
+        }
+        std::fs::create_dir_all(&self.folder).map_err(|e| fail(e.to_string()))?;
+        if is_bpf_fs(&self.folder) {
+            Ok(())
+        } else {
+            Err(fail("it is not on a bpf file system".to_owned()))
+        }
+    }
+
+    pub(crate) fn map(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    pub(crate) fn open_map(&self, name: &str) -> Result<MapHandle, Error> {
+        MapHandle::from_pinned_path(self.map(name))
+            .map_err(|e| Error::of("open a map that is kept", &e))
+    }
+
+    pub(crate) fn keep_link(&self, link: &mut Link) -> Result<(), Error> {
+        link.pin(self.folder.join(LINK)).map_err(|e| Error::of("keep the registration", &e))
+    }
+
+    /// Takes the algorithm out of the kernel's list and removes the folder. Connections that run it go on until they
+    /// close; the kernel keeps for them what they need.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        let link = self.folder.join(LINK);
+        if link.exists() {
+            let mut link = Link::open(&link).map_err(|e| Error::of("open the registration", &e))?;
+            // Not before Linux 6.11; there the registration ends with the last file descriptor.
+            let _ = link.detach();
+            link.unpin().map_err(|e| Error::of("unregister", &e))?;
+        }
+        let fail =
+            |e: std::io::Error| Error::NoBpfFs { path: self.folder.clone(), reason: e.to_string() };
+        match self.folder.read_dir() {
+            Ok(entries) => {
+                for entry in entries {
+                    std::fs::remove_file(entry.map_err(fail)?.path()).map_err(fail)?;
+                }
+                std::fs::remove_dir(&self.folder).map_err(fail)
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(fail(e)),
+        }
+    }
+}
+
+/// Whether the path is on a bpf file system.
+pub(crate) fn is_bpf_fs(path: &Path) -> bool {
+    statfs(path).is_ok_and(|fs| fs.f_type == BPF_FS_MAGIC)
+}

@@ -1,0 +1,57 @@
+//! From a slot's running sums to the reports of the narrow waist.
+
+use trimtab_qoe::Factors;
+use trimtab_steer::Report;
+use trimtab_units::Time;
+
+use crate::flow::{Flow, Sample};
+
+/// Makes a [`Report`] of each interval of one connection.
+#[derive(Clone, Debug)]
+pub struct Reporter {
+    started_at: Time,
+    last: Sample,
+}
+
+impl Reporter {
+    /// Starts the first interval; `None` when the connection has ended.
+    pub fn new(flow: &Flow, now: Time) -> Option<Self> {
+        Some(Self { started_at: now, last: flow.start_interval()? })
+    }
+
+    /// Ends the interval: a report of it, and the next one begins. `now` is the time on `CLOCK_MONOTONIC`
+    /// ([`now`](crate::now)), `factors` what is known of the application. `None` when the connection has ended.
+    pub fn report(&mut self, flow: &Flow, now: Time, factors: Factors) -> Option<Report> {
+        let sample = flow.start_interval()?;
+        let interval = now.since(self.started_at);
+        let last = core::mem::replace(&mut self.last, sample);
+        self.started_at = now;
+        let samples = sample.rtt_count.saturating_sub(last.rtt_count);
+        // The kernel counts the time before an acknowledgement when that comes, so it may be of the interval before.
+        let busy = sample.busy - last.busy;
+        Some(Report {
+            now,
+            interval,
+            sent: sample.sent - last.sent,
+            acked: sample.acked - last.acked,
+            lost: sample.lost - last.lost,
+            busy: busy.min(interval),
+            rtt_mean: (samples > 0).then(|| (sample.rtt_sum - last.rtt_sum) / samples),
+            rtt_min: sample.extremes.rtt.map(|(least, _)| least),
+            rtt_max: sample.extremes.rtt.map(|(_, most)| most),
+            srtt: sample.srtt,
+            min_rtt: sample.min_rtt.unwrap_or(sample.srtt),
+            delivery_rate: sample.extremes.delivery_rate,
+            window: sample.window,
+            inflight: sample.inflight,
+            mss: sample.mss,
+            phase: sample.phase,
+            factors,
+        })
+    }
+
+    /// The sample at which the current interval began.
+    pub fn last(&self) -> &Sample {
+        &self.last
+    }
+}
