@@ -2,7 +2,7 @@
 
 use trimtab_apps::{App, Application, Outcome};
 use trimtab_cc::get_knob;
-use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, LossConfig};
 use trimtab_sim::{Control, Flow, FlowConfig, Histogram, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
 use trimtab_units::{Bytes, Duration, Time};
@@ -12,7 +12,7 @@ use crate::prepare::Prepared;
 use crate::record::{Delays, FlowMeasurement, Measurement};
 use crate::result::Series;
 use crate::run::control;
-use crate::scenario::{AppKind, Buffer, Cell, Job, TransportKind};
+use crate::scenario::{AppKind, Job, TransportKind};
 
 /// Length of a bin of the series.
 const BIN: Duration = Duration::from_millis(100);
@@ -91,7 +91,7 @@ impl<'a> Course<'a> {
         }
         let loss = job.cell.loss.get();
         let link = LinkConfig::new(capacity.clone())
-            .queue(queue(job.cell, &capacity))
+            .queue(job.cell.queue(capacity.mean_rate()))
             .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None });
         let world = World::new(&WorldConfig { links: vec![(link, job.seed)], flows });
         let series = Series { bin_ms: BIN.as_millis_f64(), ..Series::default() };
@@ -219,13 +219,6 @@ impl<'a> Course<'a> {
             competing,
             series: self.series,
         }
-    }
-}
-
-fn queue(cell: Cell, capacity: &Capacity) -> QueueConfig {
-    match cell.buffer {
-        Buffer::Packets(n) => QueueConfig::drop_tail_packets(u32::try_from(n).unwrap_or(u32::MAX)),
-        _ => QueueConfig::drop_tail_bytes(cell.buffer_bytes(capacity.mean_rate())),
     }
 }
 

@@ -25,9 +25,11 @@ use crate::link::{Event, Link, Packet};
 use crate::trace::Trace;
 use crate::trace_file::{TraceFileError, read_text};
 
-/// What one opportunity carries in Mahimahi: 1500 bytes of IP and the 4 bytes of its tunnel, which are in
-/// the sizes of its log too.
+/// What one opportunity carries in Mahimahi: 1500 bytes of IP and the [`OVERHEAD`] of its tunnel.
 pub const OPPORTUNITY: Bytes = Bytes::new(1504);
+
+/// What Mahimahi's tunnel adds to each packet. It is in the sizes of its log, too.
+pub const OVERHEAD: Bytes = Bytes::new(4);
 
 /// One line of a log. Times are those of the emulator's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

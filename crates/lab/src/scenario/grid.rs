@@ -1,6 +1,6 @@
 //! The grid of traces and cells, all of it or an even sample, and the list of runs that it makes.
 
-use trimtab_net::Capacity;
+use trimtab_net::{Capacity, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
 use super::{Buffer, NamedTrace, Probability, Scenario, ScenarioError};
@@ -28,6 +28,16 @@ impl Cell {
             Buffer::Packets(n) => Bytes::new(1500) * n,
             // At least two packets: with less, nothing that sends in bursts gets through.
             Buffer::Bdp(k) => (mean_rate * self.rtt).mul_f64(k).max(Bytes::new(3000)),
+        }
+    }
+
+    /// The drop-tail queue on a link with this mean rate, counted in packets where it is given so.
+    pub fn queue(&self, mean_rate: Rate) -> QueueConfig {
+        match self.buffer {
+            Buffer::Packets(n) => {
+                QueueConfig::drop_tail_packets(u32::try_from(n).unwrap_or(u32::MAX))
+            }
+            _ => QueueConfig::drop_tail_bytes(self.buffer_bytes(mean_rate)),
         }
     }
 }
