@@ -1,5 +1,6 @@
 //! Every verb and flag, each declared once: help and completions come from here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -23,6 +24,14 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Cc(Cc),
     Validate(Validate),
+    Emu(Box<Emu>),
+    /// Cleans up after an `emu` that was killed; not for users.
+    #[command(hide = true)]
+    EmuWatchdog {
+        /// The network namespaces whose processes end with the emulator.
+        #[arg(required = true)]
+        namespaces: Vec<u64>,
+    },
     /// Write a completion script for a shell to standard output.
     #[command(
         after_help = "Examples:\n  trimtab completions bash > ~/.local/share/bash-completion/completions/trimtab\n  trimtab completions fish > ~/.config/fish/completions/trimtab.fish"
@@ -156,6 +165,81 @@ pub(crate) struct Validate {
     /// Write the comparison as JSON; `-` for standard output, in place of the page
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// Run a program behind a link, in real time: unmodified programs, real sockets.
+///
+/// The program runs in a network namespace of its own and reaches the rest of this machine through the link. Data
+/// to the program is the downlink. At the end the link says on standard error what it did and how exactly; the
+/// exit code is the program's.
+///
+/// The address of the other side is in the program's environment as TRIMTAB_SERVER. Links nest: run it again
+/// inside. As another user than root the other side is empty, and needs a program of its own (--server).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab emu --trace traces/lte.trace.gz --delay 10ms --buffer 150KB
+  trimtab emu --trace constant:12Mbit/s --delay 20ms --buffer 2BDP --loss 0.1% -- sh -c 'curl http://$TRIMTAB_SERVER/'
+  trimtab emu --trace wifi:seed=1 --delay 10ms --server 'python3 -m http.server 80' \\
+    -- sh -c 'curl -o /dev/null http://$TRIMTAB_SERVER/'")]
+pub(crate) struct Emu {
+    /// The downlink: a file in Mahimahi's format (plain or .gz), constant:12Mbit/s,
+    /// step:12Mbit/s,48Mbit/s@20s, cellular:seed=1 or wifi:seed=1; without a limit unless told
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) trace: Option<TraceSource>,
+
+    /// The uplink; without a limit unless told
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) up: Option<TraceSource>,
+
+    /// Propagation delay in each direction, as 10ms
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) delay: Duration,
+
+    /// Size of the downlink's droptail buffer, as 150KB, 2BDP or 100packets; without a limit unless
+    /// told
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) buffer: Option<Buffer>,
+
+    /// Size of the uplink's droptail buffer; without a limit unless told
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) up_buffer: Option<Buffer>,
+
+    /// Random loss on the downlink, as 0.1%
+    #[arg(long, value_name = "PERCENT", default_value = "0")]
+    pub(crate) loss: Probability,
+
+    /// Random loss on the uplink
+    #[arg(long, value_name = "PERCENT", default_value = "0")]
+    pub(crate) up_loss: Probability,
+
+    /// The seed of the random losses
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Count bytes as Mahimahi does: 4 more per packet, 1504 per opportunity of a trace
+    #[arg(long)]
+    pub(crate) mahimahi: bool,
+
+    /// A shell command for the other side, which then is a network namespace of its own; the program is
+    /// started when the server listens
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) server: Option<String>,
+
+    /// Write packets.csv, and down.log and up.log in the form of Mahimahi's mm-link, into a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log: Option<PathBuf>,
+
+    /// Write what the link did as JSON; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Say nothing at the end
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// The program and its arguments; $SHELL unless told
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
 }
 
 /// An application on the command line.

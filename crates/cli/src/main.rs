@@ -1,9 +1,11 @@
 //! The `trimtab` command: parse, call one library function, map the result to an exit code.
 //!
-//! Exit codes: 0 done, 1 a check failed (`validate`), 2 bad input or nowhere to write, 130 interrupted.
+//! Exit codes: 0 done, 1 a check failed (`validate`), 2 bad input or nowhere to write, 130 interrupted; `emu` ends with
+//! the code of its program.
 
 mod args;
 mod compare;
+mod emu;
 mod list;
 mod trace;
 mod validate;
@@ -45,16 +47,20 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("error: this is a defect in trimtab, please report it with the command: {panic}");
     }));
+    let cli = Cli::parse();
     let first_interrupt = || {
         if trimtab_lab::pool::INTERRUPTED.swap(true, Ordering::Relaxed) {
             // The second Ctrl-C does not wait for runs to end.
             std::process::exit(130);
         }
     };
-    // Without a handler Ctrl-C still ends the program; a temporary file may stay.
-    let _ = ctrlc::set_handler(first_interrupt);
-    match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+    // `emu` passes signals on to its program, and needs to be without other threads to change its user namespace.
+    if !matches!(cli.command, Command::Emu(_)) {
+        // Without a handler Ctrl-C still ends the program; a temporary file may stay.
+        let _ = ctrlc::set_handler(first_interrupt);
+    }
+    match run(cli) {
+        Ok(code) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("error: {}", failure.message);
             ExitCode::from(failure.code)
@@ -62,8 +68,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
-    match cli.command {
+/// The exit code.
+fn run(cli: Cli) -> Result<u8, Failure> {
+    let done = match cli.command {
+        Command::Emu(args) => return emu::run(*args),
+        Command::EmuWatchdog { namespaces } => emu::watch(&namespaces),
         Command::Compare(args) => compare::run(&args),
         Command::Trace(args) => trace::run(args.command),
         Command::Cc(Cc::List { json }) => list::run(json),
@@ -73,7 +82,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "trimtab", &mut script);
             print(&String::from_utf8_lossy(&script))
         }
-    }
+    };
+    done.map(|()| 0)
 }
 
 /// Writes to standard output. A reader that went away (`| head`) is no failure.
