@@ -22,9 +22,22 @@ void tt_host_copa_knobs(struct tt_copa *c, const u32 *knobs)
 	tt_copa_on_knobs(c);
 }
 
-void tt_host_copa_ack(struct tt_copa *c, const struct tt_ack *ack)
+/* An array instead of the struct, so that Rust need not know its padding; the order is that of the struct. */
+void tt_host_copa_ack(struct tt_copa *c, const u64 *fields)
 {
-	tt_copa_on_ack(c, ack);
+	struct tt_ack ack = {
+		.now_us = fields[0],
+		.acked_bytes = fields[1],
+		.rtt_us = fields[2],
+		.srtt_us = fields[3],
+		.delivered = fields[4],
+		.inflight = fields[5],
+		.newest_sent_us = fields[6],
+		.cwnd_limited = fields[7],
+		.in_recovery = fields[8],
+	};
+
+	tt_copa_on_ack(c, &ack);
 }
 
 void tt_host_copa_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u64 newest_sent_us)

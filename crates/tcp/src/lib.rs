@@ -43,7 +43,7 @@ pub use datapath::{Datapath, Options, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::{Event, EventKind, Events};
-pub use flow::{Flow, FlowId, Identity, Sample};
+pub use flow::{Extremes, Flow, FlowId, Identity, Sample};
 pub use kernel::CongControl;
 pub use reporter::Reporter;
 
@@ -55,3 +55,6 @@ pub fn now() -> Time {
     // The clock starts with the machine, so neither part is negative.
     Time::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
+
+#[cfg(test)]
+mod differential;
