@@ -87,8 +87,8 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 	tt_velocity_reset(&copa->velocity, copa->window_q16);
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
-	flow->slot = tt_slot_claim(flow, tp, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0, copa->knobs);
 	tt_copa_apply_window(tp, copa);
+	flow->slot = tt_slot_claim(flow, tp, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0, copa->knobs);
 }
 
 SEC("struct_ops")

@@ -143,7 +143,7 @@ impl Path {
             6 => self.first_sent(),
             7 => {
                 self.rate =
-                    (self.rate as f64 * spread(&mut self.rng, 0.3, 3.0)).clamp(20.0, 2e5) as u64
+                    (self.rate as f64 * spread(&mut self.rng, 0.3, 3.0)).clamp(20.0, 2e5) as u64;
             }
             _ => self.ack(),
         }

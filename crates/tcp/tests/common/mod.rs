@@ -1,4 +1,5 @@
 //! A datapath of the test's own, and two hosts with a wire between them, in network namespaces of their own.
+#![allow(dead_code, reason = "each file of tests uses a part")]
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -71,39 +72,46 @@ impl Drop for Loaded {
     }
 }
 
-fn ip(arguments: &str) {
-    let output = Command::new("ip").args(arguments.split_whitespace()).output().expect("iproute2");
-    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+fn run(program: &str, arguments: &str) {
+    let output =
+        Command::new(program).args(arguments.split_whitespace()).output().expect("iproute2");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments}: {error}");
 }
 
-/// Two namespaces, `NAME-a` at 10.77.0.1 and `NAME-b` at 10.77.0.2, and a wire between them.
+fn ip(arguments: &str) {
+    run("ip", arguments);
+}
+
+/// Two hosts, `NAME-a` at 10.77.1.1 and `NAME-b` at 10.77.2.1, and a router `NAME-r` between them: a queue of the
+/// sending host itself would stay short, since Linux keeps a connection from filling it (TCP small queues).
 pub(crate) struct Wire {
     name: String,
 }
 
-pub(crate) const A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+pub(crate) const A: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
+const SIDES: [&str; 3] = ["r", "a", "b"];
 
 impl Wire {
     pub(crate) fn new(name: &str) -> Self {
-        let name = format!("tt-{name}");
-        for side in ["a", "b"] {
-            let _ = Command::new("ip").args(["netns", "del", &format!("{name}-{side}")]).output();
-        }
-        let wire = Self { name };
-        for side in ["a", "b"] {
+        let wire = Self { name: format!("tt-{name}") };
+        wire.remove(); // what a test that was killed has left
+        for side in SIDES {
             ip(&format!("netns add {}", wire.side(side)));
         }
-        ip(&format!(
-            "-n {} link add wire type veth peer name wire netns {}",
-            wire.side("a"),
-            wire.side("b")
-        ));
-        for (side, address) in [("a", "10.77.0.1/24"), ("b", "10.77.0.2/24")] {
-            let ns = wire.side(side);
-            ip(&format!("-n {ns} addr add {address} dev wire"));
-            ip(&format!("-n {ns} link set wire up"));
-            ip(&format!("-n {ns} link set lo up"));
+        let router = wire.side("r");
+        for (side, net) in [("a", 1), ("b", 2)] {
+            let host = wire.side(side);
+            ip(&format!("-n {host} link add wire type veth peer name to-{side} netns {router}"));
+            ip(&format!("-n {host} addr add 10.77.{net}.1/24 dev wire"));
+            ip(&format!("-n {host} link set dev lo up"));
+            ip(&format!("-n {host} link set dev wire up"));
+            ip(&format!("-n {router} addr add 10.77.{net}.254/24 dev to-{side}"));
+            ip(&format!("-n {router} link set dev to-{side} up"));
+            ip(&format!("-n {host} route add default via 10.77.{net}.254"));
         }
+        let forward = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
+        wire.spawn("r", forward).join().expect("thread").expect("forward");
         wire
     }
 
@@ -111,23 +119,24 @@ impl Wire {
         format!("{}-{side}", self.name)
     }
 
-    /// From `a` to `b` the wire carries this rate, behind a buffer of so many bytes.
+    fn remove(&self) {
+        for side in SIDES {
+            let _ = Command::new("ip").args(["netns", "del", &self.side(side)]).output();
+        }
+    }
+
+    /// From `a` to `b` the router forwards this rate, behind a buffer of so many bytes.
     pub(crate) fn limit(&self, rate: &str, buffer: usize) {
-        let ns = self.side("a");
-        let shape =
-            format!("qdisc replace dev wire root tbf rate {rate} burst 3000 limit {buffer}");
-        let output = Command::new("tc")
-            .args(["-n", &ns])
-            .args(shape.split_whitespace())
-            .output()
-            .expect("tc");
-        assert!(output.status.success(), "tc {shape}: {}", String::from_utf8_lossy(&output.stderr));
-        // One packet a buffer, or the queue is counted in segments of 64 kB.
-        let output = Command::new("ip")
-            .args(["-n", &ns, "link", "set", "wire", "gso_max_segs", "1"])
-            .output()
-            .expect("ip");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let router = self.side("r");
+        let shape = format!(
+            "-n {router} qdisc replace dev to-b root tbf rate {rate} burst 3000 limit {buffer}"
+        );
+        run("tc", &shape);
+        // Packets and not segments of 64 kB.
+        for (side, device) in [("a", "wire"), ("r", "to-b")] {
+            let host = self.side(side);
+            ip(&format!("-n {host} link set dev {device} gso_max_segs 1"));
+        }
     }
 
     /// Runs something in one of the namespaces, on a thread of its own.
@@ -143,6 +152,15 @@ impl Wire {
                 .expect("enter it");
             work()
         })
+    }
+
+    /// The system's default for new connections of a namespace.
+    pub(crate) fn set_default(&self, side: &str, name: &str) {
+        let name = name.to_owned();
+        self.spawn(side, move || std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name))
+            .join()
+            .expect("thread")
+            .expect("set the default");
     }
 
     /// A server in `a`, whose algorithm is `name`: sends every client zeros, until it has sent `bytes` or the client
@@ -203,9 +221,7 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        for side in ["a", "b"] {
-            let _ = Command::new("ip").args(["netns", "del", &self.side(side)]).output();
-        }
+        self.remove();
     }
 }
 

@@ -1,0 +1,216 @@
+//! What comes and goes: connections by the thousand, the process that loaded, names and folders. On a real kernel;
+//! skipped, with the reason, where it or the rights are missing.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::set_tcp_congestion;
+use trimtab_tcp::{Datapath, Error, EventKind, Options, unload_pins};
+
+use common::{A, Loaded, Wire, need_kernel, wait_for};
+
+fn available() -> Vec<String> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(path).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn ten_thousand_short_connections_leave_nothing() {
+    need_kernel!();
+    const CONNECTIONS: u64 = 10_000;
+    let loaded = Loaded::new("_n", 256);
+    let wire = Wire::new("short");
+    let name = loaded.datapath().name().to_owned();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let server = wire.spawn("a", move || {
+        let listener = TcpListener::bind((A, 7004)).unwrap();
+        set_tcp_congestion(&listener, &name).unwrap();
+        ready.send(()).unwrap();
+        for _ in 0..CONNECTIONS {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&[7; 3000]).unwrap();
+        }
+    });
+    is_ready.recv().unwrap();
+    let client = wire.spawn("b", move || {
+        let mut answer = Vec::new();
+        for _ in 0..CONNECTIONS {
+            answer.clear();
+            TcpStream::connect((A, 7004)).unwrap().read_to_end(&mut answer).unwrap();
+            assert_eq!(answer.len(), 3000);
+        }
+    });
+    let events = loaded.datapath().events().unwrap();
+    let (mut opened, mut closed) = (0, 0);
+    let start = Instant::now();
+    while closed < CONNECTIONS && start.elapsed() < Duration::from_secs(60) {
+        for event in events.wait(Duration::from_millis(100)).unwrap() {
+            match event.kind {
+                EventKind::Open => opened += 1,
+                EventKind::Close { .. } => closed += 1,
+            }
+        }
+    }
+    client.join().unwrap();
+    server.join().unwrap();
+    let stats = loaded.datapath().stats();
+    assert_eq!((opened, closed), (CONNECTIONS, CONNECTIONS), "{stats:?}");
+    assert_eq!((stats.live, stats.opened, stats.slotless), (0, CONNECTIONS, 0), "{stats:?}");
+    assert_eq!(stats.lost_events, 0);
+    assert_eq!(loaded.datapath().flows().count(), 0);
+}
+
+#[test]
+fn connections_beyond_the_slots_run_with_the_defaults() {
+    need_kernel!();
+    let loaded = Loaded::new("_o", 2);
+    loaded.datapath().set_default("delta", 0.05).unwrap();
+    let wire = Wire::new("beyond");
+    let _server = wire.serve(loaded.datapath().name(), 7005, 2_000_000, 5);
+    wire.limit("100mbit", 100_000);
+    let clients: Vec<_> = (0..5).map(|_| wire.fetch(7005, Duration::from_secs(10))).collect();
+    for client in clients {
+        assert_eq!(client.join().unwrap(), 2_000_000);
+    }
+    wait_for("the end of all", || (loaded.datapath().stats().live == 0).then_some(()));
+    let stats = loaded.datapath().stats();
+    assert_eq!(stats.opened + stats.slotless, 5, "{stats:?}");
+    assert!(stats.slotless >= 1, "all five were open at once: {stats:?}");
+    // What was given back is used again.
+    let _server = wire.serve(loaded.datapath().name(), 7006, 1000, 1);
+    assert_eq!(wire.fetch(7006, Duration::from_secs(5)).join().unwrap(), 1000);
+    assert_eq!(loaded.datapath().stats().opened, stats.opened + 1);
+}
+
+/// The socket option on a connection that is open already, and away from it again.
+#[test]
+fn an_open_connection_is_adopted_and_let_go() {
+    need_kernel!();
+    let loaded = Loaded::new("_p", 8);
+    let wire = Wire::new("adopt");
+    let name = loaded.datapath().name().to_owned();
+    let (tell, hear) = std::sync::mpsc::channel();
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let host = wire.spawn("a", move || {
+        let listener = TcpListener::bind("[::1]:7007").unwrap();
+        set_tcp_congestion(&listener, "cubic").unwrap();
+        let mut client = TcpStream::connect("[::1]:7007").unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut exchange = |server: &mut TcpStream| {
+            server.write_all(&[1; 10_000]).unwrap();
+            client.read_exact(&mut [0; 10_000]).unwrap();
+        };
+        exchange(&mut server);
+        set_tcp_congestion(&server, &name).unwrap();
+        let cookie = rustix::net::sockopt::socket_cookie(&server).unwrap();
+        exchange(&mut server);
+        tell.send(cookie).unwrap();
+        wait.recv().unwrap();
+        set_tcp_congestion(&server, "cubic").unwrap();
+        tell.send(0).unwrap();
+        exchange(&mut server);
+    });
+    let cookie = hear.recv_timeout(Duration::from_secs(5)).unwrap();
+    let flow = loaded.flow(7007).expect("a slot");
+    assert!(flow.identity().adopted);
+    assert_eq!(flow.identity().local.to_string(), "[::1]:7007");
+    assert_eq!(flow.cookie(), Some(cookie));
+    let sample = flow.sample().unwrap();
+    assert!(sample.acked.get() >= 10_000, "of its whole life: {sample:?}");
+    go_on.send(()).unwrap();
+    hear.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert!(!flow.is_open());
+    assert_eq!(loaded.datapath().stats().live, 0);
+    host.join().unwrap();
+}
+
+#[test]
+fn what_is_loaded_is_found_again_and_removed_whole() {
+    need_kernel!();
+    let loaded = Loaded::new("_r", 8);
+    let name = loaded.datapath().name().to_owned();
+    assert!(!loaded.datapath().was_adopted());
+    assert!(available().contains(&name));
+    loaded.datapath().set_default("delta", 0.07).unwrap();
+
+    let again = Datapath::load(&loaded.options).unwrap();
+    assert!(again.was_adopted());
+    assert!((again.default_knob("delta").unwrap().unwrap() - 0.07).abs() < 1e-4);
+
+    let elsewhere =
+        Options { folder: "/sys/fs/bpf/trimtab-test-_r-2".into(), ..loaded.options.clone() };
+    let error = Datapath::load(&elsewhere).unwrap_err();
+    assert!(matches!(&error, Error::NameTaken { name: taken, .. } if *taken == name), "{error}");
+    assert!(!elsewhere.folder.exists(), "nothing stays of an attempt that failed");
+
+    again.unload().unwrap();
+    assert!(!available().contains(&name));
+    assert!(!loaded.options.folder.exists());
+    unload_pins(&loaded.options.folder).expect("twice does no harm");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_before_anything_is_done() {
+    for (suffix, slots) in [("_toolong", 8), ("a/b", 8), ("_x", 0)] {
+        let options = Options { suffix: suffix.to_owned(), slots, ..Options::default() };
+        assert!(matches!(Datapath::load(&options), Err(Error::Option { .. })), "{options:?}");
+    }
+}
+
+/// Not a test of its own: what the next one kills.
+#[test]
+fn loader_to_be_killed() {
+    let Ok(folder) = std::env::var("TRIMTAB_TEST_LOADER") else { return };
+    let options =
+        Options { folder: folder.into(), suffix: "_q".to_owned(), slots: 8, ..Options::default() };
+    let datapath = Datapath::load(&options).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        for flow in datapath.flows() {
+            flow.set("delta", 0.03).ok();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
+    need_kernel!();
+    let folder = "/sys/fs/bpf/trimtab-test-_q";
+    unload_pins(folder.as_ref()).unwrap();
+    let mut loader = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "loader_to_be_killed", "--nocapture"])
+        .env("TRIMTAB_TEST_LOADER", folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let options =
+        Options { folder: folder.into(), suffix: "_q".to_owned(), slots: 8, ..Options::default() };
+    wait_for("the loader", || available().contains(&options.name()).then_some(()));
+    let wire = Wire::new("killed");
+    wire.limit("50mbit", 200_000);
+    let _server = wire.serve(&options.name(), 7008, 12_000_000, 1);
+    let client = wire.fetch(7008, Duration::from_secs(20));
+    std::thread::sleep(Duration::from_millis(500));
+
+    loader.kill().unwrap();
+    assert_eq!(loader.wait().unwrap().signal(), Some(9));
+    std::thread::sleep(Duration::from_millis(200));
+    let datapath = Datapath::load(&options).unwrap();
+    assert!(datapath.was_adopted());
+    let flow = datapath.flows().next().expect("the connection that was open");
+    assert!((flow.sample().unwrap().delta - 0.03).abs() < 1e-4, "the last knob stays");
+    let before = flow.sample().unwrap().acked;
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(flow.sample().unwrap().acked > before, "the transfer goes on");
+    assert_eq!(client.join().unwrap(), 12_000_000);
+    wait_for("the end", || (datapath.stats().live == 0).then_some(()));
+    datapath.unload().unwrap();
+    assert!(!available().contains(&options.name()));
+}
