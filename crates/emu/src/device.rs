@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use crate::address::Block;
 use crate::error::EmuError;
 use crate::namespace::{Namespace, any_socket};
+use crate::netlink;
 use crate::sys::{self, DeviceName, Setting};
 
 /// The largest packet, that of Ethernet and of one opportunity in Mahimahi's traces. The kernel cuts what is larger
@@ -62,13 +63,11 @@ impl Tun {
             }
             _ => {}
         }
-        for setting in [
-            Setting::Mtu(MTU),
-            Setting::QueueLength(QUEUE_PACKETS),
-            Setting::Address(address),
-            Setting::Netmask(netmask),
-            Setting::Up,
-        ] {
+        netlink::set_queue_length(self.name.as_str(), QUEUE_PACKETS)
+            .map_err(EmuError::system("set the length of the device's queue"))?;
+        for setting in
+            [Setting::Mtu(MTU), Setting::Address(address), Setting::Netmask(netmask), Setting::Up]
+        {
             sys::set(socket.as_fd(), self.name, setting)
                 .map_err(EmuError::system(format!("set {setting:?} of {}", self.name.as_str())))?;
         }

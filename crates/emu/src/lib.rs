@@ -41,6 +41,7 @@ mod forward;
 mod log;
 mod mahimahi;
 mod namespace;
+mod netlink;
 pub mod privilege;
 pub mod program;
 mod report;

@@ -76,8 +76,6 @@ pub(crate) enum Setting {
     Netmask(Ipv4Addr),
     /// The largest packet, in bytes.
     Mtu(u16),
-    /// The packets that wait in the kernel to be read.
-    QueueLength(u32),
     /// On.
     Up,
 }
@@ -87,7 +85,6 @@ pub(crate) fn set(socket: BorrowedFd<'_>, device: DeviceName, setting: Setting) 
     const SIOCSIFADDR: Opcode = libc::SIOCSIFADDR as Opcode;
     const SIOCSIFNETMASK: Opcode = libc::SIOCSIFNETMASK as Opcode;
     const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
-    const SIOCSIFTXQLEN: Opcode = libc::SIOCSIFTXQLEN as Opcode;
     const SIOCSIFFLAGS: Opcode = libc::SIOCSIFFLAGS as Opcode;
     let request = |value: &[u8]| InterfaceRequest::new(device, value);
     // SAFETY: each of these reads a `struct ifreq` with a value of the form that is given here (netdevice(7)).
@@ -102,10 +99,6 @@ pub(crate) fn set(socket: BorrowedFd<'_>, device: DeviceName, setting: Setting) 
             Setting::Mtu(mtu) => {
                 let mtu = i32::from(mtu).to_ne_bytes();
                 ioctl(socket, Setter::<SIOCSIFMTU, _>::new(request(&mtu)))
-            }
-            Setting::QueueLength(packets) => {
-                let packets = packets.to_ne_bytes();
-                ioctl(socket, Setter::<SIOCSIFTXQLEN, _>::new(request(&packets)))
             }
             Setting::Up => {
                 let flags = ((libc::IFF_UP | libc::IFF_RUNNING) as u16).to_ne_bytes();

@@ -1,6 +1,7 @@
 //! The command as its users meet it: run as a program, judged by its output and exit code.
 
 mod commands;
+mod emu;
 mod errors;
 mod fetch;
 mod support;

@@ -1,0 +1,89 @@
+//! Bulk flows: one TCP connection over a link of a constant rate.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use trimtab_emu::{Config, ServerSide, Topology};
+use trimtab_net::mahimahi_log::{OPPORTUNITY, OVERHEAD};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig, Trace};
+use trimtab_units::{Bytes, Duration};
+
+use crate::cells::{self, Row, mean};
+use crate::queue::queueing;
+use crate::table::{Column, Measured};
+use crate::{BenchError, traffic};
+
+pub(crate) const COLUMNS: [Column; 4] = [
+    Column { name: "goodput, Mbit/s", is_relative: true },
+    Column { name: "mean queue, ms", is_relative: true },
+    Column { name: "p95 queue, ms", is_relative: true },
+    Column { name: "retransmitted, %", is_relative: false },
+];
+
+/// The cells of one flow, by name; each with its repeats.
+pub(crate) fn cells(ground_truth: &Path) -> Result<BTreeMap<String, Vec<Row>>, BenchError> {
+    let rows = cells::rows(&ground_truth.join("bulk.csv"))?;
+    let single = rows.into_iter().filter(|row| row.text("flows") == "1").collect();
+    // The last part of a run's name is its repeat.
+    Ok(cells::groups(single, |row| {
+        row.text("run").rsplit_once('-').map_or("", |(name, _)| name).to_owned()
+    }))
+}
+
+/// Runs a cell over our link.
+pub(crate) fn measure(
+    ground_truth: &Path,
+    rows: &[Row],
+    jitter: JitterConfig,
+) -> Result<Measured, BenchError> {
+    let cell = &rows[0];
+    let trace = format!("links/const{}.trace.gz", cell.text("rate_mbps"));
+    let trace = Arc::new(Trace::load(&ground_truth.join(trace))?);
+    let capacity = || Capacity::Trace {
+        trace: trace.clone(),
+        offset: Duration::ZERO,
+        opportunity: OPPORTUNITY,
+    };
+    let delay = Duration::from_millis_f64(cell.number("rtt_ms") / 2.0);
+    let up = LinkConfig::new(capacity()).overhead(OVERHEAD).delay(delay).jitter(jitter);
+    let mut down =
+        up.clone().queue(QueueConfig::drop_tail_packets(cell.number("buffer_packets") as u32));
+    let loss = cell.number("loss");
+    if loss > 0.0 {
+        down.loss = LossConfig::Independent(loss);
+    }
+    let folder = tempfile::tempdir()?;
+    let mut topology = Topology::new(ServerSide::Private)?;
+    for side in [topology.server(), topology.client()] {
+        for (name, value) in [
+            ("net.ipv4.tcp_wmem", "4096 16384 67108864"),
+            ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
+            ("net.ipv4.tcp_no_metrics_save", "1"),
+        ] {
+            side.set_sysctl(name, value)?;
+        }
+    }
+    topology.start(&Config { down, up, seed: 1, log: Some(folder.path().to_owned()) })?;
+    let [from, to, end] = ["window_from_s", "window_to_s", "duration_s"].map(|c| cell.number(c));
+    let received = traffic::bulk(&topology, cell.text("cca"), StdDuration::from_secs_f64(end))?;
+    let (sent, again) = traffic::segments(topology.server())?;
+    let report = topology.stop()?;
+    let window = [from, to].map(StdDuration::from_secs_f64);
+    let goodput = received.bytes_between(window[0], window[1]) as f64 * 8e-6 / (to - from);
+    let window = (Duration::from_secs_f64(from), Duration::from_secs_f64(to));
+    let queue = queueing(&folder.path().join("down.log"), Bytes::new(1503), window)?;
+    Ok(Measured {
+        ours: vec![
+            goodput,
+            queue.mean_ms,
+            queue.p95_ms,
+            again as f64 / (sent + again) as f64 * 100.0,
+        ],
+        theirs: ["goodput_mbps", "queue_mean_ms", "queue_p95_ms", "retransmit_pct"]
+            .map(|column| mean(rows, column))
+            .to_vec(),
+        late_p99_ms: report.down.late.map_or(f64::NAN, |late| late.p99_ms),
+    })
+}
