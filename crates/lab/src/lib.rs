@@ -6,6 +6,7 @@
 //! ([`table`], [`report`], [`archive`]) show them. Read [`scenario`] first, then [`result`].
 
 pub mod archive;
+mod axis;
 pub mod cells;
 pub mod compare;
 pub mod contender;

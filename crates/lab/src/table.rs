@@ -4,6 +4,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::axis::{Along, along};
 use crate::cells::findings;
 use crate::contender::is_bound;
 use crate::headline::{duel, headlines, merit};
@@ -37,8 +38,8 @@ struct Column {
     cells: Vec<String>,
 }
 
-/// The whole text: per application a table, sorted by experience with the bounds last, then the
-/// headlines, then how steering does cell by cell.
+/// The whole text: per application a table, sorted by experience with the bounds last, and how it goes
+/// along the axis of the grid, if there is one; then the headlines, then how steering does cell by cell.
 pub fn render(comparison: &Comparison, style: Style) -> String {
     let mut text = String::new();
     for app in in_order(comparison.summary.iter().map(|r| r.app.as_str())) {
@@ -51,11 +52,42 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
         text += &format!("{app} ({runs} runs)\n");
         text += &table(columns(app, &rows, &comparison.runs, &comparison.summary), style);
         text += "\n\n";
+        if let Some(along) = along(comparison, app) {
+            text += &format!("{app}: {}\n{}\n\n", along.title, table(axis_columns(&along), style));
+        }
     }
     for line in headlines(&comparison.summary).into_iter().chain(findings(&comparison.cells)) {
-        text += &format!("{line}.\n");
+        text += &wrapped(&format!("{line}."), style.width);
     }
     text
+}
+
+/// A sentence in lines of at most `width` characters, broken between words.
+fn wrapped(sentence: &str, width: usize) -> String {
+    let (mut text, mut used) = (String::new(), 0);
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text += word;
+        used += length;
+    }
+    text + "\n"
+}
+
+/// One column per value of the axis.
+fn axis_columns(along: &Along) -> Vec<Column> {
+    let names = along.rows.iter().map(|(cc, _)| cc.clone()).collect();
+    let first = Column { head: "congestion control".to_owned(), cells: names };
+    let at = |i: usize| along.rows.iter().map(|(_, cells)| cells[i].clone()).collect();
+    let values = along.values.iter().enumerate();
+    let rest = values.map(|(i, value)| Column { head: value.clone(), cells: at(i) });
+    std::iter::once(first).chain(rest).collect()
 }
 
 /// The columns of an application in order of importance.
@@ -192,6 +224,13 @@ mod tests {
         let text = render(&comparison(), Style { width: 200, lines: false });
         let last = text.lines().last().unwrap();
         assert!(last.contains("mortise: below the best algorithm of the cell"), "{text}");
+    }
+
+    #[test]
+    fn sentences_break_between_words() {
+        assert_eq!(wrapped("one two three", 7), "one two\nthree\n");
+        assert_eq!(wrapped("one two three", 8), "one two\nthree\n");
+        assert_eq!(wrapped("unbreakable now", 4), "unbreakable\nnow\n");
     }
 
     #[test]
