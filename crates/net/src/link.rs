@@ -120,7 +120,7 @@ impl<T> Link<T> {
         Self {
             capacity: config.capacity.clone(),
             overhead: config.overhead,
-            loss: Loss::new(config.loss, seed),
+            loss: Loss::new(config.loss.clone(), seed),
             policer: config.policer.map(Policer::new),
             queue: Queue::new(&config.queue),
             server: Server::new(&config.capacity),

@@ -1,12 +1,14 @@
 //! Random loss.
 
+use std::sync::Arc;
+
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use crate::seed::{Purpose, generator};
 
 /// Which packets are lost at random. Probabilities are from 0 to 1; below 0 counts as 0, above 1 as 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum LossConfig {
     /// No random loss.
     #[default]
@@ -29,6 +31,9 @@ pub enum LossConfig {
         /// The probability that a packet is lost in the bad state (1: a burst is a run of losses).
         loss_bad: f64,
     },
+    /// These packets are lost, counted from 0 in the order in which they come to the link: to repeat
+    /// the losses of a recorded run, or to have them evenly spaced. Ascending.
+    Listed(Arc<[u64]>),
 }
 
 impl LossConfig {
@@ -47,6 +52,9 @@ impl LossConfig {
 pub(crate) struct Loss {
     config: LossConfig,
     is_bad: bool,
+    /// Packets seen, and how far in the list of losses they are.
+    seen: u64,
+    listed: usize,
     random: Pcg64Mcg,
 }
 
@@ -57,21 +65,29 @@ impl Loss {
             LossConfig::GilbertElliott { to_bad, to_good, .. } => {
                 random.random::<f64>() * (to_bad + to_good) < to_bad
             }
-            LossConfig::None | LossConfig::Independent(_) => false,
+            LossConfig::None | LossConfig::Independent(_) | LossConfig::Listed(_) => false,
         };
-        Self { config, is_bad, random }
+        Self { config, is_bad, seen: 0, listed: 0, random }
     }
 
     /// Whether the next packet is lost.
     pub(crate) fn drops_next(&mut self) -> bool {
-        match self.config {
+        match &self.config {
             LossConfig::None => false,
-            LossConfig::Independent(probability) => self.random.random::<f64>() < probability,
-            LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+            &LossConfig::Independent(probability) => self.random.random::<f64>() < probability,
+            &LossConfig::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 let change = if self.is_bad { to_good } else { to_bad };
                 self.is_bad ^= self.random.random::<f64>() < change;
                 let probability = if self.is_bad { loss_bad } else { loss_good };
                 self.random.random::<f64>() < probability
+            }
+            LossConfig::Listed(lost) => {
+                let this = self.seen;
+                self.seen += 1;
+                while lost.get(self.listed).is_some_and(|&number| number < this) {
+                    self.listed += 1;
+                }
+                lost.get(self.listed) == Some(&this)
             }
         }
     }
@@ -118,6 +134,13 @@ mod tests {
         };
         let (rate, _) = measure(config);
         assert!((rate - 0.1075).abs() < 0.004, "{rate}");
+    }
+
+    #[test]
+    fn listed_packets_are_lost_and_no_others() {
+        let mut loss = Loss::new(LossConfig::Listed([0, 3, 3, 4, 9].into()), 3);
+        let lost: Vec<u64> = (0..20).filter(|_| loss.drops_next()).collect();
+        assert_eq!(lost, [0, 3, 4, 9]);
     }
 
     #[test]
