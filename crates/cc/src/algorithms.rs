@@ -65,7 +65,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
                 standards",
         source: "RFC 5681, RFC 6582, RFC 9002 section 7",
         knobs: NewReno::KNOBS,
-        presets: &[],
+        presets: NewReno::PRESETS,
         build: |config| NewReno::new(config).into(),
     },
     Algorithm {

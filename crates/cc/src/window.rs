@@ -66,6 +66,11 @@ impl Window {
         self.size = size.clamp(self.min, WINDOW_MAX);
     }
 
+    /// Rounds the window down to whole packets, as Linux counts it.
+    pub(crate) fn align(&mut self) {
+        self.set(self.mss * (self.size.get() / self.mss.get()));
+    }
+
     /// Grows the window by `bytes`, up to the threshold (RFC 5681 §3.1). Gives what is left over
     /// for congestion avoidance.
     pub(crate) fn slow_start(&mut self, bytes: Bytes) -> Bytes {

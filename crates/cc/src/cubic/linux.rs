@@ -65,12 +65,6 @@ fn tick(now: Time) -> u64 {
     now.as_nanos() / TICK_NS
 }
 
-/// Rounds the window down to whole packets.
-pub(super) fn align(window: &mut Window) {
-    let packets = window.size.get() / window.mss.get();
-    window.set(window.mss * packets);
-}
-
 impl LinuxCurve {
     pub(super) fn new() -> Self {
         Self {

@@ -270,7 +270,7 @@ impl CongestionControl for Cubic {
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
         if matches!(self.growth, Growth::Linux(_)) {
-            linux::align(&mut self.window);
+            self.window.align();
         }
     }
 
@@ -323,7 +323,7 @@ impl CongestionControl for Cubic {
             4 => match (&self.growth, value >= 0.5) {
                 (Growth::Rfc(_), true) => {
                     self.growth = Growth::Linux(LinuxCurve::new());
-                    linux::align(&mut self.window);
+                    self.window.align();
                     self.before = None;
                 }
                 (Growth::Linux(_), false) => self.growth = Growth::Rfc(Curve::new()),

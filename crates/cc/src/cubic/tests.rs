@@ -202,20 +202,22 @@ fn alpha_for_the_default_beta() {
     close(Tuning::new(0.7, 0.4, true).alpha, 0.529_412, 1e-6);
 }
 
-/// Mean window with one loss every `every` packets; acknowledgements evenly spread.
+/// Mean window with one loss every `every` packets; acknowledgements evenly spread, a hundred per round
+/// trip where the window is larger.
 fn mean_window(cubic: &mut Cubic, every: u64, rtt: Duration, seconds: u64) -> f64 {
     let (mut now, mut since, mut sum, mut rounds) = (Time::ZERO, 0, 0.0, 0);
     while now < Time::from_millis(seconds * 1000) {
         let flight = (cubic.window().get() / MSS.get()).max(1);
-        for _ in 0..flight {
-            now += rtt / flight;
-            since += 1;
-            if since == every {
-                since = 0;
+        let each = (flight / 100).max(1);
+        for _ in 0..flight / each {
+            now += rtt / (flight / each);
+            since += each;
+            if since >= every {
+                since -= every;
                 cubic.on_loss(&lost(now, now));
             }
             let sent = now + Duration::from_nanos(1);
-            cubic.on_ack(&acked(now, sent, MSS, rtt));
+            cubic.on_ack(&acked(now, sent, MSS * each, rtt));
         }
         if now.as_secs_f64() > seconds as f64 / 5.0 {
             sum += packets(cubic);
@@ -234,8 +236,15 @@ fn mean_window_is_that_of_the_tables() {
         (ms(100), 100, 12.0, 400),
         (ms(100), 1000, 38.0, 600),
         (ms(100), 10_000, 187.0, 1500),
+        (ms(100), 100_000, 1054.0, 600),
+        (ms(100), 1_000_000, 5926.0, 800),
+        (ms(100), 10_000_000, 33_325.0, 900),
+        (ms(100), 100_000_000, 187_400.0, 1500),
         (ms(10), 10_000, 120.0, 100),
-        (ms(10), 100_000, 379.0, 400),
+        (ms(10), 100_000, 379.0, 200),
+        (ms(10), 1_000_000, 1200.0, 200),
+        (ms(10), 10_000_000, 5926.0, 200),
+        (ms(10), 100_000_000, 33_325.0, 400),
     ] {
         for preset in ["cubic:hystart=0", "cubic:linux"] {
             let spec: crate::Spec = preset.parse().unwrap();
