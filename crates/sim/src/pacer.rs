@@ -26,6 +26,12 @@ pub(crate) struct Pacer {
     late: Duration,
 }
 
+/// What leaves at once at this rate, which is also what Linux makes a segment of for the network card
+/// to split (`tcp_tso_autosize`).
+pub(crate) fn burst(rate: Rate, packet: Bytes) -> Bytes {
+    (rate * BURST_TIME).max(packet * 2).min(BURST_MAX)
+}
+
 impl Pacer {
     pub(crate) fn new(catches_up: bool) -> Self {
         Self { catches_up, ..Self::default() }
@@ -33,7 +39,12 @@ impl Pacer {
 
     /// Whether a packet of `size` may leave now.
     pub(crate) fn allows(&self, now: Time, size: Bytes) -> bool {
-        now >= self.next || (now == self.burst_at && self.burst_left >= size)
+        now >= self.next || self.continues(now, size)
+    }
+
+    /// Whether a packet that leaves now goes on with the burst before it.
+    pub(crate) fn continues(&self, now: Time, size: Bytes) -> bool {
+        now == self.burst_at && self.burst_left >= size
     }
 
     /// When the next burst may begin.
@@ -48,7 +59,7 @@ impl Pacer {
                 self.late = now.since(self.next);
             }
             self.burst_at = now;
-            self.burst_left = (rate * BURST_TIME).max(packet * 2).min(BURST_MAX);
+            self.burst_left = burst(rate, packet);
             self.next = now;
         }
         self.burst_left -= size;

@@ -66,9 +66,11 @@ impl Prr {
     pub(crate) fn on_ack(&mut self, ack: PrrAck, mss: Bytes) {
         self.delivered += ack.newly;
         let allowance = if ack.inflight > ack.ssthresh {
-            // Proportional part: sndcnt = ceil(prr_delivered * ssthresh / prior_cwnd) - prr_out.
+            // Proportional part: sndcnt = ceil(prr_delivered * ssthresh / prior_cwnd) - prr_out, in
+            // packets: the first of them leaves at the beginning of its share, not at its end.
             let share = ack.ssthresh.ratio(self.prior_window);
-            Bytes::new((self.delivered.as_f64() * share).ceil() as u64) - self.out
+            let packets = (self.delivered.ratio(mss) * share).ceil();
+            mss * packets as u64 - self.out
         } else {
             let conserved = (self.delivered - self.out).max(ack.newly);
             let extra = if ack.advanced && !ack.losses { mss } else { Bytes::ZERO };

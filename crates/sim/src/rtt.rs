@@ -91,9 +91,9 @@ impl RttEstimator {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
     }
 
-    /// RFC 8985 §6.2 as in Linux: the reordering window while no recovery goes on.
+    /// RFC 8985 §6.2 step 4: the reordering window while no recovery goes on.
     pub(crate) fn reordering_window(&self) -> Duration {
-        (self.min() / 4).min(self.smoothed / 8)
+        (self.min() / 4).min(self.smoothed)
     }
 }
 
@@ -116,6 +116,17 @@ mod tests {
         let quic = rtt.timeout(LossDetection::Rfc9002, Duration::from_millis(25));
         assert_eq!(quic, Duration::from_millis(110 + 230 + 25));
         assert_eq!(rtt.timeout(LossDetection::RackTlp, Duration::ZERO), Duration::from_millis(340));
+    }
+
+    /// RFC 8985 §6.2: a quarter of the minimum, however small the variation; used to be an eighth of
+    /// the smoothed one, because Linux stores that eightfold.
+    #[test]
+    fn reordering_may_take_a_quarter_of_the_minimum() {
+        let mut rtt = RttEstimator::new();
+        rtt.sample(Time::ZERO, Duration::from_millis(100), Duration::ZERO);
+        assert_eq!(rtt.reordering_window(), Duration::from_millis(25));
+        rtt.sample(Time::ZERO, Duration::from_millis(300), Duration::ZERO);
+        assert_eq!(rtt.reordering_window(), Duration::from_millis(25));
     }
 
     #[test]

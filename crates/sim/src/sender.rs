@@ -5,6 +5,7 @@
 //! draft-cheng-iccrg-delivery-rate-estimation.
 
 mod acks;
+mod segments;
 mod timers;
 
 use std::collections::VecDeque;
@@ -217,7 +218,7 @@ impl Sender {
             self.leave_idle(now);
         }
         if self.probes == 0 {
-            if self.inflight + size > self.window() {
+            if self.inflight + size > self.window() || self.waits_for_a_full_segment(now) {
                 self.limited_below = self.packets.next_number();
                 return None;
             }

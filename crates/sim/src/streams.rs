@@ -53,6 +53,16 @@ impl SendStreams {
         self.open.is_empty()
     }
 
+    /// Whether more than `bytes` wait to be sent for the first time.
+    pub(crate) fn has_more_than(&self, bytes: Bytes) -> bool {
+        let mut left = bytes.get();
+        self.open.iter().any(|&(_, offset, end)| {
+            let more = end - offset > left;
+            left = left.saturating_sub(end - offset);
+            more
+        })
+    }
+
     /// Takes the next piece of at most `limit` bytes. Streams take turns, packet by packet.
     pub(crate) fn next(&mut self, limit: Bytes) -> Option<Chunk> {
         let &mut (stream, ref mut offset, end) = self.open.front_mut()?;

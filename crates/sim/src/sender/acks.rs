@@ -3,6 +3,7 @@
 use trimtab_cc::{Ack, Loss, LostPacket, Phase, RateSample, Timeout};
 use trimtab_units::{Bytes, Duration, Time};
 
+use super::timers::{TIMER_MIN, linux_timer};
 use super::{AckInfo, Sender};
 use crate::packets::Fate;
 use crate::recovery::{Prr, PrrAck, Recovery};
@@ -92,7 +93,8 @@ impl Sender {
             delivered: self.delivered,
             newest_sent_at,
             rate,
-            cwnd_limited: newest < self.limited_below || self.slow_start_in_use(),
+            cwnd_limited: (newest < self.limited_below || self.slow_start_in_use())
+                && (advanced || !self.grows_by_cumulative_acks()),
             in_recovery: self.recovery.since().is_some(),
         };
         self.governor.on_ack(&ack);
@@ -114,6 +116,13 @@ impl Sender {
         self.update_pacing();
         let keep = self.timeout_base() * 3 + self.rtt.latest() * 2;
         self.packets.forget(now - keep);
+    }
+
+    /// Linux lets a window grow only with acknowledgements that advance the cumulative one
+    /// (`tcp_may_raise_cwnd`): not between a loss and its detection. An algorithm that sets the
+    /// window in recovery itself is asked with every acknowledgement.
+    fn grows_by_cumulative_acks(&self) -> bool {
+        self.transport.loss_detection == LossDetection::RackTlp && !self.governor.manages_recovery()
     }
 
     /// Linux lets slow start grow as long as the window is less than twice what was used of it.
@@ -207,7 +216,7 @@ impl Sender {
             let late = now >= packet.sent_at + wait;
             if !late && packets_behind.is_none_or(|k| number + k > largest) {
                 // Later ones were sent later.
-                self.loss_timer = Some(packet.sent_at + wait);
+                self.loss_timer = Some(self.next_loss_at(now, number, largest, wait));
                 break;
             }
             packet.fate = Fate::Lost;
@@ -238,6 +247,22 @@ impl Sender {
         }
         if let Some(newest) = batch.newest {
             self.on_losses(now, &batch, newest, prior_inflight, info);
+        }
+    }
+
+    /// When to look again, `number` being the oldest packet that may be lost by then.
+    fn next_loss_at(&self, now: Time, number: u64, largest: u64, wait: Duration) -> Time {
+        let candidates = self.packets.iter_from(number).take_while(|&(n, _)| n < largest);
+        let mut sent_at =
+            candidates.filter(|(_, p)| p.fate == Fate::InFlight).map(|(_, p)| p.sent_at);
+        match self.transport.loss_detection {
+            // RFC 9002 §6.1.2: when the oldest is due.
+            LossDetection::Rfc9002 => sent_at.next().unwrap_or(now) + wait,
+            // When the newest is (`tcp_rack_detect_loss` keeps the longest wait).
+            LossDetection::RackTlp => {
+                let due = sent_at.last().unwrap_or(now) + wait;
+                linux_timer(now, due.since(now) + TIMER_MIN)
+            }
         }
     }
 

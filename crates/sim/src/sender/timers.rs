@@ -8,6 +8,18 @@ use crate::packets::Fate;
 use crate::recovery::Recovery;
 use crate::transport::LossDetection;
 
+/// A clock tick of Linux (`HZ` 250, what most distributions build).
+const TICK: Duration = Duration::from_millis(4);
+/// What Linux adds to the waits for reordering and for a tail loss probe (`TCP_TIMEOUT_MIN_US`).
+pub(super) const TIMER_MIN: Duration = Duration::from_millis(2);
+
+/// When a timer of Linux that is set now rings: at a tick of its clock, the wait rounded up to ticks.
+pub(super) fn linux_timer(now: Time, wait: Duration) -> Time {
+    let tick = TICK.as_nanos();
+    let ticks = now.as_nanos() / tick + wait.as_nanos().div_ceil(tick);
+    Time::from_nanos(ticks * tick)
+}
+
 impl Sender {
     /// The probe timeout (QUIC) or the retransmission timeout (TCP), without back-off.
     pub(super) fn timeout_base(&self) -> Duration {
@@ -26,8 +38,7 @@ impl Sender {
                 let fast = self.recovery.since().is_none() && !self.tail_probe_sent;
                 // RFC 8985 §7.2: two round trips, and the peer's delay when only one is in flight.
                 let single = self.inflight <= self.transport.packet;
-                let delay =
-                    if single { Duration::from_millis(200) } else { Duration::from_millis(2) };
+                let delay = if single { Duration::from_millis(200) } else { TIMER_MIN };
                 if fast && self.backoff == 0 {
                     (self.rtt.smoothed() * 2 + delay).min(rto)
                 } else {
@@ -133,5 +144,19 @@ impl Sender {
             self.inflight -= packet.size;
             self.queue_again(number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_timers_ring_at_ticks() {
+        let ms = Duration::from_millis;
+        assert_eq!(linux_timer(Time::from_millis(8), ms(4)), Time::from_millis(12));
+        assert_eq!(linux_timer(Time::from_millis(9), ms(5)), Time::from_millis(16));
+        // By up to a tick early: the tick that is under way counts whole.
+        assert_eq!(linux_timer(Time::from_millis(11), ms(4)), Time::from_millis(12));
     }
 }
