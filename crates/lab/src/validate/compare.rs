@@ -138,6 +138,8 @@ pub enum Group {
     Bulk,
     /// One bulk flow with random loss.
     BulkLossy,
+    /// The same, with the losses of the measured runs.
+    BulkReplayed,
     /// Several bulk flows that share the link.
     BulkSeveral,
     /// The download workload on a recorded trace.
@@ -146,13 +148,15 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 4] = [Self::Bulk, Self::BulkLossy, Self::BulkSeveral, Self::Download];
+    pub const ALL: [Self; 5] =
+        [Self::Bulk, Self::BulkLossy, Self::BulkReplayed, Self::BulkSeveral, Self::Download];
 
     /// Its name in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Bulk => "bulk, no random loss",
-            Self::BulkLossy => "bulk, 1% random loss",
+            Self::BulkLossy => "bulk, 1% random loss, drawn anew",
+            Self::BulkReplayed => "bulk, 1% random loss, the measured losses",
             Self::BulkSeveral => "bulk, several flows",
             Self::Download => "downloads",
         }

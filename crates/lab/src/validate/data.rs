@@ -1,7 +1,10 @@
 //! The measurements: what the CSV files of a ground-truth folder say.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 use trimtab_net::TraceFileError;
 use trimtab_net::mahimahi_log::LogFileError;
@@ -81,9 +84,16 @@ struct Row<'a> {
 }
 
 impl Csv {
+    /// Reads a table, decompressed when its name ends in `.gz`.
     fn load(path: PathBuf) -> Result<Self, ValidateError> {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| ValidateError::Read { path: path.clone(), source })?;
+        let read = |source| ValidateError::Read { path: path.clone(), source };
+        let mut text = String::new();
+        let mut file = File::open(&path).map_err(read)?;
+        if path.extension().is_some_and(|extension| extension == "gz") {
+            MultiGzDecoder::new(file).read_to_string(&mut text).map_err(read)?;
+        } else {
+            file.read_to_string(&mut text).map_err(read)?;
+        }
         let mut lines = text.lines().map(|l| l.split(',').map(str::to_owned).collect::<Vec<_>>());
         let header = lines.next().unwrap_or_default();
         let rows: Vec<_> = lines.collect();
@@ -170,6 +180,36 @@ pub(crate) fn bulk_runs(folder: &Path) -> Result<Vec<BulkRun>, ValidateError> {
         })
     };
     csv.rows().map(run).collect()
+}
+
+/// The state of a run of one flow at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) time_s: f64,
+    /// Of what was newly acknowledged since the sample before.
+    pub(crate) goodput_mbps: f64,
+    /// Since the start.
+    pub(crate) retransmits: u64,
+    /// Since the sample before.
+    pub(crate) queue_drops: u64,
+}
+
+/// The series of a bulk run of one flow; `None` when the folder has none.
+pub(crate) fn series(folder: &Path, run: &BulkRun) -> Result<Option<Vec<Sample>>, ValidateError> {
+    let path = folder.join("bulk-series").join(format!("{}.csv.gz", run.run));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let csv = Csv::load(path)?;
+    let sample = |row: Row<'_>| {
+        Ok(Sample {
+            time_s: row.number("time_s")?,
+            goodput_mbps: row.number("goodput_mbps")?,
+            retransmits: row.count("retransmits")?.into(),
+            queue_drops: row.count("queue_drops")?.into(),
+        })
+    };
+    csv.rows().map(sample).collect::<Result<_, _>>().map(Some)
 }
 
 /// One session of the download workload.

@@ -43,17 +43,21 @@ pub(crate) struct Outcomes {
 pub(crate) fn spec(cca: &str) -> Option<Spec> {
     let name = match cca {
         "cubic" => "cubic:linux",
-        "reno" => "newreno",
+        "reno" => "newreno:linux",
         "bbr" => "bbr",
         _ => return None,
     };
     name.parse().ok()
 }
 
-fn link(trace: &Arc<Trace>, offset: Duration, queue: QueueConfig, loss: f64) -> LinkConfig {
+fn link(trace: &Arc<Trace>, offset: Duration, queue: QueueConfig) -> LinkConfig {
     let capacity = Capacity::Trace { trace: trace.clone(), offset, opportunity: OPPORTUNITY };
-    let loss = if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None };
-    LinkConfig::new(capacity).queue(queue).loss(loss).overhead(TUNNEL).jitter(WAKE_UP)
+    LinkConfig::new(capacity).queue(queue).overhead(TUNNEL).jitter(WAKE_UP)
+}
+
+/// What `mm-loss` does with a run's probability.
+pub(crate) fn random_loss(run: &BulkRun) -> LossConfig {
+    if run.loss > 0.0 { LossConfig::Independent(run.loss) } else { LossConfig::None }
 }
 
 fn flow(spec: Spec, app: App, start: Time, delay: Duration, seed: u64) -> FlowConfig {
@@ -78,12 +82,13 @@ pub(crate) fn bulk_world(
     run: &BulkRun,
     specs: &[Spec],
     trace: &Arc<Trace>,
+    loss: LossConfig,
     seed: u64,
 ) -> (World, Time) {
     let delay = Duration::from_millis(u64::from(run.rtt_ms / 2));
     let buffer = QueueConfig::drop_tail_packets(run.buffer_packets);
-    let down = link(trace, Duration::ZERO, buffer, run.loss);
-    let up = link(trace, Duration::ZERO, QueueConfig::UNLIMITED, 0.0);
+    let down = link(trace, Duration::ZERO, buffer).loss(loss);
+    let up = link(trace, Duration::ZERO, QueueConfig::UNLIMITED);
     let first = run.flow_starts_s.iter().copied().fold(f64::INFINITY, f64::min);
     let flows = specs.iter().zip(&run.flow_starts_s).enumerate().map(|(i, (&spec, &start_s))| {
         let start = Time::ZERO + Duration::from_secs_f64(start_s - first);
@@ -95,8 +100,14 @@ pub(crate) fn bulk_world(
 }
 
 /// Simulates a run of bulk flows.
-pub(crate) fn bulk(run: &BulkRun, specs: &[Spec], trace: &Arc<Trace>, seed: u64) -> Outcomes {
-    let (mut world, zero) = bulk_world(run, specs, trace, seed);
+pub(crate) fn bulk(
+    run: &BulkRun,
+    specs: &[Spec],
+    trace: &Arc<Trace>,
+    loss: LossConfig,
+    seed: u64,
+) -> Outcomes {
+    let (mut world, zero) = bulk_world(run, specs, trace, loss, seed);
     let at = |s: f64| zero + Duration::from_secs_f64(s);
     world.run_until(at(run.window_s.0));
     let before = Snapshot::take(&world);
@@ -150,8 +161,7 @@ pub(crate) fn download_world(
     let offset = Duration::from_millis(session.trace_ms as u64);
     let start = Time::ZERO + (Duration::from_millis_f64(session.trace_ms) - offset);
     let buffer = QueueConfig::drop_tail_packets(session.buffer_packets);
-    let links =
-        vec![(link(trace, offset, buffer, 0.0), seed), (link(trace, offset, buffer, 0.0), seed)];
+    let links = vec![(link(trace, offset, buffer), seed), (link(trace, offset, buffer), seed)];
     let app = App::download(DownloadConfig::new(workload(session)));
     World::new(&WorldConfig { links, flows: vec![flow(spec, app, start, delay, seed)] })
 }

@@ -21,12 +21,17 @@ struct Row<'a> {
 
 impl Validation {
     /// Whether every link log was replayed without a difference, the median of every metric over all
-    /// cells of an algorithm is in its band, and every cell that is more than three bands
-    /// off is within the spread of its repeats or has an explanation.
+    /// cells of an algorithm is in its band, so is that over the cells with the losses of the measured
+    /// runs, and every cell that is more than three bands off is within the spread of its repeats or
+    /// has an explanation.
     pub fn holds(&self) -> bool {
         self.links.iter().all(|link| link.mismatches == 0)
             && self.totals().iter().all(|row| row.bands.iter().flatten().all(|&bands| bands <= 1.0))
-            && self.far().iter().all(|(cell, c)| is_accounted_for(cell, c))
+            && self
+                .replayed()
+                .iter()
+                .all(|row| row.bands.iter().flatten().all(|&bands| bands <= 1.0))
+            && self.far().iter().all(|(cell, c)| self.why(cell, c).is_some())
     }
 
     /// The whole comparison as Markdown.
@@ -65,8 +70,19 @@ impl Validation {
     }
 
     fn write_medians(&self, page: &mut String) {
-        page.push_str("\n## Medians over the cells\n\nOf the absolute difference; the band in brackets. It holds for all cells of an algorithm; the \
-             kinds of cells below show where the differences are.\n\n| cells | algorithm | number |");
+        page.push_str(
+            "\n## Medians over the cells\n\n\
+             Of the absolute difference; the band in brackets. It holds for all cells of an algorithm \
+             (**all**); the kinds of cells below show where the differences are.\n\n\
+             Two repeats with 1% random loss have 28 losses each at 150 ms and 150 at 20 ms, and where \
+             these fall decides the goodput of CUBIC and Reno: two repeats differ by 6% (20 ms) to 20% \
+             (150 ms). A simulator without any error that draws its own losses would therefore show \
+             medians of 4 to 5% there, and more than the band in one case of four. So these cells are \
+             compared twice: with losses drawn anew, and with the packets lost that the measured run \
+             lost, which its series of retransmissions tells. The latter has to keep the band; it is \
+             what says whether the algorithm and the transport are right.\n\n\
+             | cells | algorithm | number |",
+        );
         for metric in Metric::ALL {
             let _ = write!(page, " {} ({}) |", metric.label(), metric.band());
         }
@@ -97,17 +113,32 @@ impl Validation {
             "| cell | metric | Linux | simulator | bands | why |\n|---|---|---|---|---|---|\n",
         );
         for (cell, c) in far {
-            let why = reason(cell, c.metric).unwrap_or(if c.within_spread() {
-                "within the spread of the repeats"
-            } else {
-                "**not explained**"
-            });
+            let why = self.why(cell, c).unwrap_or_else(|| "**not explained**".to_owned());
             let (linux, ours) = (spread(&c.measured), spread(&c.simulated));
             let (name, metric, bands) = (&cell.name, c.metric.label(), c.bands());
             line(
                 page,
                 format_args!("| {name} | {metric} | {linux} | {ours} | {bands:+.1} | {why} |"),
             );
+        }
+    }
+
+    /// Why a cell may be far off: a reason that is written down, its random losses, or chance.
+    fn why(&self, cell: &Cell, c: &Comparison) -> Option<String> {
+        if let Some(reason) = reason(cell, c.metric) {
+            return Some(reason.to_owned());
+        }
+        let replayed =
+            self.cells.iter().find(|r| r.group == Group::BulkReplayed && r.name == cell.name);
+        let of_metric =
+            |r: &&Cell| r.comparisons.iter().find(|other| other.metric == c.metric).cloned();
+        match replayed.filter(|_| cell.group == Group::BulkLossy).as_ref().and_then(of_metric) {
+            Some(same) if same.bands().abs() <= 1.0 => Some(format!(
+                "where the random losses fell: with those of the measured runs it is {:+.1} bands off",
+                same.bands()
+            )),
+            _ if c.within_spread() => Some("within the spread of the repeats".to_owned()),
+            _ => None,
         }
     }
 
@@ -141,8 +172,10 @@ impl Validation {
     /// Per algorithm, over all its cells; mixes of algorithms together.
     fn totals(&self) -> Vec<Row<'_>> {
         let ccas: BTreeSet<&str> = self.cells.iter().map(|cell| mix(&cell.cca)).collect();
+        // Each measured cell counts once.
         let cells = |cca| -> Vec<&Cell> {
-            self.cells.iter().filter(|cell| mix(&cell.cca) == cca).collect()
+            let once = self.cells.iter().filter(|cell| cell.group != Group::BulkReplayed);
+            once.filter(|cell| mix(&cell.cca) == cca).collect()
         };
         ccas.into_iter().map(|cca| Row::new("**all**", cca, &cells(cca))).collect()
     }
@@ -159,6 +192,11 @@ impl Validation {
             }
         }
         rows
+    }
+
+    /// Per algorithm, the cells with the losses of the measured runs.
+    fn replayed(&self) -> Vec<Row<'_>> {
+        self.rows().into_iter().filter(|row| row.label == Group::BulkReplayed.label()).collect()
     }
 
     /// The comparisons that are far off, farthest first.
@@ -186,10 +224,6 @@ impl<'a> Row<'a> {
 /// Each mix of competing flows is a single cell or a few, so those count together.
 fn mix(cca: &str) -> &str {
     if cca.contains('+') { "several" } else { cca }
-}
-
-fn is_accounted_for(cell: &Cell, comparison: &Comparison) -> bool {
-    comparison.within_spread() || reason(cell, comparison.metric).is_some()
 }
 
 fn line(page: &mut String, text: std::fmt::Arguments<'_>) {
