@@ -65,9 +65,12 @@ pub(crate) fn measure(
             side.set_sysctl(name, value)?;
         }
     }
-    topology.start(&Config { down, up, seed: 1, log: Some(folder.path().to_owned()) })?;
+    topology.start(&Config { down, up, seed: seed(cell), log: Some(folder.path().to_owned()) })?;
     let [from, to, end] = ["window_from_s", "window_to_s", "duration_s"].map(|c| cell.number(c));
-    let received = traffic::bulk(&topology, cell.text("cca"), StdDuration::from_secs_f64(end))?;
+    let received = {
+        let rtt = StdDuration::from_secs_f64(cell.number("rtt_ms") / 1e3);
+        traffic::bulk(&topology, cell.text("cca"), rtt, StdDuration::from_secs_f64(end))?
+    };
     let (sent, again) = traffic::segments(topology.server())?;
     let report = topology.stop()?;
     let window = [from, to].map(StdDuration::from_secs_f64);
@@ -86,4 +89,9 @@ pub(crate) fn measure(
             .to_vec(),
         late_p99_ms: report.down.late.map_or(f64::NAN, |late| late.p99_ms),
     })
+}
+
+/// A seed of each cell's own, or all would lose the same packets.
+fn seed(cell: &Row) -> u64 {
+    cell.text("run").bytes().fold(0, |seed: u64, byte| seed.wrapping_mul(31) + u64::from(byte))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration as StdDuration, Instant};
 
+use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_emu::{Config, ServerSide, Topology};
 use trimtab_net::mahimahi_log::{OPPORTUNITY, OVERHEAD};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig, Trace};
@@ -135,8 +136,9 @@ fn replay(
 ) -> Result<Vec<Times>, BenchError> {
     let link_began = Instant::now();
     let address = (topology.server_address(), traffic::PORT);
-    let listener = traffic::listen(topology.server(), address, cca)?;
-    let server = topology.server().thread(move || serve(&listener))?;
+    let cca = cca.to_owned();
+    let listener = traffic::listen(topology.server(), address)?;
+    let server = topology.server().thread(move || serve(&listener, &cca))?;
     let client = topology.client().thread(move || -> io::Result<Vec<Times>> {
         sleep_until(link_began + CONNECT_AT);
         let mut socket = TcpStream::connect(address)?;
@@ -179,8 +181,9 @@ fn replay(
     Ok(times)
 }
 
-fn serve(listener: &TcpListener) -> io::Result<()> {
+fn serve(listener: &TcpListener, cca: &str) -> io::Result<()> {
     let (mut socket, _) = listener.accept()?;
+    set_tcp_congestion(&socket, cca)?;
     socket.set_nodelay(true)?;
     let zeros = vec![0; 1 << 17];
     let mut size = [0; 8];

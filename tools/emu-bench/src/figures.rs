@@ -72,7 +72,7 @@ fn fill(mbps: u32, time: StdDuration) -> Result<Report, BenchError> {
     let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(DELAY);
     let mut topology = Topology::new(ServerSide::Private)?;
     topology.start(&Config { down, up, seed: 0, log: None })?;
-    traffic::bulk(&topology, "cubic", time)?;
+    traffic::bulk(&topology, "cubic", 2 * StdDuration::from_nanos(DELAY.as_nanos()), time)?;
     Ok(topology.stop()?)
 }
 

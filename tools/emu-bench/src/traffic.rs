@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_tcp_congestion;
@@ -27,13 +27,29 @@ impl Received {
     }
 }
 
-/// Sends as much as TCP with a congestion control can, from the server to the client, for a time.
-pub(crate) fn bulk(topology: &Topology, cca: &str, time: Duration) -> Result<Received, EmuError> {
+/// What iperf3's client says first on a connection, in bytes. It matters: having sent something, the client's TCP delays
+/// its first acknowledgements, which spreads slow start over the round trip.
+const COOKIE: usize = 37;
+
+/// Sends as much as TCP with a congestion control can, from the server to the client, for a time, as iperf3 does in
+/// reverse mode.
+pub(crate) fn bulk(
+    topology: &Topology,
+    cca: &str,
+    rtt: Duration,
+    time: Duration,
+) -> Result<Received, EmuError> {
+    let agreement = 2 * rtt;
     let address = (topology.server_address(), PORT);
-    let listener = listen(topology.server(), address, cca)?;
+    let listener = listen(topology.server(), address)?;
+    let cca = cca.to_owned();
     let (tell, told) = channel();
     let sender = topology.server().thread(move || -> io::Result<()> {
         let (mut socket, _) = listener.accept()?;
+        set_tcp_congestion(&socket, &cca)?;
+        socket.read_exact(&mut [0; COOKIE])?;
+        // iperf3 agrees on the start over another connection, which takes some round trips.
+        thread::sleep(agreement);
         // The receiver waits for it.
         let _ = tell.send(Instant::now());
         // Until the receiver has had enough and resets the connection.
@@ -42,6 +58,7 @@ pub(crate) fn bulk(topology: &Topology, cca: &str, time: Duration) -> Result<Rec
     })?;
     let receiver = topology.client().thread(move || -> io::Result<Received> {
         let mut socket = TcpStream::connect(address)?;
+        socket.write_all(&[0; COOKIE])?;
         let begin = told.recv().map_err(|_| io::ErrorKind::ConnectionAborted)?;
         let (mut reads, mut buffer) = (Vec::new(), vec![0; 1 << 17]);
         while begin.elapsed() < time {
@@ -55,17 +72,18 @@ pub(crate) fn bulk(topology: &Topology, cca: &str, time: Duration) -> Result<Rec
     Ok(received)
 }
 
-/// A listening socket, whose connections use a congestion control.
+/// A listening socket, whose connections begin with BBR, as where that is the system's default; the congestion control
+/// is to be set on the connection. In Linux, a connection that began with BBR paces for ever (`bbr_init` asks for it, and
+/// nothing takes it back), and the recordings of CUBIC and Reno are of paced connections: in their series the packets
+/// in flight follow the window at the pacing rate.
 pub(crate) fn listen(
     namespace: &Namespace,
     address: (Ipv4Addr, u16),
-    cca: &str,
 ) -> Result<TcpListener, EmuError> {
-    let cca = cca.to_owned();
     namespace
         .run(move || {
             let listener = TcpListener::bind(address)?;
-            set_tcp_congestion(&listener, &cca)?;
+            set_tcp_congestion(&listener, "bbr")?;
             Ok(listener)
         })
         .map_err(|cause: io::Error| EmuError::System { what: "listen for TCP".into(), cause })
