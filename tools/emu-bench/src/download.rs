@@ -29,9 +29,8 @@ pub(crate) const COLUMNS: [Column; 5] = [
 
 /// The bytes that frame a response.
 const FRAMING: usize = 28;
-/// When the recordings connected and sent their first request, after their link had begun.
-const CONNECT_AT: StdDuration = StdDuration::from_millis(50);
-const REQUEST_AT: StdDuration = StdDuration::from_millis(95);
+/// How long before their first request the recordings connected.
+const CONNECTED_FOR: StdDuration = StdDuration::from_millis(45);
 
 /// A cell: its sessions, and the rows of their requests.
 pub(crate) struct Cell {
@@ -80,7 +79,10 @@ pub(crate) fn measure(
     let log = Some(folder.path().to_owned());
     let schedule = schedule(&cell.requests);
     topology.start(&Config { down: link.clone(), up: link, seed: 1, log })?;
-    let times = replay(&topology, session.text("cca"), schedule)?;
+    // Where in the trace a session began.
+    let begin_ms = mean(&cell.sessions, "trace_ms_at_first_request");
+    let begin = StdDuration::from_secs_f64(begin_ms / 1e3);
+    let times = replay(&topology, session.text("cca"), begin, schedule)?;
     let (sent, again) = traffic::segments(topology.server())?;
     let report = topology.stop()?;
     let all = (Duration::ZERO, Duration::from_secs(3600));
@@ -128,10 +130,12 @@ struct Times {
     rct: StdDuration,
 }
 
-/// The client sends each request at its time; the server answers one after the other.
+/// The client sends each request at its time, the first at `begin` after the link's; the server answers one after the
+/// other.
 fn replay(
     topology: &Topology,
     cca: &str,
+    begin: StdDuration,
     schedule: Vec<(StdDuration, usize)>,
 ) -> Result<Vec<Times>, BenchError> {
     let link_began = Instant::now();
@@ -140,10 +144,10 @@ fn replay(
     let listener = traffic::listen(topology.server(), address)?;
     let server = topology.server().thread(move || serve(&listener, &cca))?;
     let client = topology.client().thread(move || -> io::Result<Vec<Times>> {
-        sleep_until(link_began + CONNECT_AT);
+        let begin = link_began + begin;
+        sleep_until(begin - CONNECTED_FOR);
         let mut socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
-        let begin = link_began + REQUEST_AT;
         let mut requests = socket.try_clone()?;
         let to_send = schedule.clone();
         let sender = thread::spawn(move || -> io::Result<Vec<Instant>> {
