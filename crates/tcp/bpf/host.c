@@ -22,13 +22,14 @@ void tt_host_copa_knobs(struct tt_copa *c, const u32 *knobs)
 	tt_copa_on_knobs(c);
 }
 
-/* An array instead of the struct, so that Rust need not know its padding; the order is that of the struct. */
+/* An array instead of the struct, so that Rust need not know its padding; the order is that of the struct, one sample each. */
 void tt_host_copa_ack(struct tt_copa *c, const u64 *fields)
 {
 	struct tt_ack ack = {
 		.now_us = fields[0],
 		.acked_bytes = fields[1],
 		.rtt_us = fields[2],
+		.rtt_most_us = fields[2],
 		.srtt_us = fields[3],
 		.delivered = fields[4],
 		.inflight = fields[5],

@@ -86,6 +86,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
+	u64 icsk_ca_priv[13]; /* the algorithm's own: 104 bytes */
 };
 
 struct tcp_sock {

@@ -33,7 +33,7 @@ const NAME_MAX: usize = 15;
 const FLAGS_AT: usize = 16;
 /// Any user may pick the algorithm (`TCP_CONG_NON_RESTRICTED`).
 const UNRESTRICTED: u32 = 1;
-/// More slots than this are a mistake: they would take 450 MB.
+/// More slots than this are a mistake: they would take 1.5 GB.
 const SLOTS_MAX: u32 = 1 << 20;
 
 /// What to load, and where to keep it.
@@ -44,19 +44,19 @@ pub struct Options {
     /// Appended to the algorithm's name, `trimtab_copa`: at most 3 letters, digits or `_`. For tests, since the kernel
     /// knows each name once.
     pub suffix: String,
-    /// Slots, one per connection: 448 bytes each. Connections beyond run with the default knobs, unseen.
+    /// Slots, one per connection: 1.5 kB each. Connections beyond run with the default knobs, unseen.
     pub slots: u32,
     /// Whether users without privilege may pick the algorithm for their sockets.
     pub unrestricted: bool,
 }
 
 impl Default for Options {
-    /// `/sys/fs/bpf/trimtab`, no suffix, 32,768 slots (15 MB), for all users.
+    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (24 MB of the kernel's memory), for all users.
     fn default() -> Self {
         Self {
             folder: PathBuf::from("/sys/fs/bpf/trimtab"),
             suffix: String::new(),
-            slots: 1 << 15,
+            slots: 1 << 14,
             unrestricted: true,
         }
     }
@@ -80,7 +80,7 @@ impl Options {
             return Err(Error::Option { what });
         }
         if !(1..=SLOTS_MAX).contains(&self.slots) {
-            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 448 bytes each", self.slots);
+            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 1.5 kB each", self.slots);
             return Err(Error::Option { what });
         }
         Ok(())
@@ -291,7 +291,7 @@ fn prepare(
 ) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if name == "tt_slots" || name == "tt_free" {
+        if ["tt_slots", "tt_flows", "tt_free"].contains(&name.as_str()) {
             map.set_max_entries(options.slots)?;
         } else if name == variant.other().map_name() {
             map.set_autocreate(false)?;

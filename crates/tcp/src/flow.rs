@@ -29,8 +29,8 @@ pub struct Identity {
     pub id: FlowId,
     /// The algorithm that it runs, by its name in [`trimtab_cc::ALGORITHMS`].
     pub algorithm: &'static str,
-    /// The socket's cookie (`SO_COOKIE`); `None` until anybody asked the kernel for it, and an acknowledgement came
-    /// after that.
+    /// The socket's cookie (`SO_COOKIE`); `None` until anybody asked the kernel for it, and measurements
+    /// were published after that.
     pub cookie: Option<u64>,
     /// Cookie of its network namespace (`SO_NETNS_COOKIE`).
     pub netns_cookie: u64,
@@ -48,10 +48,11 @@ pub struct Identity {
     pub adopted: bool,
 }
 
-/// What was measured on a connection until its last acknowledgement.
+/// What was measured on a connection until the kernel last published it: at most a quarter of a round trip or half a
+/// millisecond ago, and when nothing was left in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When the last acknowledgement came, on `CLOCK_MONOTONIC`.
+    /// When that was, on `CLOCK_MONOTONIC`.
     pub now: Time,
     /// Bytes sent since the connection began, retransmissions included.
     pub sent: Bytes,
@@ -160,7 +161,7 @@ impl Flow {
     }
 
     /// Sets a knob, brought into its range first; gives the value in force, which fixed point rounds (by less than a
-    /// thousandth). It acts from the next acknowledgement on.
+    /// thousandth). It acts within a quarter of a round trip.
     ///
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.

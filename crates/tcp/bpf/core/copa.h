@@ -21,6 +21,8 @@
 #define TT_DRAIN_SHARE_DEN 4
 #define TT_DRAIN_ROUNDS_NUM 3
 #define TT_DRAIN_ROUNDS_DEN 2
+/* Filters know times modulo 2^32 us: after half of that they start afresh. Their longest window is a minute. */
+#define TT_FILTER_GAP_US (1ULL << 31)
 /* Packets that queue on average, times delta: 5/4 (§3). */
 #define TT_MEAN_QUEUE_NUM 5
 #define TT_MEAN_QUEUE_DEN 4
@@ -45,13 +47,14 @@ TT_INLINE u64 tt_copa_initial_window_q16(const struct tt_copa *c)
 	return tt_max(window_q16, tt_copa_window_min_q16(c));
 }
 
-/* A new connection. The knobs are set already. */
+/* A new connection. The knobs are set already, everything else is zero. */
 TT_INLINE void tt_copa_init(struct tt_copa *c, u64 now_us, u32 mss_bytes, u32 window_min_bytes, u64 window_bytes)
 {
 	c->mss_bytes = tt_max(mss_bytes, 1);
 	c->window_min_bytes = window_min_bytes;
 	tt_copa_set_window(c, window_bytes << TT_WINDOW_SHIFT);
 	c->slow_start = true;
+	c->rtt_max.greatest = true;
 	tt_velocity_reset(&c->velocity, c->window_q16);
 	tt_mode_reset(&c->mode, now_us);
 }
@@ -149,14 +152,22 @@ TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, u64 now_us, u64 srtt_us, b
 TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 {
 	u64 rtt_us = tt_min(tt_max(ack->rtt_us, TT_RTT_MIN_US), TT_RTT_MAX_US);
-	u64 standing_window_us = ack->srtt_us * c->knobs[TT_COPA_STANDING] / TT_SCALE_Q16;
+	u64 rtt_most_us = tt_min(ack->rtt_most_us, TT_RTT_MAX_US);
+	u64 srtt_us = tt_min(ack->srtt_us, TT_RTT_MAX_US);
+	u64 standing_window_us = srtt_us * c->knobs[TT_COPA_STANDING] / TT_SCALE_Q16;
 	bool floor;
 
 	if (!ack->rtt_us)
 		return;
-	tt_filter_update(&c->rtt_min, ack->now_us, c->knobs[TT_COPA_MIN_RTT_WINDOW], rtt_us, false);
-	tt_filter_update(&c->rtt_standing, ack->now_us, standing_window_us, rtt_us, false);
-	tt_filter_update(&c->rtt_max, ack->now_us, ack->srtt_us * TT_RTT_MAX_ROUNDS, rtt_us, true);
+	if (ack->now_us - c->observed_us > TT_FILTER_GAP_US) {
+		tt_filter_clear(&c->rtt_min);
+		tt_filter_clear(&c->rtt_standing);
+		tt_filter_clear(&c->rtt_max);
+	}
+	c->observed_us = ack->now_us;
+	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, ack->now_us, c->knobs[TT_COPA_MIN_RTT_WINDOW], rtt_us);
+	tt_filter_update(&c->rtt_standing, &c->rtt_standing_ring, ack->now_us, standing_window_us, rtt_us);
+	tt_filter_update(&c->rtt_max, &c->rtt_max_ring, ack->now_us, srtt_us * TT_RTT_MAX_ROUNDS, rtt_most_us);
 	if (c->slow_start)
 		return;
 	floor = tt_mode_on_rtt(&c->mode, ack->now_us, rtt_us, tt_filter_get(&c->rtt_min), tt_filter_get(&c->rtt_max));

@@ -59,6 +59,7 @@ struct tt_copa {
 	u64 window_q16; /* bytes */
 	u64 round_end;  /* in the unit of tt_ack's `delivered` */
 	u64 round_start_us;
+	u64 observed_us; /* when the filters got their last sample */
 	u32 mss_bytes;
 	u32 window_min_bytes;
 	u32 knobs[TT_KNOBS_MAX]; /* TT_COPA_KNOBS */
@@ -73,13 +74,19 @@ struct tt_copa {
 	struct tt_filter rtt_min;
 	struct tt_filter rtt_standing;
 	struct tt_filter rtt_max;
+	u32 rest2;
+	/* What most acknowledgements do without comes last. */
+	struct tt_ring rtt_min_ring;
+	struct tt_ring rtt_standing_ring;
+	struct tt_ring rtt_max_ring;
 };
 
 /* New data was acknowledged: trimtab_cc::Ack. */
 struct tt_ack {
 	u64 now_us;
 	u64 acked_bytes;
-	u64 rtt_us; /* 0: no sample */
+	u64 rtt_us; /* the least, where it stands for several samples; 0: none */
+	u64 rtt_most_us; /* the greatest */
 	u64 srtt_us;
 	u64 delivered; /* over the connection's life; in bytes or in packets, as `inflight` */
 	u64 inflight;

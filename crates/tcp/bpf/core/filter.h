@@ -16,65 +16,89 @@
 #define TT_FILTER_CAPACITY 16
 #define TT_FILTER_MASK (TT_FILTER_CAPACITY - 1)
 
-/* A sample, standing for those taken from `first` to `last`. */
+/*
+ * A sample, standing for those taken from `first` to `last`: times are microseconds modulo 2^32, which holds as long as
+ * no sample is 71 minutes old (tt_filter_clear). Half the size, half the cache lines on the path of every
+ * acknowledgement.
+ */
 struct tt_kept {
-	u64 first_us;
-	u64 last_us;
-	u64 value_us;
+	u32 value_us;
+	u32 first_us;
+	u32 last_us;
 };
 
-/* A ring, oldest and best first. */
+/*
+ * A queue, oldest and best first. Its two ends are here, which is all that most samples need; what lies between is in a
+ * ring elsewhere, so that the common path touches few cache lines. With one sample kept, both ends are that sample.
+ */
 struct tt_filter {
-	u32 head;
-	u32 len;
+	u16 head; /* of the oldest, in the ring */
+	u8 len;
+	bool greatest; /* keeps the greatest; else the least */
+	struct tt_kept oldest;
+	struct tt_kept newest;
+};
+
+/* All kept samples but the newest, which is written here when another follows it. */
+struct tt_ring {
 	struct tt_kept kept[TT_FILTER_CAPACITY];
 };
 
 /* The extreme; 0 before any sample. */
 TT_INLINE u64 tt_filter_get(const struct tt_filter *filter)
 {
-	return filter->len ? filter->kept[filter->head & TT_FILTER_MASK].value_us : 0;
+	return filter->len ? filter->oldest.value_us : 0;
+}
+
+/* Forgets every sample. */
+TT_INLINE void tt_filter_clear(struct tt_filter *filter)
+{
+	filter->len = 0;
 }
 
 /* Adds a sample; those older than the window leave. */
-TT_CHECKED_ONCE int tt_filter_update(struct tt_filter *filter, u64 now_us, u64 window_us, u64 value_us, bool greatest)
+TT_CHECKED_ONCE int tt_filter_update(struct tt_filter *filter, struct tt_ring *ring, u32 now_us, u32 window_us,
+				     u32 value_us)
 {
 	u32 head, len, i;
-	struct tt_kept *kept;
 
-	if (!filter)
+	if (!filter || !ring)
 		return 0;
-	head = filter->head & TT_FILTER_MASK;
+	head = filter->head;
 	len = filter->len;
 	for (i = 0; i < TT_FILTER_CAPACITY; i++) {
-		if (!len || tt_less(now_us, filter->kept[head].last_us) <= window_us)
+		if (!len || now_us - filter->oldest.last_us <= window_us)
 			break;
-		head = (head + 1) & TT_FILTER_MASK;
+		head++;
 		len--;
+		if (len)
+			filter->oldest = len == 1 ? filter->newest : ring->kept[head & TT_FILTER_MASK];
 	}
 	for (i = 0; i < TT_FILTER_CAPACITY; i++) {
-		u64 newest;
+		u32 newest_us = filter->newest.value_us;
 
-		if (!len)
-			break;
-		newest = filter->kept[(head + len - 1) & TT_FILTER_MASK].value_us;
-		if (greatest ? newest > value_us : newest < value_us)
+		if (!len || (filter->greatest ? newest_us > value_us : newest_us < value_us))
 			break;
 		len--;
+		if (len)
+			filter->newest = len == 1 ? filter->oldest : ring->kept[(head + len - 1) & TT_FILTER_MASK];
 	}
-	filter->head = head;
+	filter->head = head & TT_FILTER_MASK;
 	if (len) {
-		kept = &filter->kept[(head + len - 1) & TT_FILTER_MASK];
-		if (len >= TT_FILTER_CAPACITY || tt_less(now_us, kept->first_us) < window_us / TT_FILTER_GRAINS) {
-			kept->last_us = now_us;
+		if (len >= TT_FILTER_CAPACITY || now_us - filter->newest.first_us < window_us / TT_FILTER_GRAINS) {
+			filter->newest.last_us = now_us;
+			if (len == 1)
+				filter->oldest.last_us = now_us;
 			filter->len = len;
 			return 0;
 		}
+		ring->kept[(head + len - 1) & TT_FILTER_MASK] = filter->newest;
 	}
-	kept = &filter->kept[(head + len) & TT_FILTER_MASK];
-	kept->value_us = value_us;
-	kept->first_us = now_us;
-	kept->last_us = now_us;
+	filter->newest.value_us = value_us;
+	filter->newest.first_us = now_us;
+	filter->newest.last_us = now_us;
+	if (!len)
+		filter->oldest = filter->newest;
 	filter->len = len + 1;
 	return 0;
 }
