@@ -139,6 +139,12 @@ impl Mortise {
         }
     }
 
+    /// A connection that has been steered before, by a process that is gone, and has this δ in 1/packet.
+    pub fn resume(config: MortiseConfig, delta: f64) -> Self {
+        let delta = delta.clamp(DELTA_MIN, DELTA_MAX);
+        Self { delta, applied: delta, ..Self::new(config) }
+    }
+
     /// The algorithm that it steers: Copa, with what it sets once.
     ///
     /// # Panics
