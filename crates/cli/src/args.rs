@@ -32,6 +32,13 @@ pub(crate) enum Command {
         #[arg(required = true)]
         namespaces: Vec<u64>,
     },
+    Agent(Agent),
+    /// Say what this machine supports of TCP tuning, what is missing, and what to do.
+    Doctor {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write a completion script for a shell to standard output.
     #[command(
         after_help = "Examples:\n  trimtab completions bash > ~/.local/share/bash-completion/completions/trimtab\n  trimtab completions fish > ~/.config/fish/completions/trimtab.fish"
@@ -40,6 +47,65 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// Tune the TCP connections of this machine, by a policy.
+///
+/// Without a verb, runs the daemon: it loads Trimtab's congestion control into the kernel, finds every connection that
+/// runs it, and steers each by the first rule of the configuration that matches. It needs root.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  trimtab agent --config /etc/trimtab/agent.toml
+  trimtab agent status
+  trimtab agent flows --json
+  trimtab agent why 192.0.2.7
+
+Signals: SIGHUP reads the configuration again, SIGTERM ends the agent; connections keep their knobs."
+)]
+pub(crate) struct Agent {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/agent.toml")]
+    pub(crate) config: PathBuf,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<AgentCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// How the agent does, with sums by rule.
+    Status(AskAgent),
+    /// The connections that it looks after.
+    Flows(AskAgent),
+    /// Why a connection is as it is, with its latest decisions.
+    Why {
+        /// Its number, an address, or a part of one that no other has
+        flow: String,
+        #[command(flatten)]
+        ask: AskAgent,
+    },
+    /// Take Trimtab's congestion control out of the kernel, when no agent runs.
+    ///
+    /// Open connections that run it go on with their knobs until they close.
+    Unload {
+        /// The configuration, where it names another folder than the default
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+/// How to ask the agent.
+#[derive(Debug, Args)]
+pub(crate) struct AskAgent {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The agent's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/trimtab/agent.sock")]
+    pub(crate) socket: PathBuf,
 }
 
 /// Compare congestion controls by what users of an application experience.

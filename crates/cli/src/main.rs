@@ -1,8 +1,9 @@
 //! The `trimtab` command: parse, call one library function, map the result to an exit code.
 //!
-//! Exit codes: 0 done, 1 a check failed (`validate`), 2 bad input or nowhere to write, 130 interrupted; `emu` ends with
+//! Exit codes: 0 done, 1 a check failed (`validate`, `doctor`), 2 bad input or nowhere to write, 130 interrupted; `emu` ends with
 //! the code of its program.
 
+mod agent;
 mod args;
 mod compare;
 mod emu;
@@ -54,8 +55,9 @@ fn main() -> ExitCode {
             std::process::exit(130);
         }
     };
-    // `emu` passes signals on to its program, and needs to be without other threads to change its user namespace.
-    if !matches!(cli.command, Command::Emu(_)) {
+    // `emu` passes signals on to its program, and needs to be without other threads to change its user namespace; the
+    // agent has its own.
+    if !matches!(cli.command, Command::Emu(_) | Command::Agent(_)) {
         // Without a handler Ctrl-C still ends the program; a temporary file may stay.
         let _ = ctrlc::set_handler(first_interrupt);
     }
@@ -77,6 +79,8 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Trace(args) => trace::run(args.command),
         Command::Cc(Cc::List { json }) => list::run(json),
         Command::Validate(args) => validate::run(args),
+        Command::Agent(args) => agent::run(args),
+        Command::Doctor { json } => agent::doctor(json),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "trimtab", &mut script);

@@ -1,0 +1,351 @@
+//! The daemon: one thread looks after all connections, a few more open the doors (control, hints, metrics).
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options};
+use trimtab_units::{Duration, Time};
+
+use crate::config::{Config, DatapathOptions};
+use crate::control::{self, Question};
+use crate::core::Core;
+use crate::default::DefaultAlgorithm;
+use crate::error::Error;
+use crate::lock::Lock;
+use crate::notify::Manager;
+use crate::sock_diag::SockDiag;
+use crate::view::Frame;
+
+/// The loop wakes at least so often, and at most so often when events do not come.
+const WAIT_MAX: Duration = Duration::from_millis(250);
+const WAIT_MIN: Duration = Duration::from_millis(1);
+/// Between looks at what changes rarely.
+const CHORES: Duration = Duration::from_secs(1);
+/// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
+const LOOK_UPS: u32 = 50;
+
+/// What the threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    core: Mutex<Core<Datapath>>,
+    frame: Mutex<Frame>,
+}
+
+impl Shared {
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core<Datapath>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn frame(&self) -> MutexGuard<'_, Frame> {
+        self.frame.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, question: &Question) -> Result<serde_json::Value, String> {
+        let now = trimtab_tcp::now();
+        let told = match question {
+            Question::Status => {
+                let frame = self.frame().clone();
+                let status = self.core().status(&frame, now);
+                serde_json::to_value(status)
+            }
+            Question::Flows => {
+                let flows = self.core().flows(now);
+                serde_json::to_value(flows)
+            }
+            Question::Why { flow } => {
+                let why = self.core().why(flow, now)?;
+                serde_json::to_value(why)
+            }
+        };
+        told.map_err(|e| e.to_string())
+    }
+}
+
+/// A flag that a signal sets.
+fn on_signal(signal: i32) -> Result<Arc<AtomicBool>, Error> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal, Arc::clone(&flag))
+        .map_err(|e| Error::system("wait for signals", e))?;
+    Ok(flag)
+}
+
+/// A log line on standard error, which systemd keeps.
+fn tell(note: &str) {
+    eprintln!("trimtab agent: {note}");
+}
+
+/// Runs the agent by a configuration file until SIGTERM or SIGINT; SIGHUP reads the file again. What is loaded stays in
+/// the kernel, and connections keep their knobs.
+///
+/// # Errors
+/// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.
+pub fn run(path: &Path) -> Result<(), Error> {
+    let config = Config::read(path)?;
+    let mut lock = Lock::sockets(&config.sockets.folder)?;
+    let reload = on_signal(SIGHUP)?;
+    let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
+    let datapath = Datapath::load(&options(&config.datapath))?;
+    lock.datapath(datapath.folder())?;
+    let mut agent = Agent::new(path, config, datapath)?;
+    agent.open_doors()?;
+    agent.manager.ready();
+    while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+        if reload.swap(false, Ordering::Relaxed) {
+            agent.reload();
+        }
+        agent.step()?;
+    }
+    agent.stop()
+}
+
+fn options(datapath: &DatapathOptions) -> Options {
+    Options {
+        folder: datapath.folder.clone(),
+        suffix: datapath.suffix.clone(),
+        slots: datapath.slots,
+        ..Options::default()
+    }
+}
+
+/// Takes the datapath of a configuration (the default one without) out of the kernel.
+///
+/// # Errors
+/// An agent uses it, or the kernel refuses.
+pub fn unload(path: Option<&Path>) -> Result<(), Error> {
+    let config = path.map_or_else(|| Config::parse(Path::new("default"), ""), Config::read)?;
+    let mut lock = Lock::sockets(&config.sockets.folder)?;
+    if config.datapath.folder.exists() {
+        lock.datapath(&config.datapath.folder)?;
+    }
+    Ok(trimtab_tcp::unload_pins(&config.datapath.folder)?)
+}
+
+struct Agent {
+    path: PathBuf,
+    shared: Arc<Shared>,
+    events: trimtab_tcp::Events,
+    manager: Manager,
+    default: Option<DefaultAlgorithm>,
+    /// What is wrong with the configuration on disk, when the one before is kept.
+    refused: Option<String>,
+    diag: Option<(SockDiag, u64)>,
+    look_ups: u32,
+    lost_events: u64,
+    chores_at: Time,
+    cpu: Duration,
+}
+
+impl Agent {
+    fn new(path: &Path, config: Config, datapath: Datapath) -> Result<Self, Error> {
+        let now = trimtab_tcp::now();
+        let events = datapath.events()?;
+        let (name, was_adopted) = (datapath.name().to_owned(), datapath.was_adopted());
+        let core = Core::new(datapath, config, now);
+        let there = if was_adopted { "found in the kernel" } else { "loaded" };
+        tell(&format!("{name} {there}; {} connections taken over", core.adopted()));
+        let frame = Frame {
+            config: path.display().to_string(),
+            algorithm: name,
+            since: now,
+            troubles: Vec::new(),
+        };
+        let diag = SockDiag::open().ok().zip(own_netns());
+        let mut agent = Self {
+            path: path.to_owned(),
+            shared: Arc::new(Shared { core: Mutex::new(core), frame: Mutex::new(frame) }),
+            events,
+            manager: Manager::from_environment(),
+            default: None,
+            refused: None,
+            diag,
+            look_ups: 0,
+            lost_events: 0,
+            chores_at: now,
+            cpu: cpu_time(),
+        };
+        agent.set_default()?;
+        Ok(agent)
+    }
+
+    fn open_doors(&self) -> Result<(), Error> {
+        let sockets = self.shared.core().config().sockets.clone();
+        let mode = if sockets.group.is_some() { 0o660 } else { 0o600 };
+        let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
+        let shared = Arc::clone(&self.shared);
+        spawn("control", move || control::serve(&control, |question| shared.answer(&question)))
+    }
+
+    fn set_default(&mut self) -> Result<(), Error> {
+        let (wanted, folder) = {
+            let core = self.shared.core();
+            (core.config().default_algorithm, core.config().sockets.folder.clone())
+        };
+        self.default = if wanted {
+            let name = self.shared.frame().algorithm.clone();
+            Some(DefaultAlgorithm::set(&name, folder.join("former-algorithm"))?)
+        } else {
+            if let Some(default) = self.default.take() {
+                default.restore()?;
+            }
+            None
+        };
+        Ok(())
+    }
+
+    /// Waits for events or for the next connection that is due, and does what there is to do.
+    fn step(&mut self) -> Result<(), Error> {
+        let now = trimtab_tcp::now();
+        let (next, notes) = {
+            let mut core = self.shared.core();
+            let next = core.run(now);
+            let cpu = cpu_time();
+            core.on_spent(now, cpu - self.cpu);
+            self.cpu = cpu;
+            (next, core.take_notes())
+        };
+        notes.iter().for_each(|note| tell(note));
+        if now.since(self.chores_at) >= CHORES {
+            self.chores_at = now;
+            self.chores(now);
+        }
+        let wait = next.map_or(WAIT_MAX, |next| next.since(trimtab_tcp::now()));
+        let wait = wait.clamp(WAIT_MIN, WAIT_MAX).as_nanos();
+        let events = self.events.wait(std::time::Duration::from_nanos(wait))?;
+        self.on_events(&events);
+        Ok(())
+    }
+
+    fn on_events(&mut self, events: &[Event]) {
+        if events.is_empty() {
+            return;
+        }
+        let now = trimtab_tcp::now();
+        let mut ended: Vec<Identity> = Vec::new();
+        let mut core = self.shared.core();
+        for event in events {
+            if matches!(event.kind, EventKind::Close { .. }) {
+                ended.extend(core.identity(event.id));
+            }
+            core.on_event(event, now);
+        }
+        drop(core);
+        for who in ended {
+            self.look_up(&who);
+        }
+    }
+
+    /// Whether a connection that is gone from the datapath is still open, with an algorithm that somebody gave it.
+    fn look_up(&mut self, who: &Identity) {
+        let Some((diag, netns)) = &self.diag else { return };
+        if who.netns_cookie != *netns || self.look_ups >= LOOK_UPS {
+            return;
+        }
+        self.look_ups += 1;
+        if let Ok(Some(found)) = diag.find(who, who.cookie)
+            && !found.algorithm.is_empty()
+            && found.algorithm != self.shared.frame().algorithm
+        {
+            tell(&format!(
+                "{}: was given {} by hand, and is left to it",
+                who.remote, found.algorithm
+            ));
+        }
+    }
+
+    /// What need not be done more than once a second.
+    fn chores(&mut self, now: Time) {
+        self.look_ups = 0;
+        if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
+            tell(&trouble);
+        }
+        let default = self.default.as_ref().and_then(DefaultAlgorithm::trouble);
+        let mut core = self.shared.core();
+        let stats = core.datapath().stats();
+        if stats.lost_events != self.lost_events {
+            self.lost_events = stats.lost_events;
+            core.find_all(now);
+        }
+        let open = core.len();
+        drop(core);
+        let full = (stats.live >= u64::from(stats.slots)).then(|| {
+            format!(
+                "all {} slots are taken: further connections run untuned; raise datapath.slots",
+                stats.slots
+            )
+        });
+        self.shared.frame().troubles =
+            default.into_iter().chain(full).chain(self.refused.clone()).collect();
+        self.manager.alive(&format!("{open} connections"));
+    }
+
+    /// Reads the configuration again, and keeps the one in force when it is wrong.
+    fn reload(&mut self) {
+        let now = trimtab_tcp::now();
+        self.manager.reloading(now);
+        match self.take_over(now) {
+            Ok(()) => {
+                self.refused = None;
+                tell("configuration taken over");
+            }
+            Err(error) => {
+                let refused = format!(
+                    "the configuration in force is kept, since the new one is refused: {error}"
+                );
+                tell(&refused);
+                self.refused = Some(refused);
+            }
+        }
+        self.chores(now);
+        self.manager.ready();
+    }
+
+    fn take_over(&mut self, now: Time) -> Result<(), Error> {
+        let config = Config::read(&self.path)?;
+        let mut core = self.shared.core();
+        let before = core.config();
+        if before.sockets != config.sockets || before.datapath != config.datapath {
+            return Err(Error::Refused(
+                "[sockets] and [datapath] cannot change while the agent runs: restart it"
+                    .to_owned(),
+            ));
+        }
+        core.reload(config, now);
+        drop(core);
+        self.set_default()
+    }
+
+    fn stop(self) -> Result<(), Error> {
+        self.manager.stopping();
+        let sockets = self.shared.core().config().sockets.clone();
+        for socket in [sockets.control(), sockets.hints()] {
+            let _ = std::fs::remove_file(socket);
+        }
+        tell("stopped; connections keep their knobs");
+        self.default.map_or(Ok(()), |default| default.restore())
+    }
+}
+
+/// A thread that lasts as long as the process.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map(drop)
+        .map_err(|e| Error::system(format!("start the thread {name}"), e))
+}
+
+fn own_netns() -> Option<u64> {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    crate::sock_diag::netns_cookie(&socket).ok()
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // It counts up from 0.
+    Duration::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}

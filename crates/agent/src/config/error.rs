@@ -1,0 +1,57 @@
+//! What is wrong with a configuration, and where.
+
+use std::path::{Path, PathBuf};
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {reason}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// It says something wrong.
+    #[error("{}:{line}:{column}: {message}", .path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// In characters, counted from 1.
+        column: usize,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+}
+
+/// The text of a file.
+pub(super) struct Source<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error at a byte of the text.
+    pub(super) fn error(&self, at: usize, message: &str) -> ConfigError {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        ConfigError::Wrong {
+            path: self.path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: message.trim_end().replace('\n', "; "),
+        }
+    }
+
+    /// Bytes from the start of a string of one line to the `column`th character in it.
+    pub(super) fn within_string(&self, start: usize, column: usize) -> usize {
+        let rest = &self.text[start..];
+        if rest.starts_with("\"\"\"") || rest.starts_with("'''") {
+            return 0;
+        }
+        rest.char_indices().nth(column).map_or(0, |(offset, _)| offset)
+    }
+}

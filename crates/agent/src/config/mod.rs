@@ -1,0 +1,288 @@
+//! The configuration: one TOML file, whose mistakes are told with their line and column.
+
+mod error;
+mod raw;
+mod value;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use trimtab_cc::Copa;
+use trimtab_qoe::{Factors, Model};
+use trimtab_units::Duration;
+
+pub use error::ConfigError;
+pub use value::{Ports, Prefix, Share};
+
+use error::Source;
+use raw::{Raw, RawRule};
+
+/// Knobs that Mortise turns itself.
+const STEERED_KNOBS: [&str; 2] = ["delta", "pacing_gain"];
+
+/// Whether decisions are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Decisions turn knobs.
+    #[default]
+    Apply,
+    /// Decisions are made, counted and explained, and nothing is changed.
+    Advise,
+}
+
+/// Everything that the file says.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Whether decisions are carried out.
+    pub mode: Mode,
+    /// Share of destination prefixes that are left with the safe setting, for comparison.
+    pub holdback: Share,
+    /// Whether new connections of the agent's network namespace get the algorithm, by sysctl.
+    pub default_algorithm: bool,
+    /// Share of one core that deciding may take; beyond, decisions become rarer.
+    pub cpu: Share,
+    /// When a connection goes back to what is safe.
+    pub safety: Safety,
+    /// Where the sockets and the lock are.
+    pub sockets: Sockets,
+    /// What is loaded into the kernel, and where it is kept.
+    pub datapath: DatapathOptions,
+    /// In the order of the file: the first that matches is in force.
+    pub rules: Vec<Rule>,
+}
+
+/// When a connection goes back to what is safe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Safety {
+    /// Lost share of what was sent, above which a connection suffers.
+    pub loss: Share,
+    /// Mean queueing delay above which it suffers.
+    pub delay: Duration,
+    /// It goes back after suffering for so long.
+    pub after: Duration,
+    /// And is steered again after so long; each time twice as long, up to 16 times.
+    pub rest: Duration,
+}
+
+/// Where the sockets and the lock are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sockets {
+    /// Folder of both sockets and the lock.
+    pub folder: PathBuf,
+    /// A group whose members may use the control socket, beside root.
+    pub group: Option<String>,
+    /// Whether applications may send hints.
+    pub hints: bool,
+    /// Where Prometheus may ask; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
+}
+
+impl Sockets {
+    /// The socket of `trimtab agent status` and its like.
+    pub fn control(&self) -> PathBuf {
+        self.folder.join("agent.sock")
+    }
+
+    /// The socket for hints of applications.
+    pub fn hints(&self) -> PathBuf {
+        self.folder.join("hints.sock")
+    }
+}
+
+/// What is loaded into the kernel, and where it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatapathOptions {
+    /// A folder of a bpf file system.
+    pub folder: PathBuf,
+    /// Appended to the algorithm's name; for tests.
+    pub suffix: String,
+    /// Connections that can be steered at once.
+    pub slots: u32,
+}
+
+/// Which connections, and what becomes of them.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name in metrics and explanations.
+    pub name: String,
+    /// What a connection must be; everything that is given must hold.
+    pub matches: Matches,
+    /// What steers it; `None`: the knobs stay as they are set.
+    pub steering: Option<Steering>,
+    /// Knobs that are set once, each within its range.
+    pub knobs: Vec<(&'static str, f64)>,
+    /// What it is scored by, in metrics and when steered.
+    pub model: Option<Model>,
+    /// Values of the model's factors, where the application does not tell them.
+    pub factors: Factors,
+}
+
+/// What steers a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steering {
+    /// δ by the gradient of QoE (NSDI 2026).
+    Mortise,
+}
+
+/// What a connection must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matches {
+    /// Its local port is one of these; none given: any.
+    pub ports: Vec<Ports>,
+    /// It goes to one of these; none given: anywhere.
+    pub to: Vec<Prefix>,
+    /// The cgroup, or one below it, in which its socket was made: the path as in `/proc/PID/cgroup`.
+    pub cgroup: Option<String>,
+    /// The file of its network namespace.
+    pub netns: Option<PathBuf>,
+}
+
+impl Config {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something wrong: then where, and what to do.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| ConfigError::Read { path: path.to_owned(), reason: e.to_string() })?;
+        Self::parse(path, &text)
+    }
+
+    /// The configuration in a text; `path` is for messages.
+    ///
+    /// # Errors
+    /// It says something wrong: then where, and what to do.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let source = Source { path, text };
+        let raw: Raw = toml::from_str(text)
+            .map_err(|e| source.error(e.span().map_or(0, |span| span.start), e.message()))?;
+        let rules: Vec<Rule> = raw
+            .rule
+            .iter()
+            .enumerate()
+            .map(|(index, rule)| check_rule(&source, index, rule))
+            .collect::<Result<_, _>>()?;
+        for (index, rule) in rules.iter().enumerate() {
+            if rules[..index].iter().any(|other| other.name == rule.name) {
+                let at = raw.rule[index].name.as_ref().map_or(0, |name| name.span().start);
+                let what = format!(
+                    "there is a rule called {:?} already: give each its own name",
+                    rule.name
+                );
+                return Err(source.error(at, &what));
+            }
+        }
+        let safety = raw.safety;
+        Ok(Self {
+            mode: raw.mode,
+            holdback: raw.holdback.0,
+            default_algorithm: raw.default_algorithm,
+            cpu: raw.cpu.0,
+            safety: Safety {
+                loss: safety.loss.0,
+                delay: safety.delay.0,
+                after: safety.after.0,
+                rest: safety.rest.0,
+            },
+            sockets: Sockets {
+                folder: raw.sockets.folder,
+                group: raw.sockets.group,
+                hints: raw.sockets.hints,
+                metrics: raw.sockets.metrics,
+            },
+            datapath: DatapathOptions {
+                folder: raw.datapath.folder,
+                suffix: raw.datapath.suffix,
+                slots: raw.datapath.slots,
+            },
+            rules,
+        })
+    }
+}
+
+fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, ConfigError> {
+    if let Some(algorithm) = &raw.algorithm
+        && algorithm.get_ref() != "copa"
+    {
+        let what = format!("no algorithm {:?} runs in eBPF: give \"copa\"", algorithm.get_ref());
+        return Err(source.error(algorithm.span().start, &what));
+    }
+    let mut factors = Factors::new();
+    for (name, value) in &raw.factors {
+        factors
+            .set_named(name.get_ref(), *value)
+            .map_err(|e| source.error(name.span().start, &e.to_string()))?;
+    }
+    let own: Vec<&str> = raw.factors.iter().map(|(name, _)| name.get_ref().as_str()).collect();
+    let own: Vec<&str> =
+        own.into_iter().filter(|name| trimtab_qoe::Factor::from_name(name).is_none()).collect();
+    let model = match &raw.qoe {
+        None => None,
+        Some(text) => Some(Model::parse(text.get_ref(), &own).map_err(|e| {
+            // Into the quotes, to the column of the formula.
+            let within =
+                e.column().map_or(0, |column| source.within_string(text.span().start, column));
+            source.error(text.span().start + within, &e.to_string())
+        })?),
+    };
+    let steering = match &raw.steer {
+        None => None,
+        Some(name) => match name.get_ref().as_str() {
+            "none" => None,
+            "mortise" if model.is_none() => {
+                let what = "mortise needs to know what is good for the application: give qoe, as \"download\"";
+                return Err(source.error(name.span().start, what));
+            }
+            "mortise" => Some(Steering::Mortise),
+            other => {
+                let what = format!("no steering {other:?}: give \"mortise\" or \"none\"");
+                return Err(source.error(name.span().start, &what));
+            }
+        },
+    };
+    let mut knobs = Vec::new();
+    for (name, value) in &raw.knobs {
+        let fail = |what: &str| source.error(name.span().start, what);
+        let Some(knob) = Copa::KNOBS.iter().find(|knob| knob.name == name.get_ref()) else {
+            let known: Vec<&str> = Copa::KNOBS.iter().map(|knob| knob.name).collect();
+            return Err(fail(&format!(
+                "copa has no knob {:?}; it has {}",
+                name.get_ref(),
+                known.join(", ")
+            )));
+        };
+        if !(knob.min..=knob.max).contains(value) {
+            return Err(fail(&format!(
+                "{} = {value} is out of its range, {} to {} {}",
+                knob.name, knob.min, knob.max, knob.unit
+            )));
+        }
+        if steering.is_some() && STEERED_KNOBS.contains(&knob.name) {
+            return Err(fail(&format!(
+                "mortise turns {} itself: leave it out, or do not steer",
+                knob.name
+            )));
+        }
+        knobs.push((knob.name, *value));
+    }
+    Ok(Rule {
+        name: raw
+            .name
+            .as_ref()
+            .map_or_else(|| format!("rule-{}", index + 1), |n| n.get_ref().clone()),
+        matches: Matches {
+            ports: raw.port.0.clone(),
+            to: raw.to.0.clone(),
+            cgroup: raw.cgroup.clone(),
+            netns: raw.netns.clone(),
+        },
+        steering,
+        knobs,
+        model,
+        factors,
+    })
+}
+
+#[cfg(test)]
+mod tests;

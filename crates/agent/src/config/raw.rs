@@ -1,0 +1,155 @@
+//! The file as it is written, before it is checked: what serde reads, with the places of what may be wrong.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use toml::Spanned;
+use trimtab_units::Duration;
+
+use super::Mode;
+use super::value::{OneOrMany, Ports, Prefix, Share, Text};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Raw {
+    #[serde(default)]
+    pub(super) mode: Mode,
+    #[serde(default = "no_holdback")]
+    pub(super) holdback: Text<Share>,
+    #[serde(default)]
+    pub(super) default_algorithm: bool,
+    #[serde(default = "cpu")]
+    pub(super) cpu: Text<Share>,
+    #[serde(default)]
+    pub(super) safety: RawSafety,
+    #[serde(default)]
+    pub(super) sockets: RawSockets,
+    #[serde(default)]
+    pub(super) datapath: RawDatapath,
+    #[serde(default)]
+    pub(super) rule: Vec<RawRule>,
+}
+
+fn no_holdback() -> Text<Share> {
+    Text(Share::new(0.0))
+}
+
+/// A margin to the 5% of a core that the agent may take in all.
+fn cpu() -> Text<Share> {
+    Text(Share::new(0.04))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawSafety {
+    pub(super) loss: Text<Share>,
+    pub(super) delay: Text<Duration>,
+    pub(super) after: Text<Duration>,
+    pub(super) rest: Text<Duration>,
+}
+
+impl Default for RawSafety {
+    fn default() -> Self {
+        Self {
+            // As Mortise's own limit on what it makes a buffer lose.
+            loss: Text(Share::new(0.1)),
+            delay: Text(Duration::from_millis(500)),
+            after: Text(Duration::from_secs(5)),
+            rest: Text(Duration::from_secs(60)),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawSockets {
+    pub(super) folder: PathBuf,
+    pub(super) group: Option<String>,
+    pub(super) hints: bool,
+    pub(super) metrics: Option<SocketAddr>,
+}
+
+impl Default for RawSockets {
+    fn default() -> Self {
+        Self { folder: PathBuf::from(crate::FOLDER), group: None, hints: true, metrics: None }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawDatapath {
+    pub(super) folder: PathBuf,
+    pub(super) suffix: String,
+    pub(super) slots: u32,
+}
+
+impl Default for RawDatapath {
+    fn default() -> Self {
+        let options = trimtab_tcp::Options::default();
+        Self { folder: options.folder, suffix: options.suffix, slots: options.slots }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRule {
+    pub(super) name: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) port: OneOrMany<Ports>,
+    #[serde(default)]
+    pub(super) to: OneOrMany<Prefix>,
+    pub(super) cgroup: Option<String>,
+    pub(super) netns: Option<PathBuf>,
+    pub(super) qoe: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) factors: Numbers,
+    pub(super) algorithm: Option<Spanned<String>>,
+    pub(super) steer: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) knobs: Numbers,
+}
+
+/// A table of numbers, in its order, with the places of its keys.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(Vec<(Spanned<String>, f64)>);
+
+impl<'a> IntoIterator for &'a Numbers {
+    type Item = &'a (Spanned<String>, f64);
+    type IntoIter = std::slice::Iter<'a, (Spanned<String>, f64)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl Numbers {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, (Spanned<String>, f64)> {
+        self.0.iter()
+    }
+}
+
+struct NumbersVisitor;
+
+impl<'de> Visitor<'de> for NumbersVisitor {
+    type Value = Numbers;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a table of numbers, as { delta = 0.1 }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Numbers, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            all.push(entry);
+        }
+        Ok(Numbers(all))
+    }
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(NumbersVisitor)
+    }
+}

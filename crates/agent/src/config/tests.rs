@@ -1,0 +1,97 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("agent.toml"), text)
+}
+
+fn refused(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_file_changes_nothing_of_anybodys_connections() {
+    let config = parse("").unwrap();
+    assert!(config.rules.is_empty() && !config.default_algorithm);
+    assert_eq!(config.sockets.metrics, None);
+    assert_eq!(config.holdback.get(), 0.0);
+}
+
+#[test]
+fn a_rule_says_which_connections_and_what_becomes_of_them() {
+    let config = parse(
+        r#"
+        mode = "advise"
+        holdback = "10%"
+        [safety]
+        rest = "2min"
+        [[rule]]
+        name = "video"
+        port = [443, "8000-8099"]
+        to = "10.0.0.0/8"
+        cgroup = "/system.slice/nginx.service"
+        qoe = "vod"
+        factors = { V = 12 }
+        steer = "mortise"
+        knobs = { initial_window = 20 }
+        [[rule]]
+        knobs = { delta = 0.2 }
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.mode, Mode::Advise);
+    assert!((config.holdback.get() - 0.1).abs() < 1e-12);
+    assert_eq!(config.safety.rest, Duration::from_secs(120));
+    let video = &config.rules[0];
+    assert!(video.matches.ports.iter().any(|p| p.contains(8050)));
+    assert!(video.matches.to[0].contains("10.1.2.3".parse().unwrap()));
+    assert!(!video.matches.to[0].contains("11.1.2.3".parse().unwrap()));
+    assert_eq!(video.steering, Some(Steering::Mortise));
+    assert_eq!(video.knobs, [("initial_window", 20.0)]);
+    assert_eq!(video.factors.get_named("V"), Some(12.0));
+    assert_eq!((config.rules[1].name.as_str(), config.rules[1].steering), ("rule-2", None));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_line_and_column() {
+    for (text, begins) in [
+        ("mode = \"aply\"", "agent.toml:1:8: unknown variant `aply`"),
+        ("moed = \"apply\"", "agent.toml:1:1: unknown field `moed`"),
+        ("holdback = \"ten\"", "agent.toml:1:12: \"ten\" is no share"),
+        ("[[rule]]\nport = [80, \"x\"]", "agent.toml:2:13: \"x\" is no port"),
+        ("[[rule]]\nport = 70000", "agent.toml:2:8: \"70000\" is no port"),
+        ("[[rule]]\nto = \"10.0.0.1/8\"", "agent.toml:2:6: \"10.0.0.1/8\" has bits beyond"),
+        ("[[rule]]\nsteer = \"mortise\"", "agent.toml:2:9: mortise needs"),
+        (
+            "[[rule]]\nqoe = \"ln(T) - weigth\"",
+            "agent.toml:2:16: formula, column 9: unknown variable",
+        ),
+        ("[[rule]]\nknobs = { delat = 1 }", "agent.toml:2:11: copa has no knob \"delat\""),
+        ("[[rule]]\nknobs = { delta = 9 }", "agent.toml:2:11: delta = 9 is out of its range"),
+        ("[[rule]]\nalgorithm = \"bbr\"", "agent.toml:2:13: no algorithm \"bbr\""),
+        ("[[rule]]\nname = \"a\"\n[[rule]]\nname = \"a\"", "agent.toml:4:8: there is a rule"),
+        (
+            "[[rule]]\nqoe = \"web\"\nsteer = \"mortise\"\nknobs = { delta = 0.1 }",
+            "agent.toml:4:11: mortise turns",
+        ),
+        ("[safety]\nrest = \"60\"", "agent.toml:2:8: "),
+        ("a = [1,", "agent.toml:1:"),
+    ] {
+        let message = refused(text);
+        assert!(message.starts_with(begins), "{text:?}: {message}");
+    }
+}
+
+#[test]
+fn prefixes_hold_whole_bits_and_see_through_mapped_addresses() {
+    let prefix: Prefix = "192.0.2.0/25".parse().unwrap();
+    assert!(prefix.contains("::ffff:192.0.2.127".parse().unwrap()));
+    assert!(!prefix.contains("192.0.2.128".parse().unwrap()));
+    let all: Prefix = "0.0.0.0/0".parse().unwrap();
+    assert!(
+        all.contains("203.0.113.9".parse().unwrap())
+            && !all.contains("2001:db8::1".parse().unwrap())
+    );
+    let six: Prefix = "2001:db8::/32".parse().unwrap();
+    assert!(six.contains("2001:db8:1::1".parse().unwrap()));
+    assert!("1.2.3.4/33".parse::<Prefix>().is_err());
+}

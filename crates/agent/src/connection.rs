@@ -1,0 +1,369 @@
+//! One connection under the agent's care: measured, steered, guarded.
+
+use serde::{Deserialize, Serialize};
+use trimtab_cc::Copa;
+use trimtab_qoe::{Factors, Model};
+use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Steer};
+use trimtab_units::{Duration, Time};
+
+use crate::arm::Arm;
+use crate::config::{Mode, Rule, Safety};
+use crate::datapath::Link;
+use crate::decision::{Cause, Decision, Decisions, seconds};
+use crate::guard::{Guard, Verdict};
+use crate::sizes::Sizes;
+use crate::window::{Measured, Window};
+
+/// Between looks at a connection on which nothing happens: first, and at most.
+const IDLE_FIRST: Duration = Duration::from_millis(20);
+const IDLE_MAX: Duration = Duration::from_millis(500);
+/// Between reports of a connection that is measured and not steered.
+const MEASURE: Duration = Duration::from_millis(250);
+/// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
+const SAFE_DELTA: f64 = 0.5;
+
+/// How a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// Its knobs follow its QoE.
+    Steered,
+    /// Decisions are made for it, and not carried out.
+    Advised,
+    /// It has the knobs of its rule.
+    Set,
+    /// It is left alone, for comparison.
+    Holdback,
+    /// No rule is for it: it is left alone.
+    Unmatched,
+    /// It suffered, and rests with what is safe.
+    Resting,
+    /// Somebody else turned its knobs: it is left to them.
+    Yielded,
+}
+
+impl Standing {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steered => "steered",
+            Self::Advised => "advised",
+            Self::Set => "set",
+            Self::Holdback => "holdback",
+            Self::Unmatched => "unmatched",
+            Self::Resting => "resting",
+            Self::Yielded => "yielded",
+        }
+    }
+
+    /// What it means.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Steered => "its knobs follow its experience",
+            Self::Advised => "decisions are made for it, and not carried out",
+            Self::Set => "it has the knobs of its rule",
+            Self::Holdback => "it is left alone, for comparison",
+            Self::Unmatched => "no rule is for it, so it is left alone",
+            Self::Resting => "it suffered, and rests with the setting that is safe",
+            Self::Yielded => "somebody else turned its knobs, so it is left to them",
+        }
+    }
+}
+
+/// What an application says of its connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hint {
+    pub(crate) model: Option<Model>,
+    pub(crate) factors: Factors,
+}
+
+/// What is the same for all connections of a moment.
+pub(crate) struct Setting<'a> {
+    pub(crate) now: Time,
+    pub(crate) mode: Mode,
+    pub(crate) safety: &'a Safety,
+    pub(crate) rule: Option<&'a Rule>,
+    /// Intervals are this many times as long as the steering asks for.
+    pub(crate) stretch: f64,
+}
+
+/// What a look at a connection brought.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// When to look again; `None`: it has ended.
+    pub(crate) next: Option<Time>,
+    /// A window that ended, and its score where there is one.
+    pub(crate) window: Option<(Measured, Option<f64>)>,
+    /// Whether it was active.
+    pub(crate) reported: bool,
+    /// Something for the log.
+    pub(crate) note: Option<String>,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection<L> {
+    pub(crate) link: L,
+    /// Place of its rule.
+    pub(crate) rule: Option<usize>,
+    pub(crate) arm: Arm,
+    pub(crate) hint: Hint,
+    pub(crate) decisions: Decisions,
+    pub(crate) last: Option<Measured>,
+    pub(crate) score: Option<f64>,
+    steering: Option<Box<Mortise>>,
+    sizes: Sizes,
+    window: Window,
+    guard: Guard,
+    /// What we have told it.
+    applied: Vec<(&'static str, f64)>,
+    yielded: bool,
+    acks: u64,
+    /// Zero while it is active.
+    idle: Duration,
+}
+
+impl<L: Link> Connection<L> {
+    /// Takes a connection over: steering begins where its knobs are.
+    pub(crate) fn new(link: L, arm: Arm, place: Option<usize>, setting: &Setting<'_>) -> Self {
+        let mut connection = Self {
+            link,
+            rule: place,
+            arm,
+            hint: Hint::default(),
+            decisions: Decisions::default(),
+            last: None,
+            score: None,
+            steering: None,
+            sizes: Sizes::default(),
+            window: Window::default(),
+            guard: Guard::default(),
+            applied: Vec::new(),
+            yielded: false,
+            acks: 0,
+            idle: IDLE_FIRST,
+        };
+        connection.follow(arm, place, setting);
+        connection
+    }
+
+    /// Follows a rule from now on, which may be another than before.
+    pub(crate) fn follow(&mut self, arm: Arm, place: Option<usize>, setting: &Setting<'_>) {
+        self.arm = arm;
+        self.rule = place;
+        self.steering = None;
+        self.guard = Guard::default();
+        let Some(rule) = setting.rule.filter(|_| arm == Arm::Treated) else { return };
+        if rule.steering.is_some() {
+            self.start(setting);
+        }
+        for &(knob, value) in &rule.knobs {
+            self.turn(knob, value, Cause::Rule, setting);
+        }
+    }
+
+    /// How it stands.
+    pub(crate) fn standing(&self, mode: Mode, rule: Option<&Rule>) -> Standing {
+        match rule {
+            _ if self.yielded => Standing::Yielded,
+            None => Standing::Unmatched,
+            Some(_) if self.arm == Arm::Holdback => Standing::Holdback,
+            Some(_) if self.guard.is_resting() => Standing::Resting,
+            Some(_) if mode == Mode::Advise => Standing::Advised,
+            Some(rule) if rule.steering.is_some() => Standing::Steered,
+            Some(_) => Standing::Set,
+        }
+    }
+
+    /// Whether anything happens on it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.idle.is_zero()
+    }
+
+    /// Whether the application has said anything.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.hint.model.is_some() || self.hint.factors != Factors::new()
+    }
+
+    /// What the application says; where it says nothing, what the rule does, and then what the wire shows.
+    fn live_factors(&self, rule: Option<&Rule>) -> Factors {
+        let said = rule.map_or(self.hint.factors, |rule| self.hint.factors.or(&rule.factors));
+        said.or(&self.sizes.factors())
+    }
+
+    /// The factors that the model reads.
+    pub(crate) fn known_factors(&self, rule: Option<&Rule>) -> Vec<(String, Option<f64>)> {
+        let Some(model) = self.model(rule) else { return Vec::new() };
+        let all = self.live_factors(rule);
+        model.factors().into_iter().map(|name| (name.to_owned(), all.get_named(name))).collect()
+    }
+
+    /// The model that it is scored by: the application's, or the rule's.
+    pub(crate) fn model<'a>(&'a self, rule: Option<&'a Rule>) -> Option<&'a Model> {
+        self.hint.model.as_ref().or_else(|| rule?.model.as_ref())
+    }
+
+    /// Takes a hint of the application in.
+    pub(crate) fn on_hint(&mut self, hint: Hint, setting: &Setting<'_>) {
+        self.hint.factors = hint.factors.or(&self.hint.factors);
+        if hint.model.is_some() {
+            self.hint.model = hint.model;
+            if let Some(steering) = &self.steering
+                && let Some(config) = self.steering_config(setting.rule)
+            {
+                self.steering = Some(Box::new(Mortise::resume(config, steering.applied_delta())));
+            }
+        }
+    }
+
+    fn steering_config(&self, rule: Option<&Rule>) -> Option<MortiseConfig> {
+        Some(MortiseConfig::new(self.model(rule)?.clone()))
+    }
+
+    /// Starts to steer, or goes on where an agent before this one was.
+    fn start(&mut self, setting: &Setting<'_>) {
+        let Some(config) = self.steering_config(setting.rule) else { return };
+        let spec = Mortise::algorithm();
+        let is = |knob: &str, value: f64| {
+            self.link.knob(knob).is_ok_and(|now| (now - value).abs() <= 1e-3 * value.abs())
+        };
+        let goes_on = spec
+            .settings()
+            .iter()
+            .filter(|(knob, _)| *knob != "delta")
+            .all(|&(knob, value)| is(knob, value));
+        if goes_on {
+            let delta = self.link.knob("delta").unwrap_or(SAFE_DELTA);
+            self.steering = Some(Box::new(Mortise::resume(config, delta)));
+            return;
+        }
+        self.steering = Some(Box::new(Mortise::new(config)));
+        for &(knob, value) in spec.settings() {
+            self.turn(knob, value, Cause::Start, setting);
+        }
+    }
+
+    /// Turns a knob, unless somebody else has.
+    fn turn(&mut self, knob: &'static str, value: f64, cause: Cause, setting: &Setting<'_>) {
+        if self.yielded {
+            return;
+        }
+        let ours = self.applied.iter().position(|(name, _)| *name == knob);
+        let before = ours.map(|place| self.applied[place].1);
+        let applied = setting.mode == Mode::Apply;
+        if applied {
+            if let (Some(ours), Ok(now)) = (before, self.link.knob(knob))
+                && now != ours
+            {
+                self.yielded = true;
+                return;
+            }
+            // An error is the connection's end, which the next look sees.
+            let Ok(in_force) = self.link.set(knob, value) else { return };
+            match ours {
+                Some(place) => self.applied[place].1 = in_force,
+                None => self.applied.push((knob, in_force)),
+            }
+        }
+        let at_s = seconds(setting.now);
+        self.decisions.add(Decision { at_s, knob: knob.to_owned(), before, value, applied, cause });
+    }
+
+    /// Looks at the connection when it is due.
+    pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
+        let Some(acks) = self.link.acks() else { return Looked::default() };
+        let happened = acks != self.acks;
+        self.acks = acks;
+        if !happened {
+            self.idle = (self.idle * 2).clamp(IDLE_FIRST, IDLE_MAX);
+            if self.idle == IDLE_MAX {
+                self.sizes.pause();
+            }
+            return Looked { next: Some(setting.now + self.idle), ..Looked::default() };
+        }
+        if !self.idle.is_zero() {
+            // The idle time says nothing of the path: a report begins now.
+            self.idle = Duration::ZERO;
+            self.window = Window::default();
+            let next = self.link.begin(setting.now).then(|| setting.now + IDLE_FIRST);
+            return Looked { next, ..Looked::default() };
+        }
+        let factors = self.live_factors(setting.rule);
+        let Some(report) = self.link.report(setting.now, factors) else { return Looked::default() };
+        self.sizes.on_report(&report);
+        let was_yielded = self.yielded;
+        let mut looked = Looked { reported: true, ..Looked::default() };
+        if !self.guard.is_resting() {
+            self.steer(&report, setting);
+        }
+        if let Some(measured) = self.window.on_report(&report) {
+            looked.note = self.guard(&measured, setting);
+            let score = self.scored(&measured, &factors, setting.rule);
+            (self.last, self.score) = (Some(measured), score.or(self.score));
+            looked.window = Some((measured, score));
+        }
+        if self.yielded && !was_yielded {
+            let remote = self.link.identity().remote;
+            looked.note =
+                Some(format!("{remote}: somebody else turned its knobs; it is left to them"));
+        }
+        let interval = self.steering.as_ref().map_or(MEASURE, |s| s.interval(report.srtt));
+        looked.next = Some(setting.now + interval.mul_f64(setting.stretch));
+        looked
+    }
+
+    fn steer(&mut self, report: &Report, setting: &Setting<'_>) {
+        let Some(steering) = &mut self.steering else { return };
+        let Some(Action::Set { knob, value }) = steering.on_report(report) else { return };
+        let cause = if knob == "delta" {
+            let hints = steering.hints();
+            Cause::Gradient {
+                lambda: hints.lambda,
+                beta: hints.beta,
+                tradeoff: steering.tradeoff(),
+                rtt_ms: report.rtt_mean.unwrap_or(report.srtt).as_millis_f64(),
+                throughput_mbps: (report.acked / report.interval).mbps(),
+            }
+        } else {
+            Cause::Burst
+        };
+        self.turn(knob, value, cause, setting);
+    }
+
+    /// Only steered connections are guarded: the others have what is safe, or what the administrator wanted.
+    fn guard(&mut self, measured: &Measured, setting: &Setting<'_>) -> Option<String> {
+        self.steering.as_ref()?;
+        let remote = self.link.identity().remote;
+        match self.guard.on_window(measured, setting.safety) {
+            Verdict::Go => None,
+            Verdict::Again => {
+                let config = self.steering_config(setting.rule)?;
+                self.steering = Some(Box::new(Mortise::resume(config, SAFE_DELTA)));
+                Some(format!("{remote}: steered again after a rest"))
+            }
+            Verdict::Back(harm) => {
+                let cause = Cause::Harm {
+                    harm,
+                    loss: measured.point.loss,
+                    queueing_ms: measured.queueing.as_millis_f64(),
+                };
+                let note = format!("{remote}: {cause}");
+                self.turn("delta", SAFE_DELTA, cause.clone(), setting);
+                let gain = Copa::KNOBS.iter().find(|knob| knob.name == "pacing_gain");
+                if let Some(gain) =
+                    gain.filter(|gain| self.applied.iter().any(|(k, _)| *k == gain.name))
+                {
+                    self.turn(gain.name, gain.default, cause, setting);
+                }
+                Some(note)
+            }
+        }
+    }
+
+    /// The score of a window that the application did not hold back.
+    fn scored(&self, measured: &Measured, factors: &Factors, rule: Option<&Rule>) -> Option<f64> {
+        let model = self.model(rule).filter(|_| measured.busy)?;
+        let score = model.score(&measured.point, factors);
+        score.is_finite().then_some(score)
+    }
+}

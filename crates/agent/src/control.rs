@@ -1,0 +1,156 @@
+//! The control socket: a line of JSON asks, a line of JSON answers.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::Gid;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::view::{FlowView, Status, Why};
+
+/// The longest question.
+const QUESTION_MAX: u64 = 4096;
+/// Whoever does not ask or read for so long is left.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Whoever asks waits so long.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Question {
+    /// How the agent does.
+    Status,
+    /// The connections.
+    Flows,
+    /// Why a connection is as it is.
+    Why {
+        /// Its number, an address, or a part of one.
+        flow: String,
+    },
+}
+
+/// An answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer<T> {
+    /// What was asked for.
+    Ok(T),
+    /// Why not.
+    Error(String),
+}
+
+/// Makes a socket that only some may use: root, and a group where one is given.
+pub(crate) fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<UnixListener, Error> {
+    let fail = |what: &str, e: &dyn std::fmt::Display| {
+        Error::system(format!("{what} {}", path.display()), e)
+    };
+    // Left by an agent before; whoever has the lock may remove it.
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail("remove", &e)),
+        _ => {}
+    }
+    // Nobody else may connect before the mode is set.
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    let listener = listener.map_err(|e| fail("listen on", &e))?;
+    if let Some(group) = group {
+        let gid = group_id(group)
+            .ok_or_else(|| fail("give to its group", &format!("there is no group {group}")))?;
+        rustix::fs::chown(path, None, Some(gid)).map_err(|e| fail("change the group of", &e))?;
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|e| fail("change the mode of", &e))?;
+    Ok(listener)
+}
+
+/// The number of a group of `/etc/group`.
+fn group_id(name: &str) -> Option<Gid> {
+    let groups = std::fs::read_to_string("/etc/group").ok()?;
+    let fields = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let id =
+        fields.into_iter().find(|fields| fields.first() == Some(&name))?.get(2)?.parse().ok()?;
+    Some(Gid::from_raw(id))
+}
+
+/// Answers whoever asks, one after the other; never returns.
+pub(crate) fn serve(
+    listener: &UnixListener,
+    answer: impl Fn(Question) -> Result<serde_json::Value, String>,
+) {
+    for stream in listener.incoming().flatten() {
+        // Whoever hangs up early gets no answer.
+        let _ = converse(&stream, &answer);
+    }
+}
+
+fn converse(
+    mut stream: &UnixStream,
+    answer: impl Fn(Question) -> Result<serde_json::Value, String>,
+) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(QUESTION_MAX)).read_line(&mut line)?;
+    let reply = match serde_json::from_str(&line) {
+        Ok(question) => match answer(question) {
+            Ok(value) => Answer::Ok(value),
+            Err(message) => Answer::Error(message),
+        },
+        Err(e) => Answer::Error(format!("not a question that this agent understands: {e}")),
+    };
+    let mut bytes = serde_json::to_vec(&reply)?;
+    bytes.push(b'\n');
+    stream.write_all(&bytes)
+}
+
+/// Asks the agent that listens at `socket`.
+fn ask<T: DeserializeOwned>(socket: &Path, question: &Question) -> Result<T, Error> {
+    let no_agent = |e: &dyn std::fmt::Display| Error::NoAgent {
+        path: socket.to_owned(),
+        reason: e.to_string(),
+    };
+    let stream = UnixStream::connect(socket).map_err(|e| no_agent(&e))?;
+    let exchange = || -> std::io::Result<String> {
+        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        (&stream).write_all((serde_json::to_string(question)? + "\n").as_bytes())?;
+        let mut text = String::new();
+        (&stream).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = exchange().map_err(|e| no_agent(&e))?;
+    match serde_json::from_str(&text).map_err(|e| no_agent(&e))? {
+        Answer::Ok(value) => Ok(value),
+        Answer::Error(message) => Err(Error::Refused(message)),
+    }
+}
+
+/// How the agent at a socket does.
+///
+/// # Errors
+/// None answers there.
+pub fn ask_status(socket: &Path) -> Result<Status, Error> {
+    ask(socket, &Question::Status)
+}
+
+/// The connections of the agent at a socket.
+///
+/// # Errors
+/// None answers there.
+pub fn ask_flows(socket: &Path) -> Result<Vec<FlowView>, Error> {
+    ask(socket, &Question::Flows)
+}
+
+/// Why a connection of the agent at a socket is as it is; `flow` is its number, an address, or a part of one.
+///
+/// # Errors
+/// None answers there, or it has no such connection, or several.
+pub fn ask_why(socket: &Path, flow: &str) -> Result<Why, Error> {
+    ask(socket, &Question::Why { flow: flow.to_owned() })
+}

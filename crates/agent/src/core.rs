@@ -1,0 +1,300 @@
+//! The agent without its doors: connections come and go, each is looked at when it is due.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::net::SocketAddr;
+
+use trimtab_qoe::{Factors, Model};
+use trimtab_tcp::{Event, EventKind, FlowId, Identity};
+use trimtab_units::{Duration, Time};
+
+use crate::arm::Arm;
+use crate::config::{Config, Rule};
+use crate::connection::{Connection, Hint, Setting, Standing};
+use crate::datapath::{Datapath, Link};
+use crate::governor::Governor;
+use crate::places::Places;
+use crate::tally::{NO_RULE, Tallies, Tally};
+
+/// Looks that are due within this are made together.
+const TOGETHER: Duration = Duration::from_millis(2);
+/// The connections' cookies are read again after this at the earliest.
+const COOKIES_AGAIN: Duration = Duration::from_millis(20);
+
+/// All connections, and what is known of them.
+#[derive(Debug)]
+pub struct Core<D: Datapath> {
+    datapath: D,
+    config: Config,
+    places: Places,
+    connections: BTreeMap<FlowId, Connection<D::Link>>,
+    due: BinaryHeap<Reverse<(Time, FlowId)>>,
+    tallies: Tallies,
+    governor: Governor,
+    /// Connections by their cookie, as far as anybody asked.
+    by_cookie: HashMap<u64, FlowId>,
+    cookies_read_at: Option<Time>,
+    by_addresses: HashMap<(SocketAddr, SocketAddr, u64), FlowId>,
+    notes: Vec<String>,
+    adopted: usize,
+    looks: u64,
+}
+
+impl<D: Datapath> Core<D> {
+    /// Takes over every connection that is open.
+    pub fn new(datapath: D, config: Config, now: Time) -> Self {
+        let places = Places::new(&config.rules, now);
+        let mut core = Self {
+            datapath,
+            config,
+            places,
+            connections: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            tallies: Tallies::new(),
+            governor: Governor::new(now),
+            by_cookie: HashMap::new(),
+            cookies_read_at: None,
+            by_addresses: HashMap::new(),
+            notes: Vec::new(),
+            adopted: 0,
+            looks: 0,
+        };
+        core.find_all(now);
+        core.adopted = core.connections.len();
+        core
+    }
+
+    /// The datapath.
+    pub fn datapath(&self) -> &D {
+        &self.datapath
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Connections that were open when the agent came.
+    pub fn adopted(&self) -> usize {
+        self.adopted
+    }
+
+    /// Looks for connections whose events were lost.
+    pub fn find_all(&mut self, now: Time) {
+        for link in self.datapath.links() {
+            if !self.connections.contains_key(&link.identity().id) {
+                self.add(link, now);
+            }
+        }
+    }
+
+    /// A connection opened or closed.
+    pub fn on_event(&mut self, event: &Event, now: Time) {
+        match event.kind {
+            EventKind::Open => {
+                let link = self.datapath.link(event.slot);
+                if let Some(link) = link.filter(|link| link.identity().id == event.id)
+                    && !self.connections.contains_key(&event.id)
+                {
+                    self.add(link, now);
+                }
+            }
+            EventKind::Close { .. } => self.remove(event.id),
+        }
+    }
+
+    /// Who a connection is.
+    pub fn identity(&self, id: FlowId) -> Option<&Identity> {
+        self.connections.get(&id).map(|connection| connection.link.identity())
+    }
+
+    fn add(&mut self, link: D::Link, now: Time) {
+        let identity = *link.identity();
+        let place = self.places.rule_of(&identity, &self.config.rules, now);
+        let arm = Arm::of(identity.remote.ip(), self.config.holdback);
+        let setting = setting(&self.config, place, now, self.governor.stretch());
+        let connection = Connection::new(link, arm, place, &setting);
+        tally(&mut self.tallies, &self.config, place, arm).opened += 1;
+        self.connections.insert(identity.id, connection);
+        self.by_addresses.insert(addresses(&identity), identity.id);
+        self.due.push(Reverse((now, identity.id)));
+    }
+
+    fn remove(&mut self, id: FlowId) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        let addresses = addresses(connection.link.identity());
+        // A new connection may have them already.
+        if self.by_addresses.get(&addresses) == Some(&id) {
+            self.by_addresses.remove(&addresses);
+        }
+    }
+
+    /// Looks at every connection that is due, and says when the next one will be.
+    pub fn run(&mut self, now: Time) -> Option<Time> {
+        let until = now + TOGETHER;
+        while let Some(&Reverse((at, id))) = self.due.peek() {
+            if at > until {
+                return Some(at);
+            }
+            self.due.pop();
+            self.look(id, now);
+        }
+        None
+    }
+
+    fn look(&mut self, id: FlowId, now: Time) {
+        // A connection that has ended is still in the heap.
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let setting = setting(&self.config, connection.rule, now, self.governor.stretch());
+        let (decided, was) =
+            (connection.decisions.count, connection.standing(setting.mode, setting.rule));
+        let looked = connection.look(&setting);
+        let stands = connection.standing(setting.mode, setting.rule);
+        let (place, arm) = (connection.rule, connection.arm);
+        let decisions = connection.decisions.count - decided;
+        if looked.window.is_some() || decisions > 0 || stands != was {
+            let tally = tally(&mut self.tallies, &self.config, place, arm);
+            tally.decisions += decisions;
+            tally.fallbacks += u64::from(stands == Standing::Resting && was != Standing::Resting);
+            tally.yielded += u64::from(stands == Standing::Yielded && was != Standing::Yielded);
+            if let Some((measured, score)) = &looked.window {
+                tally.on_window(measured, *score);
+            }
+        }
+        self.looks += u64::from(looked.reported);
+        self.notes.extend(looked.note);
+        match looked.next {
+            Some(next) => self.due.push(Reverse((next, id))),
+            None => self.remove(id),
+        }
+    }
+
+    /// So much processor time was spent until now.
+    pub fn on_spent(&mut self, now: Time, spent: Duration) {
+        self.governor.on_spent(now, spent, self.config.cpu.get());
+    }
+
+    /// Follows another configuration. Connections whose rule says the same as before go on undisturbed.
+    pub fn reload(&mut self, config: Config, now: Time) {
+        let before = std::mem::replace(&mut self.config, config);
+        self.places = Places::new(&self.config.rules, now);
+        // Models have no equality; what they print is all there is to them.
+        let print = |rule: Option<&Rule>| format!("{rule:?}");
+        for connection in self.connections.values_mut() {
+            let identity = connection.link.identity();
+            let place = self.places.rule_of(identity, &self.config.rules, now);
+            let arm = Arm::of(identity.remote.ip(), self.config.holdback);
+            let old = connection.rule.and_then(|place| before.rules.get(place));
+            let new = place.and_then(|place| self.config.rules.get(place));
+            let same = arm == connection.arm
+                && before.mode == self.config.mode
+                && print(old) == print(new);
+            if same {
+                connection.rule = place;
+            } else {
+                let setting = setting(&self.config, place, now, self.governor.stretch());
+                connection.follow(arm, place, &setting);
+            }
+        }
+    }
+
+    /// What there is to tell since the last time.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// The connection that an application means, by its socket's cookie.
+    pub fn by_cookie(&mut self, cookie: u64, now: Time) -> Option<FlowId> {
+        let has = |id: &FlowId| {
+            self.connections
+                .get(id)
+                .is_some_and(|connection| connection.link.cookie() == Some(cookie))
+        };
+        if let Some(id) = self.by_cookie.get(&cookie).filter(|id| has(id)) {
+            return Some(*id);
+        }
+        // The kernel gives a socket its cookie when somebody asks, so this may be any connection's. Who asks for what does
+        // not exist shall not keep us busy.
+        if self.cookies_read_at.is_some_and(|at| now.since(at) < COOKIES_AGAIN) {
+            return None;
+        }
+        self.cookies_read_at = Some(now);
+        self.by_cookie = self
+            .connections
+            .iter()
+            .filter_map(|(id, connection)| Some((connection.link.cookie()?, *id)))
+            .collect();
+        self.by_cookie.get(&cookie).copied()
+    }
+
+    /// The connection with these addresses, local and remote, in a network namespace.
+    pub fn by_addresses(
+        &self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        netns: u64,
+    ) -> Option<FlowId> {
+        let canonical =
+            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        self.by_addresses.get(&(canonical(local), canonical(remote), netns)).copied()
+    }
+
+    /// Takes in what an application says of its connection: its model, unless that stays, and factors; `false` when the
+    /// connection has ended.
+    pub fn hint(&mut self, id: FlowId, model: Option<Model>, factors: Factors, now: Time) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        let setting = setting(&self.config, connection.rule, now, self.governor.stretch());
+        connection.on_hint(Hint { model, factors }, &setting);
+        true
+    }
+
+    pub(crate) fn connections(&self) -> &BTreeMap<FlowId, Connection<D::Link>> {
+        &self.connections
+    }
+
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.tallies
+    }
+
+    pub(crate) fn rule(&self, place: Option<usize>) -> Option<&Rule> {
+        self.config.rules.get(place?)
+    }
+
+    pub(crate) fn governor(&self) -> &Governor {
+        &self.governor
+    }
+
+    /// Open connections.
+    #[expect(clippy::len_without_is_empty, reason = "a count for people, not a container")]
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Reports that were taken in.
+    pub fn reports(&self) -> u64 {
+        self.looks
+    }
+}
+
+fn addresses(identity: &Identity) -> (SocketAddr, SocketAddr, u64) {
+    (identity.local, identity.remote, identity.netns_cookie)
+}
+
+fn setting(config: &Config, place: Option<usize>, now: Time, stretch: f64) -> Setting<'_> {
+    let rule = place.and_then(|place| config.rules.get(place));
+    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch }
+}
+
+fn tally<'a>(
+    tallies: &'a mut Tallies,
+    config: &Config,
+    place: Option<usize>,
+    arm: Arm,
+) -> &'a mut Tally {
+    let rule = place.and_then(|place| config.rules.get(place));
+    let name = rule.map_or(NO_RULE, |rule| rule.name.as_str());
+    tallies.entry((name.to_owned(), arm)).or_default()
+}
+
+#[cfg(test)]
+mod tests;

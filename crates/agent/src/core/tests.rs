@@ -1,0 +1,322 @@
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use trimtab_cc::{Copa, Phase};
+use trimtab_steer::Report;
+use trimtab_tcp::Error;
+use trimtab_units::{Bytes, Rate};
+
+use super::*;
+use crate::config::Mode;
+
+/// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue.
+#[derive(Debug)]
+struct Pipe {
+    identity: Identity,
+    knobs: BTreeMap<String, f64>,
+    acks: u64,
+    loss: f64,
+    open: bool,
+    cookie: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct FakeLink {
+    pipe: Rc<RefCell<Pipe>>,
+    identity: Identity,
+    began: Option<Time>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Fake {
+    pipes: Rc<RefCell<Vec<Rc<RefCell<Pipe>>>>>,
+}
+
+impl Fake {
+    fn open(&self, local: &str, remote: &str) -> (Rc<RefCell<Pipe>>, Event) {
+        let slot = self.pipes.borrow().len() as u32;
+        let identity = Identity {
+            id: FlowId(u64::from(slot) + 1),
+            algorithm: "copa",
+            cookie: None,
+            netns_cookie: 1,
+            cgroup: None,
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+            device: None,
+            opened: Time::ZERO,
+            adopted: false,
+        };
+        let knobs = Copa::KNOBS.iter().map(|k| (k.name.to_owned(), k.default)).collect();
+        let pipe = Pipe { identity, knobs, acks: 0, loss: 0.0, open: true, cookie: None };
+        let pipe = Rc::new(RefCell::new(pipe));
+        self.pipes.borrow_mut().push(Rc::clone(&pipe));
+        (pipe, Event { id: identity.id, slot, at: Time::ZERO, kind: EventKind::Open })
+    }
+}
+
+impl Datapath for Fake {
+    type Link = FakeLink;
+
+    fn links(&self) -> Vec<FakeLink> {
+        let all = self.pipes.borrow().len() as u32;
+        (0..all).filter_map(|slot| self.link(slot)).collect()
+    }
+
+    fn link(&self, slot: u32) -> Option<FakeLink> {
+        let pipe = Rc::clone(self.pipes.borrow().get(slot as usize)?);
+        let (identity, open) = (pipe.borrow().identity, pipe.borrow().open);
+        open.then_some(FakeLink { pipe, identity, began: None })
+    }
+}
+
+impl Link for FakeLink {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn cookie(&self) -> Option<u64> {
+        self.pipe.borrow().cookie
+    }
+
+    fn acks(&self) -> Option<u64> {
+        let pipe = self.pipe.borrow();
+        pipe.open.then_some(pipe.acks)
+    }
+
+    fn begin(&mut self, now: Time) -> bool {
+        self.began = Some(now);
+        self.pipe.borrow().open
+    }
+
+    fn report(&mut self, now: Time, factors: Factors) -> Option<Report> {
+        let pipe = self.pipe.borrow();
+        let interval = now.since(self.began.replace(now)?);
+        let packets = 1000.0 * interval.as_secs_f64();
+        let rtt = Duration::from_secs_f64(0.020 + 1.25 / pipe.knobs["delta"] / 1000.0);
+        let mss = Bytes::new(1500);
+        pipe.open.then(|| Report {
+            now,
+            interval,
+            sent: mss.mul_f64(packets),
+            acked: mss.mul_f64(packets * (1.0 - pipe.loss)),
+            lost: mss.mul_f64(packets * pipe.loss),
+            busy: interval,
+            rtt_mean: Some(rtt),
+            rtt_min: Some(rtt),
+            rtt_max: Some(rtt),
+            srtt: rtt,
+            min_rtt: Duration::from_millis(20),
+            delivery_rate: Some(Rate::from_mbps(12.0)),
+            window: mss * 30,
+            inflight: mss * 30,
+            mss,
+            phase: Phase::Steady,
+            factors,
+        })
+    }
+
+    fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
+        let mut pipe = self.pipe.borrow_mut();
+        if !pipe.open {
+            return Err(Error::Closed);
+        }
+        pipe.knobs.insert(knob.to_owned(), value);
+        Ok(value)
+    }
+
+    fn knob(&self, knob: &str) -> Result<f64, Error> {
+        Ok(self.pipe.borrow().knobs[knob])
+    }
+}
+
+const RULES: &str = r#"
+[safety]
+after = "3s"
+rest = "10s"
+[[rule]]
+name = "web"
+port = 443
+qoe = "download"
+factors = { R = 8 }
+steer = "mortise"
+[[rule]]
+name = "fixed"
+port = 8080
+knobs = { delta = 0.2 }
+"#;
+
+fn config(text: &str) -> Config {
+    Config::parse(Path::new("agent.toml"), text).unwrap()
+}
+
+/// Lets time pass, with acknowledgements all the time.
+fn pass(core: &mut Core<Fake>, fake: &Fake, from: Time, seconds: f64) -> Time {
+    let end = from + Duration::from_secs_f64(seconds);
+    let mut now = from;
+    while now < end {
+        for pipe in fake.pipes.borrow().iter() {
+            pipe.borrow_mut().acks += 1;
+        }
+        core.run(now);
+        now += Duration::from_millis(5);
+    }
+    now
+}
+
+fn standing(core: &Core<Fake>, id: u64) -> Standing {
+    let connection = &core.connections()[&FlowId(id)];
+    connection.standing(core.config().mode, core.rule(connection.rule))
+}
+
+#[test]
+fn each_connection_gets_what_its_first_rule_says() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    assert_eq!(core.adopted(), 1);
+    let (fixed, event) = fake.open("10.0.0.1:8080", "192.0.2.1:5001");
+    core.on_event(&event, Time::ZERO);
+    let (other, event) = fake.open("10.0.0.1:22", "192.0.2.1:5002");
+    core.on_event(&event, Time::ZERO);
+    pass(&mut core, &fake, Time::ZERO, 5.0);
+
+    assert_eq!(
+        [1, 2, 3].map(|id| standing(&core, id)),
+        [Standing::Steered, Standing::Set, Standing::Unmatched]
+    );
+    let delta = web.borrow().knobs["delta"];
+    assert!((0.01..0.5).contains(&delta) && delta != 0.07, "Mortise has decided: {delta}");
+    assert_eq!(web.borrow().knobs["velocity_max"], 2.0);
+    assert_eq!(fixed.borrow().knobs["delta"], 0.2);
+    assert_eq!(other.borrow().knobs["delta"], 0.5);
+    let why = core.why("5000", Time::ZERO).unwrap();
+    assert!(
+        why.decisions.iter().any(|d| matches!(d.cause, crate::Cause::Gradient { .. })),
+        "{why}"
+    );
+    assert!(core.why("192.0.2.1", Time::ZERO).unwrap_err().contains("3 connections"));
+    let tally = &core.tallies()[&("web".to_owned(), Arm::Treated)];
+    assert!(tally.windows >= 4 && tally.scored == tally.windows && tally.decisions > 0);
+
+    let close = Event {
+        id: FlowId(1),
+        slot: 0,
+        at: Time::ZERO,
+        kind: EventKind::Close { sent: Bytes::ZERO, acked: Bytes::ZERO, lost: Bytes::ZERO },
+    };
+    core.on_event(&close, Time::ZERO);
+    assert_eq!(core.len(), 2);
+}
+
+#[test]
+fn advice_and_holdback_change_nothing() {
+    for (begin, expected) in
+        [("mode = \"advise\"", Standing::Advised), ("holdback = \"100%\"", Standing::Holdback)]
+    {
+        let fake = Fake::default();
+        let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+        let before = web.borrow().knobs.clone();
+        let mut core = Core::new(fake.clone(), config(&format!("{begin}\n{RULES}")), Time::ZERO);
+        pass(&mut core, &fake, Time::ZERO, 5.0);
+        assert_eq!(standing(&core, 1), expected);
+        assert_eq!(web.borrow().knobs, before);
+        let (_, tally) = core.tallies().iter().next().unwrap();
+        assert_eq!(tally.decisions > 0, expected == Standing::Advised);
+        assert!(tally.scored >= 3, "measured all the same: {tally:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_suffers_goes_back_rests_and_is_steered_again() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
+    web.borrow_mut().loss = 0.3;
+    let now = pass(&mut core, &fake, now, 6.0);
+    assert_eq!(standing(&core, 1), Standing::Resting);
+    assert_eq!((web.borrow().knobs["delta"], web.borrow().knobs["pacing_gain"]), (0.5, 2.0));
+    assert!(
+        core.take_notes().iter().any(|note| note.contains("back to what is safe, after losses"))
+    );
+    web.borrow_mut().loss = 0.0;
+    let now = pass(&mut core, &fake, now, 5.0);
+    assert_eq!(standing(&core, 1), Standing::Resting);
+    pass(&mut core, &fake, now, 7.0);
+    assert_eq!(standing(&core, 1), Standing::Steered);
+    assert!(web.borrow().knobs["delta"] < 0.5);
+    assert_eq!(core.tallies()[&("web".to_owned(), Arm::Treated)].fallbacks, 1);
+}
+
+#[test]
+fn knobs_that_somebody_else_turns_are_left_to_them() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
+    web.borrow_mut().knobs.insert("delta".to_owned(), 0.31);
+    pass(&mut core, &fake, now, 4.0);
+    assert_eq!(standing(&core, 1), Standing::Yielded);
+    assert_eq!(web.borrow().knobs["delta"], 0.31);
+    assert!(core.take_notes().iter().any(|note| note.contains("somebody else")));
+}
+
+#[test]
+fn the_next_agent_goes_on_where_the_last_one_was() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 5.0);
+    let delta = web.borrow().knobs["delta"];
+    drop(core);
+    let core = Core::new(fake, config(RULES), now);
+    assert_eq!(web.borrow().knobs["delta"], delta);
+    assert_eq!(standing(&core, 1), Standing::Steered);
+    assert_eq!(core.connections()[&FlowId(1)].decisions.count, 0);
+}
+
+#[test]
+fn a_reload_disturbs_only_whose_rule_changed() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let (fixed, _) = fake.open("10.0.0.1:8080", "192.0.2.1:5001");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 5.0);
+    let (delta, decisions) =
+        (web.borrow().knobs["delta"], core.connections()[&FlowId(1)].decisions.count);
+    core.reload(config(&RULES.replace("delta = 0.2", "delta = 0.3")), now);
+    assert_eq!(fixed.borrow().knobs["delta"], 0.3);
+    assert_eq!(web.borrow().knobs["delta"], delta);
+    assert_eq!(core.connections()[&FlowId(1)].decisions.count, decisions);
+    core.reload(config(&RULES.replace("qoe = \"download\"", "qoe = \"T - 100 * D\"")), now);
+    assert_eq!(standing(&core, 1), Standing::Steered);
+    assert_eq!(web.borrow().knobs["delta"], delta, "steering begins where the knobs are");
+    core.reload(config(""), now);
+    assert_eq!([1, 2].map(|id| standing(&core, id)), [Standing::Unmatched; 2]);
+    assert_eq!(core.config().mode, Mode::Apply);
+}
+
+#[test]
+fn hints_of_the_application_come_before_the_rule() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    assert_eq!(core.by_cookie(77, Time::ZERO), None);
+    web.borrow_mut().cookie = Some(77);
+    // Until the cookies are read again, the addresses name it.
+    assert_eq!(core.by_cookie(77, Time::from_millis(1)), None);
+    let (local, remote) =
+        ("[::ffff:10.0.0.1]:443".parse().unwrap(), "192.0.2.1:5000".parse().unwrap());
+    let id = core.by_addresses(local, remote, 1).unwrap();
+    assert_eq!(core.by_addresses(local, remote, 2), None);
+    assert_eq!(core.by_cookie(77, Time::from_millis(50)), Some(id));
+    let factors = Factors::new().with_request(Bytes::new(125_000));
+    assert!(core.hint(id, None, factors, Time::ZERO));
+    pass(&mut core, &fake, Time::ZERO, 1.0);
+    let why = core.why("1", Time::ZERO).unwrap();
+    assert!(why.flow.hinted);
+    assert_eq!(why.factors, [("R".to_owned(), Some(1.0))]);
+    assert!(!core.hint(FlowId(9), None, Factors::new(), Time::ZERO));
+}

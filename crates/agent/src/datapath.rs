@@ -1,0 +1,104 @@
+//! What the agent needs of a datapath: so little that tests bring one of their own.
+
+use trimtab_qoe::Factors;
+use trimtab_steer::Report;
+use trimtab_tcp::{Datapath as Kernel, Error, Flow, Identity, Reporter};
+use trimtab_units::Time;
+
+/// Connections that can be steered.
+pub trait Datapath {
+    /// One of them.
+    type Link: Link;
+
+    /// All that are open.
+    fn links(&self) -> Vec<Self::Link>;
+
+    /// The one in a slot.
+    fn link(&self, slot: u32) -> Option<Self::Link>;
+}
+
+/// One connection.
+pub trait Link {
+    /// Who it is.
+    fn identity(&self) -> &Identity;
+
+    /// The socket's cookie as of now; `None` as long as nobody asked the kernel for it.
+    fn cookie(&self) -> Option<u64>;
+
+    /// Acknowledgements until now, to see at little cost whether anything happens; `None` when it has ended.
+    fn acks(&self) -> Option<u64>;
+
+    /// Begins an interval; `false` when it has ended.
+    fn begin(&mut self, now: Time) -> bool;
+
+    /// Ends the interval with a report, and begins the next; `None` when it has ended or no interval was begun.
+    fn report(&mut self, now: Time, factors: Factors) -> Option<Report>;
+
+    /// Turns a knob; gives the value in force.
+    ///
+    /// # Errors
+    /// There is no such knob, or the connection has ended.
+    fn set(&self, knob: &str, value: f64) -> Result<f64, Error>;
+
+    /// The value of a knob, as last set by anybody.
+    ///
+    /// # Errors
+    /// There is no such knob, or the connection has ended.
+    fn knob(&self, knob: &str) -> Result<f64, Error>;
+}
+
+/// A connection of the kernel's.
+#[derive(Debug)]
+pub struct KernelLink {
+    flow: Flow,
+    reporter: Option<Reporter>,
+}
+
+impl KernelLink {
+    fn new(flow: Flow) -> Self {
+        Self { flow, reporter: None }
+    }
+}
+
+impl Datapath for Kernel {
+    type Link = KernelLink;
+
+    fn links(&self) -> Vec<KernelLink> {
+        self.flows().map(KernelLink::new).collect()
+    }
+
+    fn link(&self, slot: u32) -> Option<KernelLink> {
+        self.flow(slot).map(KernelLink::new)
+    }
+}
+
+impl Link for KernelLink {
+    fn identity(&self) -> &Identity {
+        self.flow.identity()
+    }
+
+    fn cookie(&self) -> Option<u64> {
+        self.flow.cookie()
+    }
+
+    fn acks(&self) -> Option<u64> {
+        self.flow.sample().map(|sample| sample.acks)
+    }
+
+    fn begin(&mut self, now: Time) -> bool {
+        self.reporter = Reporter::new(&self.flow, now);
+        self.reporter.is_some()
+    }
+
+    fn report(&mut self, now: Time, factors: Factors) -> Option<Report> {
+        self.reporter.as_mut()?.report(&self.flow, now, factors)
+    }
+
+    fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
+        self.flow.set(knob, value)
+    }
+
+    fn knob(&self, knob: &str) -> Result<f64, Error> {
+        self.flow.knob(knob)
+    }
+}

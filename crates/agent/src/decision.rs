@@ -1,0 +1,129 @@
+//! What was decided on a connection, and why: kept for `trimtab agent why`.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use trimtab_units::Time;
+
+use crate::guard::Harm;
+
+/// Decisions that are remembered of each connection.
+const KEPT: usize = 8;
+
+/// A knob was turned, or would have been.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Seconds on `CLOCK_MONOTONIC`.
+    pub at_s: f64,
+    /// The knob.
+    pub knob: String,
+    /// Its value before; `None` where nobody had asked.
+    pub before: Option<f64>,
+    /// Its value now, in its unit.
+    pub value: f64,
+    /// Whether the connection was told; not in advise mode.
+    pub applied: bool,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a knob was turned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+pub enum Cause {
+    /// The rule says so.
+    Rule,
+    /// Steering begins with it.
+    Start,
+    /// The gradient of the QoE model.
+    Gradient {
+        /// What a second of delay is worth to the application, in Mbit/s.
+        lambda: f64,
+        /// What a loss of everything is worth to it, in Mbit/s.
+        beta: f64,
+        /// What a second of delay brought here, in Mbit/s.
+        tradeoff: f64,
+        /// Round-trip time in the interval, in milliseconds.
+        rtt_ms: f64,
+        /// Throughput in the interval, in Mbit/s.
+        throughput_mbps: f64,
+    },
+    /// As large bursts as the path has proven to hold.
+    Burst,
+    /// The connection suffered.
+    Harm {
+        /// From what.
+        harm: Harm,
+        /// Lost share, 0 to 1.
+        loss: f64,
+        /// Mean queueing delay, in milliseconds.
+        queueing_ms: f64,
+    },
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.before {
+            Some(before) => write!(f, "{} {before:.4} -> {:.4}", self.knob, self.value)?,
+            None => write!(f, "{} = {:.4}", self.knob, self.value)?,
+        }
+        if !self.applied {
+            f.write_str(" (advice only)")?;
+        }
+        write!(f, ": {}", self.cause)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule => f.write_str("the rule sets it"),
+            Self::Start => f.write_str("steering begins with it"),
+            Self::Gradient { lambda, beta, tradeoff, rtt_ms, throughput_mbps } => write!(
+                f,
+                "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms a second of delay brought {tradeoff:.3} Mbit/s and is \
+                 worth {lambda:.3} to the application, all its packets {beta:.3}"
+            ),
+            Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
+            Self::Harm { harm, loss, queueing_ms } => {
+                let what = match harm {
+                    Harm::Loss => "losses",
+                    Harm::Delay => "a long queue",
+                };
+                write!(
+                    f,
+                    "back to what is safe, after {what}: {:.1}% lost, {queueing_ms:.0} ms queueing",
+                    loss * 100.0
+                )
+            }
+        }
+    }
+}
+
+/// The latest decisions of a connection, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decisions {
+    latest: VecDeque<Decision>,
+    /// How many there ever were.
+    pub(crate) count: u64,
+}
+
+impl Decisions {
+    pub(crate) fn add(&mut self, decision: Decision) {
+        if self.latest.len() == KEPT {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(decision);
+        self.count += 1;
+    }
+
+    pub(crate) fn latest(&self) -> Vec<Decision> {
+        self.latest.iter().cloned().collect()
+    }
+}
+
+/// Seconds on the clock, for records.
+pub(crate) fn seconds(time: Time) -> f64 {
+    time.as_secs_f64()
+}

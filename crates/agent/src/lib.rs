@@ -1,0 +1,49 @@
+//! The agent: finds TCP connections, and steers their congestion control by a policy.
+//!
+//! [`run`] is the daemon. It loads the datapath of `trimtab-tcp`, or takes over what is loaded; each connection that opens
+//! is given to the first rule of the configuration that matches, and is measured and steered from then on. When the
+//! agent dies, connections go on with their last knobs, and the next agent takes them up there.
+//!
+//! What to read first: [`Config`], which says what can be asked for; `core.rs`, in which connections come, go and are
+//! looked at; `connection.rs`, what a look is; `guard.rs`, when a connection goes back to what is safe.
+
+mod agent;
+mod arm;
+mod config;
+mod connection;
+mod control;
+mod core;
+mod datapath;
+mod decision;
+mod default;
+mod error;
+mod governor;
+mod guard;
+mod lock;
+mod notify;
+mod places;
+mod sizes;
+mod sock_diag;
+mod tally;
+mod view;
+mod window;
+
+pub use agent::{run, unload};
+pub use arm::Arm;
+pub use config::{
+    Config, ConfigError, DatapathOptions, Matches, Mode, Ports, Prefix, Rule, Safety, Share,
+    Sockets, Steering,
+};
+pub use connection::Standing;
+pub use control::{ask_flows, ask_status, ask_why};
+pub use core::Core;
+pub use datapath::{Datapath, KernelLink, Link};
+pub use decision::{Cause, Decision};
+pub use error::Error;
+pub use guard::Harm;
+pub use tally::Tally;
+pub use view::{FlowView, RuleStatus, Status, Why, flow_table};
+pub use window::Measured;
+
+/// Folder of the sockets and the lock, unless told.
+pub const FOLDER: &str = "/run/trimtab";

@@ -1,0 +1,94 @@
+//! One agent at a time. The kernel gives the lock back when the process ends, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::Error;
+
+/// The locks of an agent: its sockets' folder and the datapath's.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _sockets: File,
+    datapath: Option<File>,
+}
+
+impl Lock {
+    /// Locks the folder of the sockets, which is made where it is missing.
+    ///
+    /// # Errors
+    /// Another agent holds it, or it cannot be made.
+    pub(crate) fn sockets(folder: &Path) -> Result<Self, Error> {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Error::system(format!("make {}", folder.display()), e))?;
+        let path = folder.join("agent.lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|e| Error::system(format!("open {}", path.display()), e))?;
+        if let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            return Err(refused(errno, &path, text.trim().parse().ok()));
+        }
+        let named = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        named.map_err(|e| Error::system(format!("write {}", path.display()), e))?;
+        Ok(Self { _sockets: file, datapath: None })
+    }
+
+    /// Locks the datapath's folder as well, whose agent may have its sockets elsewhere.
+    ///
+    /// # Errors
+    /// Another agent holds it.
+    pub(crate) fn datapath(&mut self, folder: &Path) -> Result<(), Error> {
+        let file = File::open(folder)
+            .map_err(|e| Error::system(format!("open {}", folder.display()), e))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| refused(errno, folder, None))?;
+        self.datapath = Some(file);
+        Ok(())
+    }
+}
+
+fn refused(errno: Errno, path: &Path, pid: Option<u32>) -> Error {
+    if errno == Errno::WOULDBLOCK {
+        Error::Running { pid, path: path.to_owned() }
+    } else {
+        Error::system(format!("lock {}", path.display()), errno)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_agent_is_refused_until_the_first_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sockets, datapath) = (folder.path().join("run"), folder.path().join("bpf"));
+        std::fs::create_dir(&datapath).unwrap();
+        let mut first = Lock::sockets(&sockets).unwrap();
+        first.datapath(&datapath).unwrap();
+        let error = Lock::sockets(&sockets).unwrap_err();
+        assert!(
+            matches!(error, Error::Running { pid: Some(pid), .. } if pid == std::process::id())
+        );
+        // With sockets elsewhere, it is the datapath that two may not steer.
+        let mut other = Lock::sockets(&folder.path().join("elsewhere")).unwrap();
+        assert!(matches!(other.datapath(&datapath), Err(Error::Running { pid: None, .. })));
+        drop(first);
+        other.datapath(&datapath).unwrap();
+        Lock::sockets(&sockets).unwrap();
+    }
+}

@@ -1,0 +1,390 @@
+//! What the agent tells of itself: the answers on the control socket, as JSON and for people.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use trimtab_tcp::FlowId;
+use trimtab_units::{Duration, Time};
+
+use crate::arm::Arm;
+use crate::config::Mode;
+use crate::connection::{Connection, Standing};
+use crate::core::Core;
+use crate::datapath::{Datapath, Link};
+use crate::decision::Decision;
+use crate::tally::{NO_RULE, Tally};
+
+/// How the agent does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// `trimtab.agent.status/1`; fields may be added without a new one.
+    pub schema: String,
+    /// Version of the agent.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// The configuration file.
+    pub config: String,
+    /// Whether decisions are carried out.
+    pub mode: Mode,
+    /// The name under which programs pick the algorithm.
+    pub algorithm: String,
+    /// Seconds since the agent came.
+    pub up_s: f64,
+    /// Open connections.
+    pub open: usize,
+    /// Of these, on which something happens.
+    pub active: usize,
+    /// Connections that were open when the agent came.
+    pub adopted: usize,
+    /// Share of a core that deciding takes, 0 to 1.
+    pub cpu: f64,
+    /// Intervals are this many times as long as a round trip, to keep that share.
+    pub stretch: f64,
+    /// What the agent leaves to somebody else, and what is wrong; empty when all is well.
+    pub troubles: Vec<String>,
+    /// Sums by rule and arm.
+    pub rules: Vec<RuleStatus>,
+}
+
+/// Sums of a rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleStatus {
+    /// Its name; `none` for connections without a rule.
+    pub rule: String,
+    /// Which side of the comparison.
+    pub arm: Arm,
+    /// Open connections.
+    pub open: usize,
+    /// Of these, on which something happens.
+    pub active: usize,
+    /// Sums.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowView {
+    /// Number of the connection.
+    pub id: u64,
+    /// Its local address and port.
+    pub local: String,
+    /// Its remote address and port.
+    pub remote: String,
+    /// Its rule; `none` without.
+    pub rule: String,
+    /// Which side of the comparison.
+    pub arm: Arm,
+    /// How it stands.
+    pub standing: Standing,
+    /// Whether something happens on it.
+    pub active: bool,
+    /// δ as set, in 1/packet.
+    pub delta: Option<f64>,
+    /// Mean round-trip time of the last measured second, in milliseconds.
+    pub rtt_ms: Option<f64>,
+    /// Mean queueing delay in it, in milliseconds.
+    pub queueing_ms: Option<f64>,
+    /// Throughput in it, in Mbit/s.
+    pub throughput_mbps: Option<f64>,
+    /// Lost share in it, 0 to 1.
+    pub loss: Option<f64>,
+    /// Score of the last measured second that has one, in the model's unit.
+    pub score: Option<f64>,
+    /// Whether the application sends hints.
+    pub hinted: bool,
+    /// Seconds since the algorithm got it.
+    pub age_s: f64,
+    /// Decisions until now.
+    pub decisions: u64,
+}
+
+/// Why a connection is as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// The connection.
+    pub flow: FlowView,
+    /// The factors that its model reads, and their values where they are known.
+    pub factors: Vec<(String, Option<f64>)>,
+    /// Its latest decisions, oldest first.
+    pub decisions: Vec<Decision>,
+}
+
+/// What [`Core`] does not know about the agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) config: String,
+    pub(crate) algorithm: String,
+    pub(crate) since: Time,
+    pub(crate) troubles: Vec<String>,
+}
+
+impl<D: Datapath> Core<D> {
+    pub(crate) fn status(&self, frame: &Frame, now: Time) -> Status {
+        let mut rules: Vec<RuleStatus> = self
+            .tallies()
+            .iter()
+            .map(|((rule, arm), tally)| RuleStatus {
+                rule: rule.clone(),
+                arm: *arm,
+                open: 0,
+                active: 0,
+                tally: tally.clone(),
+            })
+            .collect();
+        let (mut open, mut active) = (0, 0);
+        for connection in self.connections().values() {
+            let name = self.rule(connection.rule).map_or(NO_RULE, |rule| rule.name.as_str());
+            open += 1;
+            active += usize::from(connection.is_active());
+            if let Some(status) =
+                rules.iter_mut().find(|s| s.rule == name && s.arm == connection.arm)
+            {
+                status.open += 1;
+                status.active += usize::from(connection.is_active());
+            }
+        }
+        Status {
+            schema: "trimtab.agent.status/1".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            config: frame.config.clone(),
+            mode: self.config().mode,
+            algorithm: frame.algorithm.clone(),
+            up_s: now.since(frame.since).as_secs_f64(),
+            open,
+            active,
+            adopted: self.adopted(),
+            cpu: self.governor().share(),
+            stretch: self.governor().stretch(),
+            troubles: frame.troubles.clone(),
+            rules,
+        }
+    }
+
+    pub(crate) fn flows(&self, now: Time) -> Vec<FlowView> {
+        self.connections().values().map(|connection| self.flow(connection, now)).collect()
+    }
+
+    fn flow(&self, connection: &Connection<D::Link>, now: Time) -> FlowView {
+        let identity = connection.link.identity();
+        let rule = self.rule(connection.rule);
+        let last = connection.last.as_ref();
+        FlowView {
+            id: identity.id.0,
+            local: identity.local.to_string(),
+            remote: identity.remote.to_string(),
+            rule: rule.map_or(NO_RULE, |rule| rule.name.as_str()).to_owned(),
+            arm: connection.arm,
+            standing: connection.standing(self.config().mode, rule),
+            active: connection.is_active(),
+            delta: connection.link.knob("delta").ok(),
+            rtt_ms: last.map(|l| l.point.delay.as_millis_f64()),
+            queueing_ms: last.map(|l| l.queueing.as_millis_f64()),
+            throughput_mbps: last.map(|l| l.point.throughput.mbps()),
+            loss: last.map(|l| l.point.loss),
+            score: connection.score,
+            hinted: connection.is_hinted(),
+            age_s: now.since(identity.opened).as_secs_f64(),
+            decisions: connection.decisions.count,
+        }
+    }
+
+    /// Why the connection is as it is that a number, an address or a part of one names.
+    ///
+    /// # Errors
+    /// It names none or several: a message.
+    pub(crate) fn why(&self, name: &str, now: Time) -> Result<Why, String> {
+        let by_id = name.parse().ok().and_then(|id| self.connections().get(&FlowId(id)));
+        let found: Vec<_> = match by_id {
+            Some(connection) => vec![connection],
+            None => self
+                .connections()
+                .values()
+                .filter(|connection| {
+                    let identity = connection.link.identity();
+                    identity.remote.to_string().contains(name)
+                        || identity.local.to_string().contains(name)
+                })
+                .collect(),
+        };
+        let connection = match found[..] {
+            [connection] => connection,
+            [] => {
+                return Err(format!(
+                    "no connection is called {name:?}: `trimtab agent flows` lists them"
+                ));
+            }
+            _ => {
+                let some: Vec<String> = found
+                    .iter()
+                    .take(5)
+                    .map(|c| {
+                        let identity = c.link.identity();
+                        format!("{} ({})", identity.id.0, identity.remote)
+                    })
+                    .collect();
+                let more = if found.len() > some.len() { " …" } else { "" };
+                return Err(format!(
+                    "{} connections have {name:?} in an address: give the number of one, as {}{more}",
+                    found.len(),
+                    some.join(", ")
+                ));
+            }
+        };
+        Ok(Why {
+            flow: self.flow(connection, now),
+            factors: connection.known_factors(self.rule(connection.rule)),
+            decisions: connection.decisions.latest(),
+        })
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = match self.mode {
+            Mode::Apply => "apply",
+            Mode::Advise => "advise (nothing is changed)",
+        };
+        writeln!(
+            f,
+            "trimtab agent {}, process {}, up {:.0} s, mode {mode}",
+            self.version, self.pid, self.up_s
+        )?;
+        writeln!(f, "algorithm {}, configuration {}", self.algorithm, self.config)?;
+        writeln!(
+            f,
+            "{} connections open, {} active; deciding takes {:.2}% of a core",
+            self.open,
+            self.active,
+            self.cpu * 100.0
+        )?;
+        for trouble in &self.troubles {
+            writeln!(f, "note: {trouble}")?;
+        }
+        if !self.rules.is_empty() {
+            writeln!(
+                f,
+                "{:<20} {:<9} {:>7} {:>7} {:>10} {:>9} {:>8} {:>7} {:>9}",
+                "rule",
+                "arm",
+                "open",
+                "active",
+                "decisions",
+                "fallbacks",
+                "rtt ms",
+                "loss %",
+                "score"
+            )?;
+        }
+        for rule in &self.rules {
+            let tally = &rule.tally;
+            writeln!(
+                f,
+                "{:<20} {:<9} {:>7} {:>7} {:>10} {:>9} {:>8} {:>7.2} {:>9}",
+                rule.rule,
+                rule.arm.name(),
+                rule.open,
+                rule.active,
+                tally.decisions,
+                tally.fallbacks,
+                cell(tally.rtt_mean().map(Duration::as_millis_f64), 1),
+                tally.loss() * 100.0,
+                cell(tally.score_mean(), 3),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A number, or a dash.
+pub(crate) fn cell(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// Widths of the columns of [`FlowView`]s.
+pub(crate) const FLOW_COLUMNS: [(&str, usize); 9] = [
+    ("id", 7),
+    ("remote", 26),
+    ("port", 5),
+    ("rule", 14),
+    ("standing", 9),
+    ("delta", 7),
+    ("rtt ms", 8),
+    ("Mbit/s", 8),
+    ("score", 9),
+];
+
+impl FlowView {
+    /// The cells of its row.
+    pub(crate) fn cells(&self) -> [String; FLOW_COLUMNS.len()] {
+        [
+            self.id.to_string(),
+            self.remote.clone(),
+            self.local.rsplit(':').next().unwrap_or_default().to_owned(),
+            self.rule.clone(),
+            self.standing.name().to_owned(),
+            cell(self.delta, 4),
+            cell(self.rtt_ms, 1),
+            cell(self.throughput_mbps, 2),
+            cell(self.score, 3),
+        ]
+    }
+}
+
+/// The connections as a table.
+pub fn flow_table(flows: &[FlowView]) -> String {
+    let row = |cells: &[String]| {
+        let row: Vec<String> = cells
+            .iter()
+            .zip(FLOW_COLUMNS)
+            .map(|(text, (_, width))| format!("{text:<width$}"))
+            .collect();
+        row.join(" ").trim_end().to_owned() + "\n"
+    };
+    let mut table = row(&FLOW_COLUMNS.map(|(name, _)| name.to_owned()));
+    for flow in flows {
+        table += &row(&flow.cells());
+    }
+    table
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flow = &self.flow;
+        writeln!(
+            f,
+            "connection {}: {} -> {}, open for {:.0} s",
+            flow.id, flow.local, flow.remote, flow.age_s
+        )?;
+        writeln!(f, "rule {}, {} arm: {}", flow.rule, flow.arm.name(), flow.standing.sentence())?;
+        writeln!(
+            f,
+            "rtt {} ms, of it queueing {} ms; {} Mbit/s; loss {}%; score {}",
+            cell(flow.rtt_ms, 1),
+            cell(flow.queueing_ms, 1),
+            cell(flow.throughput_mbps, 2),
+            cell(flow.loss.map(|l| l * 100.0), 2),
+            cell(flow.score, 3)
+        )?;
+        if !self.factors.is_empty() {
+            let said = if flow.hinted {
+                "the application says"
+            } else {
+                "as seen on the wire and in the rule"
+            };
+            let all: Vec<String> = self
+                .factors
+                .iter()
+                .map(|(name, value)| format!("{name} = {}", cell(*value, 3)))
+                .collect();
+            writeln!(f, "factors ({said}): {}", all.join(", "))?;
+        }
+        writeln!(f, "{} decisions; the latest:", flow.decisions)?;
+        for decision in &self.decisions {
+            writeln!(f, "  {:.3} s  {decision}", decision.at_s)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! The agent on a real kernel. Skipped, with the reason, where the kernel or the rights are missing.
+
+#[path = "common/mod.rs"]
+mod agent;
+#[path = "../../tcp/tests/common/mod.rs"]
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use trimtab_agent::{Error, Standing, ask_why};
+
+use agent::{CONFIG_VARIABLE, Setup};
+use common::{Wire, need_kernel, wait_for};
+
+/// Not a test by itself: the process of an agent, which the others start.
+#[test]
+fn agent_in_a_process_of_its_own() {
+    let Some(config) = std::env::var_os(CONFIG_VARIABLE) else { return };
+    if let Err(error) = trimtab_agent::run(config.as_ref()) {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    }
+}
+
+const RULE: &str = "[[rule]]\nname = \"web\"\nport = 7101\nqoe = \"download\"\nfactors = { R = 8 }\nsteer = \"mortise\"\n";
+
+#[test]
+fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
+    need_kernel!();
+    let setup = Setup::new("_a");
+    setup.configure("", RULE);
+    let mut first = setup.start();
+    let wire = Wire::new("agent");
+    wire.limit("50mbit", 200_000);
+    let server = wire.serve(&setup.algorithm(), 7101, 60_000_000, 1);
+    let client = wire.fetch(7101, Duration::from_secs(60));
+    let steered = wait_for("decisions", || {
+        first.flow(7101).filter(|flow| flow.decisions > 8 && flow.score.is_some())
+    });
+    assert_eq!((steered.standing, steered.rule.as_str()), (Standing::Steered, "web"));
+    let why = ask_why(&setup.socket(), "7101").unwrap();
+    assert!(why.to_string().contains("a second of delay brought"), "{why}");
+
+    // A second agent would take the first one's measurements.
+    let mut second = setup.spawn();
+    assert_eq!(second.wait().code(), Some(2));
+    let said = format!("another agent runs already (process {})", first.pid());
+    assert!(second.log().contains(&said), "{}", second.log());
+
+    // A configuration that is wrong is refused, and told with its place; the one in force stays.
+    setup.configure("", &RULE.replace("mortise", "tortoise"));
+    first.signal(Signal::HUP);
+    let status = wait_for("the refusal", || first.status().filter(|s| !s.troubles.is_empty()));
+    assert!(status.troubles[0].contains("agent.toml:13:9: no steering \"tortoise\""), "{status}");
+    assert_eq!(first.flow(7101).unwrap().standing, Standing::Steered);
+    setup.configure("", RULE);
+    first.signal(Signal::HUP);
+    wait_for("the mended one", || first.status().filter(|s| s.troubles.is_empty()));
+    assert_eq!(first.flow(7101).unwrap().id, steered.id);
+
+    first.signal(Signal::KILL);
+    first.wait();
+    let datapath = trimtab_tcp::Datapath::load(&setup.options()).unwrap();
+    assert!(datapath.was_adopted());
+    let flow = datapath.flows().find(|flow| flow.identity().local.port() == 7101).unwrap();
+    let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().acked);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(flow.knob("delta").unwrap(), delta);
+    assert_eq!(flow.knob("velocity_max").unwrap(), 2.0);
+    let more = flow.sample().unwrap().acked - acked;
+    assert!(more > trimtab_units::Bytes::new(1_000_000), "{more} went on in 0.3 s");
+
+    let next = setup.start();
+    let status = next.status().unwrap();
+    assert_eq!(status.adopted, 1, "{status}");
+    let again = next.flow(7101).unwrap();
+    assert_eq!((again.id, again.standing), (steered.id, Standing::Steered));
+    wait_for("more decisions", || next.flow(7101).filter(|flow| flow.decisions > 0));
+    assert_eq!(client.join().unwrap(), 60_000_000);
+    server.join().unwrap();
+    wait_for("the end", || next.flows().is_empty().then_some(()));
+    assert!(matches!(ask_why(&setup.socket(), "7101"), Err(Error::Refused(_))));
+}
+
+#[test]
+fn a_connection_that_is_given_another_algorithm_by_hand_is_left_to_it() {
+    need_kernel!();
+    let setup = Setup::new("_b");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.25 }\n");
+    let mut agent = setup.start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    rustix::net::sockopt::set_tcp_congestion(&stream, &setup.algorithm()).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    let flow = wait_for("the connection", || agent.flow(port));
+    assert_eq!((flow.standing, flow.delta), (Standing::Set, Some(0.25)));
+    rustix::net::sockopt::set_tcp_congestion(&stream, "reno").unwrap();
+    wait_for("the note", || agent.log().contains("was given reno by hand").then_some(()));
+    assert!(agent.flow(port).is_none());
+    stream.write_all(b"still there").unwrap();
+    let mut buffer = [0; 11];
+    listener.accept().unwrap().0.read_exact(&mut buffer).unwrap();
+    agent.signal(Signal::TERM);
+    assert_eq!(agent.wait().code(), Some(0));
+    assert!(!setup.socket().exists());
+}

@@ -1,0 +1,150 @@
+//! An agent in a process of its own, with a datapath and sockets of its own.
+#![allow(dead_code, reason = "each file of tests uses a part")]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use trimtab_agent::{FlowView, Status, ask_flows, ask_status};
+
+/// The file of the test that is an agent, when its environment says so.
+pub(crate) const CONFIG_VARIABLE: &str = "TRIMTAB_TEST_AGENT_CONFIG";
+
+/// What an agent of the tests needs. Its datapath is gone when it is dropped.
+pub(crate) struct Setup {
+    folder: tempfile::TempDir,
+    pins: PathBuf,
+    suffix: String,
+}
+
+impl Setup {
+    pub(crate) fn new(suffix: &str) -> Self {
+        let pins = PathBuf::from(format!("/sys/fs/bpf/trimtab-test-agent{suffix}"));
+        // What a test that was killed has left.
+        trimtab_tcp::unload_pins(&pins).expect("clean up");
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder, pins, suffix: suffix.to_owned() }
+    }
+
+    /// The name under which connections pick the algorithm.
+    pub(crate) fn algorithm(&self) -> String {
+        format!("trimtab_copa{}", self.suffix)
+    }
+
+    pub(crate) fn options(&self) -> trimtab_tcp::Options {
+        trimtab_tcp::Options {
+            folder: self.pins.clone(),
+            suffix: self.suffix.clone(),
+            slots: 1 << 14,
+            ..trimtab_tcp::Options::default()
+        }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder().join("run/agent.sock")
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder().join("agent.toml")
+    }
+
+    /// Writes a configuration: what is given, and the folders. `first` stands before all tables.
+    pub(crate) fn configure(&self, first: &str, rules: &str) {
+        let run = self.folder().join("run");
+        let text = format!(
+            "{first}\n[sockets]\nfolder = {run:?}\n[datapath]\nfolder = {:?}\nsuffix = {:?}\nslots = 16384\n{rules}",
+            self.pins, self.suffix
+        );
+        std::fs::write(self.config(), text).expect("write the configuration");
+    }
+
+    /// Starts an agent.
+    pub(crate) fn spawn(&self) -> Agent {
+        let log = self.folder().join(format!("log-{}", rustix::process::getpid()));
+        let file = File::options().create(true).append(true).open(&log).expect("a log");
+        let child = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "agent_in_a_process_of_its_own", "--nocapture"])
+            .env(CONFIG_VARIABLE, self.config())
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn()
+            .expect("start the agent");
+        Agent { child, log, socket: self.socket() }
+    }
+
+    /// Starts an agent and waits until it answers.
+    pub(crate) fn start(&self) -> Agent {
+        let mut agent = self.spawn();
+        let start = std::time::Instant::now();
+        while agent.status().is_none() {
+            let ended = agent.child.try_wait().expect("wait");
+            assert!(
+                ended.is_none() && start.elapsed().as_secs() < 20,
+                "{ended:?}: {}",
+                agent.log()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        agent
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        if let Err(error) = trimtab_tcp::unload_pins(&self.pins) {
+            eprintln!("{}: {error}", self.pins.display());
+        }
+    }
+}
+
+pub(crate) struct Agent {
+    child: Child,
+    log: PathBuf,
+    socket: PathBuf,
+}
+
+impl Agent {
+    pub(crate) fn status(&self) -> Option<Status> {
+        ask_status(&self.socket).ok().filter(|status| status.pid == self.child.id())
+    }
+
+    pub(crate) fn flows(&self) -> Vec<FlowView> {
+        ask_flows(&self.socket).expect("the agent answers")
+    }
+
+    /// The connection with this local port.
+    pub(crate) fn flow(&self, port: u16) -> Option<FlowView> {
+        let end = format!(":{port}");
+        self.flows().into_iter().find(|flow| flow.local.ends_with(&end))
+    }
+
+    /// What it has said.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("a signal");
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("wait")
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,77 @@
+//! `trimtab agent` and `trimtab doctor`.
+
+use serde::Serialize;
+use trimtab_agent as agent;
+use trimtab_tcp::{Doctor, Health};
+
+use crate::args::{Agent, AgentCommand, AskAgent};
+use crate::{Failure, print};
+
+/// Runs the daemon, or asks the one that runs.
+pub(crate) fn run(args: Agent) -> Result<(), Failure> {
+    let done = match args.command {
+        None => agent::run(&args.config),
+        Some(AgentCommand::Status(ask)) => {
+            return show(agent::ask_status(&ask.socket), &ask, ToString::to_string);
+        }
+        Some(AgentCommand::Flows(ask)) => {
+            return show(agent::ask_flows(&ask.socket), &ask, |flows| agent::flow_table(flows));
+        }
+        Some(AgentCommand::Why { flow, ask }) => {
+            return show(agent::ask_why(&ask.socket, &flow), &ask, ToString::to_string);
+        }
+        Some(AgentCommand::Unload { config }) => agent::unload(config.as_deref()),
+    };
+    done.map_err(Failure::input)
+}
+
+fn show<T: Serialize>(
+    answer: Result<T, agent::Error>,
+    ask: &AskAgent,
+    as_text: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    let answer = answer.map_err(Failure::input)?;
+    if ask.json { print_json(&answer) } else { print(&as_text(&answer)) }
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
+    print(&(text + "\n"))
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    subject: &'a str,
+    health: &'a str,
+    found: &'a str,
+    remedy: &'a str,
+}
+
+/// What this machine supports; a failed check when the datapath cannot run.
+pub(crate) fn doctor(json: bool) -> Result<(), Failure> {
+    let findings = Doctor::default().examine();
+    let health = |health: Health| match health {
+        Health::Good => "good",
+        Health::Note => "note",
+        Health::Bad => "bad",
+    };
+    if json {
+        let all: Vec<FindingJson<'_>> = findings
+            .iter()
+            .map(|f| FindingJson {
+                subject: f.subject,
+                health: health(f.health),
+                found: &f.found,
+                remedy: f.remedy,
+            })
+            .collect();
+        print_json(&all)?;
+    } else {
+        let lines: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+        print(&lines)?;
+    }
+    match findings.iter().filter(|f| f.health == Health::Bad).count() {
+        0 => Ok(()),
+        bad => Err(Failure::check(format!("TCP cannot be tuned here: {bad} of these are missing"))),
+    }
+}
