@@ -25,7 +25,7 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// Between looks at what changes rarely.
 const CHORES: Duration = Duration::from_secs(1);
 /// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
-const LOOK_UPS: u32 = 50;
+const LOOK_UPS: usize = 50;
 
 /// What the threads share.
 #[derive(Debug)]
@@ -132,7 +132,8 @@ struct Agent {
     /// What is wrong with the configuration on disk, when the one before is kept.
     refused: Option<String>,
     diag: Option<(SockDiag, u64)>,
-    look_ups: u32,
+    /// Connections that have ended since the last chores.
+    ended: Vec<Identity>,
     lost_events: u64,
     chores_at: Time,
     cpu: Duration,
@@ -161,7 +162,7 @@ impl Agent {
             default: None,
             refused: None,
             diag,
-            look_ups: 0,
+            ended: Vec::new(),
             lost_events: 0,
             chores_at: now,
             cpu: cpu_time(),
@@ -223,41 +224,37 @@ impl Agent {
             return;
         }
         let now = trimtab_tcp::now();
-        let mut ended: Vec<Identity> = Vec::new();
         let mut core = self.shared.core();
         for event in events {
-            if matches!(event.kind, EventKind::Close { .. }) {
-                ended.extend(core.identity(event.id));
+            if matches!(event.kind, EventKind::Close { .. }) && self.ended.len() < LOOK_UPS {
+                self.ended.extend(core.identity(event.id));
             }
             core.on_event(event, now);
         }
-        drop(core);
-        for who in ended {
-            self.look_up(&who);
-        }
     }
 
-    /// Whether a connection that is gone from the datapath is still open, with an algorithm that somebody gave it.
-    fn look_up(&mut self, who: &Identity) {
+    /// Whether connections that are gone from the datapath are still open, with an algorithm that somebody gave them. Not
+    /// at once: the kernel tells of the end before it puts the other algorithm in place.
+    fn look_up_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
         let Some((diag, netns)) = &self.diag else { return };
-        if who.netns_cookie != *netns || self.look_ups >= LOOK_UPS {
-            return;
-        }
-        self.look_ups += 1;
-        if let Ok(Some(found)) = diag.find(who, who.cookie)
-            && !found.algorithm.is_empty()
-            && found.algorithm != self.shared.frame().algorithm
-        {
-            tell(&format!(
-                "{}: was given {} by hand, and is left to it",
-                who.remote, found.algorithm
-            ));
+        let ours = self.shared.frame().algorithm.clone();
+        for who in ended.iter().filter(|who| who.netns_cookie == *netns) {
+            if let Ok(Some(found)) = diag.find(who, who.cookie)
+                && !found.algorithm.is_empty()
+                && found.algorithm != ours
+            {
+                tell(&format!(
+                    "{}: was given {} by hand, and is left to it",
+                    who.remote, found.algorithm
+                ));
+            }
         }
     }
 
     /// What need not be done more than once a second.
     fn chores(&mut self, now: Time) {
-        self.look_ups = 0;
+        self.look_up_ended();
         if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
             tell(&trouble);
         }

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use trimtab_cc::{Copa, Phase};
-use trimtab_steer::Report;
+use trimtab_steer::{Mortise, Report};
 use trimtab_tcp::Error;
 use trimtab_units::{Bytes, Rate};
 
@@ -188,7 +188,11 @@ fn each_connection_gets_what_its_first_rule_says() {
     );
     let delta = web.borrow().knobs["delta"];
     assert!((0.01..0.5).contains(&delta) && delta != 0.07, "Mortise has decided: {delta}");
-    assert_eq!(web.borrow().knobs["velocity_max"], 2.0);
+    for &(knob, value) in Mortise::algorithm().settings() {
+        if !["delta", "pacing_gain"].contains(&knob) {
+            assert_eq!(web.borrow().knobs[knob], value, "{knob}");
+        }
+    }
     assert_eq!(fixed.borrow().knobs["delta"], 0.2);
     assert_eq!(other.borrow().knobs["delta"], 0.5);
     let why = core.why("5000", Time::ZERO).unwrap();
