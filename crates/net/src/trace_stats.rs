@@ -29,22 +29,31 @@ pub struct TraceStats {
 }
 
 impl Trace {
-    /// The statistics of one period.
+    /// The statistics of one period. Takes time and memory by the opportunities, however long the
+    /// period: a trace of a few lines may last 49 days, which is 43 million bins.
     pub fn stats(&self) -> TraceStats {
-        let mut bins = self.rates(Duration::from_millis(u64::from(BIN_MS)));
-        bins.sort_unstable();
-        let count = bins.len() as f64;
-        let real = || bins.iter().map(|rate| rate.bytes_per_sec() as f64);
+        let bin_ms = u64::from(BIN_MS);
+        let bins = (self.period_ms() / bin_ms).max(1);
+        let mut busy: Vec<Rate> = if self.period_ms() < bin_ms {
+            vec![self.mean_rate()]
+        } else {
+            self.busy_bins(bin_ms).map(|(_, count)| rate_of(count, bin_ms)).collect()
+        };
+        busy.sort_unstable();
+        let (count, empty) = (bins as f64, bins - busy.len() as u64);
+        let real = || busy.iter().map(|rate| rate.bytes_per_sec() as f64);
         let mean = real().sum::<f64>() / count;
-        let variance = real().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / count;
+        let squares = real().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>();
+        let variance = (squares + empty as f64 * mean * mean) / count;
+        let rates = SortedBins { empty, busy: &busy };
         TraceStats {
             duration: self.period(),
             mean: self.mean_rate(),
-            median_100ms: percentile(&bins, 0.5),
-            p5: percentile(&bins, 0.05),
-            p95: percentile(&bins, 0.95),
+            median_100ms: rates.percentile(0.5),
+            p5: rates.percentile(0.05),
+            p95: rates.percentile(0.95),
             cv: if mean > 0.0 { variance.sqrt() / mean } else { 0.0 },
-            outage_fraction: bins.iter().filter(|rate| rate.is_zero()).count() as f64 / count,
+            outage_fraction: empty as f64 / count,
         }
     }
 
@@ -57,25 +66,49 @@ impl Trace {
         if bins == 0 {
             return vec![self.mean_rate()];
         }
-        let mut counts = vec![0u64; usize::try_from(bins).unwrap_or(usize::MAX)];
-        for &time in self.opportunities() {
-            let bin = u64::from(time).saturating_sub(1) / bin_ms;
-            if let Some(count) = usize::try_from(bin).ok().and_then(|bin| counts.get_mut(bin)) {
-                *count += 1;
+        let mut rates = vec![Rate::ZERO; usize::try_from(bins).unwrap_or(usize::MAX)];
+        for (bin, count) in self.busy_bins(bin_ms) {
+            if let Some(rate) = usize::try_from(bin).ok().and_then(|bin| rates.get_mut(bin)) {
+                *rate = rate_of(count, bin_ms);
             }
         }
-        let bin = Duration::from_millis(bin_ms);
-        counts.into_iter().map(|count| OPPORTUNITY * count / bin).collect()
+        rates
+    }
+
+    /// The whole bins of one period that have opportunities, in order, and how many.
+    fn busy_bins(&self, bin_ms: u64) -> impl Iterator<Item = (u64, u64)> {
+        let bin = move |time: &u32| u64::from(*time).saturating_sub(1) / bin_ms;
+        let whole = self.period_ms() / bin_ms;
+        let runs = self.opportunities().chunk_by(move |a, b| bin(a) == bin(b));
+        runs.map(move |run| (bin(&run[0]), run.len() as u64)).filter(move |&(bin, _)| bin < whole)
     }
 }
 
-/// The value at `fraction` of the sorted, non-empty `rates`, linear between neighbours.
-fn percentile(rates: &[Rate], fraction: f64) -> Rate {
-    let position = fraction * (rates.len() - 1) as f64;
-    let below = position as usize;
-    let above = (below + 1).min(rates.len() - 1);
-    let [low, high] = [below, above].map(|at| rates[at].bytes_per_sec() as f64);
-    Rate::from_bytes_per_sec_f64(low + (high - low) * (position - below as f64))
+fn rate_of(opportunities: u64, bin_ms: u64) -> Rate {
+    OPPORTUNITY * opportunities / Duration::from_millis(bin_ms)
+}
+
+/// Bins in ascending order of their rate, the empty ones counted only.
+struct SortedBins<'a> {
+    empty: u64,
+    busy: &'a [Rate],
+}
+
+impl SortedBins<'_> {
+    fn at(&self, index: u64) -> f64 {
+        let busy =
+            index.checked_sub(self.empty).and_then(|i| self.busy.get(usize::try_from(i).ok()?));
+        busy.map_or(0.0, |rate| rate.bytes_per_sec() as f64)
+    }
+
+    /// The value at `fraction`, linear between neighbours.
+    fn percentile(&self, fraction: f64) -> Rate {
+        let last = self.empty + self.busy.len() as u64 - 1;
+        let position = fraction * last as f64;
+        let below = position as u64;
+        let (low, high) = (self.at(below), self.at((below + 1).min(last)));
+        Rate::from_bytes_per_sec_f64(low + (high - low) * (position - below as f64))
+    }
 }
 
 #[cfg(test)]
@@ -103,5 +136,19 @@ mod tests {
         let stats = Trace::parse(b"1").unwrap().stats();
         assert_eq!(stats.median_100ms, Rate::from_mbps(12.0));
         assert_eq!((stats.cv, stats.outage_fraction), (0.0, 0.0));
+    }
+
+    /// Used to take 700 MB and a sort of 43 million bins: a fuzzer's favourite.
+    #[test]
+    fn a_long_period_costs_nothing() {
+        let times = [50, 60, 4_294_967_000, 4_294_967_295];
+        let stats = Trace::from_opportunities(times.to_vec()).unwrap().stats();
+        assert_eq!(stats.duration, Duration::from_millis(4_294_967_295));
+        assert_eq!((stats.median_100ms, stats.p95), (Rate::ZERO, Rate::ZERO));
+        // Two busy bins of 42 949 672, with 2 and 1 opportunities; the last one is of no whole bin.
+        assert_eq!(stats.outage_fraction, 42_949_670.0 / 42_949_672.0);
+        let (n, mean) = (42_949_672.0_f64, 3.0 / 42_949_672.0);
+        let cv = (5.0 / n - mean * mean).sqrt() / mean;
+        assert!((stats.cv / cv - 1.0).abs() < 1e-9, "{} is not {cv}", stats.cv);
     }
 }
