@@ -325,8 +325,8 @@ mod tests {
         assert!(e.contains("no setting \"gamma\"; there are sigma, cpd"), "{e}");
         let e = parse("oracle").unwrap_err();
         assert!(e.contains("oracle:copa"), "{e}");
-        let e = parse("oracle:newreno").unwrap_err();
-        assert!(e.contains("newreno has no knob") || !trimtab_cc::NewReno::KNOBS.is_empty(), "{e}");
+        let e = parse("oracle:westwood").unwrap_err();
+        assert!(e.contains("westwood has no knob to search over"), "{e}");
         assert!(parse("omniscient:1").unwrap_err().contains("takes no settings"));
     }
 }
