@@ -2,8 +2,8 @@
 //!
 //! A request that starts after an idle time finds a window and no acknowledgements to clock it. Sent
 //! at many times the rate of the path it is there sooner, if the buffer takes it: paced at gain g, a
-//! share (g − 1)/g of the window queues up. So the gain is what fills the longest queue that the
-//! path has proven to hold, and less once it overflows all the same.
+//! share (g − 1)/g of the window queues up. So the gain is what fills the long queues that the path
+//! has proven to hold, and less once it overflows all the same.
 
 use trimtab_units::Bytes;
 
@@ -44,7 +44,7 @@ impl Burst {
             self.damping = (self.damping * RECOVER).min(1.0);
         }
         let window = report.window.max(report.mss).ratio(report.mss.max(Bytes::new(1)));
-        let proven = 1.0 / (1.0 - (path.queue_max() / window).min(0.9));
+        let proven = 1.0 / (1.0 - (path.queue_long() / window).min(0.9));
         let gain = (proven * self.damping).clamp(GAIN_MIN, GAIN_MAX);
         if libm::log(gain / self.applied).abs() < WORTH {
             return None;

@@ -23,8 +23,13 @@ use burst::Burst;
 use path::Path;
 use twin::{Point, replay};
 
-/// δ of a new connection, in 1/packet.
-const DELTA_START: f64 = 0.07;
+/// Where every flow starts and is drawn back to on a path that drops nothing, in 1/packet …
+const DELTA_START: f64 = 0.035;
+/// … and where on one that does: the start doubles with this share lost to the buffer, so that all who
+/// share a small buffer leave each other room …
+const OVERFLOW_SCALE: f64 = 0.008;
+/// … up to here.
+const DELTA_START_MAX: f64 = 0.15;
 /// The range of δ that is steered: the paper's prototype stays above 0.01; above 1 a flow keeps
 /// hardly a packet waiting.
 const DELTA_MIN: f64 = 0.01;
@@ -63,7 +68,9 @@ const MEAN_QUEUE: f64 = 1.25;
 /// How far each decision goes back to where every flow starts. What a flow sees of its own share is
 /// noise to the others; without a common origin their δ drift apart, and with them their shares, which
 /// are as 1/δ (Copa §3).
-const LEAK: f64 = 0.13;
+const LEAK: f64 = 0.5;
+/// Share of a step that a decision takes: what one sees is noisy, and two in a row must not swing.
+const CAUTION: f64 = 0.5;
 /// What Mortise sets of Copa once. Velocity without bound overflows buffers that one flow in
 /// equilibrium never fills; losses beyond noise are answered; variable links look like competition;
 /// and the queue is drained to measure the path every 15 s, not every 5 s.
@@ -219,9 +226,10 @@ impl Mortise {
             let (achieved, preferred) = tradeoffs(points[i], points[i + 1]);
             achieved / preferred - next
         });
-        let leak = libm::pow(DELTA_START / self.delta, LEAK);
-        let delta = (self.delta * leak * libm::pow(ratio, crossing(&excess)))
-            .clamp(DELTA_MIN, self.delta_max());
+        let step = crossing(&excess) * libm::log(ratio);
+        let pull = LEAK * libm::log(self.origin() / self.delta);
+        let delta =
+            (self.delta * libm::exp(CAUTION * (step + pull))).clamp(DELTA_MIN, self.delta_max());
         let harmed = self.path.overflow() > HARM;
         self.harmed = if harmed { self.harmed + 1 } else { 0 };
         let delta = if self.harmed >= HARM_DECISIONS { delta.max(DELTA_SAFE) } else { delta };
@@ -229,6 +237,12 @@ impl Mortise {
         self.period = if moved > FAR { PERIOD_MIN } else { (self.period * 2).min(PERIOD_MAX) };
         self.exploring = false;
         self.delta = delta;
+    }
+
+    /// Where flows on this path start: what all of them can agree on, because all see the same losses.
+    fn origin(&self) -> f64 {
+        let overflow = (self.path.overflow() - OVERFLOW).max(0.0);
+        (DELTA_START * (1.0 + overflow / OVERFLOW_SCALE)).min(DELTA_START_MAX)
     }
 
     /// Without overflow no queue is kept below what jitter takes.

@@ -16,6 +16,10 @@ const QUEUE_SLACK: Duration = Duration::from_micros(1500);
 const CAPACITY_WEIGHT: f64 = 0.1;
 const JITTER_WEIGHT: f64 = 0.05;
 const LOSS_WEIGHT: f64 = 1.0 / 60.0;
+/// The queue that the path holds is this quantile of what reports show, and moves by at most this share
+/// of itself a report: a link that stands still for a moment shows every packet in flight as queue.
+const QUEUE_QUANTILE: f64 = 0.8;
+const QUEUE_STEP: f64 = 0.2;
 /// How long, in reports, the losses with a short queue are remembered.
 const QUIET_WEIGHT: f64 = 1.0 / 400.0;
 
@@ -40,8 +44,8 @@ pub(super) struct Path {
     pub(super) jitter: f64,
     /// Mean capacity of the steps that showed it, in packets per second.
     pub(super) capacity: f64,
-    /// The longest queue seen, in packets, slowly forgotten.
-    queue_max: f64,
+    /// A long queue, as this flow sees them, in packets.
+    queue_long: f64,
     /// Packets sent and lost while the queue was short.
     quiet: Tally,
     /// Packets sent and lost of late.
@@ -69,7 +73,7 @@ impl Path {
             rtt_min: 0.0,
             jitter: 0.0005,
             capacity: 0.0,
-            queue_max: 0.0,
+            queue_long: 0.0,
             quiet: Tally::default(),
             late: Tally::default(),
         }
@@ -83,7 +87,9 @@ impl Path {
         let length = report.interval.as_secs_f64();
         let (low, mean, high) = (report.rtt_min?, report.rtt_mean?, report.rtt_max?);
         let rate = report.acked.as_f64() / packet / length.max(1e-6);
-        let queue = (high - report.min_rtt).as_secs_f64() * rate.max(self.capacity);
+        // Little's law: of the window, the share of the round trip that is spent waiting.
+        let waiting = (high - report.min_rtt).as_secs_f64() / high.as_secs_f64().max(1e-6);
+        let queue = report.window.as_f64() / packet * waiting;
         self.on_losses(report.acked.as_f64() / packet, report.lost.as_f64() / packet, queue);
         // Held back by the application for more than half of the time: says nothing of the path.
         if report.busy.ratio(report.interval) < 0.5 || length <= 0.0 {
@@ -126,8 +132,10 @@ impl Path {
 
     /// Losses while the queue is short are the link's; the others may be the buffer's.
     fn on_losses(&mut self, acked: f64, lost: f64, queue: f64) {
-        self.queue_max = (self.queue_max * 0.9995).max(queue);
-        if queue < 0.5 * self.queue_max {
+        let rank = if queue > self.queue_long { QUEUE_QUANTILE } else { QUEUE_QUANTILE - 1.0 };
+        let reach = (queue - self.queue_long).abs().clamp(1.0, self.queue_long.max(1.0));
+        self.queue_long = (self.queue_long + QUEUE_STEP * rank * reach).max(0.0);
+        if queue < 0.5 * self.queue_long {
             self.quiet.add(QUIET_WEIGHT, acked + lost, lost);
         }
         self.late.add(LOSS_WEIGHT, acked + lost, lost);
@@ -150,9 +158,9 @@ impl Path {
         (overflow + self.random_loss()).min(1.0)
     }
 
-    /// The longest queue seen, in packets.
-    pub(super) fn queue_max(&self) -> f64 {
-        self.queue_max
+    /// How long the queue gets that the path holds, in packets.
+    pub(super) fn queue_long(&self) -> f64 {
+        self.queue_long
     }
 
     pub(super) fn steps(&self) -> impl ExactSizeIterator<Item = Step> + Clone {
