@@ -14,10 +14,12 @@ use crate::control::{self, Question};
 use crate::core::Core;
 use crate::default::DefaultAlgorithm;
 use crate::error::Error;
+use crate::http;
 use crate::lock::Lock;
+use crate::metrics;
 use crate::notify::Manager;
 use crate::sock_diag::SockDiag;
-use crate::view::Frame;
+use crate::view::{Frame, Status};
 
 /// The loop wakes at least so often, and at most so often when events do not come.
 const WAIT_MAX: Duration = Duration::from_millis(250);
@@ -43,14 +45,15 @@ impl Shared {
         self.frame.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn status(&self) -> Status {
+        let frame = self.frame().clone();
+        self.core().status(&frame, trimtab_tcp::now())
+    }
+
     fn answer(&self, question: &Question) -> Result<serde_json::Value, String> {
         let now = trimtab_tcp::now();
         let told = match question {
-            Question::Status => {
-                let frame = self.frame().clone();
-                let status = self.core().status(&frame, now);
-                serde_json::to_value(status)
-            }
+            Question::Status => serde_json::to_value(self.status()),
             Question::Flows => {
                 let flows = self.core().flows(now);
                 serde_json::to_value(flows)
@@ -176,7 +179,13 @@ impl Agent {
         let mode = if sockets.group.is_some() { 0o660 } else { 0o600 };
         let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
         let shared = Arc::clone(&self.shared);
-        spawn("control", move || control::serve(&control, |question| shared.answer(&question)))
+        spawn("control", move || control::serve(&control, |question| shared.answer(&question)))?;
+        if let Some(address) = sockets.metrics {
+            let listener = http::listen(address)?;
+            let shared = Arc::clone(&self.shared);
+            spawn("metrics", move || http::serve(&listener, || metrics::page(shared.status())))?;
+        }
+        Ok(())
     }
 
     fn set_default(&mut self) -> Result<(), Error> {

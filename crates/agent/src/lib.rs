@@ -19,12 +19,15 @@ mod default;
 mod error;
 mod governor;
 mod guard;
+mod http;
 mod lock;
+mod metrics;
 mod notify;
 mod places;
 mod sizes;
 mod sock_diag;
 mod tally;
+mod top;
 mod view;
 mod window;
 
@@ -42,6 +45,7 @@ pub use decision::{Cause, Decision};
 pub use error::Error;
 pub use guard::Harm;
 pub use tally::Tally;
+pub use top::{Look, look, top};
 pub use view::{FlowView, RuleStatus, Status, Why, flow_table};
 pub use window::Measured;
 

@@ -1,5 +1,7 @@
 //! `trimtab agent` and `trimtab doctor`.
 
+use std::io::Write;
+
 use serde::Serialize;
 use trimtab_agent as agent;
 use trimtab_tcp::{Doctor, Health};
@@ -20,6 +22,13 @@ pub(crate) fn run(args: Agent) -> Result<(), Failure> {
         Some(AgentCommand::Why { flow, ask }) => {
             return show(agent::ask_why(&ask.socket, &flow), &ask, ToString::to_string);
         }
+        Some(AgentCommand::Top { interval, looks, ask }) => {
+            let interval = std::time::Duration::from_nanos(interval.as_nanos());
+            if ask.json {
+                return looks_as_json(&ask, interval, looks);
+            }
+            agent::top(&ask.socket, interval)
+        }
         Some(AgentCommand::Unload { config }) => agent::unload(config.as_deref()),
     };
     done.map_err(Failure::input)
@@ -32,6 +41,28 @@ fn show<T: Serialize>(
 ) -> Result<(), Failure> {
     let answer = answer.map_err(Failure::input)?;
     if ask.json { print_json(&answer) } else { print(&as_text(&answer)) }
+}
+
+/// A line of JSON for each look, until nobody reads them or there were enough.
+fn looks_as_json(
+    ask: &AskAgent,
+    interval: std::time::Duration,
+    looks: Option<u64>,
+) -> Result<(), Failure> {
+    let mut left = looks.unwrap_or(u64::MAX);
+    while left > 0 {
+        let look = agent::look(&ask.socket).map_err(Failure::input)?;
+        let line = serde_json::to_string(&look).map_err(Failure::input)? + "\n";
+        match std::io::stdout().lock().write_all(line.as_bytes()) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written.map_err(Failure::input)?,
+        }
+        left -= 1;
+        if left > 0 {
+            std::thread::sleep(interval);
+        }
+    }
+    Ok(())
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {

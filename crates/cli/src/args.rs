@@ -39,6 +39,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the manual pages into a folder.
+    Manual {
+        /// The folder; it is made where it is missing
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Write a completion script for a shell to standard output.
     #[command(
         after_help = "Examples:\n  trimtab completions bash > ~/.local/share/bash-completion/completions/trimtab\n  trimtab completions fish > ~/.config/fish/completions/trimtab.fish"
@@ -61,6 +67,7 @@ pub(crate) enum Command {
   trimtab agent status
   trimtab agent flows --json
   trimtab agent why 192.0.2.7
+  trimtab agent top
 
 Signals: SIGHUP reads the configuration again, SIGTERM ends the agent; connections keep their knobs."
 )]
@@ -83,6 +90,19 @@ pub(crate) enum AgentCommand {
     Why {
         /// Its number, an address, or a part of one that no other has
         flow: String,
+        #[command(flatten)]
+        ask: AskAgent,
+    },
+    /// A live view of the agent and its busiest connections.
+    ///
+    /// Keys: s sorts by something else, p pauses, the arrows scroll, q ends. With --json, a line for each look.
+    Top {
+        /// Between two looks
+        #[arg(long, value_name = "TIME", default_value = "1s")]
+        interval: Duration,
+        /// End after so many looks; with --json only
+        #[arg(long, value_name = "N", requires = "json")]
+        looks: Option<u64>,
         #[command(flatten)]
         ask: AskAgent,
     },

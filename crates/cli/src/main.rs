@@ -12,6 +12,7 @@ mod trace;
 mod validate;
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -81,6 +82,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),
         Command::Doctor { json } => agent::doctor(json),
+        Command::Manual { folder } => manual(&folder),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "trimtab", &mut script);
@@ -88,6 +90,15 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         }
     };
     done.map(|()| 0)
+}
+
+/// A manual page for the command and for each verb.
+fn manual(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .map_err(|e| {
+            Failure::input(format!("cannot write manual pages to {}: {e}", folder.display()))
+        })
 }
 
 /// Writes to standard output. A reader that went away (`| head`) is no failure.

@@ -1,5 +1,6 @@
 //! The command as its users meet it: run as a program, judged by its output and exit code.
 
+mod agent;
 mod commands;
 mod emu;
 mod errors;

@@ -1,6 +1,6 @@
 //! An agent in a process of its own, with a datapath and sockets of its own.
-#![allow(dead_code, reason = "each file of tests uses a part")]
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -55,9 +55,14 @@ impl Setup {
 
     /// Writes a configuration: what is given, and the folders. `first` stands before all tables.
     pub(crate) fn configure(&self, first: &str, rules: &str) {
+        self.configure_sockets(first, "", rules);
+    }
+
+    /// The same, with more about the sockets.
+    pub(crate) fn configure_sockets(&self, first: &str, sockets: &str, rules: &str) {
         let run = self.folder().join("run");
         let text = format!(
-            "{first}\n[sockets]\nfolder = {run:?}\n[datapath]\nfolder = {:?}\nsuffix = {:?}\nslots = 16384\n{rules}",
+            "{first}\n[sockets]\nfolder = {run:?}\n{sockets}\n[datapath]\nfolder = {:?}\nsuffix = {:?}\nslots = 16384\n{rules}",
             self.pins, self.suffix
         );
         std::fs::write(self.config(), text).expect("write the configuration");
@@ -65,9 +70,15 @@ impl Setup {
 
     /// Starts an agent.
     pub(crate) fn spawn(&self) -> Agent {
+        self.spawn_with(&[])
+    }
+
+    /// Starts an agent with more in its environment.
+    pub(crate) fn spawn_with(&self, environment: &[(&str, &OsStr)]) -> Agent {
         let log = self.folder().join(format!("log-{}", rustix::process::getpid()));
         let file = File::options().create(true).append(true).open(&log).expect("a log");
         let child = Command::new(std::env::current_exe().expect("this test"))
+            .envs(environment.iter().copied())
             .args(["--exact", "agent_in_a_process_of_its_own", "--nocapture"])
             .env(CONFIG_VARIABLE, self.config())
             .stdout(Stdio::null())
@@ -79,7 +90,11 @@ impl Setup {
 
     /// Starts an agent and waits until it answers.
     pub(crate) fn start(&self) -> Agent {
-        let mut agent = self.spawn();
+        self.started(self.spawn())
+    }
+
+    /// Waits until an agent answers.
+    pub(crate) fn started(&self, mut agent: Agent) -> Agent {
         let start = std::time::Instant::now();
         while agent.status().is_none() {
             let ended = agent.child.try_wait().expect("wait");

@@ -1,9 +1,4 @@
-//! The agent on a real kernel. Skipped, with the reason, where the kernel or the rights are missing.
-
-#[path = "common/mod.rs"]
-mod agent;
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
+//! What an agent does when connections, agents and configurations come and go.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,18 +8,8 @@ use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
 use trimtab_steer::Mortise;
 
-use agent::{CONFIG_VARIABLE, Setup};
-use common::{Wire, need_kernel, wait_for};
-
-/// Not a test by itself: the process of an agent, which the others start.
-#[test]
-fn agent_in_a_process_of_its_own() {
-    let Some(config) = std::env::var_os(CONFIG_VARIABLE) else { return };
-    if let Err(error) = trimtab_agent::run(config.as_ref()) {
-        eprintln!("error: {error}");
-        std::process::exit(2);
-    }
-}
+use crate::common::{self, Wire, need_kernel, wait_for};
+use crate::setup::Setup;
 
 const RULE: &str = "[[rule]]\nname = \"web\"\nport = 7101\nqoe = \"download\"\nfactors = { R = 8 }\nsteer = \"mortise\"\n";
 
@@ -55,7 +40,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     setup.configure("", &RULE.replace("mortise", "tortoise"));
     first.signal(Signal::HUP);
     let status = wait_for("the refusal", || first.status().filter(|s| !s.troubles.is_empty()));
-    assert!(status.troubles[0].contains("agent.toml:13:9: no steering \"tortoise\""), "{status}");
+    assert!(status.troubles[0].contains("agent.toml:14:9: no steering \"tortoise\""), "{status}");
     assert_eq!(first.flow(7101).unwrap().standing, Standing::Steered);
     setup.configure("", RULE);
     first.signal(Signal::HUP);

@@ -1,0 +1,19 @@
+//! The agent on a real kernel, in a process of its own. Skipped, with the reason, where the kernel or the rights are
+//! missing.
+
+#[path = "../../../tcp/tests/common/mod.rs"]
+mod common;
+mod doors;
+mod lifetime;
+mod policy;
+mod setup;
+
+/// Not a test by itself: the process of an agent, which the others start.
+#[test]
+fn agent_in_a_process_of_its_own() {
+    let Some(config) = std::env::var_os(setup::CONFIG_VARIABLE) else { return };
+    if let Err(error) = trimtab_agent::run(config.as_ref()) {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    }
+}

@@ -1,0 +1,50 @@
+//! What of `trimtab agent` needs neither root nor an agent that runs.
+
+use crate::support::{error, stdout, trimtab};
+
+#[test]
+fn without_an_agent_its_verbs_say_how_to_start_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for verb in [&["status"][..], &["flows", "--json"], &["why", "1"], &["top"]] {
+        let args = [&["agent"], verb, &["--socket", "none.sock"]].concat();
+        let message = error(dir.path(), &args);
+        assert!(
+            message.contains("none.sock") && message.contains("trimtab agent --config"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.toml"), "[[rule]]\nport = \"http\"\n").unwrap();
+    let message = error(dir.path(), &["agent", "--config", "agent.toml"]);
+    assert!(message.contains("agent.toml:2:8: \"http\" is no port"), "{message}");
+    let message = error(dir.path(), &["agent", "--config", "missing.toml"]);
+    assert!(message.contains("cannot read missing.toml"), "{message}");
+}
+
+#[test]
+fn the_doctor_names_what_it_looked_at_and_fails_where_tcp_cannot_be_tuned() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = trimtab(dir.path(), &["doctor", "--json"]);
+    let findings: Vec<serde_json::Value> = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(findings.iter().any(|f| f["subject"] == "kernel"), "{findings:?}");
+    let bad = findings.iter().any(|f| f["health"] == "bad");
+    assert_eq!(out.status.code(), Some(i32::from(bad)));
+    for finding in findings.iter().filter(|f| f["health"] == "bad") {
+        assert_ne!(finding["remedy"], "", "{finding}");
+    }
+}
+
+#[test]
+fn there_is_a_manual_page_for_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    stdout(dir.path(), &["manual", "man"]);
+    for name in ["trimtab.1", "trimtab-agent.1", "trimtab-agent-top.1", "trimtab-doctor.1"] {
+        let page = std::fs::read_to_string(dir.path().join("man").join(name)).unwrap();
+        assert!(page.contains(".TH ") && page.contains(".SH DESCRIPTION"), "{name}: {page}");
+    }
+    assert!(!dir.path().join("man/trimtab-emu-watchdog.1").exists());
+}
