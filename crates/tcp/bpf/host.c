@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /* The core for the host: the same text as in the kernel, with the few functions that the differential test calls. */
 #include "core/copa.h"
+#include "core/cubic.h"
 
 u64 tt_host_copa_size(void)
 {
@@ -79,4 +80,56 @@ u32 tt_host_copa_slow_start(const struct tt_copa *c)
 u32 tt_host_copa_inverse_q16(const struct tt_copa *c)
 {
 	return tt_copa_inverse_q16(c);
+}
+
+u64 tt_host_cubic_size(void)
+{
+	return sizeof(struct tt_cubic);
+}
+
+void tt_host_cubic_knobs(struct tt_cubic *c, const u32 *knobs)
+{
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		c->knobs[i] = knobs[i];
+	tt_cubic_on_knobs(c);
+}
+
+/* Whether slow start ends: the order is that of struct tt_round, then the threshold. */
+u32 tt_host_cubic_rtt(struct tt_cubic *c, const u64 *fields)
+{
+	struct tt_round round = {
+		.now_us = fields[0],
+		.rtt_us = fields[1],
+		.acknowledged_to = fields[2],
+		.sent_to = fields[3],
+		.window = fields[4],
+		.paced = fields[5],
+	};
+
+	return tt_cubic_on_rtt(c, &round, fields[6]);
+}
+
+u32 tt_host_cubic_ack(struct tt_cubic *c, u32 window, u32 threshold, u32 acked, u64 now_us)
+{
+	return tt_cubic_on_ack(c, window, threshold, acked, now_us);
+}
+
+u32 tt_host_cubic_loss(struct tt_cubic *c, u32 window)
+{
+	return tt_cubic_on_loss(c, window);
+}
+
+void tt_host_cubic_timeout(struct tt_cubic *c)
+{
+	tt_cubic_on_timeout(c);
+}
+
+void tt_host_cubic_first_sent(struct tt_cubic *c, u64 now_us, u64 last_sent_us)
+{
+	tt_cubic_on_first_sent(c, now_us, last_sent_us);
+}
+
+u32 tt_host_cubic_root(u64 of)
+{
+	return tt_cubic_root(of);
 }

@@ -21,6 +21,7 @@ enum {
 	AF_INET6 = 10,
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
+	TCP_CA_CWR = 2,
 	TCP_CA_Recovery = 3,
 	TCP_CA_Loss = 4,
 	CA_EVENT_TX_START = 0,
@@ -92,8 +93,11 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 lsndtime;
+	u32 snd_una;
+	u32 snd_nxt;
 	u32 mss_cache;
 	u32 snd_cwnd;
+	u32 prior_cwnd; /* before the last reduction */
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 max_packets_out;
@@ -103,11 +107,19 @@ struct tcp_sock {
 	u32 retrans_out;
 	u32 lost;
 	u32 srtt_us; /* eighths of a microsecond */
+	u32 app_limited; /* not 0: the application holds the sender back */
+	u32 rate_delivered; /* packets: the last sample of the delivery rate */
+	u32 rate_interval_us;
 	u64 bytes_sent;
 	u64 bytes_acked;
 	u64 tcp_mstamp;      /* us on CLOCK_MONOTONIC: when this acknowledgement came */
 	u64 first_tx_mstamp; /* when the newest packet acknowledged was sent */
 	u8 is_cwnd_limited : 1;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	__s32 rtt_us; /* negative: no sample */
 };
 
 struct rate_sample {
@@ -132,6 +144,8 @@ struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, u32 event);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);

@@ -17,7 +17,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 1
+#define TT_LAYOUT_VERSION 2
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -26,6 +26,7 @@
 
 /* Algorithms, as in a slot's `cca`. */
 #define TT_CCA_COPA 1
+#define TT_CCA_CUBIC 2
 
 /* Phases, in the order of trimtab_cc::Phase. */
 #define TT_PHASE_SLOW_START 0
@@ -48,9 +49,10 @@
 #define TT_NO_SLOT 0xffffffff
 
 /*
- * Copa's knobs, in the order of trimtab_cc's table: place, name, scale, how it is encoded.
+ * Knobs, in the order of trimtab_cc's table: place, name, scale, how it is encoded.
  *   PLAIN    value * scale
  *   INVERSE  scale / value
+ *   HYSTART  as PLAIN, but HyStart++ (1), which is not here, becomes Linux's HyStart (2)
  */
 #define TT_COPA_KNOBS(K)                                                                                               \
 	K(0, DELTA, delta, TT_SCALE_Q16, INVERSE)                                                                      \
@@ -67,6 +69,12 @@
 	K(11, MIN_RTT_WINDOW, min_rtt_window, 1000000, PLAIN)                                                          \
 	K(12, VELOCITY_MAX, velocity_max, TT_SCALE_Q4, PLAIN)
 #define TT_COPA_KNOBS_COUNT 13
+#define TT_CUBIC_KNOBS(K)                                                                                              \
+	K(0, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                          \
+	K(1, C, c, TT_SCALE_Q10, PLAIN)                                                                                \
+	K(2, FAST_CONVERGENCE, fast_convergence, 1, PLAIN)                                                             \
+	K(3, HYSTART, hystart, 1, HYSTART)
+#define TT_CUBIC_KNOBS_COUNT 4
 
 /*
  * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
@@ -119,7 +127,7 @@
 	F(u32, mss_bytes)      /* payload of a full packet */                                                          \
 	F(u32, phase)                                                                                                  \
 	F(u32, flags)                                                                                                  \
-	F(u32, inverse_delta_q16) /* 1/delta in force, in packets */                                                   \
+	F(u32, inverse_delta_q16) /* 1/delta in force, in packets; 0: the algorithm has none */                        \
 	F(u64, acks)           /* acknowledgements that the program saw */                                             \
 	F(u32, knobs_version)  /* the `version` that is in force */                                                    \
 	A(u32, measures_rest, 9)
@@ -135,8 +143,9 @@
 	F(u64, slotless)       /* connections that found none free, and run with the defaults */                       \
 	F(u64, lost_events)    /* for which the ring had no room */                                                    \
 	A(u32, copa_defaults, TT_KNOBS_MAX) /* knobs of a new connection; an initial window of 0 is the system's */    \
+	A(u32, cubic_defaults, TT_KNOBS_MAX)                                                                           \
 	A(u64, control_rest, 2)
-#define TT_CONTROL_SIZE 120
+#define TT_CONTROL_SIZE 176
 
 /* An event. The sums are those at the end; 0 when a connection opens. */
 #define TT_EVENT_FIELDS(F, A)                                                                                          \
@@ -172,6 +181,10 @@ _Static_assert(sizeof(struct tt_event) == TT_EVENT_SIZE, "layout");
 
 #define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_COPA_##upper = place,
 enum tt_copa_knob { TT_COPA_KNOBS(TT_KNOB_PLACE) };
+#undef TT_KNOB_PLACE
+#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_CUBIC_##upper = place,
+enum tt_cubic_knob { TT_CUBIC_KNOBS(TT_KNOB_PLACE) };
+#undef TT_KNOB_PLACE
 #endif
 
 #endif

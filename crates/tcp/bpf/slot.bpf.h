@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* Maps, and what happens to a connection's slot: it is claimed, written with every acknowledgement, and freed. */
+/* Maps, and what happens to a connection's slot: it is claimed, written, and freed. The same for every algorithm. */
 #ifndef TRIMTAB_SLOT_BPF_H
 #define TRIMTAB_SLOT_BPF_H
 
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
 #include "core/copa.h"
+#include "core/cubic.h"
 
 /* Set before loading; the verifier sees constants. */
 const volatile u32 tt_slot_count = 1;
@@ -56,9 +58,12 @@ struct tt_flow {
 	u8 ca_state;
 	bool cookie_known;
 	u8 rest[6];
-	struct tt_pending pending;
+	struct tt_pending pending; /* Copa's */
 	struct tt_batch batch;
-	struct tt_copa copa;
+	union {
+		struct tt_copa copa;
+		struct tt_cubic cubic;
+	};
 };
 
 /*
@@ -314,13 +319,13 @@ struct tt_seen {
 	u32 rtt_us;  /* 0: no sample */
 	u32 acked;   /* packets, by this acknowledgement */
 	u32 losses;  /* packets, by this acknowledgement */
+	u32 rate_packets; /* the delivery rate: packets in time */
+	u32 rate_us; /* 0: no sample, or one that the application limited */
 };
 
-TT_INLINE void tt_see(struct tt_seen *seen, const struct tcp_sock *tp, const struct rate_sample *rs)
+/* What the socket says, whatever the hook. */
+TT_INLINE void tt_see_socket(struct tt_seen *seen, const struct tcp_sock *tp)
 {
-	__s64 rtt_us = rs->rtt_us;
-	int losses = rs->losses;
-
 	seen->now_us = tp->tcp_mstamp;
 	seen->newest_sent_us = tp->first_tx_mstamp;
 	seen->mss_bytes = tt_max(tp->mss_cache, 1);
@@ -329,18 +334,34 @@ TT_INLINE void tt_see(struct tt_seen *seen, const struct tcp_sock *tp, const str
 	seen->packets_out = tp->packets_out;
 	seen->packets_sacked = tp->sacked_out;
 	seen->packets_inflight = seen->packets_out - (seen->packets_sacked + tp->lost_out) + tp->retrans_out;
+}
+
+TT_INLINE void tt_see_rate(struct tt_seen *seen, __s64 packets, __s64 interval_us, bool app_limited)
+{
+	bool good = packets > 0 && interval_us > 0 && !app_limited;
+
+	seen->rate_packets = good ? packets : 0;
+	seen->rate_us = good ? interval_us : 0;
+}
+
+/* What `cong_control` is told. */
+TT_INLINE void tt_see(struct tt_seen *seen, const struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	__s64 rtt_us = rs->rtt_us;
+	int losses = rs->losses;
+
+	tt_see_socket(seen, tp);
+	tt_see_rate(seen, rs->delivered, rs->interval_us, rs->is_app_limited);
 	seen->rtt_us = rtt_us > 0 ? rtt_us : 0;
 	seen->acked = rs->acked_sacked;
 	seen->losses = losses > 0 ? losses : 0;
 }
 
 /* Adds what an acknowledgement said. */
-TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen, const struct rate_sample *rs)
+TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen)
 {
 	struct tt_batch *batch = &flow->batch;
 	u32 rtt_us = seen->rtt_us;
-	__s32 rate_packets = rs->delivered;
-	__s64 rate_us = rs->interval_us;
 
 	batch->acks++;
 	batch->lost_packets += seen->lost_packets - flow->lost_packets;
@@ -355,15 +376,26 @@ TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen, co
 		if (!flow->min_rtt_us || rtt_us < flow->min_rtt_us)
 			flow->min_rtt_us = rtt_us;
 	}
-	if (rate_packets > 0 && rate_us > 0 && !rs->is_app_limited) {
+	if (seen->rate_us) {
 		/* The time up to data that the application did not hold back: as trimtab_steer::Collector. */
 		batch->busy_us += tt_less(seen->now_us, flow->last_ack_us);
 		/* a/b > c/d without dividing */
-		if (!batch->rate_us || (u64)rate_packets * batch->rate_us > (u64)batch->rate_packets * rate_us) {
-			batch->rate_packets = rate_packets;
-			batch->rate_us = rate_us;
+		if (!batch->rate_us ||
+		    (u64)seen->rate_packets * batch->rate_us > (u64)batch->rate_packets * seen->rate_us) {
+			batch->rate_packets = seen->rate_packets;
+			batch->rate_us = seen->rate_us;
 		}
 	}
+	if (seen->acked)
+		flow->last_ack_us = seen->now_us;
+}
+
+/* Whether the window limits the sender; as Linux's tcp_is_cwnd_limited, but for what the algorithm calls slow start. */
+TT_INLINE bool tt_is_cwnd_limited(struct tcp_sock *tp, bool slow_start)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return true;
+	return slow_start && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
 TT_INLINE void tt_pending_add(struct tt_pending *pending, const struct tt_seen *seen)

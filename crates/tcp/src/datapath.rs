@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{MapCore, MapHandle, ObjectBuilder, OpenObject};
 
+use crate::algorithm::Algorithm;
 use crate::error::{Error, said};
 use crate::events::Events;
 use crate::flow::Flow;
@@ -25,8 +26,6 @@ static OBJECT: &Aligned<[u8]> =
 
 /// The maps that are kept, by their name in the object.
 const MAPS: [&str; 4] = ["tt_slots", "tt_control", "tt_free", "tt_events"];
-/// Name of the algorithm without suffix.
-const NAME: &str = "trimtab_copa";
 /// The kernel's names end after so many bytes, the last a zero (`TCP_CA_NAME_MAX`).
 const NAME_MAX: usize = 15;
 /// `tcp_congestion_ops` in `bpf/kernel.h` begins with the name, then come the flags.
@@ -41,12 +40,12 @@ const SLOTS_MAX: u32 = 1 << 20;
 pub struct Options {
     /// The folder that keeps it, on a bpf file system. Each folder is a datapath of its own.
     pub folder: PathBuf,
-    /// Appended to the algorithm's name, `trimtab_copa`: at most 3 letters, digits or `_`. For tests, since the kernel
-    /// knows each name once.
+    /// Appended to the algorithms' names, `trimtab_copa` and `trimtab_cubic`: at most 2 letters, digits or `_`. For
+    /// tests, since the kernel knows each name once.
     pub suffix: String,
     /// Slots, one per connection: 1.5 kB each. Connections beyond run with the default knobs, unseen.
     pub slots: u32,
-    /// Whether users without privilege may pick the algorithm for their sockets.
+    /// Whether users without privilege may pick the algorithms for their sockets.
     pub unrestricted: bool,
 }
 
@@ -63,19 +62,24 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The name under which programs pick the algorithm.
+    /// The name under which programs pick Copa.
     pub fn name(&self) -> String {
-        format!("{NAME}{}", self.suffix)
+        self.name_of(Algorithm::Copa)
+    }
+
+    /// The name under which programs pick an algorithm.
+    pub fn name_of(&self, algorithm: Algorithm) -> String {
+        algorithm.kernel_name(&self.suffix)
     }
 
     fn check(&self) -> Result<(), Error> {
-        let name = self.name();
+        let longest = Algorithm::ALL.map(|a| a.kernel_name("").len()).into_iter().max();
+        let most = NAME_MAX - longest.unwrap_or(0);
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.len() > NAME_MAX || !name.chars().all(plain) {
+        if self.suffix.len() > most || !self.suffix.chars().all(plain) {
             let what = format!(
-                "'{}' is no suffix for the algorithm's name: at most {} letters, digits or '_'",
+                "'{}' is no suffix for the algorithms' names: at most {most} letters, digits or '_'",
                 self.suffix,
-                NAME_MAX - NAME.len()
             );
             return Err(Error::Option { what });
         }
@@ -102,11 +106,12 @@ pub struct Stats {
     pub lost_events: u64,
 }
 
-/// The algorithm in the kernel, and the shared memory with all connections that run it.
+/// The algorithms in the kernel, and the shared memory with all connections that run them.
 #[derive(Debug)]
 pub struct Datapath {
     pins: Pins,
     name: String,
+    suffix: String,
     adopted: bool,
     slots: Arc<Mapping<Slot>>,
     control: Mapping<Control>,
@@ -114,8 +119,8 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// Loads the algorithm into the kernel and registers it, or takes over what the folder keeps: connections, knobs and
-    /// defaults as they are. It stays when the value is dropped and when the process ends; [`Datapath::unload`] ends it.
+    /// Loads the algorithms into the kernel and registers them, or takes over what the folder keeps: connections, knobs and
+    /// defaults as they are. They stay when the value is dropped and when the process ends; [`Datapath::unload`] ends them.
     ///
     /// # Errors
     /// The kernel lacks something, the caller may not, or another version or program is in the way: see [`Error`].
@@ -133,10 +138,10 @@ impl Datapath {
                 return Err(error);
             }
         }
-        Self::open(pins, options.name(), adopted)
+        Self::open(pins, options.suffix.clone(), adopted)
     }
 
-    fn open(pins: Pins, name: String, adopted: bool) -> Result<Self, Error> {
+    fn open(pins: Pins, suffix: String, adopted: bool) -> Result<Self, Error> {
         let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
         let found = control[0].layout_version.load(Relaxed);
         if found != LAYOUT_VERSION {
@@ -144,7 +149,8 @@ impl Datapath {
         }
         let slots = Arc::new(map_memory(&pins.open_map("tt_slots")?)?);
         let events = pins.open_map("tt_events")?;
-        Ok(Self { pins, name, adopted, slots, control, events })
+        let name = Algorithm::Copa.kernel_name(&suffix);
+        Ok(Self { pins, name, suffix, adopted, slots, control, events })
     }
 
     /// Whether it was there already, from a process before.
@@ -152,9 +158,14 @@ impl Datapath {
         self.adopted
     }
 
-    /// The name under which programs pick the algorithm.
+    /// The name under which programs pick Copa.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name under which programs pick an algorithm.
+    pub fn name_of(&self, algorithm: Algorithm) -> String {
+        algorithm.kernel_name(&self.suffix)
     }
 
     /// The folder that keeps it.
@@ -182,33 +193,51 @@ impl Datapath {
         Events::new(&self.events)
     }
 
-    /// Sets a knob of connections to come, brought into its range first; gives the value in force.
+    /// Sets a knob of Copa's connections to come, brought into its range first; gives the value in force.
     ///
     /// # Errors
-    /// The algorithm has no such knob.
+    /// Copa has no such knob.
     pub fn set_default(&self, knob: &str, value: f64) -> Result<f64, Error> {
-        let (place, _) = knobs::find(knob)?;
-        let word = knobs::encode(place, value);
-        self.control[0].copa_defaults[place].store(word, Relaxed);
-        Ok(knobs::decode(place, word))
+        self.set_default_of(Algorithm::Copa, knob, value)
     }
 
-    /// A knob of connections to come; `None` for an initial window that is left to the system.
+    /// Sets a knob of an algorithm's connections to come, brought into its range first; gives the value in force.
     ///
     /// # Errors
     /// The algorithm has no such knob.
-    pub fn default_knob(&self, knob: &str) -> Result<Option<f64>, Error> {
-        let (place, declared) = knobs::find(knob)?;
-        let word = self.control[0].copa_defaults[place].load(Relaxed);
-        let left = declared.name == "initial_window" && word == 0;
-        Ok((!left).then(|| knobs::decode(place, word)))
+    pub fn set_default_of(
+        &self,
+        algorithm: Algorithm,
+        knob: &str,
+        value: f64,
+    ) -> Result<f64, Error> {
+        let place = knobs::find(algorithm, knob)?;
+        let word = place.encode(value);
+        algorithm.defaults(&self.control[0])[place.index].store(word, Relaxed);
+        Ok(place.decode(word))
     }
 
-    /// Every knob of connections to come as it was at first.
+    /// A knob of Copa's connections to come; `None` for an initial window that is left to the system.
+    ///
+    /// # Errors
+    /// Copa has no such knob.
+    pub fn default_knob(&self, knob: &str) -> Result<Option<f64>, Error> {
+        self.default_knob_of(Algorithm::Copa, knob)
+    }
+
+    /// A knob of an algorithm's connections to come; `None` for an initial window that is left to the system.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob.
+    pub fn default_knob_of(&self, algorithm: Algorithm, knob: &str) -> Result<Option<f64>, Error> {
+        let place = knobs::find(algorithm, knob)?;
+        let word = algorithm.defaults(&self.control[0])[place.index].load(Relaxed);
+        Ok((!place.is_left(word)).then(|| place.decode(word)))
+    }
+
+    /// Every knob of connections to come as it was at first, of every algorithm.
     pub fn reset_defaults(&self) {
-        for (word, default) in self.control[0].copa_defaults.iter().zip(knobs::defaults()) {
-            word.store(default, Relaxed);
-        }
+        write_defaults(&self.control[0]);
     }
 
     /// Counts over all connections.
@@ -223,8 +252,8 @@ impl Datapath {
         }
     }
 
-    /// Takes the algorithm out of the kernel. Connections that run it go on with their knobs until they close, and
-    /// network namespaces that have it as their default keep it for new ones until that is changed.
+    /// Takes the algorithms out of the kernel. Connections that run them go on with their knobs until they close, and
+    /// network namespaces that have one as their default keep it for new ones until that is changed.
     ///
     /// # Errors
     /// The kernel or the file system refuses.
@@ -264,23 +293,41 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     }
 
     let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
-    for (word, default) in control[0].copa_defaults.iter().zip(knobs::defaults()) {
-        word.store(default, Relaxed);
-    }
+    write_defaults(&control[0]);
     control[0].slot_count.store(options.slots, Relaxed);
     control[0].layout_version.store(LAYOUT_VERSION, Relaxed);
 
-    let mut ops = object
-        .maps_mut()
-        .find(|map| map.name() == OsStr::new(variant.map_name()))
-        .ok_or(Error::NoStructOps)?;
-    let mut link = ops.attach_struct_ops().map_err(|e| match e.kind() {
-        libbpf_rs::ErrorKind::AlreadyExists => {
-            Error::NameTaken { name: options.name(), path: pins.folder.clone() }
+    for algorithm in Algorithm::ALL {
+        let mut ops = object
+            .maps_mut()
+            .find(|map| map.name() == OsStr::new(struct_ops(algorithm, variant)))
+            .ok_or(Error::NoStructOps)?;
+        let mut link = ops.attach_struct_ops().map_err(|e| match e.kind() {
+            libbpf_rs::ErrorKind::AlreadyExists => {
+                Error::NameTaken { name: options.name_of(algorithm), path: pins.folder.clone() }
+            }
+            _ => Error::of("register the congestion control", &e),
+        })?;
+        pins.keep_link(algorithm, &mut link)?;
+    }
+    Ok(())
+}
+
+fn write_defaults(control: &Control) {
+    for algorithm in Algorithm::ALL {
+        let words = algorithm.defaults(control);
+        for (word, default) in words.iter().zip(knobs::defaults(algorithm)) {
+            word.store(default, Relaxed);
         }
-        _ => Error::of("register the congestion control", &e),
-    })?;
-    pins.keep_link(&mut link)
+    }
+}
+
+/// The struct_ops map of the eBPF object that fits the kernel.
+fn struct_ops(algorithm: Algorithm, variant: CongControl) -> &'static str {
+    match algorithm {
+        Algorithm::Copa => variant.map_name(),
+        Algorithm::Cubic => "cubic", // it has no cong_control
+    }
 }
 
 /// Settings that go in before the kernel sees the programs.
@@ -291,14 +338,16 @@ fn prepare(
 ) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
+        let mut loaded = Algorithm::ALL.into_iter();
         if ["tt_slots", "tt_flows", "tt_free"].contains(&name.as_str()) {
             map.set_max_entries(options.slots)?;
         } else if name == variant.other().map_name() {
             map.set_autocreate(false)?;
-        } else if name == variant.map_name() {
+        } else if let Some(algorithm) = loaded.find(|a| struct_ops(*a, variant) == name) {
+            let name = options.name_of(algorithm);
             let Some(ops) = map.initial_value_mut() else { continue };
             ops[..FLAGS_AT].fill(0);
-            ops[..options.name().len()].copy_from_slice(options.name().as_bytes());
+            ops[..name.len()].copy_from_slice(name.as_bytes());
             let flags = if options.unrestricted { UNRESTRICTED } else { 0 };
             ops[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
         } else if name.ends_with(".rodata") {

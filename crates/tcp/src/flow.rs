@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, fence};
 use trimtab_cc::Phase;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::knobs;
 use crate::layout::{self, Slot};
@@ -82,7 +83,7 @@ pub struct Sample {
     pub phase: Phase,
     /// Whether Copa is in TCP-competitive mode.
     pub competitive: bool,
-    /// The δ in force, in 1/packets: what is set, or less in competitive mode.
+    /// The δ in force, in 1/packets: what is set, or less in competitive mode. 0 of an algorithm without.
     pub delta: f64,
     /// Acknowledgements seen.
     pub acks: u64,
@@ -104,6 +105,7 @@ pub struct Extremes {
 pub struct Flow {
     slots: Arc<Mapping<Slot>>,
     index: u32,
+    algorithm: Algorithm,
     identity: Identity,
 }
 
@@ -114,8 +116,8 @@ impl Flow {
         if slot.id.load(Relaxed) == 0 {
             return None;
         }
-        let identity = read(slot, identify)??;
-        Some(Self { slots: Arc::clone(slots), index, identity })
+        let (algorithm, identity) = read(slot, identify)??;
+        Some(Self { slots: Arc::clone(slots), index, algorithm, identity })
     }
 
     fn slot(&self) -> &Slot {
@@ -126,6 +128,11 @@ impl Flow {
     /// Who it is. The cookie is that of when the flow was looked up; [`Flow::cookie`] looks again.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The algorithm that it runs.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
     }
 
     /// Number of the connection.
@@ -166,18 +173,18 @@ impl Flow {
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
     pub fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
-        let (place, _) = knobs::find(knob)?;
+        let place = knobs::find(self.algorithm, knob)?;
         if !self.is_open() {
             return Err(Error::Closed);
         }
-        let word = knobs::encode(place, value);
+        let word = place.encode(value);
         let slot = self.slot();
-        slot.knobs[place].store(word, Relaxed);
+        slot.knobs[place.index].store(word, Relaxed);
         // The kernel takes the knobs only for whom they are meant: should the connection end right here, the next one
         // in the slot does not get them.
         slot.knobs_for.store(self.identity.id.0, Relaxed);
         slot.version.fetch_add(1, Release);
-        Ok(knobs::decode(place, word))
+        Ok(place.decode(word))
     }
 
     /// The value of a knob, as last set.
@@ -185,9 +192,9 @@ impl Flow {
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
     pub fn knob(&self, knob: &str) -> Result<f64, Error> {
-        let (place, _) = knobs::find(knob)?;
-        let word = self.slot().knobs[place].load(Relaxed);
-        if self.is_open() { Ok(knobs::decode(place, word)) } else { Err(Error::Closed) }
+        let place = knobs::find(self.algorithm, knob)?;
+        let word = self.slot().knobs[place.index].load(Relaxed);
+        if self.is_open() { Ok(place.decode(word)) } else { Err(Error::Closed) }
     }
 }
 
@@ -216,8 +223,9 @@ fn micros(word: &AtomicU32) -> Duration {
     Duration::from_micros(load(word).into())
 }
 
-fn identify(slot: &Slot) -> Option<Identity> {
+fn identify(slot: &Slot) -> Option<(Algorithm, Identity)> {
     let id = slot.id.load(Relaxed);
+    let algorithm = Algorithm::of_slot(load(&slot.cca))?;
     let positive = |value: u64| (value != 0).then_some(value);
     let v6 = load(&slot.family) == AF_INET6;
     let address = |words: &[AtomicU32; 4], port: &AtomicU32| {
@@ -232,12 +240,9 @@ fn identify(slot: &Slot) -> Option<Identity> {
         };
         SocketAddr::new(ip, load(port) as u16)
     };
-    positive(id).map(|id| Identity {
+    let identity = positive(id).map(|id| Identity {
         id: FlowId(id),
-        algorithm: match load(&slot.cca) {
-            layout::CCA_COPA => "copa",
-            other => unreachable!("no algorithm {other} in this layout"),
-        },
+        algorithm: algorithm.name(),
         cookie: positive(slot.cookie.load(Relaxed)),
         netns_cookie: slot.netns_cookie.load(Relaxed),
         cgroup: positive(slot.cgroup_id.load(Relaxed)),
@@ -246,7 +251,8 @@ fn identify(slot: &Slot) -> Option<Identity> {
         device: (load(&slot.ifindex) != 0).then(|| load(&slot.ifindex)),
         opened: Time::from_micros(slot.opened_us.load(Relaxed)),
         adopted: load(&slot.flags) & layout::FLAG_ADOPTED != 0,
-    })
+    });
+    Some((algorithm, identity?))
 }
 
 fn measure(slot: &Slot) -> Sample {
@@ -276,7 +282,10 @@ fn measure(slot: &Slot) -> Sample {
             _ => Phase::Steady,
         },
         competitive: flags & layout::FLAG_COMPETITIVE != 0,
-        delta: f64::from(layout::SCALE_Q16) / f64::from(load(&slot.inverse_delta_q16).max(1)),
+        delta: match load(&slot.inverse_delta_q16) {
+            0 => 0.0,
+            inverse => f64::from(layout::SCALE_Q16) / f64::from(inverse),
+        },
         acks: slot.acks.load(Relaxed),
         extremes: extremes(slot),
     }

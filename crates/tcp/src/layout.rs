@@ -11,6 +11,8 @@ pub(crate) enum Code {
     PLAIN,
     /// The scale over the value.
     INVERSE,
+    /// As `PLAIN`, but HyStart++ becomes Linux's HyStart.
+    HYSTART,
 }
 
 /// A knob of the kernel's side.

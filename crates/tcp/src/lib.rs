@@ -1,9 +1,9 @@
 //! Linux TCP as a datapath: congestion control in eBPF, steered through shared memory.
 //!
-//! [`Datapath::load`] puts the algorithm `trimtab_copa` into the kernel, beside `cubic` and `bbr`: a program picks it by
-//! the socket option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each connection that runs
-//! it has a slot in memory that kernel and user space share; a [`Flow`] reads measurements from it and turns knobs in it
-//! without a system call. What is loaded stays in the kernel when this process ends, with the knobs as they are, and the
+//! [`Datapath::load`] puts the algorithms `trimtab_copa` and `trimtab_cubic` into the kernel, beside `cubic` and `bbr`: a
+//! program picks one by the socket option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each
+//! connection that runs one has a slot in memory that kernel and user space share; a [`Flow`] reads measurements from it
+//! and turns knobs in it without a system call. What is loaded stays in the kernel when this process ends, with the knobs as they are, and the
 //! next [`Datapath::load`] finds it there.
 //!
 //! ```no_run
@@ -25,8 +25,10 @@
 //! ```
 //!
 //! What to read first: `bpf/layout.h`, the contract with the kernel's side, and `bpf/main.bpf.c`, which says who decides
-//! what and how often. The algorithm itself is `bpf/core/`, the C twin of `trimtab_cc::Copa`.
+//! what and how often. The algorithms themselves are in `bpf/core/`, the C twins of `trimtab_cc::Copa` and
+//! `trimtab_cc::Cubic`.
 
+mod algorithm;
 mod datapath;
 mod doctor;
 mod error;
@@ -39,6 +41,7 @@ mod mapping;
 mod pins;
 mod reporter;
 
+pub use algorithm::Algorithm;
 pub use datapath::{Datapath, Options, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;

@@ -7,13 +7,14 @@ use libbpf_rs::{Link, MapHandle};
 use rustix::fs::statfs;
 use rustix::mount::{MountFlags, mount};
 
+use crate::algorithm::Algorithm;
 use crate::error::Error;
 
 /// Where systems mount it.
 const BPF_FS: &str = "/sys/fs/bpf";
 /// Its magic number (`BPF_FS_MAGIC`).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
-/// File of the registration. It is kept last: where it is, everything is.
+/// Files of the registrations, one per algorithm, begin so. They are kept last: where they are, everything is.
 const LINK: &str = "link";
 
 /// A folder of a bpf file system.
@@ -29,7 +30,11 @@ impl Pins {
 
     /// Whether everything is there.
     pub(crate) fn are_complete(&self) -> bool {
-        self.folder.join(LINK).exists()
+        Algorithm::ALL.iter().all(|&algorithm| self.link(algorithm).exists())
+    }
+
+    fn link(&self, algorithm: Algorithm) -> PathBuf {
+        self.folder.join(format!("{LINK}_{}", algorithm.name()))
     }
 
     /// Makes the folder, after mounting the bpf file system where the system has not.
@@ -62,33 +67,38 @@ impl Pins {
             .map_err(|e| Error::of("open a map that is kept", &e))
     }
 
-    pub(crate) fn keep_link(&self, link: &mut Link) -> Result<(), Error> {
-        link.pin(self.folder.join(LINK)).map_err(|e| Error::of("keep the registration", &e))
+    pub(crate) fn keep_link(&self, algorithm: Algorithm, link: &mut Link) -> Result<(), Error> {
+        link.pin(self.link(algorithm)).map_err(|e| Error::of("keep the registration", &e))
     }
 
-    /// Takes the algorithm out of the kernel's list and removes the folder. Connections that run it go on until they
+    /// Takes the algorithms out of the kernel's list and removes the folder. Connections that run them go on until they
     /// close; the kernel keeps for them what they need.
     pub(crate) fn remove(&self) -> Result<(), Error> {
-        let link = self.folder.join(LINK);
-        if link.exists() {
-            let mut link = Link::open(&link).map_err(|e| Error::of("open the registration", &e))?;
-            // Not before Linux 6.11; there the registration ends with the last file descriptor.
-            let _ = link.detach();
-            link.unpin().map_err(|e| Error::of("unregister", &e))?;
-        }
         let fail =
             |e: std::io::Error| Error::NoBpfFs { path: self.folder.clone(), reason: e.to_string() };
-        match self.folder.read_dir() {
-            Ok(entries) => {
-                for entry in entries {
-                    std::fs::remove_file(entry.map_err(fail)?.path()).map_err(fail)?;
-                }
-                std::fs::remove_dir(&self.folder).map_err(fail)
+        let entries = match self.folder.read_dir() {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(fail(e)),
+        };
+        for entry in entries {
+            let path = entry.map_err(fail)?.path();
+            // By the beginning, so that those of another version go, too.
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LINK)) {
+                unregister(&path)?;
+            } else {
+                std::fs::remove_file(path).map_err(fail)?;
             }
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(fail(e)),
         }
+        std::fs::remove_dir(&self.folder).map_err(fail)
     }
+}
+
+fn unregister(path: &Path) -> Result<(), Error> {
+    let mut link = Link::open(path).map_err(|e| Error::of("open the registration", &e))?;
+    // Not before Linux 6.11; there the registration ends with the last file descriptor.
+    let _ = link.detach();
+    link.unpin().map_err(|e| Error::of("unregister", &e))
 }
 
 /// Whether the path is on a bpf file system.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_tcp_congestion;
-use trimtab_tcp::{Datapath, Error, EventKind, Options, unload_pins};
+use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, Options, unload_pins};
 
 use common::{A, Loaded, Wire, need_kernel, wait_for};
 
@@ -156,10 +156,55 @@ fn what_is_loaded_is_found_again_and_removed_whole() {
 
 #[test]
 fn options_that_make_no_sense_are_refused_before_anything_is_done() {
-    for (suffix, slots) in [("_toolong", 8), ("a/b", 8), ("_x", 0)] {
+    for (suffix, slots) in [("_ab", 8), ("a/b", 8), ("_x", 0)] {
         let options = Options { suffix: suffix.to_owned(), slots, ..Options::default() };
         assert!(matches!(Datapath::load(&options), Err(Error::Option { .. })), "{options:?}");
     }
+}
+
+/// From one algorithm to the other on an open connection, as whoever holds its socket may do.
+#[test]
+fn a_connection_changes_its_algorithm() {
+    need_kernel!();
+    let loaded = Loaded::new("_w", 8);
+    let wire = Wire::new("switch");
+    let names = Algorithm::ALL.map(|algorithm| loaded.datapath().name_of(algorithm));
+    let [copa, cubic] = names.clone();
+    assert!(names.iter().all(|name| available().contains(name)));
+    let (tell, hear) = std::sync::mpsc::channel();
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let host = wire.spawn("a", move || {
+        let listener = TcpListener::bind((A, 7010)).unwrap();
+        set_tcp_congestion(&listener, &copa).unwrap();
+        let mut client = TcpStream::connect((A, 7010)).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        for next in [&cubic, &copa, &copa] {
+            server.write_all(&[1; 100_000]).unwrap();
+            client.read_exact(&mut [0; 100_000]).unwrap();
+            tell.send(()).unwrap();
+            wait.recv().unwrap();
+            set_tcp_congestion(&server, next).unwrap();
+        }
+    });
+    let mut before = None;
+    for (turn, expected) in [Algorithm::Copa, Algorithm::Cubic, Algorithm::Copa].iter().enumerate()
+    {
+        hear.recv_timeout(Duration::from_secs(5)).unwrap();
+        let flow = loaded.flow(7010).expect("a slot");
+        let sample = flow.sample().unwrap();
+        assert_eq!(flow.algorithm(), *expected);
+        assert_eq!(flow.identity().adopted, turn > 0);
+        // What was sent is of the whole connection; the window is inherited.
+        assert!(sample.acked.get() >= 100_000 * (turn as u64 + 1), "{sample:?}");
+        assert!(sample.window >= sample.mss * 2, "{sample:?}");
+        if let Some(former) = before.replace(flow) {
+            assert!(!former.is_open());
+        }
+        go_on.send(()).unwrap();
+    }
+    host.join().unwrap();
+    wait_for("the end", || (loaded.datapath().stats().live == 0).then_some(()));
+    assert_eq!(loaded.datapath().stats().opened, 3, "the last change was none");
 }
 
 /// Not a test of its own: what the next one kills.

@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
-use trimtab_tcp::{Flow, Reporter};
+use trimtab_tcp::{Algorithm, Error, Flow, Reporter};
 
-use common::{Loaded, Wire, need_kernel, wait_for};
+use common::{A, Loaded, Wire, need_kernel, wait_for};
 
 /// What a report says of a second, after half a second to get there.
 fn settle(flow: &Flow) -> Report {
@@ -39,8 +41,9 @@ fn delta_sets_the_queue_of_a_running_connection() {
 
     let mean = |report: &Report| report.rtt_mean.expect("samples").as_millis_f64();
     println!("mean RTT {:.1} ms at delta 0.1, {:.1} ms at delta 0.01", mean(&short), mean(&long));
-    assert!((3.0..18.0).contains(&mean(&short)), "{short:?}");
-    assert!((45.0..110.0).contains(&mean(&long)), "{long:?}");
+    // A busy machine adds noise to round-trip times, and Copa gives way to it.
+    assert!(mean(&short) < 18.0, "{short:?}");
+    assert!((35.0..110.0).contains(&mean(&long)) && mean(&long) > 4.0 * mean(&short), "{long:?}");
     assert!((sample.delta - 0.01).abs() < 1e-5, "{sample:?}");
 }
 
@@ -58,21 +61,63 @@ fn a_knob_is_brought_into_its_range_and_an_unknown_one_refused() {
     assert_eq!(datapath.default_knob("delta").unwrap(), Some(0.5));
 }
 
-/// The initial window of connections to come, seen in what leaves before any acknowledgement could come.
+/// The initial window of connections to come.
 #[test]
 fn a_default_knob_holds_for_connections_to_come() {
     need_kernel!();
     let loaded = Loaded::new("_i", 8);
     loaded.datapath().set_default("initial_window", 40.0).unwrap();
     let wire = Wire::new("initial");
-    wire.set_default("a", loaded.datapath().name());
-    let _server = wire.serve(loaded.datapath().name(), 7003, 1000, 1);
-    let events = loaded.datapath().events().unwrap();
-    let client = wire.fetch(7003, Duration::from_secs(2));
-    let flow = wait_for("the slot", || {
-        events.take().unwrap().iter().find_map(|event| loaded.datapath().flow(event.slot))
+    let name = loaded.datapath().name().to_owned();
+    let (tell, hear) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let host = wire.spawn("a", move || {
+        let listener = TcpListener::bind((A, 7003)).unwrap();
+        set_tcp_congestion(&listener, &name).unwrap();
+        let _client = TcpStream::connect((A, 7003)).unwrap();
+        let _server = listener.accept().unwrap();
+        tell.send(()).unwrap();
+        ended.recv().unwrap();
     });
-    let window = flow.sample().map(|sample| sample.window.get() / sample.mss.get().max(1));
+    hear.recv_timeout(Duration::from_secs(5)).unwrap();
+    // Nothing was sent, so it is as at first.
+    let sample = loaded.flow(7003).expect("the slot").sample().unwrap();
+    assert_eq!(sample.window, sample.mss * 40, "{sample:?}");
+    end.send(()).unwrap();
+    host.join().unwrap();
+}
+
+/// The knobs of CUBIC act on a connection that is open.
+#[test]
+fn knobs_of_cubic_turn_too() {
+    need_kernel!();
+    let loaded = Loaded::new("_c", 8);
+    let datapath = loaded.datapath();
+    assert_eq!(datapath.set_default_of(Algorithm::Cubic, "hystart", 1.0).unwrap(), 2.0);
+    assert_eq!(datapath.default_knob_of(Algorithm::Cubic, "c").unwrap(), Some(410.0 / 1024.0));
+    let wire = Wire::new("cubic");
+    wire.limit("20mbit", 30_000);
+    let _server = wire.serve(&datapath.name_of(Algorithm::Cubic), 7009, u64::MAX, 1);
+    let client = wire.fetch(7009, Duration::from_millis(3200));
+    let flow = wait_for("the slot", || loaded.flow(7009));
+    assert_eq!((flow.algorithm(), flow.identity().algorithm), (Algorithm::Cubic, "cubic"));
+    assert!(matches!(flow.set("delta", 0.1), Err(Error::Knob(_))), "CUBIC has no delta");
+
+    // What is left of the window after a loss: the tenth percentile is near the bottom of the saw's teeth.
+    let bottom = |beta: f64| {
+        flow.set("beta", beta).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let look = |_| {
+            std::thread::sleep(Duration::from_millis(10));
+            flow.sample().unwrap().window
+        };
+        let mut windows: Vec<_> = (0..120).map(look).collect();
+        windows.sort_unstable();
+        windows[12].ratio(windows[119])
+    };
+    flow.set("c", 10.0).unwrap();
+    let (deep, flat) = (bottom(0.5), bottom(0.95));
+    println!("a loss leaves {deep:.2} of the window at beta 0.5, {flat:.2} at beta 0.95");
+    assert!(deep < 0.7 && flat > deep + 0.1, "{deep} {flat}");
     client.join().unwrap();
-    assert!(window.is_none_or(|packets| packets >= 40), "{window:?}");
 }

@@ -1,9 +1,11 @@
-//! The kernel's Copa against `trimtab_cc::Copa`: the same random events, the same answers but for fixed point.
+//! The kernel's algorithms against those of `trimtab_cc`: the same random events, the same answers but for fixed point.
 //!
 //! Each sequence is a path of random delay, rate and buffer, with jitter, losses, timeouts, pauses, times without enough
 //! data and knobs that are turned. The Rust algorithm drives it; both algorithms see every event.
 
 mod core;
+mod cubic;
+mod cubic_core;
 mod path;
 
 use self::path::{Outcome, run};

@@ -8,7 +8,8 @@ use trimtab_cc::{
 use trimtab_units::{Bytes, Duration, Time};
 
 use super::core::CoreCopa;
-use crate::knobs::{self, Words};
+use crate::algorithm::Algorithm;
+use crate::knobs::{self, Place, Words};
 use crate::layout::SCALE_Q16;
 
 /// How often the two agreed.
@@ -57,7 +58,7 @@ struct Path {
 }
 
 /// Draws with equal chance for each order of magnitude.
-fn spread(rng: &mut Pcg64Mcg, least: f64, most: f64) -> f64 {
+pub(super) fn spread(rng: &mut Pcg64Mcg, least: f64, most: f64) -> f64 {
     (rng.random_range(least.ln()..=most.ln())).exp()
 }
 
@@ -75,9 +76,9 @@ impl Path {
             min_window: Bytes::new(2 * mss),
             seed,
         };
-        let mut words = knobs::defaults();
-        let (window, _) = knobs::find("initial_window").expect("a knob");
-        words[window] = knobs::encode(window, 10.0);
+        let mut words = knobs::defaults(Algorithm::Copa);
+        let window = knobs::find(Algorithm::Copa, "initial_window").expect("a knob");
+        words[window.index] = window.encode(10.0);
         let base = spread(&mut rng, 200.0, 300_000.0) as u64;
         let rate = spread(&mut rng, 50.0, 100_000.0) as u64;
         let buffer = (spread(&mut rng, 5.0, 2000.0) * mss as f64) as u64;
@@ -102,8 +103,8 @@ impl Path {
     }
 
     /// Turns a knob, on both to what the kernel's integer can say.
-    fn turn(&mut self, place: usize) {
-        let knob = &Copa::KNOBS[place];
+    fn turn(&mut self, place: Place) {
+        let knob = place.knob;
         let value = match self.rng.random_range(0..3) {
             0 => knob.default,
             _ if knob.name == "competitive" || knob.name == "restart_probe" => {
@@ -112,8 +113,8 @@ impl Path {
             _ if knob.min > 0.0 => spread(&mut self.rng, knob.min, knob.max),
             _ => self.rng.random_range(knob.min..=knob.max),
         };
-        self.words[place] = knobs::encode(place, value);
-        let value = knobs::decode(place, self.words[place]).clamp(knob.min, knob.max);
+        self.words[place.index] = place.encode(value);
+        let value = place.decode(self.words[place.index]).clamp(knob.min, knob.max);
         set_knob(&mut self.rust, knob.name, value).expect("in range");
         self.core.set_knobs(&self.words);
     }
@@ -122,7 +123,7 @@ impl Path {
         match self.rng.random_range(0..2000) {
             0..4 => {
                 let place = self.rng.random_range(0..Copa::KNOBS.len());
-                self.turn(place);
+                self.turn(knobs::places(Algorithm::Copa).nth(place).expect("one of them"));
             }
             4 => {
                 let timeout = Timeout {
@@ -241,7 +242,7 @@ impl Path {
 /// Runs one sequence.
 pub(super) fn run(seed: u64, events: u64, agree: f64) -> Outcome {
     let mut path = Path::new(seed);
-    for place in 0..Copa::KNOBS.len() {
+    for place in knobs::places(Algorithm::Copa) {
         if path.rng.random_bool(0.3) {
             path.turn(place);
         }

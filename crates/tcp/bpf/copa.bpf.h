@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * Copa's hooks.
+ *
+ * Linux leaves to an algorithm with `cong_control` the window in every state, recovery included (no Proportional Rate
+ * Reduction), the pacing rate, and the window after an idle time.
+ */
+#ifndef TRIMTAB_COPA_BPF_H
+#define TRIMTAB_COPA_BPF_H
+
+#include "slot.bpf.h"
+
+/*
+ * Copa's least window. One packet would do for TCP (RFC 5681 §3.1), but alone in flight it waits for the receiver's
+ * delayed acknowledgement, whose 40 ms Copa takes for a queue: it would never grow again.
+ */
+#define TT_WINDOW_MIN_PACKETS 2
+
+/* Sets the socket's window; gives it in packets. */
+TT_INLINE u32 tt_copa_apply_window(struct tcp_sock *tp, const struct tt_copa *copa)
+{
+	u32 packets = (u32)tt_copa_window_bytes(copa) / copa->mss_bytes; /* no window is above 2^30 */
+
+	packets = tt_min(tt_max(packets, 1), tp->snd_cwnd_clamp);
+	tp->snd_cwnd = packets;
+	return packets;
+}
+
+TT_INLINE u64 tt_copa_apply_pacing(struct sock *sk, const struct tt_copa *copa)
+{
+	u64 rate = tt_copa_pacing_bytes_per_s(copa);
+
+	if (!rate)
+		return ~0ULL; /* no sample yet: the initial window leaves at once, as with every algorithm of Linux */
+	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
+	return rate;
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_copa_open, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_control *control = tt_control_get();
+	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
+	struct tt_flow *flow;
+	struct tt_copa *copa;
+
+	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	flow = control ? tt_flow_new(sk, control) : 0;
+	if (!flow)
+		return; /* no memory: the window stays as it is, and every other hook lets it */
+	copa = &flow->copa;
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		copa->knobs[i] = control->copa_defaults[i];
+	if (!copa->knobs[TT_COPA_INITIAL_WINDOW] || adopted)
+		copa->knobs[TT_COPA_INITIAL_WINDOW] = tt_max(tp->snd_cwnd, 1) * TT_SCALE_Q10;
+	tt_copa_init(copa, tp->tcp_mstamp, tp->mss_cache, TT_WINDOW_MIN_PACKETS * tp->mss_cache, 0);
+	tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
+	if (adopted) {
+		/* The former algorithm's slow start ended where its threshold says so. */
+		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
+		copa->started = true;
+	}
+	tt_velocity_reset(&copa->velocity, copa->window_q16);
+	flow->pending.eager = copa->slow_start;
+	flow->lost_packets = tp->lost;
+	flow->last_ack_us = tp->tcp_mstamp;
+	tt_copa_apply_window(tp, copa);
+	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0, copa->knobs);
+}
+
+/* Takes over new knobs, at the price of one comparison where there are none. */
+TT_INLINE void tt_copa_orders(struct tt_flow *flow, const struct tt_slot *slot)
+{
+	u32 version = *(volatile u32 *)&slot->version;
+
+	if (version == flow->knobs_version)
+		return;
+	flow->knobs_version = version;
+	if (slot->knobs_for != flow->id)
+		return; /* meant for the connection that had the slot before */
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		flow->copa.knobs[i] = slot->knobs[i];
+	tt_copa_on_knobs(&flow->copa);
+}
+
+/* Runs the algorithm on what was acknowledged and lost since the last time. */
+TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const struct tt_seen *seen)
+{
+	struct tt_pending *pending = &flow->pending;
+	struct tt_copa *copa = &flow->copa;
+	struct tt_ack ack = {};
+
+	copa->mss_bytes = seen->mss_bytes;
+	copa->window_min_bytes = TT_WINDOW_MIN_PACKETS * seen->mss_bytes;
+	/* No packet that is lost was sent after the newest that arrived: RACK has it so (RFC 8985 §6.2). */
+	if (seen->losses)
+		tt_copa_on_loss(copa, seen->now_us, (u64)seen->losses * seen->mss_bytes, seen->newest_sent_us);
+	if (pending->acked_packets) {
+		flow->delivered_packets += pending->acked_packets;
+		ack.now_us = seen->now_us;
+		ack.acked_bytes = (u64)pending->acked_packets * seen->mss_bytes;
+		ack.rtt_us = pending->rtt_min_us;
+		ack.rtt_most_us = pending->rtt_max_us;
+		ack.srtt_us = seen->srtt_us;
+		ack.delivered = flow->delivered_packets;
+		ack.inflight = seen->packets_inflight;
+		ack.newest_sent_us = seen->newest_sent_us;
+		ack.cwnd_limited = tt_is_cwnd_limited(tp, copa->slow_start);
+		ack.in_recovery = flow->ca_state >= TCP_CA_Recovery;
+		tt_copa_on_ack(copa, &ack);
+	}
+	__builtin_memset(pending, 0, sizeof(*pending));
+	pending->stepped_us = seen->now_us;
+	pending->eager = copa->slow_start;
+}
+
+TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_standing standing = {};
+	struct tt_slot *slot = 0;
+	struct tt_seen seen;
+	struct tt_copa *copa;
+
+	if (!flow)
+		return;
+	tt_see(&seen, tp, rs);
+	tt_batch_add(flow, &seen);
+	tt_pending_add(&flow->pending, &seen);
+	if (!tt_pending_is_due(&flow->pending, &seen))
+		return;
+
+	if (tt_batch_is_due(&flow->batch, &seen))
+		slot = tt_slot_get(flow->slot);
+	if (slot)
+		tt_copa_orders(flow, slot);
+	tt_copa_step(flow, tp, &seen);
+	copa = &flow->copa;
+	standing.window_packets = tt_copa_apply_window(tp, copa);
+	standing.pacing_bytes_per_s = tt_copa_apply_pacing(sk, copa);
+	if (!slot)
+		return;
+	standing.phase = copa->slow_start ? TT_PHASE_SLOW_START : TT_PHASE_STEADY;
+	standing.flags = copa->mode.inverse_q16 ? TT_FLAG_COMPETITIVE : 0;
+	standing.inverse_q16 = tt_copa_inverse_q16(copa);
+	tt_slot_publish(slot, flow, tp, &seen, &standing);
+}
+
+/* Since Linux 6.10, which gave it two arguments more. */
+SEC("struct_ops")
+void BPF_PROG(tt_copa_ack, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	tt_copa_on_ack_event(sk, rs);
+}
+
+/* Before Linux 6.10. */
+SEC("struct_ops")
+void BPF_PROG(tt_copa_ack_before_6_10, struct sock *sk, const struct rate_sample *rs)
+{
+	tt_copa_on_ack_event(sk, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_copa_state, struct sock *sk, u8 new_state)
+{
+	struct tt_flow *flow = tt_flow_get(sk);
+
+	if (!flow)
+		return;
+	flow->ca_state = new_state;
+	if (new_state != TCP_CA_Loss)
+		return;
+	tt_copa_on_timeout(&flow->copa, ((struct tcp_sock *)sk)->tcp_mstamp);
+	flow->pending.eager = true;
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow;
+	u32 idle_ticks;
+
+	if (event != CA_EVENT_TX_START)
+		return;
+	flow = tt_flow_get(sk);
+	if (!flow)
+		return;
+	idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
+	if (flow->copa.started && idle_ticks > tp->inet_conn.icsk_rto) {
+		tt_copa_on_idle(&flow->copa);
+		tt_copa_apply_window(tp, &flow->copa);
+		flow->pending.eager = flow->copa.slow_start;
+	}
+	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);
+}
+
+/* Losses move the window by the algorithm's own rules, so neither the threshold nor an undo does. */
+SEC("struct_ops")
+u32 BPF_PROG(tt_copa_ssthresh, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_ssthresh;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(tt_copa_undo, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+#endif

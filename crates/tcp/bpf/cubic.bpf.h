@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * CUBIC's hooks. It has `cong_avoid` and not `cong_control`, as Linux's own: the kernel sets the window in recovery
+ * (Proportional Rate Reduction) and after an idle time, and the pacing rate where the socket is paced.
+ */
+#ifndef TRIMTAB_CUBIC_BPF_H
+#define TRIMTAB_CUBIC_BPF_H
+
+#include "slot.bpf.h"
+
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_open, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_control *control = tt_control_get();
+	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
+	struct tt_flow *flow = control ? tt_flow_new(sk, control) : 0;
+
+	if (!flow)
+		return; /* no memory: the window does not grow, and losses halve it */
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		flow->cubic.knobs[i] = control->cubic_defaults[i];
+	tt_cubic_on_knobs(&flow->cubic);
+	flow->lost_packets = tp->lost;
+	flow->last_ack_us = tp->tcp_mstamp;
+	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, flow->cubic.knobs);
+}
+
+/* Takes over new knobs. */
+TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
+{
+	u32 version = *(volatile u32 *)&slot->version;
+
+	if (version == flow->knobs_version)
+		return;
+	flow->knobs_version = version;
+	if (slot->knobs_for != flow->id)
+		return; /* meant for the connection that had the slot before */
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		flow->cubic.knobs[i] = slot->knobs[i];
+	tt_cubic_on_knobs(&flow->cubic);
+}
+
+TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *tp)
+{
+	if (flow->ca_state >= TCP_CA_CWR)
+		return TT_PHASE_RECOVERY;
+	return tp->snd_cwnd < tp->snd_ssthresh ? TT_PHASE_SLOW_START : TT_PHASE_STEADY;
+}
+
+/* Every acknowledgement comes by here, also in recovery, and before `cong_avoid`: HyStart and the measurements. */
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_standing standing = {};
+	struct tt_round round = {};
+	struct tt_seen seen = {};
+	struct tt_slot *slot;
+	__s32 rtt_us;
+
+	if (!flow)
+		return;
+	rtt_us = sample->rtt_us;
+	tt_see_socket(&seen, tp);
+	seen.rtt_us = rtt_us > 0 ? rtt_us : 0;
+	seen.acked = sample->pkts_acked;
+	/* The kernel takes the sample of this acknowledgement only after it: this one is of the acknowledgement before. */
+	tt_see_rate(&seen, tp->rate_delivered, tp->rate_interval_us, tp->app_limited != 0);
+	tt_batch_add(flow, &seen);
+
+	round.now_us = seen.now_us;
+	round.rtt_us = seen.rtt_us;
+	round.acknowledged_to = tp->snd_una;
+	round.sent_to = tp->snd_nxt;
+	round.window = tp->snd_cwnd;
+	round.paced = sk->sk_pacing_status != SK_PACING_NONE;
+	if (tt_cubic_on_rtt(&flow->cubic, &round, tp->snd_ssthresh))
+		tp->snd_ssthresh = round.window;
+
+	if (seen.packets_out && seen.now_us - flow->batch.published_us < seen.srtt_us >> TT_STEP_SHARE_SHIFT)
+		return;
+	slot = tt_batch_is_due(&flow->batch, &seen) ? tt_slot_get(flow->slot) : 0;
+	if (!slot)
+		return;
+	tt_cubic_orders(flow, slot);
+	standing.window_packets = round.window;
+	standing.pacing_bytes_per_s = round.paced ? sk->sk_pacing_rate : ~0ULL;
+	standing.phase = tt_cubic_phase(flow, tp);
+	tt_slot_publish(slot, flow, tp, &seen, &standing);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh;
+	struct tt_flow *flow;
+
+	if (!tt_is_cwnd_limited(tp, window < threshold))
+		return;
+	flow = tt_flow_get(sk);
+	if (!flow)
+		return;
+	window = tt_cubic_on_ack(&flow->cubic, window, threshold, acked, tp->tcp_mstamp);
+	tp->snd_cwnd = tt_min(window, tp->snd_cwnd_clamp);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
+{
+	struct tt_flow *flow = tt_flow_get(sk);
+	u32 window = ((struct tcp_sock *)sk)->snd_cwnd;
+
+	return flow ? tt_cubic_on_loss(&flow->cubic, window) : tt_max(window / 2, 2);
+}
+
+/* The losses were none: what the window gained since stays. */
+SEC("struct_ops")
+u32 BPF_PROG(tt_cubic_undo, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	return tt_max(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
+{
+	struct tt_flow *flow = tt_flow_get(sk);
+
+	if (!flow)
+		return;
+	flow->ca_state = new_state;
+	if (new_state == TCP_CA_Loss)
+		tt_cubic_on_timeout(&flow->cubic);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_event, struct sock *sk, u32 event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow;
+	u64 now_us;
+
+	if (event != CA_EVENT_TX_START)
+		return;
+	flow = tt_flow_get(sk);
+	if (!flow)
+		return;
+	/*
+	 * When the last packet left is written in the kernel's own ticks, whose length a program does not know. It was a round
+	 * trip before its acknowledgement, which came last, since nothing is in flight.
+	 */
+	now_us = tp->tcp_mstamp;
+	tt_cubic_on_first_sent(&flow->cubic, now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
+}
+
+#endif

@@ -1,0 +1,82 @@
+//! The algorithms that are in the kernel, and their knobs there.
+
+use trimtab_cc::{Copa, Cubic, Knob};
+
+use crate::layout::{self, Control, Encoded, KNOBS_MAX};
+use std::sync::atomic::AtomicU32;
+
+/// An algorithm that runs in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Copa, with everything that `trimtab_cc::Copa` has.
+    Copa,
+    /// CUBIC as Linux has it: the preset `linux` of `trimtab_cc::Cubic`, by default with HyStart's ack trains.
+    Cubic,
+}
+
+/// CUBIC's knobs in the kernel: those of `trimtab_cc::Cubic` but `linux`, which is always on.
+static CUBIC_KNOBS: [Knob; 4] = [
+    // As Linux rounds 0.7.
+    Knob { default: 717.0 / 1024.0, ..Cubic::KNOBS[0] },
+    Cubic::KNOBS[1],
+    Cubic::KNOBS[2],
+    Knob {
+        default: 2.0,
+        about: "how slow start ends before loss: 0 not at all, 2 by Linux's HyStart, 3 by its delay sign alone \
+                (1, HyStart++, is not in the kernel and becomes 2); later exits fill the path sooner and overflow \
+                buffers more",
+        ..Cubic::KNOBS[3]
+    },
+];
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Copa, Self::Cubic];
+
+    /// Its name, as in [`trimtab_cc::ALGORITHMS`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copa => "copa",
+            Self::Cubic => "cubic",
+        }
+    }
+
+    /// The knobs that it has in the kernel.
+    pub fn knobs(self) -> &'static [Knob] {
+        match self {
+            Self::Copa => Copa::KNOBS,
+            Self::Cubic => &CUBIC_KNOBS,
+        }
+    }
+
+    /// The name under which the kernel knows it.
+    pub(crate) fn kernel_name(self, suffix: &str) -> String {
+        format!("trimtab_{}{suffix}", self.name())
+    }
+
+    /// As a slot has it; `None` when no algorithm of this layout is called so.
+    pub(crate) fn of_slot(cca: u32) -> Option<Self> {
+        match cca {
+            layout::CCA_COPA => Some(Self::Copa),
+            layout::CCA_CUBIC => Some(Self::Cubic),
+            _ => None,
+        }
+    }
+
+    /// How its knobs become integers, in the order of [`Algorithm::knobs`].
+    pub(crate) fn encoding(self) -> &'static [Encoded] {
+        match self {
+            Self::Copa => &layout::COPA_KNOBS,
+            Self::Cubic => &layout::CUBIC_KNOBS,
+        }
+    }
+
+    /// Its knobs for connections to come.
+    pub(crate) fn defaults(self, control: &Control) -> &[AtomicU32; KNOBS_MAX] {
+        match self {
+            Self::Copa => &control.copa_defaults,
+            Self::Cubic => &control.cubic_defaults,
+        }
+    }
+}
