@@ -23,6 +23,7 @@ pub(crate) enum Command {
     /// The congestion controls there are.
     #[command(subcommand)]
     Cc(Cc),
+    Parity(Parity),
     Validate(Validate),
     Emu(Box<Emu>),
     /// Cleans up after an `emu` that was killed; not for users.
@@ -139,6 +140,7 @@ pub(crate) struct AskAgent {
   trimtab compare --app download --cc copa:delta=0.1 --traces constant:12Mbit/s --rtt 20ms --rtt 80ms
   trimtab compare --scenario scenarios/grid.toml --json grid.json --out grid/
   trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
+  trimtab compare --datapath tcp --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
 
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {
@@ -157,7 +159,12 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     pub(crate) traces: Vec<TraceSource>,
 
-    /// What carries the data of every flow [default: quic]
+    /// What carries out the runs: `sim`, the simulator, or `tcp`, the TCP of this machine's kernel over an emulated
+    /// link, in real time; as root
+    #[arg(long, value_name = "DATAPATH", default_value = "sim")]
+    pub(crate) datapath: DatapathName,
+
+    /// What carries the data of every flow [default: quic; tcp on the kernel]
     #[arg(long, value_name = "TRANSPORT")]
     pub(crate) transport: Option<Transport>,
 
@@ -211,7 +218,7 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) print_scenario: bool,
 
-    /// Runs at once; all cores unless told
+    /// Runs at once; all cores unless told, one on the kernel
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
@@ -226,6 +233,32 @@ pub(crate) struct Compare {
     /// Write runs, requests and time series as Parquet files into a folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// No progress bar
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Set the simulator beside the kernel.
+///
+/// Makes the runs of a comparison on the kernel again, in the simulator, prints how both differ, and ends with exit code
+/// 1 when the median of a quantity is out of its band.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  trimtab compare --datapath tcp --app download --cc cubic --cc mortise --traces wifi:seed=1 --json kernel.json
+  trimtab parity kernel.json")]
+pub(crate) struct Parity {
+    /// What `compare --datapath tcp --json` wrote; paths of traces in it are relative to the working directory
+    #[arg(value_name = "FILE")]
+    pub(crate) kernel: PathBuf,
+
+    /// Write both sides as JSON; `-` for standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Runs at once; all cores unless told
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
 
     /// No progress bar
     #[arg(long, short)]
@@ -350,6 +383,15 @@ impl From<App> for AppKind {
             App::Bulk => Self::Bulk,
         }
     }
+}
+
+/// A datapath on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DatapathName {
+    /// The simulator
+    Sim,
+    /// This machine's kernel: real sockets, eBPF, an emulated link
+    Tcp,
 }
 
 /// A transport protocol on the command line.

@@ -1,13 +1,14 @@
 //! The `trimtab` command: parse, call one library function, map the result to an exit code.
 //!
-//! Exit codes: 0 done, 1 a check failed (`validate`, `doctor`), 2 bad input or nowhere to write, 130 interrupted; `emu` ends with
-//! the code of its program.
+//! Exit codes: 0 done, 1 a check failed (`validate`, `parity`, `doctor`), 2 bad input or nowhere to write, 130 interrupted;
+//! `emu` ends with the code of its program.
 
 mod agent;
 mod args;
 mod compare;
 mod emu;
 mod list;
+mod parity;
 mod trace;
 mod validate;
 
@@ -79,6 +80,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Trace(args) => trace::run(args.command),
         Command::Cc(Cc::List { json }) => list::run(json),
+        Command::Parity(args) => parity::run(&args),
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),
         Command::Doctor { json } => agent::doctor(json),

@@ -13,7 +13,8 @@ use trimtab_net::{Event, Link, LinkConfig, Packet};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::device::{MTU, Tun};
-use crate::log::{Direction, Entry, LogSender};
+use crate::log::{Entry, LogSender};
+use crate::passage::{Direction, Fate, Observer, Passage};
 use crate::report::{DirectionReport, Scheduling};
 use crate::sys;
 use crate::tally::Tally;
@@ -51,6 +52,13 @@ struct Frame {
     arrived: Time,
 }
 
+impl Frame {
+    fn passage(&self, direction: Direction, fate: Fate) -> Passage<'_> {
+        let packet = &self.buffer.0[..self.length];
+        Passage { direction, packet, arrived: self.arrived, fate }
+    }
+}
+
 /// One direction of the link.
 struct Lane {
     direction: Direction,
@@ -67,6 +75,7 @@ pub(crate) struct Forwarder {
     /// Readable when it is time to end.
     stop: OwnedFd,
     log: Option<LogSender>,
+    observer: Option<Observer>,
     /// Memory to use again.
     spare: Vec<Buffer>,
 }
@@ -87,6 +96,7 @@ impl Forwarder {
         seed: u64,
         stop: OwnedFd,
         log: Option<LogSender>,
+        observer: Option<Observer>,
     ) -> Result<Self, crate::EmuError> {
         let lane = |direction, from, to, config: &LinkConfig, seed| Lane {
             direction,
@@ -101,7 +111,7 @@ impl Forwarder {
             // Each direction draws its own losses.
             lane(Direction::Up, from_client, to_server, up, !seed),
         ];
-        Ok(Self { clock: Clock::start(), lanes, stop, log, spare: Vec::new() })
+        Ok(Self { clock: Clock::start(), lanes, stop, log, observer, spare: Vec::new() })
     }
 
     /// Carries packets until `stop` becomes readable.
@@ -110,9 +120,10 @@ impl Forwarder {
         let mut stopping = false;
         while !stopping {
             let mut has_more = false;
-            for lane in &mut self.lanes {
-                lane.deliver_due(self.clock, &mut self.spare, self.log.as_mut());
-                has_more |= lane.read(self.clock, &mut self.spare, self.log.as_mut());
+            let Self { clock, lanes, log, observer, spare, .. } = &mut self;
+            for lane in lanes {
+                lane.deliver_due(*clock, spare, log.as_mut(), observer.as_mut());
+                has_more |= lane.read(*clock, spare, log.as_mut(), observer.as_mut());
             }
             if !has_more {
                 stopping = self.wait();
@@ -168,12 +179,13 @@ impl Lane {
         clock: Clock,
         spare: &mut Vec<Buffer>,
         mut log: Option<&mut LogSender>,
+        mut observer: Option<&mut Observer>,
     ) {
         // What becomes due while these are written is for the next round, so that both directions have their turn.
         let now = clock.now();
         while let Some(event) = self.link.poll(now) {
             let direction = self.direction;
-            let (entry, frame) = match event {
+            let (entry, frame, fate) = match event {
                 Event::Delivered(delivery) => {
                     let frame = &delivery.packet.payload;
                     let accepted = self.to.write(&frame.buffer.0[..frame.length]).is_ok();
@@ -187,7 +199,8 @@ impl Lane {
                         due: delivery.at,
                         written,
                     };
-                    (entry, delivery.packet.payload)
+                    let fate = Fate::Delivered { at: written, departed: delivery.departed_at };
+                    (entry, delivery.packet.payload, fate)
                 }
                 Event::Dropped(dropped) => {
                     let entry = Entry::Dropped {
@@ -197,9 +210,12 @@ impl Lane {
                         at: dropped.at,
                         cause: dropped.cause,
                     };
-                    (entry, dropped.packet.payload)
+                    (entry, dropped.packet.payload, Fate::Dropped { at: dropped.at })
                 }
             };
+            if let Some(observer) = &mut observer {
+                observer(&frame.passage(direction, fate));
+            }
             spare.push(frame.buffer);
             if let Some(log) = &mut log {
                 log.send(entry);
@@ -213,6 +229,7 @@ impl Lane {
         clock: Clock,
         spare: &mut Vec<Buffer>,
         mut log: Option<&mut LogSender>,
+        mut observer: Option<&mut Observer>,
     ) -> bool {
         for _ in 0..READ_MAX {
             let mut buffer = spare.pop().unwrap_or_else(Buffer::new);
@@ -224,12 +241,19 @@ impl Lane {
             let direction = self.direction;
             let size = Bytes::new(length as u64);
             let payload = Frame { buffer, length, arrived: now };
+            if let Some(observer) = &mut observer {
+                observer(&payload.passage(direction, Fate::Arrived));
+            }
             let result = self.link.send(now, Packet { size, payload });
             if let Some(log) = &mut log {
                 let dropped = result.as_ref().err().map(|dropped| dropped.cause);
                 log.send(Entry::Arrived { direction, size, at: now, dropped });
             }
             if let Err(dropped) = result {
+                if let Some(observer) = &mut observer {
+                    let fate = Fate::Dropped { at: now };
+                    observer(&dropped.packet.payload.passage(direction, fate));
+                }
                 spare.push(dropped.packet.payload.buffer);
             }
         }

@@ -42,6 +42,7 @@ mod log;
 mod mahimahi;
 mod namespace;
 mod netlink;
+mod passage;
 pub mod privilege;
 pub mod program;
 mod report;
@@ -53,5 +54,6 @@ pub mod watchdog;
 
 pub use error::EmuError;
 pub use namespace::{Namespace, NamespaceId};
+pub use passage::{Direction, Fate, Observer, Passage};
 pub use report::{Calibration, DirectionReport, Drops, Report, SCHEMA, Scheduling, Spread};
 pub use topology::{Config, ServerSide, Topology};

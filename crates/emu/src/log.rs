@@ -12,26 +12,7 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::error::EmuError;
 use crate::mahimahi::MahimahiLog;
-
-/// The way that a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// From the server to the client.
-    Down,
-    /// From the client to the server.
-    Up,
-}
-
-impl Direction {
-    pub(crate) const BOTH: [Self; 2] = [Self::Down, Self::Up];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Down => "down",
-            Self::Up => "up",
-        }
-    }
-}
+use crate::passage::Direction;
 
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,8 @@ use trimtab_net::mahimahi_log::{Departure, Record};
 use trimtab_net::{Capacity, DropCause, JitterConfig, LinkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::log::{Direction, Entry};
+use crate::log::Entry;
+use crate::passage::Direction;
 
 pub(crate) struct MahimahiLog {
     path: PathBuf,

@@ -13,6 +13,7 @@ use crate::error::EmuError;
 use crate::forward::{Forwarder, Outcome};
 use crate::log::LogWriter;
 use crate::namespace::Namespace;
+use crate::passage::Observer;
 use crate::report::{Report, SCHEMA};
 
 /// A link's two directions and where its log goes.
@@ -105,6 +106,18 @@ impl Topology {
     /// # Errors
     /// [`EmuError::Log`] when the log cannot be made; [`EmuError::State`] when it runs already.
     pub fn start(&mut self, config: &Config) -> Result<(), EmuError> {
+        self.begin(config, None)
+    }
+
+    /// Starts a link as [`start`](Self::start) does, and tells `observer` of every packet.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_observed(&mut self, config: &Config, observer: Observer) -> Result<(), EmuError> {
+        self.begin(config, Some(observer))
+    }
+
+    fn begin(&mut self, config: &Config, observer: Option<Observer>) -> Result<(), EmuError> {
         if self.running.is_some() {
             return Err(EmuError::State("runs already; stop it first"));
         }
@@ -123,7 +136,7 @@ impl Topology {
         self.ends.inner.discard_waiting();
         let lost_before = self.lost_before_link()?;
         let links = (&config.down, &config.up);
-        let forwarder = Forwarder::new(ends, links, config.seed, heard, sender)?;
+        let forwarder = Forwarder::new(ends, links, config.seed, heard, sender, observer)?;
         let thread = thread::Builder::new()
             .name("link".into())
             .spawn(move || forwarder.run())

@@ -1,11 +1,17 @@
 //! The comparison from beginning to end.
 
+use std::error::Error;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::cells::cells;
-use crate::pool::{Effort, Interrupted, run_all};
-use crate::prepare::{PrepareError, prepare};
-use crate::result::{Comparison, Provenance, SCHEMA};
+use crate::datapath::Datapath;
+use crate::pool::{Effort, INTERRUPTED, Interrupted, run_all};
+use crate::prepare::{PrepareError, Prepared, prepare};
+use crate::record::{Measurement, record};
+use crate::result::{Comparison, Provenance, RunRecord, SCHEMA};
 use crate::run::{Recording, run};
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{Job, Scenario, ScenarioError};
 use crate::summary::summarise;
 
 /// Why there is no comparison.
@@ -17,12 +23,16 @@ pub enum CompareError {
     /// Something that it names is wrong.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
+    /// A run could not be carried out, which does not happen in the simulator.
+    #[error(transparent)]
+    Run(Box<dyn Error + Send + Sync>),
     /// The user asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
-/// Runs a scenario. `command` goes into the record; `recording` says what is kept besides numbers.
+/// Runs a scenario in the simulator. `command` goes into the record; `recording` says what is kept besides
+/// numbers.
 ///
 /// # Errors
 /// The scenario or something that it names is wrong: nothing has run then. Or the user asked to stop.
@@ -34,18 +44,71 @@ pub fn compare(
 ) -> Result<Comparison, CompareError> {
     let prepared = prepare(&scenario.plan()?)?;
     let runs = run_all(&prepared.plan.jobs, effort, |job| run(&prepared, job, recording))?;
-    Ok(Comparison {
+    Ok(comparison(&prepared, runs, command, None))
+}
+
+/// Runs a scenario on a datapath other than the simulator: `measure` carries out one job. `kernel` goes into the
+/// record.
+///
+/// # Errors
+/// As [`compare`], and the first failure of `measure`, after which no further job begins.
+pub fn compare_on<E: Error + Send + Sync + 'static>(
+    scenario: &Scenario,
+    effort: Effort,
+    recording: Recording,
+    command: &str,
+    (datapath, kernel): (Datapath, String),
+    measure: impl Fn(&Prepared, &Job) -> Result<Measurement, E> + Sync,
+) -> Result<Comparison, CompareError> {
+    let prepared = prepare(&scenario.plan()?)?;
+    let first_failure = Mutex::new(None);
+    let runs = run_all(&prepared.plan.jobs, effort, |job| {
+        if lock(&first_failure).is_some() {
+            return None;
+        }
+        match measure(&prepared, job) {
+            Ok(measured) => Some(record(&prepared, job, measured, recording, datapath)),
+            Err(failure) => {
+                lock(&first_failure).get_or_insert(failure);
+                None
+            }
+        }
+    })?;
+    // A run that was told to stop has failed, too.
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        return Err(Interrupted.into());
+    }
+    match first_failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(failure) => Err(CompareError::Run(failure.into())),
+        None => {
+            Ok(comparison(&prepared, runs.into_iter().flatten().collect(), command, Some(kernel)))
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn comparison(
+    prepared: &Prepared,
+    runs: Vec<RunRecord>,
+    command: &str,
+    kernel: Option<String>,
+) -> Comparison {
+    Comparison {
         schema: SCHEMA.to_owned(),
         provenance: Provenance {
             command: command.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            scenario: scenario.to_toml(),
+            kernel,
+            scenario: prepared.plan.scenario.to_toml(),
             traces: prepared.origins(),
         },
         summary: summarise(&runs),
         cells: cells(&runs),
         runs,
-    })
+    }
 }
 
 #[cfg(test)]

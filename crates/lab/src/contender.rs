@@ -21,6 +21,9 @@ use trimtab_cc::{ALGORITHMS, Knob, KnobError, Spec, SpecError};
 /// The name of the bound that sees the trace.
 pub const OMNISCIENT: &str = "omniscient";
 
+/// The name of the preset that imitates Linux.
+const LINUX: &str = "linux";
+
 /// A contender: what it is, and how the user called it.
 #[derive(Clone, Debug)]
 pub struct Contender {
@@ -170,6 +173,31 @@ impl Contender {
         &self.kind
     }
 
+    /// The same as Linux has it: the preset `linux` of an algorithm that has one, where no knob is set. The name
+    /// stays.
+    #[must_use]
+    pub fn as_in_linux(&self) -> Self {
+        let mut same = self.clone();
+        if let ContenderKind::Rule(spec) = &mut same.kind
+            && spec.settings().is_empty()
+        {
+            let presets = spec.algorithm().presets;
+            for &(knob, value) in presets.iter().filter(|p| p.name == LINUX).flat_map(|p| p.knobs) {
+                let set = spec.set(knob, value);
+                debug_assert!(set.is_ok(), "checked by a test of every preset");
+            }
+        }
+        same
+    }
+
+    /// Whether it is named without knobs, or with those of the preset `linux`: what a kernel gives that has no knobs
+    /// for a single connection.
+    pub fn is_as_in_linux(&self) -> bool {
+        let ContenderKind::Rule(spec) = &self.kind else { return false };
+        let mut presets = spec.algorithm().presets.iter();
+        spec.settings().is_empty() || presets.any(|p| p.name == LINUX && p.knobs == spec.settings())
+    }
+
     /// Whether no real sender can reach it.
     pub fn is_bound(&self) -> bool {
         is_bound(&self.label)
@@ -311,6 +339,18 @@ mod tests {
         assert!(is_bound("oracle:copa") && is_bound("oracle-dynamic:copa:mit"));
         assert!(!is_bound("copa:mit") && !is_bound("mortise") && !is_steered("copa"));
         assert_eq!(parse(" newreno ").unwrap().to_string(), "newreno");
+    }
+
+    #[test]
+    fn linux_has_one_form_of_an_algorithm() {
+        let cubic = parse("cubic").unwrap();
+        let ContenderKind::Rule(spec) = cubic.as_in_linux().kind else { panic!("a rule") };
+        let named = parse("cubic:linux").unwrap();
+        assert!(matches!(named.kind(), ContenderKind::Rule(s) if s.settings() == spec.settings()));
+        assert_eq!(cubic.as_in_linux().label(), "cubic");
+        assert!(cubic.is_as_in_linux() && named.is_as_in_linux());
+        assert!(!parse("cubic:beta=0.5").unwrap().is_as_in_linux());
+        assert!(!parse("mortise").unwrap().is_as_in_linux());
     }
 
     #[test]

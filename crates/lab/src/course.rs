@@ -3,7 +3,7 @@
 use trimtab_apps::{App, Application, Outcome};
 use trimtab_cc::get_knob;
 use trimtab_net::{Capacity, LinkConfig, LossConfig};
-use trimtab_sim::{Control, Flow, FlowConfig, Histogram, Transport, World, WorldConfig};
+use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -15,10 +15,10 @@ use crate::run::control;
 use crate::scenario::{AppKind, Job, TransportKind};
 
 /// Length of a bin of the series.
-const BIN: Duration = Duration::from_millis(100);
+pub const BIN: Duration = Duration::from_millis(100);
 /// How long requests that are outstanding at the end may take to finish, so that slow contenders do
 /// not look better for losing their slowest requests.
-const GRACE: Duration = Duration::from_secs(60);
+pub const GRACE: Duration = Duration::from_secs(60);
 
 /// A run in progress. It is `Clone`: a copy goes on as the original would.
 #[derive(Clone, Debug)]
@@ -138,10 +138,7 @@ impl<'a> Course<'a> {
 
     /// Whether no request of the contender is outstanding. Video and bulk data end with the run.
     fn is_answered(&self) -> bool {
-        self.own().iter().all(|flow| match flow.app().outcome(self.world.now()) {
-            Outcome::Download(r) | Outcome::Web(r) => r.iter().all(|r| r.completed_at.is_some()),
-            Outcome::Vod(_) | Outcome::Bulk => true,
-        })
+        self.own().iter().all(|flow| is_answered(&flow.app().outcome(self.world.now())))
     }
 
     /// The flows of the contender.
@@ -203,8 +200,8 @@ impl<'a> Course<'a> {
             packets: flow.sent().packets,
             retransmits: flow.sent().retransmits,
             dropped: flow.received().dropped,
-            rtt: delays(&flow.sent().rtt),
-            queue: delays(&flow.received().queue_delay),
+            rtt: Delays::from(&flow.sent().rtt),
+            queue: Delays::from(&flow.received().queue_delay),
             outcome: flow.app().outcome(ended),
         };
         let mut own: Vec<FlowMeasurement> =
@@ -222,6 +219,14 @@ impl<'a> Course<'a> {
     }
 }
 
+/// Whether no request is outstanding. Video and bulk data end with the run.
+pub fn is_answered(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Download(r) | Outcome::Web(r) => r.iter().all(|r| r.completed_at.is_some()),
+        Outcome::Vod(_) | Outcome::Bulk => true,
+    }
+}
+
 /// How long the link takes from `now` for `bytes`; at most ten seconds.
 fn drain_time(capacity: &Capacity, now: Time, bytes: Bytes) -> Duration {
     let (mut lo, mut hi) = (Duration::ZERO, Duration::from_secs(10));
@@ -234,13 +239,4 @@ fn drain_time(capacity: &Capacity, now: Time, bytes: Bytes) -> Duration {
         if capacity.bytes_between(now, now + mid) >= bytes { hi = mid } else { lo = mid }
     }
     hi
-}
-
-fn delays(histogram: &Histogram) -> Delays {
-    Delays {
-        count: histogram.count(),
-        mean: histogram.mean(),
-        p50: histogram.quantile(0.5),
-        p95: histogram.quantile(0.95),
-    }
 }

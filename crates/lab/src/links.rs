@@ -69,7 +69,7 @@ fn generated(kind: GeneratedKind, seed: u64, duration: Duration) -> Trace {
 /// The capacity as a run with this seed sees it: seed 0 from the start of the trace, others from
 /// points that spread over it (multiples of the golden ratio), so that seeds differ in more than
 /// their losses.
-pub(crate) fn at_seed(capacity: &Capacity, seed: u64) -> Capacity {
+pub fn at_seed(capacity: &Capacity, seed: u64) -> Capacity {
     match capacity {
         Capacity::Trace { trace, opportunity, .. } => {
             let golden = 0.618_033_988_749_894_9 * seed as f64;

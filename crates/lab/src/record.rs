@@ -1,8 +1,10 @@
 //! From what a run measured to its record.
 
 use trimtab_apps::Outcome;
+use trimtab_sim::Histogram;
 use trimtab_units::{Bytes, Duration, Time};
 
+use crate::datapath::Datapath;
 use crate::prepare::Prepared;
 use crate::result::{
     CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, Series, UnitRecord,
@@ -14,50 +16,65 @@ use crate::stats::{friendliness_ratio, jain};
 
 /// What a run measured, whatever carried it.
 #[derive(Clone, Debug)]
-pub(crate) struct Measurement {
+pub struct Measurement {
     /// When the run was over, outstanding requests and all; it began at [`Time::ZERO`].
-    pub(crate) ended: Time,
+    pub ended: Time,
     /// Length of the part that throughput is measured over: from the end of the warmup to the end of
     /// the scenario.
-    pub(crate) span: Duration,
+    pub span: Duration,
     /// What the bottleneck delivered in that part, all flows together.
-    pub(crate) carried: Bytes,
+    pub carried: Bytes,
     /// What it could have delivered in that part.
-    pub(crate) capacity: Bytes,
+    pub capacity: Bytes,
     /// The flows of the contender.
-    pub(crate) own: Vec<FlowMeasurement>,
+    pub own: Vec<FlowMeasurement>,
     /// Those of its competitors.
-    pub(crate) competing: Vec<FlowMeasurement>,
+    pub competing: Vec<FlowMeasurement>,
     /// The course over time.
-    pub(crate) series: Series,
+    pub series: Series,
 }
 
 /// What a run measured of one flow.
 #[derive(Clone, Debug)]
-pub(crate) struct FlowMeasurement {
+pub struct FlowMeasurement {
     /// Payload that reached the application in the measured part.
-    pub(crate) goodput: Bytes,
+    pub goodput: Bytes,
     /// Packets sent, retransmissions included.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// How many of them were retransmissions.
-    pub(crate) retransmits: u64,
+    pub retransmits: u64,
     /// How many of them were lost on the path.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
     /// Round-trip times.
-    pub(crate) rtt: Delays,
+    pub rtt: Delays,
     /// Waits in the bottleneck's queue.
-    pub(crate) queue: Delays,
+    pub queue: Delays,
     /// What the application went through.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
 }
 
 /// Many delays, in short.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Delays {
-    pub(crate) count: u64,
-    pub(crate) mean: Duration,
-    pub(crate) p50: Duration,
-    pub(crate) p95: Duration,
+pub struct Delays {
+    /// How many.
+    pub count: u64,
+    /// Their arithmetic mean.
+    pub mean: Duration,
+    /// Their median.
+    pub p50: Duration,
+    /// Their 95th percentile.
+    pub p95: Duration,
+}
+
+impl From<&Histogram> for Delays {
+    fn from(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.quantile(0.5),
+            p95: histogram.quantile(0.95),
+        }
+    }
 }
 
 impl Measurement {
@@ -91,11 +108,12 @@ impl Measurement {
 }
 
 /// The record of a run.
-pub(crate) fn record(
+pub fn record(
     prepared: &Prepared,
     job: &Job,
     measured: Measurement,
     recording: Recording,
+    datapath: Datapath,
 ) -> RunRecord {
     let plan = &prepared.plan;
     let units = measured.units(prepared, job);
@@ -114,6 +132,7 @@ pub(crate) fn record(
     RunRecord {
         cc: plan.scenario.cc[job.contender].label().to_owned(),
         app: prepared.apps[job.app].settings.label().to_owned(),
+        datapath,
         transport: plan.scenario.transport,
         trace: plan.traces[job.trace].name.clone(),
         seed: job.seed,

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::datapath::Datapath;
 use crate::scenario::TransportKind;
 use crate::stats::Sorted;
 
@@ -36,6 +37,9 @@ pub struct Provenance {
     pub command: String,
     /// The version of Trimtab.
     pub version: String,
+    /// The kernel that carried out the runs; nothing where the simulator did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// The scenario with every default written out, as TOML.
     pub scenario: String,
     /// The SHA-256 of every trace file, by the name that the runs use.
@@ -72,6 +76,9 @@ pub struct RunRecord {
     pub cc: String,
     /// The application.
     pub app: String,
+    /// What carried it out: `sim`, the simulator, or `tcp`, the kernel.
+    #[serde(default)]
+    pub datapath: Datapath,
     /// The transport protocol, `quic` or `tcp`.
     #[serde(default)]
     pub transport: TransportKind,

@@ -1,17 +1,18 @@
 //! One run: a job, carried out, and its record.
 //!
 //! A run has two halves. How it is carried out is the datapath's matter: [`crate::course`] is that of
-//! the simulator. What it comes to is the same for all: a [`crate::record::Measurement`], of which
-//! [`crate::record`] makes the record.
+//! the simulator, the crate `trimtab-real` that of the kernel. What it comes to is the same for all: a
+//! [`crate::record::Measurement`], of which [`crate::record`] makes the record.
 
 use trimtab_sim::Control;
 use trimtab_steer::{Mortise, MortiseConfig, Steerer};
 
 use crate::contender::{ContenderKind, MortiseSettings};
 use crate::course::Course;
+use crate::datapath::Datapath;
 use crate::oracle;
 use crate::prepare::{Prepared, PreparedApp};
-use crate::record::record;
+use crate::record::{Measurement, record};
 use crate::result::RunRecord;
 use crate::scenario::Job;
 
@@ -24,15 +25,19 @@ pub struct Recording {
     pub series: bool,
 }
 
-/// Runs a job. The same job gives the same record, always.
+/// Runs a job in the simulator. The same job gives the same record, always.
 pub fn run(prepared: &Prepared, job: &Job, recording: Recording) -> RunRecord {
+    record(prepared, job, measure(prepared, job), recording, Datapath::Sim)
+}
+
+/// Carries out a job in the simulator.
+pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     let contender = &prepared.plan.scenario.cc[job.contender];
-    let measured = match contender.kind() {
+    match contender.kind() {
         ContenderKind::Oracle(spec) => oracle::constant(prepared, job, spec),
         ContenderKind::OracleDynamic(spec) => oracle::dynamic(prepared, job, spec),
         kind => Course::new(prepared, job, &control(kind, &prepared.apps[job.app])).measure(),
-    };
-    record(prepared, job, measured, recording)
+    }
 }
 
 /// What governs the flows of a contender in the simulator.
@@ -41,19 +46,24 @@ pub(crate) fn control(kind: &ContenderKind, app: &PreparedApp) -> Control {
         ContenderKind::Rule(spec)
         | ContenderKind::Oracle(spec)
         | ContenderKind::OracleDynamic(spec) => Control::Algorithm { spec: *spec, steerer: None },
-        ContenderKind::Mortise(settings) => mortise(*settings, false, app),
-        ContenderKind::MortiseDisc(settings) => mortise(*settings, true, app),
+        ContenderKind::Mortise(settings) => steered(*settings, false, app),
+        ContenderKind::MortiseDisc(settings) => steered(*settings, true, app),
         ContenderKind::Omniscient => Control::Omniscient,
     }
 }
 
 /// Copa, steered.
-fn mortise(settings: MortiseSettings, discrete: bool, app: &PreparedApp) -> Control {
+fn steered(settings: MortiseSettings, discrete: bool, app: &PreparedApp) -> Control {
+    let steerer = Some(Steerer::Mortise(mortise(settings, discrete, app)));
+    Control::Algorithm { spec: Mortise::algorithm(), steerer }
+}
+
+/// Mortise for an application, or `mortise-disc`.
+pub fn mortise(settings: MortiseSettings, discrete: bool, app: &PreparedApp) -> Mortise {
     let mut config = MortiseConfig::new(app.model.clone());
     config.factors = app.factors;
     config.sigma = settings.sigma;
     config.change_points = settings.change_point_detection;
     config.discrete = discrete;
-    let steerer = Some(Steerer::Mortise(Mortise::new(config)));
-    Control::Algorithm { spec: Mortise::algorithm(), steerer }
+    Mortise::new(config)
 }

@@ -33,9 +33,9 @@ impl Style {
 }
 
 /// A column: its head, and what stands in it for a contender.
-struct Column {
-    head: String,
-    cells: Vec<String>,
+pub(crate) struct Column {
+    pub(crate) head: String,
+    pub(crate) cells: Vec<String>,
 }
 
 /// The whole text: per application a table, sorted by experience with the bounds last, and how it goes
@@ -152,7 +152,8 @@ fn short(v: f64) -> String {
     }
 }
 
-fn table(mut columns: Vec<Column>, style: Style) -> String {
+/// The columns as text, the last left out where they are wider than the style.
+pub(crate) fn table(mut columns: Vec<Column>, style: Style) -> String {
     while columns.len() > 2 && width(&columns) > style.width {
         columns.pop();
     }

@@ -1,5 +1,6 @@
 //! Records for the tests of this crate.
 
+use crate::datapath::Datapath;
 use crate::result::{CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord};
 use crate::scenario::TransportKind;
 
@@ -8,6 +9,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
     RunRecord {
         cc: cc.to_owned(),
         app: "download".to_owned(),
+        datapath: Datapath::Sim,
         transport: TransportKind::Quic,
         trace: trace.to_owned(),
         seed,

@@ -318,7 +318,7 @@ impl Flow {
 }
 
 /// The application's factors as QoE models name them.
-fn factors(app: &AppFactors) -> Factors {
+pub fn factors(app: &AppFactors) -> Factors {
     let mut factors = Factors::new().with_remaining(app.outstanding);
     if let Some(size) = app.request_size {
         factors = factors.with_request(size);

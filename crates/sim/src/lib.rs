@@ -20,7 +20,7 @@ mod streams;
 mod transport;
 mod world;
 
-pub use flow::{Control, Flow, FlowConfig, ReceiveTotals};
+pub use flow::{Control, Flow, FlowConfig, ReceiveTotals, factors};
 pub use governor::Governor;
 pub use histogram::Histogram;
 pub use sender::SendTotals;

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 use std::net::UdpSocket;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration as StdDuration, Instant};
 
-use trimtab_emu::{Config, EmuError};
+use trimtab_emu::{Config, Direction, EmuError, Fate, Passage};
 use trimtab_net::mahimahi_log::{Log, OPPORTUNITY, OVERHEAD, replay};
 use trimtab_net::{Capacity, LossConfig, Trace};
 use trimtab_units::{Bytes, Duration};
@@ -54,6 +54,39 @@ fn the_simulator_agrees_packet_by_packet() {
         assert!((delivery - arrival - one_way).abs() < 1e-5, "{row:?}");
         assert!(late >= 0.0 && (queueing + 10.0 + late - one_way).abs() < 1e-5, "{row:?}");
     }
+}
+
+/// Whoever watches is told of each packet what the link's own books say in the end.
+#[test]
+fn an_observer_sees_every_packet_with_its_headers() {
+    let Some(mut topology) = topology() else { return };
+    let seen = Arc::new(Mutex::new([0_u64; 3]));
+    let eye = Arc::clone(&seen);
+    let observer = move |passage: &Passage<'_>| {
+        assert_eq!(passage.packet[0] >> 4, 4, "the packet begins with its IPv4 header");
+        if passage.direction == Direction::Down {
+            let mut counts = eye.lock().unwrap();
+            match passage.fate {
+                Fate::Arrived => counts[0] += 1,
+                Fate::Delivered { at, departed } => {
+                    assert!(passage.arrived < departed && departed + DELAY <= at, "{passage:?}");
+                    counts[1] += 1;
+                }
+                Fate::Dropped { at } => {
+                    assert!(at >= passage.arrived);
+                    counts[2] += 1;
+                }
+            }
+        }
+    };
+    let down = link(trace(constant_trace(2)), 10, DELAY);
+    let config = Config { down, up: delay_only(DELAY), seed: 1, log: None };
+    topology.start_observed(&config, Box::new(observer)).unwrap();
+    bulk(&topology, SECOND);
+    let down = topology.stop().unwrap().down;
+    let told = *seen.lock().unwrap();
+    assert_eq!(told, [down.arrivals, down.deliveries, down.drops.queue_full]);
+    assert!(told[1] > 1000 && told[2] > 0, "{told:?}");
 }
 
 /// Sends datagrams of 1000 bytes of payload from the client to the server, one per `gap`; how many arrived.

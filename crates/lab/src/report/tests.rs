@@ -94,6 +94,7 @@ fn specimen() -> Comparison {
         provenance: Provenance {
             command: "trimtab compare --html out/demo.html".to_owned(),
             version: "0.1.0".to_owned(),
+            kernel: None,
             scenario: "name = \"demo\"\n".to_owned(),
             traces: Vec::new(),
         },

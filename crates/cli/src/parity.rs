@@ -1,0 +1,41 @@
+//! `trimtab parity`.
+
+use std::fs;
+use std::path::Path;
+
+use trimtab_lab::output::write_file;
+use trimtab_lab::parity::parity;
+use trimtab_lab::pool::Effort;
+use trimtab_lab::result::Comparison;
+use trimtab_lab::table::Style;
+
+use crate::args::Parity;
+use crate::{Failure, print};
+
+pub(crate) fn run(args: &Parity) -> Result<(), Failure> {
+    let kernel = load(&args.kernel)?;
+    let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
+    let parity = parity(&kernel, effort)
+        .map_err(|e| Failure::input(format!("{}: {e}", args.kernel.display())))?;
+    let as_json = || format!("{}\n", serde_json::to_string_pretty(&parity).unwrap_or_default());
+    match args.json.as_deref() {
+        Some(path) if path == Path::new("-") => print(&as_json())?,
+        Some(path) => {
+            write_file(path, |out| out.write_all(as_json().as_bytes())).map_err(Failure::input)?;
+            print(&parity.render(Style::of_stdout()))?;
+        }
+        None => print(&parity.render(Style::of_stdout()))?,
+    }
+    if parity.holds() {
+        Ok(())
+    } else {
+        Err(Failure::check("the simulator is out of the bands; the table says where"))
+    }
+}
+
+fn load(path: &Path) -> Result<Comparison, Failure> {
+    let fail = |problem: String| Failure::input(format!("{}: {problem}", path.display()));
+    let text = fs::read_to_string(path).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    serde_json::from_str(&text)
+        .map_err(|e| fail(format!("not the JSON of `trimtab compare --json`: {e}")))
+}

@@ -1,0 +1,189 @@
+//! Which contenders the kernel has, and under which names.
+
+use std::fs;
+use std::net::TcpListener;
+
+use rustix::net::sockopt::set_tcp_congestion;
+use trimtab_cc::Spec;
+use trimtab_lab::contender::{Contender, ContenderKind};
+use trimtab_lab::prepare::PreparedApp;
+use trimtab_lab::run::mortise;
+use trimtab_lab::scenario::{Scenario, TransportKind};
+use trimtab_steer::{Mortise, Steerer};
+
+use crate::error::RealError;
+
+/// What governs a connection in the kernel.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per connection, made once")]
+pub enum Governor {
+    /// The kernel's own algorithm of this name (`TCP_CONGESTION`).
+    Kernel(&'static str),
+    /// Copa in eBPF, with the knobs of this spec, and perhaps steered from user space.
+    Copa {
+        /// Its knobs.
+        spec: Spec,
+        /// What steers it; `None` leaves the knobs as they are.
+        steerer: Option<Steerer>,
+    },
+}
+
+/// The kernel's name of an algorithm of ours that it may have.
+const KERNEL: [(&str, &str); 5] = [
+    ("cubic", "cubic"),
+    ("bbr", "bbr"),
+    ("newreno", "reno"),
+    ("vegas", "vegas"),
+    ("westwood", "westwood"),
+];
+/// Those that every Linux has, or nearly.
+const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa with its knobs, mortise and \
+                     mortise-disc; vegas and westwood run where the kernel offers them";
+const COPA: &str = "copa";
+
+/// Where a contender's algorithm is in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is the kernel's own, of this name.
+    Kernel(&'static str),
+    /// It is Copa in eBPF.
+    Ebpf,
+}
+
+impl Place {
+    /// Where a contender's algorithm is.
+    ///
+    /// # Errors
+    /// [`RealError::Contender`] when it is nowhere, or in a module that this kernel lacks.
+    pub(crate) fn of(contender: &Contender) -> Result<Self, RealError> {
+        let refuse = |problem: String| RealError::Contender {
+            contender: contender.label().to_owned(),
+            problem,
+            available: USUAL,
+        };
+        match contender.kind() {
+            ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_) => Ok(Self::Ebpf),
+            ContenderKind::Rule(spec) if spec.algorithm().name == COPA => Ok(Self::Ebpf),
+            ContenderKind::Rule(spec) => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
+            ContenderKind::Oracle(_)
+            | ContenderKind::OracleDynamic(_)
+            | ContenderKind::Omniscient => {
+                Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
+            }
+        }
+    }
+}
+
+impl Governor {
+    /// What stands for a contender in the kernel, for an application.
+    ///
+    /// # Errors
+    /// [`RealError::Contender`] when nothing does, or only in a module that this kernel lacks.
+    pub fn of(contender: &Contender, app: &PreparedApp) -> Result<Self, RealError> {
+        let steered = |settings, discrete| {
+            let steerer = Some(Steerer::Mortise(mortise(settings, discrete, app)));
+            Self::Copa { spec: Mortise::algorithm(), steerer }
+        };
+        match (Place::of(contender)?, contender.kind()) {
+            (Place::Kernel(name), _) => Ok(Self::Kernel(name)),
+            (Place::Ebpf, ContenderKind::Mortise(settings)) => Ok(steered(*settings, false)),
+            (Place::Ebpf, ContenderKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
+            (Place::Ebpf, ContenderKind::Rule(spec)) => {
+                Ok(Self::Copa { spec: *spec, steerer: None })
+            }
+            (Place::Ebpf, _) => unreachable!("bounds have no place in the kernel"),
+        }
+    }
+}
+
+/// The kernel's name of an algorithm, if this kernel has it as it is asked for.
+fn kernels(contender: &Contender, spec: &Spec) -> Result<&'static str, String> {
+    let name = spec.algorithm().name;
+    let Some(&(_, kernel)) = KERNEL.iter().find(|(ours, _)| *ours == name) else {
+        return Err("Linux has no such congestion control".to_owned());
+    };
+    if !contender.is_as_in_linux() {
+        return Err(format!(
+            "the kernel's {kernel} has no knobs for a single connection; name it without any"
+        ));
+    }
+    // Asking for it loads its module, where there is one.
+    let offers = TcpListener::bind("127.0.0.1:0")
+        .and_then(|socket| Ok(set_tcp_congestion(&socket, kernel)?))
+        .is_ok();
+    if offers { Ok(kernel) } else { Err(missing(kernel)) }
+}
+
+fn missing(kernel: &str) -> String {
+    let offered = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let offered = offered.unwrap_or_default();
+    format!(
+        "this kernel does not offer {kernel}, only: {}; load its module with `modprobe tcp_{kernel}`, or leave it out",
+        offered.trim()
+    )
+}
+
+/// Checks what only the simulator does.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), RealError> {
+    if scenario.transport == TransportKind::Quic {
+        let problem = "the kernel's datapath is TCP: run it with --transport tcp, or set transport = \"tcp\" in the \
+                       scenario";
+        return Err(RealError::Scenario(problem.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_lab::scenario::{AppKind, AppSettings};
+
+    use super::*;
+
+    fn of(contender: &str) -> Result<Governor, String> {
+        let app = PreparedApp::new(&AppSettings::new(AppKind::Download)).unwrap();
+        Governor::of(&contender.parse().unwrap(), &app).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn names_are_the_kernels() {
+        // Every Linux has these two built in.
+        for (ours, theirs) in [("cubic", "cubic"), ("cubic:linux", "cubic"), ("newreno", "reno")] {
+            let governor = of(ours);
+            assert!(matches!(governor, Ok(Governor::Kernel(name)) if name == theirs), "{ours}");
+        }
+        let Ok(Governor::Copa { spec, steerer: None }) = of("copa:mvfst") else {
+            panic!("copa is in eBPF");
+        };
+        assert_eq!(spec.settings(), [("delta", 0.04), ("competitive", 0.0)]);
+    }
+
+    #[test]
+    fn mortise_is_steered_copa() {
+        for (name, discrete) in [("mortise:sigma=0.3", false), ("mortise-disc:sigma=0.3", true)] {
+            let Ok(Governor::Copa { spec, steerer: Some(Steerer::Mortise(m)) }) = of(name) else {
+                panic!("{name} is steered");
+            };
+            assert_eq!(spec.settings(), Mortise::algorithm().settings());
+            assert_eq!((m.config().discrete, m.config().sigma), (discrete, 0.3));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_has_not_is_refused_with_what_it_has() {
+        for (name, why) in [
+            ("omniscient", "only the simulator"),
+            ("oracle:copa", "only the simulator"),
+            ("oracle-dynamic:copa", "only the simulator"),
+            ("bbr3", "Linux has no such"),
+            ("cubic:beta=0.5", "no knobs"),
+        ] {
+            let e = of(name).unwrap_err();
+            assert!(e.starts_with(&format!("{name}: ")) && e.contains(why), "{e}");
+            assert!(e.contains("cubic, bbr and newreno") && e.contains("mortise-disc"), "{e}");
+        }
+        // Whether this one is offered depends on the machine; what to do is said where it is not.
+        if let Err(e) = of("vegas") {
+            assert!(e.contains("modprobe tcp_vegas"), "{e}");
+        }
+    }
+}

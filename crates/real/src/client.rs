@@ -1,0 +1,143 @@
+//! The client of one connection: sends the application's requests at their times, and tells it what arrives.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use trimtab_apps::{App, Application, Command, RequestId};
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::clock::{Clock, hurry};
+use crate::request;
+
+/// How much is read at once.
+const PIECE: usize = 1 << 17;
+
+/// An application that its client drives and others ask.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedApp(Arc<Mutex<App>>);
+
+impl SharedApp {
+    pub(crate) fn new(app: App) -> Self {
+        Self(Arc::new(Mutex::new(app)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, App> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client, ready to run.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
+    pub(crate) app: SharedApp,
+    /// Bytes of responses that arrived, for others to read.
+    pub(crate) received: Arc<AtomicU64>,
+    pub(crate) clock: Clock,
+    /// When it starts asking, and when it stops.
+    pub(crate) active: (Time, Time),
+}
+
+/// A response that has not arrived in full.
+#[derive(Debug)]
+struct Awaited {
+    id: RequestId,
+    left: u64,
+    began: bool,
+}
+
+impl Client {
+    /// Runs until the connection ends.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        hurry();
+        self.socket.set_nonblocking(true)?;
+        let mut unsent: VecDeque<u8> = VecDeque::new();
+        let mut awaited = VecDeque::new();
+        let mut buffer = vec![0; PIECE];
+        loop {
+            let next = self.ask(&mut unsent, &mut awaited);
+            self.send(&mut unsent)?;
+            self.wait(next, !unsent.is_empty())?;
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(length) => self.take(length as u64, &mut awaited),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Asks for what the application wants now; when to look again.
+    fn ask(&self, unsent: &mut VecDeque<u8>, awaited: &mut VecDeque<Awaited>) -> Option<Time> {
+        let now = self.clock.now();
+        let (start, stop) = self.active;
+        if now < start {
+            return Some(start);
+        }
+        let mut app = self.app.lock();
+        while now < stop
+            && let Some(Command::Request { id, size, upload }) = app.poll(now)
+        {
+            unsent.extend(request::encode(size, upload));
+            awaited.push_back(Awaited { id, left: size.get(), began: false });
+        }
+        app.next_timer().filter(|&at| at < stop)
+    }
+
+    /// Hands over what the kernel takes.
+    fn send(&mut self, unsent: &mut VecDeque<u8>) -> io::Result<()> {
+        while !unsent.is_empty() {
+            match self.socket.write(unsent.as_slices().0) {
+                Ok(length) => drop(unsent.drain(..length)),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something arrives, `next` has come, or there is room for what is unsent.
+    fn wait(&self, next: Option<Time>, unsent: bool) -> io::Result<()> {
+        let timeout = next.map(|next| {
+            let left = next.since(self.clock.now()).as_nanos();
+            let (s, ns) = (left / 1_000_000_000, left % 1_000_000_000);
+            // Both fit: the clock began with the run.
+            Timespec { tv_sec: s.cast_signed(), tv_nsec: ns.cast_signed() }
+        });
+        let flags = if unsent { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), flags)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// `length` bytes of responses arrived.
+    fn take(&self, mut length: u64, awaited: &mut VecDeque<Awaited>) {
+        let now = self.clock.now();
+        self.received.fetch_add(length, Ordering::Relaxed);
+        let mut app = self.app.lock();
+        while let (Some(response), true) = (awaited.front_mut(), length > 0) {
+            let newly = length.min(response.left);
+            let id = response.id;
+            if !std::mem::replace(&mut response.began, true) {
+                app.on_first_byte(now, id);
+            }
+            app.on_bytes(now, id, Bytes::new(newly));
+            response.left -= newly;
+            length -= newly;
+            if response.left == 0 {
+                app.on_complete(now, id);
+                awaited.pop_front();
+            }
+        }
+    }
+}
+
+/// The steps in which whoever waits for a thread looks whether it shall end.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
