@@ -167,11 +167,11 @@ fn load() -> Result<Datapath, RealError> {
     }
 }
 
-/// Three characters for a number: the kernel's names have no room for more.
+/// Two characters for a number: the kernel's names have no room for more.
 fn suffix(number: u32) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let digit = |place: u32| char::from(DIGITS[(number / 36_u32.pow(place) % 36) as usize]);
-    [digit(2), digit(1), digit(0)].iter().collect()
+    [digit(1), digit(0)].iter().collect()
 }
 
 /// Removes what processes that were killed have left.
@@ -204,9 +204,9 @@ mod tests {
 
     #[test]
     fn suffixes_fit_the_kernels_names_and_differ() {
-        let all: std::collections::BTreeSet<String> = (4_000_000..4_040_000).map(suffix).collect();
-        assert_eq!(all.len(), 40_000);
-        assert!(all.iter().all(|s| s.len() == 3));
+        let all: std::collections::BTreeSet<String> = (4_000_000..4_001_000).map(suffix).collect();
+        assert_eq!(all.len(), 1000);
+        assert!(all.iter().all(|s| s.len() == 2));
     }
 
     #[test]
