@@ -14,6 +14,7 @@ use crate::control::{self, Question};
 use crate::core::Core;
 use crate::default::DefaultAlgorithm;
 use crate::error::Error;
+use crate::hints;
 use crate::http;
 use crate::lock::Lock;
 use crate::metrics;
@@ -180,6 +181,11 @@ impl Agent {
         let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
         let shared = Arc::clone(&self.shared);
         spawn("control", move || control::serve(&control, |question| shared.answer(&question)))?;
+        if sockets.hints {
+            let listener = hints::open(&sockets.hints())?;
+            let shared = Arc::clone(&self.shared);
+            spawn("hints", move || hints::serve(listener, shared))?;
+        }
         if let Some(address) = sockets.metrics {
             let listener = http::listen(address)?;
             let shared = Arc::clone(&self.shared);

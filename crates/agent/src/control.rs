@@ -47,27 +47,39 @@ pub(crate) enum Answer<T> {
 
 /// Makes a socket that only some may use: root, and a group where one is given.
 pub(crate) fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<UnixListener, Error> {
-    let fail = |what: &str, e: &dyn std::fmt::Display| {
-        Error::system(format!("{what} {}", path.display()), e)
-    };
-    // Left by an agent before; whoever has the lock may remove it.
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail("remove", &e)),
-        _ => {}
-    }
+    remove_old(path)?;
     // Nobody else may connect before the mode is set.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);
-    let listener = listener.map_err(|e| fail("listen on", &e))?;
+    let listener = listener.map_err(|e| fail("listen on", path, &e))?;
     if let Some(group) = group {
-        let gid = group_id(group)
-            .ok_or_else(|| fail("give to its group", &format!("there is no group {group}")))?;
-        rustix::fs::chown(path, None, Some(gid)).map_err(|e| fail("change the group of", &e))?;
+        let gid = group_id(group).ok_or_else(|| {
+            fail("give to its group", path, &format!("there is no group {group}"))
+        })?;
+        rustix::fs::chown(path, None, Some(gid))
+            .map_err(|e| fail("change the group of", path, &e))?;
     }
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .map_err(|e| fail("change the mode of", &e))?;
+    set_mode(path, mode)?;
     Ok(listener)
+}
+
+/// Removes the socket of an agent before; whoever has the lock may.
+pub(crate) fn remove_old(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(fail("remove", path, &e)),
+        _ => Ok(()),
+    }
+}
+
+/// Who may use a file.
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(|e| fail("change the mode of", path, &e))
+}
+
+fn fail(what: &str, path: &Path, e: &dyn std::fmt::Display) -> Error {
+    Error::system(format!("{what} {}", path.display()), e)
 }
 
 /// The number of a group of `/etc/group`.

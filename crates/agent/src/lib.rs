@@ -19,6 +19,7 @@ mod default;
 mod error;
 mod governor;
 mod guard;
+mod hints;
 mod http;
 mod lock;
 mod metrics;

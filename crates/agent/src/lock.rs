@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -23,8 +23,13 @@ impl Lock {
     /// # Errors
     /// Another agent holds it, or it cannot be made.
     pub(crate) fn sockets(folder: &Path) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| Error::system(format!("make {}", folder.display()), e))?;
+        if !folder.exists() {
+            // Every user may pass through it, to the socket for hints; the files in it have their own modes.
+            let open = std::fs::Permissions::from_mode(0o755);
+            std::fs::create_dir_all(folder)
+                .and_then(|()| std::fs::set_permissions(folder, open))
+                .map_err(|e| Error::system(format!("make {}", folder.display()), e))?;
+        }
         let path = folder.join("agent.lock");
         let mut file = OpenOptions::new()
             .read(true)

@@ -50,6 +50,16 @@ impl SockDiag {
         Ok(Self { socket })
     }
 
+    /// The same, if this thread is in the network namespace with this cookie.
+    pub(crate) fn open_in(netns: u64) -> io::Result<Self> {
+        let diag = Self::open()?;
+        if netns_cookie(&diag.socket)? == netns {
+            Ok(diag)
+        } else {
+            Err(io::Error::other("another network namespace"))
+        }
+    }
+
     /// A connection, by its addresses and, where given, its cookie; `None` when there is none.
     pub(crate) fn find(&self, who: &Identity, cookie: Option<u64>) -> io::Result<Option<Found>> {
         let question = question(who.local, who.remote, who.device, cookie.unwrap_or(ANY_COOKIE));

@@ -1,0 +1,182 @@
+//! Applications tell what is good for their connections, and only for theirs.
+
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::thread::{Uid, set_thread_res_uid};
+use trimtab_agent::ask_why;
+use trimtab_hints::{HintError, Hints, Live};
+use trimtab_units::Bytes;
+
+use crate::common::{self, Wire, need_kernel, wait_for};
+use crate::setup::Setup;
+
+/// Two ends of a connection of this machine; the first runs the agent's algorithm.
+fn connection(algorithm: &str) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let stream = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
+    rustix::net::sockopt::set_tcp_congestion(&stream, algorithm).expect("TCP_CONGESTION");
+    (stream, listener.accept().expect("accept").0)
+}
+
+/// Runs something as another user, on a thread of its own.
+fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                let uid = Uid::from_raw(uid);
+                set_thread_res_uid(uid, uid, uid).expect("another user");
+                work()
+            })
+            .join()
+            .expect("it ends")
+    })
+}
+
+/// The factors of a connection's model, as the agent has them.
+fn factors(setup: &Setup, port: u16) -> Vec<(String, Option<f64>)> {
+    ask_why(&setup.socket(), &format!(":{port}")).expect("the connection").factors
+}
+
+const RULE: &str = "[[rule]]\nname = \"all\"\nqoe = \"download\"\n";
+
+#[test]
+fn without_privilege_one_speaks_for_ones_own_connections_and_for_nobody_elses() {
+    need_kernel!();
+    let setup = Setup::new("_h");
+    // Others may pass to the sockets.
+    std::fs::set_permissions(setup.folder(), Permissions::from_mode(0o755)).unwrap();
+    setup.configure("", RULE);
+    let agent = setup.start();
+    let path = setup.folder().join("run/hints.sock");
+    let algorithm = setup.algorithm();
+    const ALICE: u32 = 61_001;
+    const MALLORY: u32 = 61_002;
+    let (mut stream, mut far) = as_user(ALICE, || connection(&algorithm));
+    let port = stream.local_addr().unwrap().port();
+
+    // The agent knows nothing but what it sees on the wire.
+    stream.write_all(&[0; 50_000]).unwrap();
+    far.read_exact(&mut [0; 50_000]).unwrap();
+    wait_for("the connection", || agent.flow(port));
+
+    // Whose way to the agent it is was settled when it was opened.
+    let hints = as_user(ALICE, || Hints::connect_to(&path).unwrap());
+    let live = Live::new().with_request(Bytes::new(1_000_000));
+    let named = hints.describe(&stream, None, &live).unwrap();
+    assert_eq!(factors(&setup, port), [("R".to_owned(), Some(8.0))]);
+    // Her own formula, with a factor of her own.
+    let live = Live::new().with_own("patience", 3.0);
+    hints.describe(&stream, Some("T - patience * D"), &live).unwrap();
+    assert_eq!(factors(&setup, port), [("patience".to_owned(), Some(3.0))]);
+    hints.update(&named, &Live::new().with_own("patience", 4.0)).unwrap();
+    wait_for("the update", || {
+        (factors(&setup, port) == [("patience".to_owned(), Some(4.0))]).then_some(())
+    });
+    let error = hints.describe(&stream, Some("T - patince"), &Live::new()).unwrap_err();
+    let HintError::Refused(why) = error else { panic!("{error}") };
+    assert!(why.starts_with("the QoE model: ") && why.contains("patince"), "{why}");
+    as_user(MALLORY, || {
+        let hints = Hints::connect_to(&path).unwrap();
+        let live = Live::new().with_own("patience", 99.0);
+        let error = hints.describe(&stream, None, &live).unwrap_err();
+        let HintError::Refused(why) = error else { panic!("{error}") };
+        assert!(why.contains("belongs to user 61001"), "{why}");
+        // Of her own she may speak, and the control socket is not hers.
+        let (own, _far) = connection(&algorithm);
+        hints.describe(&own, Some("web"), &Live::new()).unwrap();
+        assert!(std::os::unix::net::UnixStream::connect(setup.socket()).is_err());
+    });
+    assert_eq!(factors(&setup, port), [("patience".to_owned(), Some(4.0))]);
+    assert!(agent.flow(port).unwrap().hinted);
+
+    // Root may speak for all; a connection that the agent does not steer is none of its business.
+    let hints = Hints::connect_to(&path).unwrap();
+    hints.describe(&stream, None, &Live::new().with_own("patience", 5.0)).unwrap();
+    let error = hints.describe(&far, None, &Live::new()).unwrap_err();
+    assert!(matches!(&error, HintError::Unknown(why) if why.contains("TCP_CONGESTION")), "{error}");
+}
+
+const VARIABLE: &str = "TRIMTAB_TEST_HINTS";
+
+/// Not a test by itself: an application, which opens a connection and describes it.
+#[test]
+fn application_of_its_own() {
+    let Some(path) = std::env::var_os(VARIABLE) else { return };
+    let algorithm = std::env::var("TRIMTAB_TEST_ALGORITHM").expect("an algorithm");
+    let (stream, _far) = connection(&algorithm);
+    let hints = Hints::connect_to(Path::new(&path)).expect("the agent");
+    let live = Live::new().with_request(Bytes::new(250_000));
+    let said = hints.describe(&stream, None, &live).map_err(|e| e.to_string());
+    println!("port {} {said:?}", stream.local_addr().expect("address").port());
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn an_application_in_another_network_namespace_is_found_there() {
+    need_kernel!();
+    let setup = Setup::new("_i");
+    setup.configure("", RULE);
+    let _agent = setup.start();
+    let wire = Wire::new("hints");
+    let path: PathBuf = setup.folder().join("run/hints.sock");
+    let algorithm = setup.algorithm();
+    let spawn = move || {
+        Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "hints::application_of_its_own", "--nocapture"])
+            .env(VARIABLE, path)
+            .env("TRIMTAB_TEST_ALGORITHM", algorithm)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the application")
+    };
+    let mut child = wire.spawn("a", spawn).join().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.split_once("port ")?.1.to_owned()))
+        .expect("what it says");
+    let (port, said) = said.split_once(' ').unwrap();
+    assert!(said.starts_with("Ok("), "{said}");
+    assert_eq!(factors(&setup, port.parse().unwrap()), [("R".to_owned(), Some(2.0))]);
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn nonsense_on_the_hints_socket_is_refused_and_a_flood_starves_nobody() {
+    need_kernel!();
+    let setup = Setup::new("_j");
+    setup.configure("", RULE);
+    let agent = setup.start();
+    let path = setup.folder().join("run/hints.sock");
+    let (stream, _far) = connection(&setup.algorithm());
+    let port = stream.local_addr().unwrap().port();
+    let hints = Hints::connect_to(&path).unwrap();
+    let live = |value: f64| Live::new().with_own("mine", value);
+    let named = hints.describe(&stream, Some("T - mine * D"), &live(0.0)).unwrap();
+    for value in [f64::NAN, f64::INFINITY] {
+        // JSON has no such numbers, so that they do not even arrive as such.
+        assert!(hints.describe(&stream, None, &live(value)).is_err());
+    }
+    let start = std::time::Instant::now();
+    let (mut sent, mut dropped) = (0, 0);
+    while start.elapsed() < Duration::from_millis(500) {
+        match hints.update(&named, &live(1.0)) {
+            Ok(()) => sent += 1,
+            Err(HintError::Busy) => dropped += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(dropped > 0 && sent < 4000, "2,000 a second and 500 at once: {sent}, {dropped}");
+    let asked = std::time::Instant::now();
+    assert!(agent.status().is_some() && asked.elapsed() < Duration::from_millis(500));
+    assert_eq!(factors(&setup, port), [("mine".to_owned(), Some(1.0))]);
+}
