@@ -32,6 +32,8 @@ pub enum Standing {
     Advised,
     /// It has the knobs of its rule.
     Set,
+    /// It runs another algorithm than its rule is about, and is measured only.
+    Measured,
     /// It is left alone, for comparison.
     Holdback,
     /// No rule is for it: it is left alone.
@@ -49,6 +51,7 @@ impl Standing {
             Self::Steered => "steered",
             Self::Advised => "advised",
             Self::Set => "set",
+            Self::Measured => "measured",
             Self::Holdback => "holdback",
             Self::Unmatched => "unmatched",
             Self::Resting => "resting",
@@ -62,6 +65,9 @@ impl Standing {
             Self::Steered => "its knobs follow its experience",
             Self::Advised => "decisions are made for it, and not carried out",
             Self::Set => "it has the knobs of its rule",
+            Self::Measured => {
+                "it runs another algorithm than its rule is about, so it is measured only"
+            }
             Self::Holdback => "it is left alone, for comparison",
             Self::Unmatched => "no rule is for it, so it is left alone",
             Self::Resting => "it suffered, and rests with the setting that is safe",
@@ -154,6 +160,9 @@ impl<L: Link> Connection<L> {
         self.steering = None;
         self.guard = Guard::default();
         let Some(rule) = setting.rule.filter(|_| arm == Arm::Treated) else { return };
+        if !self.runs(rule) {
+            return;
+        }
         if rule.steering.is_some() {
             self.start(setting);
         }
@@ -162,12 +171,18 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Whether it runs what its rule is about.
+    fn runs(&self, rule: &Rule) -> bool {
+        self.link.identity().algorithm == rule.algorithm.name()
+    }
+
     /// How it stands.
     pub(crate) fn standing(&self, mode: Mode, rule: Option<&Rule>) -> Standing {
         match rule {
             _ if self.yielded => Standing::Yielded,
             None => Standing::Unmatched,
             Some(_) if self.arm == Arm::Holdback => Standing::Holdback,
+            Some(rule) if !self.runs(rule) => Standing::Measured,
             Some(_) if self.guard.is_resting() => Standing::Resting,
             Some(_) if mode == Mode::Advise => Standing::Advised,
             Some(rule) if rule.steering.is_some() => Standing::Steered,

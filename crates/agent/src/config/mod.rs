@@ -7,8 +7,8 @@ mod value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use trimtab_cc::Copa;
 use trimtab_qoe::{Factors, Model};
+use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 pub use error::ConfigError;
@@ -108,6 +108,8 @@ pub struct Rule {
     pub name: String,
     /// What a connection must be; everything that is given must hold.
     pub matches: Matches,
+    /// What it must run for its knobs to be turned; with another algorithm it is measured only.
+    pub algorithm: Algorithm,
     /// What steers it; `None`: the knobs stay as they are set.
     pub steering: Option<Steering>,
     /// Knobs that are set once, each within its range.
@@ -202,12 +204,16 @@ impl Config {
 }
 
 fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, ConfigError> {
-    if let Some(algorithm) = &raw.algorithm
-        && algorithm.get_ref() != "copa"
-    {
-        let what = format!("no algorithm {:?} runs in eBPF: give \"copa\"", algorithm.get_ref());
-        return Err(source.error(algorithm.span().start, &what));
-    }
+    let algorithm = match &raw.algorithm {
+        None => Algorithm::Copa,
+        Some(name) => {
+            *Algorithm::ALL.iter().find(|a| a.name() == name.get_ref()).ok_or_else(|| {
+                let known = Algorithm::ALL.map(Algorithm::name).join(" or ");
+                let what = format!("no algorithm {:?} runs in eBPF: give {known}", name.get_ref());
+                source.error(name.span().start, &what)
+            })?
+        }
+    };
     let mut factors = Factors::new();
     for (name, value) in &raw.factors {
         factors
@@ -234,6 +240,10 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 let what = "mortise needs to know what is good for the application: give qoe, as \"download\"";
                 return Err(source.error(name.span().start, what));
             }
+            "mortise" if algorithm != Algorithm::Copa => {
+                let what = format!("mortise steers copa, and not {}", algorithm.name());
+                return Err(source.error(name.span().start, &what));
+            }
             "mortise" => Some(Steering::Mortise),
             other => {
                 let what = format!("no steering {other:?}: give \"mortise\" or \"none\"");
@@ -244,10 +254,11 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
     let mut knobs = Vec::new();
     for (name, value) in &raw.knobs {
         let fail = |what: &str| source.error(name.span().start, what);
-        let Some(knob) = Copa::KNOBS.iter().find(|knob| knob.name == name.get_ref()) else {
-            let known: Vec<&str> = Copa::KNOBS.iter().map(|knob| knob.name).collect();
+        let Some(knob) = algorithm.knobs().iter().find(|knob| knob.name == name.get_ref()) else {
+            let known: Vec<&str> = algorithm.knobs().iter().map(|knob| knob.name).collect();
             return Err(fail(&format!(
-                "copa has no knob {:?}; it has {}",
+                "{} has no knob {:?}; it has {}",
+                algorithm.name(),
                 name.get_ref(),
                 known.join(", ")
             )));
@@ -277,6 +288,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             cgroup: raw.cgroup.clone(),
             netns: raw.netns.clone(),
         },
+        algorithm,
         steering,
         knobs,
         model,

@@ -68,6 +68,14 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ("[[rule]]\nknobs = { delat = 1 }", "agent.toml:2:11: copa has no knob \"delat\""),
         ("[[rule]]\nknobs = { delta = 9 }", "agent.toml:2:11: delta = 9 is out of its range"),
         ("[[rule]]\nalgorithm = \"bbr\"", "agent.toml:2:13: no algorithm \"bbr\""),
+        (
+            "[[rule]]\nalgorithm = \"cubic\"\nqoe = \"web\"\nsteer = \"mortise\"",
+            "agent.toml:4:9: mortise steers copa",
+        ),
+        (
+            "[[rule]]\nalgorithm = \"cubic\"\nknobs = { delta = 0.1 }",
+            "agent.toml:3:11: cubic has no knob \"delta\"; it has ",
+        ),
         ("[[rule]]\nname = \"a\"\n[[rule]]\nname = \"a\"", "agent.toml:4:8: there is a rule"),
         (
             "[[rule]]\nqoe = \"web\"\nsteer = \"mortise\"\nknobs = { delta = 0.1 }",

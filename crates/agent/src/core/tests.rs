@@ -215,6 +215,20 @@ fn each_connection_gets_what_its_first_rule_says() {
 }
 
 #[test]
+fn a_connection_with_another_algorithm_than_its_rule_is_measured_only() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    web.borrow_mut().identity.algorithm = "cubic";
+    let before = web.borrow().knobs.clone();
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    pass(&mut core, &fake, Time::ZERO, 5.0);
+    assert_eq!(standing(&core, 1), Standing::Measured);
+    assert_eq!(web.borrow().knobs, before);
+    let tally = &core.tallies()[&("web".to_owned(), Arm::Treated)];
+    assert!(tally.scored >= 3 && tally.decisions == 0, "{tally:?}");
+}
+
+#[test]
 fn advice_and_holdback_change_nothing() {
     for (begin, expected) in
         [("mode = \"advise\"", Standing::Advised), ("holdback = \"100%\"", Standing::Holdback)]
