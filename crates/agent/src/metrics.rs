@@ -167,6 +167,7 @@ mod tests {
             open: 3,
             active: 1,
             adopted: 2,
+            reports: 0,
             cpu: 0.01,
             stretch: 1.0,
             troubles: Vec::new(),

@@ -234,6 +234,7 @@ mod tests {
             open: 3,
             active: 3,
             adopted: 0,
+            reports: 0,
             cpu: 0.0,
             stretch: 1.0,
             troubles: Vec::new(),

@@ -37,6 +37,8 @@ pub struct Status {
     pub active: usize,
     /// Connections that were open when the agent came.
     pub adopted: usize,
+    /// Reports that it has taken in since.
+    pub reports: u64,
     /// Share of a core that deciding takes, 0 to 1.
     pub cpu: f64,
     /// Intervals are this many times as long as a round trip, to keep that share.
@@ -156,6 +158,7 @@ impl<D: Datapath> Core<D> {
             open,
             active,
             adopted: self.adopted(),
+            reports: self.reports(),
             cpu: self.governor().share(),
             stretch: self.governor().stretch(),
             troubles: frame.troubles.clone(),

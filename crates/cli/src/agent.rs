@@ -1,6 +1,7 @@
 //! `trimtab agent` and `trimtab doctor`.
 
 use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 use trimtab_agent as agent;
@@ -79,8 +80,8 @@ struct FindingJson<'a> {
 }
 
 /// What this machine supports; a failed check when the datapath cannot run.
-pub(crate) fn doctor(json: bool) -> Result<(), Failure> {
-    let findings = Doctor::default().examine();
+pub(crate) fn doctor(root: &Path, json: bool) -> Result<(), Failure> {
+    let findings = Doctor::at(root).examine();
     let health = |health: Health| match health {
         Health::Good => "good",
         Health::Note => "note",

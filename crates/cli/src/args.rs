@@ -39,6 +39,9 @@ pub(crate) enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+        /// The machine's files; another folder's for tests
+        #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+        root: PathBuf,
     },
     /// Write the manual pages into a folder.
     Manual {

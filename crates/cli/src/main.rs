@@ -83,7 +83,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Parity(args) => parity::run(&args),
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),
-        Command::Doctor { json } => agent::doctor(json),
+        Command::Doctor { json, root } => agent::doctor(&root, json),
         Command::Manual { folder } => manual(&folder),
         Command::Completions { shell } => {
             let mut script = Vec::new();

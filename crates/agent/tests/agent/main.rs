@@ -4,6 +4,7 @@
 #[path = "../../../tcp/tests/common/mod.rs"]
 mod common;
 mod doors;
+mod faults;
 mod hints;
 mod lifetime;
 mod policy;

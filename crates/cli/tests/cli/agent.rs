@@ -39,6 +39,38 @@ fn the_doctor_names_what_it_looked_at_and_fails_where_tcp_cannot_be_tuned() {
 }
 
 #[test]
+fn on_a_kernel_that_lacks_something_the_doctor_says_what_to_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str, content: &[u8]| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    write("proc/sys/kernel/osrelease", b"5.4.0-generic\n");
+    write("proc/self/status", b"CapEff:\t000001ffffffffff\n");
+    write("proc/sys/net/core/bpf_jit_enable", b"0\n");
+    let examine = || {
+        let out = trimtab(dir.path(), &["doctor", "--root", "."]);
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let said = examine();
+    assert!(said.contains("ok  kernel: Linux 5.4.0-generic\n"), "{said}");
+    assert!(said.contains("NO  description of its types (BTF): missing"), "{said}");
+    assert!(said.contains("CONFIG_DEBUG_INFO_BTF=y"), "{said}");
+    assert!(said.contains("sysctl -w net.core.bpf_jit_enable=1"), "{said}");
+
+    // BTF with a header, an empty table of types and an empty name: a kernel without struct_ops.
+    let words: [u32; 6] = [0x0001_eb9f, 24, 0, 0, 0, 1];
+    let btf: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).chain([0]).collect();
+    write("sys/kernel/btf/vmlinux", &btf);
+    let said = examine();
+    assert!(said.contains("ok  description of its types (BTF): there"), "{said}");
+    assert!(said.contains("NO  congestion control in eBPF (struct_ops): missing"), "{said}");
+    assert!(said.contains("boot Linux 6.4 or later"), "{said}");
+}
+
+#[test]
 fn there_is_a_manual_page_for_every_verb() {
     let dir = tempfile::tempdir().unwrap();
     stdout(dir.path(), &["manual", "man"]);

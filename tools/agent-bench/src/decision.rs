@@ -1,0 +1,96 @@
+//! The time of one report and of one decision of Mortise, without anything around it.
+
+use std::time::Instant;
+
+use trimtab_cc::Phase;
+use trimtab_qoe::{Factors, Model};
+use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Steer};
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use crate::Figure;
+
+const CONNECTIONS: usize = 200;
+const REPORTS: usize = 500;
+
+/// A connection whose queue follows δ, over a link whose capacity drifts.
+struct Path {
+    steering: Mortise,
+    delta: f64,
+    now: Time,
+    step: u64,
+}
+
+impl Path {
+    fn report(&mut self) -> Report {
+        self.step += 1;
+        // 6 to 24 Mbit/s, up and down with a period that no two connections share.
+        let swing = ((self.step % 97) as f64 / 97.0 - 0.5).abs() * 2.0;
+        let rate = Rate::from_mbps(6.0 + 18.0 * swing);
+        let mss = Bytes::new(1448);
+        let queue = mss.mul_f64(1.25 / self.delta) / rate;
+        let rtt = Duration::from_millis(40) + queue;
+        self.now += rtt;
+        let sent = rate * rtt;
+        Report {
+            now: self.now,
+            interval: rtt,
+            sent,
+            acked: sent,
+            lost: Bytes::ZERO,
+            busy: rtt,
+            rtt_mean: Some(rtt),
+            rtt_min: Some(Duration::from_millis(40)),
+            rtt_max: Some(rtt + queue),
+            srtt: rtt,
+            min_rtt: Duration::from_millis(40),
+            delivery_rate: Some(rate),
+            window: sent,
+            inflight: sent,
+            mss,
+            phase: Phase::Steady,
+            factors: Factors::new(),
+        }
+    }
+}
+
+/// Means over many connections, taken one after the other as the agent does, so that each finds the caches cold.
+pub(crate) fn figures() -> Vec<Figure> {
+    let model = Model::parse("download", &[]).expect("a built-in model");
+    let mut paths: Vec<Path> = (0..CONNECTIONS)
+        .map(|i| {
+            let mut config = MortiseConfig::new(model.clone());
+            config.factors = config.factors.with_request(Bytes::new(1_000_000));
+            let steering = Mortise::new(config);
+            let delta = steering.applied_delta();
+            Path { steering, delta, now: Time::ZERO, step: i as u64 * 31 }
+        })
+        .collect();
+    let mut all = Vec::with_capacity(CONNECTIONS * REPORTS);
+    let mut decided = Vec::new();
+    for _ in 0..REPORTS {
+        for path in &mut paths {
+            let report = path.report();
+            let start = Instant::now();
+            let action = path.steering.on_report(&report);
+            let took = start.elapsed().as_secs_f64() * 1e6;
+            all.push(took);
+            if let Some(Action::Set { knob: "delta", value }) = action {
+                path.delta = value;
+                decided.push(took);
+            }
+        }
+    }
+    decided.sort_by(f64::total_cmp);
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
+    let p99 = decided.get(decided.len() * 99 / 100).copied().unwrap_or_default();
+    vec![
+        Figure { name: "a report, mean", value: mean(&all), unit: "us", limit: None },
+        Figure {
+            name: "a report with a decision, mean",
+            value: mean(&decided),
+            unit: "us",
+            limit: Some(10.0),
+        },
+        Figure { name: "a report with a decision, p99", value: p99, unit: "us", limit: None },
+    ]
+}
