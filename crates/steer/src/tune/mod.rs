@@ -30,6 +30,12 @@ const DELTA_START: f64 = 0.035;
 const OVERFLOW_SCALE: f64 = 0.008;
 /// … up to here.
 const DELTA_START_MAX: f64 = 0.15;
+/// What delay costs an application, as the share of its throughput that it would give for one base
+/// round-trip time less: above this its flows start with less queue, in proportion. Most downloads are
+/// below, and all flows of an application agree on it.
+const DEAR: f64 = 0.1;
+/// Weight of a decision in the price of late.
+const PRICE_WEIGHT: f64 = 0.2;
 /// The range of δ that is steered: the paper's prototype stays above 0.01; above 1 a flow keeps
 /// hardly a packet waiting.
 const DELTA_MIN: f64 = 0.01;
@@ -124,6 +130,8 @@ pub struct Mortise {
     exploring: bool,
     /// Decisions in a row that saw harm.
     harmed: u32,
+    /// Logarithm of what delay costs of late: λ in units of throughput per base round-trip time.
+    price: f64,
     burst: Burst,
 }
 
@@ -142,6 +150,7 @@ impl Mortise {
             period: PERIOD_MIN,
             exploring: true,
             harmed: 0,
+            price: libm::log(DEAR),
             burst: Burst::new(),
         }
     }
@@ -209,6 +218,10 @@ impl Mortise {
         let throughput = here.throughput_mbps();
         let lambda = self.hints.lambda.max(DELAY_FLOOR * throughput / self.path.rtt_min.max(1e-3));
         let beta = self.hints.beta.max(LOSS_FLOOR * throughput);
+        let price = self.hints.lambda * self.path.rtt_min / throughput.max(1e-9);
+        if price.is_finite() {
+            self.price += PRICE_WEIGHT * (libm::log(price.clamp(1e-6, 1e6)) - self.price);
+        }
         // The achieved tradeoff between two neighbours, and the preferred one, into which the price
         // of the losses that come with the delay is folded: ΔT = λ·ΔD + β·ΔL.
         let tradeoffs = |bold: Point, shy: Point| {
@@ -239,10 +252,13 @@ impl Mortise {
         self.delta = delta;
     }
 
-    /// Where flows on this path start: what all of them can agree on, because all see the same losses.
+    /// Where this application's flows on this path start: what all of them can agree on, because all see
+    /// the same losses and pay the same price.
     fn origin(&self) -> f64 {
         let overflow = (self.path.overflow() - OVERFLOW).max(0.0);
-        (DELTA_START * (1.0 + overflow / OVERFLOW_SCALE)).min(DELTA_START_MAX)
+        let common = (DELTA_START * (1.0 + overflow / OVERFLOW_SCALE)).min(DELTA_START_MAX);
+        let dear = libm::exp(self.price - libm::log(DEAR)).max(1.0);
+        (common * dear).min(DELTA_SAFE)
     }
 
     /// Without overflow no queue is kept below what jitter takes.

@@ -101,6 +101,30 @@ fn overflow_raises_delta() {
     assert!(m.applied_delta() > 2.0 * DELTA_START, "{}", m.applied_delta());
 }
 
+/// The dearer delay is to the application, the shorter the queue, over more than a decade of prices.
+#[test]
+fn a_dear_delay_is_paid_with_throughput() {
+    let rest = |formula: &str| {
+        let mut m = Mortise::new(MortiseConfig::new(Model::parse(formula, &[]).unwrap()));
+        let mut log_mean = 0.0;
+        for _ in 0..20 {
+            steer(&mut m, 100, |k, delta| {
+                let (rate, swing) = if k * 37 % 11 < 6 { (1_500.0, 0.2) } else { (500.0, 1.0) };
+                Link {
+                    packets_per_s: rate,
+                    queue_packets: swing * MEAN_QUEUE / delta,
+                    ..steady(delta)
+                }
+            });
+            log_mean += m.applied_delta().ln() / 20.0;
+        }
+        log_mean.exp()
+    };
+    let [cheap, fair, dear] = ["T - 5*D", "T - 150*D", "T - 1500*D"].map(rest);
+    assert!(cheap < 2.0 * DELTA_START, "{cheap}");
+    assert!(fair > 1.5 * cheap && dear > 1.5 * fair && dear > 5.0 * cheap, "{cheap} {fair} {dear}");
+}
+
 /// Random loss is the link's own: it is no reason to keep a shorter queue. On a link that varies; on a
 /// steady one every δ serves as well, and any rounding decides.
 #[test]
