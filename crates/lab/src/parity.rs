@@ -10,12 +10,12 @@ use crate::run::Recording;
 use crate::scenario::{Scenario, ScenarioError, TransportKind};
 use crate::stats::percentile;
 use crate::summary::in_order;
-use crate::table::{Column, Style, table};
+use crate::table::{Column, Style, short, table};
 
 /// The schema that [`Parity::schema`] names.
 pub const SCHEMA: &str = "trimtab.parity/1";
 
-/// How far the median over the cells may be off, either way: throughput in percent of the kernel's …
+/// How far the simulator may be off, in the median over the cells: throughput in percent of the kernel's …
 pub const BAND_THROUGHPUT: f64 = 5.0;
 /// … the 95th percentile of round-trip times in percent …
 pub const BAND_RTT: f64 = 15.0;
@@ -63,6 +63,8 @@ pub struct ParityRow {
     pub cc: String,
     /// Cells: traces, at every point of the grid.
     pub cells: usize,
+    /// Quality of experience, the mean over all runs: what a comparison ranks by.
+    pub qoe_mean: Sides,
     /// Throughput, in Mbit/s and percent.
     pub throughput: Difference,
     /// 95th percentile of the packets' round-trip times, in milliseconds and percent.
@@ -73,23 +75,35 @@ pub struct ParityRow {
     pub rct_p50: Option<Difference>,
 }
 
-/// One quantity on both sides. Each is the median over cells, the difference of each cell taken first.
+/// A quantity on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sides {
+    /// On the kernel.
+    pub kernel: f64,
+    /// In the simulator.
+    pub sim: f64,
+}
+
+/// A quantity on both sides, and its band. Each is the median over cells, the difference of each cell taken first: cells
+/// in which the simulator gives too much do not make up for those in which it gives too little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// On the kernel.
     pub kernel: f64,
     /// In the simulator.
     pub sim: f64,
-    /// How much more the simulator gives.
+    /// How much more the simulator gives, where this is below zero how much less.
     pub difference: f64,
-    /// How much more or less it may be.
+    /// How much more or less it gives: the median of the absolute differences.
+    pub off: f64,
+    /// How much that may be.
     pub band: f64,
 }
 
 impl Difference {
     /// Whether it is within its band.
     pub fn holds(&self) -> bool {
-        self.difference.abs() <= self.band
+        self.off <= self.band
     }
 }
 
@@ -139,6 +153,7 @@ fn rows(kernel: &[RunRecord], sim: &[RunRecord]) -> Vec<ParityRow> {
                 app: app.to_owned(),
                 cc: cc.to_owned(),
                 cells: own.places().len(),
+                qoe_mean: Sides { kernel: qoe_mean(&own.kernel), sim: qoe_mean(&own.sim) },
                 throughput,
                 rtt_p95,
                 retransmits,
@@ -147,6 +162,10 @@ fn rows(kernel: &[RunRecord], sim: &[RunRecord]) -> Vec<ParityRow> {
         }
     }
     rows
+}
+
+fn qoe_mean(runs: &[&RunRecord]) -> f64 {
+    runs.iter().map(|r| r.qoe.mean).sum::<f64>() / runs.len() as f64
 }
 
 /// In percent of the kernel's.
@@ -196,6 +215,7 @@ impl Cells<'_> {
             kernel: median(&|pair| pair.0)?,
             sim: median(&|pair| pair.1)?,
             difference: median(&|pair| difference(pair.0, pair.1))?,
+            off: median(&|pair| difference(pair.0, pair.1).abs())?,
             band,
         })
     }
@@ -214,7 +234,7 @@ impl Parity {
         })
     }
 
-    /// The table: the kernel's value, the simulator's, and the difference, marked with `!` where it is out of its band.
+    /// The table: the kernel's value, the simulator's, and how far that is off, marked with `!` where that is out of its band.
     pub fn render(&self, style: Style) -> String {
         let mut text = String::new();
         for app in in_order(self.rows.iter().map(|r| r.app.as_str())) {
@@ -226,30 +246,33 @@ impl Parity {
             let mut columns = vec![
                 column("congestion control", &|r| r.cc.clone()),
                 column("cells", &|r| r.cells.to_string()),
-                column("throughput Mbit/s", &|r| show(&r.throughput, "%")),
+                column("mean QoE", &|r| {
+                    format!("{} {}", short(r.qoe_mean.kernel), short(r.qoe_mean.sim))
+                }),
+                column("Mbit/s", &|r| show(&r.throughput, "%")),
                 column("p95 RTT ms", &|r| show(&r.rtt_p95, "%")),
-                column("retransmitted %", &|r| show(&r.retransmits, " points")),
+                column("retransmitted %", &|r| show(&r.retransmits, "")),
             ];
             if rows.iter().any(|r| r.rct_p50.is_some()) {
                 let cell = |r: &ParityRow| r.rct_p50.map_or(String::new(), |d| show(&d, "%"));
                 columns.push(column("median RCT ms", &cell));
             }
-            text += &format!("{app}: {}, the simulator, and the difference\n", self.kernel);
+            text += &format!("{app}: {}, the simulator, and how far it is off\n", self.kernel);
             text += &table(columns, style);
             text += "\n\n";
         }
         text += &format!(
-            "Medians over cells. ! is out of its band: throughput {BAND_THROUGHPUT}%, p95 RTT {BAND_RTT}%, \
-             retransmitted {BAND_RETRANSMITS} points, median RCT {BAND_RCT}%.\n"
+            "Medians over cells, of absolute differences; the QoE is the mean of all runs. ! is out of its band: throughput \
+             {BAND_THROUGHPUT}%,\np95 RTT {BAND_RTT}%, retransmitted {BAND_RETRANSMITS} points, median RCT {BAND_RCT}%.\n"
         );
         text
     }
 }
 
 fn show(d: &Difference, unit: &str) -> String {
-    let Difference { kernel, sim, difference, .. } = d;
+    let Difference { kernel, sim, off, .. } = d;
     let mark = if d.holds() { "" } else { " !" };
-    format!("{kernel:.2}  {sim:.2}  {difference:+.1}{unit}{mark}")
+    format!("{} {} {off:.2}{unit}{mark}", short(*kernel), short(*sim))
 }
 
 #[cfg(test)]
@@ -278,6 +301,7 @@ mod tests {
         let (kernel, sim) = both([1.02, 1.04, 9.0]);
         let [row] = &rows(&kernel, &sim)[..] else { panic!("one contender, one application") };
         assert_eq!(row.cells, 3);
+        assert_eq!(row.qoe_mean, Sides { kernel: 1.0, sim: 1.0 });
         assert!((row.throughput.difference - 4.0).abs() < 1e-9, "{:?}", row.throughput);
         assert!((row.throughput.kernel - 8.0).abs() < 1e-9 && row.throughput.holds());
         assert_eq!(row.retransmits.difference, 0.0);
@@ -295,7 +319,7 @@ mod tests {
         };
         assert!(!parity.holds());
         let text = parity.render(Style { width: 200, lines: false });
-        assert!(text.contains("-6.0% !") && text.matches("% !").count() == 1, "{text}");
+        assert!(text.contains("6.00% !") && text.matches("% !").count() == 1, "{text}");
     }
 
     #[test]

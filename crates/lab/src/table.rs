@@ -144,7 +144,7 @@ fn columns(
 }
 
 /// Three significant digits, as many as a comparison by eye can use.
-fn short(v: f64) -> String {
+pub(crate) fn short(v: f64) -> String {
     match v.abs() {
         a if a >= 100.0 || a == 0.0 => format!("{v:.0}"),
         a if a >= 10.0 => format!("{v:.1}"),
