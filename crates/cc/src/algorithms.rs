@@ -5,7 +5,7 @@ use enum_dispatch::enum_dispatch;
 use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno, Vegas, Westwood};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
-#[enum_dispatch(CongestionControl)]
+#[enum_dispatch(CongestionControl, Migrate)]
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,

@@ -1,6 +1,6 @@
 //! The least or greatest of recent samples, in constant space and amortised constant time.
 
-use trimtab_units::{Duration, Time};
+use trimtab_units::{Duration, Rate, Time};
 
 /// A sample outlives the window by at most one part in this many.
 const GRAINS: u64 = 8;
@@ -15,38 +15,45 @@ const CAPACITY: usize = 16;
 /// grows manyfold within its own length the queue may be full; then the newest sample kept outlives
 /// the window by as much as samples were merged into it.)
 #[derive(Clone, Debug)]
-pub(crate) struct Extreme<const MAX: bool> {
+pub(crate) struct Extreme<T, const MAX: bool> {
     /// A ring, oldest and best first.
-    kept: [Kept; CAPACITY],
+    kept: [Kept<T>; CAPACITY],
     head: usize,
     len: usize,
 }
 
 /// Least of the window.
-pub(crate) type WindowedMin = Extreme<false>;
+pub(crate) type WindowedMin = Extreme<Duration, false>;
 /// Greatest of the window.
-pub(crate) type WindowedMax = Extreme<true>;
+pub(crate) type WindowedMax = Extreme<Duration, true>;
+/// Greatest rate of the window.
+pub(crate) type WindowedMaxRate = Extreme<Rate, true>;
 
 /// A sample, standing for those taken from `first` to `last`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
-    value: Duration,
+struct Kept<T> {
+    value: T,
     first: Time,
     last: Time,
 }
 
-impl<const MAX: bool> Extreme<MAX> {
+impl<T: Copy + Default + PartialOrd, const MAX: bool> Extreme<T, MAX> {
     pub(crate) fn new() -> Self {
         Self { kept: [Kept::default(); CAPACITY], head: 0, len: 0 }
     }
 
     /// The extreme; `None` before any sample.
-    pub(crate) fn get(&self) -> Option<Duration> {
-        (self.len > 0).then(|| self.kept[self.head].value)
+    pub(crate) fn get(&self) -> Option<T> {
+        self.get_at().map(|(value, _)| value)
+    }
+
+    /// The extreme and when it was taken.
+    pub(crate) fn get_at(&self) -> Option<(T, Time)> {
+        (self.len > 0).then(|| (self.kept[self.head].value, self.kept[self.head].first))
     }
 
     /// Adds a sample; those older than `window` leave.
-    pub(crate) fn update(&mut self, now: Time, window: Duration, value: Duration) {
+    pub(crate) fn update(&mut self, now: Time, window: Duration, value: T) {
         while self.len > 0 && now.since(self.kept[self.head].last) > window {
             self.head = (self.head + 1) % CAPACITY;
             self.len -= 1;
@@ -67,7 +74,7 @@ impl<const MAX: bool> Extreme<MAX> {
         self.kept[back] = Kept { value, first: now, last: now };
     }
 
-    fn better(a: Duration, b: Duration) -> bool {
+    fn better(a: T, b: T) -> bool {
         if MAX { a > b } else { a < b }
     }
 

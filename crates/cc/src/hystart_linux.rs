@@ -56,6 +56,11 @@ impl LinuxHystart {
         }
     }
 
+    /// Judges nothing until the next timeout: slow start is over.
+    pub(crate) fn disarm(&mut self) {
+        self.found = true;
+    }
+
     /// Takes an acknowledgement in slow start, before the window grows by it. Whether slow start
     /// is over; it says so once, then not again until a timeout. Rounds end by cumulative
     /// acknowledgement, so none does while `stuck` at a hole.

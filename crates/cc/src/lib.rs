@@ -30,6 +30,7 @@ mod filter;
 mod hystart;
 mod hystart_linux;
 mod knob;
+pub mod migrate;
 mod newreno;
 mod round;
 mod spec;

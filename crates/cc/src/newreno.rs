@@ -2,9 +2,10 @@
 //!
 //! Read first: RFC 5681 (TCP), RFC 9002 §7 (the same for QUIC, by bytes and packet numbers).
 
-use trimtab_units::{Bytes, Time};
+use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
+use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::window::Window;
 use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Timeout};
 
@@ -125,12 +126,34 @@ impl CongestionControl for NewReno {
     }
 }
 
+impl Migrate for NewReno {
+    fn is_converged(&self) -> bool {
+        self.phase() == Phase::Steady
+    }
+
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        OperatingPoint::of_window(self.window.size, path)
+    }
+
+    fn take_over(&mut self, from: &HandOver) {
+        self.episode = Episode::default();
+        self.window.take_over(from.window);
+        if self.whole_packets {
+            self.window.align();
+            self.window.ssthresh = self.window.size;
+        }
+    }
+
+    fn inherit(&mut self, window: Bytes, _srtt: Duration) {
+        self.window.set(window);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::link::MSS;
     use crate::testing::{acked, lost, timed_out};
-    use trimtab_units::Duration;
 
     const RTT: Duration = Duration::from_millis(50);
 

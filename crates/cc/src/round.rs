@@ -3,6 +3,7 @@
 use trimtab_units::{Bytes, Time};
 
 use crate::Ack;
+use crate::migrate::HandOver;
 
 /// A round trip: it ends once something sent after its start is acknowledged.
 ///
@@ -18,6 +19,11 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// The round that begins with a hand-over: what is in flight is the old algorithm's.
+    pub(crate) fn beginning(from: &HandOver) -> Self {
+        Self { end: from.delivered + from.inflight, start: from.now }
+    }
+
     /// Whether this acknowledgement ends the round; the next one then starts with it. The first
     /// acknowledgement of a connection does.
     pub(crate) fn ends(&mut self, ack: &Ack) -> bool {

@@ -8,6 +8,7 @@
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
+use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::round::Round;
 use crate::window::Window;
 use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
@@ -193,6 +194,29 @@ impl CongestionControl for Vegas {
     }
 }
 
+impl Migrate for Vegas {
+    fn is_converged(&self) -> bool {
+        self.phase() == Phase::Steady
+    }
+
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        OperatingPoint::of_window(self.window.size, path)
+    }
+
+    /// Nothing moves for a round trip: what is in flight was sent by another.
+    fn take_over(&mut self, from: &HandOver) {
+        self.episode = Episode::default();
+        self.window.take_over(from.window);
+        self.base_rtt = from.min_rtt;
+        self.round = Round::beginning(from);
+        self.start_round();
+    }
+
+    fn inherit(&mut self, window: Bytes, _srtt: Duration) {
+        self.window.set(window);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,5 +287,25 @@ mod tests {
             assert!(seen.queue_mean > 1.0 && seen.queue_mean < 4.0, "{mbps} Mbit/s: {seen:?}");
             assert!(seen.shares[0] > 0.99, "{mbps} Mbit/s: {seen:?}");
         }
+    }
+
+    #[test]
+    fn after_a_hand_over_nothing_moves_for_a_round_trip() {
+        let rtt = Duration::from_micros(37_500);
+        let mut vegas = Vegas::new(&Config::with_mss(MSS, 0));
+        let record = crate::testing::hand_over(MSS * 150, rtt);
+        vegas.take_over(&record);
+        assert_eq!(vegas.base_rtt, Duration::from_millis(20));
+        let ack = |sent: Time, packets: u64| Ack {
+            delivered: record.delivered + MSS * packets,
+            inflight: MSS * 150,
+            ..acked(record.now + rtt, sent, MSS, rtt)
+        };
+        for packet in 1..=150 {
+            vegas.on_ack(&ack(record.now - Duration::from_millis(1), packet));
+            assert_eq!(vegas.window(), MSS * 150);
+        }
+        vegas.on_ack(&ack(record.now + Duration::from_millis(1), 151));
+        assert_eq!(vegas.window(), MSS * 149, "70 queued: one packet less");
     }
 }

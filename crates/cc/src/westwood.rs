@@ -4,9 +4,10 @@
 //! Read first: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and
 //! Vegas TCP congestion control" (2004); constants as in Linux's `net/ipv4/tcp_westwood.c`.
 
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::episode::Episode;
+use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::window::Window;
 use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
 
@@ -145,6 +146,35 @@ impl CongestionControl for Westwood {
     fn apply_knob(&mut self, _index: usize, _value: f64) {}
 }
 
+impl Migrate for Westwood {
+    fn is_converged(&self) -> bool {
+        self.phase() == Phase::Steady
+    }
+
+    /// Its own bandwidth is an average, so the connection's maximum goes before it.
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        let estimate = self.bandwidth.estimate;
+        OperatingPoint {
+            bandwidth: (estimate > 0.0).then(|| Rate::from_bytes_per_sec_f64(estimate)),
+            ..OperatingPoint::of_window(self.window.size, path)
+        }
+    }
+
+    fn take_over(&mut self, from: &HandOver) {
+        self.episode = Episode::default();
+        self.window.take_over(from.window);
+        let bandwidth = from.bandwidth.bytes_per_sec() as f64;
+        self.bandwidth = Bandwidth { first: bandwidth, estimate: bandwidth };
+        self.sample_start = Some(from.now);
+        self.sample_acked = Bytes::ZERO;
+        (self.rtt_min, self.rtt_min_stale) = (from.min_rtt, false);
+    }
+
+    fn inherit(&mut self, window: Bytes, _srtt: Duration) {
+        self.window.set(window);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +236,22 @@ mod tests {
         let mut westwood = Westwood::new(&Config::with_mss(MSS, 0));
         westwood.on_loss(&lost(Time::ZERO, Time::ZERO));
         assert_eq!(westwood.window(), MSS * 5);
+    }
+
+    /// migration.md E-6: with what the connection measured, a loss leaves what the path carries; a
+    /// part switch, which measured nothing, halves.
+    #[test]
+    fn a_loss_after_a_hand_over_leaves_what_the_path_carries() {
+        let srtt = Duration::from_micros(37_500);
+        let loss = lost(Time::from_secs(31), Time::from_secs(31));
+        let mut westwood = Westwood::new(&Config::with_mss(MSS, 0));
+        westwood.take_over(&crate::testing::hand_over(MSS * 150, srtt));
+        assert!(westwood.is_converged());
+        assert_eq!((westwood.bandwidth.first, westwood.bandwidth.estimate), (6e6, 6e6));
+        westwood.on_loss(&loss);
+        assert_eq!((westwood.window(), westwood.ssthresh()), (MSS * 80, Some(MSS * 80)));
+        let mut part = Westwood::new(&Config::with_mss(MSS, 0));
+        part.inherit(MSS * 150, srtt);
+        assert_eq!((part.phase(), part.ssthresh()), (Phase::SlowStart, None));
     }
 }

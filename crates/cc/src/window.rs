@@ -46,6 +46,15 @@ impl Window {
         }
     }
 
+    /// The window of another algorithm, and congestion avoidance from there on: the threshold is the
+    /// window, and no earlier reduction can be undone.
+    pub(crate) fn take_over(&mut self, size: Bytes) {
+        self.set(size);
+        self.ssthresh = self.size;
+        self.credit = Bytes::ZERO;
+        self.before = None;
+    }
+
     /// Whether the window is below its threshold.
     pub(crate) fn in_slow_start(&self) -> bool {
         self.size < self.ssthresh

@@ -1,6 +1,7 @@
 //! What every algorithm of the table must keep, whatever happens and in whatever order.
 
 mod support;
+mod switching;
 
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng};

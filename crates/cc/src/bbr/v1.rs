@@ -9,6 +9,7 @@ mod cycle;
 mod departure;
 mod full_pipe;
 mod knobs;
+mod migrate;
 mod min_rtt;
 mod policer;
 mod window;
@@ -162,7 +163,7 @@ impl Bbr {
         }
     }
 
-    /// The only place where the mode changes.
+    /// The only place where the mode changes, but for a hand-over, which begins anew.
     fn enter(&mut self, mode: Mode) {
         debug_assert!(
             match (self.mode, mode) {

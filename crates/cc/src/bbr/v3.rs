@@ -9,6 +9,7 @@ mod aggregation;
 mod full_bw;
 mod knobs;
 mod loss;
+mod migrate;
 mod path;
 mod probe_bw;
 mod window;
@@ -201,7 +202,7 @@ impl Bbr3 {
         }
     }
 
-    /// The only place where the state changes.
+    /// The only place where the state changes, but for a hand-over, which begins anew.
     fn enter(&mut self, state: State) {
         debug_assert!(
             match (self.state, state) {

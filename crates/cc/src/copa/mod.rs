@@ -17,6 +17,7 @@
 //! * While the application limits the sender the window does not grow; it may shrink.
 
 mod knobs;
+mod migrate;
 mod mode;
 mod velocity;
 

@@ -89,6 +89,16 @@ impl LinuxCurve {
         *self = Self { last_sent: self.last_sent, ..Self::new() };
     }
 
+    /// Goes on from another algorithm's window, in packets: the plateau is there.
+    pub(super) fn take_over(&mut self, window: u64, min_rtt: Duration) {
+        *self = Self {
+            last_max: window,
+            delay_min: Some(min_rtt),
+            last_sent: self.last_sent,
+            ..Self::new()
+        };
+    }
+
     /// A packet leaves; when nothing else is in flight, the pause since the last one moves the
     /// epoch.
     pub(super) fn on_sent(&mut self, now: Time, starts: bool) {

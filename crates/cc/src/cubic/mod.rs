@@ -7,6 +7,7 @@
 
 mod curve;
 mod linux;
+mod migrate;
 
 use libm::round;
 use trimtab_units::{Bytes, Time};

@@ -1,7 +1,8 @@
 //! Events for unit tests: the fields that a test does not care about at sensible values.
 
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::migrate::HandOver;
 use crate::{Ack, Loss, Timeout};
 
 pub(crate) mod link;
@@ -34,4 +35,21 @@ pub(crate) fn lost(now: Time, sent: Time) -> Loss {
 /// A timeout with nothing left in flight.
 pub(crate) fn timed_out(now: Time) -> Timeout {
     Timeout { now, prior_inflight: Bytes::ZERO, inflight: Bytes::ZERO }
+}
+
+/// What is handed over on the path of migration.md §10: 4000 packets/s, 20 ms, 30 s after the start.
+pub(crate) fn hand_over(window: Bytes, srtt: Duration) -> HandOver {
+    HandOver {
+        now: Time::from_secs(30),
+        window,
+        rate: window / srtt,
+        srtt,
+        min_rtt: Duration::from_millis(20),
+        min_rtt_at: Time::from_secs(28),
+        bandwidth: Rate::from_mbps(48.0),
+        loss: 0.0,
+        inflight: window,
+        delivered: Bytes::new(100_000_000),
+        modelled: false,
+    }
 }

@@ -64,10 +64,10 @@ struct Packet {
 
 /// The sender.
 #[derive(Clone, Debug)]
-pub(crate) struct Sender {
-    pub(crate) cca: Controller,
+pub(crate) struct Sender<C = Controller> {
+    pub(crate) cca: C,
     config: Config,
-    now: Time,
+    pub(crate) now: Time,
     outstanding: VecDeque<Packet>,
     delivered: Bytes,
     delivered_at: Time,
@@ -77,17 +77,28 @@ pub(crate) struct Sender {
     last_was_lost: bool,
 }
 
+/// Half the lives with the window of one packet that TCP allows, some with packets that count as a
+/// byte: windows of a million.
+pub(crate) fn config(seed: u64) -> Config {
+    let mss = if seed % 8 == 2 { Bytes::new(1) } else { MSS };
+    let mut config = Config::with_mss(mss, seed);
+    if seed % 2 == 1 {
+        config.min_window = mss;
+    }
+    config
+}
+
 impl Sender {
     pub(crate) fn new(algorithm: &Algorithm, seed: u64) -> Self {
-        // Half the lives with the window of one packet that TCP allows, some with packets that count
-        // as a byte: windows of a million.
-        let mss = if seed % 8 == 2 { Bytes::new(1) } else { MSS };
-        let mut config = Config::with_mss(mss, seed);
-        if seed % 2 == 1 {
-            config.min_window = mss;
-        }
+        let config = config(seed);
+        Self::with((algorithm.build)(&config), config)
+    }
+}
+
+impl<C: CongestionControl> Sender<C> {
+    pub(crate) fn with(cca: C, config: Config) -> Self {
         Self {
-            cca: (algorithm.build)(&config),
+            cca,
             config,
             now: Time::ZERO,
             outstanding: VecDeque::new(),
@@ -273,7 +284,7 @@ impl Sender {
     }
 
     /// What a transport sees of the algorithm, to compare two.
-    pub(crate) fn face(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+    pub(crate) fn face(&self) -> impl PartialEq + std::fmt::Debug + use<C> {
         let c = &self.cca;
         (c.window(), c.pacing_rate(), c.ssthresh(), c.phase(), c.next_timer())
     }

@@ -23,6 +23,11 @@ impl FullPipe {
         self.reached
     }
 
+    /// The pipe was filled by another algorithm, at this bandwidth.
+    pub(super) fn filled_at(bandwidth: Rate) -> Self {
+        Self { baseline: bandwidth, plateau: PLATEAU_ROUNDS, reached: true }
+    }
+
     /// Takes the bandwidth estimate at the start of a round that was not application-limited.
     pub(super) fn on_round(&mut self, max_bw: Rate) {
         if self.reached {

@@ -11,6 +11,11 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
+    /// What the connection measured, for a window that begins now.
+    pub(super) fn known(value: Duration, now: Time) -> Self {
+        Self { value: Some(value), stamp: Some(now) }
+    }
+
     pub(super) fn get(&self) -> Option<Duration> {
         self.value
     }

@@ -11,6 +11,11 @@ pub(super) struct MaxBw {
 }
 
 impl MaxBw {
+    /// What the connection measured, as the sample of this cycle.
+    pub(super) fn known(rate: Rate) -> Self {
+        Self { previous: Rate::ZERO, current: rate }
+    }
+
     pub(super) fn get(&self) -> Rate {
         self.previous.max(self.current)
     }
@@ -43,6 +48,11 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
+    /// What the connection measured, for windows that begin now; the shorter has no sample yet.
+    pub(super) fn known(value: Duration, now: Time) -> Self {
+        Self { value: Some(value), stamp: now, recent: None, recent_stamp: now, started: true }
+    }
+
     pub(super) fn get(&self) -> Option<Duration> {
         self.value
     }

@@ -1,0 +1,169 @@
+//! BBR takes over: it empties the queue that it finds in ProbeRTT, then goes on in ProbeBW.
+
+use trimtab_units::{Bytes, Duration};
+
+use super::min_rtt::{MinRtt, ProbeRtt};
+use super::window::Recovery;
+use super::{Bbr, Cycle, FullPipe, Mode};
+use crate::bbr::gain::Gain;
+use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+
+impl Migrate for Bbr {
+    fn is_converged(&self) -> bool {
+        matches!(self.mode, Mode::ProbeBw(_)) && self.recovery == Recovery::Open && !self.conserve
+    }
+
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        OperatingPoint::of_model(self.bw(), self.window, path)
+    }
+
+    fn take_over(&mut self, from: &HandOver) {
+        self.max_bw.reset(self.rounds.count, from.bandwidth);
+        // Not marked expired: the first sample would replace an expired value, and the old
+        // algorithm's queue is still in it. In ProbeRTT whatever is lower takes its place.
+        self.min_rtt = MinRtt::known(from.min_rtt, from.now);
+        self.full_pipe = FullPipe::filled_at(from.bandwidth);
+        self.rounds.restart(from.delivered);
+        self.delivered = from.delivered;
+        self.policer.reset();
+        self.recovery = Recovery::Open;
+        self.conserve = false;
+        self.seen_rtt = true;
+        self.idle_restart = false;
+        self.mode = Mode::ProbeRtt(ProbeRtt::default());
+        self.prior_window = from.window.min(self.bdp(from.bandwidth, self.tuning.cwnd_gain));
+        if from.queue_is_known_small() {
+            self.window = self.prior_window.max(self.min_window);
+            self.mode = Mode::ProbeBw(Cycle::random(from.now, &mut self.rng));
+        } else {
+            self.window = from.window.min(self.probe_rtt_window()).max(self.min_window);
+        }
+        self.pace(Gain::UNIT);
+    }
+
+    fn inherit(&mut self, window: Bytes, srtt: Duration) {
+        self.window = window.max(self.min_window);
+        if !srtt.is_zero() {
+            self.seen_rtt = true;
+            self.init_pacing_rate(srtt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{acked, hand_over};
+    use crate::{Ack, Config, CongestionControl, Loss, Phase, RateSample};
+    use trimtab_units::{Rate, Time};
+
+    const MSS: Bytes = Bytes::new(1500);
+    const SRTT: Duration = Duration::from_micros(37_500);
+    const BANDWIDTH: Rate = Rate::from_bytes_per_sec(6_000_000);
+
+    fn after_cubic() -> (Bbr, HandOver) {
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        let record = hand_over(MSS * 150, SRTT);
+        bbr.take_over(&record);
+        (bbr, record)
+    }
+
+    /// migration.md E-1 and §8.5: ProbeRTT with the connection's bandwidth and minimum RTT, paced
+    /// within 5% of the rate that it was handed.
+    #[test]
+    fn enters_probe_rtt_with_what_is_known() {
+        let (bbr, _) = after_cubic();
+        assert_eq!(bbr.phase(), Phase::ProbeRtt);
+        assert_eq!((bbr.window(), bbr.prior_window), (MSS * 4, MSS * 150));
+        assert_eq!((bbr.bw(), bbr.min_rtt.get()), (BANDWIDTH, Some(Duration::from_millis(20))));
+        assert!(bbr.full_pipe.reached() && !bbr.is_converged());
+        let kept = (bbr.pacing_rate * SRTT).ratio(MSS * 150);
+        assert!((kept - 1.0).abs() < 0.05, "{kept}");
+    }
+
+    /// No more than twice the bandwidth-delay product comes back.
+    #[test]
+    fn a_larger_window_is_cut_to_twice_the_path() {
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.take_over(&hand_over(MSS * 400, Duration::from_millis(100)));
+        assert_eq!(bbr.prior_window, MSS * 160);
+    }
+
+    /// migration.md E-1: 36.5 ms until 4 packets are in flight, 200 ms and a round there, then the
+    /// window again, in ProbeBW, with nothing of the queue taken for the path.
+    #[test]
+    fn leaves_probe_rtt_with_the_window_it_was_handed() {
+        let (mut bbr, record) = after_cubic();
+        let (mut now, mut delivered) = (record.now, record.delivered);
+        let mut ack = |bbr: &mut Bbr, gap: Duration, rtt: Duration, inflight: u64| {
+            now += gap;
+            delivered += MSS;
+            bbr.on_ack(&Ack {
+                delivered,
+                inflight: MSS * inflight,
+                prior_inflight: MSS * (inflight + 1),
+                rate: Some(RateSample {
+                    delivered: MSS * 4,
+                    interval: rtt,
+                    prior_delivered: delivered - MSS * (inflight + 1),
+                    app_limited: false,
+                    tx_in_flight: MSS * 4,
+                    lost: Bytes::ZERO,
+                }),
+                ..acked(now, now - rtt, MSS, rtt)
+            });
+            now
+        };
+        for inflight in (4..150).rev() {
+            ack(&mut bbr, Duration::from_micros(250), SRTT, inflight);
+            assert_eq!(bbr.min_rtt.get(), Some(Duration::from_millis(20)));
+        }
+        let drained = record.now + Duration::from_micros(36_500);
+        let mut ended = Time::ZERO;
+        while bbr.phase() == Phase::ProbeRtt {
+            assert_eq!(bbr.window(), MSS * 4);
+            ended = ack(&mut bbr, Duration::from_millis(5), Duration::from_millis(20), 4);
+            assert!(ended < drained + Duration::from_millis(300), "it never ends");
+        }
+        assert!(ended >= drained + Duration::from_millis(200));
+        assert_eq!(bbr.phase(), Phase::Steady);
+        assert!(bbr.window() >= (MSS * 150).mul_f64(0.9), "{}", bbr.window());
+        assert_eq!(bbr.bw(), BANDWIDTH, "rates measured in ProbeRTT do not count");
+    }
+
+    /// migration.md E-4: X = min(160, max(84, 4000/s x 21 ms)).
+    #[test]
+    fn hands_over_what_is_in_flight_not_its_allowance() {
+        let mut path = PathView::new();
+        let now = Time::from_secs(30);
+        path.on_ack(&acked(now, now, MSS, Duration::from_millis(21)));
+        for (inflight, want) in [(84, 84), (0, 84), (120, 120), (200, 160)] {
+            path.on_loss(&Loss { inflight: MSS * inflight, ..crate::testing::lost(now, now) });
+            let point = OperatingPoint::of_model(BANDWIDTH, MSS * 160, &path);
+            assert_eq!((point.window, point.rate), (MSS * want, BANDWIDTH));
+        }
+    }
+
+    /// migration.md §7: BBR and BBRv3 know each other's minimum, while it is fresh.
+    #[test]
+    fn after_its_own_kind_it_goes_on_in_probe_bw() {
+        let record = HandOver { modelled: true, ..hand_over(MSS * 84, Duration::from_millis(21)) };
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.take_over(&record);
+        assert_eq!((bbr.phase(), bbr.window()), (Phase::Steady, MSS * 84));
+        let stale = HandOver { min_rtt_at: Time::from_secs(25), ..record };
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.take_over(&stale);
+        assert_eq!(bbr.phase(), Phase::ProbeRtt);
+    }
+
+    /// migration.md §10, the control: Startup at 2.885 times the rate.
+    #[test]
+    fn a_part_switch_starts_up_on_the_queue() {
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.inherit(MSS * 150, SRTT);
+        assert_eq!((bbr.phase(), bbr.window()), (Phase::SlowStart, MSS * 150));
+        let gain = bbr.pacing_rate.ratio(BANDWIDTH);
+        assert!((gain - 2.885 * 0.99).abs() < 0.01, "{gain}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What a connection knows of its path, whichever algorithm runs.
+
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use crate::filter::{WindowedMaxRate, WindowedMin};
+use crate::round::Round;
+use crate::{Ack, Loss, Sent, Timeout};
+
+/// How long a round-trip time or a delivery rate counts.
+const WINDOW: Duration = Duration::from_secs(10);
+/// And a delivery rate for so many round trips at least.
+const ROUNDS: u64 = 10;
+/// A round-trip time is at least this: rates stay finite on a link without delay.
+const RTT_FLOOR: Duration = Duration::from_micros(1);
+
+/// Filters at the connection's level, because not every algorithm has them (Floo §3.4): fed by the
+/// same events as the algorithm, before it. What is older than its window stays until something newer
+/// is known: after a pause it is the best guess.
+#[derive(Clone, Debug)]
+pub struct PathView {
+    min_rtt: WindowedMin,
+    bandwidth: WindowedMaxRate,
+    srtt: Duration,
+    inflight: Bytes,
+    delivered: Bytes,
+    in_recovery: bool,
+    round: Round,
+    /// Lost and acknowledged bytes of the last round trip and of this one.
+    tally: [(Bytes, Bytes); 2],
+}
+
+impl PathView {
+    /// Of a new connection.
+    pub fn new() -> Self {
+        Self {
+            min_rtt: WindowedMin::new(),
+            bandwidth: WindowedMaxRate::new(),
+            srtt: RTT_FLOOR,
+            inflight: Bytes::ZERO,
+            delivered: Bytes::ZERO,
+            in_recovery: false,
+            round: Round::default(),
+            tally: [(Bytes::ZERO, Bytes::ZERO); 2],
+        }
+    }
+
+    /// A packet left.
+    pub fn on_sent(&mut self, sent: &Sent) {
+        self.inflight = sent.inflight;
+    }
+
+    /// Data was acknowledged.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        self.srtt = ack.srtt.max(RTT_FLOOR);
+        self.inflight = ack.inflight;
+        self.delivered = ack.delivered;
+        self.in_recovery = ack.in_recovery;
+        if let Some(rtt) = ack.rtt {
+            self.min_rtt.update(ack.now, WINDOW, rtt.max(RTT_FLOOR));
+        }
+        if let Some(sample) = &ack.rate {
+            let rate = sample.rate();
+            // A slow application says little about the path, unless it beats the estimate.
+            if !sample.app_limited || self.bandwidth.get().is_none_or(|known| rate >= known) {
+                self.bandwidth.update(ack.now, WINDOW.max(self.srtt * ROUNDS), rate);
+            }
+        }
+        if self.round.ends(ack) {
+            self.tally = [self.tally[1], (Bytes::ZERO, Bytes::ZERO)];
+        }
+        self.tally[1].1 += ack.acked;
+    }
+
+    /// Packets were declared lost.
+    pub fn on_loss(&mut self, loss: &Loss) {
+        self.tally[1].0 += loss.lost;
+        self.inflight = loss.inflight;
+        self.in_recovery = true;
+    }
+
+    /// Everything in flight was written off.
+    pub fn on_timeout(&mut self, timeout: &Timeout) {
+        self.inflight = timeout.inflight;
+        self.in_recovery = true;
+    }
+
+    /// Lowest round-trip time of the last 10 s, and when it was measured.
+    pub fn min_rtt(&self) -> Option<(Duration, Time)> {
+        self.min_rtt.get_at()
+    }
+
+    /// Highest delivery rate of the last 10 s and 10 round trips, samples that the application limited
+    /// left out unless they are higher.
+    pub fn bandwidth(&self) -> Option<Rate> {
+        self.bandwidth.get()
+    }
+
+    /// Smoothed round-trip time; a microsecond before the first.
+    pub fn srtt(&self) -> Duration {
+        self.srtt
+    }
+
+    /// Bytes in flight.
+    pub fn inflight(&self) -> Bytes {
+        self.inflight
+    }
+
+    /// Bytes delivered over the life of the connection.
+    pub fn delivered(&self) -> Bytes {
+        self.delivered
+    }
+
+    /// Share of the packets of the last two round trips that was lost, 0 to 1.
+    pub fn loss(&self) -> f64 {
+        let [(lost_before, acked_before), (lost, acked)] = self.tally;
+        let lost = lost_before + lost;
+        lost.as_f64() / (lost + acked_before + acked).as_f64().max(1.0)
+    }
+
+    /// Whether losses are being repaired.
+    pub fn in_recovery(&self) -> bool {
+        self.in_recovery
+    }
+}
+
+impl Default for PathView {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RateSample;
+    use crate::testing::acked;
+
+    const MSS: Bytes = Bytes::new(1500);
+
+    fn seen(path: &mut PathView, at_ms: u64, rtt_ms: u64, packets_per_sec: u64, app_limited: bool) {
+        let now = Time::from_millis(at_ms);
+        let rtt = Duration::from_millis(rtt_ms);
+        let rate = Some(RateSample {
+            delivered: MSS * packets_per_sec,
+            interval: Duration::from_secs(1),
+            prior_delivered: Bytes::ZERO,
+            app_limited,
+            tx_in_flight: MSS,
+            lost: Bytes::ZERO,
+        });
+        path.on_ack(&Ack { rate, ..acked(now, now - rtt, MSS, rtt) });
+    }
+
+    #[test]
+    fn keeps_ten_seconds_of_round_trips_and_rates() {
+        let mut path = PathView::new();
+        assert_eq!((path.min_rtt(), path.bandwidth()), (None, None));
+        seen(&mut path, 1000, 20, 4000, false);
+        for at in (2000..=11_000).step_by(50) {
+            seen(&mut path, at, 40, 1000, false);
+        }
+        let at = Time::from_millis(1000);
+        assert_eq!(path.min_rtt(), Some((Duration::from_millis(20), at)));
+        assert_eq!(path.bandwidth(), Some(Rate::from_bytes_per_sec(6_000_000)));
+        for at in (11_050..=12_300).step_by(50) {
+            seen(&mut path, at, 40, 1000, false);
+        }
+        assert_eq!(path.min_rtt().map(|(rtt, _)| rtt), Some(Duration::from_millis(40)));
+        assert_eq!(path.bandwidth(), Some(Rate::from_bytes_per_sec(1_500_000)));
+    }
+
+    #[test]
+    fn a_slow_application_counts_only_where_it_beats_the_estimate() {
+        let mut path = PathView::new();
+        seen(&mut path, 1000, 20, 1000, false);
+        seen(&mut path, 1050, 20, 500, true);
+        assert_eq!(path.bandwidth(), Some(Rate::from_bytes_per_sec(1_500_000)));
+        seen(&mut path, 1100, 20, 2000, true);
+        assert_eq!(path.bandwidth(), Some(Rate::from_bytes_per_sec(3_000_000)));
+    }
+
+    /// Ten round trips of 2 s are longer than 10 s.
+    #[test]
+    fn a_rate_counts_for_ten_round_trips_at_least() {
+        let mut path = PathView::new();
+        seen(&mut path, 2000, 2000, 4000, false);
+        for at in (4000..=21_000).step_by(500) {
+            seen(&mut path, at, 2000, 1000, false);
+        }
+        assert_eq!(path.bandwidth(), Some(Rate::from_bytes_per_sec(6_000_000)));
+    }
+
+    #[test]
+    fn loss_is_that_of_the_last_two_round_trips() {
+        let mut path = PathView::new();
+        let rtt = Duration::from_millis(20);
+        let mut now = Time::from_millis(20);
+        let mut round = |path: &mut PathView, lost: u64| {
+            now += rtt;
+            path.on_loss(&Loss { lost: MSS * lost, ..crate::testing::lost(now, now - rtt) });
+            path.on_ack(&acked(now, now - Duration::from_millis(1), MSS * (10 - lost), rtt));
+        };
+        round(&mut path, 2);
+        assert!((path.loss() - 0.2).abs() < 1e-9, "{}", path.loss());
+        round(&mut path, 0);
+        round(&mut path, 0);
+        assert_eq!(path.loss(), 0.0);
+    }
+}

@@ -1,0 +1,227 @@
+//! When one algorithm gives way to another.
+
+use trimtab_units::{Bytes, Rate, Time};
+
+use super::{HandOver, Migrate, PathView};
+use crate::{
+    Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase, Sent, Spec,
+    Timeout,
+};
+
+/// How much goes over to the new algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Switch {
+    /// All that is known of the path, into the converged phase, once the old algorithm is in its own.
+    Full,
+    /// The window and the round-trip time only, at once: the baseline, and what a transport does that
+    /// knows nothing of migration.
+    Part,
+}
+
+/// A congestion control algorithm that can be changed for another while the connection runs.
+///
+/// ```
+/// use trimtab_cc::migrate::{Switch, Switcher};
+/// use trimtab_cc::{Config, CongestionControl, Spec};
+/// use trimtab_units::Time;
+///
+/// let spec = |name: &str| name.parse::<Spec>().unwrap();
+/// let mut cca = Switcher::new(spec("cubic"), &Config::default());
+/// cca.request(spec("copa"), Switch::Full, Time::ZERO);
+/// // CUBIC is in slow start: it goes on until it has converged.
+/// assert_eq!(cca.spec().algorithm().name, "cubic");
+/// assert_eq!(cca.pending().unwrap().algorithm().name, "copa");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Switcher {
+    cca: Controller,
+    spec: Spec,
+    config: Config,
+    path: PathView,
+    pending: Option<Spec>,
+    /// Whether any algorithm of this connection ever converged.
+    converged: bool,
+    switches: u64,
+}
+
+impl Switcher {
+    /// A new connection that starts with the algorithm of `spec`.
+    pub fn new(spec: Spec, config: &Config) -> Self {
+        Self {
+            cca: spec.build(config),
+            spec,
+            config: *config,
+            path: PathView::new(),
+            pending: None,
+            converged: false,
+            switches: 0,
+        }
+    }
+
+    /// Asks for another algorithm. A full switch waits until the running one has converged and no loss
+    /// is being repaired: what a search for capacity or ProbeRTT has seen is no picture of the path,
+    /// and is soon over. Another request takes the place of one that waits; one for the algorithm that
+    /// runs cancels it.
+    ///
+    /// The knobs of the new algorithm are those of its spec.
+    pub fn request(&mut self, spec: Spec, how: Switch, now: Time) {
+        self.pending = None;
+        if is_same(&spec, &self.spec) {
+            return;
+        }
+        match how {
+            Switch::Part => {
+                let mut new = spec.build(&self.config);
+                new.inherit(self.cca.window(), self.path.srtt());
+                self.install(spec, new);
+            }
+            Switch::Full => {
+                self.pending = Some(spec);
+                self.switch_if_converged(now);
+            }
+        }
+    }
+
+    /// The algorithm that runs.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The algorithm that is to take over once the running one has converged.
+    pub fn pending(&self) -> Option<&Spec> {
+        self.pending.as_ref()
+    }
+
+    /// How often another algorithm took over.
+    pub fn switches(&self) -> u64 {
+        self.switches
+    }
+
+    /// What the connection knows of its path.
+    pub fn path(&self) -> &PathView {
+        &self.path
+    }
+
+    /// The algorithm that runs.
+    pub fn controller(&self) -> &Controller {
+        &self.cca
+    }
+
+    /// The algorithm that runs, to turn its knobs.
+    pub fn controller_mut(&mut self) -> &mut Controller {
+        &mut self.cca
+    }
+
+    fn switch_if_converged(&mut self, now: Time) {
+        self.converged |= self.cca.is_converged();
+        let ready = self.cca.is_converged() && !self.path.in_recovery();
+        let Some(spec) = self.pending.filter(|_| ready) else { return };
+        if let Some(record) = HandOver::of(&self.cca, &self.path, now) {
+            let mut new = spec.build(&self.config);
+            new.take_over(&record);
+            self.install(spec, new);
+        }
+    }
+
+    /// Where nothing ever converged there is nothing to hand over, and waiting for it may take for
+    /// ever (small responses over one long connection). So the new algorithm starts from the
+    /// beginning, at a moment when nothing is in flight.
+    fn start_over_if_nothing_is_known(&mut self, sent: &Sent) {
+        if !self.converged
+            && !self.cca.is_converged()
+            && sent.inflight <= sent.bytes
+            && !self.path.delivered().is_zero()
+            && let Some(spec) = self.pending
+        {
+            self.install(spec, spec.build(&self.config));
+        }
+    }
+
+    fn install(&mut self, spec: Spec, new: Controller) {
+        self.cca = new;
+        self.spec = spec;
+        self.pending = None;
+        self.switches += 1;
+    }
+}
+
+/// Whether both name the same algorithm with the same knobs.
+fn is_same(a: &Spec, b: &Spec) -> bool {
+    a.algorithm().name == b.algorithm().name && a.settings() == b.settings()
+}
+
+impl CongestionControl for Switcher {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.start_over_if_nothing_is_known(sent);
+        self.path.on_sent(sent);
+        self.cca.on_sent(sent);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.path.on_ack(ack);
+        self.cca.on_ack(ack);
+        self.switch_if_converged(ack.now);
+    }
+
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
+        self.cca.on_packet_lost(lost);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.path.on_loss(loss);
+        self.cca.on_loss(loss);
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.path.on_timeout(timeout);
+        self.cca.on_timeout(timeout);
+    }
+
+    fn on_spurious_loss(&mut self, now: Time) {
+        self.cca.on_spurious_loss(now);
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.cca.on_idle(idle);
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.cca.on_timer(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.cca.next_timer()
+    }
+
+    fn window(&self) -> Bytes {
+        self.cca.window()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.cca.pacing_rate()
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.cca.ssthresh()
+    }
+
+    fn phase(&self) -> Phase {
+        self.cca.phase()
+    }
+
+    fn manages_recovery(&self) -> bool {
+        self.cca.manages_recovery()
+    }
+
+    fn knobs(&self) -> &'static [Knob] {
+        self.cca.knobs()
+    }
+
+    fn knob(&self, index: usize) -> Option<f64> {
+        self.cca.knob(index)
+    }
+
+    fn apply_knob(&mut self, index: usize, value: f64) {
+        self.cca.apply_knob(index, value);
+    }
+}

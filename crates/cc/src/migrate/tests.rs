@@ -1,0 +1,106 @@
+//! When the switch is made; what each algorithm makes of it is tested beside the algorithm.
+
+use super::*;
+use crate::testing::{acked, lost};
+use crate::{Ack, Config, CongestionControl, Phase, Sent, Spec};
+
+const MSS: Bytes = Bytes::new(1500);
+const RTT: Duration = Duration::from_millis(20);
+
+fn spec(name: &str) -> Spec {
+    name.parse().unwrap()
+}
+
+/// A connection at 30 s, its algorithm in slow start.
+fn connection(name: &str) -> (Switcher, Time) {
+    let mut cca = Switcher::new(spec(name), &Config::with_mss(MSS, 0));
+    let now = Time::from_secs(30);
+    cca.on_ack(&ack(now));
+    (cca, now)
+}
+
+fn ack(now: Time) -> Ack {
+    acked(now, now - RTT, MSS, RTT)
+}
+
+fn name(cca: &Switcher) -> &'static str {
+    cca.spec().algorithm().name
+}
+
+#[test]
+fn a_full_switch_waits_for_slow_start_and_recovery_to_end() {
+    let (mut cca, now) = connection("newreno");
+    cca.request(spec("cubic"), Switch::Full, now);
+    assert_eq!((name(&cca), cca.phase()), ("newreno", Phase::SlowStart));
+    // A loss: recovery, until something sent after it arrives.
+    cca.on_loss(&lost(now, now));
+    cca.on_ack(&Ack { in_recovery: true, ..ack(now + RTT) });
+    assert_eq!((name(&cca), cca.phase()), ("newreno", Phase::Recovery));
+    let window = cca.window();
+    cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
+    assert_eq!((name(&cca), cca.phase()), ("cubic", Phase::Steady));
+    assert!(cca.window() >= window && cca.window() <= window + MSS);
+    assert_eq!((cca.switches(), cca.pending().is_none()), (1, true));
+}
+
+#[test]
+fn a_request_takes_the_place_of_the_one_before_it() {
+    let (mut cca, now) = connection("newreno");
+    cca.request(spec("cubic"), Switch::Full, now);
+    cca.request(spec("vegas"), Switch::Full, now);
+    assert_eq!(cca.pending().unwrap().algorithm().name, "vegas");
+    cca.request(spec("newreno"), Switch::Full, now);
+    assert!(cca.pending().is_none(), "it runs already");
+    cca.request(spec("copa:delta=0.1"), Switch::Full, now);
+    cca.request(spec("cubic"), Switch::Part, now);
+    assert_eq!((name(&cca), cca.pending().is_none()), ("cubic", true));
+}
+
+#[test]
+fn a_part_switch_is_made_at_once_and_starts_anew() {
+    let (mut cca, now) = connection("newreno");
+    let window = cca.window();
+    cca.request(spec("cubic"), Switch::Part, now);
+    assert_eq!((name(&cca), cca.phase()), ("cubic", Phase::SlowStart));
+    assert_eq!((cca.window(), cca.ssthresh()), (window, None));
+}
+
+#[test]
+fn where_nothing_ever_converged_the_new_one_starts_from_the_beginning() {
+    let (mut cca, now) = connection("newreno");
+    cca.request(spec("bbr"), Switch::Full, now);
+    let sent =
+        |inflight: u64| Sent { now, bytes: MSS, inflight: MSS * inflight, app_limited: true };
+    cca.on_sent(&sent(2));
+    assert_eq!(name(&cca), "newreno", "something is in flight");
+    cca.on_sent(&sent(1));
+    assert_eq!((name(&cca), cca.phase()), ("bbr", Phase::SlowStart));
+    assert_eq!(cca.window(), MSS * 10);
+}
+
+#[test]
+fn the_knobs_are_those_that_were_asked_for() {
+    let (mut cca, now) = connection("newreno");
+    cca.on_loss(&lost(now, now));
+    cca.request(spec("copa:delta=0.1"), Switch::Full, now);
+    cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
+    assert_eq!(name(&cca), "copa");
+    assert_eq!(crate::get_knob(&cca, "delta"), Some(0.1));
+}
+
+/// The hand-over of every algorithm that has converged lets the rate be: window = rate × round-trip
+/// time (migration.md §8.5), without the gains.
+#[test]
+fn a_hand_over_keeps_window_and_rate_together() {
+    for algorithm in crate::ALGORITHMS {
+        let config = Config::with_mss(MSS, 0);
+        let mut cca = (algorithm.build)(&config);
+        cca.take_over(&crate::testing::hand_over(MSS * 80, RTT));
+        let mut path = PathView::new();
+        path.on_ack(&Ack { inflight: MSS * 80, ..ack(Time::from_secs(30)) });
+        let record = HandOver::of(&cca, &path, Time::from_secs(30)).unwrap();
+        let kept = (record.rate * record.srtt).ratio(MSS * 80);
+        assert!((kept - 1.0).abs() < 0.05, "{}: {kept}", algorithm.name);
+        assert_eq!(record.min_rtt, RTT);
+    }
+}
