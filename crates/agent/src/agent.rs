@@ -29,6 +29,8 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 const CHORES: Duration = Duration::from_secs(1);
 /// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
 const LOOK_UPS: usize = 50;
+/// Lines on connections in a second; further ones are counted.
+const NOTES: usize = 20;
 
 /// What the threads share.
 #[derive(Debug)]
@@ -138,6 +140,8 @@ struct Agent {
     diag: Option<(SockDiag, u64)>,
     /// Connections that have ended since the last chores.
     ended: Vec<Identity>,
+    /// Notes since the last chores.
+    notes: usize,
     lost_events: u64,
     chores_at: Time,
     cpu: Duration,
@@ -167,6 +171,7 @@ impl Agent {
             refused: None,
             diag,
             ended: Vec::new(),
+            notes: 0,
             lost_events: 0,
             chores_at: now,
             cpu: cpu_time(),
@@ -222,7 +227,7 @@ impl Agent {
             self.cpu = cpu;
             (next, core.take_notes())
         };
-        notes.iter().for_each(|note| tell(note));
+        self.tell_some(&notes);
         if now.since(self.chores_at) >= CHORES {
             self.chores_at = now;
             self.chores(now);
@@ -232,6 +237,13 @@ impl Agent {
         let events = self.events.wait(std::time::Duration::from_nanos(wait))?;
         self.on_events(&events);
         Ok(())
+    }
+
+    /// Tells what is new of connections, but not of thousands at once.
+    fn tell_some(&mut self, notes: &[String]) {
+        let room = NOTES.saturating_sub(self.notes);
+        notes.iter().take(room).for_each(|note| tell(note));
+        self.notes += notes.len();
     }
 
     fn on_events(&mut self, events: &[Event]) {
@@ -269,6 +281,10 @@ impl Agent {
 
     /// What need not be done more than once a second.
     fn chores(&mut self, now: Time) {
+        if self.notes > NOTES {
+            tell(&format!("and {} more like these within a second", self.notes - NOTES));
+        }
+        self.notes = 0;
         self.look_up_ended();
         if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
             tell(&trouble);

@@ -16,7 +16,9 @@ use crate::window::{Measured, Window};
 
 /// Between looks at a connection on which nothing happens: first, and at most.
 const IDLE_FIRST: Duration = Duration::from_millis(20);
-const IDLE_MAX: Duration = Duration::from_millis(500);
+const IDLE_MAX: Duration = Duration::from_secs(1);
+/// With many connections these, too, become longer, up to so many times.
+const IDLE_STRETCH_MAX: f64 = 3.0;
 /// Between reports of a connection that is measured and not steered.
 const MEASURE: Duration = Duration::from_millis(250);
 /// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
@@ -294,7 +296,8 @@ impl<L: Link> Connection<L> {
             if self.idle == IDLE_MAX {
                 self.sizes.pause();
             }
-            return Looked { next: Some(setting.now + self.idle), ..Looked::default() };
+            let wait = self.idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
+            return Looked { next: Some(setting.now + wait), ..Looked::default() };
         }
         if !self.idle.is_zero() {
             // The idle time says nothing of the path: a report begins now.

@@ -16,7 +16,7 @@ use crate::governor::Governor;
 use crate::places::Places;
 use crate::tally::{NO_RULE, Tallies, Tally};
 
-/// Looks that are due within this are made together.
+/// Looks that are due within this, times the stretch, are made together.
 const TOGETHER: Duration = Duration::from_millis(2);
 /// The connections' cookies are read again after this at the earliest.
 const COOKIES_AGAIN: Duration = Duration::from_millis(20);
@@ -27,7 +27,8 @@ pub struct Core<D: Datapath> {
     datapath: D,
     config: Config,
     places: Places,
-    connections: BTreeMap<FlowId, Connection<D::Link>>,
+    /// Boxed, so that finding one among thousands touches little memory.
+    connections: BTreeMap<FlowId, Box<Connection<D::Link>>>,
     due: BinaryHeap<Reverse<(Time, FlowId)>>,
     tallies: Tallies,
     governor: Governor,
@@ -115,7 +116,7 @@ impl<D: Datapath> Core<D> {
         let setting = setting(&self.config, place, now, self.governor.stretch());
         let connection = Connection::new(link, arm, place, &setting);
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
-        self.connections.insert(identity.id, connection);
+        self.connections.insert(identity.id, Box::new(connection));
         self.by_addresses.insert(addresses(&identity), identity.id);
         self.due.push(Reverse((now, identity.id)));
     }
@@ -129,9 +130,9 @@ impl<D: Datapath> Core<D> {
         }
     }
 
-    /// Looks at every connection that is due, and says when the next one will be.
+    /// Looks at every connection that is due, and says when to come again.
     pub fn run(&mut self, now: Time) -> Option<Time> {
-        let until = now + TOGETHER;
+        let until = now + TOGETHER.mul_f64(self.governor.stretch());
         while let Some(&Reverse((at, id))) = self.due.peek() {
             if at > until {
                 return Some(at);
@@ -248,7 +249,7 @@ impl<D: Datapath> Core<D> {
         true
     }
 
-    pub(crate) fn connections(&self) -> &BTreeMap<FlowId, Connection<D::Link>> {
+    pub(crate) fn connections(&self) -> &BTreeMap<FlowId, Box<Connection<D::Link>>> {
         &self.connections
     }
 

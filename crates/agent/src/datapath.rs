@@ -82,7 +82,7 @@ impl Link for KernelLink {
     }
 
     fn acks(&self) -> Option<u64> {
-        self.flow.sample().map(|sample| sample.acks)
+        self.flow.acks()
     }
 
     fn begin(&mut self, now: Time) -> bool {

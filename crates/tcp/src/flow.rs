@@ -151,6 +151,12 @@ impl Flow {
         self.slot().id.load(Acquire) == self.identity.id.0
     }
 
+    /// Acknowledgements seen until now, at a fraction of what a sample costs; `None` when the connection has ended.
+    pub fn acks(&self) -> Option<u64> {
+        let acks = self.slot().acks.load(Acquire);
+        self.is_open().then_some(acks)
+    }
+
     /// What was measured until now; `None` when the connection has ended.
     pub fn sample(&self) -> Option<Sample> {
         let id = self.identity.id.0;

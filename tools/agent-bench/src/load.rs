@@ -14,7 +14,7 @@ use crate::crowd::Crowd;
 use crate::process::{cpu_s, memory_mb};
 
 const PORT: u16 = 7201;
-const SUFFIX: &str = "_z";
+const SUFFIX: &str = "_w";
 const SLOTS: u32 = 1 << 16;
 /// The agent adapts to the load within this.
 const SETTLE: Duration = Duration::from_secs(8);

@@ -43,6 +43,16 @@ enum Role {
         /// Its configuration
         config: PathBuf,
     },
+    /// The process of the clients; not for users
+    #[command(hide = true)]
+    Readers {
+        /// Where the server listens
+        address: std::net::Ipv4Addr,
+        /// Its port
+        port: u16,
+        /// How many
+        open: usize,
+    },
 }
 
 /// A figure beside what it may be.
@@ -80,13 +90,25 @@ enum BenchError {
     Load(#[from] LoadError),
     #[error(transparent)]
     Agent(#[from] trimtab_agent::Error),
+    #[error("the clients' process: {0}")]
+    Readers(std::io::Error),
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
 
 fn run(cli: &Cli) -> Result<(), BenchError> {
-    if let Some(Role::Agent { config }) = &cli.role {
-        return Ok(trimtab_agent::run(config)?);
+    match cli.role {
+        Some(Role::Agent { ref config }) => {
+            // It goes with who measures it, however that ends; where the kernel does not do so, a user must.
+            let _ = rustix::process::set_parent_process_death_signal(Some(
+                rustix::process::Signal::KILL,
+            ));
+            return Ok(trimtab_agent::run(config)?);
+        }
+        Some(Role::Readers { address, port, open }) => {
+            return crowd::readers(address, port, open).map_err(BenchError::Readers);
+        }
+        None => {}
     }
     let mut figures = decision::figures();
     figures.iter().for_each(Figure::print);

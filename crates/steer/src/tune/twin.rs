@@ -47,7 +47,7 @@ pub(super) fn replay(path: &Path, delta: f64, velocity_max: f64) -> Point {
         let turns = step.length / standing;
         if upwards == up {
             rounds += turns;
-            if rounds >= ROUNDS_BEFORE_DOUBLING {
+            if rounds >= ROUNDS_BEFORE_DOUBLING && velocity < velocity_max {
                 velocity = (velocity * libm::exp2(turns)).min(velocity_max);
             }
         } else {
