@@ -7,6 +7,7 @@ mod doors;
 mod faults;
 mod hints;
 mod lifetime;
+mod nginx;
 mod policy;
 mod setup;
 

@@ -1,0 +1,183 @@
+//! Programs as they are: nginx serves curl and a video player through an emulated link, under an agent.
+//!
+//! Skipped, with the reason, where nginx or curl are missing.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use trimtab_agent::Standing;
+use trimtab_emu::{Config, ServerSide, Topology};
+use trimtab_net::{Capacity, LinkConfig, QueueConfig};
+use trimtab_units::{Bytes, Duration as Span, Rate};
+
+use crate::common::{self, need_kernel, wait_for};
+use crate::setup::Setup;
+
+const PORT: u16 = 7131;
+/// Of the downlink, in Mbit/s.
+const LINK_MBPS: f64 = 12.0;
+/// Bytes of the file for curl: 4 s of the link.
+const FILE: usize = 6_000_000;
+/// Bitrates of the video in kbit/s; a segment is a second.
+const LADDER: [usize; 4] = [500, 1500, 3000, 6000];
+const SEGMENTS: usize = 10;
+/// A player asks for no more while it has this in store, and shows nothing before it has a segment.
+const STORE_MAX: Duration = Duration::from_secs(3);
+
+fn is_missing(program: &str) -> bool {
+    Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
+}
+
+/// nginx, in one process, with files below a folder; ends when dropped.
+struct Nginx(Child);
+
+impl Nginx {
+    fn start(topology: &Topology, folder: &Path) -> Self {
+        let www = folder.join("www");
+        std::fs::create_dir_all(&www).unwrap();
+        std::fs::write(www.join("file.bin"), vec![7; FILE]).unwrap();
+        for kbps in LADDER {
+            std::fs::write(www.join(format!("{kbps}.seg")), vec![1; kbps * 1000 / 8]).unwrap();
+        }
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|kind| format!("{kind}_temp_path {}/{kind};", folder.display()))
+            .join(" ");
+        let folder = folder.display();
+        let config = format!(
+            "daemon off; master_process off; user root; pid {folder}/pid; error_log {folder}/error.log;\n\
+             events {{}}\n\
+             http {{ access_log off; sendfile on; {temporary}\n\
+             server {{ listen {PORT}; root {folder}/www; }} }}\n"
+        );
+        let path = format!("{folder}/nginx.conf");
+        std::fs::write(&path, config).unwrap();
+        let child =
+            topology.server().run(move || Command::new("nginx").args(["-c", &path]).spawn());
+        Self(child.expect("nginx starts"))
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a viewer has seen.
+#[derive(Debug, Default)]
+struct Seen {
+    kbps: Vec<usize>,
+    stalled: Duration,
+}
+
+/// A player as dash.js is in its simplest form: one connection, segment by segment, each of the highest bitrate below
+/// four fifths of the throughput of the last ones.
+fn play(server: Ipv4Addr) -> Seen {
+    let stream = TcpStream::connect((server, PORT)).expect("connect");
+    let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
+    let mut stream = stream;
+    let mut seen = Seen::default();
+    let (mut store, mut throughput_kbps) = (Duration::ZERO, 0.0_f64);
+    for _ in 0..SEGMENTS {
+        if store >= STORE_MAX {
+            std::thread::sleep(store - STORE_MAX + Duration::from_millis(1));
+            store = STORE_MAX;
+        }
+        let affordable =
+            LADDER.into_iter().rev().find(|kbps| *kbps as f64 <= 0.8 * throughput_kbps);
+        let kbps = affordable.unwrap_or(LADDER[0]);
+        let start = Instant::now();
+        write!(stream, "GET /{kbps}.seg HTTP/1.1\r\nHost: video\r\n\r\n").expect("ask");
+        let bytes = body(&mut reader);
+        assert_eq!(bytes, kbps * 1000 / 8);
+        let took = start.elapsed();
+        let sample = bytes as f64 * 8.0 / 1000.0 / took.as_secs_f64();
+        throughput_kbps =
+            if throughput_kbps > 0.0 { 0.5 * throughput_kbps + 0.5 * sample } else { sample };
+        if !seen.kbps.is_empty() {
+            seen.stalled += took.saturating_sub(store);
+            store = store.saturating_sub(took);
+        }
+        store += Duration::from_secs(1);
+        seen.kbps.push(kbps);
+    }
+    seen
+}
+
+/// Reads an answer of HTTP; gives the length of what it brings.
+fn body(reader: &mut BufReader<TcpStream>) -> usize {
+    let mut length = 0;
+    for (number, line) in reader.by_ref().lines().map(|line| line.expect("an answer")).enumerate() {
+        assert!(number > 0 || line == "HTTP/1.1 200 OK", "{line}");
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length: ") {
+            length = value.parse().expect("a length");
+        }
+    }
+    std::io::copy(&mut reader.take(length as u64), &mut std::io::sink()).expect("the body");
+    length
+}
+
+#[test]
+fn nginx_serves_curl_and_a_player_through_a_link_under_the_agent() {
+    need_kernel!();
+    for program in ["nginx", "curl"] {
+        if is_missing(program) {
+            eprintln!("skipped: there is no {program}");
+            return;
+        }
+    }
+    let setup = Setup::new("_t");
+    setup.configure(
+        "",
+        &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
+    );
+    let agent = setup.start();
+    let mut topology = Topology::new(ServerSide::Private).unwrap();
+    // Nobody in the namespace picks an algorithm: it is the default there.
+    let algorithm = setup.algorithm();
+    let sysctl = "/proc/sys/net/ipv4/tcp_congestion_control";
+    topology.server().run(move || std::fs::write(sysctl, algorithm)).unwrap();
+    let down = LinkConfig::new(Capacity::Constant(Rate::from_mbps(LINK_MBPS)))
+        .queue(QueueConfig::drop_tail_bytes(Bytes::new(100_000)))
+        .delay(Span::from_millis(10));
+    let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(Span::from_millis(10));
+    topology.start(&Config { down, up, seed: 1, log: None }).unwrap();
+    let _nginx = Nginx::start(&topology, setup.folder());
+    let server = topology.server_address();
+    wait_for("nginx", || topology.client().run(move || TcpStream::connect((server, PORT)).ok()));
+
+    let curl = topology.client().run(move || {
+        Command::new("curl")
+            .args(["--silent", "--show-error", "--fail", "--output", "/dev/null"])
+            .args(["--write-out", "%{size_download} %{time_total}"])
+            .arg(format!("http://{server}:{PORT}/file.bin"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("curl starts")
+    });
+    let flow = wait_for("decisions", || agent.flow(PORT).filter(|flow| flow.decisions > 8));
+    assert_eq!((flow.standing, flow.rule.as_str()), (Standing::Steered, "video"), "{flow:?}");
+    let output = curl.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout).unwrap();
+    let (size, seconds) = told.split_once(' ').unwrap();
+    assert_eq!(size, FILE.to_string());
+    let mbps = FILE as f64 * 8e-6 / seconds.parse::<f64>().unwrap();
+    assert!(mbps > 0.5 * LINK_MBPS && mbps < LINK_MBPS, "{mbps} Mbit/s of the link's {LINK_MBPS}");
+
+    let seen = topology.client().run(move || play(server));
+    assert_eq!(seen.kbps.len(), SEGMENTS);
+    assert!(seen.stalled < Duration::from_millis(500), "{seen:?}");
+    assert!(seen.kbps.iter().max() >= Some(&LADDER[2]), "the link holds more: {seen:?}");
+    let status = agent.status().unwrap();
+    let tally = &status.rules.iter().find(|rule| rule.rule == "video").unwrap().tally;
+    assert!(tally.opened >= 2 && tally.decisions > 8, "{status}");
+    topology.stop().unwrap();
+}
