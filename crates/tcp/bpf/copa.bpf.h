@@ -16,6 +16,13 @@
  */
 #define TT_WINDOW_MIN_PACKETS 2
 
+/*
+ * Round-trip times have on them what the hosts do: batches of packets through offloading, interrupts, other threads. Copa would
+ * take it for a queue, and where the path is far shorter than that it would stop: over a veth pair, with a round trip of
+ * 10 us, the window stayed at two packets. In a queue of 48 Mbit/s this is one packet.
+ */
+#define TT_HOST_DELAY_US 250
+
 /* Sets the socket's window; gives it in packets. */
 TT_INLINE u32 tt_copa_apply_window(struct tcp_sock *tp, const struct tt_copa *copa)
 {
@@ -58,6 +65,7 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 	if (!copa->knobs[TT_COPA_INITIAL_WINDOW] || adopted)
 		copa->knobs[TT_COPA_INITIAL_WINDOW] = tt_max(tp->snd_cwnd, 1) * TT_SCALE_Q10;
 	tt_copa_init(copa, tp->tcp_mstamp, tp->mss_cache, TT_WINDOW_MIN_PACKETS * tp->mss_cache, 0);
+	copa->slack_us = TT_HOST_DELAY_US;
 	tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
 	if (adopted) {
 		/* The former algorithm's slow start ended where its threshold says so. */
@@ -94,28 +102,31 @@ TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const str
 	struct tt_pending *pending = &flow->pending;
 	struct tt_copa *copa = &flow->copa;
 	struct tt_ack ack = {};
+	u64 newest_sent_us = tp->first_tx_mstamp;
+	u32 mss_bytes = tt_max(tp->mss_cache, 1);
+	u32 srtt_us = tp->srtt_us >> 3;
 
-	copa->mss_bytes = seen->mss_bytes;
-	copa->window_min_bytes = TT_WINDOW_MIN_PACKETS * seen->mss_bytes;
+	copa->mss_bytes = mss_bytes;
+	copa->window_min_bytes = TT_WINDOW_MIN_PACKETS * mss_bytes;
 	/* No packet that is lost was sent after the newest that arrived: RACK has it so (RFC 8985 §6.2). */
 	if (seen->losses)
-		tt_copa_on_loss(copa, seen->now_us, (u64)seen->losses * seen->mss_bytes, seen->newest_sent_us);
+		tt_copa_on_loss(copa, seen->now_us, (u64)seen->losses * mss_bytes, newest_sent_us);
 	if (pending->acked_packets) {
 		flow->delivered_packets += pending->acked_packets;
 		ack.now_us = seen->now_us;
-		ack.acked_bytes = (u64)pending->acked_packets * seen->mss_bytes;
+		ack.acked_bytes = (u64)pending->acked_packets * mss_bytes;
 		ack.rtt_us = pending->rtt_min_us;
 		ack.rtt_most_us = pending->rtt_max_us;
-		ack.srtt_us = seen->srtt_us;
+		ack.srtt_us = srtt_us;
 		ack.delivered = flow->delivered_packets;
-		ack.inflight = seen->packets_inflight;
-		ack.newest_sent_us = seen->newest_sent_us;
+		ack.inflight = tt_packets_inflight(tp);
+		ack.newest_sent_us = newest_sent_us;
 		ack.cwnd_limited = tt_is_cwnd_limited(tp, copa->slow_start);
 		ack.in_recovery = flow->ca_state >= TCP_CA_Recovery;
 		tt_copa_on_ack(copa, &ack);
 	}
 	__builtin_memset(pending, 0, sizeof(*pending));
-	pending->stepped_us = seen->now_us;
+	pending->due_us = seen->now_us + (srtt_us >> TT_STEP_SHARE_SHIFT);
 	pending->eager = copa->slow_start;
 }
 

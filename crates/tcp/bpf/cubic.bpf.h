@@ -20,11 +20,11 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 		return; /* no memory: the window does not grow, and losses halve it */
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		flow->cubic.knobs[i] = control->cubic_defaults[i];
-	tt_cubic_on_knobs(&flow->cubic);
+		flow->cubic_knobs.knobs[i] = control->cubic_defaults[i];
+	tt_cubic_on_knobs(&flow->cubic_knobs);
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
-	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, flow->cubic.knobs);
+	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, flow->cubic_knobs.knobs);
 }
 
 /* Takes over new knobs. */
@@ -39,8 +39,8 @@ TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
 		return; /* meant for the connection that had the slot before */
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		flow->cubic.knobs[i] = slot->knobs[i];
-	tt_cubic_on_knobs(&flow->cubic);
+		flow->cubic_knobs.knobs[i] = slot->knobs[i];
+	tt_cubic_on_knobs(&flow->cubic_knobs);
 }
 
 TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *tp)
@@ -60,6 +60,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	struct tt_round round = {};
 	struct tt_seen seen = {};
 	struct tt_slot *slot;
+	u32 threshold;
 	__s32 rtt_us;
 
 	if (!flow)
@@ -74,21 +75,23 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 
 	round.now_us = seen.now_us;
 	round.rtt_us = seen.rtt_us;
-	round.acknowledged_to = tp->snd_una;
-	round.sent_to = tp->snd_nxt;
 	round.window = tp->snd_cwnd;
-	round.paced = sk->sk_pacing_status != SK_PACING_NONE;
-	if (tt_cubic_on_rtt(&flow->cubic, &round, tp->snd_ssthresh))
+	threshold = tp->snd_ssthresh;
+	if (round.window < threshold) {
+		/* What only HyStart looks at. */
+		round.acknowledged_to = tp->snd_una;
+		round.sent_to = tp->snd_nxt;
+		round.paced = sk->sk_pacing_status != SK_PACING_NONE;
+	}
+	if (tt_cubic_on_rtt(&flow->cubic, &flow->cubic_knobs, &round, threshold))
 		tp->snd_ssthresh = round.window;
 
-	if (seen.packets_out && seen.now_us - flow->batch.published_us < seen.srtt_us >> TT_STEP_SHARE_SHIFT)
-		return;
 	slot = tt_batch_is_due(&flow->batch, &seen) ? tt_slot_get(flow->slot) : 0;
 	if (!slot)
 		return;
 	tt_cubic_orders(flow, slot);
 	standing.window_packets = round.window;
-	standing.pacing_bytes_per_s = round.paced ? sk->sk_pacing_rate : ~0ULL;
+	standing.pacing_bytes_per_s = sk->sk_pacing_status == SK_PACING_NONE ? ~0ULL : sk->sk_pacing_rate;
 	standing.phase = tt_cubic_phase(flow, tp);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
 }
@@ -105,7 +108,7 @@ void BPF_PROG(tt_cubic_avoid, struct sock *sk, u32 ack, u32 acked)
 	flow = tt_flow_get(sk);
 	if (!flow)
 		return;
-	window = tt_cubic_on_ack(&flow->cubic, window, threshold, acked, tp->tcp_mstamp);
+	window = tt_cubic_on_ack(&flow->cubic, &flow->cubic_knobs, window, threshold, acked, tp->tcp_mstamp);
 	tp->snd_cwnd = tt_min(window, tp->snd_cwnd_clamp);
 }
 
@@ -115,7 +118,7 @@ u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
 	struct tt_flow *flow = tt_flow_get(sk);
 	u32 window = ((struct tcp_sock *)sk)->snd_cwnd;
 
-	return flow ? tt_cubic_on_loss(&flow->cubic, window) : tt_max(window / 2, 2);
+	return flow ? tt_cubic_on_loss(&flow->cubic, &flow->cubic_knobs, window) : tt_max(window / 2, 2);
 }
 
 /* The losses were none: what the window gained since stays. */
@@ -136,7 +139,7 @@ void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
 		return;
 	flow->ca_state = new_state;
 	if (new_state == TCP_CA_Loss)
-		tt_cubic_on_timeout(&flow->cubic);
+		tt_cubic_reset(&flow->cubic);
 }
 
 SEC("struct_ops")

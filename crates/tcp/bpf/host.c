@@ -82,20 +82,25 @@ u32 tt_host_copa_inverse_q16(const struct tt_copa *c)
 	return tt_copa_inverse_q16(c);
 }
 
+struct tt_host_cubic {
+	struct tt_cubic state;
+	struct tt_cubic_knobs knobs;
+};
+
 u64 tt_host_cubic_size(void)
 {
-	return sizeof(struct tt_cubic);
+	return sizeof(struct tt_host_cubic);
 }
 
-void tt_host_cubic_knobs(struct tt_cubic *c, const u32 *knobs)
+void tt_host_cubic_knobs(struct tt_host_cubic *c, const u32 *knobs)
 {
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		c->knobs[i] = knobs[i];
-	tt_cubic_on_knobs(c);
+		c->knobs.knobs[i] = knobs[i];
+	tt_cubic_on_knobs(&c->knobs);
 }
 
 /* Whether slow start ends: the order is that of struct tt_round, then the threshold. */
-u32 tt_host_cubic_rtt(struct tt_cubic *c, const u64 *fields)
+u32 tt_host_cubic_rtt(struct tt_host_cubic *c, const u64 *fields)
 {
 	struct tt_round round = {
 		.now_us = fields[0],
@@ -106,27 +111,27 @@ u32 tt_host_cubic_rtt(struct tt_cubic *c, const u64 *fields)
 		.paced = fields[5],
 	};
 
-	return tt_cubic_on_rtt(c, &round, fields[6]);
+	return tt_cubic_on_rtt(&c->state, &c->knobs, &round, fields[6]);
 }
 
-u32 tt_host_cubic_ack(struct tt_cubic *c, u32 window, u32 threshold, u32 acked, u64 now_us)
+u32 tt_host_cubic_ack(struct tt_host_cubic *c, u32 window, u32 threshold, u32 acked, u64 now_us)
 {
-	return tt_cubic_on_ack(c, window, threshold, acked, now_us);
+	return tt_cubic_on_ack(&c->state, &c->knobs, window, threshold, acked, now_us);
 }
 
-u32 tt_host_cubic_loss(struct tt_cubic *c, u32 window)
+u32 tt_host_cubic_loss(struct tt_host_cubic *c, u32 window)
 {
-	return tt_cubic_on_loss(c, window);
+	return tt_cubic_on_loss(&c->state, &c->knobs, window);
 }
 
-void tt_host_cubic_timeout(struct tt_cubic *c)
+void tt_host_cubic_timeout(struct tt_host_cubic *c)
 {
-	tt_cubic_on_timeout(c);
+	tt_cubic_reset(&c->state);
 }
 
-void tt_host_cubic_first_sent(struct tt_cubic *c, u64 now_us, u64 last_sent_us)
+void tt_host_cubic_first_sent(struct tt_host_cubic *c, u64 now_us, u64 last_sent_us)
 {
-	tt_cubic_on_first_sent(c, now_us, last_sent_us);
+	tt_cubic_on_first_sent(&c->state, now_us, last_sent_us);
 }
 
 u32 tt_host_cubic_root(u64 of)

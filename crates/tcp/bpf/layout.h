@@ -8,7 +8,7 @@
  *   identity   the program, once, when the connection opens (the cookie later, once somebody has asked the kernel for it)
  *   orders     user space, at any time; the program reads `version` and `epoch` when it writes the measures, and the
  *              knobs when `version` moved
- *   measures   the program, at most four times a round trip and twice a millisecond, and when nothing is left in flight,
+ *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
  *              under the sequence number `seq`: odd while it writes
  *
  * The unit is the last part of a name. Fixed point says so by a scale below.

@@ -19,12 +19,13 @@ const volatile u32 tt_slot_count = 1;
  * ports of Copa decide once in half a round trip.)
  */
 #define TT_STEP_SHARE_SHIFT 2
-/* So long at least lies between two writes of a slot: user space steers by the round trip, and reads no faster. */
+/* A slot is written twice a round trip, and no more often than this: user space steers by the round trip. */
+#define TT_PUBLISH_SHARE_SHIFT 1
 #define TT_PUBLISH_MIN_US 500
 
 /* What was acknowledged since the algorithm last ran. */
 struct tt_pending {
-	u64 stepped_us; /* when that was */
+	u64 due_us; /* when it is to run again */
 	u32 acked_packets;
 	u32 rtt_min_us; /* 0 without a sample */
 	u32 rtt_max_us;
@@ -34,16 +35,16 @@ struct tt_pending {
 
 /* What was measured since it was last published. */
 struct tt_batch {
-	u64 published_us; /* when that was */
+	u64 due_us; /* when it is to be published again */
 	u64 rtt_sum_us;
 	u32 rtt_count;
 	u32 acks;
 	u32 busy_us;
-	u32 lost_packets;
 	u32 rtt_min_us; /* 0 without a sample */
 	u32 rtt_max_us;
 	u32 rate_packets;
 	u32 rate_us; /* 0 without a sample that the application did not limit */
+	u32 rest;
 };
 
 /* What the programs keep of one connection, for themselves. */
@@ -53,7 +54,7 @@ struct tt_flow {
 	u64 last_ack_us;
 	u32 slot;
 	u32 knobs_version;
-	u32 lost_packets; /* the socket's count at the last acknowledgement */
+	u32 lost_packets; /* the socket's count when it was last published */
 	u32 min_rtt_us;
 	u8 ca_state;
 	bool cookie_known;
@@ -62,7 +63,10 @@ struct tt_flow {
 	struct tt_batch batch;
 	union {
 		struct tt_copa copa;
-		struct tt_cubic cubic;
+		struct {
+			struct tt_cubic cubic;
+			struct tt_cubic_knobs cubic_knobs;
+		};
 	};
 };
 
@@ -294,7 +298,7 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
 	event.now_us = tp->tcp_mstamp;
 	event.sent_bytes = tp->bytes_sent;
 	event.acked_bytes = tt_max(slot->acked_bytes, tp->bytes_acked);
-	event.lost_bytes = slot->lost_bytes + (u64)flow->batch.lost_packets * tp->mss_cache;
+	event.lost_bytes = slot->lost_bytes + (u64)(tp->lost - flow->lost_packets) * tp->mss_cache;
 	tt_seq_move(slot);
 	slot->id = 0;
 	tt_seq_move(slot);
@@ -309,13 +313,7 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
  */
 struct tt_seen {
 	u64 now_us;
-	u64 newest_sent_us; /* when the newest packet that is acknowledged was sent */
-	u32 mss_bytes;
-	u32 srtt_us;
-	u32 lost_packets; /* since the connection began */
 	u32 packets_out;
-	u32 packets_sacked;
-	u32 packets_inflight;
 	u32 rtt_us;  /* 0: no sample */
 	u32 acked;   /* packets, by this acknowledgement */
 	u32 losses;  /* packets, by this acknowledgement */
@@ -327,13 +325,13 @@ struct tt_seen {
 TT_INLINE void tt_see_socket(struct tt_seen *seen, const struct tcp_sock *tp)
 {
 	seen->now_us = tp->tcp_mstamp;
-	seen->newest_sent_us = tp->first_tx_mstamp;
-	seen->mss_bytes = tt_max(tp->mss_cache, 1);
-	seen->srtt_us = tp->srtt_us >> 3;
-	seen->lost_packets = tp->lost;
 	seen->packets_out = tp->packets_out;
-	seen->packets_sacked = tp->sacked_out;
-	seen->packets_inflight = seen->packets_out - (seen->packets_sacked + tp->lost_out) + tp->retrans_out;
+}
+
+/* Only when it is needed: four loads. */
+TT_INLINE u32 tt_packets_inflight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
 TT_INLINE void tt_see_rate(struct tt_seen *seen, __s64 packets, __s64 interval_us, bool app_limited)
@@ -364,8 +362,6 @@ TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen)
 	u32 rtt_us = seen->rtt_us;
 
 	batch->acks++;
-	batch->lost_packets += seen->lost_packets - flow->lost_packets;
-	flow->lost_packets = seen->lost_packets;
 	if (rtt_us) {
 		batch->rtt_sum_us += rtt_us;
 		batch->rtt_count++;
@@ -373,8 +369,6 @@ TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen)
 			batch->rtt_min_us = rtt_us;
 		if (rtt_us > batch->rtt_max_us)
 			batch->rtt_max_us = rtt_us;
-		if (!flow->min_rtt_us || rtt_us < flow->min_rtt_us)
-			flow->min_rtt_us = rtt_us;
 	}
 	if (seen->rate_us) {
 		/* The time up to data that the application did not hold back: as trimtab_steer::Collector. */
@@ -414,16 +408,13 @@ TT_INLINE void tt_pending_add(struct tt_pending *pending, const struct tt_seen *
 /* Whether the algorithm is to run now. */
 TT_INLINE bool tt_pending_is_due(const struct tt_pending *pending, const struct tt_seen *seen)
 {
-	u64 waited_us = seen->now_us - pending->stepped_us;
-
-	return pending->eager || seen->losses || !seen->packets_out ||
-	       waited_us >= seen->srtt_us >> TT_STEP_SHARE_SHIFT;
+	return pending->eager || seen->losses || !seen->packets_out || seen->now_us >= pending->due_us;
 }
 
 /* Whether it is time to publish: after a while, and when nothing is left in flight, since then nothing may follow. */
 TT_INLINE bool tt_batch_is_due(const struct tt_batch *batch, const struct tt_seen *seen)
 {
-	return !seen->packets_out || seen->now_us - batch->published_us >= TT_PUBLISH_MIN_US;
+	return !seen->packets_out || seen->now_us >= batch->due_us;
 }
 
 /* The extremes of an interval. When user space starts a new one, those of the old move aside, so that it loses none. */
@@ -469,22 +460,26 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 			       const struct tt_seen *seen, const struct tt_standing *standing)
 {
 	struct tt_batch *batch = &flow->batch;
-	u64 mss_bytes = seen->mss_bytes;
+	u64 mss_bytes = tp->mss_cache;
+	u32 srtt_us = tp->srtt_us >> 3;
+	u32 lost_packets = tp->lost;
 
+	if (batch->rtt_count && (!flow->min_rtt_us || batch->rtt_min_us < flow->min_rtt_us))
+		flow->min_rtt_us = batch->rtt_min_us;
 	tt_seq_move(slot);
 	tt_slot_extremes(slot, batch);
 	slot->now_us = seen->now_us;
 	slot->sent_bytes = tp->bytes_sent;
 	/* What was selectively acknowledged counts, and stays counted when the receiver takes it back. */
-	slot->acked_bytes = tt_max(slot->acked_bytes, tp->bytes_acked + seen->packets_sacked * mss_bytes);
-	slot->lost_bytes += batch->lost_packets * mss_bytes;
+	slot->acked_bytes = tt_max(slot->acked_bytes, tp->bytes_acked + tp->sacked_out * mss_bytes);
+	slot->lost_bytes += (lost_packets - flow->lost_packets) * mss_bytes;
 	slot->busy_us += batch->busy_us;
 	slot->rtt_sum_us += batch->rtt_sum_us;
 	slot->rtt_count += batch->rtt_count;
 	slot->window_bytes = standing->window_packets * mss_bytes;
-	slot->inflight_bytes = seen->packets_inflight * mss_bytes;
+	slot->inflight_bytes = tt_packets_inflight(tp) * mss_bytes;
 	slot->pacing_bytes_per_s = standing->pacing_bytes_per_s;
-	slot->srtt_us = seen->srtt_us;
+	slot->srtt_us = srtt_us;
 	slot->min_rtt_us = flow->min_rtt_us;
 	slot->mss_bytes = mss_bytes;
 	slot->phase = standing->phase;
@@ -499,7 +494,8 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 		flow->cookie_known = slot->cookie != 0;
 	}
 	__builtin_memset(batch, 0, sizeof(*batch));
-	batch->published_us = seen->now_us;
+	batch->due_us = seen->now_us + tt_max(srtt_us >> TT_PUBLISH_SHARE_SHIFT, TT_PUBLISH_MIN_US);
+	flow->lost_packets = lost_packets;
 }
 
 #endif

@@ -49,8 +49,8 @@ pub struct Identity {
     pub adopted: bool,
 }
 
-/// What was measured on a connection until the kernel last published it: at most a quarter of a round trip or half a
-/// millisecond ago, and when nothing was left in flight.
+/// What was measured on a connection until the kernel last published it: at most half a round trip or half a millisecond
+/// ago, and when nothing was left in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// When that was, on `CLOCK_MONOTONIC`.
@@ -174,7 +174,7 @@ impl Flow {
     }
 
     /// Sets a knob, brought into its range first; gives the value in force, which fixed point rounds (by less than a
-    /// thousandth). It acts within a quarter of a round trip.
+    /// thousandth). It acts within half a round trip.
     ///
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.

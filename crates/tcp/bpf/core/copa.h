@@ -205,7 +205,7 @@ TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 		return;
 	}
 	/* window / standing <= 1 / (delta * queueing delay), both sides times mss and in Q4. */
-	load_q4 = (c->window_q16 >> (TT_WINDOW_SHIFT - 4)) * tt_less(standing_us, rtt_min_us);
+	load_q4 = (c->window_q16 >> (TT_WINDOW_SHIFT - 4)) * tt_less(standing_us, rtt_min_us + c->slack_us);
 	if (c->slow_start) {
 		u64 exit_q4 = (target_q4 * c->knobs[TT_COPA_STARTUP_EXIT]) / TT_SCALE_Q10;
 

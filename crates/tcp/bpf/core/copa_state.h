@@ -62,6 +62,7 @@ struct tt_copa {
 	u64 observed_us; /* when the filters got their last sample */
 	u32 mss_bytes;
 	u32 window_min_bytes;
+	u32 slack_us; /* so much of a queueing delay is none */
 	u32 knobs[TT_KNOBS_MAX]; /* TT_COPA_KNOBS */
 	bool slow_start;
 	bool started; /* whether anything was acknowledged yet */
@@ -74,7 +75,6 @@ struct tt_copa {
 	struct tt_filter rtt_min;
 	struct tt_filter rtt_standing;
 	struct tt_filter rtt_max;
-	u32 rest2;
 	/* What most acknowledgements do without comes last. */
 	struct tt_ring rtt_min_ring;
 	struct tt_ring rtt_standing_ring;

@@ -47,31 +47,35 @@ struct tt_cubic {
 	bool has_epoch;
 	u8 rest[3];
 	struct tt_hystart hystart;
-	/* Not of the past: what the knobs say. */
-	u32 reno_eighths; /* eighths of a packet acknowledged per packet of window, as Reno grows with CUBIC's decrease */
+};
+
+/* Apart from the state, so that the state fits the room that the kernel has for it (`icsk_ca_priv`). */
+struct tt_cubic_knobs {
 	u32 knobs[TT_KNOBS_MAX]; /* TT_CUBIC_KNOBS */
-	u32 rest2;
+	/* What follows from them: eighths of a packet acknowledged per packet of window, as Reno grows with this decrease. */
+	u32 reno_eighths;
+	u32 rest;
 };
 
 /* The knobs have changed, or were set first: what follows from them. */
-TT_INLINE void tt_cubic_on_knobs(struct tt_cubic *c)
+TT_INLINE void tt_cubic_on_knobs(struct tt_cubic_knobs *k)
 {
-	u32 beta = tt_min(c->knobs[TT_CUBIC_BETA], TT_SCALE_Q10 - 1);
+	u32 beta = tt_min(k->knobs[TT_CUBIC_BETA], TT_SCALE_Q10 - 1);
 
-	c->reno_eighths = 8 * (TT_SCALE_Q10 + beta) / 3 / (TT_SCALE_Q10 - beta);
+	k->reno_eighths = 8 * (TT_SCALE_Q10 + beta) / 3 / (TT_SCALE_Q10 - beta);
 }
 
-/* After a timeout nothing is known but the knobs. */
-TT_INLINE void tt_cubic_on_timeout(struct tt_cubic *c)
+/* A new connection, or one after a timeout, of which nothing is known either. */
+TT_INLINE void tt_cubic_reset(struct tt_cubic *c)
 {
-	__builtin_memset(c, 0, __builtin_offsetof(struct tt_cubic, reno_eighths));
+	__builtin_memset(c, 0, sizeof(*c));
 }
 
 /* A reduction from a window of so many packets: gives the new threshold, in packets. */
-TT_INLINE u32 tt_cubic_on_loss(struct tt_cubic *c, u32 window)
+TT_INLINE u32 tt_cubic_on_loss(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window)
 {
-	u32 beta = c->knobs[TT_CUBIC_BETA];
-	bool shrinks = c->knobs[TT_CUBIC_FAST_CONVERGENCE] && window < c->last_max;
+	u32 beta = k->knobs[TT_CUBIC_BETA];
+	bool shrinks = k->knobs[TT_CUBIC_FAST_CONVERGENCE] && window < c->last_max;
 
 	c->has_epoch = false;
 	c->credit = 0;
@@ -92,7 +96,8 @@ TT_INLINE void tt_cubic_on_first_sent(struct tt_cubic *c, u64 now_us, u64 last_s
  * A round-trip time was measured. In slow start, whether that is over by it; the caller then lowers the threshold to the
  * window.
  */
-TT_INLINE bool tt_cubic_on_rtt(struct tt_cubic *c, const struct tt_round *r, u32 threshold)
+TT_INLINE bool tt_cubic_on_rtt(struct tt_cubic *c, const struct tt_cubic_knobs *k, const struct tt_round *r,
+			       u32 threshold)
 {
 	if (!r->rtt_us)
 		return false;
@@ -102,14 +107,14 @@ TT_INLINE bool tt_cubic_on_rtt(struct tt_cubic *c, const struct tt_round *r, u32
 		if (!c->has_epoch || tt_less(now_tick, c->epoch_tick) >= TT_CUBIC_SETTLE_TICKS)
 			c->delay_min_us = r->rtt_us;
 	}
-	return r->window < threshold && tt_hystart_leaves(&c->hystart, r, c->knobs[TT_CUBIC_HYSTART]);
+	return r->window < threshold && tt_hystart_leaves(&c->hystart, r, k->knobs[TT_CUBIC_HYSTART]);
 }
 
 /* --- The curve. */
 
-TT_INLINE u32 tt_cubic_scale(const struct tt_cubic *c)
+TT_INLINE u32 tt_cubic_scale(const struct tt_cubic_knobs *k)
 {
-	return tt_max(c->knobs[TT_CUBIC_C], 1);
+	return tt_max(k->knobs[TT_CUBIC_C], 1);
 }
 
 /*
@@ -130,17 +135,18 @@ TT_INLINE u32 tt_cubic_root(u64 of)
 }
 
 /* C * offset^3, in packets. */
-TT_INLINE u64 tt_cubic_rise(const struct tt_cubic *c, u64 offset)
+TT_INLINE u64 tt_cubic_rise(const struct tt_cubic_knobs *k, u64 offset)
 {
 	u64 steps = tt_min(offset, TT_CUBIC_STEPS_MAX);
 	u64 cube = steps * steps * steps; /* below 2^54 */
 
 	if (steps < TT_CUBIC_EXACT_STEPS)
-		return cube * tt_cubic_scale(c) >> (10 + 3 * TT_CUBIC_STEP_SHIFT);
-	return (cube >> 10) * tt_cubic_scale(c) >> (3 * TT_CUBIC_STEP_SHIFT);
+		return cube * tt_cubic_scale(k) >> (10 + 3 * TT_CUBIC_STEP_SHIFT);
+	return (cube >> 10) * tt_cubic_scale(k) >> (3 * TT_CUBIC_STEP_SHIFT);
 }
 
-TT_INLINE void tt_cubic_begin_epoch(struct tt_cubic *c, u32 window, u32 acked, u64 now_tick)
+TT_INLINE void tt_cubic_begin_epoch(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window, u32 acked,
+				    u64 now_tick)
 {
 	u64 below = tt_less(c->last_max, window);
 
@@ -149,31 +155,32 @@ TT_INLINE void tt_cubic_begin_epoch(struct tt_cubic *c, u32 window, u32 acked, u
 	c->reno_credit = acked;
 	c->reno_window = window;
 	/* K = 2^10 * cbrt(below / C), and C is in 1/1024. */
-	c->k = tt_cubic_root((below << (10 + 3 * TT_CUBIC_STEP_SHIFT)) / tt_cubic_scale(c));
+	c->k = tt_cubic_root((below << (10 + 3 * TT_CUBIC_STEP_SHIFT)) / tt_cubic_scale(k));
 	c->origin = tt_max(c->last_max, window);
 }
 
-TT_INLINE void tt_cubic_read_curve(struct tt_cubic *c, u32 window, u32 acked, u64 now_tick)
+TT_INLINE void tt_cubic_read_curve(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window, u32 acked,
+				   u64 now_tick)
 {
 	u64 ahead, step, target;
 
 	if (!c->has_epoch)
-		tt_cubic_begin_epoch(c, window, acked, now_tick);
+		tt_cubic_begin_epoch(c, k, window, acked, now_tick);
 	ahead = (c->delay_min_us + TT_CUBIC_TICK_US - 1) / TT_CUBIC_TICK_US;
 	step = ((tt_less(now_tick, c->epoch_tick) + ahead) << TT_CUBIC_STEP_SHIFT) / TT_CUBIC_HZ;
 	if (step < c->k)
-		target = tt_less(c->origin, tt_cubic_rise(c, c->k - step));
+		target = tt_less(c->origin, tt_cubic_rise(k, c->k - step));
 	else
-		target = c->origin + tt_cubic_rise(c, step - c->k);
+		target = c->origin + tt_cubic_rise(k, step - c->k);
 	c->count = target > window ? window / (target - window) : 100 * window;
 	if (!c->last_max)
 		c->count = tt_min(c->count, TT_CUBIC_COUNT_MAX_BEFORE_LOSS);
 }
 
 /* No slower than Reno with CUBIC's decrease would be. */
-TT_INLINE void tt_cubic_be_friendly(struct tt_cubic *c, u32 window)
+TT_INLINE void tt_cubic_be_friendly(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window)
 {
-	u32 per_packet = ((u64)window * c->reno_eighths) >> 3;
+	u32 per_packet = ((u64)window * k->reno_eighths) >> 3;
 
 	if (c->reno_credit > per_packet) {
 		u32 packets = (c->reno_credit - 1) / tt_max(per_packet, 1);
@@ -185,7 +192,8 @@ TT_INLINE void tt_cubic_be_friendly(struct tt_cubic *c, u32 window)
 		c->count = tt_min(c->count, window / (c->reno_window - window));
 }
 
-TT_INLINE void tt_cubic_work_out_count(struct tt_cubic *c, u32 window, u32 acked, u64 now_tick)
+TT_INLINE void tt_cubic_work_out_count(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window, u32 acked,
+				       u64 now_tick)
 {
 	u64 since = tt_less(now_tick, c->last_tick);
 	bool fresh = c->has_epoch && c->count;
@@ -196,16 +204,16 @@ TT_INLINE void tt_cubic_work_out_count(struct tt_cubic *c, u32 window, u32 acked
 	if (!fresh || since) {
 		c->last_window = window;
 		c->last_tick = now_tick;
-		tt_cubic_read_curve(c, window, acked, now_tick);
+		tt_cubic_read_curve(c, k, window, acked, now_tick);
 	}
-	tt_cubic_be_friendly(c, window);
+	tt_cubic_be_friendly(c, k, window);
 	c->count = tt_max(c->count, TT_CUBIC_COUNT_MIN);
 }
 
 /* Grows the window in congestion avoidance, when it limits the sender: gives the new one, in packets. */
-TT_INLINE u32 tt_cubic_grow(struct tt_cubic *c, u32 window, u32 acked, u64 now_us)
+TT_INLINE u32 tt_cubic_grow(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window, u32 acked, u64 now_us)
 {
-	tt_cubic_work_out_count(c, window, acked, now_us / TT_CUBIC_TICK_US);
+	tt_cubic_work_out_count(c, k, window, acked, now_us / TT_CUBIC_TICK_US);
 	/* Credit that a smaller count now makes sufficient is good for one packet. */
 	if (c->credit >= c->count) {
 		c->credit = 0;
@@ -222,7 +230,8 @@ TT_INLINE u32 tt_cubic_grow(struct tt_cubic *c, u32 window, u32 acked, u64 now_u
 }
 
 /* What an acknowledgement does to the window: slow start up to the threshold, then growth. */
-TT_INLINE u32 tt_cubic_on_ack(struct tt_cubic *c, u32 window, u32 threshold, u32 acked, u64 now_us)
+TT_INLINE u32 tt_cubic_on_ack(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window, u32 threshold, u32 acked,
+			      u64 now_us)
 {
 	if (window < threshold) {
 		u32 used = tt_min(acked, threshold - window);
@@ -230,7 +239,7 @@ TT_INLINE u32 tt_cubic_on_ack(struct tt_cubic *c, u32 window, u32 threshold, u32
 		window += used;
 		acked -= used;
 	}
-	return acked ? tt_cubic_grow(c, window, acked, now_us) : window;
+	return acked ? tt_cubic_grow(c, k, window, acked, now_us) : window;
 }
 
 #endif
