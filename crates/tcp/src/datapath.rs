@@ -368,3 +368,29 @@ fn map_memory<T: crate::mapping::Shared>(map: &MapHandle) -> Result<Mapping<T>, 
     Mapping::new(map, map.max_entries() as usize)
         .map_err(|e| Error::Kernel { what, reason: e.to_string() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the two programs for `cong_control` this machine can run only one. The other is the same, instruction by
+    /// instruction, but for where it finds the rate sample among its arguments (8 bytes each).
+    #[test]
+    fn the_programs_before_and_after_6_10_differ_in_the_argument_alone() {
+        let object = ObjectBuilder::default().open_memory(&OBJECT.0).expect("well-formed");
+        let instructions = |name: &str| {
+            let program = object.progs().find(|program| program.name() == OsStr::new(name));
+            let program = program.expect("it is in the object");
+            let list = program.insns().iter();
+            list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect::<Vec<_>>()
+        };
+        let (now, before) = (instructions("tt_copa_ack"), instructions("tt_copa_ack_before_6_10"));
+        assert_eq!(now.len(), before.len());
+        let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();
+        assert_eq!(differing.len(), 1, "{differing:?}");
+        let (now, before) = differing[0];
+        // A load of 8 bytes from the context; the rate sample is the fourth argument, and was the second.
+        assert_eq!((now.0, now.3, before.3), (0x79, 24, 8));
+        assert_eq!((now.0, now.1, now.2, now.4), (before.0, before.1, before.2, before.4));
+    }
+}

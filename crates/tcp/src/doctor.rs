@@ -212,3 +212,48 @@ impl Doctor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handmade;
+
+    /// The findings on the types of a machine with this description, as they are printed.
+    fn types(description: Option<Vec<u8>>) -> String {
+        let root = tempfile::tempdir().unwrap();
+        if let Some(bytes) = description {
+            handmade::install(root.path(), &bytes);
+        }
+        let findings = Doctor::at(root.path()).types();
+        findings.iter().map(|finding| format!("{finding}\n")).collect()
+    }
+
+    #[test]
+    fn a_kernel_without_a_description_is_told_what_to_do() {
+        let said = types(None);
+        assert!(said.starts_with("NO  description of its types (BTF): missing"), "{said}");
+        assert!(said.contains("CONFIG_DEBUG_INFO_BTF=y"), "{said}");
+        assert!(!Doctor::at(tempfile::tempdir().unwrap().path()).is_well());
+    }
+
+    #[test]
+    fn a_kernel_without_struct_ops_is_told_what_to_do() {
+        let said = types(Some(handmade::kernel(2, false, false)));
+        assert!(said.contains("NO  congestion control in eBPF (struct_ops): missing"), "{said}");
+        assert!(said.contains("boot Linux 6.4 or later"), "{said}");
+        let said = types(Some(handmade::kernel(2, true, false)));
+        assert!(said.contains("ok  congestion control in eBPF"), "{said}");
+        assert!(said.contains("NO  registration that outlives the agent"), "{said}");
+    }
+
+    #[test]
+    fn kernels_before_and_after_6_10_are_told_apart() {
+        let form = |arguments| {
+            let said = types(Some(handmade::kernel(arguments, true, true)));
+            said.lines().find(|line| line.contains("cong_control")).unwrap().to_owned()
+        };
+        assert_eq!(form(2), "ok  form of cong_control: two arguments (before Linux 6.10)");
+        assert_eq!(form(4), "ok  form of cong_control: four arguments (since Linux 6.10)");
+        assert!(form(5).starts_with("NO  form of cong_control"));
+    }
+}

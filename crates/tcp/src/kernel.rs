@@ -66,12 +66,32 @@ pub(crate) fn has_arena(btf: &Btf<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handmade;
+
+    /// What is chosen of a kernel whose `cong_control` has so many arguments.
+    fn chosen(arguments: u32) -> Option<&'static str> {
+        let file = handmade::file(&handmade::kernel(arguments, true, true));
+        let btf = Btf::from_path(file.path()).expect("well-formed");
+        CongControl::of(&btf).map(CongControl::map_name)
+    }
 
     #[test]
-    fn the_variant_is_chosen_by_the_number_of_arguments() {
-        assert_eq!(CongControl::from_arguments(2).map(CongControl::map_name), Some("copa_old"));
-        assert_eq!(CongControl::from_arguments(4).map(CongControl::map_name), Some("copa"));
-        assert_eq!(CongControl::from_arguments(3), None);
+    fn the_variant_is_chosen_by_the_kernels_own_description() {
+        assert_eq!(chosen(2), Some("copa_old"), "Linux 6.4 to 6.9");
+        assert_eq!(chosen(4), Some("copa"), "since 6.10");
+        assert_eq!(chosen(3), None);
         assert_eq!(CongControl::Two.other(), CongControl::Four);
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_seen() {
+        let has = |struct_ops, links| {
+            let file = handmade::file(&handmade::kernel(2, struct_ops, links));
+            let btf = Btf::from_path(file.path()).expect("well-formed");
+            (has_struct_ops(&btf), has_struct_ops_link(&btf), has_arena(&btf))
+        };
+        assert_eq!(has(true, true), (true, true, false));
+        assert_eq!(has(true, false), (true, false, false), "as Linux 6.1");
+        assert_eq!(has(false, false), (false, false, false));
     }
 }

@@ -61,3 +61,5 @@ pub fn now() -> Time {
 
 #[cfg(test)]
 mod differential;
+#[cfg(test)]
+mod handmade;

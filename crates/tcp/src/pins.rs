@@ -1,6 +1,8 @@
 //! What outlives this process: maps and the registration, kept as files of a bpf file system.
 
+use std::fs::Permissions;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, MapHandle};
@@ -51,6 +53,9 @@ impl Pins {
             .map_err(|e| fail(format!("mounting {BPF_FS} failed ({e})")))?;
         }
         std::fs::create_dir_all(&self.folder).map_err(|e| fail(e.to_string()))?;
+        // Whoever may open the maps may turn every connection's knobs.
+        std::fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
+            .map_err(|e| fail(e.to_string()))?;
         if is_bpf_fs(&self.folder) {
             Ok(())
         } else {

@@ -5,8 +5,9 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_tcp_congestion;
@@ -207,12 +208,24 @@ fn a_connection_changes_its_algorithm() {
     assert_eq!(loaded.datapath().stats().opened, 3, "the last change was none");
 }
 
-/// Not a test of its own: what the next one kills.
+/// A process that loads a datapath and turns its knobs.
+fn spawn_loader(folder: &str, suffix: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "loader_to_be_killed", "--nocapture"])
+        .env("TRIMTAB_TEST_LOADER", folder)
+        .env("TRIMTAB_TEST_SUFFIX", suffix)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Not a test of its own: what the next ones kill.
 #[test]
 fn loader_to_be_killed() {
     let Ok(folder) = std::env::var("TRIMTAB_TEST_LOADER") else { return };
-    let options =
-        Options { folder: folder.into(), suffix: "_q".to_owned(), slots: 8, ..Options::default() };
+    let suffix = std::env::var("TRIMTAB_TEST_SUFFIX").unwrap();
+    let options = Options { folder: folder.into(), suffix, slots: 8, ..Options::default() };
     let datapath = Datapath::load(&options).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {
@@ -223,18 +236,53 @@ fn loader_to_be_killed() {
     }
 }
 
+/// Whenever it is killed, also while it loads: the next one takes over or starts afresh, and nothing is left in the end.
+#[test]
+fn a_loader_may_be_killed_at_any_moment() {
+    need_kernel!();
+    let folder = "/sys/fs/bpf/trimtab-test-_y";
+    let options =
+        Options { folder: folder.into(), suffix: "_y".to_owned(), slots: 8, ..Options::default() };
+    unload_pins(&options.folder).unwrap();
+    for moment in 0..12 {
+        let mut loader = spawn_loader(folder, "_y");
+        std::thread::sleep(Duration::from_millis(7 * moment));
+        loader.kill().unwrap();
+        loader.wait().unwrap();
+        let datapath = Datapath::load(&options).unwrap_or_else(|e| panic!("after {moment}: {e}"));
+        assert!(Algorithm::ALL.iter().all(|a| available().contains(&options.name_of(*a))));
+        if moment % 2 == 0 {
+            datapath.unload().unwrap();
+        }
+    }
+    unload_pins(&options.folder).unwrap();
+    assert!(!available().iter().any(|name| name.ends_with("_y")));
+    assert!(!options.folder.exists());
+}
+
+/// Who may open the maps may turn every knob: nobody but root.
+#[test]
+fn what_is_kept_is_roots_alone() {
+    need_kernel!();
+    let loaded = Loaded::new("_m", 8);
+    let folder = &loaded.options.folder;
+    let about = std::fs::metadata(folder).unwrap();
+    assert_eq!((about.permissions().mode() & 0o777, about.uid()), (0o700, 0));
+    let mut files = 0;
+    for entry in folder.read_dir().unwrap() {
+        let about = entry.unwrap().metadata().unwrap();
+        assert_eq!((about.permissions().mode() & 0o077, about.uid()), (0, 0));
+        files += 1;
+    }
+    assert_eq!(files, 4 + Algorithm::ALL.len(), "maps and registrations");
+}
+
 #[test]
 fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     need_kernel!();
     let folder = "/sys/fs/bpf/trimtab-test-_q";
     unload_pins(folder.as_ref()).unwrap();
-    let mut loader = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "loader_to_be_killed", "--nocapture"])
-        .env("TRIMTAB_TEST_LOADER", folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut loader = spawn_loader(folder, "_q");
     let options =
         Options { folder: folder.into(), suffix: "_q".to_owned(), slots: 8, ..Options::default() };
     wait_for("the loader", || available().contains(&options.name()).then_some(()));

@@ -29,7 +29,7 @@ fn delta_sets_the_queue_of_a_running_connection() {
     let wire = Wire::new("delta");
     wire.limit("20mbit", 400_000);
     let _server = wire.serve(loaded.datapath().name(), 7002, u64::MAX, 1);
-    let client = wire.fetch(7002, Duration::from_secs(5));
+    let client = wire.fetch(7002, Duration::from_millis(3500));
     let flow = wait_for("the slot", || loaded.flow(7002));
 
     let short = settle(&flow);

@@ -1,0 +1,7 @@
+//! The datapath over emulated links: what the published prototype of Mortise does wrong, and links that fail.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod faults;
+mod prototype;
+mod support;
