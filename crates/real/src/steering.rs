@@ -27,7 +27,7 @@ impl Insight {
     }
 
     fn put(&self, steerer: &Steerer) {
-        let Steerer::Mortise(m) = steerer;
+        let Steerer::Mortise(m) = steerer else { return };
         let now = Some((m.hints().lambda, m.tradeoff()));
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use trimtab_apps::{App, AppFactors, Application, Command, Concurrency};
+use trimtab_cc::migrate::Switcher;
 use trimtab_cc::{Spec, set_knob};
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
@@ -113,8 +114,13 @@ impl Flow {
         let transport = config.transport;
         let (governor, steerer) = match &config.control {
             Control::Algorithm { spec, steerer } => {
-                let cca = spec.build(&transport.cc_config(config.seed));
-                (Governor::Algorithm(cca), steerer.clone())
+                let limits = transport.cc_config(config.seed);
+                let governor = if steerer.as_ref().is_some_and(Steer::switches) {
+                    Governor::Switching(Box::new(Switcher::new(*spec, &limits)))
+                } else {
+                    Governor::Algorithm(spec.build(&limits))
+                };
+                (governor, steerer.clone())
             }
             Control::Omniscient => (Governor::Omniscient { window: Bytes::ZERO }, None),
         };
@@ -309,11 +315,15 @@ impl Flow {
         let report = collector.report(now, snapshot);
         let action = steerer.on_report(&report);
         self.report_at = now + steerer.interval(report.srtt).max(Duration::from_millis(1));
-        let cca = self.sender.governor.algorithm_mut();
-        if let (Some(Action::Set { knob, value }), Some(cca)) = (action, cca) {
-            let set = set_knob(cca, knob, value);
-            debug_assert!(set.is_ok(), "the steering set a bad knob: {set:?}");
-        }
+        let governor = &mut self.sender.governor;
+        let done = match action {
+            Some(Action::Set { knob, value }) => {
+                governor.algorithm_mut().is_none_or(|cca| set_knob(cca, knob, value).is_ok())
+            }
+            Some(Action::Switch { to, how }) => governor.request(to, how, now),
+            None => true,
+        };
+        debug_assert!(done, "the steering asked for what cannot be done: {action:?}");
     }
 }
 

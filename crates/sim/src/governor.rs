@@ -1,7 +1,8 @@
 //! What governs a sender's window: a congestion control algorithm, or a sender that sees the link.
 
+use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::{
-    Ack, CongestionControl, Controller, Idle, Loss, LostPacket, Phase, Sent, Timeout,
+    Ack, CongestionControl, Controller, Idle, Loss, LostPacket, Phase, Sent, Spec, Timeout,
 };
 use trimtab_units::{Bytes, Rate, Time};
 
@@ -11,6 +12,8 @@ use trimtab_units::{Bytes, Rate, Time};
 pub enum Governor {
     /// An algorithm.
     Algorithm(Controller),
+    /// Algorithms that take over from each other.
+    Switching(Box<Switcher>),
     /// A bound that no real sender can reach: it sees the link's future capacity and its queue, and
     /// sends exactly what keeps a queue of a few packets (the in-flight of Muses Eq. 1: what the link
     /// will deliver in a round trip, and a little more). The world sets its window.
@@ -23,8 +26,10 @@ pub enum Governor {
 macro_rules! forward {
     ($($event:ident: $type:ty),*) => {
         $(pub(crate) fn $event(&mut self, event: $type) {
-            if let Self::Algorithm(cca) = self {
-                cca.$event(event);
+            match self {
+                Self::Algorithm(cca) => cca.$event(event),
+                Self::Switching(cca) => cca.$event(event),
+                Self::Omniscient { .. } => {}
             }
         })*
     };
@@ -40,6 +45,7 @@ impl Governor {
     pub(crate) fn window(&self) -> Bytes {
         match self {
             Self::Algorithm(cca) => cca.window(),
+            Self::Switching(cca) => cca.window(),
             Self::Omniscient { window } => *window,
         }
     }
@@ -48,6 +54,7 @@ impl Governor {
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Algorithm(cca) => cca.pacing_rate(),
+            Self::Switching(cca) => cca.pacing_rate(),
             Self::Omniscient { .. } => Some(Rate::MAX),
         }
     }
@@ -55,6 +62,7 @@ impl Governor {
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match self {
             Self::Algorithm(cca) => cca.next_timer(),
+            Self::Switching(cca) => cca.next_timer(),
             Self::Omniscient { .. } => None,
         }
     }
@@ -62,6 +70,7 @@ impl Governor {
     pub(crate) fn phase(&self) -> Phase {
         match self {
             Self::Algorithm(cca) => cca.phase(),
+            Self::Switching(cca) => cca.phase(),
             Self::Omniscient { .. } => Phase::Steady,
         }
     }
@@ -69,6 +78,7 @@ impl Governor {
     pub(crate) fn ssthresh(&self) -> Option<Bytes> {
         match self {
             Self::Algorithm(cca) => cca.ssthresh(),
+            Self::Switching(cca) => cca.ssthresh(),
             Self::Omniscient { .. } => None,
         }
     }
@@ -77,6 +87,7 @@ impl Governor {
     pub(crate) fn manages_recovery(&self) -> bool {
         match self {
             Self::Algorithm(cca) => cca.manages_recovery(),
+            Self::Switching(cca) => cca.manages_recovery(),
             Self::Omniscient { .. } => true,
         }
     }
@@ -85,7 +96,19 @@ impl Governor {
     pub fn algorithm(&self) -> Option<&Controller> {
         match self {
             Self::Algorithm(cca) => Some(cca),
+            Self::Switching(cca) => Some(cca.controller()),
             Self::Omniscient { .. } => None,
+        }
+    }
+
+    /// Asks for another algorithm. Whether that can be had: only where switching was prepared for.
+    pub fn request(&mut self, to: Spec, how: Switch, now: Time) -> bool {
+        match self {
+            Self::Switching(cca) => {
+                cca.request(to, how, now);
+                true
+            }
+            Self::Algorithm(_) | Self::Omniscient { .. } => false,
         }
     }
 
@@ -93,6 +116,7 @@ impl Governor {
     pub fn algorithm_mut(&mut self) -> Option<&mut Controller> {
         match self {
             Self::Algorithm(cca) => Some(cca),
+            Self::Switching(cca) => Some(cca.controller_mut()),
             Self::Omniscient { .. } => None,
         }
     }

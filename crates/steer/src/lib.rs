@@ -7,7 +7,9 @@
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.
 
 mod report;
+mod schedule;
 mod tune;
 
 pub use report::{Action, Collector, Report, Snapshot, Steer};
+pub use schedule::Schedule;
 pub use tune::{ChangePoint, Mortise, MortiseConfig, Steerer};

@@ -1,6 +1,7 @@
 //! The two messages of the narrow waist, and the collector that fills the first.
 
-use trimtab_cc::{Ack, Loss, Phase, Sent};
+use trimtab_cc::migrate::Switch;
+use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
 use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -45,6 +46,7 @@ pub struct Report {
 
 /// What a steering asks a datapath to do.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one a report, and a box would allocate")]
 pub enum Action {
     /// Turn a knob of the running algorithm.
     Set {
@@ -53,12 +55,25 @@ pub enum Action {
         /// Its new value, in its unit.
         value: f64,
     },
+    /// Let another algorithm take over. Only from a steering that says so
+    /// ([`Steer::switches`]).
+    Switch {
+        /// The algorithm and its knobs.
+        to: Spec,
+        /// What goes over.
+        how: Switch,
+    },
 }
 
 /// Anything that steers one connection.
 pub trait Steer {
     /// How long to collect before the next report, given the smoothed round-trip time.
     fn interval(&self, srtt: Duration) -> Duration;
+
+    /// Whether it may ask for another algorithm, so that the datapath keeps what a hand-over needs.
+    fn switches(&self) -> bool {
+        false
+    }
 
     /// Takes a report and answers with at most one action.
     fn on_report(&mut self, report: &Report) -> Option<Action>;

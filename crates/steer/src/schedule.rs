@@ -1,0 +1,41 @@
+//! Algorithms in turn, whatever the path is like: the experiment that shows what switching costs (Floo
+//! §5.5.1), and the baseline of every selection.
+
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_units::Duration;
+
+use crate::{Action, Report, Steer};
+
+/// Lets the next algorithm of a list take over every so often, and begins again at its end.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    specs: Vec<Spec>,
+    every: Duration,
+    how: Switch,
+    /// Number of the one that was asked for last; the connection starts with the first.
+    current: usize,
+}
+
+impl Schedule {
+    /// Switches through `specs` every `every`. With fewer than two there is nothing to switch to.
+    pub fn new(specs: Vec<Spec>, every: Duration, how: Switch) -> Self {
+        Self { specs, every, how, current: 0 }
+    }
+}
+
+impl Steer for Schedule {
+    fn interval(&self, _srtt: Duration) -> Duration {
+        self.every
+    }
+
+    fn switches(&self) -> bool {
+        true
+    }
+
+    fn on_report(&mut self, _report: &Report) -> Option<Action> {
+        self.current = (self.current + 1) % self.specs.len().max(1);
+        let to = *self.specs.get(self.current)?;
+        Some(Action::Switch { to, how: self.how })
+    }
+}
