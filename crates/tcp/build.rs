@@ -1,4 +1,4 @@
-//! Builds the eBPF object with clang, makes Rust's side of `bpf/layout.h`, and builds the algorithm's core for the host,
+//! Builds the eBPF objects with clang, makes Rust's side of `bpf/layout.h`, and builds the algorithm's core for the host,
 //! where the differential test calls it.
 
 use std::env;
@@ -15,13 +15,17 @@ fn main() {
 
     // libbpf's own headers, unpacked by libbpf-sys.
     let include = variable("DEP_BPF_INCLUDE");
-    run(Command::new(&clang)
-        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"])
-        .args(["-Wno-unused-parameter", "-fdebug-prefix-map=.=trimtab"])
-        .arg(format!("-D__TARGET_ARCH_{}", kernel_arch()))
-        .arg(format!("-I{include}"))
-        .args(["-c", "bpf/main.bpf.c", "-o"])
-        .arg(out.join("trimtab.bpf.o")));
+    for (source, object) in [("main.bpf.c", "trimtab.bpf.o"), ("assign.bpf.c", "assign.bpf.o")] {
+        run(Command::new(&clang)
+            .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"])
+            .args(["-Wno-unused-parameter", "-fdebug-prefix-map=.=trimtab"])
+            .arg(format!("-D__TARGET_ARCH_{}", kernel_arch()))
+            .arg(format!("-I{include}"))
+            .arg("-c")
+            .arg(Path::new("bpf").join(source))
+            .arg("-o")
+            .arg(out.join(object)));
+    }
     run(Command::new(&clang)
         .args(["-E", "-P", "-undef", "-x", "c", "bpf/layout.rs.in", "-o"])
         .arg(out.join("layout.rs")));

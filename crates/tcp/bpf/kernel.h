@@ -11,11 +11,13 @@
 
 /* Values of the kernel's user-space interface, which do not change. */
 enum {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_NO_PREALLOC = 1,
+	BPF_F_CLONE = 1 << 9,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 	AF_INET6 = 10,
@@ -53,6 +55,7 @@ struct sock_common {
 	__be16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;
+	u8 skc_state;
 	int skc_bound_dev_if;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
@@ -87,6 +90,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
+	u8 icsk_ca_setsockopt : 1; /* a program has set the algorithm */
 	u64 icsk_ca_priv[13]; /* the algorithm's own: 104 bytes */
 };
 
@@ -129,6 +133,17 @@ struct rate_sample {
 	int losses;
 	u32 acked_sacked;
 	bool is_app_limited;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 #pragma clang attribute pop

@@ -109,6 +109,7 @@ impl Doctor {
         let Some(btf) = btf else { return vec![types] };
         let variant = CongControl::of(&btf);
         let arena = kernel::has_arena(&btf);
+        let walk = kernel::has_socket_walk(&btf);
         vec![
             types,
             finding(
@@ -135,6 +136,17 @@ impl Doctor {
                 "not one that Trimtab knows",
                 "tell us which kernel this is: its cong_control needs a program of its own",
             ),
+            Finding {
+                subject: "giving sockets an algorithm (iter/tcp)",
+                health: if walk { Health::Good } else { Health::Note },
+                found: if walk { "there" } else { "missing" }.to_owned(),
+                remedy: if walk {
+                    ""
+                } else {
+                    "rules with assign = true do nothing; boot a kernel built with CONFIG_BPF_SYSCALL=y and \
+                     CONFIG_PROC_FS=y, or pick the algorithm by default_algorithm or in the program"
+                },
+            },
             Finding {
                 subject: "memory shared by pointers (arena)",
                 health: if arena { Health::Good } else { Health::Note },
@@ -244,6 +256,13 @@ mod tests {
         let said = types(Some(handmade::kernel(2, true, false)));
         assert!(said.contains("ok  congestion control in eBPF"), "{said}");
         assert!(said.contains("NO  registration that outlives the agent"), "{said}");
+    }
+
+    #[test]
+    fn a_kernel_without_a_walk_over_sockets_is_told_of_what_does_without() {
+        let said = types(Some(handmade::kernel(4, true, true)));
+        assert!(said.contains("--  giving sockets an algorithm (iter/tcp): missing\n"), "{said}");
+        assert!(said.contains("pick the algorithm by default_algorithm"), "{said}");
     }
 
     #[test]

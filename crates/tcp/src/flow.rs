@@ -229,22 +229,26 @@ fn micros(word: &AtomicU32) -> Duration {
     Duration::from_micros(load(word).into())
 }
 
+/// An address as the kernel's side tells it: words in network order, the port in the host's.
+pub(crate) fn address(family: u32, words: &[u32; 4], port: u32) -> SocketAddr {
+    let mut bytes = [0; 16];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_ne_bytes()); // they are in network order in memory
+    }
+    let ip = if family == AF_INET6 {
+        IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+    } else {
+        IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+    };
+    SocketAddr::new(ip, port as u16)
+}
+
 fn identify(slot: &Slot) -> Option<(Algorithm, Identity)> {
     let id = slot.id.load(Relaxed);
     let algorithm = Algorithm::of_slot(load(&slot.cca))?;
     let positive = |value: u64| (value != 0).then_some(value);
-    let v6 = load(&slot.family) == AF_INET6;
-    let address = |words: &[AtomicU32; 4], port: &AtomicU32| {
-        let mut bytes = [0; 16];
-        for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
-            chunk.copy_from_slice(&load(word).to_ne_bytes()); // they are in network order in memory
-        }
-        let ip = if v6 {
-            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
-        } else {
-            IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
-        };
-        SocketAddr::new(ip, load(port) as u16)
+    let at = |words: &[AtomicU32; 4], port: &AtomicU32| {
+        address(load(&slot.family), &words.each_ref().map(load), load(port))
     };
     let identity = positive(id).map(|id| Identity {
         id: FlowId(id),
@@ -252,8 +256,8 @@ fn identify(slot: &Slot) -> Option<(Algorithm, Identity)> {
         cookie: positive(slot.cookie.load(Relaxed)),
         netns_cookie: slot.netns_cookie.load(Relaxed),
         cgroup: positive(slot.cgroup_id.load(Relaxed)),
-        local: address(&slot.local_addr, &slot.local_port),
-        remote: address(&slot.remote_addr, &slot.remote_port),
+        local: at(&slot.local_addr, &slot.local_port),
+        remote: at(&slot.remote_addr, &slot.remote_port),
         device: (load(&slot.ifindex) != 0).then(|| load(&slot.ifindex)),
         opened: Time::from_micros(slot.opened_us.load(Relaxed)),
         adopted: load(&slot.flags) & layout::FLAG_ADOPTED != 0,

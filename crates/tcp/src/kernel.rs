@@ -63,6 +63,12 @@ pub(crate) fn has_arena(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Struct<'_>>("bpf_arena").is_some()
 }
 
+/// Whether a program may walk over TCP sockets (iter/tcp, Linux 5.9, with /proc). Giving sockets an algorithm there came
+/// with Linux 5.16, before links for struct_ops.
+pub(crate) fn has_socket_walk(btf: &Btf<'_>) -> bool {
+    btf.type_by_name::<Struct<'_>>("bpf_iter__tcp").is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,7 @@
 //! `trimtab_cc::Cubic`.
 
 mod algorithm;
+mod assign;
 mod datapath;
 mod doctor;
 mod error;
@@ -42,6 +43,7 @@ mod pins;
 mod reporter;
 
 pub use algorithm::Algorithm;
+pub use assign::{Assigner, Given, Order, Outcome, Socket};
 pub use datapath::{Datapath, Options, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * What assign.bpf.c tells of a socket, and what it is ordered to do: the same for both sides, as in layout.h. Nothing of it
+ * outlives the process that loaded the program but TT_GIVEN.
+ */
+#ifndef TRIMTAB_ASSIGN_H
+#define TRIMTAB_ASSIGN_H
+
+/* A name of an algorithm with its zero (TCP_CA_NAME_MAX). */
+#define TT_NAME_SIZE 16
+
+/* States of a socket that are told of (net/tcp_states.h). */
+#define TT_STATE_ESTABLISHED 1
+#define TT_STATE_CLOSE_WAIT 8
+#define TT_STATE_LISTEN 10
+
+/* A socket, after what was ordered. F(type, name): a field; A(type, name, n): an array. */
+#define TT_SOCKET_FIELDS(F, A)                                                                                         \
+	F(u64, cookie)         /* SO_COOKIE */                                                                         \
+	F(u64, netns_cookie)   /* SO_NETNS_COOKIE */                                                                   \
+	F(u64, cgroup_id)      /* 0 unknown */                                                                         \
+	F(u32, family)         /* AF_INET or AF_INET6 */                                                               \
+	F(u32, state)                                                                                                  \
+	F(u32, local_port)     /* host order */                                                                        \
+	F(u32, remote_port)    /* host order */                                                                        \
+	A(u32, local_addr, 4)  /* network order; IPv4 in the first */                                                  \
+	A(u32, remote_addr, 4)                                                                                         \
+	F(u32, chosen)         /* 1: some program has set the algorithm, of this socket or of the one that listened */ \
+	F(u32, outcome)        /* of the order: 0 none, 1 carried out, else the error number, negative */              \
+	A(u8, algorithm, TT_NAME_SIZE)                                                                                 \
+	A(u8, given, TT_NAME_SIZE)  /* by us, last; empty: never */                                                    \
+	A(u8, former, TT_NAME_SIZE) /* before we first gave one */
+#define TT_SOCKET_SIZE 128
+
+/* Whoever runs `from` is to run `to`; a socket that runs something else by then is left alone. */
+#define TT_ORDER_FIELDS(F, A)                                                                                          \
+	A(u8, from, TT_NAME_SIZE)                                                                                      \
+	A(u8, to, TT_NAME_SIZE)
+#define TT_ORDER_SIZE 32
+#define TT_ORDERS_MAX 65536
+
+#ifndef TT_RUST
+#include "types.h"
+#define TT_C_FIELD(type, name) type name;
+#define TT_C_ARRAY(type, name, n) type name[n];
+struct tt_socket {
+	TT_SOCKET_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_order {
+	TT_ORDER_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+/* What is kept of a socket that was given an algorithm, as long as it lives; an accepted one has it of who listened. */
+struct tt_given {
+	u8 given[TT_NAME_SIZE];
+	u8 former[TT_NAME_SIZE];
+};
+_Static_assert(sizeof(struct tt_socket) == TT_SOCKET_SIZE, "layout");
+_Static_assert(sizeof(struct tt_order) == TT_ORDER_SIZE, "layout");
+#endif
+
+#endif
