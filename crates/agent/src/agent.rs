@@ -9,6 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options};
 use trimtab_units::{Duration, Time};
 
+use crate::assign::{self, Assignment};
 use crate::config::{Config, DatapathOptions};
 use crate::control::{self, Question};
 use crate::core::Core;
@@ -19,7 +20,7 @@ use crate::http;
 use crate::lock::Lock;
 use crate::metrics;
 use crate::notify::Manager;
-use crate::sock_diag::SockDiag;
+use crate::sock_diag::{SockDiag, own_netns};
 use crate::view::{Frame, Status};
 
 /// The loop wakes at least so often, and at most so often when events do not come.
@@ -116,7 +117,8 @@ fn options(datapath: &DatapathOptions) -> Options {
     }
 }
 
-/// Takes the datapath of a configuration (the default one without) out of the kernel.
+/// Takes the datapath of a configuration (the default one without) out of the kernel. Sockets that were given an algorithm
+/// get back what they ran before, in this network namespace and in those that the rules name.
 ///
 /// # Errors
 /// An agent uses it, or the kernel refuses.
@@ -126,6 +128,7 @@ pub fn unload(path: Option<&Path>) -> Result<(), Error> {
     if config.datapath.folder.exists() {
         lock.datapath(&config.datapath.folder)?;
     }
+    assign::give_back(&config)?;
     Ok(trimtab_tcp::unload_pins(&config.datapath.folder)?)
 }
 
@@ -135,6 +138,7 @@ struct Agent {
     events: trimtab_tcp::Events,
     manager: Manager,
     default: Option<DefaultAlgorithm>,
+    assignment: Assignment,
     /// What is wrong with the configuration on disk, when the one before is kept.
     refused: Option<String>,
     diag: Option<(SockDiag, u64)>,
@@ -152,6 +156,7 @@ impl Agent {
         let now = trimtab_tcp::now();
         let events = datapath.events()?;
         let (name, was_adopted) = (datapath.name().to_owned(), datapath.was_adopted());
+        let assignment = Assignment::new(&config, now);
         let core = Core::new(datapath, config, now);
         let there = if was_adopted { "found in the kernel" } else { "loaded" };
         tell(&format!("{name} {there}; {} connections taken over", core.adopted()));
@@ -160,6 +165,7 @@ impl Agent {
             algorithm: name,
             since: now,
             troubles: Vec::new(),
+            assigned: Vec::new(),
         };
         let diag = SockDiag::open().ok().zip(own_netns());
         let mut agent = Self {
@@ -168,6 +174,7 @@ impl Agent {
             events,
             manager: Manager::from_environment(),
             default: None,
+            assignment,
             refused: None,
             diag,
             ended: Vec::new(),
@@ -177,6 +184,7 @@ impl Agent {
             cpu: cpu_time(),
         };
         agent.set_default()?;
+        agent.chores(now);
         Ok(agent)
     }
 
@@ -266,7 +274,8 @@ impl Agent {
         let ended = std::mem::take(&mut self.ended);
         let Some((diag, netns)) = &self.diag else { return };
         let ours = self.shared.frame().algorithm.clone();
-        for who in ended.iter().filter(|who| who.netns_cookie == *netns) {
+        let by_others = |who: &&Identity| !self.assignment.has_moved(who);
+        for who in ended.iter().filter(|who| who.netns_cookie == *netns).filter(by_others) {
             if let Ok(Some(found)) = diag.find(who, who.cookie)
                 && !found.algorithm.is_empty()
                 && found.algorithm != ours
@@ -286,6 +295,8 @@ impl Agent {
         }
         self.notes = 0;
         self.look_up_ended();
+        let notes = self.assignment.run(&self.shared, now);
+        self.tell_some(&notes);
         if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
             tell(&trouble);
         }
@@ -304,8 +315,12 @@ impl Agent {
                 stats.slots
             )
         });
-        self.shared.frame().troubles =
-            default.into_iter().chain(full).chain(self.refused.clone()).collect();
+        self.shared.frame().troubles = default
+            .into_iter()
+            .chain(self.assignment.trouble())
+            .chain(full)
+            .chain(self.refused.clone())
+            .collect();
         self.manager.alive(&format!("{open} connections"));
     }
 
@@ -340,6 +355,7 @@ impl Agent {
                     .to_owned(),
             ));
         }
+        self.assignment.follow(&config, now);
         core.reload(config, now);
         drop(core);
         self.set_default()
@@ -363,12 +379,6 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         .spawn(work)
         .map(drop)
         .map_err(|e| Error::system(format!("start the thread {name}"), e))
-}
-
-fn own_netns() -> Option<u64> {
-    use rustix::net::{AddressFamily, SocketType, socket};
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
-    crate::sock_diag::netns_cookie(&socket).ok()
 }
 
 /// Processor time of this thread.

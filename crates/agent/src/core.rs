@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::SocketAddr;
 
 use trimtab_qoe::{Factors, Model};
-use trimtab_tcp::{Event, EventKind, FlowId, Identity};
+use trimtab_tcp::{Event, EventKind, FlowId, Identity, Socket};
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
+use crate::assign::{Addresses, Wanted};
 use crate::config::{Config, Rule};
 use crate::connection::{Connection, Hint, Setting, Standing};
 use crate::datapath::{Datapath, Link};
 use crate::governor::Governor;
-use crate::places::Places;
+use crate::places::{Places, Who};
 use crate::tally::{NO_RULE, Tallies, Tally};
 
 /// Looks that are due within this, times the stretch, are made together.
@@ -37,6 +38,8 @@ pub struct Core<D: Datapath> {
     cookies_read_at: Option<Time>,
     by_addresses: HashMap<(SocketAddr, SocketAddr, u64), FlowId>,
     notes: Vec<String>,
+    /// What connections ran before they were given an algorithm, as far as a rule assigns any.
+    pub(crate) former: HashMap<Addresses, String>,
     adopted: usize,
     looks: u64,
 }
@@ -57,6 +60,7 @@ impl<D: Datapath> Core<D> {
             cookies_read_at: None,
             by_addresses: HashMap::new(),
             notes: Vec::new(),
+            former: HashMap::new(),
             adopted: 0,
             looks: 0,
         };
@@ -111,7 +115,7 @@ impl<D: Datapath> Core<D> {
 
     fn add(&mut self, link: D::Link, now: Time) {
         let identity = *link.identity();
-        let place = self.places.rule_of(&identity, &self.config.rules, now);
+        let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
         let arm = Arm::of(identity.remote.ip(), self.config.holdback);
         let setting = setting(&self.config, place, now, self.governor.stretch());
         let connection = Connection::new(link, arm, place, &setting);
@@ -170,6 +174,22 @@ impl<D: Datapath> Core<D> {
         }
     }
 
+    /// What the rules say of a socket's algorithm. One that listens gets what all its connections would get.
+    pub(crate) fn wanted(&mut self, socket: &Socket, now: Time) -> Wanted {
+        let (who, rules) = (Who::from(socket), &self.config.rules);
+        let places = match socket.remote {
+            Some(remote) if Arm::of(remote.ip(), self.config.holdback) == Arm::Holdback => {
+                return Wanted::Leave;
+            }
+            Some(_) => self.places.rule_of(&who, rules, now).into_iter().collect(),
+            None => self.places.rules_of_listener(&who, rules, now),
+        };
+        let [first, ..] = places[..] else { return Wanted::Nothing };
+        let algorithm = rules[first].algorithm;
+        let alike = |place: &usize| rules[*place].assign && rules[*place].algorithm == algorithm;
+        if places.iter().all(alike) { Wanted::Give(algorithm, first) } else { Wanted::Nothing }
+    }
+
     /// So much processor time was spent until now.
     pub fn on_spent(&mut self, now: Time, spent: Duration) {
         self.governor.on_spent(now, spent, self.config.cpu.get());
@@ -183,7 +203,7 @@ impl<D: Datapath> Core<D> {
         let print = |rule: Option<&Rule>| format!("{rule:?}");
         for connection in self.connections.values_mut() {
             let identity = connection.link.identity();
-            let place = self.places.rule_of(identity, &self.config.rules, now);
+            let place = self.places.rule_of(&Who::from(identity), &self.config.rules, now);
             let arm = Arm::of(identity.remote.ip(), self.config.holdback);
             let old = connection.rule.and_then(|place| before.rules.get(place));
             let new = place.and_then(|place| self.config.rules.get(place));
@@ -277,7 +297,7 @@ impl<D: Datapath> Core<D> {
     }
 }
 
-fn addresses(identity: &Identity) -> (SocketAddr, SocketAddr, u64) {
+pub(crate) fn addresses(identity: &Identity) -> Addresses {
     (identity.local, identity.remote, identity.netns_cookie)
 }
 

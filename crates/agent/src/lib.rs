@@ -9,6 +9,7 @@
 
 mod agent;
 mod arm;
+mod assign;
 mod config;
 mod connection;
 mod control;
@@ -34,6 +35,7 @@ mod window;
 
 pub use agent::{run, unload};
 pub use arm::Arm;
+pub use assign::Assigned;
 pub use config::{
     Config, ConfigError, DatapathOptions, Matches, Mode, Ports, Prefix, Rule, Safety, Share,
     Sockets, Steering,

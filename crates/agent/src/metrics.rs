@@ -130,13 +130,34 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    fn assigned(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Sockets whose algorithm a rule with assign is about, by how they stand";
+        let kind = MetricType::Gauge;
+        let mut family = encoder.encode_descriptor("trimtab_assigned_sockets", help, None, kind)?;
+        for assigned in &self.0.assigned {
+            for (state, count) in [
+                ("listening", assigned.listeners),
+                ("connected", assigned.connections),
+                ("pending", assigned.pending),
+                ("by_hand", assigned.by_hand),
+            ] {
+                let labels = [("rule", assigned.rule.as_str()), ("state", state)];
+                family.encode_family(&labels)?.encode_gauge(&(count as f64))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.agent(&mut encoder)?;
         for series in BY_RULE {
             self.by_rule(&mut encoder, series)?;
         }
-        self.round_trips(&mut encoder)
+        self.round_trips(&mut encoder)?;
+        self.assigned(&mut encoder)
     }
 }
 
@@ -153,6 +174,7 @@ pub(crate) fn page(status: Status) -> String {
 mod tests {
     use super::*;
     use crate::arm::Arm;
+    use crate::assign::Assigned;
     use crate::tally::Tally;
 
     fn status(rules: Vec<RuleStatus>) -> Status {
@@ -172,6 +194,12 @@ mod tests {
             stretch: 1.0,
             troubles: Vec::new(),
             rules,
+            assigned: vec![Assigned {
+                rule: "web".to_owned(),
+                listeners: 2,
+                by_hand: 1,
+                ..Assigned::default()
+            }],
         }
     }
 
@@ -194,6 +222,8 @@ mod tests {
             "trimtab_rtt_seconds_bucket{le=\"2.0\",rule=\"web\",arm=\"treated\"} 2",
             "trimtab_rtt_seconds_bucket{le=\"+Inf\",rule=\"web\",arm=\"treated\"} 3",
             "trimtab_rtt_seconds_count{rule=\"web\",arm=\"treated\"} 3",
+            "trimtab_assigned_sockets{rule=\"web\",state=\"listening\"} 2.0",
+            "trimtab_assigned_sockets{rule=\"web\",state=\"by_hand\"} 1.0",
             "trimtab_agent_applies 1.0",
             "trimtab_agent_up_seconds 12.5",
             "# EOF",

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use trimtab_tcp::Identity;
+use trimtab_tcp::{Identity, Socket};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Matches, Rule};
@@ -25,6 +26,38 @@ pub(crate) struct Places {
     cgroups: BTreeMap<String, BTreeSet<u64>>,
     namespaces: BTreeMap<PathBuf, Option<u64>>,
     looked_at: Time,
+}
+
+/// What rules look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who {
+    port: u16,
+    /// `None` of a socket that listens: it has connections to anywhere.
+    remote: Option<IpAddr>,
+    cgroup: Option<u64>,
+    netns: u64,
+}
+
+impl From<&Identity> for Who {
+    fn from(identity: &Identity) -> Self {
+        Self {
+            port: identity.local.port(),
+            remote: Some(identity.remote.ip()),
+            cgroup: identity.cgroup,
+            netns: identity.netns_cookie,
+        }
+    }
+}
+
+impl From<&Socket> for Who {
+    fn from(socket: &Socket) -> Self {
+        Self {
+            port: socket.local.port(),
+            remote: socket.remote.map(|remote| remote.ip()),
+            cgroup: socket.cgroup,
+            netns: socket.netns_cookie,
+        }
+    }
 }
 
 impl Places {
@@ -43,33 +76,46 @@ impl Places {
     }
 
     /// The first rule that a connection matches.
-    pub(crate) fn rule_of(
-        &mut self,
-        identity: &Identity,
-        rules: &[Rule],
-        now: Time,
-    ) -> Option<usize> {
-        // A cgroup or namespace that was made since may be meant.
+    pub(crate) fn rule_of(&mut self, who: &Who, rules: &[Rule], now: Time) -> Option<usize> {
+        self.refresh(who, now);
+        rules.iter().position(|rule| self.matches(&rule.matches, who))
+    }
+
+    /// The rules of the connections that a socket may accept: any of these, and no other; empty when it may accept some
+    /// that no rule is for.
+    pub(crate) fn rules_of_listener(&mut self, who: &Who, rules: &[Rule], now: Time) -> Vec<usize> {
+        self.refresh(who, now);
+        let mut all = Vec::new();
+        for (place, rule) in rules.iter().enumerate() {
+            if self.matches(&rule.matches, who) {
+                all.push(place);
+                if rule.matches.to.is_empty() {
+                    return all;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// A cgroup or namespace that was made since the last look may be meant.
+    fn refresh(&mut self, who: &Who, now: Time) {
         let unknown =
-            identity.cgroup.is_some_and(|id| !self.cgroups.values().any(|all| all.contains(&id)));
+            who.cgroup.is_some_and(|id| !self.cgroups.values().any(|all| all.contains(&id)));
         let missing = self.namespaces.values().any(Option::is_none);
         let any = !self.cgroups.is_empty() || !self.namespaces.is_empty();
         if any && (unknown || missing) && now.since(self.looked_at) >= AGAIN {
             self.look(now);
         }
-        rules.iter().position(|rule| self.matches(&rule.matches, identity))
     }
 
-    fn matches(&self, matches: &Matches, identity: &Identity) -> bool {
-        let port = identity.local.port();
+    fn matches(&self, matches: &Matches, who: &Who) -> bool {
         let in_cgroup = |path: &String| {
-            self.cgroups.get(path).zip(identity.cgroup).is_some_and(|(all, id)| all.contains(&id))
+            self.cgroups.get(path).zip(who.cgroup).is_some_and(|(all, id)| all.contains(&id))
         };
-        let in_netns =
-            |path: &PathBuf| self.namespaces.get(path) == Some(&Some(identity.netns_cookie));
-        (matches.ports.is_empty() || matches.ports.iter().any(|ports| ports.contains(port)))
-            && (matches.to.is_empty()
-                || matches.to.iter().any(|p| p.contains(identity.remote.ip())))
+        let in_netns = |path: &PathBuf| self.namespaces.get(path) == Some(&Some(who.netns));
+        let goes_to = |remote: IpAddr| matches.to.iter().any(|prefix| prefix.contains(remote));
+        (matches.ports.is_empty() || matches.ports.iter().any(|ports| ports.contains(who.port)))
+            && (matches.to.is_empty() || who.remote.is_none_or(goes_to))
             && matches.cgroup.as_ref().is_none_or(in_cgroup)
             && matches.netns.as_ref().is_none_or(in_netns)
     }

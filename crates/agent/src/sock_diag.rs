@@ -142,6 +142,11 @@ pub(crate) fn netns_cookie(socket: impl AsFd) -> io::Result<u64> {
     if done == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The cookie of the network namespace of this thread.
+pub(crate) fn own_netns() -> Option<u64> {
+    netns_cookie(socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?).ok()
+}
+
 /// Of `asm-generic/socket.h`; the same on every architecture that Trimtab is built for.
 const SO_NETNS_COOKIE: libc::c_int = 71;
 

@@ -219,6 +219,7 @@ mod tests {
             hinted: false,
             age_s: 1.0,
             decisions: 0,
+            former: None,
         }
     }
 
@@ -239,6 +240,7 @@ mod tests {
             stretch: 1.0,
             troubles: Vec::new(),
             rules: Vec::new(),
+            assigned: Vec::new(),
         };
         Look { status, flows: vec![flow(1, 2.0, 90.0), flow(2, 9.0, 30.0), flow(3, 5.0, 50.0)] }
     }

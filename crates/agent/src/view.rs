@@ -7,9 +7,10 @@ use trimtab_tcp::FlowId;
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
+use crate::assign::Assigned;
 use crate::config::Mode;
 use crate::connection::{Connection, Standing};
-use crate::core::Core;
+use crate::core::{Core, addresses};
 use crate::datapath::{Datapath, Link};
 use crate::decision::Decision;
 use crate::tally::{NO_RULE, Tally};
@@ -47,6 +48,9 @@ pub struct Status {
     pub troubles: Vec<String>,
     /// Sums by rule and arm.
     pub rules: Vec<RuleStatus>,
+    /// Sockets by the rule that gives them an algorithm.
+    #[serde(default)]
+    pub assigned: Vec<Assigned>,
 }
 
 /// Sums of a rule.
@@ -100,6 +104,9 @@ pub struct FlowView {
     pub age_s: f64,
     /// Decisions until now.
     pub decisions: u64,
+    /// What it ran before the agent gave it its algorithm; `None` when the agent did not.
+    #[serde(default)]
+    pub former: Option<String>,
 }
 
 /// Why a connection is as it is.
@@ -120,6 +127,7 @@ pub(crate) struct Frame {
     pub(crate) algorithm: String,
     pub(crate) since: Time,
     pub(crate) troubles: Vec<String>,
+    pub(crate) assigned: Vec<Assigned>,
 }
 
 impl<D: Datapath> Core<D> {
@@ -163,6 +171,7 @@ impl<D: Datapath> Core<D> {
             stretch: self.governor().stretch(),
             troubles: frame.troubles.clone(),
             rules,
+            assigned: frame.assigned.clone(),
         }
     }
 
@@ -191,6 +200,7 @@ impl<D: Datapath> Core<D> {
             hinted: connection.is_hinted(),
             age_s: now.since(identity.opened).as_secs_f64(),
             decisions: connection.decisions.count,
+            former: self.former.get(&addresses(identity)).cloned(),
         }
     }
 
@@ -265,6 +275,20 @@ impl fmt::Display for Status {
         )?;
         for trouble in &self.troubles {
             writeln!(f, "note: {trouble}")?;
+        }
+        for assigned in &self.assigned {
+            let Assigned { rule, algorithm, listeners, connections, pending, by_hand } = assigned;
+            write!(f, "rule {rule} gave {algorithm} to {listeners} listening sockets")?;
+            write!(f, " and {connections} open connections")?;
+            match (pending, self.mode) {
+                (0, _) => {}
+                (_, Mode::Advise) => write!(f, "; {pending} sockets would get it")?,
+                (_, Mode::Apply) => write!(f, "; {pending} sockets do not have it yet")?,
+            }
+            if *by_hand > 0 {
+                write!(f, "; {by_hand} are left with what was chosen for them")?;
+            }
+            writeln!(f)?;
         }
         if !self.rules.is_empty() {
             writeln!(
@@ -362,6 +386,9 @@ impl fmt::Display for Why {
             flow.id, flow.local, flow.remote, flow.age_s
         )?;
         writeln!(f, "rule {}, {} arm: {}", flow.rule, flow.arm.name(), flow.standing.sentence())?;
+        if let Some(former) = &flow.former {
+            writeln!(f, "its algorithm was given by the agent; without, it would run {former}")?;
+        }
         writeln!(
             f,
             "rtt {} ms, of it queueing {} ms; {} Mbit/s; loss {}%; score {}",

@@ -112,9 +112,10 @@ pub(crate) enum AgentCommand {
     },
     /// Take Trimtab's congestion control out of the kernel, when no agent runs.
     ///
-    /// Open connections that run it go on with their knobs until they close.
+    /// Open connections that run it go on with their knobs until they close. Sockets that a rule with `assign` gave it get
+    /// back what they ran before.
     Unload {
-        /// The configuration, where it names another folder than the default
+        /// The configuration, where it names another folder than the default, or network namespaces in its rules
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },

@@ -110,6 +110,8 @@ pub struct Rule {
     pub matches: Matches,
     /// What it must run for its knobs to be turned; with another algorithm it is measured only.
     pub algorithm: Algorithm,
+    /// Whether sockets that match are given the algorithm, unless somebody chose another one for them.
+    pub assign: bool,
     /// What steers it; `None`: the knobs stay as they are set.
     pub steering: Option<Steering>,
     /// Knobs that are set once, each within its range.
@@ -289,6 +291,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             netns: raw.netns.clone(),
         },
         algorithm,
+        assign: raw.assign,
         steering,
         knobs,
         model,

@@ -106,6 +106,8 @@ pub(super) struct RawRule {
     #[serde(default)]
     pub(super) factors: Numbers,
     pub(super) algorithm: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) assign: bool,
     pub(super) steer: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) knobs: Numbers,

@@ -34,6 +34,7 @@ fn a_rule_says_which_connections_and_what_becomes_of_them() {
         steer = "mortise"
         knobs = { initial_window = 20 }
         [[rule]]
+        assign = true
         knobs = { delta = 0.2 }
         "#,
     )
@@ -48,6 +49,7 @@ fn a_rule_says_which_connections_and_what_becomes_of_them() {
     assert_eq!(video.steering, Some(Steering::Mortise));
     assert_eq!(video.knobs, [("initial_window", 20.0)]);
     assert_eq!(video.factors.get_named("V"), Some(12.0));
+    assert_eq!((video.assign, config.rules[1].assign), (false, true));
     assert_eq!((config.rules[1].name.as_str(), config.rules[1].steering), ("rule-2", None));
 }
 
@@ -82,6 +84,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "agent.toml:4:11: mortise turns",
         ),
         ("[safety]\nrest = \"60\"", "agent.toml:2:8: "),
+        ("[[rule]]\nassign = \"copa\"", "agent.toml:2:10: invalid type"),
         ("a = [1,", "agent.toml:1:"),
     ] {
         let message = refused(text);

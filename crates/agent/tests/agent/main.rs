@@ -1,6 +1,7 @@
 //! The agent on a real kernel, in a process of its own. Skipped, with the reason, where the kernel or the rights are
 //! missing.
 
+mod assign;
 #[path = "../../../tcp/tests/common/mod.rs"]
 mod common;
 mod doors;
