@@ -2,6 +2,7 @@
 //! missing.
 
 mod assign;
+mod browser;
 #[path = "../../../tcp/tests/common/mod.rs"]
 mod common;
 mod doors;
@@ -11,6 +12,8 @@ mod lifetime;
 mod nginx;
 mod policy;
 mod setup;
+mod web;
+mod webm;
 
 /// Not a test by itself: the process of an agent, which the others start.
 #[test]

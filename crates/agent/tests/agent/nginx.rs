@@ -1,24 +1,19 @@
-//! Programs as they are: nginx serves curl and a video player through an emulated link, under an agent.
+//! Programs as they are: nginx serves curl and a video player of our own through an emulated link, under an agent.
 //!
-//! Skipped, with the reason, where nginx or curl are missing.
+//! Skipped, with the reason, where nginx or curl are missing; CI has to have them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use trimtab_agent::Standing;
-use trimtab_emu::{Config, ServerSide, Topology};
-use trimtab_net::{Capacity, LinkConfig, QueueConfig};
-use trimtab_units::{Bytes, Duration as Span, Rate};
 
 use crate::common::{self, need_kernel, wait_for};
 use crate::setup::Setup;
+use crate::web::{LINK_MBPS, Site, behind_a_link, need_programs};
 
 const PORT: u16 = 7131;
-/// Of the downlink, in Mbit/s.
-const LINK_MBPS: f64 = 12.0;
 /// Bytes of the file for curl: 4 s of the link.
 const FILE: usize = 6_000_000;
 /// Bitrates of the video in kbit/s; a segment is a second.
@@ -26,46 +21,6 @@ const LADDER: [usize; 4] = [500, 1500, 3000, 6000];
 const SEGMENTS: usize = 10;
 /// A player asks for no more while it has this in store, and shows nothing before it has a segment.
 const STORE_MAX: Duration = Duration::from_secs(3);
-
-fn is_missing(program: &str) -> bool {
-    Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
-}
-
-/// nginx, in one process, with files below a folder; ends when dropped.
-struct Nginx(Child);
-
-impl Nginx {
-    fn start(topology: &Topology, folder: &Path) -> Self {
-        let www = folder.join("www");
-        std::fs::create_dir_all(&www).unwrap();
-        std::fs::write(www.join("file.bin"), vec![7; FILE]).unwrap();
-        for kbps in LADDER {
-            std::fs::write(www.join(format!("{kbps}.seg")), vec![1; kbps * 1000 / 8]).unwrap();
-        }
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|kind| format!("{kind}_temp_path {}/{kind};", folder.display()))
-            .join(" ");
-        let folder = folder.display();
-        let config = format!(
-            "daemon off; master_process off; user root; pid {folder}/pid; error_log {folder}/error.log;\n\
-             events {{}}\n\
-             http {{ access_log off; sendfile on; {temporary}\n\
-             server {{ listen {PORT}; root {folder}/www; }} }}\n"
-        );
-        let path = format!("{folder}/nginx.conf");
-        std::fs::write(&path, config).unwrap();
-        let child =
-            topology.server().run(move || Command::new("nginx").args(["-c", &path]).spawn());
-        Self(child.expect("nginx starts"))
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What a viewer has seen.
 #[derive(Debug, Default)]
@@ -127,31 +82,18 @@ fn body(reader: &mut BufReader<TcpStream>) -> usize {
 #[test]
 fn nginx_serves_curl_and_a_player_through_a_link_under_the_agent() {
     need_kernel!();
-    for program in ["nginx", "curl"] {
-        if is_missing(program) {
-            eprintln!("skipped: there is no {program}");
-            return;
-        }
-    }
+    need_programs!("nginx", "curl");
     let setup = Setup::new("_t");
     setup.configure(
         "",
         &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
     );
     let agent = setup.start();
-    let mut topology = Topology::new(ServerSide::Private).unwrap();
-    // Nobody in the namespace picks an algorithm: it is the default there.
-    let algorithm = setup.algorithm();
-    let sysctl = "/proc/sys/net/ipv4/tcp_congestion_control";
-    topology.server().run(move || std::fs::write(sysctl, algorithm)).unwrap();
-    let down = LinkConfig::new(Capacity::Constant(Rate::from_mbps(LINK_MBPS)))
-        .queue(QueueConfig::drop_tail_bytes(Bytes::new(100_000)))
-        .delay(Span::from_millis(10));
-    let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(Span::from_millis(10));
-    topology.start(&Config { down, up, seed: 1, log: None }).unwrap();
-    let _nginx = Nginx::start(&topology, setup.folder());
+    let mut topology = behind_a_link(&setup.algorithm());
+    let mut files = vec![("file.bin".to_owned(), vec![7; FILE])];
+    files.extend(LADDER.map(|kbps| (format!("{kbps}.seg"), vec![1; kbps * 1000 / 8])));
+    let _nginx = Site { port: PORT, files }.serve(&topology, setup.folder());
     let server = topology.server_address();
-    wait_for("nginx", || topology.client().run(move || TcpStream::connect((server, PORT)).ok()));
 
     let curl = topology.client().run(move || {
         Command::new("curl")
