@@ -36,6 +36,7 @@ impl Migrate for Copa {
         self.velocity = Velocity::new(self.window);
         self.mode = Mode::new(from.now);
         self.drain = None;
+        self.descent = Some((from.bandwidth * from.min_rtt).as_f64());
         let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
         self.rtt_min = WindowedMin::new();
         self.rtt_min.update(from.min_rtt_at, window, from.min_rtt.max(RTT_FLOOR));

@@ -71,6 +71,9 @@ pub struct Copa {
     velocity: Velocity,
     mode: Mode,
     drain: Option<Drain>,
+    /// What the path holds with an empty queue, while the window falls from where another algorithm
+    /// left it.
+    descent: Option<f64>,
     rtt_min: WindowedMin,
     rtt_standing: WindowedMin,
     rtt_max: WindowedMax,
@@ -118,6 +121,7 @@ impl Copa {
             velocity: Velocity::new(window),
             mode: Mode::new(Time::ZERO),
             drain: None,
+            descent: None,
             rtt_min: WindowedMin::new(),
             rtt_standing: WindowedMin::new(),
             rtt_max: WindowedMax::new(),
@@ -171,7 +175,9 @@ impl Copa {
             return;
         }
         let patience = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow) / 2.0);
-        if self.mode.wants_drain(now, srtt, patience, competes)
+        // On the way down from another algorithm's window the queue empties as it is.
+        if self.descent.is_none()
+            && self.mode.wants_drain(now, srtt, patience, competes)
             && let Some((standing, queueing)) = self.delays()
         {
             let path = self.window * (standing - queueing) / standing;
@@ -221,6 +227,20 @@ impl Copa {
             }
             Direction::Up => {}
             Direction::Down => self.set_window(self.window - step),
+        }
+        self.end_descent(direction, ack.now);
+    }
+
+    /// The window has fallen to what the path and the queue that delta asks for hold, or has turned:
+    /// the queue that another algorithm left is in flight no more, though the delay will show it for
+    /// a round trip yet. The velocity that it took to get here would go far below by then.
+    fn end_descent(&mut self, direction: Direction, now: Time) {
+        let Some(path) = self.descent else { return };
+        let arrived = self.window <= path + self.mss / self.effective_delta();
+        if arrived || direction == Direction::Up {
+            self.descent = None;
+            self.velocity = Velocity::new(self.window);
+            self.mode.own_queue_from(now);
         }
     }
 
@@ -310,6 +330,7 @@ impl CongestionControl for Copa {
         self.velocity = Velocity::new(self.window);
         self.mode = Mode::new(timeout.now);
         self.drain = None;
+        self.descent = None;
         self.slow_start = true;
     }
 

@@ -114,6 +114,11 @@ impl Mode {
         self.floor_at = self.floor_at.max(now);
     }
 
+    /// Whatever queued until now was no sign of others.
+    pub(super) fn own_queue_from(&mut self, now: Time) {
+        self.empty_at = self.empty_at.max(now);
+    }
+
     /// A round ended: one more without a loss.
     pub(super) fn on_round(&mut self) {
         if let (Some(inverse), false) = (&mut self.inverse, self.lost) {

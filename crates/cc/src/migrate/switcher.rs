@@ -4,7 +4,7 @@ use trimtab_units::{Bytes, Rate, Time};
 
 use super::{HandOver, Migrate, PathView};
 use crate::{
-    Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase, Sent, Spec,
+    ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase, Sent, Spec,
     Timeout,
 };
 
@@ -37,11 +37,21 @@ pub struct Switcher {
     cca: Controller,
     spec: Spec,
     config: Config,
+    kept: [Option<Kept>; ALGORITHMS.len()],
     path: PathView,
     pending: Option<Spec>,
     /// Whether any algorithm of this connection ever converged.
     converged: bool,
     switches: u64,
+}
+
+/// The knobs of an algorithm when another took over from it.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// As it was asked for.
+    asked: Spec,
+    /// As it was left.
+    left: Spec,
 }
 
 impl Switcher {
@@ -51,6 +61,7 @@ impl Switcher {
             cca: spec.build(config),
             spec,
             config: *config,
+            kept: [None; ALGORITHMS.len()],
             path: PathView::new(),
             pending: None,
             converged: false,
@@ -63,7 +74,8 @@ impl Switcher {
     /// and is soon over. Another request takes the place of one that waits; one for the algorithm that
     /// runs cancels it.
     ///
-    /// The knobs of the new algorithm are those of its spec.
+    /// The knobs of the new algorithm are those of its spec; where it ran before by the same spec,
+    /// they are as it was left, so that what was turned meanwhile is not lost.
     pub fn request(&mut self, spec: Spec, how: Switch, now: Time) {
         self.pending = None;
         if is_same(&spec, &self.spec) {
@@ -71,7 +83,7 @@ impl Switcher {
         }
         match how {
             Switch::Part => {
-                let mut new = spec.build(&self.config);
+                let mut new = self.build(&spec);
                 new.inherit(self.cca.window(), self.path.srtt());
                 self.install(spec, new);
             }
@@ -117,7 +129,7 @@ impl Switcher {
         let ready = self.cca.is_converged() && !self.path.in_recovery();
         let Some(spec) = self.pending.filter(|_| ready) else { return };
         if let Some(record) = HandOver::of(&self.cca, &self.path, now) {
-            let mut new = spec.build(&self.config);
+            let mut new = self.build(&spec);
             new.take_over(&record);
             self.install(spec, new);
         }
@@ -133,11 +145,36 @@ impl Switcher {
             && !self.path.delivered().is_zero()
             && let Some(spec) = self.pending
         {
-            self.install(spec, spec.build(&self.config));
+            self.install(spec, self.build(&spec));
+        }
+    }
+
+    fn build(&self, spec: &Spec) -> Controller {
+        let same = |kept: &&Kept| is_same(&kept.asked, spec);
+        self.kept.iter().flatten().find(same).map_or(spec, |kept| &kept.left).build(&self.config)
+    }
+
+    /// Notes the knobs of the algorithm that runs, one note for each algorithm.
+    fn keep_knobs(&mut self) {
+        let (asked, mut left) = (self.spec, self.spec);
+        for (i, knob) in self.cca.knobs().iter().enumerate() {
+            let set = asked.settings().iter().find(|(name, _)| *name == knob.name);
+            let before = set.map_or(knob.default, |(_, value)| *value);
+            if let Some(value) = self.cca.knob(i)
+                && value != before
+            {
+                let kept = left.set(knob.name, value);
+                debug_assert!(kept.is_ok(), "it is the knob's own value");
+            }
+        }
+        let same = |name: &str| ALGORITHMS.iter().position(|a| a.name == name);
+        if let Some(place) = same(asked.algorithm().name) {
+            self.kept[place] = Some(Kept { asked, left });
         }
     }
 
     fn install(&mut self, spec: Spec, new: Controller) {
+        self.keep_knobs();
         self.cca = new;
         self.spec = spec;
         self.pending = None;

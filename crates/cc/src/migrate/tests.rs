@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{acked, lost};
-use crate::{Ack, Config, CongestionControl, Phase, Sent, Spec};
+use crate::{Ack, Config, CongestionControl, Phase, Sent, Spec, get_knob, set_knob};
 
 const MSS: Bytes = Bytes::new(1500);
 const RTT: Duration = Duration::from_millis(20);
@@ -103,4 +103,34 @@ fn a_hand_over_keeps_window_and_rate_together() {
         assert!((kept - 1.0).abs() < 0.05, "{}: {kept}", algorithm.name);
         assert_eq!(record.min_rtt, RTT);
     }
+}
+
+/// Converged, so that every full switch is made at once.
+fn settled() -> (Switcher, Time) {
+    let (mut cca, now) = connection("newreno");
+    cca.on_loss(&lost(now, now));
+    cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
+    (cca, now + RTT * 2)
+}
+
+#[test]
+fn knobs_that_were_turned_survive_a_switch_away_and_back() {
+    let (mut cca, now) = settled();
+    let delta = |cca: &Switcher| get_knob(cca, "delta").unwrap();
+    cca.request(spec("copa:mvfst"), Switch::Full, now);
+    assert_eq!((name(&cca), delta(&cca)), ("copa", 0.04));
+    set_knob(&mut cca, "delta", 0.2).unwrap();
+    // To the default, away from what was asked for.
+    set_knob(&mut cca, "competitive", 1.0).unwrap();
+    cca.request(spec("cubic"), Switch::Full, now);
+    assert_eq!(name(&cca), "cubic");
+    for how in [Switch::Full, Switch::Part] {
+        cca.request(spec("copa:mvfst"), how, now);
+        assert_eq!((name(&cca), delta(&cca)), ("copa", 0.2), "{how:?}");
+        assert_eq!(get_knob(&cca, "competitive"), Some(1.0), "{how:?}");
+        cca.request(spec("cubic"), Switch::Part, now);
+    }
+    // Asked for otherwise, it is as asked for.
+    cca.request(spec("copa:delta=0.1"), Switch::Part, now);
+    assert_eq!(delta(&cca), 0.1);
 }
