@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_cc::{ALGORITHMS, Knob};
-use trimtab_lab::contender::{MORTISE_SETTINGS, SPECIAL};
+use trimtab_lab::contender::{MORTISE_SETTINGS, SPECIAL, SpecialKind};
 
 use crate::{Failure, print};
 
@@ -26,11 +26,16 @@ pub(crate) fn run(as_json: bool) -> Result<(), Failure> {
         }
         a.knobs.iter().for_each(|k| text += &knob_line(k));
     }
-    for (head, bound) in [("Steering", false), ("Bounds that no real sender can reach", true)] {
+    let heads = [
+        ("Steering", SpecialKind::Steering),
+        ("Experiments", SpecialKind::Experiment),
+        ("Bounds that no real sender can reach", SpecialKind::Bound),
+    ];
+    for (head, kind) in heads {
         text += &format!("\n{head}:\n");
-        for s in SPECIAL.iter().filter(|s| s.bound == bound) {
+        for s in SPECIAL.iter().filter(|s| s.kind == kind) {
             text += &format!("\n  {}\n      {} ({})\n", s.name, s.about, s.source);
-            if !bound {
+            if kind == SpecialKind::Steering {
                 MORTISE_SETTINGS.iter().for_each(|k| text += &knob_line(k));
             }
         }
@@ -62,9 +67,13 @@ fn listing() -> Value {
         })
         .collect();
     let special = SPECIAL.iter().map(|s| {
-        let kind = if s.bound { "bound" } else { "steering" };
-        let knobs: Vec<Value> =
-            if s.bound { Vec::new() } else { MORTISE_SETTINGS.iter().map(|k| knob(k)).collect() };
+        let (kind, knobs) = match s.kind {
+            SpecialKind::Steering => {
+                ("steering", MORTISE_SETTINGS.iter().map(|k| knob(k)).collect())
+            }
+            SpecialKind::Experiment => ("experiment", Vec::new()),
+            SpecialKind::Bound => ("bound", Vec::new()),
+        };
         json!({"name": s.name, "kind": kind, "about": s.about, "source": s.source, "presets": [], "knobs": knobs})
     });
     Value::Array(algorithms.into_iter().chain(special).collect())

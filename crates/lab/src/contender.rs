@@ -7,6 +7,7 @@
 //! | `cubic`, `copa:mit`, `copa:delta=0.1` … | an algorithm of the `cc` crate with its knobs |
 //! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
 //! | `mortise-disc` | the same with five values of δ only |
+//! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, see [`crate::turns`] |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
 //! | `oracle:copa:restart_probe=1` | the same with other knobs set |
 //! | `oracle-dynamic:copa` | bound: at every interval the δ that turns out best, tried on forks |
@@ -17,6 +18,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use trimtab_cc::{ALGORITHMS, Knob, KnobError, Spec, SpecError};
+
+use crate::turns::{self, Turns, TurnsError};
 
 /// The name of the bound that sees the trace.
 pub const OMNISCIENT: &str = "omniscient";
@@ -40,6 +43,8 @@ pub enum ContenderKind {
     Mortise(MortiseSettings),
     /// Mortise with five values of δ (Mortise §5.1, "Mortise Disc").
     MortiseDisc(MortiseSettings),
+    /// Algorithms that take over from each other, whatever the path is like (Floo §5.5.1).
+    Switch(Turns),
     /// Bound: the best constant value of the algorithm's first knob, per run.
     Oracle(Spec),
     /// Bound: the best value of the algorithm's first knob at every interval, tried on forks.
@@ -82,48 +87,65 @@ static CPD: Knob = Knob {
 /// The settings of `mortise` and `mortise-disc`.
 pub static MORTISE_SETTINGS: [&Knob; 2] = [&SIGMA, &CPD];
 
+/// What a contender is that is no algorithm of the `cc` crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecialKind {
+    /// Turns knobs while the flow runs; takes [`MORTISE_SETTINGS`].
+    Steering,
+    /// Shows what something costs, and serves nobody better.
+    Experiment,
+    /// No real sender can reach it.
+    Bound,
+}
+
 /// A contender that is no algorithm of the `cc` crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpecialContender {
     /// How it is written on the command line.
     pub name: &'static str,
-    /// Whether no real sender can reach it.
-    pub bound: bool,
+    /// What it is for.
+    pub kind: SpecialKind,
     /// What it is, in one sentence.
     pub about: &'static str,
     /// Where it comes from.
     pub source: &'static str,
 }
 
-/// Steering and bounds, in the order in which they are listed.
-pub static SPECIAL: [SpecialContender; 5] = [
+/// Steering, experiments and bounds, in the order in which they are listed.
+pub static SPECIAL: [SpecialContender; 6] = [
     SpecialContender {
         name: "mortise",
-        bound: false,
+        kind: SpecialKind::Steering,
         about: "Copa, its delta steered continuously by what the application's users prefer",
         source: "Mortise",
     },
     SpecialContender {
         name: "mortise-disc",
-        bound: false,
+        kind: SpecialKind::Steering,
         about: "Mortise with five values of delta only",
         source: "Mortise section 5.1",
     },
     SpecialContender {
+        name: "switch:CC,CC",
+        kind: SpecialKind::Experiment,
+        about: "algorithms in turn on the same flow, each for 20 s or as :every=TIME says; :part hands over the window only",
+        source: "Floo section 5.5.1",
+    },
+    SpecialContender {
         name: "oracle:CC",
-        bound: true,
+        kind: SpecialKind::Bound,
         about: "bound: the best constant value of the algorithm's knob for each run",
         source: "Mortise section 5.2",
     },
     SpecialContender {
         name: "oracle-dynamic:CC",
-        bound: true,
+        kind: SpecialKind::Bound,
         about: "bound: at every interval the value of the knob that turns out best",
         source: "Mortise section 5.2, judged by the whole run",
     },
     SpecialContender {
         name: OMNISCIENT,
-        bound: true,
+        kind: SpecialKind::Bound,
         about: "bound: a sender that sees the trace",
         source: "Muses equation 1",
     },
@@ -149,6 +171,8 @@ enum Problem {
     NoAlgorithm(&'static str),
     #[error("{0} has no knob to search over")]
     NoKnobs(&'static str),
+    #[error(transparent)]
+    Turns(#[from] TurnsError),
     #[error("it takes no settings")]
     NoSettings,
 }
@@ -213,13 +237,13 @@ impl Contender {
 /// from records, which hold names only.
 pub fn is_bound(label: &str) -> bool {
     let name = label.split(':').next().unwrap_or_default();
-    SPECIAL.iter().any(|s| s.bound && s.name.split(':').next() == Some(name))
+    SPECIAL.iter().any(|s| s.kind == SpecialKind::Bound && s.name.split(':').next() == Some(name))
 }
 
 /// Whether the contender of this name is steered.
 pub fn is_steered(label: &str) -> bool {
     let name = label.split(':').next().unwrap_or_default();
-    SPECIAL.iter().any(|s| !s.bound && s.name == name)
+    SPECIAL.iter().any(|s| s.kind == SpecialKind::Steering && s.name == name)
 }
 
 impl FromStr for Contender {
@@ -232,6 +256,9 @@ impl FromStr for Contender {
         let kind = match name {
             "mortise" => ContenderKind::Mortise(mortise_settings(rest).map_err(fail)?),
             "mortise-disc" => ContenderKind::MortiseDisc(mortise_settings(rest).map_err(fail)?),
+            "switch" => {
+                ContenderKind::Switch(turns::parse(rest).map_err(|e| fail(Problem::Turns(e)))?)
+            }
             "oracle" => ContenderKind::Oracle(searched("oracle", rest).map_err(fail)?),
             "oracle-dynamic" => {
                 ContenderKind::OracleDynamic(searched("oracle-dynamic", rest).map_err(fail)?)
@@ -338,6 +365,9 @@ mod tests {
         assert!(parse("omniscient").unwrap().is_bound());
         assert!(is_bound("oracle:copa") && is_bound("oracle-dynamic:copa:mit"));
         assert!(!is_bound("copa:mit") && !is_bound("mortise") && !is_steered("copa"));
+        let turns = parse("switch:cubic,bbr:every=5s:part").unwrap();
+        assert!(matches!(turns.kind(), ContenderKind::Switch(t) if t.specs.len() == 2));
+        assert!(!turns.is_steered() && !turns.is_bound() && !is_steered(turns.label()));
         assert_eq!(parse(" newreno ").unwrap().to_string(), "newreno");
     }
 
@@ -363,6 +393,9 @@ mod tests {
         assert!(e.contains("outside its range"), "{e}");
         let e = parse("mortise:gamma=1").unwrap_err();
         assert!(e.contains("no setting \"gamma\"; there are sigma, cpd"), "{e}");
+        let e = parse("switch:cubic").unwrap_err();
+        assert!(e.contains("switch:cubic,bbr:every=20s"), "{e}");
+        assert!(parse("swich:cubic,bbr").unwrap_err().contains("did you mean switch?"));
         let e = parse("oracle").unwrap_err();
         assert!(e.contains("oracle:copa"), "{e}");
         let e = parse("oracle:westwood").unwrap_err();

@@ -29,6 +29,7 @@ pub mod score;
 pub mod stats;
 pub mod summary;
 pub mod table;
+pub mod turns;
 #[cfg(test)]
 mod testing;
 pub mod validate;

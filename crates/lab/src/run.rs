@@ -5,7 +5,7 @@
 //! [`crate::record::Measurement`], of which [`crate::record`] makes the record.
 
 use trimtab_sim::Control;
-use trimtab_steer::{Mortise, MortiseConfig, Steerer};
+use trimtab_steer::{Mortise, MortiseConfig, Schedule, Steerer};
 
 use crate::contender::{ContenderKind, MortiseSettings};
 use crate::course::Course;
@@ -48,6 +48,14 @@ pub(crate) fn control(kind: &ContenderKind, app: &PreparedApp) -> Control {
         | ContenderKind::OracleDynamic(spec) => Control::Algorithm { spec: *spec, steerer: None },
         ContenderKind::Mortise(settings) => steered(*settings, false, app),
         ContenderKind::MortiseDisc(settings) => steered(*settings, true, app),
+        ContenderKind::Switch(turns) => Control::Algorithm {
+            spec: turns.specs[0],
+            steerer: Some(Steerer::Schedule(Schedule::new(
+                turns.specs.clone(),
+                turns.every,
+                turns.how,
+            ))),
+        },
         ContenderKind::Omniscient => Control::Omniscient,
     }
 }

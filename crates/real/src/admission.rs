@@ -65,6 +65,9 @@ impl Place {
             ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_) => Ok(Self::Ebpf),
             ContenderKind::Rule(spec) if spec.algorithm().name == COPA => Ok(Self::Ebpf),
             ContenderKind::Rule(spec) => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
+            ContenderKind::Switch(_) => {
+                Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
+            }
             ContenderKind::Oracle(_)
             | ContenderKind::OracleDynamic(_)
             | ContenderKind::Omniscient => {
@@ -91,7 +94,7 @@ impl Governor {
             (Place::Ebpf, ContenderKind::Rule(spec)) => {
                 Ok(Self::Copa { spec: *spec, steerer: None })
             }
-            (Place::Ebpf, _) => unreachable!("bounds have no place in the kernel"),
+            (Place::Ebpf, _) => unreachable!("switching and bounds have no place in the kernel"),
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Algorithms in turn: the contender `switch:cubic,bbr:every=20s:part` and its text.
+
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_units::Duration;
+
+/// How long an algorithm runs unless told (Floo §5.5.1).
+const EVERY: Duration = Duration::from_secs(20);
+/// Shorter turns than this end before a flow has seen much of its path.
+const EVERY_MIN: Duration = Duration::from_millis(100);
+
+/// Algorithms that run one after the other on the same flow, and from the beginning again.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    /// The algorithms; two at least, and none follows itself.
+    pub specs: Vec<Spec>,
+    /// How long each one runs.
+    pub every: Duration,
+    /// What goes over from each to the next.
+    pub how: Switch,
+}
+
+/// Why a text names no algorithms in turn.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum TurnsError {
+    #[error("it takes two algorithms or more, as in switch:cubic,bbr:every=20s")]
+    TooFew,
+    #[error("{0} would take over from itself; name each algorithm once in a row, the last and the first too")]
+    Itself(&'static str),
+    #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are {known}", known = names().join(", "))]
+    Unknown(String),
+    #[error("no setting {0:?}; there are every=TIME (every=20s unless told), and full or part (full unless told)")]
+    Setting(String),
+    #[error("every={0}: it takes a time of 100ms at least, as in every=20s")]
+    Every(String),
+}
+
+fn names() -> Vec<&'static str> {
+    trimtab_cc::ALGORITHMS.iter().map(|a| a.name).collect()
+}
+
+/// Reads `NAME,NAME[,NAME…][:every=TIME][:full|:part]`.
+pub(crate) fn parse(text: &str) -> Result<Turns, TurnsError> {
+    let mut parts = text.split(':').map(str::trim);
+    let listed = parts.next().unwrap_or_default();
+    let listed = listed.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let specs = listed
+        .map(|name| Spec::new(name).ok_or_else(|| TurnsError::Unknown(name.to_owned())))
+        .collect::<Result<Vec<_>, _>>()?;
+    if specs.len() < 2 {
+        return Err(TurnsError::TooFew);
+    }
+    let name = |i: usize| specs[i % specs.len()].algorithm().name;
+    if let Some(twice) = (0..specs.len()).find(|&i| name(i) == name(i + 1)) {
+        return Err(TurnsError::Itself(name(twice)));
+    }
+    let mut turns = Turns { specs, every: EVERY, how: Switch::Full };
+    for setting in parts {
+        match setting.split_once('=') {
+            Some(("every", time)) => {
+                let every = time.parse().ok().filter(|every| *every >= EVERY_MIN);
+                turns.every = every.ok_or_else(|| TurnsError::Every(time.to_owned()))?;
+            }
+            None if setting == "part" => turns.how = Switch::Part,
+            None if setting == "full" => turns.how = Switch::Full,
+            _ => return Err(TurnsError::Setting(setting.to_owned())),
+        }
+    }
+    Ok(turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_then_settings() {
+        let turns = parse("cubic,bbr, copa").unwrap();
+        let names: Vec<&str> = turns.specs.iter().map(|s| s.algorithm().name).collect();
+        assert_eq!(names, ["cubic", "bbr", "copa"]);
+        assert_eq!((turns.every, turns.how), (Duration::from_secs(20), Switch::Full));
+        let turns = parse("cubic,bbr:every=1.5s:part").unwrap();
+        assert_eq!((turns.every, turns.how), (Duration::from_millis(1500), Switch::Part));
+        assert_eq!(parse("cubic,bbr:part:every=1s:full").unwrap().how, Switch::Full);
+    }
+
+    #[test]
+    fn mistakes_say_what_to_do() {
+        let e = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(e("cubic").contains("switch:cubic,bbr:every=20s"));
+        assert!(e("").contains("two algorithms or more"));
+        assert!(e("cubic,bbr,cubic").contains("cubic would take over from itself"));
+        assert!(e("cubic,quick").contains("no algorithm \"quick\"") && e("a,b").contains("vegas"));
+        assert!(e("cubic,copa:mit").contains("no setting \"mit\"; there are every=TIME"));
+        assert!(e("cubic,copa:every=20").contains("every=20: it takes a time"));
+        assert!(e("cubic,copa:every=1ms").contains("100ms at least"));
+    }
+}
