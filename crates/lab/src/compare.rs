@@ -150,6 +150,31 @@ mod tests {
         assert!(of("newreno").of_omniscient.unwrap().value < 1.0);
     }
 
+    /// Floo §5.5.1 on a stable link, in small: what is handed over keeps the loss away.
+    #[test]
+    fn switches_are_counted_and_cost_less_with_all_that_is_known() {
+        let s = Scenario::parse(
+            "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\ntraces = [\"constant:12Mbit/s\"]\nbuffer = \"1BDP\"\nrtt = \"40ms\"\nduration = \"32s\"\n[[app]]\nkind = \"bulk\"\n",
+        )
+        .unwrap();
+        let c = compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x").unwrap();
+        let of = |i: usize| &c.runs[i].switches;
+        let names: Vec<&str> = of(0).iter().map(|s| s.to.as_str()).collect();
+        assert_eq!(names, ["bbr", "cubic", "bbr"], "{:?}", of(0));
+        assert_eq!((of(1).len(), of(2).len()), (3, 0));
+        for (full, part) in of(0).iter().zip(of(1)) {
+            assert!(part.loss_ratio > 10.0 * full.loss_ratio, "full {full:?}, part {part:?}");
+            assert!(full.settles == Some(true) && full.settled_ms < Some(1000.0), "{full:?}");
+            assert!((full.turn_ms - 8000.0).abs() < 300.0, "{full:?}");
+            assert_eq!(part.waited_ms, 0.0);
+        }
+        let text = crate::table::render(&c, crate::table::Style { width: 120, lines: false });
+        assert!(
+            text.contains("lost in the second after a switch") && text.contains("never"),
+            "{text}"
+        );
+    }
+
     #[test]
     fn a_wrong_formula_shows_its_place_before_anything_runs() {
         let s = scenario("[[app]]\nkind = \"download\"\nqoe = \"T / (D + \"\n");

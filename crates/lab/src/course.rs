@@ -13,6 +13,7 @@ use crate::record::{Delays, FlowMeasurement, Measurement};
 use crate::result::Series;
 use crate::run::control;
 use crate::scenario::{AppKind, Job, TransportKind};
+use crate::switches::{self, Watch};
 
 /// Length of a bin of the series.
 pub const BIN: Duration = Duration::from_millis(100);
@@ -35,6 +36,8 @@ pub(crate) struct Course<'a> {
     series: Series,
     /// Sums of the bin before: delivered bytes.
     delivered_before: Bytes,
+    /// Where the first flow switches algorithms.
+    watch: Option<Watch>,
 }
 
 /// What was delivered by a point in time.
@@ -94,6 +97,7 @@ impl<'a> Course<'a> {
             .queue(job.cell.queue(capacity.mean_rate()))
             .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None });
         let world = World::new(&WorldConfig { links: vec![(link, job.seed)], flows });
+        let watch = Watch::of(&world.flows()[0]);
         let series = Series { bin_ms: BIN.as_millis_f64(), ..Series::default() };
         Self {
             prepared,
@@ -104,6 +108,7 @@ impl<'a> Course<'a> {
             to: None,
             series,
             delivered_before: Bytes::ZERO,
+            watch,
         }
     }
 
@@ -157,6 +162,12 @@ impl<'a> Course<'a> {
     /// Simulates one bin and notes what happened in it.
     fn bin(&mut self, until: Time) {
         let from = self.world.now();
+        if let Some(watch) = &mut self.watch {
+            while self.world.now() < until {
+                self.world.run_until(until.min(self.world.now() + switches::STEP));
+                watch.look(self.world.now(), &self.world.flows()[0]);
+            }
+        }
         self.world.run_until(until);
         let span = until.since(from);
         let delivered: Bytes = self.own().iter().map(|f| f.received().goodput).sum();
@@ -207,6 +218,8 @@ impl<'a> Course<'a> {
         let mut own: Vec<FlowMeasurement> =
             self.world.flows().iter().enumerate().map(flow).collect();
         let competing = own.split_off(self.own_flows);
+        let endless = matches!(own[0].outcome, Outcome::Bulk);
+        let switches = self.watch.map(|watch| watch.records(&self.series, endless));
         Measurement {
             ended,
             span: to.at.since(from.at),
@@ -215,6 +228,7 @@ impl<'a> Course<'a> {
             own,
             competing,
             series: self.series,
+            switches: switches.unwrap_or_default(),
         }
     }
 }

@@ -28,8 +28,9 @@ pub mod scenario;
 pub mod score;
 pub mod stats;
 pub mod summary;
+pub mod switches;
 pub mod table;
-pub mod turns;
 #[cfg(test)]
 mod testing;
+pub mod turns;
 pub mod validate;

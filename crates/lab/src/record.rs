@@ -7,7 +7,8 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::datapath::Datapath;
 use crate::prepare::Prepared;
 use crate::result::{
-    CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, Series, UnitRecord,
+    CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, Series, SwitchRecord,
+    UnitRecord,
 };
 use crate::run::Recording;
 use crate::scenario::Job;
@@ -32,6 +33,8 @@ pub struct Measurement {
     pub competing: Vec<FlowMeasurement>,
     /// The course over time.
     pub series: Series,
+    /// What the first flow's changes of algorithm cost.
+    pub switches: Vec<SwitchRecord>,
 }
 
 /// What a run measured of one flow.
@@ -163,6 +166,7 @@ pub fn record(
             1 => Vec::new(),
             _ => [own, competing].concat(),
         },
+        switches: measured.switches,
         units: if recording.units { units } else { Vec::new() },
         series: recording.series.then_some(measured.series),
     }

@@ -130,6 +130,9 @@ pub struct RunRecord {
     /// competitors only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friendliness: Option<f64>,
+    /// Each change of algorithm; the first flow of contenders that switch only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<SwitchRecord>,
     /// What was requested, one by one; not part of the JSON.
     #[serde(skip)]
     pub units: Vec<UnitRecord>,
@@ -207,6 +210,32 @@ impl RctRecord {
             p99: v.percentile(99.0)?,
         })
     }
+}
+
+/// One algorithm took over from another on a running flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SwitchRecord {
+    /// When, from the start of the run.
+    pub at_ms: f64,
+    /// The algorithm that gave way.
+    pub from: String,
+    /// The algorithm that took over.
+    pub to: String,
+    /// How long after it was asked for.
+    pub waited_ms: f64,
+    /// Packets lost on the path over packets sent, in the second after it.
+    pub loss_ratio: f64,
+    /// How long the algorithm ran until the next one was asked for.
+    pub turn_ms: f64,
+    /// How long after it the flow had settled, as [`crate::switches`] has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_ms: Option<f64>,
+    /// Whether it settled before the second half of the turn. `None` where that cannot be told: turns
+    /// below 6 s, and flows that do not always have data to send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settles: Option<bool>,
+    /// Mean over the turn of what the link's queue delayed.
+    pub queue_delay_ms: f64,
 }
 
 /// One request (download, web) or chunk (vod).

@@ -10,6 +10,7 @@ use crate::contender::is_bound;
 use crate::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow};
 use crate::summary::in_order;
+use crate::switches::SwitchCosts;
 
 /// How to draw the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,12 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
         text += &format!("{app} ({runs} runs)\n");
         text += &table(columns(app, &rows, &comparison.runs, &comparison.summary), style);
         text += "\n\n";
+        if let Some(costs) = switch_columns(app, &comparison.runs) {
+            text += &format!(
+                "{app}: lost in the second after a switch, and time until the flow had settled\n{}\n\n",
+                table(costs, style)
+            );
+        }
         if let Some(along) = along(comparison, app) {
             text += &format!("{app}: {}\n{}\n\n", along.title, table(axis_columns(&along), style));
         }
@@ -141,6 +148,38 @@ fn columns(
     });
     add("retransmitted", &|r| Some(format!("{:.2}%", 100.0 * r.retransmit_ratio)));
     columns
+}
+
+/// What the switches of each contender that switches cost, over all its runs with an application.
+fn switch_columns(app: &str, runs: &[RunRecord]) -> Option<Vec<Column>> {
+    let costs: Vec<SwitchCosts> = in_order(runs.iter().map(|r| r.cc.as_str()))
+        .into_iter()
+        .filter_map(|cc| SwitchCosts::of(cc, runs.iter().filter(|r| r.app == app && r.cc == cc)))
+        .collect();
+    let column = |head: &str, cell: &dyn Fn(&SwitchCosts) -> String| Column {
+        head: head.to_owned(),
+        cells: costs.iter().map(cell).collect(),
+    };
+    let mut columns = vec![
+        column("congestion control", &|c| c.cc.clone()),
+        column("lost: mean", &|c| percent(c.loss.mean())),
+        column("p50", &|c| percent(c.loss.percentile(50.0))),
+        column("p90", &|c| percent(c.loss.percentile(90.0))),
+    ];
+    if costs.iter().any(|c| !c.settled.values().is_empty()) {
+        let seconds = |ms: Option<f64>| ms.map_or(String::new(), |ms| short(ms / 1000.0) + " s");
+        columns.extend([
+            column("settled: mean", &|c| seconds(c.settled.mean())),
+            column("p50", &|c| seconds(c.settled.percentile(50.0))),
+            column("p90", &|c| seconds(c.settled.percentile(90.0))),
+            column("never", &|c| percent(Some(c.unsettled))),
+        ]);
+    }
+    (!costs.is_empty()).then_some(columns)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or(String::new(), |share| format!("{:.2}%", 100.0 * share))
 }
 
 /// Three significant digits, as many as a comparison by eye can use.

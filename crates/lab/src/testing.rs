@@ -30,6 +30,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         flow_throughput_mbps: Vec::new(),
         jain: None,
         friendliness: None,
+        switches: Vec::new(),
         units: Vec::new(),
         series: None,
     }

@@ -25,11 +25,15 @@ pub struct Turns {
 pub(crate) enum TurnsError {
     #[error("it takes two algorithms or more, as in switch:cubic,bbr:every=20s")]
     TooFew,
-    #[error("{0} would take over from itself; name each algorithm once in a row, the last and the first too")]
+    #[error(
+        "{0} would take over from itself; name each algorithm once in a row, the last and the first too"
+    )]
     Itself(&'static str),
     #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are {known}", known = names().join(", "))]
     Unknown(String),
-    #[error("no setting {0:?}; there are every=TIME (every=20s unless told), and full or part (full unless told)")]
+    #[error(
+        "no setting {0:?}; there are every=TIME (every=20s unless told), and full or part (full unless told)"
+    )]
     Setting(String),
     #[error("every={0}: it takes a time of 100ms at least, as in every=20s")]
     Every(String),

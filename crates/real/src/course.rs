@@ -354,6 +354,7 @@ impl Course {
             own,
             competing,
             series: std::mem::take(&mut self.series),
+            switches: Vec::new(),
         }
     }
 }

@@ -4,8 +4,8 @@ use trimtab_units::{Bytes, Rate, Time};
 
 use super::{HandOver, Migrate, PathView};
 use crate::{
-    ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase, Sent, Spec,
-    Timeout,
+    ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase,
+    Sent, Spec, Timeout,
 };
 
 /// How much goes over to the new algorithm.
