@@ -107,6 +107,18 @@ mod tests {
         assert!(seen[8].1 < 10.0, "{seen:?}");
     }
 
+    /// The delay tells a round trip late that the queue is gone. With the velocity that emptied it the
+    /// window would be at half the path by then.
+    #[test]
+    fn does_not_fall_below_the_path() {
+        for (delta, window) in [(0.5, 150), (0.5, 300), (0.1, 300), (0.04, 300)] {
+            let seen = rounds(delta, window, 14);
+            let least = seen.iter().map(|(window, _)| *window).fold(f64::MAX, f64::min);
+            assert!(least > 72.0, "delta {delta} from {window}: {seen:?}");
+            assert!(least < 84.0 + 1.25 / delta, "delta {delta} from {window}: {seen:?}");
+        }
+    }
+
     /// migration.md E-3: 25 packets per round trip.
     #[test]
     fn drains_faster_with_a_small_delta() {
