@@ -170,7 +170,7 @@ mod tests {
         }
         let text = crate::table::render(&c, crate::table::Style { width: 120, lines: false });
         assert!(
-            text.contains("lost in the second after a switch") && text.contains("never"),
+            text.contains("after a switch, and time until") && text.contains("never"),
             "{text}"
         );
     }

@@ -55,7 +55,8 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
         text += "\n\n";
         if let Some(costs) = switch_columns(app, &comparison.runs) {
             text += &format!(
-                "{app}: lost in the second after a switch, and time until the flow had settled\n{}\n\n",
+                "{app}: packets lost in the second after a switch{}\n{}\n\n",
+                if costs.len() > 4 { ", and time until the flow had settled" } else { "" },
                 table(costs, style)
             );
         }
