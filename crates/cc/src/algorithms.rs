@@ -28,6 +28,21 @@ pub enum Controller {
     Westwood,
 }
 
+impl Controller {
+    /// The name of the algorithm, as in [`ALGORITHMS`].
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NewReno(_) => "newreno",
+            Self::Bbr(_) => "bbr",
+            Self::Bbr3(_) => "bbr3",
+            Self::Cubic(_) => "cubic",
+            Self::Copa(_) => "copa",
+            Self::Vegas(_) => "vegas",
+            Self::Westwood(_) => "westwood",
+        }
+    }
+}
+
 /// A named set of knob values.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {

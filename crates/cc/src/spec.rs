@@ -34,6 +34,11 @@ impl Spec {
         &self.settings[..self.len]
     }
 
+    /// Whether both name the same algorithm with the same knobs, set in the same order.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.algorithm.name == other.algorithm.name && self.settings() == other.settings()
+    }
+
     /// Sets a knob for the start; a second setting of the same knob replaces the first.
     ///
     /// # Errors

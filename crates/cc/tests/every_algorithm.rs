@@ -134,6 +134,7 @@ fn names_and_texts_are_in_order() {
         assert!(!a.about.is_empty() && !a.source.is_empty(), "{}", a.name);
         // A spec holds as many settings as it has slots; setting all of them must not fail.
         let mut spec = Spec::new(a.name).expect("the table's own name");
+        assert_eq!(spec.build(&Config::default()).name(), a.name);
         for (j, knob) in a.knobs.iter().enumerate() {
             assert!(a.knobs[..j].iter().all(|k| k.name != knob.name), "{}: {}", a.name, knob.name);
             assert!(knob.min < knob.max && !knob.about.is_empty(), "{}: {}", a.name, knob.name);

@@ -265,21 +265,21 @@ impl Flow {
                 let arrivals = self.receiver.take(info);
                 self.sender.on_ack(now, info, arrivals);
             }
-            Upstream::Request { number, size, .. } => self.answer(number, size),
+            Upstream::Request { number, size, .. } => self.answer(now, number, size),
         }
     }
 
     /// The server answers. On TCP requests come in the order in which they were sent, so one that
     /// overtook a lost one waits for it.
-    fn answer(&mut self, number: u32, size: Bytes) {
+    fn answer(&mut self, now: Time, number: u32, size: Bytes) {
         if self.transport.loss_detection == LossDetection::Rfc9002 {
-            self.sender.streams.write(number, size);
+            self.sender.write(now, number, size);
             return;
         }
         self.early.push((number, size));
         while let Some(i) = self.early.iter().position(|&(n, _)| n == self.answered) {
             let (number, size) = self.early.swap_remove(i);
-            self.sender.streams.write(number, size);
+            self.sender.write(now, number, size);
             self.answered += 1;
         }
     }
@@ -302,13 +302,16 @@ impl Flow {
         self.report_at = Time::MAX;
         let factors = factors(&self.app.factors(now));
         let Some(steerer) = &mut self.steerer else { return };
+        let governor = &self.sender.governor;
         let snapshot = Snapshot {
+            algorithm: governor.name(),
             srtt: self.sender.rtt().smoothed(),
             min_rtt: self.sender.rtt().min(),
-            window: self.sender.governor.window(),
+            window: governor.window(),
             inflight: self.sender.inflight(),
             mss: self.transport.packet,
-            phase: self.sender.governor.phase(),
+            phase: governor.phase(),
+            unsent: self.sender.unsent(),
             factors,
         };
         let Some(collector) = &mut self.sender.collector else { return };

@@ -92,6 +92,11 @@ impl Governor {
         }
     }
 
+    /// The name of the algorithm that runs; empty where none governs.
+    pub(crate) fn name(&self) -> &'static str {
+        self.algorithm().map_or("", Controller::name)
+    }
+
     /// The algorithm, if one governs.
     pub fn algorithm(&self) -> Option<&Controller> {
         match self {

@@ -14,6 +14,7 @@ mod pacer;
 mod packets;
 mod receiver;
 mod recovery;
+mod responses;
 mod rtt;
 mod sender;
 mod streams;

@@ -19,6 +19,7 @@ use crate::histogram::Histogram;
 use crate::pacer::Pacer;
 use crate::packets::{Fate, Packet, SentPackets};
 use crate::recovery::Recovery;
+use crate::responses::Responses;
 use crate::rtt::RttEstimator;
 use crate::streams::{Chunk, SendStreams};
 use crate::transport::{LossDetection, Pacing, Transport};
@@ -73,6 +74,7 @@ pub(crate) struct Sender {
     pub(crate) streams: SendStreams,
     pub(crate) totals: SendTotals,
     pub(crate) collector: Option<Collector>,
+    responses: Responses,
     transport: Transport,
     rtt: RttEstimator,
     packets: SentPackets,
@@ -121,6 +123,7 @@ impl Sender {
         }
         let mut sender = Self {
             governor,
+            responses: Responses::new(streams.concurrency()),
             streams,
             totals: SendTotals::default(),
             collector: None,
@@ -154,6 +157,19 @@ impl Sender {
         // unpaced packets may leave before the first acknowledgement.
         sender.update_pacing();
         sender
+    }
+
+    /// The application gives response number `number` to the transport.
+    pub(crate) fn write(&mut self, now: Time, number: u32, size: Bytes) {
+        self.streams.write(number, size);
+        if self.collector.is_some() {
+            self.responses.give(now, number, size);
+        }
+    }
+
+    /// Response bytes that wait to be sent for the first time.
+    pub(crate) fn unsent(&self) -> Bytes {
+        self.responses.unsent()
     }
 
     pub(crate) fn rtt(&self) -> &RttEstimator {
@@ -318,6 +334,9 @@ impl Sender {
         self.governor.on_sent(&sent);
         if let Some(collector) = &mut self.collector {
             collector.on_sent(&sent);
+            if !again {
+                self.responses.on_sent(now, chunk, collector);
+            }
         }
         if let Some(prr) = self.recovery.prr() {
             prr.on_sent(size);

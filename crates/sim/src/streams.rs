@@ -33,6 +33,10 @@ impl SendStreams {
         Self { concurrency, open: VecDeque::new(), written: 0 }
     }
 
+    pub(crate) fn concurrency(&self) -> Concurrency {
+        self.concurrency
+    }
+
     /// The application hands over a response of `size` bytes; `stream` counts responses.
     pub(crate) fn write(&mut self, stream: u32, size: Bytes) {
         let size = size.get();

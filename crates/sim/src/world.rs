@@ -1,6 +1,8 @@
 //! The world: flows and links under a virtual clock.
 
 use trimtab_apps::Application;
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
 use trimtab_net::{Event, Link, LinkConfig, Packet, QueueConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -97,6 +99,16 @@ impl World {
     /// A flow, to turn its knobs.
     pub fn flow_mut(&mut self, flow: usize) -> &mut Flow {
         &mut self.flows[flow]
+    }
+
+    /// Asks a flow for another algorithm, now. Whether that can be had: only with a steering that says that it switches
+    /// ([`Steer::switches`](trimtab_steer::Steer::switches)).
+    pub fn switch(&mut self, flow: usize, to: Spec, how: Switch) -> bool {
+        let now = self.now;
+        let done = self.flows[flow].sender.governor.request(to, how, now);
+        // A window that grew lets packets go.
+        self.pump(flow);
+        done
     }
 
     /// Events handled so far.

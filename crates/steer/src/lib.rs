@@ -8,8 +8,11 @@
 
 mod report;
 mod schedule;
+pub mod select;
+mod steerer;
 mod tune;
 
-pub use report::{Action, Collector, Report, Snapshot, Steer};
+pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
-pub use tune::{ChangePoint, Mortise, MortiseConfig, Steerer};
+pub use steerer::Steerer;
+pub use tune::{ChangePoint, Mortise, MortiseConfig};

@@ -12,6 +12,8 @@ pub struct Report {
     pub now: Time,
     /// How long it was.
     pub interval: Duration,
+    /// The algorithm that runs at its end, by its name in [`trimtab_cc::ALGORITHMS`].
+    pub algorithm: &'static str,
     /// Bytes sent in it, retransmissions included.
     pub sent: Bytes,
     /// Bytes acknowledged in it.
@@ -20,6 +22,10 @@ pub struct Report {
     pub lost: Bytes,
     /// How much of the interval the sender had data in flight that the application did not limit.
     pub busy: Duration,
+    /// How many round-trip samples there were in it.
+    pub rtt_samples: u64,
+    /// Their variance about their mean, in s²; 0 where the datapath does not measure it.
+    pub rtt_variance: f64,
     /// Mean of the round-trip samples in it; `None` without samples.
     pub rtt_mean: Option<Duration>,
     /// Lowest round-trip sample in it.
@@ -32,6 +38,8 @@ pub struct Report {
     pub min_rtt: Duration,
     /// Highest delivery-rate sample in it, application-limited samples left out; `None` without.
     pub delivery_rate: Option<Rate>,
+    /// The same with the application-limited ones, which are no more than the path can carry.
+    pub delivery_rate_any: Option<Rate>,
     /// The congestion window at its end.
     pub window: Bytes,
     /// Bytes in flight at its end.
@@ -40,8 +48,27 @@ pub struct Report {
     pub mss: Bytes,
     /// The phase of the algorithm at its end.
     pub phase: Phase,
+    /// What became of the application's responses.
+    pub responses: Responses,
     /// The application's live factors at its end.
     pub factors: Factors,
+}
+
+/// What became of the application's responses in an interval. All 0 where the datapath does not see them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Responses {
+    /// Bytes that wait to be sent for the first time, at the end of the interval.
+    pub unsent: Bytes,
+    /// How many responses were sent to their last byte.
+    pub sent: u64,
+    /// How long those had waited since the application gave them, on average.
+    pub wait_mean: Duration,
+    /// How many arrived whole: their last byte was acknowledged.
+    pub arrived: u64,
+    /// Mean of their size per time since the application gave them.
+    pub goodput_mean: Rate,
+    /// Their mean size.
+    pub size_mean: Bytes,
 }
 
 /// What a steering asks a datapath to do.
@@ -89,15 +116,32 @@ pub struct Collector {
     busy: Duration,
     rtt_sum: Duration,
     rtt_count: u64,
+    /// Sum of the squares, in s².
+    rtt_squares: f64,
     rtt_min: Option<Duration>,
     rtt_max: Duration,
     delivery_rate: Option<Rate>,
+    delivery_rate_any: Option<Rate>,
     last_ack_at: Option<Time>,
+    responses: Tally,
+}
+
+/// Sums over responses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    sent: u64,
+    wait: Duration,
+    arrived: u64,
+    /// Bit/s.
+    goodput: f64,
+    size: Bytes,
 }
 
 /// What the datapath knows at the end of an interval besides what was collected.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
+    /// The algorithm that runs, by its name in [`trimtab_cc::ALGORITHMS`].
+    pub algorithm: &'static str,
     /// Smoothed round-trip time.
     pub srtt: Duration,
     /// Lowest round-trip time since the connection began.
@@ -110,6 +154,8 @@ pub struct Snapshot {
     pub mss: Bytes,
     /// The phase of the algorithm.
     pub phase: Phase,
+    /// Response bytes that wait to be sent for the first time.
+    pub unsent: Bytes,
     /// The application's live factors.
     pub factors: Factors,
 }
@@ -138,13 +184,31 @@ impl Collector {
         if let Some(rtt) = ack.rtt {
             self.rtt_sum += rtt;
             self.rtt_count += 1;
+            let seconds = rtt.as_secs_f64();
+            self.rtt_squares += seconds * seconds;
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
             self.rtt_max = self.rtt_max.max(rtt);
         }
-        if let Some(sample) = ack.rate.filter(|r| !r.app_limited) {
-            let rate = sample.rate();
-            self.delivery_rate = Some(self.delivery_rate.map_or(rate, |m| m.max(rate)));
+        if let Some(sample) = ack.rate {
+            let rate = Some(sample.rate());
+            self.delivery_rate_any = self.delivery_rate_any.max(rate);
+            if !sample.app_limited {
+                self.delivery_rate = self.delivery_rate.max(rate);
+            }
         }
+    }
+
+    /// The last byte of a response left for the first time, so long after the application gave the response.
+    pub fn on_response_sent(&mut self, wait: Duration) {
+        self.responses.sent += 1;
+        self.responses.wait += wait;
+    }
+
+    /// A response arrived whole, so long after the application gave it.
+    pub fn on_response_arrived(&mut self, size: Bytes, duration: Duration) {
+        self.responses.arrived += 1;
+        self.responses.size += size;
+        self.responses.goodput += (size / duration.max(Duration::from_nanos(1))).bits_per_sec();
     }
 
     /// Packets were declared lost.
@@ -158,23 +222,51 @@ impl Collector {
         let report = Report {
             now,
             interval,
+            algorithm: end.algorithm,
             sent: self.sent,
             acked: self.acked,
             lost: self.lost,
             busy: self.busy.min(interval),
+            rtt_samples: self.rtt_count,
+            rtt_variance: self.rtt_variance(),
             rtt_mean: (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count),
             rtt_min: self.rtt_min,
             rtt_max: self.rtt_min.map(|_| self.rtt_max),
             srtt: end.srtt,
             min_rtt: end.min_rtt,
             delivery_rate: self.delivery_rate,
+            delivery_rate_any: self.delivery_rate_any,
             window: end.window,
             inflight: end.inflight,
             mss: end.mss,
             phase: end.phase,
+            responses: self.responses.mean(end.unsent),
             factors: end.factors,
         };
         *self = Self { last_ack_at: self.last_ack_at.map(|_| now), ..Self::new(now) };
         report
+    }
+
+    fn rtt_variance(&self) -> f64 {
+        if self.rtt_count == 0 {
+            return 0.0;
+        }
+        let n = self.rtt_count as f64;
+        let mean = self.rtt_sum.as_secs_f64() / n;
+        (self.rtt_squares / n - mean * mean).max(0.0)
+    }
+}
+
+impl Tally {
+    fn mean(&self, unsent: Bytes) -> Responses {
+        let arrived = self.arrived.max(1);
+        Responses {
+            unsent,
+            sent: self.sent,
+            wait_mean: self.wait / self.sent.max(1),
+            arrived: self.arrived,
+            goodput_mean: Rate::from_bytes_per_sec_f64(self.goodput / 8.0 / arrived as f64),
+            size_mean: self.size / arrived,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! From a slot's running sums to the reports of the narrow waist.
 
 use trimtab_qoe::Factors;
-use trimtab_steer::Report;
+use trimtab_steer::{Report, Responses};
 use trimtab_units::Time;
 
 use crate::flow::{Flow, Sample};
@@ -32,20 +32,25 @@ impl Reporter {
         Some(Report {
             now,
             interval,
+            algorithm: flow.identity().algorithm,
             sent: sample.sent - last.sent,
             acked: sample.acked - last.acked,
             lost: sample.lost - last.lost,
             busy: busy.min(interval),
+            rtt_samples: samples,
+            rtt_variance: 0.0,
             rtt_mean: (samples > 0).then(|| (sample.rtt_sum - last.rtt_sum) / samples),
             rtt_min: sample.extremes.rtt.map(|(least, _)| least),
             rtt_max: sample.extremes.rtt.map(|(_, most)| most),
             srtt: sample.srtt,
             min_rtt: sample.min_rtt.unwrap_or(sample.srtt),
             delivery_rate: sample.extremes.delivery_rate,
+            delivery_rate_any: sample.extremes.delivery_rate,
             window: sample.window,
             inflight: sample.inflight,
             mss: sample.mss,
             phase: sample.phase,
+            responses: Responses::default(),
             factors,
         })
     }

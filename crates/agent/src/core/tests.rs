@@ -3,7 +3,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use trimtab_cc::{Copa, Phase};
-use trimtab_steer::{Mortise, Report};
+use trimtab_steer::{Mortise, Report, Responses};
 use trimtab_tcp::Error;
 use trimtab_units::{Bytes, Rate};
 
@@ -99,20 +99,25 @@ impl Link for FakeLink {
         pipe.open.then(|| Report {
             now,
             interval,
+            algorithm: "copa",
             sent: mss.mul_f64(packets),
             acked: mss.mul_f64(packets * (1.0 - pipe.loss)),
             lost: mss.mul_f64(packets * pipe.loss),
             busy: interval,
+            rtt_samples: 10,
+            rtt_variance: 0.0,
             rtt_mean: Some(rtt),
             rtt_min: Some(rtt),
             rtt_max: Some(rtt),
             srtt: rtt,
             min_rtt: Duration::from_millis(20),
             delivery_rate: Some(Rate::from_mbps(12.0)),
+            delivery_rate_any: Some(Rate::from_mbps(12.0)),
             window: mss * 30,
             inflight: mss * 30,
             mss,
             phase: Phase::Steady,
+            responses: Responses::default(),
             factors,
         })
     }

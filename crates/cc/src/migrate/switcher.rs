@@ -78,7 +78,7 @@ impl Switcher {
     /// they are as it was left, so that what was turned meanwhile is not lost.
     pub fn request(&mut self, spec: Spec, how: Switch, now: Time) {
         self.pending = None;
-        if is_same(&spec, &self.spec) {
+        if spec.is_same(&self.spec) {
             return;
         }
         match how {
@@ -150,7 +150,7 @@ impl Switcher {
     }
 
     fn build(&self, spec: &Spec) -> Controller {
-        let same = |kept: &&Kept| is_same(&kept.asked, spec);
+        let same = |kept: &&Kept| kept.asked.is_same(spec);
         self.kept.iter().flatten().find(same).map_or(spec, |kept| &kept.left).build(&self.config)
     }
 
@@ -180,11 +180,6 @@ impl Switcher {
         self.pending = None;
         self.switches += 1;
     }
-}
-
-/// Whether both name the same algorithm with the same knobs.
-fn is_same(a: &Spec, b: &Spec) -> bool {
-    a.algorithm().name == b.algorithm().name && a.settings() == b.settings()
 }
 
 impl CongestionControl for Switcher {

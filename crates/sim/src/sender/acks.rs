@@ -50,6 +50,9 @@ impl Sender {
             }
             packet.fate = Fate::Acked;
             acked += packet.size;
+            if let Some(collector) = &mut self.collector {
+                self.responses.on_acked(now, packet.chunk, self.cumulative, collector);
+            }
             oldest_sent_at = oldest_sent_at.min(packet.sent_at);
             newest = newest.max(Some(number));
         }

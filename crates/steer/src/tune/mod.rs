@@ -18,7 +18,7 @@ use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
 
-use crate::{Action, Report, Schedule, Steer};
+use crate::{Action, Report, Steer};
 use burst::Burst;
 use path::Path;
 use twin::{Point, replay};
@@ -329,39 +329,6 @@ impl Steer for Mortise {
 fn nearest(delta: f64) -> f64 {
     let distance = |d: f64| libm::log(d / delta).abs();
     DISCRETE.into_iter().fold(DISCRETE[0], |a, b| if distance(b) < distance(a) { b } else { a })
-}
-
-/// Any of the steerings.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one a flow")]
-pub enum Steerer {
-    /// Mortise.
-    Mortise(Mortise),
-    /// Algorithms in turn.
-    Schedule(Schedule),
-}
-
-impl Steer for Steerer {
-    fn interval(&self, srtt: Duration) -> Duration {
-        match self {
-            Self::Mortise(m) => m.interval(srtt),
-            Self::Schedule(s) => s.interval(srtt),
-        }
-    }
-
-    fn switches(&self) -> bool {
-        match self {
-            Self::Mortise(m) => m.switches(),
-            Self::Schedule(s) => s.switches(),
-        }
-    }
-
-    fn on_report(&mut self, report: &Report) -> Option<Action> {
-        match self {
-            Self::Mortise(m) => m.on_report(report),
-            Self::Schedule(s) => s.on_report(report),
-        }
-    }
 }
 
 #[cfg(test)]

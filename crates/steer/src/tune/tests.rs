@@ -2,6 +2,7 @@ use trimtab_cc::{Config, CongestionControl, get_knob};
 use trimtab_units::{Bytes, Time};
 
 use super::*;
+use crate::Responses;
 
 const MSS: Bytes = Bytes::new(1500);
 
@@ -22,20 +23,25 @@ fn report(now: Time, link: Link) -> Report {
     Report {
         now,
         interval,
+        algorithm: "copa",
         sent: MSS.mul_f64(packets),
         acked: MSS.mul_f64(packets * (1.0 - link.loss)),
         lost: MSS.mul_f64(packets * link.loss),
         busy: interval,
+        rtt_samples: 10,
+        rtt_variance: 0.0,
         rtt_mean: Some(ms(rtt)),
         rtt_min: Some(ms(rtt)),
         rtt_max: Some(ms(rtt)),
         srtt: ms(rtt),
         min_rtt: ms(link.rtt_min_ms),
         delivery_rate: Some(Rate::from_bytes_per_sec_f64(link.packets_per_s * 1500.0)),
+        delivery_rate_any: Some(Rate::from_bytes_per_sec_f64(link.packets_per_s * 1500.0)),
         window: MSS.mul_f64(packets),
         inflight: MSS.mul_f64(packets),
         mss: MSS,
         phase: Phase::Steady,
+        responses: Responses::default(),
         factors: Factors::new().with_request(Bytes::new(1_000_000)),
     }
 }

@@ -1,0 +1,147 @@
+//! The state that selections go by, as numbers of a fixed order, name, unit and scale.
+//!
+//! The first fifteen are Floo's Table 2, whose paper says that metrics are normalised and not how. Constants do
+//! it here, and no running statistics, so that a policy sees while it runs what it saw while it learnt. The rest are ours.
+
+use core::fmt;
+
+/// How many numbers a state has.
+pub const FEATURES_LEN: usize = 21;
+
+/// How many of them are Floo's (Table 2); they come first.
+pub const FLOO_FEATURES_LEN: usize = 15;
+
+/// A state: one number per entry of [`FEATURES`], scaled. Most lie between 0 and 1, none is bounded.
+pub type State = [f32; FEATURES_LEN];
+
+/// One number of a state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feature {
+    /// Its name, as model files write it.
+    pub name: &'static str,
+    /// The unit before scaling.
+    pub unit: &'static str,
+    /// How the number is made of the quantity.
+    pub scale: Scale,
+    /// What it is, in a few words.
+    pub about: &'static str,
+}
+
+/// How a quantity becomes a number of the state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    /// As it is.
+    Plain,
+    /// `ln(1 + x/from) / ln(1 + to/from)`, with the sign of `x`: 0 at 0, 1 at `to`, and about as sensitive to every
+    /// ratio between `from` and `to`.
+    Log {
+        /// What is told apart from 0.
+        from: f64,
+        /// What becomes 1.
+        to: f64,
+    },
+}
+
+impl Scale {
+    /// The number that stands for `x`; not finite where `x` is not.
+    pub fn apply(self, x: f64) -> f32 {
+        let scaled = match self {
+            Self::Plain => x,
+            Self::Log { from, to } => {
+                libm::copysign(libm::log1p(x.abs() / from) / libm::log1p(to / from), x)
+            }
+        };
+        scaled as f32
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain => f.write_str("x"),
+            Self::Log { from, to } => write!(f, "ln(1 + x/{from}) / ln(1 + {to}/{from})"),
+        }
+    }
+}
+
+const RATE: Scale = Scale::Log { from: 10e3, to: 1e9 };
+const TIME: Scale = Scale::Log { from: 0.001, to: 1.0 };
+const WAIT: Scale = Scale::Log { from: 0.001, to: 10.0 };
+const SIZE: Scale = Scale::Log { from: 1500.0, to: 100e6 };
+const SHARE: Scale = Scale::Log { from: 0.001, to: 1.0 };
+const EXCESS: Scale = Scale::Log { from: 0.05, to: 10.0 };
+
+const fn feature(
+    name: &'static str,
+    unit: &'static str,
+    scale: Scale,
+    about: &'static str,
+) -> Feature {
+    Feature { name, unit, scale, about }
+}
+
+/// The numbers of a state, in their order. "Of 10 s" is the 10 s before the newest round-trip sample, in half seconds;
+/// "of the period" is since the selection before.
+pub static FEATURES: [Feature; FEATURES_LEN] = [
+    feature("thpt_max", "bit/s", RATE, "highest delivery rate of 10 s"),
+    feature("rtt_min", "s", TIME, "lowest round-trip time of 10 s"),
+    feature("loss_rate", "1", SHARE, "bytes lost per byte sent, of 10 s"),
+    feature("rtt_rate", "1", EXCESS, "smoothed round-trip time over rtt_min, less 1"),
+    feature(
+        "rtt_var",
+        "s^2",
+        Scale::Log { from: 1e-6, to: 1.0 },
+        "variance of the round-trip times of 10 s",
+    ),
+    feature("cca_cubic", "1", Scale::Plain, "1 while CUBIC runs, else 0"),
+    feature("cca_bbr", "1", Scale::Plain, "1 while BBR runs, else 0"),
+    feature("cca_copa", "1", Scale::Plain, "1 while Copa runs, else 0"),
+    feature("cca_westwood", "1", Scale::Plain, "1 while Westwood+ runs, else 0"),
+    feature("cwnd", "bytes", SIZE, "the congestion window, now"),
+    feature(
+        "goodput",
+        "bit/s",
+        RATE,
+        "mean of size over duration of the period's finished responses",
+    ),
+    feature(
+        "unsent_size",
+        "bytes",
+        SIZE,
+        "response bytes that wait to be sent for the first time, now",
+    ),
+    feature(
+        "qws",
+        "s",
+        WAIT,
+        "mean wait of a response until its last byte was sent, of the period",
+    ),
+    feature("qws_gradient", "s/s", SHARE, "slope of these waits over the period, by least squares"),
+    feature("bytes_interval", "bytes", SIZE, "bytes sent in the period"),
+    feature("busy", "1", Scale::Plain, "share of the period in which the network was the limit"),
+    feature("rtt_max_rate", "1", EXCESS, "highest round-trip time of 10 s over rtt_min, less 1"),
+    feature(
+        "loss_rtt_rate",
+        "1",
+        EXCESS,
+        "the same at the time of losses, weighted by them: low where losses come without a queue",
+    ),
+    feature(
+        "thpt_spread",
+        "1",
+        Scale::Log { from: 0.05, to: 2.0 },
+        "standard deviation over mean of the delivery rates of 10 s that the network limited",
+    ),
+    feature(
+        "responses",
+        "1",
+        Scale::Log { from: 1.0, to: 1000.0 },
+        "responses finished in the period",
+    ),
+    feature("response_size", "bytes", SIZE, "their mean size"),
+];
+
+/// The place of the feature of this name in a state.
+pub fn feature_index(name: &str) -> Option<usize> {
+    FEATURES.iter().position(|f| f.name == name)
+}

@@ -1,0 +1,214 @@
+//! Floo: the algorithm that suits the application and its path best, chosen while the connection runs
+//! (Floo, ATC 2023, §3).
+//!
+//! Reports go into a [`Monitor`]; every selection period a policy looks at the [`State`] that they come to
+//! and names one of the candidates, which takes over by [`Action::Switch`].
+//!
+//! What to read first: the paper's §3.2 and §3.3, then `features.rs`, then `Selector::on_report` below.
+
+mod features;
+mod model;
+mod monitor;
+mod rule;
+
+use std::sync::Arc;
+
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_units::{Duration, Time};
+
+pub use features::{
+    FEATURES, FEATURES_LEN, FLOO_FEATURES_LEN, Feature, Scale, State, feature_index,
+};
+pub use model::{CANDIDATES_MAX, Distrust, FORMAT, HIDDEN_MAX, Model, ModelError, VERSION};
+pub use monitor::{Metrics, Monitor};
+pub use rule::Utility;
+
+use crate::{Action, Report, Steer};
+use rule::Search;
+
+/// The selection period (Floo §5.1, Appendix F).
+pub const PERIOD: Duration = Duration::from_secs(12);
+
+/// What a selection is made by.
+#[derive(Clone, Debug)]
+pub enum Policy {
+    /// Somebody outside decides, and asks the datapath for a switch by himself: a learning agent, or a search through
+    /// forks of the world.
+    External,
+    /// A learnt policy. Without one (it was missing, damaged, of another version) the safe algorithm runs.
+    Model(Option<Arc<Model>>),
+    /// A rule of what counts on the path (Floo Table 1).
+    Rule(Utility),
+}
+
+/// The settings of a [`Selector`].
+#[derive(Clone, Debug)]
+pub struct SelectorConfig {
+    /// What it chooses among; at least one.
+    pub candidates: Vec<Spec>,
+    /// Number of the candidate that the connection starts with.
+    pub first: usize,
+    /// What runs whenever the policy gives no answer; it need not be a candidate.
+    pub safe: Spec,
+    /// How often it chooses. Default of the paper: [`PERIOD`].
+    pub period: Duration,
+    /// What goes over from one algorithm to the next.
+    pub how: Switch,
+    /// What chooses.
+    pub policy: Policy,
+}
+
+impl SelectorConfig {
+    /// Chooses among these, the first of which starts and is safe, every [`PERIOD`], with full switches.
+    pub fn new(candidates: Vec<Spec>, policy: Policy) -> Self {
+        let safe = candidates[0];
+        Self { candidates, first: 0, safe, period: PERIOD, how: Switch::Full, policy }
+    }
+
+    /// As a learnt policy wants it; what it starts with is also what is safe.
+    pub fn of_model(model: Model) -> Self {
+        let (first, period) = (model.first(), model.period());
+        let candidates = model.candidates().to_vec();
+        let safe = candidates[first];
+        let policy = Policy::Model(Some(Arc::new(model)));
+        Self { candidates, first, safe, period, how: Switch::Full, policy }
+    }
+}
+
+/// What a selector has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Selections {
+    /// Selections.
+    pub made: u64,
+    /// Those that chose another algorithm than the one before.
+    pub changed: u64,
+    /// Those for which the policy had no answer and the safe algorithm was chosen.
+    pub fallbacks: u64,
+    /// Why, at the first of them. To be told once.
+    pub distrust: Option<Distrust>,
+}
+
+/// Chooses the algorithm of one connection.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    config: Arc<SelectorConfig>,
+    monitor: Monitor,
+    search: Search,
+    /// What was asked for last.
+    asked: Spec,
+    state: State,
+    metrics: Metrics,
+    now: Time,
+    /// When to choose next; not known before the first report.
+    next_at: Option<Time>,
+    selections: Selections,
+}
+
+impl Selector {
+    /// A new connection, which starts with [`Selector::algorithm`].
+    pub fn new(config: SelectorConfig) -> Self {
+        let asked = config.candidates.get(config.first).copied().unwrap_or(config.safe);
+        Self {
+            search: Search::new(config.candidates.len(), config.first),
+            config: Arc::new(config),
+            monitor: Monitor::new(),
+            asked,
+            state: [0.0; FEATURES_LEN],
+            metrics: Metrics::default(),
+            now: Time::ZERO,
+            next_at: None,
+            selections: Selections::default(),
+        }
+    }
+
+    /// What the connection starts with.
+    pub fn algorithm(&self) -> Spec {
+        self.asked
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &SelectorConfig {
+        &self.config
+    }
+
+    /// The state at the last selection.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The same in units.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What it has done so far.
+    pub fn selections(&self) -> Selections {
+        self.selections
+    }
+
+    /// The choice; `None` where somebody else decides.
+    fn choose(&mut self) -> Option<Spec> {
+        let config = &self.config;
+        let decided = match &config.policy {
+            Policy::External => return None,
+            Policy::Model(Some(model)) => model.decide(&self.state),
+            Policy::Model(None) => Err(Distrust::NoModel),
+            Policy::Rule(utility) => {
+                Ok(self.search.choose(*utility, &self.metrics, config.period.as_secs_f64()))
+            }
+        };
+        Some(match decided {
+            Ok(choice) => config.candidates.get(choice).copied().unwrap_or(config.safe),
+            Err(distrust) => {
+                self.selections.fallbacks += 1;
+                self.selections.distrust.get_or_insert(distrust);
+                config.safe
+            }
+        })
+    }
+}
+
+impl Steer for Selector {
+    /// Often enough for the slices of the monitor.
+    fn interval(&self, _srtt: Duration) -> Duration {
+        let left = self.next_at.map_or(self.config.period, |at| at.since(self.now));
+        left.min(monitor::SLICE)
+    }
+
+    fn switches(&self) -> bool {
+        true
+    }
+
+    fn on_report(&mut self, report: &Report) -> Option<Action> {
+        self.now = report.now;
+        let next_at = match self.next_at {
+            Some(at) => at,
+            None => {
+                let began = report.now - report.interval;
+                self.monitor.begin_period(began);
+                began + self.config.period
+            }
+        };
+        self.next_at = Some(next_at);
+        self.monitor.on_report(report);
+        if report.now < next_at {
+            return None;
+        }
+        self.next_at = Some(report.now + self.config.period);
+        self.metrics = self.monitor.metrics();
+        self.state = self.metrics.state();
+        self.monitor.begin_period(report.now);
+        self.selections.made += 1;
+        let to = self.choose()?;
+        if to.is_same(&self.asked) {
+            return None;
+        }
+        self.asked = to;
+        self.selections.changed += 1;
+        Some(Action::Switch { to, how: self.config.how })
+    }
+}
+
+#[cfg(test)]
+mod tests;

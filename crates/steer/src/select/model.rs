@@ -1,0 +1,387 @@
+//! A learnt policy: an actor of one hidden layer, read from a file (Floo §4.3.2, Appendix D: 200 units, leaky ReLU,
+//! softmax).
+//!
+//! The file is in the safetensors format. `docs/reference/models.md` has the names of its tensors and metadata.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
+use sha2::{Digest, Sha256};
+use trimtab_cc::{Spec, SpecError};
+use trimtab_units::Duration;
+
+use super::features::{State, feature_index};
+
+/// `format` of a file that this module reads.
+pub const FORMAT: &str = "trimtab-select";
+/// `version` of it. Another scale of a feature, or another meaning of a tensor, is another version.
+pub const VERSION: &str = "1";
+/// The most hidden units, so that a decision needs no memory but the stack's.
+pub const HIDDEN_MAX: usize = 512;
+/// The most candidates.
+pub const CANDIDATES_MAX: usize = 16;
+/// Slope of the leaky ReLU below 0.
+const SLOPE: f32 = 0.01;
+/// The key of the checksum: SHA-256 over `KEY=VALUE` and a line feed for every other key in ascending order, then over
+/// the bytes of the tensors in the order of [`TENSORS`].
+const CHECKSUM: &str = "sha256";
+/// The tensors.
+const TENSORS: [&str; 8] = [
+    "fc1.weight",
+    "fc1.bias",
+    "fc2.weight",
+    "fc2.bias",
+    "norm.mean",
+    "norm.scale",
+    "norm.low",
+    "norm.high",
+];
+
+/// Why a file is no model that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// It is not in the safetensors format, or damaged.
+    #[error("the model is no safetensors file, or a damaged one: {0}")]
+    Format(#[from] SafeTensorError),
+    /// It lacks something.
+    #[error("the model has no {0}")]
+    Missing(&'static str),
+    /// It is of another kind or version.
+    #[error(
+        "the model has {key} {found:?} and this program reads {expected:?}: train it again with this version"
+    )]
+    Version {
+        /// The key of the metadata.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// It wants a feature that there is not.
+    #[error(
+        "the model wants the feature {0:?}, which this program does not measure: train it again with this version"
+    )]
+    Feature(String),
+    /// It chooses among algorithms that there are not.
+    #[error("the model chooses {text:?}: {problem}")]
+    Algorithm {
+        /// As the file names it.
+        text: String,
+        /// What is wrong with it.
+        problem: SpecError,
+    },
+    /// A value of the metadata is out of its range.
+    #[error("the model's {key} is {found:?}; it must be {expected}")]
+    Value {
+        /// The key of the metadata.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A tensor has another type or shape than the rest of the file asks for.
+    #[error("the model's {name} is {found}; it must be F32 {expected:?}")]
+    Shape {
+        /// The tensor.
+        name: &'static str,
+        /// Its type and shape.
+        found: String,
+        /// The shape that it must have.
+        expected: Vec<usize>,
+    },
+    /// A tensor has a number that is not finite, or a scale that is not positive.
+    #[error("the model's {0} has a number that is not finite, or a scale that is not above 0")]
+    Number(&'static str),
+    /// The checksum does not fit.
+    #[error(
+        "the model is damaged: it does not have the checksum that it names; copy or train it again"
+    )]
+    Checksum,
+}
+
+/// Why a policy gives no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distrust {
+    /// A number of the state is not finite.
+    NotFinite {
+        /// Its place in [`FEATURES`](super::FEATURES).
+        feature: usize,
+    },
+    /// A number of the state is outside the range in which the policy learnt.
+    OutOfDistribution {
+        /// Its place in [`FEATURES`](super::FEATURES).
+        feature: usize,
+    },
+    /// There is no model: it could not be read.
+    NoModel,
+}
+
+/// How the policy takes in one number of a state.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    feature: usize,
+    mean: f32,
+    /// One over the scale.
+    gain: f32,
+    low: f32,
+    high: f32,
+}
+
+/// A learnt policy, ready to decide.
+#[derive(Clone, Debug)]
+pub struct Model {
+    inputs: Vec<Input>,
+    candidates: Vec<Spec>,
+    first: usize,
+    period: Duration,
+    hidden: usize,
+    /// By input, then hidden unit: so the units of one input lie side by side.
+    weights: Vec<f32>,
+    biases: Vec<f32>,
+    /// By candidate, then hidden unit.
+    out_weights: Vec<f32>,
+    out_biases: Vec<f32>,
+    sha256: String,
+}
+
+impl Model {
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// It is no model, a damaged one, or one of another version.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
+        let (_, header) = SafeTensors::read_metadata(bytes)?;
+        let metadata = header.metadata().as_ref().ok_or(ModelError::Missing("metadata"))?;
+        expect(metadata, "format", FORMAT)?;
+        expect(metadata, "version", VERSION)?;
+        let features = value(metadata, "features")?
+            .split(',')
+            .map(|name| {
+                let unknown = || ModelError::Feature(name.to_owned());
+                feature_index(name.trim()).ok_or_else(unknown)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let candidates = algorithms(metadata)?;
+        let first = first(metadata, &candidates)?;
+        let period = period(metadata)?;
+
+        let file = SafeTensors::deserialize(bytes)?;
+        let (inputs, outputs) = (features.len(), candidates.len());
+        let hidden = tensor(&file, "fc1.bias")?.shape().first().copied().unwrap_or(0);
+        if hidden == 0 || hidden > HIDDEN_MAX {
+            return Err(ModelError::Value {
+                key: "fc1.bias",
+                found: hidden.to_string(),
+                expected: "of 1 to 512 units",
+            });
+        }
+        let shapes: [&[usize]; 8] = [
+            &[hidden, inputs],
+            &[hidden],
+            &[outputs, hidden],
+            &[outputs],
+            &[inputs],
+            &[inputs],
+            &[inputs],
+            &[inputs],
+        ];
+        let mut digest = digest_of(metadata);
+        let mut tensors: [Vec<f32>; 8] = Default::default();
+        for ((name, shape), numbers) in TENSORS.into_iter().zip(shapes).zip(&mut tensors) {
+            let view = tensor(&file, name)?;
+            *numbers = floats(&view, name, shape)?;
+            digest.update(view.data());
+        }
+        let sha256: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        if value(metadata, CHECKSUM)? != sha256 {
+            return Err(ModelError::Checksum);
+        }
+        let [weights, biases, out_weights, out_biases, mean, scale, low, high] = tensors;
+        if scale.iter().any(|s| *s <= 0.0) {
+            return Err(ModelError::Number("norm.scale"));
+        }
+        let input = |(i, feature): (usize, usize)| Input {
+            feature,
+            mean: mean[i],
+            gain: 1.0 / scale[i],
+            low: low[i],
+            high: high[i],
+        };
+        let transposed = (0..inputs * hidden).map(|k| weights[(k % hidden) * inputs + k / hidden]);
+        Ok(Self {
+            weights: transposed.collect(),
+            inputs: features.into_iter().enumerate().map(input).collect(),
+            candidates,
+            first,
+            period,
+            hidden,
+            biases,
+            out_weights,
+            out_biases,
+            sha256,
+        })
+    }
+
+    /// What it chooses among.
+    pub fn candidates(&self) -> &[Spec] {
+        &self.candidates
+    }
+
+    /// Number of the candidate that a connection starts with.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// How often it wants to choose.
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// Its checksum in hexadecimal: its name.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// The number of the candidate that it prefers. It allocates nothing.
+    ///
+    /// # Errors
+    /// The state is not one of those that it learnt from.
+    pub fn decide(&self, state: &State) -> Result<usize, Distrust> {
+        let logits = self.logits(state)?;
+        let logits = &logits[..self.candidates.len()];
+        // The softmax keeps their order. The first of equals.
+        let mut best = 0;
+        for (i, &logit) in logits.iter().enumerate() {
+            if logit > logits[best] {
+                best = i;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The logarithms of its preferences, up to a constant; those beyond the candidates are 0.
+    ///
+    /// # Errors
+    /// The state is not one of those that it learnt from.
+    pub fn logits(&self, state: &State) -> Result<[f32; CANDIDATES_MAX], Distrust> {
+        let mut units = [0.0; HIDDEN_MAX];
+        let units = &mut units[..self.hidden];
+        units.copy_from_slice(&self.biases);
+        for (input, weights) in self.inputs.iter().zip(self.weights.chunks_exact(self.hidden)) {
+            let (feature, x) = (input.feature, state[input.feature]);
+            if !x.is_finite() {
+                return Err(Distrust::NotFinite { feature });
+            }
+            if x < input.low || x > input.high {
+                return Err(Distrust::OutOfDistribution { feature });
+            }
+            let x = (x - input.mean) * input.gain;
+            for (unit, weight) in units.iter_mut().zip(weights) {
+                *unit += weight * x;
+            }
+        }
+        for unit in units.iter_mut() {
+            *unit = if *unit < 0.0 { *unit * SLOPE } else { *unit };
+        }
+        let mut logits = [0.0; CANDIDATES_MAX];
+        let rows = self.out_weights.chunks_exact(self.hidden);
+        for ((logit, bias), row) in logits.iter_mut().zip(&self.out_biases).zip(rows) {
+            *logit = bias + row.iter().zip(units.iter()).map(|(w, u)| w * u).sum::<f32>();
+        }
+        Ok(logits)
+    }
+}
+
+fn value<'a>(
+    metadata: &'a HashMap<String, String>,
+    key: &'static str,
+) -> Result<&'a str, ModelError> {
+    metadata.get(key).map(String::as_str).ok_or(ModelError::Missing(key))
+}
+
+/// Of the metadata, to go on with the tensors.
+fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
+    let mut keys: Vec<_> = metadata.iter().filter(|(key, _)| *key != CHECKSUM).collect();
+    keys.sort_unstable();
+    let mut digest = Sha256::new();
+    for (key, value) in keys {
+        digest.update(format!("{key}={value}\n"));
+    }
+    digest
+}
+
+fn expect(
+    metadata: &HashMap<String, String>,
+    key: &'static str,
+    expected: &'static str,
+) -> Result<(), ModelError> {
+    let found = value(metadata, key)?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(ModelError::Version { key, found: found.to_owned(), expected })
+}
+
+fn algorithms(metadata: &HashMap<String, String>) -> Result<Vec<Spec>, ModelError> {
+    let text = value(metadata, "algorithms")?;
+    // A comma separates knobs as well, so candidates with knobs need another sign between them.
+    let sign = if text.contains(';') { ';' } else { ',' };
+    let specs = text.split(sign).map(parse_spec).collect::<Result<Vec<_>, _>>()?;
+    if specs.len() < 2 || specs.len() > CANDIDATES_MAX {
+        return Err(ModelError::Value {
+            key: "algorithms",
+            found: text.to_owned(),
+            expected: "2 to 16 of them",
+        });
+    }
+    Ok(specs)
+}
+
+fn parse_spec(text: &str) -> Result<Spec, ModelError> {
+    let wrong = |problem| ModelError::Algorithm { text: text.trim().to_owned(), problem };
+    text.parse().map_err(wrong)
+}
+
+/// The candidate that connections start with: the first one where the file does not say.
+fn first(metadata: &HashMap<String, String>, candidates: &[Spec]) -> Result<usize, ModelError> {
+    let Some(text) = metadata.get("first") else { return Ok(0) };
+    let wanted = parse_spec(text)?;
+    let same = |s: &Spec| s.is_same(&wanted);
+    candidates.iter().position(same).ok_or_else(|| ModelError::Value {
+        key: "first",
+        found: text.clone(),
+        expected: "one of its algorithms",
+    })
+}
+
+fn period(metadata: &HashMap<String, String>) -> Result<Duration, ModelError> {
+    let text = value(metadata, "period_ms")?;
+    let wrong =
+        || ModelError::Value { key: "period_ms", found: text.to_owned(), expected: "1 to 3600000" };
+    let ms: u64 = text.parse().map_err(|_| wrong())?;
+    if (1..=3_600_000).contains(&ms) { Ok(Duration::from_millis(ms)) } else { Err(wrong()) }
+}
+
+fn tensor<'a>(file: &SafeTensors<'a>, name: &'static str) -> Result<TensorView<'a>, ModelError> {
+    file.tensor(name).map_err(|_| ModelError::Missing(name))
+}
+
+fn floats(
+    view: &TensorView<'_>,
+    name: &'static str,
+    shape: &[usize],
+) -> Result<Vec<f32>, ModelError> {
+    if view.dtype() != Dtype::F32 || view.shape() != shape {
+        let found = format!("{:?} {:?}", view.dtype(), view.shape());
+        return Err(ModelError::Shape { name, found, expected: shape.to_vec() });
+    }
+    let (numbers, _) = view.data().as_chunks::<4>();
+    let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    if numbers.iter().all(|x| x.is_finite()) { Ok(numbers) } else { Err(ModelError::Number(name)) }
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

@@ -1,0 +1,265 @@
+//! Files, good and damaged, and what their policies decide.
+
+use proptest::prelude::*;
+use safetensors::tensor::serialize;
+
+use super::*;
+use crate::select::{FEATURES, FEATURES_LEN};
+
+/// What a file is made of.
+struct Parts {
+    metadata: HashMap<String, String>,
+    tensors: Vec<(&'static str, Vec<usize>, Vec<f32>)>,
+}
+
+const HIDDEN: usize = 200;
+
+/// A small generator of numbers between -1 and 1.
+fn numbers(n: usize, seed: u64) -> Vec<f32> {
+    let mut x = seed | 1;
+    let mut next = || {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+impl Parts {
+    /// A policy over all features and four algorithms.
+    fn new(seed: u64) -> Self {
+        let features: Vec<&str> = FEATURES.iter().map(|f| f.name).collect();
+        let n = features.len();
+        let mut metadata = HashMap::new();
+        for (key, value) in [
+            ("format", FORMAT),
+            ("version", VERSION),
+            ("features", &features.join(",")),
+            ("algorithms", "cubic,bbr,copa,westwood"),
+            ("first", "bbr"),
+            ("period_ms", "12000"),
+        ] {
+            metadata.insert(key.to_owned(), value.to_owned());
+        }
+        let tensors = vec![
+            ("fc1.weight", vec![HIDDEN, n], numbers(HIDDEN * n, seed)),
+            ("fc1.bias", vec![HIDDEN], numbers(HIDDEN, seed + 1)),
+            ("fc2.weight", vec![4, HIDDEN], numbers(4 * HIDDEN, seed + 2)),
+            ("fc2.bias", vec![4], numbers(4, seed + 3)),
+            ("norm.mean", vec![n], numbers(n, seed + 4)),
+            ("norm.scale", vec![n], vec![0.5; n]),
+            ("norm.low", vec![n], vec![-2.0; n]),
+            ("norm.high", vec![n], vec![2.0; n]),
+        ];
+        let mut parts = Self { metadata, tensors };
+        parts.seal();
+        parts
+    }
+
+    fn bytes_of(numbers: &[f32]) -> Vec<u8> {
+        numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
+    }
+
+    fn seal(&mut self) {
+        let mut digest = digest_of(&self.metadata);
+        self.tensors.iter().for_each(|t| digest.update(Self::bytes_of(&t.2)));
+        let hex = digest.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        self.metadata.insert(CHECKSUM.to_owned(), hex);
+    }
+
+    fn set(mut self, key: &str, value: &str) -> Self {
+        self.metadata.insert(key.to_owned(), value.to_owned());
+        self.seal();
+        self
+    }
+
+    fn file(&self) -> Vec<u8> {
+        let data: Vec<Vec<u8>> = self.tensors.iter().map(|t| Self::bytes_of(&t.2)).collect();
+        let views = self.tensors.iter().zip(&data).map(|((name, shape, _), data)| {
+            (*name, TensorView::new(Dtype::F32, shape.clone(), data).unwrap())
+        });
+        serialize(views, Some(self.metadata.clone())).unwrap()
+    }
+
+    fn model(&self) -> Result<Model, ModelError> {
+        Model::parse(&self.file())
+    }
+
+    fn error(&self) -> String {
+        self.model().unwrap_err().to_string()
+    }
+
+    /// The same by the textbook, in double precision.
+    fn logits(&self, state: &State) -> Vec<f64> {
+        let t = |i: usize| self.tensors[i].2.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+        let (w1, b1, w2, b2, mean, scale) = (t(0), t(1), t(2), t(3), t(4), t(5));
+        let x: Vec<f64> =
+            state.iter().enumerate().map(|(i, &s)| (f64::from(s) - mean[i]) / scale[i]).collect();
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let unit = |(row, b): (&[f64], &f64)| {
+            let z = dot(row, &x) + b;
+            if z < 0.0 { 0.01 * z } else { z }
+        };
+        let units: Vec<f64> = w1.chunks(x.len()).zip(&b1).map(unit).collect();
+        w2.chunks(HIDDEN).zip(&b2).map(|(row, b)| dot(row, &units) + b).collect()
+    }
+}
+
+fn state(seed: u64) -> State {
+    let values = numbers(FEATURES_LEN, seed);
+    core::array::from_fn(|i| values[i])
+}
+
+#[test]
+fn a_good_file_decides_as_the_textbook_does() {
+    let parts = Parts::new(7);
+    let model = parts.model().unwrap();
+    assert_eq!((model.candidates().len(), model.first()), (4, 1));
+    assert_eq!(model.period(), Duration::from_secs(12));
+    assert_eq!(Some(model.sha256()), parts.metadata.get("sha256").map(String::as_str));
+    let mut chosen = [0; 4];
+    for seed in 0..200 {
+        let state = state(seed * 31 + 5);
+        let expected = parts.logits(&state);
+        let got = model.logits(&state).unwrap();
+        for (got, expected) in got.iter().zip(&expected) {
+            assert!((f64::from(*got) - expected).abs() < 1e-3, "{got} {expected}");
+        }
+        let best = (0..4).max_by(|&a, &b| expected[a].total_cmp(&expected[b])).unwrap();
+        assert_eq!(model.decide(&state).unwrap(), best);
+        chosen[best] += 1;
+    }
+    assert!(
+        chosen.iter().filter(|&&n| n > 0).count() > 1,
+        "a test of a constant is none: {chosen:?}"
+    );
+}
+
+#[test]
+fn a_policy_may_use_fewer_features_in_another_order() {
+    let mut parts = Parts::new(3).set("features", "rtt_min,thpt_max");
+    parts.tensors[0] = ("fc1.weight", vec![HIDDEN, 2], numbers(HIDDEN * 2, 9));
+    for (i, name) in ["norm.mean", "norm.scale", "norm.low", "norm.high"].into_iter().enumerate() {
+        let by = [0.0, 1.0, -1.0, 1.0][i];
+        parts.tensors[4 + i] = (name, vec![2], vec![by; 2]);
+    }
+    parts.seal();
+    let model = parts.model().unwrap();
+    let mut state = [f32::NAN; FEATURES_LEN];
+    (state[0], state[1]) = (0.25, 0.5);
+    let got = model.logits(&state).unwrap();
+    // Only these two are looked at, and swapped they are something else.
+    (state[0], state[1]) = (0.5, 0.25);
+    assert_ne!(model.logits(&state).unwrap(), got);
+    state[1] = f32::NAN;
+    assert_eq!(model.decide(&state), Err(Distrust::NotFinite { feature: 1 }));
+}
+
+#[test]
+fn states_that_it_did_not_learn_from_are_not_decided() {
+    let model = Parts::new(7).model().unwrap();
+    let good = state(1);
+    for i in 0..FEATURES_LEN {
+        let with = |x: f32| {
+            let mut state = good;
+            state[i] = x;
+            model.decide(&state)
+        };
+        for x in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert_eq!(with(x), Err(Distrust::NotFinite { feature: i }));
+        }
+        for x in [-2.01, 2.01] {
+            assert_eq!(with(x), Err(Distrust::OutOfDistribution { feature: i }));
+        }
+        assert!(with(2.0).is_ok() && with(-2.0).is_ok());
+    }
+}
+
+#[test]
+fn other_kinds_and_versions_say_so() {
+    let e = Parts::new(1).set("format", "gpt").error();
+    assert!(e.contains("format \"gpt\"") && e.contains("trimtab-select"), "{e}");
+    let e = Parts::new(1).set("version", "2").error();
+    assert!(e.contains("version \"2\"") && e.contains("train it again"), "{e}");
+    let e = Parts::new(1).set("features", "rtt_min,mood").error();
+    assert!(e.contains("\"mood\""), "{e}");
+    let e = Parts::new(1).set("algorithms", "cubic,speedy").error();
+    assert!(e.contains("\"speedy\""), "{e}");
+    let e = Parts::new(1).set("algorithms", "cubic").error();
+    assert!(e.contains("2 to 16"), "{e}");
+    let e = Parts::new(1).set("first", "vegas").error();
+    assert!(e.contains("first") && e.contains("vegas"), "{e}");
+    for period in ["0", "-1", "12s", "3600001"] {
+        let e = Parts::new(1).set("period_ms", period).error();
+        assert!(e.contains("period_ms"), "{e}");
+    }
+    let e = Parts::new(1).set("algorithms", "cubic,bbr,copa").error();
+    assert!(e.contains("fc2.weight") && e.contains("[3, 200]"), "{e}");
+    let mut parts = Parts::new(1);
+    parts.tensors[3].2[0] += 0.5;
+    assert!(parts.error().contains("checksum"));
+    let mut parts = Parts::new(1);
+    parts.metadata.insert("period_ms".to_owned(), "13000".to_owned());
+    assert!(parts.error().contains("checksum"));
+    let mut parts = Parts::new(1);
+    parts.metadata.remove("features");
+    assert!(parts.error().contains("no features"));
+    let mut parts = Parts::new(1);
+    parts.tensors.pop();
+    assert!(parts.error().contains("no norm.high"));
+}
+
+#[test]
+fn candidates_with_knobs_are_parted_by_semicolons() {
+    let model =
+        Parts::new(1).set("algorithms", "cubic;bbr;copa:mvfst;copa:delta=0.1,competitive=0");
+    let model = model.set("first", "copa:mvfst").model().unwrap();
+    assert_eq!((model.candidates().len(), model.first()), (4, 2));
+    assert_eq!(model.candidates()[3].settings(), [("delta", 0.1), ("competitive", 0.0)]);
+}
+
+#[test]
+fn numbers_that_are_none_are_refused() {
+    let mut parts = Parts::new(1);
+    parts.tensors[0].2[5] = f32::NAN;
+    parts.seal();
+    assert!(parts.error().contains("fc1.weight"));
+    let mut parts = Parts::new(1);
+    parts.tensors[5].2[0] = 0.0;
+    parts.seal();
+    assert!(parts.error().contains("norm.scale"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// One flipped bit anywhere is found, or (in the spelling of the header) changes nothing.
+    #[test]
+    fn a_damaged_file_is_no_model(place in 0.0..1.0f64, bit in 0..8u8) {
+        let mut file = Parts::new(1).file();
+        let last = file.len() - 1;
+        file[(place * last as f64) as usize] ^= 1 << bit;
+        match Model::parse(&file) {
+            Err(_) => {}
+            Ok(model) => {
+                let whole = Parts::new(1).model().unwrap();
+                prop_assert_eq!(model.sha256(), whole.sha256());
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_file_is_no_model(keep in 0.0..1.0f64) {
+        let file = Parts::new(1).file();
+        let keep = (keep * file.len() as f64) as usize;
+        prop_assert!(Model::parse(&file[..keep]).is_err());
+    }
+
+    /// Whatever the state, the answer is a candidate or a reason; never a panic.
+    #[test]
+    fn any_state_has_an_answer(bits in prop::array::uniform21(any::<u32>())) {
+        let model = Parts::new(1).model().unwrap();
+        if let Ok(choice) = model.decide(&bits.map(f32::from_bits)) {
+            prop_assert!(choice < model.candidates().len());
+        }
+    }
+}
