@@ -8,7 +8,7 @@
 #ifndef TRIMTAB_COPA_BPF_H
 #define TRIMTAB_COPA_BPF_H
 
-#include "slot.bpf.h"
+#include "switch.bpf.h"
 
 /*
  * Copa's least window. One packet would do for TCP (RFC 5681 §3.1), but alone in flight it waits for the receiver's
@@ -43,6 +43,66 @@ TT_INLINE u64 tt_copa_apply_pacing(struct sock *sk, const struct tt_copa *copa)
 	return rate;
 }
 
+/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
+TT_CHECKED_ONCE int tt_copa_clear(struct tt_copa *copa)
+{
+	volatile u64 *words = (volatile u64 *)copa;
+
+	if (!copa)
+		return 0;
+	for (u32 i = 0; i < sizeof(*copa) / sizeof(u64); i++)
+		words[i] = 0;
+	return 0;
+}
+
+TT_INLINE void tt_copa_begin(struct tt_flow *flow, struct tcp_sock *tp, u64 window_bytes)
+{
+	struct tt_copa *copa = &flow->copa;
+
+	tt_copa_init(copa, tp->tcp_mstamp, tp->mss_cache, TT_WINDOW_MIN_PACKETS * tp->mss_cache, window_bytes);
+	copa->slack_us = TT_HOST_DELAY_US;
+}
+
+/* The state is complete: the window is the socket's from now on. */
+TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
+{
+	struct tt_copa *copa = &flow->copa;
+
+	tt_velocity_reset(&copa->velocity, copa->window_q16);
+	__builtin_memset(&flow->pending, 0, sizeof(flow->pending));
+	flow->pending.eager = copa->slow_start;
+	tt_copa_apply_window(tp, copa);
+}
+
+/* Goes on where another algorithm of ours was. */
+TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, u64 place, u32 how)
+{
+	u32 index = place - 1;
+	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
+	struct tt_slot *slot = tt_slot_get(index);
+	struct tt_hand_over over = {};
+	struct tt_copa *copa;
+
+	if (!flow || !slot)
+		return; /* never: the place is one that was taken */
+	tp->inet_conn.icsk_ca_priv[0] = place;
+	copa = &flow->copa;
+	tt_copa_clear(copa);
+	tt_slot_hand_over(slot, flow, TT_CCA_COPA);
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		copa->knobs[i] = slot->copa_knobs[i];
+	tt_hand_over_read(&over, flow, tp);
+	tt_copa_begin(flow, tp, over.window_bytes);
+	if (how == TT_HOW_FULL)
+		tt_copa_take_over(copa, &over);
+	else if (how == TT_HOW_PART)
+		tt_copa_inherit(copa);
+	else
+		tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
+	tt_copa_is_ready(flow, tp);
+}
+
 SEC("struct_ops")
 void BPF_PROG(tt_copa_open, struct sock *sk)
 {
@@ -51,10 +111,17 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	struct tt_flow *flow;
 	struct tt_copa *copa;
+	u64 place;
+	u32 how;
 
 	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
+	place = tt_handed_place(sk, &how);
+	if (place) {
+		tt_copa_goes_on(tp, place, how);
+		return;
+	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
 		return; /* no memory: the window stays as it is, and every other hook lets it */
@@ -64,20 +131,18 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 		copa->knobs[i] = control->copa_defaults[i];
 	if (!copa->knobs[TT_COPA_INITIAL_WINDOW] || adopted)
 		copa->knobs[TT_COPA_INITIAL_WINDOW] = tt_max(tp->snd_cwnd, 1) * TT_SCALE_Q10;
-	tt_copa_init(copa, tp->tcp_mstamp, tp->mss_cache, TT_WINDOW_MIN_PACKETS * tp->mss_cache, 0);
-	copa->slack_us = TT_HOST_DELAY_US;
+	tt_copa_begin(flow, tp, 0);
 	tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
 	if (adopted) {
 		/* The former algorithm's slow start ended where its threshold says so. */
 		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
 		copa->started = true;
 	}
-	tt_velocity_reset(&copa->velocity, copa->window_q16);
-	flow->pending.eager = copa->slow_start;
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
-	tt_copa_apply_window(tp, copa);
-	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0, copa->knobs);
+	tt_copa_is_ready(flow, tp);
+	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0,
+		     copa->knobs[TT_COPA_INITIAL_WINDOW]);
 }
 
 /* Takes over new knobs, at the price of one comparison where there are none. */
@@ -92,7 +157,7 @@ TT_INLINE void tt_copa_orders(struct tt_flow *flow, const struct tt_slot *slot)
 		return; /* meant for the connection that had the slot before */
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		flow->copa.knobs[i] = slot->knobs[i];
+		flow->copa.knobs[i] = slot->copa_knobs[i];
 	tt_copa_on_knobs(&flow->copa);
 }
 
@@ -161,6 +226,7 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 	standing.flags = copa->mode.inverse_q16 ? TT_FLAG_COMPETITIVE : 0;
 	standing.inverse_q16 = tt_copa_inverse_q16(copa);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
+	tt_switch_if_due(sk, flow, slot, tt_copa_is_converged(copa));
 }
 
 /* Since Linux 6.10, which gave it two arguments more. */
@@ -201,7 +267,7 @@ void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
 	if (event != CA_EVENT_TX_START)
 		return;
 	flow = tt_flow_get(sk);
-	if (!flow)
+	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_copa_is_converged(&flow->copa)))
 		return;
 	idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
 	if (flow->copa.started && idle_ticks > tp->inet_conn.icsk_rto) {

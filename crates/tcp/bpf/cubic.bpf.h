@@ -6,7 +6,41 @@
 #ifndef TRIMTAB_CUBIC_BPF_H
 #define TRIMTAB_CUBIC_BPF_H
 
-#include "slot.bpf.h"
+#include "switch.bpf.h"
+
+/* Takes the knobs of the slot. */
+TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *slot)
+{
+#pragma unroll
+	for (int i = 0; i < TT_CUBIC_KNOBS_ROOM; i++)
+		flow->cubic_knobs.knobs[i] = slot->cubic_knobs[i];
+	tt_cubic_on_knobs(&flow->cubic_knobs);
+}
+
+/* Goes on where another algorithm of ours was. */
+TT_INLINE void tt_cubic_goes_on(struct tcp_sock *tp, u64 place, u32 how)
+{
+	u32 index = place - 1, window = tp->snd_cwnd;
+	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
+	struct tt_slot *slot = tt_slot_get(index);
+	struct tt_hand_over over = {};
+
+	if (!flow || !slot)
+		return; /* never: the place is one that was taken */
+	tp->inet_conn.icsk_ca_priv[0] = place;
+	tt_slot_hand_over(slot, flow, TT_CCA_CUBIC);
+	tt_cubic_take_knobs(flow, slot);
+	if (how == TT_HOW_FULL) {
+		tt_hand_over_read(&over, flow, tp);
+		tt_cubic_take_over(&flow->cubic, window, &over);
+		tp->snd_ssthresh = window;
+		return;
+	}
+	tt_cubic_reset(&flow->cubic);
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	if (how == TT_HOW_ANEW)
+		tp->snd_cwnd = tt_min(TCP_INIT_CWND, tp->snd_cwnd_clamp);
+}
 
 SEC("struct_ops")
 void BPF_PROG(tt_cubic_open, struct sock *sk)
@@ -14,8 +48,17 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_control *control = tt_control_get();
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
-	struct tt_flow *flow = control ? tt_flow_new(sk, control) : 0;
+	struct tt_flow *flow;
+	u32 initial_window;
+	u64 place;
+	u32 how;
 
+	place = tt_handed_place(sk, &how);
+	if (place) {
+		tt_cubic_goes_on(tp, place, how);
+		return;
+	}
+	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
 		return; /* no memory: the window does not grow, and losses halve it */
 #pragma unroll
@@ -24,7 +67,9 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 	tt_cubic_on_knobs(&flow->cubic_knobs);
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
-	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, flow->cubic_knobs.knobs);
+	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
+	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0,
+		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
 }
 
 /* Takes over new knobs. */
@@ -37,10 +82,7 @@ TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
 	flow->knobs_version = version;
 	if (slot->knobs_for != flow->id)
 		return; /* meant for the connection that had the slot before */
-#pragma unroll
-	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		flow->cubic_knobs.knobs[i] = slot->knobs[i];
-	tt_cubic_on_knobs(&flow->cubic_knobs);
+	tt_cubic_take_knobs(flow, slot);
 }
 
 TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *tp)
@@ -94,6 +136,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	standing.pacing_bytes_per_s = sk->sk_pacing_status == SK_PACING_NONE ? ~0ULL : sk->sk_pacing_rate;
 	standing.phase = tt_cubic_phase(flow, tp);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
+	tt_switch_if_due(sk, flow, slot, standing.phase == TT_PHASE_STEADY);
 }
 
 SEC("struct_ops")
@@ -152,7 +195,7 @@ void BPF_PROG(tt_cubic_event, struct sock *sk, u32 event)
 	if (event != CA_EVENT_TX_START)
 		return;
 	flow = tt_flow_get(sk);
-	if (!flow)
+	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_cubic_phase(flow, tp) == TT_PHASE_STEADY))
 		return;
 	/*
 	 * When the last packet left is written in the kernel's own ticks, whose length a program does not know. It was a round

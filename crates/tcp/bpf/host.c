@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /* The core for the host: the same text as in the kernel, with the few functions that the differential test calls. */
-#include "core/copa.h"
-#include "core/cubic.h"
+#include "core/switch.h"
 
 u64 tt_host_copa_size(void)
 {
@@ -137,4 +136,86 @@ void tt_host_cubic_first_sent(struct tt_host_cubic *c, u64 now_us, u64 last_sent
 u32 tt_host_cubic_root(u64 of)
 {
 	return tt_cubic_root(of);
+}
+
+/* --- Hand-over. */
+
+u64 tt_host_path_size(void)
+{
+	return sizeof(struct tt_path);
+}
+
+/* The fields are the arguments of tt_path_on_sample(), in their order. */
+void tt_host_path_sample(struct tt_path *path, const u64 *fields)
+{
+	tt_path_on_sample(path, fields[0], fields[1], fields[2], fields[3], fields[4]);
+}
+
+u64 tt_host_path_bandwidth(const struct tt_path *path)
+{
+	return tt_path_bandwidth(path);
+}
+
+void tt_host_path_converged(struct tt_path *path, u32 converged)
+{
+	path->converged |= converged;
+}
+
+u32 tt_host_path_min_rtt_us(const struct tt_path *path)
+{
+	return tt_filter_get(&path->rtt_min);
+}
+
+u32 tt_host_path_min_rtt_at_us(const struct tt_path *path)
+{
+	return path->rtt_min.oldest.first_us;
+}
+
+u32 tt_host_switch_is_due(const struct tt_path *path, u32 how, u32 converged, u32 recovering)
+{
+	return tt_switch_is_due(how, path, converged, recovering);
+}
+
+u32 tt_host_switch_starts_over(const struct tt_path *path, u32 converged, u32 has_delivered)
+{
+	return tt_switch_starts_over(path, converged, has_delivered);
+}
+
+u32 tt_host_copa_converged(const struct tt_copa *c)
+{
+	return tt_copa_is_converged(c);
+}
+
+u32 tt_host_cubic_converged(u32 window, u32 threshold, u32 recovering)
+{
+	return tt_cubic_is_converged(window, threshold, recovering);
+}
+
+/* The fields are those of struct tt_hand_over but what the path says. Copa was set up with the window. */
+void tt_host_copa_take_over(struct tt_copa *c, const struct tt_path *path, const u64 *fields)
+{
+	struct tt_hand_over over = {
+		.now_us = fields[0],
+		.window_bytes = fields[1],
+		.srtt_us = fields[2],
+		.delivered = fields[3],
+		.inflight = fields[4],
+	};
+
+	tt_hand_over_path(&over, path);
+	tt_mode_reset(&c->mode, over.now_us);
+	tt_copa_take_over(c, &over);
+}
+
+void tt_host_copa_inherit(struct tt_copa *c)
+{
+	tt_copa_inherit(c);
+}
+
+void tt_host_cubic_take_over(struct tt_host_cubic *c, const struct tt_path *path, u32 window)
+{
+	struct tt_hand_over over = {};
+
+	tt_hand_over_path(&over, path);
+	tt_cubic_take_over(&c->state, window, &over);
 }

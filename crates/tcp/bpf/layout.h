@@ -6,8 +6,9 @@
  *
  * Who writes what, and when:
  *   identity   the program, once, when the connection opens (the cookie later, once somebody has asked the kernel for it)
- *   orders     user space, at any time; the program reads `version` and `epoch` when it writes the measures, and the
- *              knobs when `version` moved
+ *   orders     user space, at any time; the program reads `version`, `epoch` and `next` when it writes the measures, and
+ *              the knobs when `version` moved. Each algorithm has a place of its own for its knobs, so those of one that is
+ *              to take over can be set while another runs
  *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
  *              under the sequence number `seq`: odd while it writes
  *
@@ -17,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 2
+#define TT_LAYOUT_VERSION 3
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -43,8 +44,15 @@
 #define TT_EVENT_OPEN 1
 #define TT_EVENT_CLOSE 2
 
-/* Room for the knobs of any algorithm. */
+/* Room for the knobs of any algorithm, and for CUBIC's in a slot. */
 #define TT_KNOBS_MAX 14
+#define TT_CUBIC_KNOBS_ROOM 6
+/* How another algorithm takes over: with what is known of the path, or with the window alone; core/switch.h. */
+#define TT_HOW_FULL 1
+#define TT_HOW_PART 2
+/* The order for that, in one word so that it is read whole: the number tells one order from the one before. */
+#define TT_NEXT_CCA_BITS 8
+#define TT_NEXT_HOW_BITS 8
 /* The slot of a connection that found none free. */
 #define TT_NO_SLOT 0xffffffff
 
@@ -99,8 +107,10 @@
 	F(u64, knobs_for)      /* the `id` that the knobs are for: a slot may have changed hands meanwhile */          \
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
-	A(u32, knobs, TT_KNOBS_MAX)                                                                                    \
-	A(u32, orders_rest, 14)                                                                                        \
+	A(u32, copa_knobs, TT_KNOBS_MAX)                                                                               \
+	A(u32, cubic_knobs, TT_CUBIC_KNOBS_ROOM)                                                                       \
+	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
+	A(u32, orders_rest, 7)                                                                                         \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
@@ -130,7 +140,11 @@
 	F(u32, inverse_delta_q16) /* 1/delta in force, in packets; 0: the algorithm has none */                        \
 	F(u64, acks)           /* acknowledgements that the program saw */                                             \
 	F(u32, knobs_version)  /* the `version` that is in force */                                                    \
-	A(u32, measures_rest, 9)
+	F(u32, next_done)      /* the last `next` that was carried out, cancelled or refused */                        \
+	F(u32, switches)       /* how often another algorithm took over */                                             \
+	F(u32, switch_ns)      /* what the last time took */                                                           \
+	F(u32, refused)        /* the kernel's error number for the last `next`; 0: none */                            \
+	A(u32, measures_rest, 5)
 #define TT_SLOT_SIZE 448
 
 /* What all connections share: one entry, in memory that user space maps, too. */
@@ -160,6 +174,10 @@
 
 /* Names and sizes of what is in the object. */
 #define TT_EVENTS_BYTES (1 << 20)
+/* What is set before loading: the number of slots, then the names under which the algorithms are registered. */
+#define TT_CA_NAME_SIZE 16
+#define TT_SETTINGS_NAMES_AT 4
+#define TT_SETTINGS_SIZE 36
 
 #ifndef TT_RUST
 #include "types.h"
@@ -174,6 +192,13 @@ struct tt_control {
 struct tt_event {
 	TT_EVENT_FIELDS(TT_C_FIELD, TT_C_ARRAY)
 };
+struct tt_settings {
+	u32 slot_count;
+	char copa_name[TT_CA_NAME_SIZE];
+	char cubic_name[TT_CA_NAME_SIZE];
+};
+_Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
+_Static_assert(__builtin_offsetof(struct tt_settings, copa_name) == TT_SETTINGS_NAMES_AT, "layout");
 _Static_assert(sizeof(struct tt_slot) == TT_SLOT_SIZE, "layout");
 _Static_assert(sizeof(struct tt_slot) % 64 == 0, "a slot is whole cache lines");
 _Static_assert(sizeof(struct tt_control) == TT_CONTROL_SIZE, "layout");

@@ -7,8 +7,9 @@
  * through a shared slot (layout.h), about once per round trip, and without a system call; nothing here ever waits for it.
  * When user space is gone, the last knobs stay.
  *
- * All algorithms share the slots and what is kept of a connection, so one may follow another on an open connection: the
- * slot of the first is freed, and the second opens one with the window and the threshold that the socket has.
+ * All algorithms share the slots and what is kept of a connection, so one may take over from another on an open connection:
+ * when user space orders it, with all that is known of the path (switch.bpf.h). When somebody else sets TCP_CONGESTION, the slot
+ * of the first is freed, and the second opens one with the window and the threshold that the socket has.
  */
 #include "copa.bpf.h"
 #include "cubic.bpf.h"
@@ -22,7 +23,7 @@ void BPF_PROG(tt_close, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (!flow)
+	if (!flow || flow->is_switching)
 		return;
 	if (flow->slot == TT_NO_SLOT) {
 		bpf_sk_storage_delete(&tt_slotless, sk);

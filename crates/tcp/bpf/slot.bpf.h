@@ -7,11 +7,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-#include "core/copa.h"
-#include "core/cubic.h"
+#include "core/switch.h"
 
 /* Set before loading; the verifier sees constants. */
-const volatile u32 tt_slot_count = 1;
+const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 
 /*
  * After slow start, acknowledgements that come within a quarter of a round trip are one to the algorithm, but where they
@@ -56,11 +55,14 @@ struct tt_flow {
 	u32 knobs_version;
 	u32 lost_packets; /* the socket's count when it was last published */
 	u32 min_rtt_us;
+	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
 	u8 ca_state;
 	bool cookie_known;
-	u8 rest[6];
+	bool is_switching; /* from one algorithm of ours to another, at this moment */
+	u8 rest;
 	struct tt_pending pending; /* Copa's */
 	struct tt_batch batch;
+	struct tt_path path;
 	union {
 		struct tt_copa copa;
 		struct {
@@ -189,8 +191,8 @@ TT_INLINE u32 tt_slot_take(struct tt_control *control)
 	if (!bpf_map_pop_elem(&tt_free, &index))
 		return index;
 	/* Looked at first, so that it does not grow for ever. */
-	fresh = control->fresh < tt_slot_count ? __sync_fetch_and_add(&control->fresh, 1) : tt_slot_count;
-	if (fresh < tt_slot_count)
+	fresh = control->fresh < tt_settings.slot_count ? __sync_fetch_and_add(&control->fresh, 1) : tt_settings.slot_count;
+	if (fresh < tt_settings.slot_count)
 		return fresh;
 	__sync_fetch_and_add(&control->slotless, 1);
 	return TT_NO_SLOT;
@@ -239,9 +241,9 @@ TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk)
 	return bpf_sk_storage_get(&tt_slotless, sk, 0, 0);
 }
 
-/* Fills the slot of a new connection, and says that it is there. */
+/* Fills the slot of a new connection, and says that it is there. Every algorithm's knobs are the defaults, since any may run. */
 TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, struct tt_control *control, u32 cca,
-			    u32 flags, const u32 *knobs)
+			    u32 flags, u32 initial_window)
 {
 	struct tt_event event = { .kind = TT_EVENT_OPEN };
 	struct tt_slot *slot;
@@ -268,7 +270,13 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	slot->knobs_for = flow->id;
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		slot->knobs[i] = knobs[i];
+		slot->copa_knobs[i] = control->copa_defaults[i];
+	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
+#pragma unroll
+	for (int i = 0; i < TT_CUBIC_KNOBS_ROOM; i++)
+		slot->cubic_knobs[i] = control->cubic_defaults[i];
+	slot->next_done = slot->next;
+	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;
 	slot->mss_bytes = tp->mss_cache;
 	slot->srtt_us = tp->srtt_us >> 3;
@@ -466,6 +474,8 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 
 	if (batch->rtt_count && (!flow->min_rtt_us || batch->rtt_min_us < flow->min_rtt_us))
 		flow->min_rtt_us = batch->rtt_min_us;
+	tt_path_on_sample(&flow->path, seen->now_us, srtt_us, batch->rtt_min_us,
+			  batch->rate_us ? batch->rate_packets * mss_bytes * 1000000 / batch->rate_us : 0, false);
 	tt_seq_move(slot);
 	tt_slot_extremes(slot, batch);
 	slot->now_us = seen->now_us;

@@ -2,7 +2,7 @@
 
 use trimtab_cc::{Copa, Cubic, Knob};
 
-use crate::layout::{self, Control, Encoded, KNOBS_MAX};
+use crate::layout::{self, Control, Encoded, KNOBS_MAX, Slot};
 use std::sync::atomic::AtomicU32;
 
 /// An algorithm that runs in the kernel.
@@ -42,6 +42,11 @@ impl Algorithm {
         }
     }
 
+    /// The algorithm of this name; `None` when none in the kernel is called so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
     /// The knobs that it has in the kernel.
     pub fn knobs(self) -> &'static [Knob] {
         match self {
@@ -55,12 +60,24 @@ impl Algorithm {
         format!("trimtab_{}{suffix}", self.name())
     }
 
-    /// As a slot has it; `None` when no algorithm of this layout is called so.
+    /// From what a slot has; `None` when no algorithm of this layout is called so.
     pub(crate) fn of_slot(cca: u32) -> Option<Self> {
-        match cca {
-            layout::CCA_COPA => Some(Self::Copa),
-            layout::CCA_CUBIC => Some(Self::Cubic),
-            _ => None,
+        Self::ALL.into_iter().find(|algorithm| algorithm.slot_number() == cca)
+    }
+
+    /// As a slot has it.
+    pub(crate) fn slot_number(self) -> u32 {
+        match self {
+            Self::Copa => layout::CCA_COPA,
+            Self::Cubic => layout::CCA_CUBIC,
+        }
+    }
+
+    /// Its knobs on a connection, which has a place for those of every algorithm.
+    pub(crate) fn knobs_of(self, slot: &Slot) -> &[AtomicU32] {
+        match self {
+            Self::Copa => &slot.copa_knobs,
+            Self::Cubic => &slot.cubic_knobs,
         }
     }
 

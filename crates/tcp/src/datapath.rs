@@ -14,7 +14,9 @@ use crate::events::Events;
 use crate::flow::Flow;
 use crate::kernel::{self, CongControl};
 use crate::knobs;
-use crate::layout::{Control, LAYOUT_VERSION, Slot};
+use crate::layout::{
+    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_NAMES_AT, SETTINGS_SIZE, Slot,
+};
 use crate::mapping::Mapping;
 use crate::pins::Pins;
 
@@ -32,7 +34,7 @@ const NAME_MAX: usize = 15;
 const FLAGS_AT: usize = 16;
 /// Any user may pick the algorithm (`TCP_CONG_NON_RESTRICTED`).
 const UNRESTRICTED: u32 = 1;
-/// More slots than this are a mistake: they would take 1.5 GB.
+/// More slots than this are a mistake: they would take 2 GB.
 const SLOTS_MAX: u32 = 1 << 20;
 
 /// What to load, and where to keep it.
@@ -43,14 +45,14 @@ pub struct Options {
     /// Appended to the algorithms' names, `trimtab_copa` and `trimtab_cubic`: at most 2 letters, digits or `_`. For
     /// tests, since the kernel knows each name once.
     pub suffix: String,
-    /// Slots, one per connection: 1.5 kB each. Connections beyond run with the default knobs, unseen.
+    /// Slots, one per connection: 1.9 kB each. Connections beyond run with the default knobs, unseen.
     pub slots: u32,
     /// Whether users without privilege may pick the algorithms for their sockets.
     pub unrestricted: bool,
 }
 
 impl Default for Options {
-    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (24 MB of the kernel's memory), for all users.
+    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (32 MB of the kernel's memory), for all users.
     fn default() -> Self {
         Self {
             folder: PathBuf::from("/sys/fs/bpf/trimtab"),
@@ -84,7 +86,7 @@ impl Options {
             return Err(Error::Option { what });
         }
         if !(1..=SLOTS_MAX).contains(&self.slots) {
-            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 1.5 kB each", self.slots);
+            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 1.9 kB each", self.slots);
             return Err(Error::Option { what });
         }
         Ok(())
@@ -351,9 +353,15 @@ fn prepare(
             let flags = if options.unrestricted { UNRESTRICTED } else { 0 };
             ops[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
         } else if name.ends_with(".rodata") {
-            // Its one constant, `tt_slot_count`.
-            let Some(constants) = map.initial_value_mut() else { continue };
-            constants[..4].copy_from_slice(&options.slots.to_ne_bytes());
+            // Its one constant, `tt_settings`.
+            let Some(settings) = map.initial_value_mut() else { continue };
+            assert_eq!(settings.len(), SETTINGS_SIZE, "the object has no other constant");
+            let (slots, names) = settings.split_at_mut(SETTINGS_NAMES_AT);
+            slots.copy_from_slice(&options.slots.to_ne_bytes());
+            for (place, algorithm) in names.chunks_exact_mut(CA_NAME_SIZE).zip(Algorithm::ALL) {
+                let name = options.name_of(algorithm);
+                place[..name.len()].copy_from_slice(name.as_bytes());
+            }
         }
     }
     Ok(())

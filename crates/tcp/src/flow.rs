@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, fence};
 
 use trimtab_cc::Phase;
+use trimtab_cc::migrate::Switch;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithm::Algorithm;
@@ -23,12 +24,13 @@ const AF_INET6: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// Who a connection is; fixed while it lives, but for the cookie.
+/// Who a connection is; fixed while it lives, but for algorithm and cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Number of the connection.
     pub id: FlowId,
-    /// The algorithm that it runs, by its name in [`trimtab_cc::ALGORITHMS`].
+    /// The algorithm that it ran when it was looked up, by its name in [`trimtab_cc::ALGORITHMS`];
+    /// [`Flow::algorithm`] looks again.
     pub algorithm: &'static str,
     /// The socket's cookie (`SO_COOKIE`); `None` until anybody asked the kernel for it, and measurements
     /// were published after that.
@@ -105,7 +107,6 @@ pub struct Extremes {
 pub struct Flow {
     slots: Arc<Mapping<Slot>>,
     index: u32,
-    algorithm: Algorithm,
     identity: Identity,
 }
 
@@ -116,8 +117,8 @@ impl Flow {
         if slot.id.load(Relaxed) == 0 {
             return None;
         }
-        let (algorithm, identity) = read(slot, identify)??;
-        Some(Self { slots: Arc::clone(slots), index, algorithm, identity })
+        let identity = read(slot, identify)??;
+        Some(Self { slots: Arc::clone(slots), index, identity })
     }
 
     fn slot(&self) -> &Slot {
@@ -130,9 +131,9 @@ impl Flow {
         &self.identity
     }
 
-    /// The algorithm that it runs.
+    /// The algorithm that it runs now; of a connection that has ended, any.
     pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
+        Algorithm::of_slot(load(&self.slot().cca)).unwrap_or(Algorithm::Copa)
     }
 
     /// Number of the connection.
@@ -173,35 +174,110 @@ impl Flow {
         self.sample()
     }
 
-    /// Sets a knob, brought into its range first; gives the value in force, which fixed point rounds (by less than a
-    /// thousandth). It acts within half a round trip.
+    /// Sets a knob of the algorithm that runs, brought into its range first; gives the value in force, which fixed
+    /// point rounds (by less than a thousandth). It acts within half a round trip.
     ///
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
     pub fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
-        let place = knobs::find(self.algorithm, knob)?;
+        let (algorithm, slot) = (self.algorithm(), self.slot());
+        let place = knobs::find(algorithm, knob)?;
         if !self.is_open() {
             return Err(Error::Closed);
         }
         let word = place.encode(value);
-        let slot = self.slot();
-        slot.knobs[place.index].store(word, Relaxed);
-        // The kernel takes the knobs only for whom they are meant: should the connection end right here, the next one
-        // in the slot does not get them.
-        slot.knobs_for.store(self.identity.id.0, Relaxed);
-        slot.version.fetch_add(1, Release);
+        algorithm.knobs_of(slot)[place.index].store(word, Relaxed);
+        self.tell_knobs();
         Ok(place.decode(word))
     }
 
-    /// The value of a knob, as last set.
+    /// The kernel takes orders only for whom they are meant: should the connection end right here, the next one in the
+    /// slot does not get them.
+    fn tell_knobs(&self) {
+        let slot = self.slot();
+        slot.knobs_for.store(self.identity.id.0, Relaxed);
+        slot.version.fetch_add(1, Release);
+    }
+
+    /// The value of a knob of the algorithm that runs, as last set.
     ///
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
     pub fn knob(&self, knob: &str) -> Result<f64, Error> {
-        let place = knobs::find(self.algorithm, knob)?;
-        let word = self.slot().knobs[place.index].load(Relaxed);
+        let algorithm = self.algorithm();
+        let place = knobs::find(algorithm, knob)?;
+        let word = algorithm.knobs_of(self.slot())[place.index].load(Relaxed);
         if self.is_open() { Ok(place.decode(word)) } else { Err(Error::Closed) }
     }
+
+    /// Asks for another algorithm: with these knobs, and the others at their defaults; or, without, with all of them as
+    /// they were left (at first, the defaults of new connections). It takes over when the one that runs has converged and
+    /// no loss is being repaired (`Switch::Full`), or as soon as none is (`Switch::Part`): see [`Flow::switching`].
+    /// Another request takes the place of one that waits; one for the algorithm that runs cancels it, and sets the knobs.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob, and nothing is changed; or the connection has ended.
+    pub fn switch(
+        &self,
+        to: Algorithm,
+        settings: Option<&[(&str, f64)]>,
+        how: Switch,
+    ) -> Result<(), Error> {
+        let mut words = knobs::defaults(to);
+        for (knob, value) in settings.unwrap_or_default() {
+            let place = knobs::find(to, knob)?;
+            words[place.index] = place.encode(*value);
+        }
+        if !self.is_open() {
+            return Err(Error::Closed);
+        }
+        let slot = self.slot();
+        for (place, word) in knobs::places(to).map(|p| (p, words[p.index])) {
+            // An initial window that is left to the system stays what the system had.
+            if settings.is_some() && !place.is_left(word) {
+                to.knobs_of(slot)[place.index].store(word, Relaxed);
+            }
+        }
+        self.tell_knobs();
+        let how = match how {
+            Switch::Full => layout::HOW_FULL,
+            Switch::Part => layout::HOW_PART,
+        };
+        let number_at = layout::NEXT_CCA_BITS + layout::NEXT_HOW_BITS;
+        let number = (load(&slot.next) >> number_at).wrapping_add(1);
+        let order = number << number_at | how << layout::NEXT_CCA_BITS | to.slot_number();
+        slot.next.store(order, Release);
+        Ok(())
+    }
+
+    /// How it stands with changes of the algorithm; `None` when the connection has ended.
+    pub fn switching(&self) -> Option<Switching> {
+        let id = self.identity.id.0;
+        let read = read(self.slot(), |slot| {
+            let (next, done) = (load(&slot.next), load(&slot.next_done));
+            let wanted = next & ((1 << layout::NEXT_CCA_BITS) - 1);
+            (slot.id.load(Relaxed) == id).then(|| Switching {
+                pending: (next != done).then(|| Algorithm::of_slot(wanted)).flatten(),
+                switches: load(&slot.switches),
+                took: Duration::from_nanos(load(&slot.switch_ns).into()),
+                refused: Some(load(&slot.refused) as i32).filter(|errno| *errno != 0),
+            })
+        });
+        read?
+    }
+}
+
+/// How a connection stands with changes of its algorithm ([`Flow::switch`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switching {
+    /// What is to take over.
+    pub pending: Option<Algorithm>,
+    /// How often another algorithm took over.
+    pub switches: u32,
+    /// What the last time took the kernel; zero before the first.
+    pub took: Duration,
+    /// The kernel refused the last request, with this error number (`errno`).
+    pub refused: Option<i32>,
 }
 
 /// Reads a slot while the kernel does not write it; `None` when it never stops, which no kernel does.
@@ -243,14 +319,14 @@ pub(crate) fn address(family: u32, words: &[u32; 4], port: u32) -> SocketAddr {
     SocketAddr::new(ip, port as u16)
 }
 
-fn identify(slot: &Slot) -> Option<(Algorithm, Identity)> {
+fn identify(slot: &Slot) -> Option<Identity> {
     let id = slot.id.load(Relaxed);
     let algorithm = Algorithm::of_slot(load(&slot.cca))?;
     let positive = |value: u64| (value != 0).then_some(value);
     let at = |words: &[AtomicU32; 4], port: &AtomicU32| {
         address(load(&slot.family), &words.each_ref().map(load), load(port))
     };
-    let identity = positive(id).map(|id| Identity {
+    positive(id).map(|id| Identity {
         id: FlowId(id),
         algorithm: algorithm.name(),
         cookie: positive(slot.cookie.load(Relaxed)),
@@ -261,8 +337,7 @@ fn identify(slot: &Slot) -> Option<(Algorithm, Identity)> {
         device: (load(&slot.ifindex) != 0).then(|| load(&slot.ifindex)),
         opened: Time::from_micros(slot.opened_us.load(Relaxed)),
         adopted: load(&slot.flags) & layout::FLAG_ADOPTED != 0,
-    });
-    Some((algorithm, identity?))
+    })
 }
 
 fn measure(slot: &Slot) -> Sample {

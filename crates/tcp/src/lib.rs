@@ -48,7 +48,7 @@ pub use datapath::{Datapath, Options, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::{Event, EventKind, Events};
-pub use flow::{Extremes, Flow, FlowId, Identity, Sample};
+pub use flow::{Extremes, Flow, FlowId, Identity, Sample, Switching};
 pub use kernel::CongControl;
 pub use reporter::Reporter;
 

@@ -32,7 +32,7 @@ impl Reporter {
         Some(Report {
             now,
             interval,
-            algorithm: flow.identity().algorithm,
+            algorithm: flow.algorithm().name(),
             sent: sample.sent - last.sent,
             acked: sample.acked - last.acked,
             lost: sample.lost - last.lost,

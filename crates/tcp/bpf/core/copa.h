@@ -10,6 +10,7 @@
 #define TRIMTAB_COPA_H
 
 #include "copa_mode.h"
+#include "path.h"
 
 /* The mode detector looks at the greatest round-trip time of so many round trips (§2.4). */
 #define TT_RTT_MAX_ROUNDS 4
@@ -21,8 +22,6 @@
 #define TT_DRAIN_SHARE_DEN 4
 #define TT_DRAIN_ROUNDS_NUM 3
 #define TT_DRAIN_ROUNDS_DEN 2
-/* Filters know times modulo 2^32 us: after half of that they start afresh. Their longest window is a minute. */
-#define TT_FILTER_GAP_US (1ULL << 31)
 /* Packets that queue on average, times delta: 5/4 (§3). */
 #define TT_MEAN_QUEUE_NUM 5
 #define TT_MEAN_QUEUE_DEN 4
@@ -137,6 +136,9 @@ TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, u64 now_us, u64 srtt_us, b
 			tt_copa_end_drain(c, now_us, srtt_us);
 		return;
 	}
+	/* On the way down from another algorithm's window the queue empties as it is. */
+	if (c->descent_bytes)
+		return;
 	if (!tt_mode_wants_drain(&c->mode, now_us, srtt_us, c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2,
 				 c->knobs[TT_COPA_COMPETITIVE]))
 		return;
@@ -192,6 +194,23 @@ TT_INLINE u64 tt_copa_step_q16(const struct tt_copa *c, u64 acked_bytes)
 	return (acked_bytes * share_q24) >> 8;
 }
 
+/*
+ * The window has fallen to what the path and the queue that delta asks for hold, or has turned: the queue that another
+ * algorithm left is in flight no more, though the delay will show it for a round trip yet.
+ */
+TT_INLINE void tt_copa_end_descent(struct tt_copa *c, u32 direction, u64 now_us)
+{
+	u64 arrived_q4 = (c->descent_bytes << 4) + tt_copa_target_queue_q4(c);
+
+	if (!c->descent_bytes)
+		return;
+	if (direction != TT_UP && c->window_q16 >> (TT_WINDOW_SHIFT - 4) > arrived_q4)
+		return;
+	c->descent_bytes = 0;
+	tt_velocity_reset(&c->velocity, c->window_q16);
+	tt_mode_own_queue_from(&c->mode, now_us);
+}
+
 TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 {
 	u64 standing_us = tt_filter_get(&c->rtt_standing);
@@ -224,6 +243,7 @@ TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 		tt_copa_set_window(c, tt_less(c->window_q16, step_q16));
 	else if (ack->cwnd_limited && !tt_copa_is_held(c))
 		tt_copa_set_window(c, c->window_q16 + step_q16);
+	tt_copa_end_descent(c, direction, ack->now_us);
 }
 
 /* --- Events. */
@@ -279,6 +299,7 @@ TT_INLINE void tt_copa_on_timeout(struct tt_copa *c, u64 now_us)
 	tt_velocity_reset(&c->velocity, c->window_q16);
 	tt_mode_reset(&c->mode, now_us);
 	c->drain.until_us = 0;
+	c->descent_bytes = 0;
 	c->slow_start = true;
 }
 

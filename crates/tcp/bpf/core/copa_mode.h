@@ -116,6 +116,12 @@ TT_INLINE void tt_mode_assume_empty(struct tt_mode *m, u64 now_us)
 	m->floor_at_us = tt_max(m->floor_at_us, now_us);
 }
 
+/* Whatever queued until now was no sign of others. */
+TT_INLINE void tt_mode_own_queue_from(struct tt_mode *m, u64 now_us)
+{
+	m->empty_at_us = tt_max(m->empty_at_us, now_us);
+}
+
 TT_INLINE void tt_mode_on_round(struct tt_mode *m)
 {
 	if (m->inverse_q16 && !m->lost)

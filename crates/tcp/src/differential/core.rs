@@ -1,6 +1,7 @@
 //! The C core, as compiled for this machine.
 #![expect(unsafe_code, reason = "C is called; only in tests")]
 
+use super::switch_core::CorePath;
 use crate::knobs::Words;
 
 mod c {
@@ -23,6 +24,9 @@ mod c {
         pub(super) fn tt_host_copa_pacing_bytes_per_s(c: *const u64) -> u64;
         pub(super) fn tt_host_copa_slow_start(c: *const u64) -> u32;
         pub(super) fn tt_host_copa_inverse_q16(c: *const u64) -> u32;
+        pub(super) fn tt_host_copa_converged(c: *const u64) -> u32;
+        pub(super) fn tt_host_copa_inherit(c: *mut u64);
+        pub(super) fn tt_host_copa_take_over(c: *mut u64, path: *const u64, fields: *const u64);
     }
 }
 
@@ -94,5 +98,24 @@ impl CoreCopa {
     pub(super) fn inverse_delta(&self) -> u32 {
         // SAFETY: see above.
         unsafe { c::tt_host_copa_inverse_q16(self.memory.as_ptr()) }
+    }
+
+    pub(super) fn is_converged(&self) -> bool {
+        // SAFETY: see above.
+        unsafe { c::tt_host_copa_converged(self.memory.as_ptr()) != 0 }
+    }
+
+    /// Goes on with the window that it has, by what is known of the path: now, that window, smoothed round-trip time,
+    /// bytes delivered and in flight.
+    pub(super) fn take_over(&mut self, path: &CorePath, fields: &[u64; 5]) {
+        // SAFETY: see above; `path` is a struct of C's, too.
+        unsafe {
+            c::tt_host_copa_take_over(self.memory.as_mut_ptr(), path.as_ptr(), fields.as_ptr());
+        }
+    }
+
+    pub(super) fn inherit(&mut self) {
+        // SAFETY: see above.
+        unsafe { c::tt_host_copa_inherit(self.memory.as_mut_ptr()) };
     }
 }

@@ -1,6 +1,7 @@
 //! The C core of CUBIC, as compiled for this machine.
 #![expect(unsafe_code, reason = "C is called; only in tests")]
 
+use super::switch_core::CorePath;
 use crate::knobs::Words;
 
 mod c {
@@ -12,6 +13,7 @@ mod c {
         pub(super) fn tt_host_cubic_ack(c: *mut u64, w: u32, t: u32, acked: u32, now: u64) -> u32;
         pub(super) fn tt_host_cubic_loss(c: *mut u64, window: u32) -> u32;
         pub(super) fn tt_host_cubic_timeout(c: *mut u64);
+        pub(super) fn tt_host_cubic_take_over(c: *mut u64, path: *const u64, window: u32);
         pub(super) fn tt_host_cubic_first_sent(c: *mut u64, now_us: u64, last_sent_us: u64);
     }
 }
@@ -67,5 +69,11 @@ impl CoreCubic {
         unsafe {
             c::tt_host_cubic_first_sent(self.memory.as_mut_ptr(), now_us, last_sent_us);
         }
+    }
+
+    /// Goes on with this window, which is its threshold, by what is known of the path.
+    pub(super) fn take_over(&mut self, path: &CorePath, window: u32) {
+        // SAFETY: see above; `path` is a struct of C's, too.
+        unsafe { c::tt_host_cubic_take_over(self.memory.as_mut_ptr(), path.as_ptr(), window) };
     }
 }

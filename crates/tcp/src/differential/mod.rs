@@ -7,6 +7,8 @@ mod core;
 mod cubic;
 mod cubic_core;
 mod path;
+mod switch;
+mod switch_core;
 
 use self::path::{Outcome, run};
 

@@ -5,3 +5,4 @@ mod common;
 mod faults;
 mod prototype;
 mod support;
+mod switching;

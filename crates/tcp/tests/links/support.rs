@@ -12,7 +12,7 @@ use trimtab_emu::{Config, ServerSide, Topology};
 use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_units::{Duration, Rate};
 
-const PORT: u16 = 5003;
+pub(crate) const PORT: u16 = 5003;
 
 /// A link with a drop-tail queue; 20 ms there and back.
 pub(crate) fn link(mbps: f64, packets: u32) -> LinkConfig {

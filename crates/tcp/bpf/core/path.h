@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/* What a connection knows of its path, whichever algorithm runs: crates/cc/src/migrate/path.rs. */
+#ifndef TRIMTAB_PATH_H
+#define TRIMTAB_PATH_H
+
+#include "copa_state.h"
+
+/* How long a round-trip time or a delivery rate counts. What is older stays until something newer is known. */
+#define TT_PATH_WINDOW_US 10000000
+/* And a delivery rate for so many round trips at least. */
+#define TT_PATH_ROUNDS 10
+/* Rates are kept in this many bytes per second, so that 2 Tbit/s fit the filter's 32 bits. */
+#define TT_PATH_RATE_SHIFT 6
+#define TT_PATH_RATE_MAX 0xffffffffULL
+/* Filters know times modulo 2^32 us: after half of that they start afresh. Their longest window is a minute. */
+#define TT_FILTER_GAP_US (1ULL << 31)
+
+struct tt_path {
+	u64 seen_us; /* when the last sample came */
+	bool converged; /* whether any algorithm of this connection ever had */
+	u8 rest[7];
+	struct tt_filter rtt_min;
+	struct tt_filter rate_max;
+	struct tt_ring rtt_min_ring;
+	struct tt_ring rate_max_ring;
+};
+
+/* Takes what was seen: a round-trip time, 0 for none, and a delivery rate, 0 for none. */
+TT_INLINE void tt_path_on_sample(struct tt_path *path, u64 now_us, u64 srtt_us, u64 rtt_us, u64 rate_bytes_per_s,
+				 bool app_limited)
+{
+	u64 least_us = tt_min(tt_max(rtt_us, TT_RTT_MIN_US), TT_RTT_MAX_US);
+	u64 rate = tt_min(tt_max(rate_bytes_per_s >> TT_PATH_RATE_SHIFT, 1), TT_PATH_RATE_MAX);
+	u64 window_us = tt_max(TT_PATH_WINDOW_US, tt_min(srtt_us, TT_RTT_MAX_US) * TT_PATH_ROUNDS);
+
+	if (!rtt_us && !rate_bytes_per_s)
+		return;
+	if (now_us - path->seen_us > TT_FILTER_GAP_US) {
+		tt_filter_clear(&path->rtt_min);
+		tt_filter_clear(&path->rate_max);
+	}
+	path->seen_us = now_us;
+	path->rate_max.greatest = true;
+	if (rtt_us)
+		tt_filter_update(&path->rtt_min, &path->rtt_min_ring, now_us, TT_PATH_WINDOW_US, least_us);
+	/* A slow application says little about the path, unless it beats the estimate. */
+	if (rate_bytes_per_s && (!app_limited || rate >= tt_filter_get(&path->rate_max)))
+		tt_filter_update(&path->rate_max, &path->rate_max_ring, now_us, window_us, rate);
+}
+
+/* The bandwidth in bytes per second; 0 before any sample. */
+TT_INLINE u64 tt_path_bandwidth(const struct tt_path *path)
+{
+	return tt_filter_get(&path->rate_max) << TT_PATH_RATE_SHIFT;
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * One algorithm takes over a running connection from another: crates/cc/src/migrate in C, which says why each thing is as
+ * it is, and copa/migrate.rs and cubic/migrate.rs beside it.
+ *
+ * The window that goes over is the socket's: CUBIC's is that, and Copa writes its own there. So a hand-over is the window
+ * and what the connection observed; the new algorithm's state is all zero but its knobs.
+ */
+#ifndef TRIMTAB_SWITCH_H
+#define TRIMTAB_SWITCH_H
+
+#include "copa.h"
+#include "cubic.h"
+#include "path.h"
+
+/* trimtab_cc::HandOver. */
+struct tt_hand_over {
+	u64 now_us;
+	u64 window_bytes;
+	u64 srtt_us;
+	u64 bandwidth_bytes_per_s;
+	u64 delivered; /* in bytes or in packets, as `inflight` and as in struct tt_ack */
+	u64 inflight;
+	u32 min_rtt_us; /* 0: no round trip was measured, so there is nothing to hand over */
+	u32 min_rtt_at_us; /* modulo 2^32, as in the filters */
+};
+
+/* Adds what the path says. Where there was no delivery rate, the window's stands for it. */
+TT_INLINE void tt_hand_over_path(struct tt_hand_over *over, const struct tt_path *path)
+{
+	u64 bandwidth = tt_path_bandwidth(path);
+
+	if (!bandwidth)
+		bandwidth = over->window_bytes * 1000000 / tt_max(over->srtt_us, 1);
+	over->bandwidth_bytes_per_s = tt_max(bandwidth, 1);
+	over->min_rtt_us = tt_filter_get(&path->rtt_min);
+	over->min_rtt_at_us = path->rtt_min.oldest.first_us;
+}
+
+/* Its product with a round-trip time fits 64 bits. */
+#define TT_BANDWIDTH_MAX (1ULL << 37)
+
+/* --- When. */
+
+/* Past slow start, and not holding its window down to see the empty queue. */
+TT_INLINE bool tt_copa_is_converged(const struct tt_copa *c)
+{
+	return !c->slow_start && !c->drain.until_us;
+}
+
+TT_INLINE bool tt_cubic_is_converged(u32 window, u32 threshold, bool recovering)
+{
+	return window >= threshold && !recovering;
+}
+
+/* A full switch waits until the old algorithm has converged, and until no loss is being repaired. */
+TT_INLINE bool tt_switch_is_due(u32 how, const struct tt_path *path, bool converged, bool recovering)
+{
+	return how == TT_HOW_PART || (converged && !recovering && tt_filter_get(&path->rtt_min));
+}
+
+/*
+ * Where nothing ever converged there is nothing to hand over, and waiting for it may take for ever: the new algorithm
+ * starts from the beginning, at a moment when nothing is in flight.
+ */
+TT_INLINE bool tt_switch_starts_over(const struct tt_path *path, bool converged, bool has_delivered)
+{
+	return !path->converged && !converged && has_delivered;
+}
+
+/* --- What: the new algorithm is set up by tt_copa_init() with the window handed over. */
+
+TT_INLINE void tt_copa_take_over(struct tt_copa *c, const struct tt_hand_over *from)
+{
+	c->slow_start = false;
+	c->started = true;
+	c->observed_us = from->now_us;
+	c->descent_bytes = tt_max(tt_min(from->bandwidth_bytes_per_s, TT_BANDWIDTH_MAX) * from->min_rtt_us / 1000000, 1);
+	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, from->min_rtt_at_us, c->knobs[TT_COPA_MIN_RTT_WINDOW],
+			 from->min_rtt_us);
+	/* The smoothed round-trip time stands in, for pacing, until there are samples. */
+	tt_filter_update(&c->rtt_standing, &c->rtt_standing_ring, from->now_us, 0,
+			 tt_min(tt_max(from->srtt_us, TT_RTT_MIN_US), TT_RTT_MAX_US));
+	c->round_end = from->delivered + from->inflight;
+	c->round_start_us = from->now_us;
+}
+
+/* The window alone: slow start from there on. */
+TT_INLINE void tt_copa_inherit(struct tt_copa *c)
+{
+	c->started = true;
+}
+
+/* The window, which is its threshold from now on, is the plateau; HyStart rests until a timeout. */
+TT_INLINE void tt_cubic_take_over(struct tt_cubic *c, u32 window, const struct tt_hand_over *from)
+{
+	tt_cubic_reset(c);
+	c->last_max = window;
+	c->delay_min_us = from->min_rtt_us;
+	c->hystart.found = true;
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * Another algorithm of ours takes over an open connection, because user space ordered it (a slot's `next`).
+ *
+ * The hook of the running algorithm sets TCP_CONGESTION, when it is time (core/switch.h). The kernel then calls the old
+ * algorithm's `release` and the new one's `init`, with the socket locked throughout. It allows that from every hook but
+ * `release`, and waits before it frees programs that may still be running for that reason (bpf_struct_ops.c). So the new
+ * algorithm runs with its own hooks and its own rules in recovery, and the system tells the name of what runs.
+ *
+ * What would be lost on the way is the private area of the socket (`icsk_ca_priv`), which the kernel clears between the two.
+ * So that says in the socket's storage where slot and state are, and neither is given up.
+ */
+#ifndef TRIMTAB_SWITCH_BPF_H
+#define TRIMTAB_SWITCH_BPF_H
+
+#include "slot.bpf.h"
+
+/* Of the kernel's user-space interface. */
+#define SOL_TCP 6
+#define TCP_CONGESTION 13
+#define ENOMEM 12
+/* The kernel's: no threshold is known, and a new connection's window (RFC 6928). */
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define TCP_INIT_CWND 10
+
+/* How a switch is made: the two that are ordered (TT_HOW_*), or from the beginning. */
+#define TT_HOW_ANEW 3
+
+struct tt_handed {
+	u64 place; /* what the private area held; 0: nothing is being handed over */
+	u32 how;
+	u32 rest;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tt_handed);
+} tt_handed SEC(".maps");
+
+TT_INLINE u32 tt_next_cca(u32 next) { return next & ((1 << TT_NEXT_CCA_BITS) - 1); }
+
+TT_INLINE u32 tt_next_how(u32 next) { return (next >> TT_NEXT_CCA_BITS) & ((1 << TT_NEXT_HOW_BITS) - 1); }
+
+/* --- The side of the algorithm that goes. */
+
+/* Lets the other algorithm take over; an error number otherwise. */
+static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *flow, u32 cca, u32 how)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_handed *handed = bpf_sk_storage_get(&tt_handed, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	int failed;
+
+	if (!handed)
+		return -ENOMEM;
+	handed->place = tp->inet_conn.icsk_ca_priv[0];
+	handed->how = how;
+	flow->is_switching = true;
+	if (cca == TT_CCA_CUBIC)
+		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.cubic_name, TT_CA_NAME_SIZE);
+	else
+		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
+	flow->is_switching = false;
+	handed->place = 0;
+	return failed;
+}
+
+/* The order `next` is done with. */
+TT_INLINE void tt_switch_done(struct tt_flow *flow, struct tt_slot *slot, u32 next)
+{
+	flow->next = next;
+	tt_seq_move(slot);
+	slot->next_done = next;
+	tt_seq_move(slot);
+}
+
+TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, u32 next, u32 how)
+{
+	u64 start_ns = bpf_ktime_get_ns();
+	int failed = tt_switch(sk, flow, tt_next_cca(next), how);
+	u64 took_ns = bpf_ktime_get_ns() - start_ns;
+
+	flow->next = next;
+	tt_seq_move(slot);
+	slot->next_done = next;
+	slot->refused = -failed;
+	if (!failed) {
+		slot->switches++;
+		slot->switch_ns = took_ns;
+	}
+	tt_seq_move(slot);
+}
+
+/*
+ * Whether there is an order that waits, at the price of one comparison where there is none. One for what runs already
+ * cancels the one before.
+ */
+TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u32 next)
+{
+	u32 cca = tt_next_cca(next);
+
+	if (next == flow->next)
+		return false;
+	if (slot->knobs_for == flow->id && cca && cca != slot->cca)
+		return true;
+	tt_switch_done(flow, slot, next); /* or it was meant for the connection that had the slot before */
+	return false;
+}
+
+/* After a slot was written: carries out what is ordered, if it is time. From here on the connection may run another algorithm. */
+TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, bool converged)
+{
+	u32 next = *(volatile u32 *)&slot->next;
+	bool recovering = flow->ca_state >= TCP_CA_CWR;
+
+	flow->path.converged |= converged;
+	if (!tt_switch_is_wanted(flow, slot, next))
+		return;
+	/*
+	 * The kernel's own bookkeeping of a recovery belongs to the algorithm that began it, so here a part switch, too,
+	 * waits for its end.
+	 */
+	if (recovering || !tt_switch_is_due(tt_next_how(next), &flow->path, converged, recovering))
+		return;
+	tt_switch_carry_out(sk, flow, slot, next, tt_next_how(next));
+}
+
+/* A packet leaves while nothing else is in flight; whether another algorithm runs from here on. */
+TT_INLINE bool tt_switch_if_nothing_is_known(struct sock *sk, struct tt_flow *flow, bool converged)
+{
+	struct tt_slot *slot = tt_slot_get(flow->slot);
+	u32 next;
+
+	if (!slot)
+		return false;
+	next = *(volatile u32 *)&slot->next;
+	if (!tt_switch_is_wanted(flow, slot, next) || flow->ca_state >= TCP_CA_CWR ||
+	    !tt_switch_starts_over(&flow->path, converged, ((struct tcp_sock *)sk)->bytes_acked > 1))
+		return false;
+	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW);
+	return true;
+}
+
+/* --- The side of the algorithm that comes. */
+
+/* Where state and slot of this connection are, and how it is taken over; 0 when it is not. */
+TT_INLINE u64 tt_handed_place(struct sock *sk, u32 *how)
+{
+	struct tt_handed *handed = bpf_sk_storage_get(&tt_handed, sk, 0, 0);
+
+	if (!handed || !handed->place)
+		return 0;
+	*how = handed->how;
+	return handed->place;
+}
+
+/* What is handed over. */
+TT_INLINE void tt_hand_over_read(struct tt_hand_over *over, const struct tt_flow *flow, const struct tcp_sock *tp)
+{
+	over->now_us = tp->tcp_mstamp;
+	over->window_bytes = (u64)tp->snd_cwnd * tp->mss_cache;
+	over->srtt_us = tp->srtt_us >> 3;
+	over->delivered = flow->delivered_packets;
+	over->inflight = tt_packets_inflight(tp);
+	tt_hand_over_path(over, &flow->path);
+}
+
+/* The slot tells of another algorithm. Its extremes and sums go on. */
+TT_INLINE void tt_slot_hand_over(struct tt_slot *slot, struct tt_flow *flow, u32 cca)
+{
+	tt_seq_move(slot);
+	slot->cca = cca;
+	slot->flags &= TT_FLAG_ADOPTED;
+	slot->inverse_delta_q16 = 0;
+	tt_seq_move(slot);
+	flow->knobs_version = *(volatile u32 *)&slot->version;
+}
+
+#endif
