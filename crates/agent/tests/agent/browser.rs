@@ -87,7 +87,7 @@ fn told(reports: &Path, agent: &crate::setup::Agent) -> HashMap<String, String> 
 fn a_browser_plays_video_from_nginx_through_a_link_under_the_agent() {
     need_kernel!();
     need_programs!("nginx", "chromium");
-    let setup = Setup::new("_w");
+    let setup = Setup::new("_y");
     setup.configure(
         "",
         &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
