@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use trimtab_tcp::{Algorithm, Assigner, Identity, Options, Order, Outcome, Socket};
+use trimtab_tcp::{Algorithm, Assigner, Given, Identity, Options, Order, Outcome, Socket};
 use trimtab_units::{Duration, Time};
 
 use crate::agent::Shared;
@@ -47,6 +47,16 @@ enum Step {
     ByHand,
     /// It is none of ours.
     Nothing,
+}
+
+/// What is to be done about a socket, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Judged {
+    step: Step,
+    /// The rule that says so, and its algorithm.
+    rule: Option<(usize, Algorithm)>,
+    /// Whether it runs something else than it was given because we let that take over.
+    switched: bool,
 }
 
 /// Sockets that a rule gives an algorithm.
@@ -167,7 +177,7 @@ impl Assignment {
             let steps = self.steps(&sockets, &mut shared.core(), now);
             let orders = orders(&sockets, &steps);
             let applies = shared.core().config().mode == Mode::Apply;
-            for (socket, (step, _)) in sockets.iter().zip(&steps) {
+            for (socket, Judged { step, .. }) in sockets.iter().zip(&steps) {
                 let known = self.told.contains(&socket.cookie);
                 if let Some(note) = note(socket, step, applies).filter(|_| !known) {
                     notes.push(note);
@@ -213,22 +223,21 @@ impl Assignment {
         Ok(notes)
     }
 
-    /// What is to be done about each socket, and the rule that says so.
-    fn steps<D: Datapath>(
-        &self,
-        sockets: &[Socket],
-        core: &mut Core<D>,
-        now: Time,
-    ) -> Vec<(Step, Option<(usize, Algorithm)>)> {
-        let step = |socket| {
+    /// What is to be done about each socket.
+    fn steps<D: Datapath>(&self, sockets: &[Socket], core: &mut Core<D>, now: Time) -> Vec<Judged> {
+        let judge = |socket| {
             let wanted = core.wanted(socket, now);
+            let switched = core.has_switched(socket, &self.suffix);
             let rule = match wanted {
                 Wanted::Give(algorithm, rule) => Some((rule, algorithm)),
                 Wanted::Leave | Wanted::Nothing => None,
             };
-            (step(socket, &wanted, &self.suffix), rule)
+            let turns = switched && rule.is_some_and(|(place, _)| core.takes_turns(place));
+            let step =
+                if turns { Step::Runs } else { step(socket, &wanted, switched, &self.suffix) };
+            Judged { step, rule, switched }
         };
-        sockets.iter().map(step).collect()
+        sockets.iter().map(judge).collect()
     }
 }
 
@@ -240,9 +249,10 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, sockets: &[Socket], steps: &[(Step, Option<(usize, Algorithm)>)]) {
-        for (socket, (step, rule)) in sockets.iter().zip(steps) {
-            let ours = socket.given.as_ref().filter(|given| given.algorithm == socket.algorithm);
+    fn add(&mut self, sockets: &[Socket], steps: &[Judged]) {
+        for (socket, Judged { step, rule, switched }) in sockets.iter().zip(steps) {
+            let given = socket.given.as_ref();
+            let ours = given.filter(|given| *switched || given.algorithm == socket.algorithm);
             if let (Some(given), Some(addresses)) = (ours, addresses(socket)) {
                 self.former.insert(addresses, given.former.clone());
             }
@@ -269,7 +279,13 @@ pub(crate) fn give_back(config: &Config) -> Result<(), Error> {
     for namespace in distinct(&namespaces(config).collect()) {
         let namespace = namespace.as_deref();
         let sockets = at(namespace, || assigner.sockets())?;
-        let back = |socket| (step(socket, &Wanted::Nothing, &config.datapath.suffix), None);
+        let suffix = &config.datapath.suffix;
+        let back = |socket: &Socket| {
+            // Whether we let it take over is forgotten, and the algorithm goes away.
+            let switched = Algorithm::ALL.iter().any(|a| name_of(suffix, *a) == socket.algorithm);
+            let step = step(socket, &Wanted::Nothing, switched, suffix);
+            Judged { step, rule: None, switched }
+        };
         let steps: Vec<_> = sockets.iter().map(back).collect();
         at(namespace, || assigner.carry_out(&orders(&sockets, &steps)))?;
     }
@@ -306,15 +322,15 @@ fn at<T: Send>(
     Ok(done.map_err(|e| Error::system(format!("enter {}", namespace.display()), e))??)
 }
 
-fn name_of(suffix: &str, algorithm: Algorithm) -> String {
+pub(crate) fn name_of(suffix: &str, algorithm: Algorithm) -> String {
     Options { suffix: suffix.to_owned(), ..Options::default() }.name_of(algorithm)
 }
 
 /// What is to be done about a socket. A choice by hand is one after ours, or one of the program itself: the kernel keeps
-/// that a program has chosen, and we keep what we gave.
-fn step(socket: &Socket, wanted: &Wanted, suffix: &str) -> Step {
-    let by_hand =
-        socket.given.as_ref().map_or(socket.chosen, |given| given.algorithm != socket.algorithm);
+/// that a program has chosen, and we keep what we gave. When we let another algorithm take over (`switched`), it was neither.
+fn step(socket: &Socket, wanted: &Wanted, switched: bool, suffix: &str) -> Step {
+    let other = |given: &Given| given.algorithm != socket.algorithm;
+    let by_hand = !switched && socket.given.as_ref().map_or(socket.chosen, other);
     match (wanted, &socket.given) {
         (Wanted::Give(algorithm, _), _) => {
             let name = name_of(suffix, *algorithm);
@@ -331,8 +347,8 @@ fn step(socket: &Socket, wanted: &Wanted, suffix: &str) -> Step {
     }
 }
 
-fn orders(sockets: &[Socket], steps: &[(Step, Option<(usize, Algorithm)>)]) -> Vec<Order> {
-    let order = |(socket, (step, _)): (&Socket, &(Step, _))| match step {
+fn orders(sockets: &[Socket], steps: &[Judged]) -> Vec<Order> {
+    let order = |(socket, judged): (&Socket, &Judged)| match &judged.step {
         Step::Give(to) | Step::Back(to) => {
             Some(Order { cookie: socket.cookie, from: socket.algorithm.clone(), to: to.clone() })
         }
@@ -368,8 +384,6 @@ fn addresses(socket: &Socket) -> Option<Addresses> {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_tcp::Given;
-
     use super::*;
 
     fn socket(algorithm: &str, chosen: bool, given: Option<(&str, &str)>) -> Socket {
@@ -419,8 +433,20 @@ mod tests {
             (cubic, false, None, &Wanted::Leave, Step::Nothing),
         ] {
             let it = socket(algorithm, chosen, given);
-            assert_eq!(step(&it, wanted, ""), expected, "{it:?} {wanted:?}");
+            assert_eq!(step(&it, wanted, false, ""), expected, "{it:?} {wanted:?}");
         }
+    }
+
+    /// It was given Copa, and we let CUBIC take over; or the system's default was Copa.
+    #[test]
+    fn what_we_let_take_over_is_nobodys_choice() {
+        let give = Wanted::Give(Algorithm::Copa, 0);
+        let given = socket("trimtab_cubic", true, Some(("trimtab_copa", "reno")));
+        assert_eq!(step(&given, &Wanted::Nothing, true, ""), Step::Back("reno".to_owned()));
+        assert_eq!(step(&given, &Wanted::Nothing, false, ""), Step::Nothing);
+        let own = socket("trimtab_cubic", true, None);
+        assert_eq!(step(&own, &give, true, ""), Step::Give("trimtab_copa".to_owned()));
+        assert_eq!(step(&own, &give, false, ""), Step::ByHand);
     }
 
     #[test]

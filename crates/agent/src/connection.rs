@@ -2,14 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use trimtab_cc::Copa;
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
 use trimtab_qoe::{Factors, Model};
-use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Steer};
+use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
+use trimtab_tcp::Algorithm;
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
-use crate::config::{Mode, Rule, Safety};
+use crate::config::{Mode, Rule, Safety, Steering, Turns};
 use crate::datapath::Link;
-use crate::decision::{Cause, Decision, Decisions, seconds};
+use crate::decision::{Cause, Change, Decision, Decisions, seconds};
 use crate::guard::{Guard, Verdict};
 use crate::sizes::Sizes;
 use crate::window::{Measured, Window};
@@ -30,6 +33,8 @@ const SAFE_DELTA: f64 = 0.5;
 pub enum Standing {
     /// Its knobs follow its QoE.
     Steered,
+    /// The algorithms of its rule take turns.
+    Turning,
     /// Decisions are made for it, and not carried out.
     Advised,
     /// It has the knobs of its rule.
@@ -51,6 +56,7 @@ impl Standing {
     pub fn name(self) -> &'static str {
         match self {
             Self::Steered => "steered",
+            Self::Turning => "turning",
             Self::Advised => "advised",
             Self::Set => "set",
             Self::Measured => "measured",
@@ -65,6 +71,7 @@ impl Standing {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Steered => "its knobs follow its experience",
+            Self::Turning => "the algorithms of its rule take turns",
             Self::Advised => "decisions are made for it, and not carried out",
             Self::Set => "it has the knobs of its rule",
             Self::Measured => {
@@ -119,7 +126,11 @@ pub(crate) struct Connection<L> {
     pub(crate) decisions: Decisions,
     pub(crate) last: Option<Measured>,
     pub(crate) score: Option<f64>,
-    steering: Option<Box<Mortise>>,
+    steering: Option<Box<Steerer>>,
+    /// When the next algorithm is to take over.
+    turn_at: Option<Time>,
+    /// The algorithms that were asked for, each as it was last.
+    asked: Vec<Spec>,
     sizes: Sizes,
     window: Window,
     guard: Guard,
@@ -143,6 +154,8 @@ impl<L: Link> Connection<L> {
             last: None,
             score: None,
             steering: None,
+            turn_at: None,
+            asked: Vec::new(),
             sizes: Sizes::default(),
             window: Window::default(),
             guard: Guard::default(),
@@ -165,8 +178,10 @@ impl<L: Link> Connection<L> {
         if !self.runs(rule) {
             return;
         }
-        if rule.steering.is_some() {
-            self.start(setting);
+        match &rule.steering {
+            None => {}
+            Some(Steering::Mortise) => self.start(setting),
+            Some(Steering::Turns(turns)) => self.start_turns(turns),
         }
         for &(knob, value) in &rule.knobs {
             self.turn(knob, value, Cause::Rule, setting);
@@ -175,7 +190,11 @@ impl<L: Link> Connection<L> {
 
     /// Whether it runs what its rule is about.
     fn runs(&self, rule: &Rule) -> bool {
-        self.link.identity().algorithm == rule.algorithm.name()
+        let running = self.link.algorithm();
+        match &rule.steering {
+            Some(Steering::Turns(turns)) => turns.algorithms.contains(&running),
+            Some(Steering::Mortise) | None => running == rule.algorithm,
+        }
     }
 
     /// How it stands.
@@ -187,8 +206,11 @@ impl<L: Link> Connection<L> {
             Some(rule) if !self.runs(rule) => Standing::Measured,
             Some(_) if self.guard.is_resting() => Standing::Resting,
             Some(_) if mode == Mode::Advise => Standing::Advised,
-            Some(rule) if rule.steering.is_some() => Standing::Steered,
-            Some(_) => Standing::Set,
+            Some(rule) => match &rule.steering {
+                Some(Steering::Mortise) => Standing::Steered,
+                Some(Steering::Turns(_)) => Standing::Turning,
+                None => Standing::Set,
+            },
         }
     }
 
@@ -225,10 +247,11 @@ impl<L: Link> Connection<L> {
         self.hint.factors = hint.factors.or(&self.hint.factors);
         if hint.model.is_some() {
             self.hint.model = hint.model;
-            if let Some(steering) = &self.steering
+            if let Some(Steerer::Mortise(steering)) = self.steering.as_deref()
                 && let Some(config) = self.steering_config(setting.rule)
             {
-                self.steering = Some(Box::new(Mortise::resume(config, steering.applied_delta())));
+                let resumed = Mortise::resume(config, steering.applied_delta());
+                self.steering = Some(Box::new(Steerer::Mortise(resumed)));
             }
         }
     }
@@ -251,13 +274,48 @@ impl<L: Link> Connection<L> {
             .all(|&(knob, value)| is(knob, value));
         if goes_on {
             let delta = self.link.knob("delta").unwrap_or(SAFE_DELTA);
-            self.steering = Some(Box::new(Mortise::resume(config, delta)));
+            self.steering = Some(Box::new(Steerer::Mortise(Mortise::resume(config, delta))));
             return;
         }
-        self.steering = Some(Box::new(Mortise::new(config)));
+        self.steering = Some(Box::new(Steerer::Mortise(Mortise::new(config))));
         for &(knob, value) in spec.settings() {
             self.turn(knob, value, Cause::Start, setting);
         }
+    }
+
+    /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
+    fn start_turns(&mut self, turns: &Turns) {
+        let Some(all) = turns.from(self.link.algorithm()) else { return };
+        let specs = all.iter().filter_map(|algorithm| Spec::new(algorithm.name())).collect();
+        let schedule = Schedule::new(specs, turns.every, turns.how);
+        self.steering = Some(Box::new(Steerer::Schedule(schedule)));
+        self.turn_at = None;
+    }
+
+    /// Asks for another algorithm.
+    fn switch(&mut self, to: &Spec, how: Switch, setting: &Setting<'_>) {
+        let from = self.link.algorithm();
+        // A steering's algorithms are those of the rule, which were checked.
+        let Some(to_algorithm) = Algorithm::from_name(to.algorithm().name) else { return };
+        let applied = setting.mode == Mode::Apply;
+        if applied {
+            // Asked for as before, its knobs are as they were left, so that what was turned meanwhile is not lost.
+            let known = self.asked.iter().any(|spec| spec.is_same(to));
+            let settings = (!known).then_some(to.settings());
+            // An error is the connection's end, which the next look sees.
+            if self.link.switch(to_algorithm, settings, how).is_err() {
+                return;
+            }
+            self.asked.retain(|spec| spec.algorithm().name != to.algorithm().name);
+            self.asked.push(*to);
+        }
+        let change = Change::Algorithm {
+            from: from.name().to_owned(),
+            to: to_algorithm.name().to_owned(),
+            full: how == Switch::Full,
+        };
+        let at_s = seconds(setting.now);
+        self.decisions.add(Decision { at_s, change, applied, cause: Cause::Turn });
     }
 
     /// Turns a knob, unless somebody else has.
@@ -283,7 +341,8 @@ impl<L: Link> Connection<L> {
             }
         }
         let at_s = seconds(setting.now);
-        self.decisions.add(Decision { at_s, knob: knob.to_owned(), before, value, applied, cause });
+        let change = Change::Knob { knob: knob.to_owned(), before, value };
+        self.decisions.add(Decision { at_s, change, applied, cause });
     }
 
     /// Looks at the connection when it is due.
@@ -325,38 +384,58 @@ impl<L: Link> Connection<L> {
             looked.note =
                 Some(format!("{remote}: somebody else turned its knobs; it is left to them"));
         }
-        let interval = self.steering.as_ref().map_or(MEASURE, |s| s.interval(report.srtt));
+        let interval = match self.steering.as_deref() {
+            // Its own interval is that between turns.
+            Some(Steerer::Schedule(schedule)) => MEASURE.min(schedule.interval(report.srtt)),
+            Some(steering) => steering.interval(report.srtt),
+            None => MEASURE,
+        };
         looked.next = Some(setting.now + interval.mul_f64(setting.stretch));
         looked
     }
 
     fn steer(&mut self, report: &Report, setting: &Setting<'_>) {
-        let Some(steering) = &mut self.steering else { return };
-        let Some(Action::Set { knob, value }) = steering.on_report(report) else { return };
-        let cause = if knob == "delta" {
-            let hints = steering.hints();
-            Cause::Gradient {
-                lambda: hints.lambda,
-                beta: hints.beta,
-                tradeoff: steering.tradeoff(),
-                rtt_ms: report.rtt_mean.unwrap_or(report.srtt).as_millis_f64(),
-                throughput_mbps: (report.acked / report.interval).mbps(),
+        let Some(steering) = self.steering.as_deref_mut() else { return };
+        if let Steerer::Schedule(schedule) = steering {
+            let every = schedule.interval(report.srtt);
+            let due = *self.turn_at.get_or_insert(setting.now + every);
+            if setting.now < due {
+                return;
             }
-        } else {
-            Cause::Burst
+            self.turn_at = Some(setting.now + every);
+        }
+        let (knob, value) = match steering.on_report(report) {
+            None => return,
+            Some(Action::Switch { to, how }) => return self.switch(&to, how, setting),
+            Some(Action::Set { knob, value }) => (knob, value),
+        };
+        let cause = match steering {
+            Steerer::Mortise(mortise) if knob == "delta" => {
+                let hints = mortise.hints();
+                Cause::Gradient {
+                    lambda: hints.lambda,
+                    beta: hints.beta,
+                    tradeoff: mortise.tradeoff(),
+                    rtt_ms: report.rtt_mean.unwrap_or(report.srtt).as_millis_f64(),
+                    throughput_mbps: (report.acked / report.interval).mbps(),
+                }
+            }
+            _ => Cause::Burst,
         };
         self.turn(knob, value, cause, setting);
     }
 
-    /// Only steered connections are guarded: the others have what is safe, or what the administrator wanted.
+    /// Only connections whose knobs are steered are guarded: the others have what is safe, or what the administrator
+    /// wanted.
     fn guard(&mut self, measured: &Measured, setting: &Setting<'_>) -> Option<String> {
-        self.steering.as_ref()?;
+        let Some(Steerer::Mortise(_)) = self.steering.as_deref() else { return None };
         let remote = self.link.identity().remote;
         match self.guard.on_window(measured, setting.safety) {
             Verdict::Go => None,
             Verdict::Again => {
                 let config = self.steering_config(setting.rule)?;
-                self.steering = Some(Box::new(Mortise::resume(config, SAFE_DELTA)));
+                let resumed = Mortise::resume(config, SAFE_DELTA);
+                self.steering = Some(Box::new(Steerer::Mortise(resumed)));
                 Some(format!("{remote}: steered again after a rest"))
             }
             Verdict::Back(harm) => {

@@ -9,8 +9,8 @@ use trimtab_tcp::{Event, EventKind, FlowId, Identity, Socket};
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
-use crate::assign::{Addresses, Wanted};
-use crate::config::{Config, Rule};
+use crate::assign::{Addresses, Wanted, name_of};
+use crate::config::{Config, Rule, Steering};
 use crate::connection::{Connection, Hint, Setting, Standing};
 use crate::datapath::{Datapath, Link};
 use crate::governor::Governor;
@@ -188,6 +188,21 @@ impl<D: Datapath> Core<D> {
         let algorithm = rules[first].algorithm;
         let alike = |place: &usize| rules[*place].assign && rules[*place].algorithm == algorithm;
         if places.iter().all(alike) { Wanted::Give(algorithm, first) } else { Wanted::Nothing }
+    }
+
+    /// Whether we let take over what a socket runs.
+    pub(crate) fn has_switched(&self, socket: &Socket, suffix: &str) -> bool {
+        let Some(remote) = socket.remote else { return false };
+        let id = self.by_addresses(socket.local, remote, socket.netns_cookie);
+        let Some(connection) = id.and_then(|id| self.connections.get(&id)) else { return false };
+        let switched = connection.link.switching().is_some_and(|s| s.switches > 0);
+        switched && name_of(suffix, connection.link.algorithm()) == socket.algorithm
+    }
+
+    /// Whether the connections of the rule in this place run several algorithms in turn.
+    pub(crate) fn takes_turns(&self, place: usize) -> bool {
+        let rule = self.config.rules.get(place);
+        rule.is_some_and(|rule| matches!(rule.steering, Some(Steering::Turns(_))))
     }
 
     /// So much processor time was spent until now.

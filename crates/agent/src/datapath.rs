@@ -1,8 +1,9 @@
 //! What the agent needs of a datapath: so little that tests bring one of their own.
 
+use trimtab_cc::migrate::Switch;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
-use trimtab_tcp::{Datapath as Kernel, Error, Flow, Identity, Reporter};
+use trimtab_tcp::{Algorithm, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching};
 use trimtab_units::Time;
 
 /// Connections that can be steered.
@@ -21,6 +22,9 @@ pub trait Datapath {
 pub trait Link {
     /// Who it is.
     fn identity(&self) -> &Identity;
+
+    /// The algorithm that it runs now.
+    fn algorithm(&self) -> Algorithm;
 
     /// The socket's cookie as of now; `None` as long as nobody asked the kernel for it.
     fn cookie(&self) -> Option<u64>;
@@ -45,6 +49,20 @@ pub trait Link {
     /// # Errors
     /// There is no such knob, or the connection has ended.
     fn knob(&self, knob: &str) -> Result<f64, Error>;
+
+    /// Asks for another algorithm: with these knobs, or with all of them as they were left.
+    ///
+    /// # Errors
+    /// It has no such knob, or the connection has ended.
+    fn switch(
+        &self,
+        to: Algorithm,
+        knobs: Option<&[(&str, f64)]>,
+        how: Switch,
+    ) -> Result<(), Error>;
+
+    /// How it stands with that; `None` when it has ended.
+    fn switching(&self) -> Option<Switching>;
 }
 
 /// A connection of the kernel's.
@@ -77,6 +95,10 @@ impl Link for KernelLink {
         self.flow.identity()
     }
 
+    fn algorithm(&self) -> Algorithm {
+        self.flow.algorithm()
+    }
+
     fn cookie(&self) -> Option<u64> {
         self.flow.cookie()
     }
@@ -100,5 +122,18 @@ impl Link for KernelLink {
 
     fn knob(&self, knob: &str) -> Result<f64, Error> {
         self.flow.knob(knob)
+    }
+
+    fn switch(
+        &self,
+        to: Algorithm,
+        knobs: Option<&[(&str, f64)]>,
+        how: Switch,
+    ) -> Result<(), Error> {
+        self.flow.switch(to, knobs, how)
+    }
+
+    fn switching(&self) -> Option<Switching> {
+        self.flow.switching()
     }
 }

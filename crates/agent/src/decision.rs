@@ -11,24 +11,45 @@ use crate::guard::Harm;
 /// Decisions that are remembered of each connection.
 const KEPT: usize = 8;
 
-/// A knob was turned, or would have been.
+/// Something was changed on a connection, or would have been.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// Seconds on `CLOCK_MONOTONIC`.
     pub at_s: f64,
-    /// The knob.
-    pub knob: String,
-    /// Its value before; `None` where nobody had asked.
-    pub before: Option<f64>,
-    /// Its value now, in its unit.
-    pub value: f64,
+    /// What.
+    #[serde(flatten)]
+    pub change: Change,
     /// Whether the connection was told; not in advise mode.
     pub applied: bool,
     /// Why.
     pub cause: Cause,
 }
 
-/// Why a knob was turned.
+/// What a decision changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Change {
+    /// A knob is turned.
+    Knob {
+        /// The knob.
+        knob: String,
+        /// Its value before; `None` where nobody had asked.
+        before: Option<f64>,
+        /// Its value now, in its unit.
+        value: f64,
+    },
+    /// Another algorithm is to take over.
+    Algorithm {
+        /// The one that ran.
+        from: String,
+        /// The one that is to.
+        to: String,
+        /// With all that is known of the path, or with the window alone.
+        full: bool,
+    },
+}
+
+/// Why something was changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Cause {
@@ -49,6 +70,8 @@ pub enum Cause {
         /// Throughput in the interval, in Mbit/s.
         throughput_mbps: f64,
     },
+    /// The algorithms of the rule take turns.
+    Turn,
     /// As large bursts as the path has proven to hold.
     Burst,
     /// The connection suffered.
@@ -64,9 +87,15 @@ pub enum Cause {
 
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.before {
-            Some(before) => write!(f, "{} {before:.4} -> {:.4}", self.knob, self.value)?,
-            None => write!(f, "{} = {:.4}", self.knob, self.value)?,
+        match &self.change {
+            Change::Knob { knob, before: Some(before), value } => {
+                write!(f, "{knob} {before:.4} -> {value:.4}")?;
+            }
+            Change::Knob { knob, before: None, value } => write!(f, "{knob} = {value:.4}")?,
+            Change::Algorithm { from, to, full: true } => write!(f, "{from} -> {to}")?,
+            Change::Algorithm { from, to, full: false } => {
+                write!(f, "{from} -> {to}, with the window alone")?;
+            }
         }
         if !self.applied {
             f.write_str(" (advice only)")?;
@@ -80,6 +109,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Rule => f.write_str("the rule sets it"),
             Self::Start => f.write_str("steering begins with it"),
+            Self::Turn => f.write_str("the algorithms of the rule take turns"),
             Self::Gradient { lambda, beta, tradeoff, rtt_ms, throughput_mbps } => write!(
                 f,
                 "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms a second of delay brought {tradeoff:.3} Mbit/s and is \

@@ -38,13 +38,13 @@ pub use arm::Arm;
 pub use assign::Assigned;
 pub use config::{
     Config, ConfigError, DatapathOptions, Matches, Mode, Ports, Prefix, Rule, Safety, Share,
-    Sockets, Steering,
+    Sockets, Steering, Turns,
 };
 pub use connection::Standing;
 pub use control::{ask_flows, ask_status, ask_why};
 pub use core::Core;
 pub use datapath::{Datapath, KernelLink, Link};
-pub use decision::{Cause, Decision};
+pub use decision::{Cause, Change, Decision};
 pub use error::Error;
 pub use guard::Harm;
 pub use tally::Tally;

@@ -25,9 +25,12 @@ const BY_RULE: [RuleSeries; 12] = [
         r.active as f64
     }),
     ("connections", "Connections that came", MetricType::Counter, |r| r.tally.opened as f64),
-    ("decisions", "Knobs that were turned, or would have been", MetricType::Counter, |r| {
-        r.tally.decisions as f64
-    }),
+    (
+        "decisions",
+        "Knobs turned and algorithms asked for, or would have been",
+        MetricType::Counter,
+        |r| r.tally.decisions as f64,
+    ),
     ("fallbacks", "Connections that went back to what is safe", MetricType::Counter, |r| {
         r.tally.fallbacks as f64
     }),

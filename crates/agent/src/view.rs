@@ -86,6 +86,18 @@ pub struct FlowView {
     pub standing: Standing,
     /// Whether something happens on it.
     pub active: bool,
+    /// The algorithm that it runs.
+    #[serde(default)]
+    pub algorithm: String,
+    /// The algorithm that is to take over, once the running one has converged; `None` when none is.
+    #[serde(default)]
+    pub next: Option<String>,
+    /// How often another algorithm took over.
+    #[serde(default)]
+    pub switches: u32,
+    /// What the last time took the kernel, in microseconds; `None` before the first.
+    #[serde(default)]
+    pub switch_us: Option<f64>,
     /// δ as set, in 1/packet.
     pub delta: Option<f64>,
     /// Mean round-trip time of the last measured second, in milliseconds.
@@ -183,6 +195,8 @@ impl<D: Datapath> Core<D> {
         let identity = connection.link.identity();
         let rule = self.rule(connection.rule);
         let last = connection.last.as_ref();
+        let switching = connection.link.switching();
+        let took = switching.filter(|s| s.switches > 0).map(|s| s.took.as_secs_f64() * 1e6);
         FlowView {
             id: identity.id.0,
             local: identity.local.to_string(),
@@ -191,6 +205,10 @@ impl<D: Datapath> Core<D> {
             arm: connection.arm,
             standing: connection.standing(self.config().mode, rule),
             active: connection.is_active(),
+            algorithm: connection.link.algorithm().name().to_owned(),
+            next: switching.and_then(|s| s.pending).map(|next| next.name().to_owned()),
+            switches: switching.map_or(0, |s| s.switches),
+            switch_us: took,
             delta: connection.link.knob("delta").ok(),
             rtt_ms: last.map(|l| l.point.delay.as_millis_f64()),
             queueing_ms: last.map(|l| l.queueing.as_millis_f64()),
@@ -388,6 +406,17 @@ impl fmt::Display for Why {
         writeln!(f, "rule {}, {} arm: {}", flow.rule, flow.arm.name(), flow.standing.sentence())?;
         if let Some(former) = &flow.former {
             writeln!(f, "its algorithm was given by the agent; without, it would run {former}")?;
+        }
+        write!(f, "algorithm {}", flow.algorithm)?;
+        if let Some(next) = &flow.next {
+            write!(f, "; {next} takes over once it has converged")?;
+        }
+        match (flow.switches, flow.switch_us) {
+            (0, _) | (_, None) => writeln!(f)?,
+            (1, Some(us)) => writeln!(f, "; another one took over once, in {us:.1} µs")?,
+            (times, Some(us)) => {
+                writeln!(f, "; another one took over {times} times, the last in {us:.1} µs")?;
+            }
         }
         writeln!(
             f,

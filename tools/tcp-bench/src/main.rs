@@ -1,5 +1,5 @@
 //! What the eBPF datapath costs, beside the kernel's own congestion control: the sender's processor time over an emulated
-//! link, nanoseconds per acknowledgement, and throughput where nothing limits it. It judges each by the target of the
+//! link, nanoseconds per acknowledgement, throughput where nothing limits it, and another algorithm taking over. It judges each by the target of the
 //! project, and says so; tests do not depend on it. Needs root, and the programs `ip` and `ethtool`.
 
 mod acks;
@@ -9,6 +9,7 @@ mod load;
 mod open;
 mod processor;
 mod programs;
+mod switch;
 mod table;
 
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ enum Part {
     Acks,
     /// Throughput without a bottleneck
     Open,
+    /// One algorithm taking over from another, over the emulated link
+    Switch,
 }
 
 /// Why there is no result.
@@ -85,6 +88,10 @@ impl Loaded {
         Ok(Self { datapath, _plain: Plain::load()? })
     }
 
+    fn datapath(&self) -> Result<&Datapath, BenchError> {
+        self.datapath.as_ref().ok_or_else(|| system("find the datapath")("it was unloaded"))
+    }
+
     fn name_of(&self, algorithm: Algorithm) -> String {
         self.datapath.as_ref().map(|d| d.name_of(algorithm)).unwrap_or_default()
     }
@@ -111,6 +118,9 @@ fn run(cli: &Cli) -> Result<Vec<Figure>, BenchError> {
     }
     if wants(Part::Processor) {
         figures.extend(processor::measure(&Hosts::new()?.in_threads()?, &loaded, time)?);
+    }
+    if wants(Part::Switch) {
+        figures.extend(switch::measure(&Hosts::new()?.in_threads()?, &loaded, time)?);
     }
     Ok(figures)
 }

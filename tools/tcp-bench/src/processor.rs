@@ -26,7 +26,8 @@ fn thread_ns(thread: i32) -> Result<u64, BenchError> {
     first.ok_or_else(|| system("read how long a thread ran")(text))
 }
 
-fn one(
+/// The goodput of a flow in Mbit/s, and the shares of a core in percent.
+pub(crate) fn one(
     hosts: &Hosts,
     algorithm: &str,
     port: u16,

@@ -2,6 +2,7 @@
 
 mod error;
 mod raw;
+mod turns;
 mod value;
 
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 pub use error::ConfigError;
+pub use turns::Turns;
 pub use value::{Ports, Prefix, Share};
 
 use error::Source;
@@ -123,10 +125,12 @@ pub struct Rule {
 }
 
 /// What steers a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Steering {
     /// δ by the gradient of QoE (NSDI 2026).
     Mortise,
+    /// Algorithms in turn, whatever the path is like.
+    Turns(Turns),
 }
 
 /// What a connection must be.
@@ -205,16 +209,23 @@ impl Config {
     }
 }
 
+fn algorithm_named(
+    source: &Source<'_>,
+    name: &toml::Spanned<String>,
+) -> Result<Algorithm, ConfigError> {
+    Algorithm::from_name(name.get_ref()).ok_or_else(|| {
+        let known = Algorithm::ALL.map(Algorithm::name).join(" or ");
+        let what = format!("no algorithm {:?} runs in eBPF: give {known}", name.get_ref());
+        source.error(name.span().start, &what)
+    })
+}
+
 fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, ConfigError> {
-    let algorithm = match &raw.algorithm {
-        None => Algorithm::Copa,
-        Some(name) => {
-            *Algorithm::ALL.iter().find(|a| a.name() == name.get_ref()).ok_or_else(|| {
-                let known = Algorithm::ALL.map(Algorithm::name).join(" or ");
-                let what = format!("no algorithm {:?} runs in eBPF: give {known}", name.get_ref());
-                source.error(name.span().start, &what)
-            })?
-        }
+    let turns = turns::check(source, raw)?;
+    let algorithm = match (&raw.algorithm, &turns) {
+        (Some(name), _) => algorithm_named(source, name)?,
+        (None, Some(turns)) => turns.first(),
+        (None, None) => Algorithm::Copa,
     };
     let mut factors = Factors::new();
     for (name, value) in &raw.factors {
@@ -246,6 +257,11 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 let what = format!("mortise steers copa, and not {}", algorithm.name());
                 return Err(source.error(name.span().start, &what));
             }
+            "mortise" if turns.is_some() => {
+                let what =
+                    "mortise steers one algorithm, and turns are of several: give one of the two";
+                return Err(source.error(name.span().start, what));
+            }
             "mortise" => Some(Steering::Mortise),
             other => {
                 let what = format!("no steering {other:?}: give \"mortise\" or \"none\"");
@@ -253,9 +269,13 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             }
         },
     };
+    let steering = turns.map(Steering::Turns).or(steering);
     let mut knobs = Vec::new();
     for (name, value) in &raw.knobs {
         let fail = |what: &str| source.error(name.span().start, what);
+        if matches!(steering, Some(Steering::Turns(_))) {
+            return Err(fail("a knob is of one algorithm, and turns are of several: leave it out"));
+        }
         let Some(knob) = algorithm.knobs().iter().find(|knob| knob.name == name.get_ref()) else {
             let known: Vec<&str> = algorithm.knobs().iter().map(|knob| knob.name).collect();
             return Err(fail(&format!(

@@ -110,6 +110,10 @@ pub(super) struct RawRule {
     pub(super) assign: bool,
     pub(super) steer: Option<Spanned<String>>,
     #[serde(default)]
+    pub(super) turns: Vec<Spanned<String>>,
+    pub(super) every: Option<Spanned<Text<Duration>>>,
+    pub(super) switch: Option<Spanned<String>>,
+    #[serde(default)]
     pub(super) knobs: Numbers,
 }
 

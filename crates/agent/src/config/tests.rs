@@ -50,12 +50,58 @@ fn a_rule_says_which_connections_and_what_becomes_of_them() {
     assert_eq!(video.knobs, [("initial_window", 20.0)]);
     assert_eq!(video.factors.get_named("V"), Some(12.0));
     assert_eq!((video.assign, config.rules[1].assign), (false, true));
-    assert_eq!((config.rules[1].name.as_str(), config.rules[1].steering), ("rule-2", None));
+    assert_eq!((config.rules[1].name.as_str(), &config.rules[1].steering), ("rule-2", &None));
+}
+
+#[test]
+fn a_rule_may_let_algorithms_take_turns() {
+    let text = "[[rule]]\nturns = [\"cubic\", \"copa\"]\nevery = \"20s\"\nswitch = \"part\"";
+    let config = parse(text).unwrap();
+    let rule = &config.rules[0];
+    let turns = Turns {
+        algorithms: vec![Algorithm::Cubic, Algorithm::Copa],
+        every: Duration::from_secs(20),
+        how: trimtab_cc::migrate::Switch::Part,
+    };
+    assert_eq!((rule.algorithm, &rule.steering), (Algorithm::Cubic, &Some(Steering::Turns(turns))));
 }
 
 #[test]
 fn what_is_wrong_is_told_with_line_and_column() {
     for (text, begins) in [
+        (
+            "[[rule]]\nturns = [\"copa\"]\nevery = \"1s\"",
+            "agent.toml:2:10: turns need two algorithms",
+        ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"bbr\"]",
+            "agent.toml:2:18: no algorithm \"bbr\" runs in eBPF",
+        ),
+        ("[[rule]]\nturns = [\"copa\", \"cubic\"]", "agent.toml:2:10: turns need to know how long"),
+        (
+            "[[rule]]\nswitch = \"part\"",
+            "agent.toml:2:10: every and switch say how turns are taken",
+        ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1ms\"",
+            "agent.toml:3:9: turns need to know how long",
+        ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nswitch = \"half\"",
+            "agent.toml:4:10: switch is \"full\"",
+        ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nalgorithm = \"cubic\"",
+            "agent.toml:4:13: connections begin with the first of turns",
+        ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nknobs = { delta = 0.1 }",
+            "agent.toml:4:11: a knob is of one algorithm",
+        ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nqoe = \"vod\"\nsteer = \"mortise\"",
+            "agent.toml:5:9: mortise steers one algorithm",
+        ),
         ("mode = \"aply\"", "agent.toml:1:8: unknown variant `aply`"),
         ("moed = \"apply\"", "agent.toml:1:1: unknown field `moed`"),
         ("holdback = \"ten\"", "agent.toml:1:12: \"ten\" is no share"),

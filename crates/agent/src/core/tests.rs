@@ -2,9 +2,10 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
+use trimtab_cc::migrate::Switch;
 use trimtab_cc::{Copa, Phase};
 use trimtab_steer::{Mortise, Report, Responses};
-use trimtab_tcp::Error;
+use trimtab_tcp::{Algorithm, Error, Switching};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
@@ -19,6 +20,8 @@ struct Pipe {
     loss: f64,
     open: bool,
     cookie: Option<u64>,
+    /// To what, whether with knobs, and how.
+    switches: Vec<(Algorithm, bool, Switch)>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,7 +52,15 @@ impl Fake {
             adopted: false,
         };
         let knobs = Copa::KNOBS.iter().map(|k| (k.name.to_owned(), k.default)).collect();
-        let pipe = Pipe { identity, knobs, acks: 0, loss: 0.0, open: true, cookie: None };
+        let pipe = Pipe {
+            identity,
+            knobs,
+            acks: 0,
+            loss: 0.0,
+            open: true,
+            cookie: None,
+            switches: Vec::new(),
+        };
         let pipe = Rc::new(RefCell::new(pipe));
         self.pipes.borrow_mut().push(Rc::clone(&pipe));
         (pipe, Event { id: identity.id, slot, at: Time::ZERO, kind: EventKind::Open })
@@ -74,6 +85,10 @@ impl Datapath for Fake {
 impl Link for FakeLink {
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::from_name(self.pipe.borrow().identity.algorithm).unwrap()
     }
 
     fn cookie(&self) -> Option<u64> {
@@ -120,6 +135,23 @@ impl Link for FakeLink {
             responses: Responses::default(),
             factors,
         })
+    }
+
+    fn switch(
+        &self,
+        to: Algorithm,
+        knobs: Option<&[(&str, f64)]>,
+        how: Switch,
+    ) -> Result<(), Error> {
+        let mut pipe = self.pipe.borrow_mut();
+        pipe.identity.algorithm = to.name();
+        pipe.switches.push((to, knobs.is_some(), how));
+        Ok(())
+    }
+
+    fn switching(&self) -> Option<Switching> {
+        let switches = self.pipe.borrow().switches.len() as u32;
+        Some(Switching { pending: None, switches, took: Duration::from_micros(2), refused: None })
     }
 
     fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
@@ -231,6 +263,50 @@ fn a_connection_with_another_algorithm_than_its_rule_is_measured_only() {
     assert_eq!(web.borrow().knobs, before);
     let tally = &core.tallies()[&("web".to_owned(), Arm::Treated)];
     assert!(tally.scored >= 3 && tally.decisions == 0, "{tally:?}");
+}
+
+const TURNS: &str = r#"
+    [[rule]]
+    name = "web"
+    port = 443
+    turns = ["copa", "cubic"]
+    every = "2s"
+"#;
+
+#[test]
+fn algorithms_take_turns_from_the_one_that_runs() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    // An agent before this one was in the middle.
+    web.borrow_mut().identity.algorithm = "cubic";
+    let mut core = Core::new(fake.clone(), config(TURNS), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 9.0);
+    assert_eq!(standing(&core, 1), Standing::Turning);
+    let seen = web.borrow().switches.clone();
+    let (copa, cubic) = (Algorithm::Copa, Algorithm::Cubic);
+    let how = Switch::Full;
+    // With its own knobs the first time, then as they were left.
+    let expected = [(copa, true, how), (cubic, true, how), (copa, false, how), (cubic, false, how)];
+    assert_eq!(seen, expected);
+    let why = core.why("1", now).unwrap();
+    let text = why.to_string();
+    assert_eq!((why.flow.algorithm.as_str(), why.flow.switches), ("cubic", 4));
+    assert!(text.contains("copa -> cubic: the algorithms of the rule take turns"), "{text}");
+    assert!(text.contains("algorithm cubic; another one took over 4 times, the last in 2.0 µs"));
+    let json = serde_json::to_value(&why.decisions).unwrap();
+    assert_eq!((&json[3]["from"], &json[3]["to"]), (&"copa".into(), &"cubic".into()), "{json}");
+}
+
+#[test]
+fn turns_are_advised_only_where_nothing_is_to_change() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core =
+        Core::new(fake.clone(), config(&format!("mode = \"advise\"{TURNS}")), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 5.0);
+    assert_eq!((standing(&core, 1), web.borrow().switches.len()), (Standing::Advised, 0));
+    let text = core.why("1", now).unwrap().to_string();
+    assert!(text.contains("copa -> cubic (advice only)"), "{text}");
 }
 
 #[test]

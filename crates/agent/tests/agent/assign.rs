@@ -18,12 +18,12 @@ fn rule(wire: &str, port: u16, more: &str) -> String {
 }
 
 /// A rule about what listens in the agent's own namespace.
-fn rule_here(port: u16, more: &str) -> String {
+pub(crate) fn rule_here(port: u16, more: &str) -> String {
     format!("[[rule]]\nname = \"web\"\nport = {port}\n{more}\n")
 }
 
 /// A server that was there before the agent: what listens, and the server's end of a connection.
-fn server(wire: &Wire, port: u16) -> (TcpListener, TcpStream, TcpStream) {
+pub(crate) fn server(wire: &Wire, port: u16) -> (TcpListener, TcpStream, TcpStream) {
     let listener = wire.spawn("a", move || TcpListener::bind((A, port)).unwrap()).join().unwrap();
     let client = wire
         .spawn("b", move || TcpStream::connect(SocketAddr::from((A, port))).unwrap())
@@ -33,16 +33,16 @@ fn server(wire: &Wire, port: u16) -> (TcpListener, TcpStream, TcpStream) {
     (listener, accepted, client)
 }
 
-fn assigned(agent: &Agent) -> Option<Assigned> {
+pub(crate) fn assigned(agent: &Agent) -> Option<Assigned> {
     agent.status()?.assigned.into_iter().next()
 }
 
-fn runs(socket: impl AsFd) -> String {
+pub(crate) fn runs(socket: impl AsFd) -> String {
     tcp_congestion(socket).unwrap()
 }
 
 /// Starts an agent in the namespace `a` of a wire.
-fn start_in(wire: &str, setup: &Setup) -> Agent {
+pub(crate) fn start_in(wire: &str, setup: &Setup) -> Agent {
     let namespace = std::fs::File::open(format!("/run/netns/tt-{wire}-a")).unwrap();
     let spawn = || {
         let kind = Some(rustix::thread::LinkNameSpaceType::Network);
@@ -53,12 +53,12 @@ fn start_in(wire: &str, setup: &Setup) -> Agent {
 }
 
 /// Sends in the background until the client is gone.
-fn send(mut stream: TcpStream) -> std::thread::JoinHandle<()> {
+pub(crate) fn send(mut stream: TcpStream) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || while stream.write_all(&[0; 1 << 14]).is_ok() {})
 }
 
 /// Reads in the background until the server is gone.
-fn read(mut stream: TcpStream) -> std::thread::JoinHandle<()> {
+pub(crate) fn read(mut stream: TcpStream) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}

@@ -12,6 +12,7 @@ mod lifetime;
 mod nginx;
 mod policy;
 mod setup;
+mod turns;
 mod web;
 mod webm;
 

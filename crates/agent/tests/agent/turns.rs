@@ -1,0 +1,56 @@
+//! Algorithms in turn on a real kernel, by an agent that is killed meanwhile.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use trimtab_agent::{Standing, ask_why};
+use trimtab_tcp::{Algorithm, Options};
+
+use crate::assign::{assigned, read, rule_here, runs, send, server, start_in};
+use crate::common::{self, Wire, need_kernel, wait_for};
+use crate::setup::Setup;
+
+const PORT: u16 = 7141;
+
+#[test]
+fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
+    need_kernel!();
+    let setup = Setup::new("_x");
+    let names = Algorithm::ALL.map(|algorithm| setup.options().name_of(algorithm));
+    let wire = Wire::new("turns");
+    wire.set_default("a", "reno");
+    wire.limit("20mbit", 100_000);
+    let (_listener, accepted, client) = server(&wire, PORT);
+    let turns = "assign = true\nturns = [\"copa\", \"cubic\"]\nevery = \"300ms\"";
+    setup.configure("", &rule_here(PORT, turns));
+    let mut agent = start_in("turns", &setup);
+    assert_eq!(runs(&accepted), setup.algorithm());
+    let (sender, reader) = (send(accepted.try_clone().unwrap()), read(client.try_clone().unwrap()));
+
+    let flow = wait_for("switches", || agent.flow(PORT).filter(|flow| flow.switches >= 3));
+    assert_eq!(flow.standing, Standing::Turning, "{flow:?}");
+    assert!(names.contains(&runs(&accepted)));
+    let why = ask_why(&setup.socket(), &PORT.to_string()).unwrap().to_string();
+    assert!(why.contains("copa -> cubic: the algorithms of the rule take turns"), "{why}");
+    assert!(why.contains("cubic -> copa") && why.contains("another one took over"), "{why}");
+
+    // Killed, and back: it is the same connection, and goes on from what runs.
+    agent.signal(Signal::KILL);
+    agent.wait();
+    let agent = start_in("turns", &setup);
+    let again = wait_for("more", || agent.flow(PORT).filter(|f| f.switches >= flow.switches + 3));
+    assert_eq!((again.id, again.standing), (flow.id, Standing::Turning));
+
+    // What we let take over counts as nobody else's choice, also for the next walk over the sockets.
+    let cubic = Options::name_of(&setup.options(), Algorithm::Cubic);
+    std::thread::sleep(Duration::from_millis(2200));
+    let counted = assigned(&agent).unwrap();
+    assert_eq!((counted.connections, counted.by_hand), (1, 0), "{counted:?}");
+    wait_for("the other algorithm", || (runs(&accepted) == cubic).then_some(()));
+    setup.configure("", "");
+    agent.signal(Signal::HUP);
+    wait_for("its own algorithm", || (runs(&accepted) == "reno").then_some(()));
+    client.shutdown(std::net::Shutdown::Both).unwrap();
+    reader.join().unwrap();
+    sender.join().unwrap();
+}
