@@ -75,7 +75,7 @@ TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, u64 place, u32 how)
+TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, u64 place, u32 how, bool paces)
 {
 	u32 index = place - 1;
 	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
@@ -86,6 +86,7 @@ TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, u64 place, u32 how)
 	if (!flow || !slot)
 		return; /* never: the place is one that was taken */
 	tp->inet_conn.icsk_ca_priv[0] = place;
+	flow->paces |= paces;
 	copa = &flow->copa;
 	tt_copa_clear(copa);
 	tt_slot_hand_over(slot, flow, TT_CCA_COPA);
@@ -109,17 +110,18 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_control *control = tt_control_get();
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
+	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
 	struct tt_flow *flow;
 	struct tt_copa *copa;
 	u64 place;
 	u32 how;
 
 	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
-	if (sk->sk_pacing_status == SK_PACING_NONE)
+	if (paces)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	place = tt_handed_place(sk, &how);
 	if (place) {
-		tt_copa_goes_on(tp, place, how);
+		tt_copa_goes_on(tp, place, how, paces);
 		return;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
@@ -138,6 +140,7 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
 		copa->started = true;
 	}
+	flow->paces = paces;
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
 	tt_copa_is_ready(flow, tp);

@@ -18,8 +18,9 @@ TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *s
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_cubic_goes_on(struct tcp_sock *tp, u64 place, u32 how)
+TT_INLINE void tt_cubic_goes_on(struct sock *sk, u64 place, u32 how)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	u32 index = place - 1, window = tp->snd_cwnd;
 	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
 	struct tt_slot *slot = tt_slot_get(index);
@@ -28,6 +29,10 @@ TT_INLINE void tt_cubic_goes_on(struct tcp_sock *tp, u64 place, u32 how)
 	if (!flow || !slot)
 		return; /* never: the place is one that was taken */
 	tp->inet_conn.icsk_ca_priv[0] = place;
+	/* Linux's CUBIC does not pace. A limit that the application set is its own affair. */
+	if (flow->paces && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
+		sk->sk_pacing_status = SK_PACING_NONE;
+	flow->paces = false;
 	tt_slot_hand_over(slot, flow, TT_CCA_CUBIC);
 	tt_cubic_take_knobs(flow, slot);
 	if (how == TT_HOW_FULL) {
@@ -55,7 +60,7 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 
 	place = tt_handed_place(sk, &how);
 	if (place) {
-		tt_cubic_goes_on(tp, place, how);
+		tt_cubic_goes_on(sk, place, how);
 		return;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;

@@ -59,7 +59,7 @@ struct tt_flow {
 	u8 ca_state;
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
-	u8 rest;
+	bool paces; /* TCP paces because Copa told it to, and nobody else */
 	struct tt_pending pending; /* Copa's */
 	struct tt_batch batch;
 	struct tt_path path;

@@ -100,7 +100,7 @@ fn another_algorithm_takes_over_a_running_connection_without_a_seam() {
     let part = turns(&loaded, Switch::Part);
     println!("full {full:?}\npart {part:?}");
     assert!(full.least_mbps > 0.5 * LINK_MBPS && full.mean_mbps > 0.85 * LINK_MBPS, "{full:?}");
-    assert!(part.lost > 10 * (full.lost + 10), "full {full:?}, part {part:?}");
+    assert!(part.lost > 2 * full.lost + 30, "full {full:?}, part {part:?}");
     // Some microseconds, most of them the kernel's own; see docs/reference/datapath-cost.md.
     assert!(full.took < Duration::from_micros(200), "{full:?}");
 }
