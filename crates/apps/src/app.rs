@@ -6,7 +6,7 @@ use enum_dispatch::enum_dispatch;
 use trimtab_units::{Bytes, Time};
 
 use crate::{
-    AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, Vod, VodConfig,
+    AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, RequestRecord, Vod, VodConfig,
     VodConfigError, Web, WebConfig,
 };
 
@@ -108,6 +108,15 @@ impl App {
     /// Web traffic; see [`WebConfig`].
     pub fn web(config: &WebConfig) -> Self {
         Web::new(config).into()
+    }
+
+    /// The requests that were sent, in that order; none of an application that makes no separate ones.
+    pub fn requests(&self) -> &[RequestRecord] {
+        match self {
+            Self::Download(download) => download.requests(),
+            Self::Web(web) => web.requests(),
+            Self::Bulk(_) | Self::Vod(_) => &[],
+        }
     }
 }
 

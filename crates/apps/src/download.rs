@@ -7,7 +7,10 @@
 use trimtab_units::{Bytes, Time};
 
 use crate::requests::Requests;
-use crate::{AppFactors, Application, Command, Concurrency, Outcome, RequestId, Setting, Workload};
+use crate::{
+    AppFactors, Application, Command, Concurrency, Outcome, RequestId, RequestRecord, Setting,
+    Workload,
+};
 
 /// Settings of [`Download`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,13 @@ impl Download {
     fn next(&self) -> Option<(Time, Bytes)> {
         let request = self.config.workload.requests().get(self.requests.records().len())?;
         Some((self.start? + request.at, request.size))
+    }
+}
+
+impl Download {
+    /// Every request so far.
+    pub(crate) fn requests(&self) -> &[RequestRecord] {
+        self.requests.records()
     }
 }
 

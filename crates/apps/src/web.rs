@@ -23,7 +23,9 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::draw::Draw;
 use crate::requests::Requests;
-use crate::{AppFactors, Application, Command, Concurrency, Outcome, RequestId, Setting};
+use crate::{
+    AppFactors, Application, Command, Concurrency, Outcome, RequestId, RequestRecord, Setting,
+};
 
 /// Settings of [`Web`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -162,6 +164,13 @@ fn response_size(draw: &mut Draw) -> Bytes {
 
 fn request_size(draw: &mut Draw) -> Bytes {
     Bytes::from_f64(draw.log_normal(2e3, 1.7).clamp(MESSAGE_MIN, 100e3))
+}
+
+impl Web {
+    /// Every request so far.
+    pub(crate) fn requests(&self) -> &[RequestRecord] {
+        self.requests.records()
+    }
 }
 
 impl Application for Web {
