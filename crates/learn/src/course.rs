@@ -1,0 +1,131 @@
+//! A course of study: from a seed to everything that one episode needs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::condition::Condition;
+use crate::episode::{Draw, Episode, Rules, Traffic};
+use crate::links::{self, LinksError, NamedLink, Split};
+
+/// Seeds of the designs of conditions: what a policy is judged on is another design.
+const TRAIN_DESIGN: u64 = 1;
+const TEST_DESIGN: u64 = 2;
+
+/// What episodes are drawn from.
+#[derive(Clone, Debug)]
+pub struct CourseConfig {
+    /// What they have in common.
+    pub rules: Rules,
+    /// To learn or to be judged.
+    pub split: Split,
+    /// How many conditions the design has.
+    pub conditions: usize,
+    /// How many generated links there are.
+    pub generated: usize,
+    /// How many generated Wi-Fi links there are; no policy learns on them.
+    pub wifi: usize,
+    /// A folder of recordings, and the kinds to take from it: folders in it.
+    pub recorded: Option<(PathBuf, Vec<String>)>,
+    /// The applications.
+    pub traffic: Vec<Traffic>,
+    /// The algorithm of the first period; `None` draws one.
+    pub start: Option<usize>,
+}
+
+/// A course, ready to draw from. Everything that is the same for all episodes is shared.
+#[derive(Clone, Debug)]
+pub struct Course {
+    rules: Arc<Rules>,
+    links: Vec<NamedLink>,
+    conditions: Vec<Condition>,
+    traffic: Vec<Traffic>,
+    start: Option<usize>,
+}
+
+/// Why a course cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum CourseError {
+    /// A recording cannot be had.
+    #[error(transparent)]
+    Links(#[from] LinksError),
+    /// There is nothing to draw one part from.
+    #[error("a course needs at least one of {0}: ask for more")]
+    Nothing(&'static str),
+    /// The start is no algorithm of the rules.
+    #[error("there are {count} algorithms, so none has number {start}")]
+    Start {
+        /// The number.
+        start: usize,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl Course {
+    /// Generates the links, reads the recordings and lays out the conditions.
+    ///
+    /// # Errors
+    /// A recording cannot be read, or there are no links, conditions, applications or algorithms.
+    pub fn new(config: CourseConfig) -> Result<Self, CourseError> {
+        let count = config.rules.algorithms.len();
+        if let Some(start) = config.start.filter(|&start| start >= count) {
+            return Err(CourseError::Start { start, count });
+        }
+        let mut links = links::generated(config.generated, config.split);
+        links.extend(links::generated_wifi(config.wifi));
+        if let Some((root, kinds)) = &config.recorded {
+            links.extend(links::recorded(root, kinds, config.split)?);
+        }
+        let design = if config.split == Split::Train { TRAIN_DESIGN } else { TEST_DESIGN };
+        for (what, is_missing) in [
+            ("the algorithms", count == 0),
+            ("the links", links.is_empty()),
+            ("the conditions", config.conditions == 0),
+            ("the applications", config.traffic.is_empty()),
+            ("the periods", config.rules.periods == 0 || config.rules.period.is_zero()),
+        ] {
+            if is_missing {
+                return Err(CourseError::Nothing(what));
+            }
+        }
+        Ok(Self {
+            rules: Arc::new(config.rules),
+            links,
+            conditions: Condition::design(config.conditions, design),
+            traffic: config.traffic,
+            start: config.start,
+        })
+    }
+
+    /// What its episodes have in common.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Its links.
+    pub fn links(&self) -> &[NamedLink] {
+        &self.links
+    }
+
+    /// What the episode of a seed is made of, and the name of its link: as in Floo §4.3.1, any link
+    /// with any condition.
+    pub fn draw(&self, seed: u64) -> (Draw, &str) {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut below = |n: usize| (random.next_u64() % n as u64) as usize;
+        let link = &self.links[below(self.links.len())];
+        let condition = self.conditions[below(self.conditions.len())];
+        let traffic = self.traffic[below(self.traffic.len())];
+        let any = below(self.rules.algorithms.len());
+        let start = self.start.unwrap_or(any);
+        let seed = random.next_u64();
+        (Draw { link: link.capacity.clone(), condition, traffic, start, seed }, &link.name)
+    }
+
+    /// The episode of a seed, its first period run.
+    pub fn episode(&self, seed: u64) -> Episode {
+        Episode::new(self.rules.clone(), &self.draw(seed).0)
+    }
+}

@@ -1,0 +1,388 @@
+//! One episode: a connection over one path, in which an algorithm is chosen every selection period.
+
+use std::sync::Arc;
+
+use trimtab_apps::{App, CdnDistribution, DownloadConfig, RequestRecord, WebConfig, Workload};
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
+use trimtab_steer::Steerer;
+use trimtab_steer::select::{FEATURES, Policy, Selector, SelectorConfig, State};
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::condition::Condition;
+
+/// The smallest buffer, whatever the product of rate and delay says (Floo §5.5.3 has one of 10 KB).
+const BUFFER_MIN: Bytes = Bytes::new(7_500);
+
+/// What the client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Traffic {
+    /// A mobile web service with a user who pauses between clicks.
+    Web,
+    /// The same without pauses, as Floo trains (§4.2 filters them out).
+    WebBurst,
+    /// Files of a CDN by Mortise's distribution (Appendix B).
+    Download,
+}
+
+impl Traffic {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Web, Self::WebBurst, Self::Download];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Web => "web",
+            Self::WebBurst => "web-burst",
+            Self::Download => "download",
+        }
+    }
+
+    /// The client of one connection.
+    fn client(self, length: Duration, seed: u64) -> App {
+        let web = WebConfig { seed, length: Some(length), ..WebConfig::default() };
+        match self {
+            Self::Web => App::web(&web),
+            Self::WebBurst => App::web(&WebConfig { clicks: None, ..web }),
+            Self::Download => App::download(DownloadConfig::new(Workload::draw(
+                &CdnDistribution::default(),
+                length,
+                seed,
+            ))),
+        }
+    }
+}
+
+/// What the episodes of one training have in common.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The algorithms to choose from.
+    pub algorithms: Arc<[Spec]>,
+    /// How long a choice lasts. Floo: 12 s.
+    pub period: Duration,
+    /// Periods of an episode, the first one included, which runs before anything is chosen.
+    pub periods: u32,
+    /// What goes over from one algorithm to the next.
+    pub switch: Switch,
+    /// What a period's experience is.
+    pub objective: Objective,
+}
+
+/// What summarises the completion times of one period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// Their mean (Floo §3.3).
+    Mean,
+    /// Their 90th percentile (Floo §5.5.2).
+    P90,
+}
+
+/// What is drawn anew for each episode.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// The bottleneck's capacity.
+    pub link: Capacity,
+    /// The rest of the path.
+    pub condition: Condition,
+    /// The application.
+    pub traffic: Traffic,
+    /// The algorithm of the first period, by its number.
+    pub start: usize,
+    /// Seed of the requests, the losses and the jitter.
+    pub seed: u64,
+}
+
+/// What one period came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// ln(last / current) of the completion time (Floo §3.3). Zero where one of them is unknown: a
+    /// period in which nothing completed.
+    pub reward: f64,
+    /// Completion time of the requests that completed in the period, by the objective.
+    pub completion: Option<Duration>,
+    /// Requests that completed in the period.
+    pub completed: u32,
+    /// Time that requests spent outstanding in the period, summed over them. Over an episode these add
+    /// up to the sum of all completion times (Little's law), so choices compare by them without
+    /// waiting for each request's end.
+    pub waited: Duration,
+    /// Whether this was the last period.
+    pub done: bool,
+}
+
+/// A connection under way. A clone goes on as the original would.
+#[derive(Clone, Debug)]
+pub struct Episode {
+    rules: Arc<Rules>,
+    world: World,
+    current: usize,
+    period: u32,
+    last: Option<Duration>,
+    /// Requests before this one had completed when the last period ended.
+    settled: usize,
+}
+
+impl Episode {
+    /// Begins a connection and runs its first period.
+    ///
+    /// # Panics
+    /// `draw.start` is not the number of an algorithm of the rules.
+    pub fn new(rules: Arc<Rules>, draw: &Draw) -> Self {
+        let Condition { rtt, jitter, loss, buffer_bdp } = draw.condition;
+        let spec = rules.algorithms[draw.start];
+        let length = rules.period * u64::from(rules.periods);
+        let buffer = (draw.link.mean_rate() * rtt).mul_f64(buffer_bdp).max(BUFFER_MIN);
+        let loss = if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None };
+        let link = LinkConfig::new(draw.link.clone())
+            .queue(QueueConfig::drop_tail_bytes(buffer))
+            .loss(loss);
+        let jitter = if jitter.is_zero() {
+            JitterConfig::None
+        } else {
+            JitterConfig::Uniform { max: jitter }
+        };
+        let selector = Selector::new(SelectorConfig {
+            first: draw.start,
+            period: rules.period,
+            how: rules.switch,
+            ..SelectorConfig::new(rules.algorithms.to_vec(), Policy::External)
+        });
+        let flow = FlowConfig {
+            control: Control::Algorithm {
+                spec,
+                steerer: Some(Steerer::Select(Box::new(selector))),
+            },
+            transport: Transport::quic(),
+            app: draw.traffic.client(length, draw.seed),
+            start: Time::ZERO,
+            stop: Time::ZERO + length,
+            forward: vec![0],
+            reverse: Vec::new(),
+            forward_delay: rtt.mul_f64(0.5),
+            reverse_delay: rtt - rtt.mul_f64(0.5),
+            jitter,
+            seed: draw.seed,
+        };
+        let world = World::new(&WorldConfig { links: vec![(link, draw.seed)], flows: vec![flow] });
+        let mut episode =
+            Self { rules, world, current: draw.start, period: 0, last: None, settled: 0 };
+        episode.run();
+        episode
+    }
+
+    /// Chooses an algorithm by its number and runs one period.
+    ///
+    /// # Panics
+    /// There is no such algorithm.
+    pub fn step(&mut self, algorithm: usize) -> Step {
+        let spec = self.rules.algorithms[algorithm];
+        // The flow was set up with a steering that switches.
+        let asked = self.world.switch(0, spec, self.rules.switch);
+        debug_assert!(asked);
+        self.current = algorithm;
+        self.run()
+    }
+
+    /// What each algorithm would cost from here: the time that requests spend waiting over the next
+    /// `periods`, if it were chosen now and kept. Nothing changes here; each runs on a copy.
+    pub fn costs(&self, periods: u32) -> Vec<Duration> {
+        (0..self.rules.algorithms.len()).map(|choice| self.cost(choice, periods)).collect()
+    }
+
+    /// The cost of one choice; see [`costs`](Self::costs).
+    pub fn cost(&self, choice: usize, periods: u32) -> Duration {
+        let mut fork = self.clone();
+        (0..periods.max(1)).map(|_| fork.step(choice).waited).sum()
+    }
+
+    /// Whether all periods have run.
+    pub fn is_done(&self) -> bool {
+        self.period >= self.rules.periods
+    }
+
+    /// The number of the algorithm that was chosen last.
+    pub fn current(&self) -> usize {
+        self.current
+    }
+
+    /// What a policy sees now: the state of the period that has just ended, in the order of
+    /// [`FEATURES`].
+    pub fn state(&self) -> State {
+        match self.world.flows()[0].steerer() {
+            Some(Steerer::Select(selector)) => *selector.state(),
+            // The flow was set up with a selector.
+            _ => [0.0; FEATURES.len()],
+        }
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> &[RequestRecord] {
+        self.world.flows()[0].app().requests()
+    }
+
+    /// Events simulated so far.
+    pub fn events(&self) -> u64 {
+        self.world.events()
+    }
+
+    /// Lets outstanding requests finish, for at most `grace`, and gives the completion time of every
+    /// request; one that never finished counts up to now.
+    pub fn finish(mut self, grace: Duration) -> Vec<Duration> {
+        let last = self.world.now() + grace;
+        let open = |r: &RequestRecord| r.completed_at.is_none();
+        while self.world.now() < last && self.requests()[self.settled..].iter().any(open) {
+            self.world.run_until(self.world.now() + Duration::from_millis(500));
+        }
+        let now = self.world.now();
+        let waited = |r: &RequestRecord| r.completion_time().unwrap_or(now.since(r.sent_at));
+        self.requests().iter().map(waited).collect()
+    }
+
+    /// Runs one period.
+    fn run(&mut self) -> Step {
+        let from = self.world.now();
+        let until = from + self.rules.period;
+        self.world.run_until(until);
+        self.period += 1;
+        let mut completions = Vec::new();
+        let mut waited = Duration::ZERO;
+        let mut settled = self.settled;
+        for request in &self.world.flows()[0].app().requests()[self.settled..] {
+            let end = request.completed_at.unwrap_or(until).min(until);
+            waited += end.since(request.sent_at.max(from));
+            if let Some(time) = request.completion_time()
+                && request.completed_at.is_some_and(|at| at > from)
+            {
+                completions.push(time);
+            }
+        }
+        for request in &self.world.flows()[0].app().requests()[self.settled..] {
+            if request.completed_at.is_none() {
+                break;
+            }
+            settled += 1;
+        }
+        self.settled = settled;
+        let completion = self.rules.objective.of(&mut completions);
+        let reward = match (self.last, completion) {
+            (Some(last), Some(current)) => libm::log(last.ratio(current)),
+            _ => 0.0,
+        };
+        self.last = completion.or(self.last);
+        let completed = u32::try_from(completions.len()).unwrap_or(u32::MAX);
+        Step { reward, completion, completed, waited, done: self.is_done() }
+    }
+}
+
+impl Objective {
+    /// Of the completion times of one period; `None` of none.
+    fn of(self, times: &mut [Duration]) -> Option<Duration> {
+        let count = times.len() as u64;
+        if count == 0 {
+            return None;
+        }
+        Some(match self {
+            Self::Mean => times.iter().copied().sum::<Duration>() / count,
+            Self::P90 => {
+                times.sort_unstable();
+                times[(times.len() * 9).div_ceil(10) - 1]
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_units::Rate;
+
+    use super::*;
+
+    fn rules(periods: u32) -> Arc<Rules> {
+        let algorithms = ["cubic", "bbr", "copa", "westwood"].map(|name| name.parse().unwrap());
+        Arc::new(Rules {
+            algorithms: algorithms.into(),
+            period: Duration::from_secs(3),
+            periods,
+            switch: Switch::Full,
+            objective: Objective::Mean,
+        })
+    }
+
+    fn draw(mbps: f64, start: usize) -> Draw {
+        let condition = Condition {
+            rtt: Duration::from_millis(60),
+            jitter: Duration::from_millis(5),
+            loss: 0.01,
+            buffer_bdp: 1.0,
+        };
+        let link = Capacity::Constant(Rate::from_mbps(mbps));
+        Draw { link, condition, traffic: Traffic::WebBurst, start, seed: 9 }
+    }
+
+    #[test]
+    fn a_clone_goes_on_as_the_original_would() {
+        let mut episode = Episode::new(rules(6), &draw(3.0, 0));
+        episode.step(1);
+        let mut fork = episode.clone();
+        let expected = (fork.step(2), fork.step(0), fork.state().map(f32::to_bits));
+        assert_eq!((episode.step(2), episode.step(0), episode.state().map(f32::to_bits)), expected);
+    }
+
+    #[test]
+    fn waits_add_up_to_the_completion_times() {
+        // Little's law; on a link that keeps up, nearly nothing is open at the end.
+        let mut episode = Episode::new(rules(20), &draw(20.0, 1));
+        let first = episode.requests().iter().filter(|r| r.completed_at.is_some()).count();
+        assert!(first > 10, "the first period has run: {first}");
+        let mut waited = Duration::ZERO;
+        while !episode.is_done() {
+            waited += episode.step(1).waited;
+        }
+        let from = Time::ZERO + Duration::from_secs(3);
+        let end = Time::ZERO + Duration::from_secs(60);
+        let within =
+            |r: &RequestRecord| r.completed_at.unwrap_or(end).min(end).since(r.sent_at.max(from));
+        let total: Duration = episode.requests().iter().map(within).sum();
+        assert_eq!(waited, total);
+    }
+
+    #[test]
+    fn losses_cost_cubic_more_than_bbr() {
+        let episode = Episode::new(rules(10), &draw(6.0, 1));
+        let costs = episode.costs(4);
+        assert!(costs[0] > costs[1].mul_f64(1.3), "{costs:?}");
+    }
+
+    #[test]
+    fn the_reward_is_the_gain_in_completion_time() {
+        let mut episode = Episode::new(rules(10), &draw(3.0, 1));
+        let before = episode.step(1).completion.unwrap();
+        let step = episode.step(0);
+        let gain = libm::log(before.ratio(step.completion.unwrap()));
+        assert!((step.reward - gain).abs() < 1e-12 && gain != 0.0, "{gain}");
+    }
+
+    #[test]
+    fn objectives() {
+        let ms = Duration::from_millis;
+        let mut times: Vec<_> = (1..=20).rev().map(ms).collect();
+        assert_eq!(Objective::P90.of(&mut times), Some(ms(18)));
+        assert_eq!(Objective::Mean.of(&mut times), Some(Duration::from_micros(10_500)));
+        assert_eq!(Objective::P90.of(&mut [ms(4)]), Some(ms(4)));
+        assert_eq!(Objective::Mean.of(&mut []), None);
+    }
+
+    #[test]
+    fn outstanding_requests_may_finish() {
+        let mut episode = Episode::new(rules(2), &draw(0.5, 1));
+        episode.step(1);
+        let open = episode.requests().iter().filter(|r| r.completed_at.is_none()).count();
+        let count = episode.requests().len();
+        assert!(open > 0, "half a megabit is not enough");
+        let times = episode.finish(Duration::from_secs(120));
+        assert_eq!(times.len(), count);
+        assert!(times.iter().all(|t| !t.is_zero()));
+    }
+}

@@ -1,0 +1,232 @@
+//! The native half of the Python package `trimtab`: batches of episodes over the simulator.
+//!
+//! Everything heavy happens here, on all cores and without Python's lock: a batch of episodes steps at
+//! once, and what each choice would have cost is tried on copies of the world. The Python half
+//! (`python/trimtab`) makes Gymnasium environments and training of it; `_native.pyi` there describes
+//! every name to type checkers, so a change here is a change there.
+
+#![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_learn::{Course, CourseConfig, Episode, Objective, Rules, Split, Traffic};
+use trimtab_steer::select::FEATURES;
+use trimtab_units::Duration;
+
+/// How long requests that are outstanding at the end of an episode may take to finish.
+const GRACE: Duration = Duration::from_secs(60);
+
+fn refuse(what: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(what.to_string())
+}
+
+/// What episodes are drawn from: links, network conditions, applications and algorithms.
+#[pyclass(frozen, name = "Course", module = "trimtab._native")]
+struct PyCourse(Arc<Course>);
+
+#[pymethods]
+impl PyCourse {
+    #[new]
+    #[pyo3(signature = (*, algorithms, period_ms, periods, split, conditions, generated, wifi, traces, kinds, traffic, start, full_switch, objective))]
+    #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
+    fn new(
+        py: Python<'_>,
+        algorithms: Vec<String>,
+        period_ms: u64,
+        periods: u32,
+        split: &str,
+        conditions: usize,
+        generated: usize,
+        wifi: usize,
+        traces: Option<std::path::PathBuf>,
+        kinds: Vec<String>,
+        traffic: Vec<String>,
+        start: Option<usize>,
+        full_switch: bool,
+        objective: &str,
+    ) -> PyResult<Self> {
+        let specs: Vec<Spec> = algorithms
+            .iter()
+            .map(|text| text.parse().map_err(|problem| refuse(format!("{text}: {problem}"))))
+            .collect::<PyResult<_>>()?;
+        let traffic = traffic.iter().map(|name| traffic_of(name)).collect::<PyResult<_>>()?;
+        let config = CourseConfig {
+            rules: Rules {
+                algorithms: specs.into(),
+                period: Duration::from_millis(period_ms),
+                periods,
+                switch: if full_switch { Switch::Full } else { Switch::Part },
+                objective: match objective {
+                    "mean" => Objective::Mean,
+                    "p90" => Objective::P90,
+                    other => return Err(refuse(format!("objective {other:?}: write mean or p90"))),
+                },
+            },
+            split: match split {
+                "train" => Split::Train,
+                "test" => Split::Test,
+                other => return Err(refuse(format!("split {other:?}: write train or test"))),
+            },
+            conditions,
+            generated,
+            wifi,
+            recorded: traces.map(|root| (root, kinds)),
+            traffic,
+            start,
+        };
+        let course = py.detach(|| Course::new(config)).map_err(refuse)?;
+        Ok(Self(Arc::new(course)))
+    }
+
+    /// The names of the links.
+    #[getter]
+    fn links(&self) -> Vec<String> {
+        self.0.links().iter().map(|link| link.name.clone()).collect()
+    }
+
+    /// The names of the features of a state, in their order.
+    #[getter]
+    fn features(&self) -> Vec<&'static str> {
+        FEATURES.iter().map(|feature| feature.name).collect()
+    }
+
+    /// What the episode of a seed is made of.
+    fn describe(&self, seed: u64) -> String {
+        let (draw, link) = self.0.draw(seed);
+        let path = draw.condition;
+        format!(
+            "{} over {link}, round trip {}, jitter {}, loss {:.3}%, buffer {:.2} BDP",
+            draw.traffic.name(),
+            path.rtt,
+            path.jitter,
+            path.loss * 100.0,
+            path.buffer_bdp
+        )
+    }
+}
+
+fn traffic_of(name: &str) -> PyResult<Traffic> {
+    let known = || Traffic::ALL.map(Traffic::name).join(", ");
+    let found = Traffic::ALL.into_iter().find(|traffic| traffic.name() == name);
+    found.ok_or_else(|| refuse(format!("traffic {name:?}: write one of {}", known())))
+}
+
+/// Rewards, completion times in seconds (0 where none completed), seconds waited, and whether all
+/// periods have run: one of each for each episode.
+type Stepped = (Vec<f64>, Vec<f64>, Vec<f64>, Vec<bool>);
+
+/// Episodes that step together, on all cores.
+#[pyclass(name = "Episodes", module = "trimtab._native")]
+struct PyEpisodes {
+    course: Arc<Course>,
+    episodes: Vec<Episode>,
+}
+
+#[pymethods]
+impl PyEpisodes {
+    #[new]
+    fn new(py: Python<'_>, course: &PyCourse, seeds: Vec<u64>) -> Self {
+        let course = course.0.clone();
+        let episodes = py.detach(|| seeds.par_iter().map(|&seed| course.episode(seed)).collect());
+        Self { course, episodes }
+    }
+
+    fn __len__(&self) -> usize {
+        self.episodes.len()
+    }
+
+    /// Begins the episodes with these numbers anew.
+    fn reset(&mut self, py: Python<'_>, which: Vec<usize>, seeds: Vec<u64>) -> PyResult<()> {
+        if which.len() != seeds.len() {
+            return Err(refuse(format!("{} episodes but {} seeds", which.len(), seeds.len())));
+        }
+        if let Some(missing) = which.iter().find(|&&i| i >= self.episodes.len()) {
+            return Err(PyIndexError::new_err(format!("there is no episode {missing}")));
+        }
+        let course = &self.course;
+        let fresh: Vec<_> =
+            py.detach(|| seeds.par_iter().map(|&seed| course.episode(seed)).collect());
+        for (i, episode) in which.into_iter().zip(fresh) {
+            self.episodes[i] = episode;
+        }
+        Ok(())
+    }
+
+    /// The state of every episode, one after another.
+    fn states(&self) -> Vec<f32> {
+        self.episodes.iter().flat_map(Episode::state).collect()
+    }
+
+    /// The number of the algorithm that each episode runs.
+    fn current(&self) -> Vec<usize> {
+        self.episodes.iter().map(Episode::current).collect()
+    }
+
+    /// Chooses an algorithm for each episode and runs a period.
+    fn step(&mut self, py: Python<'_>, actions: Vec<usize>) -> PyResult<Stepped> {
+        let count = self.course.rules().algorithms.len();
+        if actions.len() != self.episodes.len() {
+            return Err(refuse(format!(
+                "{} actions for {} episodes",
+                actions.len(),
+                self.episodes.len()
+            )));
+        }
+        if let Some(wrong) = actions.iter().find(|&&action| action >= count) {
+            return Err(refuse(format!("action {wrong}: there are {count} algorithms")));
+        }
+        let episodes = &mut self.episodes;
+        let steps: Vec<_> = py.detach(|| {
+            episodes
+                .par_iter_mut()
+                .zip(&actions)
+                .map(|(episode, &action)| episode.step(action))
+                .collect()
+        });
+        let completion = |t: Option<Duration>| t.map_or(0.0, Duration::as_secs_f64);
+        Ok((
+            steps.iter().map(|s| s.reward).collect(),
+            steps.iter().map(|s| completion(s.completion)).collect(),
+            steps.iter().map(|s| s.waited.as_secs_f64()).collect(),
+            steps.iter().map(|s| s.done).collect(),
+        ))
+    }
+
+    /// What each algorithm would cost each episode from here, in seconds that requests spend waiting
+    /// over the next `periods` if it were chosen now and kept: a row for each episode.
+    fn costs(&self, py: Python<'_>, periods: u32) -> Vec<Vec<f64>> {
+        let count = self.course.rules().algorithms.len();
+        let flat: Vec<f64> = py.detach(|| {
+            let pairs = self.episodes.len() * count;
+            let cost = |i: usize| self.episodes[i / count].cost(i % count, periods).as_secs_f64();
+            (0..pairs).into_par_iter().map(cost).collect()
+        });
+        flat.chunks(count).map(<[f64]>::to_vec).collect()
+    }
+
+    /// Lets the outstanding requests of copies finish, and gives the completion times in seconds of
+    /// every request of each episode.
+    fn completions(&self, py: Python<'_>) -> Vec<Vec<f64>> {
+        let seconds = |times: Vec<Duration>| times.into_iter().map(Duration::as_secs_f64).collect();
+        py.detach(|| {
+            self.episodes.par_iter().map(|episode| seconds(episode.clone().finish(GRACE))).collect()
+        })
+    }
+
+    /// Events simulated so far, over all episodes.
+    fn events(&self) -> u64 {
+        self.episodes.iter().map(Episode::events).sum()
+    }
+}
+
+/// The native half of the Python package `trimtab`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyCourse>()?;
+    module.add_class::<PyEpisodes>()
+}
