@@ -1,0 +1,36 @@
+"""Copies of the world tell what each choice costs, exactly."""
+
+import pytest
+
+import trimtab
+from trimtab._native import Episodes
+
+SETTINGS = trimtab.Settings(period_ms=4_000, periods=6, generated=8, conditions=20, start="bbr")
+
+
+def test_a_cost_is_what_the_choice_then_costs() -> None:
+    course = SETTINGS.course()
+    for choice in range(len(SETTINGS.algorithms)):
+        episodes = Episodes(course, [11, 12])
+        costs = episodes.costs(2)
+        waited = [sum(pair) for pair in zip(*(episodes.step([choice] * 2)[2] for _ in range(2)), strict=True)]
+        assert waited == pytest.approx([row[choice] for row in costs], rel=1e-12)
+
+
+def test_asking_for_costs_changes_nothing() -> None:
+    course = SETTINGS.course()
+    asked, left_alone = Episodes(course, [7]), Episodes(course, [7])
+    asked.costs(3)
+    assert asked.step([2]) == left_alone.step([2])
+    assert asked.states() == left_alone.states()
+
+
+def test_waits_add_up_to_completion_times() -> None:
+    """Little's law, over a whole episode: the sum of the waits is that of the completion times."""
+    course = SETTINGS.course()
+    episodes = Episodes(course, [21])
+    waited = sum(episodes.step([1])[2][0] for _ in range(SETTINGS.periods - 1))
+    completions = episodes.completions()[0]
+    # The first period ran before, and requests that were open at the end finish later.
+    assert 0 < waited <= sum(completions)
+    assert waited > 0.3 * sum(completions)

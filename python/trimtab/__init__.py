@@ -1,0 +1,24 @@
+"""Congestion control steered by quality of experience, for learning.
+
+The simulator is Rust; this package makes Gymnasium environments of it and trains policies on them::
+
+    import gymnasium, trimtab
+    env = gymnasium.make("trimtab/Select-v0")
+    many = gymnasium.make_vec("trimtab/Select-v0", num_envs=8, vectorization_mode="vector_entry_point")
+
+Read first: ``course.py`` for what episodes are drawn from, then ``envs.py``.
+"""
+
+from gymnasium.envs.registration import register
+
+from trimtab.course import Settings
+from trimtab.envs import SelectEnv, SelectVectorEnv
+from trimtab.policy import Policy
+
+__all__ = ["Policy", "SelectEnv", "SelectVectorEnv", "Settings"]
+
+register(
+    id="trimtab/Select-v0",
+    entry_point="trimtab.envs:SelectEnv",
+    vector_entry_point="trimtab.envs:SelectVectorEnv",
+)

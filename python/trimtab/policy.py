@@ -1,0 +1,142 @@
+"""The policy: one hidden layer of 200 units, leaky ReLU, softmax (Floo, appendix D), in a safetensors file.
+
+The file is what `trimtab` reads (docs/reference/models.md): tensors `fc1.weight`, `fc1.bias`, `fc2.weight`,
+`fc2.bias` and, for each feature, `norm.mean`, `norm.scale`, `norm.low`, `norm.high`; strings in its metadata
+name the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+#: Units of the hidden layer, and the slope of the leaky ReLU below zero (not given by Floo).
+HIDDEN = 200
+SLOPE = 0.01
+FORMAT = "trimtab-select"
+VERSION = "1"
+
+Array = NDArray[np.float32]
+
+
+def leaky(x: Array) -> Array:
+    """Leaky ReLU."""
+    return np.where(x > 0, x, np.float32(SLOPE) * x)
+
+
+@dataclass
+class Scaler:
+    """Standardises states by constants, and knows the range that training saw."""
+
+    mean: Array
+    scale: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, states: Array) -> Scaler:
+        """Take the constants from states that were seen, one in a row."""
+        low, high = states.min(axis=0), states.max(axis=0)
+        # A feature that never moved says nothing: it is divided by one.
+        scale = states.std(axis=0)
+        scale = np.where(scale > 1e-6, scale, 1.0).astype(np.float32)
+        # Half as far again counts as known: the range is that of a finite sample.
+        margin = 0.5 * np.maximum(high - low, 1e-3)
+        return cls(states.mean(axis=0), scale, low - margin, high + margin)
+
+    def __call__(self, states: Array) -> Array:
+        """Standardise."""
+        return ((states - self.mean) / self.scale).astype(np.float32)
+
+
+@dataclass
+class Policy:
+    """Maps states to algorithms."""
+
+    w1: Array
+    b1: Array
+    w2: Array
+    b2: Array
+    scaler: Scaler
+    features: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    period_ms: int
+    first: str
+    """The algorithm that connections start with, and that runs where a state is not to be trusted."""
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def logits(self, states: Array) -> Array:
+        """Scores of the algorithms, a row for each state."""
+        hidden = leaky(self.scaler(states) @ self.w1.T + self.b1)
+        return np.asarray(hidden @ self.w2.T + self.b2, np.float32)
+
+    def choose(self, states: Array) -> NDArray[np.int64]:
+        """Choose the algorithm with the highest score, by its number, for each state.
+
+        A state outside the range that training saw is not trusted: there it is `first`.
+        """
+        known = ((states >= self.scaler.low) & (states <= self.scaler.high)).all(axis=1)
+        best = self.logits(states).argmax(axis=1)
+        return np.where(known, best, self.algorithms.index(self.first)).astype(np.int64)
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        tensors = {
+            "fc1.weight": self.w1,
+            "fc1.bias": self.b1,
+            "fc2.weight": self.w2,
+            "fc2.bias": self.b2,
+            "norm.mean": self.scaler.mean,
+            "norm.scale": self.scaler.scale,
+            "norm.low": self.scaler.low,
+            "norm.high": self.scaler.high,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {
+            **self.notes,
+            "format": FORMAT,
+            "version": VERSION,
+            "features": ",".join(self.features),
+            "algorithms": ",".join(self.algorithms),
+            "period_ms": str(self.period_ms),
+            "first": self.first,
+        }
+        ready = {name: np.ascontiguousarray(tensor, "<f4") for name, tensor in tensors.items()}
+        save_file(ready, path, {**metadata, "sha256": _checksum(metadata, ready)})
+
+    @classmethod
+    def load(cls, path: Path) -> Policy:
+        """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
+        with safe_open(path, "numpy") as file:
+            about: dict[str, str] = file.metadata() or {}
+            if about.get("format") != FORMAT or about.get("version") != VERSION:
+                raise ValueError(f"{path} is no {FORMAT} model of version {VERSION}: train it again")
+            get = file.get_tensor
+            scaler = Scaler(get("norm.mean"), get("norm.scale"), get("norm.low"), get("norm.high"))
+            return cls(
+                get("fc1.weight"),
+                get("fc1.bias"),
+                get("fc2.weight"),
+                get("fc2.bias"),
+                scaler,
+                tuple(about["features"].split(",")),
+                tuple(about["algorithms"].split(",")),
+                int(about["period_ms"]),
+                about["first"],
+            )
+
+
+def _checksum(metadata: dict[str, str], tensors: dict[str, Array]) -> str:
+    """Sum up the metadata by key, then the tensors in the order in which `save` lists them."""
+    digest = hashlib.sha256()
+    for key, value in sorted(metadata.items()):
+        digest.update(f"{key}={value}\n".encode())
+    for tensor in tensors.values():
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()

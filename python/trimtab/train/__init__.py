@@ -1,0 +1,1 @@
+"""Training of policies: `python -m trimtab.train floo --help`."""

@@ -1,0 +1,69 @@
+"""The actor as something that learns: Adam on the expected cost of its choices, in NumPy since it is tiny."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.policy import HIDDEN, SLOPE, Array, leaky
+
+#: Adam's own constants (Kingma and Ba, 2015, algorithm 1).
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+#: Keeps the softmax from closing before all data are in.
+ENTROPY = 0.003
+
+
+class Actor:
+    """One hidden layer and a softmax, with Adam's state."""
+
+    def __init__(self, inputs: int, outputs: int, random: np.random.Generator) -> None:
+        def normal(*shape: int) -> Array:
+            return random.standard_normal(shape, np.float32)
+
+        # He's initialisation below; nearly even preferences above.
+        self.weights: list[Array] = [
+            normal(HIDDEN, inputs) * np.float32(np.sqrt(2.0 / inputs)),
+            np.zeros(HIDDEN, np.float32),
+            normal(outputs, HIDDEN) * np.float32(0.01),
+            np.zeros(outputs, np.float32),
+        ]
+        self.first = [np.zeros_like(w) for w in self.weights]
+        self.second = [np.zeros_like(w) for w in self.weights]
+        self.steps = 0
+
+    def preferences(self, inputs: Array) -> Array:
+        """Give the probability of each choice, a row for each input."""
+        w1, b1, w2, b2 = self.weights
+        return _softmax(leaky(inputs @ w1.T + b1) @ w2.T + b2)
+
+    def learn(self, inputs: Array, costs: Array, rate: float) -> float:
+        """Take one step down the expected cost of the choices. Gives that cost before the step."""
+        w1, b1, w2, b2 = self.weights
+        below = inputs @ w1.T + b1
+        hidden = leaky(below)
+        chances = _softmax(hidden @ w2.T + b2)
+        expected = (chances * costs).sum(axis=1, keepdims=True)
+        logs = np.log(chances + 1e-9)
+        surprise = (chances * logs).sum(axis=1, keepdims=True)
+        # d(expected cost - entropy bonus)/d(logits), by the derivative of the softmax.
+        slope = chances * (costs - expected + ENTROPY * (logs - surprise)) / len(inputs)
+        back = (slope @ w2) * np.where(below > 0, 1.0, SLOPE)
+        gradients = [back.T @ inputs, back.sum(axis=0), slope.T @ hidden, slope.sum(axis=0)]
+        self._adam(gradients, rate)
+        return float(expected.mean())
+
+    def _adam(self, gradients: list[NDArray[Any]], rate: float) -> None:
+        self.steps += 1
+        for i, gradient in enumerate(gradients):
+            self.first[i] = (BETA_1 * self.first[i] + (1 - BETA_1) * gradient).astype(np.float32)
+            self.second[i] = (BETA_2 * self.second[i] + (1 - BETA_2) * gradient**2).astype(np.float32)
+            mean = self.first[i] / (1 - BETA_1**self.steps)
+            spread = np.sqrt(self.second[i] / (1 - BETA_2**self.steps)) + EPSILON
+            self.weights[i] = (self.weights[i] - rate * mean / spread).astype(np.float32)
+
+
+def _softmax(logits: Array) -> Array:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)

@@ -1,0 +1,138 @@
+"""Connections on a Ray cluster: the same batches, in actors on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import ray
+
+from trimtab._native import Course, Episodes
+from trimtab.envs import SelectVectorEnv
+from trimtab.policy import Array
+from trimtab.train.counterfactual import Lessons
+from trimtab.train.options import Training
+
+
+@ray.remote
+class Worker:
+    """A batch of connections on one machine of the cluster. It makes the course itself: courses are large."""
+
+    def __init__(self, settings: Training) -> None:
+        self.course = settings.course().course()
+        self.episodes: Episodes | None = None
+
+    def begin(self, seeds: list[int]) -> list[float]:
+        """Begin connections; gives their states."""
+        self.episodes = Episodes(self.course, seeds)
+        return self.episodes.states()
+
+    def reset(self, which: list[int], seeds: list[int]) -> list[float]:
+        """Begin some anew."""
+        assert self.episodes is not None
+        self.episodes.reset(which, seeds)
+        return self.episodes.states()
+
+    def costs(self, horizon: int) -> list[list[float]]:
+        """Try every choice."""
+        assert self.episodes is not None
+        return self.episodes.costs(horizon)
+
+    def step(self, actions: list[int]) -> tuple[Any, ...]:
+        """Choose, run a period; gives the states after it last."""
+        assert self.episodes is not None
+        return (*self.episodes.step(actions), self.episodes.states())
+
+
+class Cluster:
+    """Workers, each with an even share of the connections."""
+
+    def __init__(self, settings: Training) -> None:
+        ray.init(address=settings.ray, ignore_reinit_error=True)
+        count = max(1, min(settings.parallel, int(ray.cluster_resources().get("CPU", 1))))
+        self.workers = [Worker.remote(settings) for _ in range(count)]  # type: ignore[attr-defined, unused-ignore]
+
+    def share(self, items: Sequence[Any]) -> list[list[Any]]:
+        """Deal out so that each worker has neighbours; those of the last may be fewer."""
+        return [list(part) for part in np.array_split(np.asarray(items), len(self.workers))]
+
+    def ask(self, method: str, *shares: list[list[Any]], common: tuple[Any, ...] = ()) -> list[Any]:
+        """Call a method of every worker with its share, and wait for all."""
+        calls = [
+            getattr(worker, method).remote(*(share[i] for share in shares), *common)
+            for i, worker in enumerate(self.workers)
+        ]
+        return list(ray.get(calls))
+
+    def collect(
+        self,
+        _course: Course,
+        seeds: list[int],
+        periods: int,
+        horizon: int,
+        choose: Callable[[Array], list[int]],
+    ) -> Lessons:
+        """Do what `counterfactual.collect` does, on the cluster."""
+        parts = self.share([str(seed) for seed in seeds])
+        now = self.ask("begin", [[int(seed) for seed in part] for part in parts])
+        states, costs = [], []
+        for _ in range(periods - 1):
+            seen = _joined(now, len(seeds))
+            states.append(seen)
+            tried = self.ask("costs", common=(horizon,))
+            costs.append(np.asarray([row for part in tried for row in part]))
+            now = [part[-1] for part in self.ask("step", self.share(choose(seen)))]
+        return Lessons(np.concatenate(states), np.concatenate(costs))
+
+
+class ClusterEnv(SelectVectorEnv):
+    """The vectorised environment with its connections on a cluster."""
+
+    def __init__(self, settings: Training, course: Course) -> None:
+        super().__init__(settings.parallel, settings.course(), course)
+        self._episodes = _Spread(Cluster(settings))  # type: ignore[assignment]
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Begin all connections."""
+        # Past the environment of this machine, which would begin the connections here.
+        super(SelectVectorEnv, self).reset(seed=seed if isinstance(seed, int) else None)
+        numbers = self._draw(self.num_envs)
+        assert isinstance(self._episodes, _Spread)
+        self._episodes.begin(numbers)
+        return self._states(), {"episode": np.asarray(numbers)}
+
+
+class _Spread:
+    """Looks like `Episodes`, and is many of them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.now: list[list[float]] = []
+
+    def begin(self, seeds: list[int]) -> None:
+        self.now = self.cluster.ask("begin", _integers(self.cluster.share([str(s) for s in seeds])))
+
+    def states(self) -> list[float]:
+        return [number for part in self.now for number in part]
+
+    def step(self, actions: list[int]) -> tuple[list[Any], ...]:
+        parts = self.cluster.ask("step", self.cluster.share(actions))
+        self.now = [part[-1] for part in parts]
+        return tuple([value for part in parts for value in part[i]] for i in range(4))
+
+    def reset(self, which: list[int], seeds: list[int]) -> None:
+        # All connections of an environment are as long as each other, so all begin anew together.
+        assert len(which) == sum(len(part) for part in self.cluster.share(which))
+        self.begin(seeds)
+
+
+def _integers(shares: list[list[Any]]) -> list[list[Any]]:
+    return [[int(item) for item in share] for share in shares]
+
+
+def _joined(parts: list[list[float]], count: int) -> Array:
+    flat = [number for part in parts for number in part]
+    return np.asarray(flat, np.float32).reshape(count, -1)

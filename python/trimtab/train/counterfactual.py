@@ -1,0 +1,202 @@
+"""Learning from what each choice would have cost.
+
+The simulator forks, so at every decision each algorithm is tried for the next periods on a copy of the world.
+The states are those of the learner's own runs, and all that was seen so far is learnt from (DAgger: Ross,
+Gordon and Bagnell, AISTATS 2011); the policy goes down the expected cost of its choices, so that a wrong
+choice counts by how much worse it is (cost-sensitive classification).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tensorboard.summary import Writer
+
+from trimtab._native import Course, Episodes
+from trimtab.envs import SEEDS
+from trimtab.policy import Array, Policy, Scaler
+from trimtab.train.actor import Actor
+from trimtab.train.options import Training
+
+#: A choice is compared by the logarithm of what it costs, so that slow paths do not outweigh all others.
+#: Below this many seconds of waiting in all, differences do not matter; no choice is worse than e^3 times.
+COST_FLOOR_S = 0.002
+REGRET_MAX = 3.0
+#: Of the learner's choices so many are random, and all of the first rounds': states that it must know.
+EXPLORE = 0.1
+WARM_UP = 0.1
+#: Minibatches after each round, their size, and the step; and those of the last fit, whose step fades out.
+ROUND_BATCHES, LAST_BATCHES, BATCH = 60, 8_000, 512
+RATE = 1e-3
+#: Rounds between two checkpoints.
+CHECKPOINT = 20
+
+
+@dataclass
+class Lessons:
+    """What was seen: states, and what each choice would have cost in seconds of waiting."""
+
+    states: Array
+    costs: NDArray[np.float64]
+
+
+def regrets(costs: NDArray[np.float64]) -> Array:
+    """Say how much worse than the best each choice is, as the logarithm of the ratio."""
+    logs = np.log(costs + COST_FLOOR_S)
+    worse = logs - logs.min(axis=1, keepdims=True)
+    return np.asarray(np.minimum(worse, REGRET_MAX), np.float32)
+
+
+def collect(
+    course: Course, seeds: list[int], periods: int, horizon: int, choose: Callable[[Array], list[int]]
+) -> Lessons:
+    """Run connections by `choose`, and try every choice at each decision."""
+    episodes = Episodes(course, seeds)
+    states, costs = [], []
+    for _ in range(periods - 1):
+        seen = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
+        states.append(seen)
+        costs.append(np.asarray(episodes.costs(horizon)))
+        episodes.step(choose(seen))
+    return Lessons(np.concatenate(states), np.concatenate(costs))
+
+
+def explorer(
+    actor: Actor | None, scaler: Scaler | None, outputs: int, random: np.random.Generator
+) -> Callable[[Array], list[int]]:
+    """Choose by the actor, and now and then at random; always so before there is one."""
+
+    def choose(states: Array) -> list[int]:
+        any_of = random.integers(outputs, size=len(states))
+        if actor is None or scaler is None:
+            return [int(a) for a in any_of]
+        best = actor.preferences(scaler(states)).argmax(axis=1)
+        return [int(a) for a in np.where(random.random(len(states)) < EXPLORE, any_of, best)]
+
+    return choose
+
+
+def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
+    """Learn a policy. Gives it, and what the card says of the training.
+
+    Raises ValueError when a setting makes no sense.
+    """
+    chosen = settings.course()
+    course = chosen.course()
+    outputs = len(chosen.algorithms)
+    random = np.random.default_rng(settings.seed)
+    rounds = max(2, math.ceil(settings.count() / settings.parallel))
+    workers = _workers(settings)
+    lessons: list[Lessons] = []
+    actor, scaler, done, seconds = None, None, 0, 0.0
+    checkpoint = settings.out / "checkpoint.npz"
+    if settings.resume:
+        lessons, done, seconds = _load(checkpoint)
+        random = np.random.default_rng((settings.seed, done))
+        actor, scaler = _fit(lessons, outputs, random, ROUND_BATCHES * done)
+        print(f"goes on after round {done} of {rounds}")
+    settings.out.mkdir(parents=True, exist_ok=True)
+    writer = Writer(str(settings.out / "logs"))
+    for number in range(done, rounds):
+        start = time.perf_counter()
+        ready = number >= WARM_UP * rounds
+        choose = explorer(actor if ready else None, scaler, outputs, random)
+        seeds = [int(s) for s in random.integers(SEEDS, size=settings.parallel)]
+        lessons.append(workers(course, seeds, chosen.periods, settings.horizon, choose))
+        loss = float("nan")
+        if number + 1 >= WARM_UP * rounds:
+            if actor is None or scaler is None:
+                actor, scaler = _fit(lessons, outputs, random, ROUND_BATCHES)
+            loss = _batches(actor, scaler, lessons, random, ROUND_BATCHES, fade=False)
+        seconds += time.perf_counter() - start
+        _log(writer, number, lessons, loss, seconds)
+        if (number + 1) % CHECKPOINT == 0 or number + 1 == rounds:
+            _save(checkpoint, lessons, number + 1, seconds)
+            count = sum(len(lesson.states) for lesson in lessons)
+            so_far = f"{count} decisions, expected regret {loss:.4f}, {seconds:.0f} s"
+            print(f"round {number + 1} of {rounds}: {so_far}")
+    start = time.perf_counter()
+    actor, scaler = _fit(lessons, outputs, random, min(LAST_BATCHES, ROUND_BATCHES * rounds))
+    seconds += time.perf_counter() - start
+    writer.close()
+    w1, b1, w2, b2 = actor.weights
+    policy = Policy(
+        w1, b1, w2, b2, scaler, tuple(course.features), chosen.algorithms, chosen.period_ms, settings.first
+    )
+    decisions = sum(len(lesson.states) for lesson in lessons)
+    forks = decisions * outputs * settings.horizon
+    return policy, {"seconds": seconds, "decisions": decisions, "periods": decisions + forks}
+
+
+def _workers(settings: Training) -> Callable[..., Lessons]:
+    if not settings.ray:
+        return collect
+    from trimtab.train.cluster import Cluster  # noqa: PLC0415 - an extra
+
+    return Cluster(settings).collect
+
+
+def _fit(
+    lessons: list[Lessons], outputs: int, random: np.random.Generator, batches: int
+) -> tuple[Actor, Scaler]:
+    """Learn anew from everything."""
+    states = np.concatenate([lesson.states for lesson in lessons])
+    scaler = Scaler.of(states)
+    actor = Actor(states.shape[1], outputs, random)
+    _batches(actor, scaler, lessons, random, batches, fade=True)
+    return actor, scaler
+
+
+def _batches(
+    actor: Actor,
+    scaler: Scaler,
+    lessons: list[Lessons],
+    random: np.random.Generator,
+    batches: int,
+    *,
+    fade: bool,
+) -> float:
+    """Take so many steps; gives the mean expected regret over them."""
+    inputs = scaler(np.concatenate([lesson.states for lesson in lessons]))
+    costs = regrets(np.concatenate([lesson.costs for lesson in lessons]))
+    total = 0.0
+    for step in range(batches):
+        some = random.integers(len(inputs), size=BATCH)
+        rate = RATE * 0.5 * (1 + math.cos(math.pi * step / batches)) if fade else RATE
+        total += actor.learn(inputs[some], costs[some], rate)
+    return total / max(batches, 1)
+
+
+def _log(writer: Any, number: int, lessons: list[Lessons], loss: float, seconds: float) -> None:
+    last = regrets(lessons[-1].costs)
+    writer.add_scalar("seconds", seconds, number)
+    writer.add_scalar("regret/best_constant", float(last.mean(axis=0).min()), number)
+    if not math.isnan(loss):
+        writer.add_scalar("regret/expected", loss, number)
+
+
+def _save(path: Path, lessons: list[Lessons], done: int, seconds: float) -> None:
+    # Whole or not at all: a training may be stopped at any time.
+    part = path.with_suffix(".part.npz")
+    np.savez(
+        part,
+        states=np.concatenate([lesson.states for lesson in lessons]),
+        costs=np.concatenate([lesson.costs for lesson in lessons]),
+        done=done,
+        seconds=seconds,
+    )
+    part.replace(path)
+
+
+def _load(path: Path) -> tuple[list[Lessons], int, float]:
+    if not path.exists():
+        raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
+    with np.load(path) as saved:
+        return [Lessons(saved["states"], saved["costs"])], int(saved["done"]), float(saved["seconds"])

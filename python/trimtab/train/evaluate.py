@@ -1,0 +1,89 @@
+"""Judging a policy on the same connections as each algorithm alone and the best choice by forks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab._native import Course, Episodes
+from trimtab.policy import Array, Policy
+from trimtab.train.options import Training
+
+#: Three minutes, as in Floo's section 5.1.
+PERIODS = 15
+#: Links to be judged on. A quarter as many generated Wi-Fi ones, of which no policy has learnt any.
+GENERATED, WIFI = 48, 12
+WIFI_KIND = "wifi"
+#: Connections at a time.
+BATCH = 50
+
+Floats = NDArray[np.float64]
+Chooser = Callable[[Episodes, Array], Sequence[int]]
+
+
+@dataclass
+class Judged:
+    """Mean completion time in seconds of each connection, by who chose."""
+
+    times: dict[str, Floats]
+    algorithms: tuple[str, ...]
+
+    def best_single(self) -> str:
+        """Name the algorithm that is best over all connections, by ratio."""
+        return min(self.algorithms, key=lambda name: float(np.log(self.times[name]).mean()))
+
+    def change(self, name: str, beside: str) -> float:
+        """Compare completion times by ratio, on average: -0.1 is a tenth less."""
+        ratio = np.log(self.times[name]) - np.log(self.times[beside])
+        return float(np.exp(ratio.mean()) - 1.0)
+
+    def closed(self, name: str) -> float:
+        """Say how much of the gap between the best single algorithm and the oracle is closed, by ratio."""
+        logs = {key: float(np.log(self.times[key]).mean()) for key in (name, self.best_single(), "oracle")}
+        gap = logs[self.best_single()] - logs["oracle"]
+        return (logs[self.best_single()] - logs[name]) / gap if gap > 0 else float("nan")
+
+
+def judge_course(settings: Training, periods: int = PERIODS) -> Course:
+    """Draw links and conditions that training did not see; recorded Wi-Fi where there are recordings."""
+    kinds = tuple(settings.kinds.split(","))
+    if settings.traces is not None and (settings.traces / WIFI_KIND).is_dir():
+        kinds = (*kinds, WIFI_KIND)
+    changes = {"split": "test", "periods": periods, "start": settings.first, "generated": GENERATED}
+    return settings.course(**changes, wifi=WIFI, kinds=kinds).course()
+
+
+def evaluate(policy: Policy, settings: Training) -> Judged:
+    """Judge a policy on `settings.judge` connections, the same for everyone."""
+    course = judge_course(settings)
+    random = np.random.default_rng(settings.seed)
+    count = len(policy.algorithms)
+
+    def always(number: int) -> Chooser:
+        return lambda episodes, _: [number] * len(episodes)
+
+    choosers: dict[str, Chooser] = {name: always(i) for i, name in enumerate(policy.algorithms)}
+    choosers["random"] = lambda episodes, _: random.integers(count, size=len(episodes)).tolist()
+    choosers["oracle"] = lambda episodes, _: np.argmin(episodes.costs(2), axis=1).tolist()
+    choosers["policy"] = lambda _, states: policy.choose(states).tolist()
+    times = {name: run(course, chooser, settings.judge) for name, chooser in choosers.items()}
+    times["static-best"] = np.min([times[name] for name in policy.algorithms], axis=0)
+    return Judged(times, policy.algorithms)
+
+
+def run(course: Course, choose: Chooser, count: int, periods: int = PERIODS) -> Floats:
+    """Give the mean completion time of each of `count` connections."""
+    means: list[float] = []
+    for begin in range(0, count, BATCH):
+        seeds = list(range(begin, min(begin + BATCH, count)))
+        episodes = Episodes(course, seeds)
+        for _ in range(periods - 1):
+            states = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
+            episodes.step(choose(episodes, states))
+        means += [float(np.mean(times)) if times else float("nan") for times in episodes.completions()]
+    done = np.asarray(means)
+    # A connection without any request says nothing, and says it of everyone.
+    return np.asarray(done[~np.isnan(done)], np.float64)

@@ -1,0 +1,78 @@
+"""Settings of a training, each with its help: the command line is made of them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trimtab.course import LEARNT_KINDS, Settings
+
+
+def _option(default: Any, about: str) -> Any:
+    return field(default=default, metadata={"help": about})
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a policy that selects algorithms (Floo)."""
+
+    method: str = _option("ppo", "ppo (Floo, table 7) or counterfactual (each choice tried on a fork)")
+    out: Path = _option(Path("out/floo"), "folder for the model, its card, checkpoints and logs")
+    seed: int = _option(1, "seed of everything that is drawn")
+    episodes: int = _option(0, "connections to learn from; 0: 3000 by ppo, 4000 by counterfactual")
+    periods: int = _option(0, "selection periods of one; 0: 50 by ppo (Floo, table 7), 18 by counterfactual")
+    parallel: int = _option(10, "connections at a time (Floo, appendix C: 10)")
+    period_ms: int = _option(12_000, "the selection period in ms (Floo, appendix F)")
+    algorithms: str = _option("cubic,bbr,copa,westwood", "what to choose from (Floo, section 4.1)")
+    first: str = _option("bbr", "what connections start with once the policy is in use, and its fallback")
+    traffic: str = _option("web,web-burst", "applications: web, web-burst, download")
+    objective: str = _option("mean", "what sums up a period's completion times: mean, p90")
+    conditions: int = _option(1_000, "network conditions in the space-filling design")
+    generated: int = _option(128, "generated links")
+    traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
+    kinds: str = _option(",".join(LEARNT_KINDS), "the kinds to take from it")
+    resume: bool = _option(False, "go on from the last checkpoint in the folder")
+    judge: int = _option(300, "connections to judge the policy by, over links that it has not seen")
+    horizon: int = _option(2, "counterfactual: periods for which each choice is tried")
+    ray: str = _option("", "address of a Ray cluster that runs the connections; empty: this machine")
+
+    def count(self) -> int:
+        """Count the connections to learn from."""
+        return self.episodes or {"ppo": 3_000, "counterfactual": 4_000}[self.method]
+
+    def course(self, **changes: Any) -> Settings:
+        """Give the settings of the episodes that are learnt from, or of others by `changes`."""
+        settings = Settings(
+            algorithms=tuple(self.algorithms.split(",")),
+            period_ms=self.period_ms,
+            periods=self.periods or {"ppo": 50, "counterfactual": 18}[self.method],
+            conditions=self.conditions,
+            generated=self.generated,
+            traces=self.traces,
+            kinds=tuple(self.kinds.split(",")),
+            traffic=tuple(self.traffic.split(",")),
+            objective=self.objective,
+        )
+        return dataclasses.replace(settings, **changes)
+
+
+def parse(arguments: list[str]) -> Training:
+    """Read the command line; ends the program where it makes no sense."""
+    parser = argparse.ArgumentParser(prog="python -m trimtab.train", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    floo = commands.add_parser(
+        "floo", help="select the algorithm of a running connection", description=Training.__doc__
+    )
+    for option in dataclasses.fields(Training):
+        name, about, default = f"--{option.name}", option.metadata["help"], option.default
+        if isinstance(default, bool):
+            floo.add_argument(name, action="store_true", help=about)
+            continue
+        kind = Path if "Path" in str(option.type) else type(default)
+        shown = about if default in (None, "", 0) else f"{about} [{default}]"
+        choices = ("ppo", "counterfactual") if option.name == "method" else None
+        floo.add_argument(name, type=kind, default=default, choices=choices, help=shown)
+    return Training(**vars(parser.parse_args(arguments)))

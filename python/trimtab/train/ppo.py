@@ -1,0 +1,228 @@
+"""Floo's own way of learning: PPO with the settings of its tables 4 and 7, by the library skrl on JAX.
+
+Where the paper is silent: generalised advantages with lambda 0.95, ten passes over each batch of whole
+episodes in four minibatches, an entropy bonus of 0.01. The rewards of each episode are normalised once it is
+over (section 3.3).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import flax.linen as nn
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from skrl import logger
+from skrl.agents.jax.ppo import PPO, PPO_CFG
+from skrl.memories.jax import RandomMemory
+from skrl.models.jax import CategoricalMixin, DeterministicMixin, Model
+from skrl.utils import set_seed
+from tensorboard.summary import Writer
+
+from trimtab._native import Course, Episodes
+from trimtab.envs import SelectVectorEnv
+from trimtab.policy import HIDDEN, SLOPE, Array, Policy, Scaler
+from trimtab.train.options import Training
+
+#: Table 7.
+ACTOR_RATE, CRITIC_RATE, DISCOUNT, CLIP = 1e-4, 2e-4, 0.99, 0.2
+#: The paper does not give these.
+GAE_LAMBDA, PASSES, MINIBATCHES, ENTROPY = 0.95, 10, 4, 0.01
+#: Connections whose states, under random choices, give the constants that states are scaled by.
+SCALING = 100
+#: Updates between two checkpoints.
+CHECKPOINT = 10
+
+
+class Actor(CategoricalMixin, Model):  # type: ignore[misc]
+    """Appendix D: a hidden layer of 200 units, leaky ReLU, softmax."""
+
+    def __init__(self, **spaces: Any) -> None:
+        Model.__init__(self, **spaces)
+        CategoricalMixin.__init__(self, unnormalized_log_prob=True)
+
+    @nn.compact  # type: ignore[untyped-decorator]
+    def __call__(self, inputs: dict[str, Any], role: str) -> tuple[Any, dict[str, Any]]:
+        """Give the logits."""
+        hidden = nn.leaky_relu(nn.Dense(HIDDEN, name="fc1")(inputs["observations"]), SLOPE)
+        return nn.Dense(self.num_actions, name="fc2")(hidden), {}
+
+
+class Critic(DeterministicMixin, Model):  # type: ignore[misc]
+    """Appendix D: a hidden layer of 200 units, leaky ReLU, one linear unit."""
+
+    def __init__(self, **spaces: Any) -> None:
+        Model.__init__(self, **spaces)
+        DeterministicMixin.__init__(self)
+
+    @nn.compact  # type: ignore[untyped-decorator]
+    def __call__(self, inputs: dict[str, Any], role: str) -> tuple[Any, dict[str, Any]]:
+        """Give the value."""
+        hidden = nn.leaky_relu(nn.Dense(HIDDEN, name="fc1")(inputs["observations"]), SLOPE)
+        return nn.Dense(1, name="fc2")(hidden), {}
+
+
+class EpisodicPPO(PPO):  # type: ignore[misc]
+    """PPO whose rewards are normalised episode by episode: each update has whole episodes."""
+
+    def update(self, *, timestep: int, timesteps: int) -> None:
+        """Normalise the rewards (Floo, section 3.3), and learn."""
+        rewards = self.memory.get_tensor_by_name("rewards")
+        spread = rewards.std(axis=0, keepdims=True)
+        normal = (rewards - rewards.mean(axis=0, keepdims=True)) / jnp.where(spread > 0, spread, 1.0)
+        self.memory.set_tensor_by_name("rewards", normal)
+        super().update(timestep=timestep, timesteps=timesteps)
+
+
+def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
+    """Learn a policy. Gives it, and what the card says of the training.
+
+    Raises ValueError when a setting makes no sense.
+    """
+    chosen = settings.course()
+    course = chosen.course()
+    steps = chosen.periods - 1
+    updates = max(1, math.ceil(settings.count() / settings.parallel))
+    start = time.perf_counter()
+    env = _environment(settings, course)
+    scaler = _scaler(course, settings, steps)
+    agent = _agent(env, settings, steps)
+    settings.out.mkdir(parents=True, exist_ok=True)
+    done, before = _resume(agent, settings) if settings.resume else (0, 0.0)
+    writer = Writer(str(settings.out / "logs"))
+    states, _ = env.reset(seed=settings.seed + done)
+    for update in range(done, updates):
+        states, completion = _episode(agent, env, scaler, states, steps)
+        spent = before + time.perf_counter() - start
+        writer.add_scalar("completion_s", completion, update)
+        writer.add_scalar("seconds", spent, update)
+        if (update + 1) % CHECKPOINT == 0 or update + 1 == updates:
+            _save(agent, settings.out, update + 1, spent)
+            print(f"update {update + 1} of {updates}: completion time {completion:.3f} s, {spent:.0f} s")
+    writer.close()
+    decisions = updates * settings.parallel * steps
+    progress = {"seconds": before + time.perf_counter() - start, "decisions": decisions, "periods": decisions}
+    return _policy(agent, scaler, course, settings), progress
+
+
+def _environment(settings: Training, course: Course) -> SelectVectorEnv:
+    if not settings.ray:
+        return SelectVectorEnv(settings.parallel, settings.course(), course)
+    from trimtab.train.cluster import ClusterEnv  # noqa: PLC0415 - an extra
+
+    return ClusterEnv(settings, course)
+
+
+def _agent(env: SelectVectorEnv, settings: Training, steps: int) -> EpisodicPPO:
+    logger.setLevel("ERROR")
+    set_seed(settings.seed)
+    spaces = {
+        "observation_space": env.single_observation_space,
+        "action_space": gym.spaces.Discrete(len(settings.algorithms.split(","))),
+        "device": jax.devices("cpu")[0],
+    }
+    models: dict[str, Any] = {"policy": Actor(**spaces), "value": Critic(**spaces)}
+    for name, model in models.items():
+        model.init_state_dict(role=name)
+    config = PPO_CFG(
+        rollouts=steps,
+        learning_epochs=PASSES,
+        mini_batches=MINIBATCHES,
+        discount_factor=DISCOUNT,
+        gae_lambda=GAE_LAMBDA,
+        learning_rate=(ACTOR_RATE, CRITIC_RATE),
+        ratio_clip=CLIP,
+        value_clip=0.0,
+        entropy_loss_scale=ENTROPY,
+        value_loss_scale=1.0,
+    )
+    config.experiment.write_interval = 0
+    config.experiment.checkpoint_interval = 0
+    memory = RandomMemory(memory_size=steps, num_envs=env.num_envs, device=spaces["device"])
+    agent = EpisodicPPO(models=models, memory=memory, cfg=config, **spaces)
+    agent.init()
+    agent.enable_training_mode(True)
+    return agent
+
+
+def _episode(
+    agent: EpisodicPPO, env: SelectVectorEnv, scaler: Scaler, states: Array, steps: int
+) -> tuple[Array, float]:
+    """Run one episode of every connection, after whose last step the agent learns."""
+    waits = []
+    for step in range(steps):
+        seen = jnp.asarray(scaler(states))
+        actions, _ = agent.act(seen, None, timestep=step, timesteps=steps)
+        states, rewards, _, truncated, info = env.step(np.asarray(actions).reshape(-1).astype(np.int64))
+        times: NDArray[np.float64] = info["completion_s"]
+        waits.append(times[times > 0].mean() if (times > 0).any() else np.nan)
+        column = (-1, 1)
+        agent.record_transition(
+            observations=seen,
+            states=None,
+            actions=actions,
+            rewards=jnp.asarray(rewards, jnp.float32).reshape(column),
+            next_observations=jnp.asarray(scaler(states)),
+            next_states=None,
+            # For the agent the connection ends here: what follows is another one.
+            terminated=jnp.asarray(truncated, jnp.int8).reshape(column),
+            truncated=jnp.zeros((env.num_envs, 1), jnp.int8),
+            infos={},
+            timestep=step,
+            timesteps=steps,
+        )
+        agent.post_interaction(timestep=step, timesteps=steps)
+    return states, float(np.nanmean(waits))
+
+
+def _scaler(course: Course, settings: Training, steps: int) -> Scaler:
+    random = np.random.default_rng((settings.seed, SCALING))
+    episodes = Episodes(course, [int(seed) for seed in random.integers(2**62, size=SCALING)])
+    seen = []
+    for _ in range(steps):
+        seen.append(np.asarray(episodes.states(), np.float32).reshape(SCALING, -1))
+        episodes.step(random.integers(len(settings.algorithms.split(",")), size=SCALING).tolist())
+    return Scaler.of(np.concatenate(seen))
+
+
+def _save(agent: EpisodicPPO, out: Path, done: int, seconds: float) -> None:
+    agent.save(str(out / "checkpoint.pickle"))
+    (out / "checkpoint.txt").write_text(f"{done} {seconds}\n", encoding="utf-8")
+
+
+def _resume(agent: EpisodicPPO, settings: Training) -> tuple[int, float]:
+    path = settings.out / "checkpoint.pickle"
+    if not path.exists():
+        raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
+    agent.load(str(path))
+    done, seconds = (settings.out / "checkpoint.txt").read_text(encoding="utf-8").split()
+    print(f"goes on after update {done}")
+    return int(done), float(seconds)
+
+
+def _policy(agent: EpisodicPPO, scaler: Scaler, course: Course, settings: Training) -> Policy:
+    layers = agent.policy.state_dict.params["params"]
+
+    def weights(layer: str) -> Array:
+        return np.asarray(layers[layer]["kernel"], np.float32).T
+
+    def bias(layer: str) -> Array:
+        return np.asarray(layers[layer]["bias"], np.float32)
+
+    return Policy(
+        weights("fc1"),
+        bias("fc1"),
+        weights("fc2"),
+        bias("fc2"),
+        scaler,
+        tuple(course.features),
+        tuple(settings.algorithms.split(",")),
+        settings.period_ms,
+        settings.first,
+    )
