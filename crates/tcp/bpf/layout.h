@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 3
+#define TT_LAYOUT_VERSION 4
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -107,9 +107,9 @@
 	F(u64, knobs_for)      /* the `id` that the knobs are for: a slot may have changed hands meanwhile */          \
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
+	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
 	A(u32, copa_knobs, TT_KNOBS_MAX)                                                                               \
 	A(u32, cubic_knobs, TT_CUBIC_KNOBS_ROOM)                                                                       \
-	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
 	A(u32, orders_rest, 7)                                                                                         \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \

@@ -36,15 +36,16 @@ fn beside_cubic(name: &str, mbps: f64, packets: u32, count: usize, time: Duratio
     })
 }
 
-/// After the start no more than twice CUBIC's, or a packet in a thousand where that is less. Slow start ends by the queue that
-/// it makes, so it costs a short buffer some sixty packets once; CUBIC's HyStart leaves sooner.
+/// After the start no more than twice CUBIC's, or half a percent where that is less: on a busy machine packets that waited for a
+/// processor come in bursts, which short buffers do not hold. Slow start ends by the queue that it makes, so it costs a
+/// short buffer some sixty packets once; CUBIC's HyStart leaves sooner.
 fn assert_loses_little(what: &str, ours: &Bulk, cubic: &Bulk) {
     for (name, bulk) in [("trimtab_copa", ours), ("cubic", cubic)] {
         let (all, later) = (100.0 * bulk.again, 100.0 * bulk.again_later);
         let rate = bulk.goodput_mbps;
         println!("{what}, {name}: {all:.2}% sent again, {later:.2}% after 1 s, {rate:.1} Mbit/s");
     }
-    assert!(ours.again_later <= (2.0 * cubic.again_later).max(0.001), "{what}: {ours:?} {cubic:?}");
+    assert!(ours.again_later <= (2.0 * cubic.again_later).max(0.005), "{what}: {ours:?} {cubic:?}");
     assert!(ours.again <= (2.0 * cubic.again).max(0.02), "{what}: {ours:?} {cubic:?}");
 }
 
