@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_cc::{ALGORITHMS, Knob};
-use trimtab_lab::contender::{MORTISE_SETTINGS, SPECIAL, SpecialKind};
+use trimtab_lab::contender::{SPECIAL, SpecialKind};
 
 use crate::{Failure, print};
 
@@ -35,9 +35,7 @@ pub(crate) fn run(as_json: bool) -> Result<(), Failure> {
         text += &format!("\n{head}:\n");
         for s in SPECIAL.iter().filter(|s| s.kind == kind) {
             text += &format!("\n  {}\n      {} ({})\n", s.name, s.about, s.source);
-            if kind == SpecialKind::Steering {
-                MORTISE_SETTINGS.iter().for_each(|k| text += &knob_line(k));
-            }
+            s.settings.iter().for_each(|k| text += &knob_line(k));
         }
     }
     print(&text)
@@ -67,13 +65,12 @@ fn listing() -> Value {
         })
         .collect();
     let special = SPECIAL.iter().map(|s| {
-        let (kind, knobs) = match s.kind {
-            SpecialKind::Steering => {
-                ("steering", MORTISE_SETTINGS.iter().map(|k| knob(k)).collect())
-            }
-            SpecialKind::Experiment => ("experiment", Vec::new()),
-            SpecialKind::Bound => ("bound", Vec::new()),
+        let kind = match s.kind {
+            SpecialKind::Steering => "steering",
+            SpecialKind::Experiment => "experiment",
+            SpecialKind::Bound => "bound",
         };
+        let knobs: Vec<Value> = s.settings.iter().map(|k| knob(k)).collect();
         json!({"name": s.name, "kind": kind, "about": s.about, "source": s.source, "presets": [], "knobs": knobs})
     });
     Value::Array(algorithms.into_iter().chain(special).collect())

@@ -8,6 +8,11 @@
 //! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
 //! | `mortise-disc` | the same with five values of δ only |
 //! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, see [`crate::turns`] |
+//! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses, see [`crate::selection`] |
+//! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
+//! | `select:power` | the algorithm that a rule chooses |
+//! | `static-best` | bound: the best single algorithm of each run |
+//! | `oracle:select`, `oracle:select:every=6s` | bound: at every selection the algorithm that turns out best, tried on forks |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
 //! | `oracle:copa:restart_probe=1` | the same with other knobs set |
 //! | `oracle-dynamic:copa` | bound: at every interval the δ that turns out best, tried on forks |
@@ -18,11 +23,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use trimtab_cc::{ALGORITHMS, Knob, KnobError, Spec, SpecError};
+use trimtab_steer::select::PERIOD;
+use trimtab_units::Duration;
 
+use crate::selection::{self, Selection, SelectionError};
 use crate::turns::{self, Turns, TurnsError};
 
 /// The name of the bound that sees the trace.
 pub const OMNISCIENT: &str = "omniscient";
+
+/// The name of the bound that is the best single algorithm.
+pub const STATIC_BEST: &str = "static-best";
 
 /// The name of the preset that imitates Linux.
 const LINUX: &str = "linux";
@@ -45,6 +56,12 @@ pub enum ContenderKind {
     MortiseDisc(MortiseSettings),
     /// Algorithms that take over from each other, whatever the path is like (Floo §5.5.1).
     Switch(Turns),
+    /// The algorithm is chosen while the flow runs (Floo).
+    Select(Selection),
+    /// Bound: the best single algorithm, per run (Floo's Static_Opt).
+    StaticBest,
+    /// Bound: the best algorithm at every selection, so often, tried on forks.
+    OracleSelect(Duration),
     /// Bound: the best constant value of the algorithm's first knob, per run.
     Oracle(Spec),
     /// Bound: the best value of the algorithm's first knob at every interval, tried on forks.
@@ -90,7 +107,7 @@ pub static MORTISE_SETTINGS: [&Knob; 2] = [&SIGMA, &CPD];
 /// What a contender is that is no algorithm of the `cc` crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialKind {
-    /// Turns knobs while the flow runs; takes [`MORTISE_SETTINGS`].
+    /// Turns knobs or changes the algorithm while the flow runs.
     Steering,
     /// Shows what something costs, and serves nobody better.
     Experiment,
@@ -99,7 +116,7 @@ pub enum SpecialKind {
 }
 
 /// A contender that is no algorithm of the `cc` crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpecialContender {
     /// How it is written on the command line.
     pub name: &'static str,
@@ -109,45 +126,88 @@ pub struct SpecialContender {
     pub about: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// Its numeric settings.
+    pub settings: &'static [&'static Knob],
 }
 
 /// Steering, experiments and bounds, in the order in which they are listed.
-pub static SPECIAL: [SpecialContender; 6] = [
+pub static SPECIAL: [SpecialContender; 11] = [
     SpecialContender {
         name: "mortise",
         kind: SpecialKind::Steering,
         about: "Copa, its delta steered continuously by what the application's users prefer",
         source: "Mortise",
+        settings: &MORTISE_SETTINGS,
     },
     SpecialContender {
         name: "mortise-disc",
         kind: SpecialKind::Steering,
         about: "Mortise with five values of delta only",
         source: "Mortise section 5.1",
+        settings: &MORTISE_SETTINGS,
+    },
+    SpecialContender {
+        name: "floo",
+        kind: SpecialKind::Steering,
+        about: "the algorithm that a policy learnt by PPO chooses every 12 s or as :every=TIME says; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only",
+        source: "Floo",
+        settings: &[],
+    },
+    SpecialContender {
+        name: "floo+mortise",
+        kind: SpecialKind::Steering,
+        about: "both: the algorithm chosen by a learnt policy, and Mortise setting delta while Copa runs; takes the same as floo",
+        source: "Floo and Mortise",
+        settings: &[],
+    },
+    SpecialContender {
+        name: "select:RULE",
+        kind: SpecialKind::Steering,
+        about: "the algorithm with the largest utility of throughput, delay and loss, each tried for a period: power, power-loss, vivace or throughput",
+        source: "Floo section 2.1, table 1",
+        settings: &[],
     },
     SpecialContender {
         name: "switch:CC,CC",
         kind: SpecialKind::Experiment,
         about: "algorithms in turn on the same flow, each for 20 s or as :every=TIME says; :part hands over the window only",
         source: "Floo section 5.5.1",
+        settings: &[],
+    },
+    SpecialContender {
+        name: "static-best",
+        kind: SpecialKind::Bound,
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run",
+        source: "Floo section 5.2, Static_Opt",
+        settings: &[],
+    },
+    SpecialContender {
+        name: "oracle:select",
+        kind: SpecialKind::Bound,
+        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best",
+        source: "Floo, judged by the whole run",
+        settings: &[],
     },
     SpecialContender {
         name: "oracle:CC",
         kind: SpecialKind::Bound,
         about: "bound: the best constant value of the algorithm's knob for each run",
         source: "Mortise section 5.2",
+        settings: &[],
     },
     SpecialContender {
         name: "oracle-dynamic:CC",
         kind: SpecialKind::Bound,
         about: "bound: at every interval the value of the knob that turns out best",
         source: "Mortise section 5.2, judged by the whole run",
+        settings: &[],
     },
     SpecialContender {
         name: OMNISCIENT,
         kind: SpecialKind::Bound,
         about: "bound: a sender that sees the trace",
         source: "Muses equation 1",
+        settings: &[],
     },
 ];
 
@@ -173,6 +233,8 @@ enum Problem {
     NoKnobs(&'static str),
     #[error(transparent)]
     Turns(#[from] TurnsError),
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
     #[error("it takes no settings")]
     NoSettings,
 }
@@ -227,9 +289,9 @@ impl Contender {
         is_bound(&self.label)
     }
 
-    /// Whether its knobs are steered while it runs.
+    /// Whether its knobs are steered or its algorithm is chosen while it runs.
     pub fn is_steered(&self) -> bool {
-        matches!(self.kind, ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_))
+        is_steered(&self.label)
     }
 }
 
@@ -243,7 +305,9 @@ pub fn is_bound(label: &str) -> bool {
 /// Whether the contender of this name is steered.
 pub fn is_steered(label: &str) -> bool {
     let name = label.split(':').next().unwrap_or_default();
-    SPECIAL.iter().any(|s| s.kind == SpecialKind::Steering && s.name == name)
+    SPECIAL
+        .iter()
+        .any(|s| s.kind == SpecialKind::Steering && s.name.split(':').next() == Some(name))
 }
 
 impl FromStr for Contender {
@@ -258,6 +322,16 @@ impl FromStr for Contender {
             "mortise-disc" => ContenderKind::MortiseDisc(mortise_settings(rest).map_err(fail)?),
             "switch" => {
                 ContenderKind::Switch(turns::parse(rest).map_err(|e| fail(Problem::Turns(e)))?)
+            }
+            "floo" => ContenderKind::Select(selected(Selection::floo(rest, false)).map_err(fail)?),
+            "floo+mortise" => {
+                ContenderKind::Select(selected(Selection::floo(rest, true)).map_err(fail)?)
+            }
+            "select" => ContenderKind::Select(selected(Selection::rule(rest)).map_err(fail)?),
+            STATIC_BEST if rest.is_empty() => ContenderKind::StaticBest,
+            STATIC_BEST => return Err(fail(Problem::NoSettings)),
+            "oracle" if rest.split(':').next() == Some("select") => {
+                ContenderKind::OracleSelect(oracle_period(rest).map_err(fail)?)
             }
             "oracle" => ContenderKind::Oracle(searched("oracle", rest).map_err(fail)?),
             "oracle-dynamic" => {
@@ -279,6 +353,21 @@ fn rule(text: &str) -> Result<Spec, Problem> {
         }
         e => Problem::Spec(e),
     })
+}
+
+fn selected(selection: Result<Selection, SelectionError>) -> Result<Selection, Problem> {
+    selection.map_err(Problem::Selection)
+}
+
+/// Reads `select[:every=TIME]`.
+fn oracle_period(text: &str) -> Result<Duration, Problem> {
+    match text.split_once(':') {
+        None => Ok(PERIOD),
+        Some((_, setting)) => match setting.split_once('=') {
+            Some(("every", time)) => Ok(selection::period(time)?),
+            _ => Err(Problem::Setting(format!("no setting {setting:?}; there is every=TIME"))),
+        },
+    }
 }
 
 /// The algorithm of an oracle; it needs a knob to search over.
@@ -363,6 +452,14 @@ mod tests {
         assert_eq!(m, MortiseSettings { sigma: 0.3, change_point_detection: false });
         assert!(parse("mortise").unwrap().is_steered());
         assert!(parse("omniscient").unwrap().is_bound());
+        for steered in ["floo", "floo:part", "floo+mortise", "select:power"] {
+            assert!(parse(steered).unwrap().is_steered() && !is_bound(steered), "{steered}");
+        }
+        let every = parse("oracle:select:every=6s").unwrap();
+        assert!(
+            matches!(every.kind(), ContenderKind::OracleSelect(t) if *t == Duration::from_secs(6))
+        );
+        assert!(every.is_bound() && parse("static-best").unwrap().is_bound());
         assert!(is_bound("oracle:copa") && is_bound("oracle-dynamic:copa:mit"));
         assert!(!is_bound("copa:mit") && !is_bound("mortise") && !is_steered("copa"));
         let turns = parse("switch:cubic,bbr:every=5s:part").unwrap();
@@ -396,6 +493,15 @@ mod tests {
         let e = parse("switch:cubic").unwrap_err();
         assert!(e.contains("switch:cubic,bbr:every=20s"), "{e}");
         assert!(parse("swich:cubic,bbr").unwrap_err().contains("did you mean switch?"));
+        let e = parse("select:speed").unwrap_err();
+        assert!(e.contains("there are power, power-loss, vivace, throughput"), "{e}");
+        let e = parse("floo:every=12").unwrap_err();
+        assert!(e.contains("every=12: it takes a time"), "{e}");
+        let e = parse("floo:parts").unwrap_err();
+        assert!(e.contains("no setting \"parts\"") && e.contains("model=FILE"), "{e}");
+        let e = parse("oracle:select:each=6s").unwrap_err();
+        assert!(e.contains("there is every=TIME"), "{e}");
+        assert!(parse("static-best:copa").unwrap_err().contains("no settings"));
         let e = parse("oracle").unwrap_err();
         assert!(e.contains("oracle:copa"), "{e}");
         let e = parse("oracle:westwood").unwrap_err();

@@ -87,7 +87,7 @@ impl<'a> Course<'a> {
         for competitor in &scenario.competitor {
             for _ in 0..competitor.flows {
                 let number = flows.len() as u64;
-                let governor = self::control(competitor.cc.kind(), app);
+                let governor = self::control(competitor.cc.kind(), prepared, job);
                 let client = client(competitor.app, number);
                 flows.push(flow(governor, client, competitor.start, number));
             }
@@ -189,6 +189,7 @@ impl<'a> Course<'a> {
         s.delta.push(delta.unwrap_or(f64::NAN));
         let (lambda, tau) = match first.steerer() {
             Some(Steerer::Mortise(m)) => (m.hints().lambda, m.tradeoff()),
+            Some(Steerer::Both(both)) => (both.tuner.hints().lambda, both.tuner.tradeoff()),
             Some(Steerer::Schedule(_) | Steerer::Select(_)) | None => (f64::NAN, f64::NAN),
         };
         s.lambda.push(lambda);

@@ -26,11 +26,13 @@ pub mod result;
 pub mod run;
 pub mod scenario;
 pub mod score;
+pub mod select_oracle;
+pub mod selection;
 pub mod stats;
 pub mod summary;
 pub mod switches;
 pub mod table;
 #[cfg(test)]
 mod testing;
-pub mod turns;
+mod turns;
 pub mod validate;

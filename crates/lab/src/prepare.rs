@@ -1,7 +1,8 @@
 //! Everything that runs share, read and checked before the first one starts, so that a mistake shows
 //! at once and not after minutes.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use trimtab_apps::{
     Abr as AbrRule, App, Bola, BulkConfig, CdnDistribution, DownloadConfig, Vlc, VodConfig,
@@ -9,11 +10,14 @@ use trimtab_apps::{
 };
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
+use trimtab_steer::select::{Model as SelectModel, ModelError};
 use trimtab_units::Duration;
 
+use crate::contender::ContenderKind;
 use crate::links;
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
+use crate::selection::{By, Selection};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +58,31 @@ pub enum PrepareError {
         /// What is wrong.
         problem: FactorError,
     },
+    /// The file of a learnt policy cannot be read.
+    #[error(
+        "{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE",
+        path.display()
+    )]
+    ModelFile {
+        /// The contender.
+        contender: String,
+        /// Its name without settings.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The file of a learnt policy is none that can be used.
+    #[error("{contender}: {}: {problem}", path.display())]
+    Model {
+        /// The contender.
+        contender: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: ModelError,
+    },
     /// A setting of the video player is wrong.
     #[error("video: {0}")]
     Vod(#[from] VodConfigError),
@@ -79,6 +108,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Its applications.
     pub apps: Vec<PreparedApp>,
+    /// The learnt policies of its contenders, by file.
+    models: BTreeMap<PathBuf, SelectModel>,
 }
 
 /// Reads every workload and parses every formula.
@@ -87,10 +118,25 @@ pub struct Prepared {
 /// The first that is wrong.
 pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
-    Ok(Prepared { plan: plan.clone(), apps })
+    let mut models = BTreeMap::new();
+    let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
+    for contender in plan.scenario.cc.iter().chain(competitors) {
+        if let ContenderKind::Select(Selection { by: By::Model(path), .. }) = contender.kind() {
+            models.insert(path.clone(), read_model(contender.label(), path)?);
+        }
+    }
+    Ok(Prepared { plan: plan.clone(), apps, models })
 }
 
 impl Prepared {
+    /// The learnt policy of a selection, if that is what chooses.
+    pub(crate) fn model(&self, selection: &Selection) -> Option<&SelectModel> {
+        match &selection.by {
+            By::Model(path) => self.models.get(path),
+            By::Rule(_) => None,
+        }
+    }
+
     /// The checksum of every trace.
     pub fn origins(&self) -> Vec<TraceOrigin> {
         let origin = |(t, link): (&crate::scenario::NamedTrace, &Capacity)| TraceOrigin {
@@ -158,7 +204,9 @@ impl PreparedApp {
                 ..VodConfig::default()
             })?,
             AppKind::Web => {
-                App::web(&WebConfig { seed, length: Some(length), ..WebConfig::default() })
+                let default = WebConfig::default();
+                let clicks = default.clicks.filter(|_| self.settings.pauses != Some(false));
+                App::web(&WebConfig { seed, length: Some(length), clicks, ..default })
             }
             AppKind::Bulk => App::bulk(&BulkConfig::default()),
         })
@@ -175,7 +223,21 @@ fn model_of(kind: AppKind) -> Model {
     }
 }
 
-fn read_workload(path: &std::path::Path) -> Result<Workload, PrepareError> {
+fn read_model(contender: &str, path: &Path) -> Result<SelectModel, PrepareError> {
+    let bytes = std::fs::read(path).map_err(|cause| PrepareError::ModelFile {
+        contender: contender.to_owned(),
+        name: contender.split(':').next().unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        cause,
+    })?;
+    SelectModel::parse(&bytes).map_err(|problem| PrepareError::Model {
+        contender: contender.to_owned(),
+        path: path.to_owned(),
+        problem,
+    })
+}
+
+fn read_workload(path: &Path) -> Result<Workload, PrepareError> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| PrepareError::WorkloadFile { path: path.to_owned(), cause })?;
     Workload::parse(&text)

@@ -5,7 +5,8 @@
 //! [`crate::record::Measurement`], of which [`crate::record`] makes the record.
 
 use trimtab_sim::Control;
-use trimtab_steer::{Mortise, MortiseConfig, Schedule, Steerer};
+use trimtab_steer::select::{Policy, Selector, SelectorConfig};
+use trimtab_steer::{Both, Mortise, MortiseConfig, Schedule, Steerer};
 
 use crate::contender::{ContenderKind, MortiseSettings};
 use crate::course::Course;
@@ -15,6 +16,8 @@ use crate::prepare::{Prepared, PreparedApp};
 use crate::record::{Measurement, record};
 use crate::result::RunRecord;
 use crate::scenario::Job;
+use crate::select_oracle;
+use crate::selection::candidates;
 
 /// What a record keeps besides its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,18 +39,27 @@ pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     match contender.kind() {
         ContenderKind::Oracle(spec) => oracle::constant(prepared, job, spec),
         ContenderKind::OracleDynamic(spec) => oracle::dynamic(prepared, job, spec),
-        kind => Course::new(prepared, job, &control(kind, &prepared.apps[job.app])).measure(),
+        ContenderKind::StaticBest => select_oracle::single(prepared, job),
+        ContenderKind::OracleSelect(every) => select_oracle::course(prepared, job, *every),
+        kind => Course::new(prepared, job, &control(kind, prepared, job)).measure(),
     }
 }
 
 /// What governs the flows of a contender in the simulator.
-pub(crate) fn control(kind: &ContenderKind, app: &PreparedApp) -> Control {
+pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> Control {
+    let app = &prepared.apps[job.app];
     match kind {
         ContenderKind::Rule(spec)
         | ContenderKind::Oracle(spec)
         | ContenderKind::OracleDynamic(spec) => Control::Algorithm { spec: *spec, steerer: None },
         ContenderKind::Mortise(settings) => steered(*settings, false, app),
         ContenderKind::MortiseDisc(settings) => steered(*settings, true, app),
+        ContenderKind::Select(selection) => {
+            selected(selection.selector(prepared.model(selection)), selection.tuned, app)
+        }
+        ContenderKind::StaticBest | ContenderKind::OracleSelect(_) => {
+            selected(Selector::new(SelectorConfig::new(candidates(), Policy::External)), false, app)
+        }
         ContenderKind::Switch(turns) => Control::Algorithm {
             spec: turns.specs[0],
             steerer: Some(Steerer::Schedule(Schedule::new(
@@ -58,6 +70,19 @@ pub(crate) fn control(kind: &ContenderKind, app: &PreparedApp) -> Control {
         },
         ContenderKind::Omniscient => Control::Omniscient,
     }
+}
+
+/// What a selector chooses; tuned where it is Copa.
+fn selected(selector: Selector, tuned: bool, app: &PreparedApp) -> Control {
+    let spec = selector.algorithm();
+    let selector = Box::new(selector);
+    let steerer = if tuned {
+        let tuner = Box::new(mortise(MortiseSettings::default(), false, app));
+        Steerer::Both(Both { selector, tuner })
+    } else {
+        Steerer::Select(selector)
+    };
+    Control::Algorithm { spec, steerer: Some(steerer) }
 }
 
 /// Copa, steered.

@@ -65,11 +65,13 @@ impl Place {
             ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_) => Ok(Self::Ebpf),
             ContenderKind::Rule(spec) if spec.algorithm().name == COPA => Ok(Self::Ebpf),
             ContenderKind::Rule(spec) => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
-            ContenderKind::Switch(_) => {
+            ContenderKind::Switch(_) | ContenderKind::Select(_) => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
             ContenderKind::Oracle(_)
             | ContenderKind::OracleDynamic(_)
+            | ContenderKind::StaticBest
+            | ContenderKind::OracleSelect(_)
             | ContenderKind::Omniscient => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
             }

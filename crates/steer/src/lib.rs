@@ -14,5 +14,5 @@ mod tune;
 
 pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
-pub use steerer::Steerer;
+pub use steerer::{Both, Steerer};
 pub use tune::{ChangePoint, Mortise, MortiseConfig};

@@ -15,6 +15,33 @@ pub enum Steerer {
     Schedule(Schedule),
     /// The algorithm that suits best.
     Select(Box<Selector>),
+    /// The algorithm that suits best, and Mortise while it is Copa.
+    Both(Both),
+}
+
+/// Two steerings of one connection: one chooses the algorithm, the other turns the knobs of one of them. Each sees
+/// the same reports and does what it does alone; the first that wants something has its way, as a report has one
+/// answer, and the tuner says nothing while another algorithm than its own runs.
+#[derive(Clone, Debug)]
+pub struct Both {
+    /// Chooses the algorithm.
+    pub selector: Box<Selector>,
+    /// Turns Copa's knobs.
+    pub tuner: Box<Mortise>,
+}
+
+impl Steer for Both {
+    fn interval(&self, srtt: Duration) -> Duration {
+        self.selector.interval(srtt).min(self.tuner.interval(srtt))
+    }
+
+    fn switches(&self) -> bool {
+        true
+    }
+
+    fn on_report(&mut self, report: &Report) -> Option<Action> {
+        self.selector.on_report(report).or_else(|| self.tuner.on_report(report))
+    }
 }
 
 impl Steer for Steerer {
@@ -23,6 +50,7 @@ impl Steer for Steerer {
             Self::Mortise(m) => m.interval(srtt),
             Self::Schedule(s) => s.interval(srtt),
             Self::Select(s) => s.interval(srtt),
+            Self::Both(b) => b.interval(srtt),
         }
     }
 
@@ -31,6 +59,7 @@ impl Steer for Steerer {
             Self::Mortise(m) => m.switches(),
             Self::Schedule(s) => s.switches(),
             Self::Select(s) => s.switches(),
+            Self::Both(b) => b.switches(),
         }
     }
 
@@ -39,6 +68,7 @@ impl Steer for Steerer {
             Self::Mortise(m) => m.on_report(report),
             Self::Schedule(s) => s.on_report(report),
             Self::Select(s) => s.on_report(report),
+            Self::Both(b) => b.on_report(report),
         }
     }
 }

@@ -82,6 +82,10 @@ pub struct AppSettings {
     /// The bitrates that there are, standard unless told; vod only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ladder: Option<Ladder>,
+    /// Whether the user pauses between clicks, up to 20 s, as people do; true unless told, false for one long burst, as in
+    /// the emulations of Floo and Mortise; web only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<bool>,
     /// The QoE model: `download`, `vod`, `web`, or a formula in T, D, L and named factors. Without
     /// one, the model of the application's kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +104,7 @@ impl AppSettings {
             workload: None,
             abr: None,
             ladder: None,
+            pauses: None,
             qoe: None,
             factors: BTreeMap::new(),
         }
@@ -130,6 +135,9 @@ impl AppSettings {
         if self.ladder.is_some() && self.kind != AppKind::Vod {
             return fail("ladder", AppKind::Vod);
         }
+        if self.pauses.is_some() && self.kind != AppKind::Web {
+            return fail("pauses", AppKind::Web);
+        }
         if let Some((name, _)) = self.factors.iter().find(|(_, v)| !v.is_finite()) {
             return Err(ScenarioError::Invalid(format!("factor {name} is not a finite number")));
         }
@@ -147,6 +155,9 @@ mod tests {
         assert_eq!(app.label(), "vod");
         app.abr = Some(Abr::Bola);
         assert!(app.validate().is_ok());
+        app.pauses = Some(false);
+        assert!(app.validate().unwrap_err().to_string().contains("a setting of web, not of vod"));
+        app.pauses = None;
         app.workload = Some("x.wk".into());
         assert!(
             app.validate().unwrap_err().to_string().contains("a setting of download, not of vod")

@@ -259,3 +259,38 @@ fn utilities_are_those_of_table_1() {
     // 10^0.9 - 900 * 10 * 0.01 - 11.35 * 10 * 0.02
     assert!((of(Utility::Vivace) - (7.943_282 - 90.0 - 2.27)).abs() < 1e-5);
 }
+
+/// The two steerings of one flow do what each does alone, and the tuner is silent while another algorithm runs.
+#[test]
+fn both_steer_one_flow() {
+    let config = crate::MortiseConfig::new(trimtab_qoe::Model::download());
+    let mut candidates = candidates();
+    candidates[2] = crate::Mortise::algorithm();
+    let selector = SelectorConfig::new(candidates, Policy::Rule(Utility::Power));
+    let mut both = crate::Both {
+        selector: Box::new(Selector::new(selector)),
+        tuner: Box::new(crate::Mortise::new(config)),
+    };
+    let mut running = "cubic";
+    let (mut switched, mut turned) = (Vec::new(), 0);
+    let mut now = Time::ZERO;
+    while now < Time::from_secs(60) {
+        let interval = both.interval(ms(50));
+        assert!(interval <= ms(50), "as often as the tuner wants");
+        now += interval;
+        let busy = interval;
+        match both.on_report(&Report { interval, busy, algorithm: running, ..report(now) }) {
+            Some(Action::Switch { to, .. }) => {
+                running = to.algorithm().name;
+                switched.push((now.since(Time::ZERO).as_millis() / 100, running));
+            }
+            Some(Action::Set { .. }) => {
+                assert_eq!(running, "copa", "only Copa has a delta");
+                turned += 1;
+            }
+            None => {}
+        }
+    }
+    assert_eq!(switched[..3], [(120, "bbr"), (240, "copa"), (360, "westwood")]);
+    assert!(turned > 0);
+}

@@ -23,6 +23,8 @@ use burst::Burst;
 use path::Path;
 use twin::{Point, replay};
 
+/// The algorithm whose knobs are turned.
+const COPA: &str = "copa";
 /// Where every flow starts and is drawn back to on a path that drops nothing, in 1/packet …
 const DELTA_START: f64 = 0.035;
 /// … and where on one that does: the start doubles with this share lost to the buffer, so that all who
@@ -166,7 +168,7 @@ impl Mortise {
     /// # Panics
     /// Never: a test builds it.
     pub fn algorithm() -> Spec {
-        let mut spec = Spec::new("copa").expect("Copa is in the table");
+        let mut spec = Spec::new(COPA).expect("Copa is in the table");
         for (knob, value) in SETTINGS {
             spec.set(knob, value).expect("within the knob's range");
         }
@@ -300,6 +302,10 @@ impl Steer for Mortise {
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
+        // What another algorithm does says nothing of δ.
+        if report.algorithm != COPA {
+            return None;
+        }
         let step = self.path.on_report(report, self.delta)?;
         if step.full && self.config.change_points && self.change_point.on_sample(step.capacity) {
             self.explore();

@@ -1,0 +1,163 @@
+//! Contenders that choose among algorithms while a flow runs: `floo`, `floo:part`, `select:power`,
+//! `floo+mortise`, and their text.
+
+use std::path::PathBuf;
+
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_steer::Mortise;
+use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Utility};
+use trimtab_units::Duration;
+
+/// What rules choose among, in this order: Floo's candidates (§4.1). CUBIC starts.
+pub const CANDIDATES: [&str; 4] = ["cubic", "bbr", "copa", "westwood"];
+/// The shortest period: Floo goes down to one acknowledgement (Appendix F).
+const PERIOD_MIN: Duration = Duration::from_millis(1);
+
+/// What chooses.
+#[derive(Clone, Debug, PartialEq)]
+pub enum By {
+    /// A learnt policy, from this file.
+    Model(PathBuf),
+    /// What counts on the path (Floo Table 1).
+    Rule(Utility),
+}
+
+/// A contender that chooses among algorithms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// What chooses.
+    pub by: By,
+    /// How often; `None` for what the model was made for, and 12 s for rules.
+    pub every: Option<Duration>,
+    /// What goes over from one algorithm to the next.
+    pub how: Switch,
+    /// Whether Mortise sets δ while Copa runs.
+    pub tuned: bool,
+}
+
+/// Why a text names no selection.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum SelectionError {
+    #[error("it takes a rule, as in select:power; there are {known}", known = rules().join(", "))]
+    Rule,
+    #[error("every={0}: it takes a time of 1ms at least, as in every=12s")]
+    Every(String),
+    #[error("no setting {0:?}; there are every=TIME, full and part{1}")]
+    Setting(String, &'static str),
+}
+
+fn rules() -> Vec<&'static str> {
+    Utility::ALL.iter().map(|(name, _)| *name).collect()
+}
+
+/// The candidates of rules.
+pub fn candidates() -> Vec<Spec> {
+    CANDIDATES.iter().filter_map(|name| Spec::new(name)).collect()
+}
+
+/// Where a shipped model lies.
+fn shipped(name: &str) -> PathBuf {
+    PathBuf::from("models").join(name).with_extension("safetensors")
+}
+
+impl Selection {
+    /// Reads what follows `floo:` or `floo+mortise:`.
+    pub(crate) fn floo(text: &str, tuned: bool) -> Result<Self, SelectionError> {
+        let by = By::Model(shipped("floo"));
+        let mut selection = Self { by, every: None, how: Switch::Full, tuned };
+        for setting in text.split(':').map(str::trim).filter(|s| !s.is_empty()) {
+            match setting.split_once('=') {
+                None if setting == "counterfactual" => {
+                    selection.by = By::Model(shipped("floo-counterfactual"));
+                }
+                Some(("model", path)) => selection.by = By::Model(path.into()),
+                _ => selection.set(setting, ", counterfactual, and model=FILE")?,
+            }
+        }
+        Ok(selection)
+    }
+
+    /// Reads what follows `select:`.
+    pub(crate) fn rule(text: &str) -> Result<Self, SelectionError> {
+        let mut parts = text.split(':').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let rule = Utility::ALL.iter().find(|(known, _)| *known == name);
+        let by = By::Rule(rule.ok_or(SelectionError::Rule)?.1);
+        let mut selection = Self { by, every: None, how: Switch::Full, tuned: false };
+        parts.try_for_each(|setting| selection.set(setting, ""))?;
+        Ok(selection)
+    }
+
+    fn set(&mut self, setting: &str, others: &'static str) -> Result<(), SelectionError> {
+        match setting.split_once('=') {
+            Some(("every", time)) => self.every = Some(period(time)?),
+            None if setting == "part" => self.how = Switch::Part,
+            None if setting == "full" => self.how = Switch::Full,
+            _ => return Err(SelectionError::Setting(setting.to_owned(), others)),
+        }
+        Ok(())
+    }
+
+    /// The selector of a flow, `model` being the one of its file.
+    pub(crate) fn selector(&self, model: Option<&Model>) -> Selector {
+        let config = match (&self.by, model) {
+            (By::Model(_), Some(model)) => SelectorConfig::of_model(model.clone()),
+            (By::Model(_), None) => SelectorConfig::new(candidates(), Policy::Model(None)),
+            (By::Rule(utility), _) => SelectorConfig::new(candidates(), Policy::Rule(*utility)),
+        };
+        let period = self.every.unwrap_or(config.period);
+        let mut config = SelectorConfig { period, how: self.how, ..config };
+        if self.tuned {
+            // The Copa that Mortise knows.
+            let tuned = Mortise::algorithm();
+            let all = config.candidates.iter_mut().chain([&mut config.safe]);
+            all.filter(|c| c.algorithm().name == tuned.algorithm().name).for_each(|c| *c = tuned);
+        }
+        Selector::new(config)
+    }
+}
+
+/// A selection period.
+pub(crate) fn period(text: &str) -> Result<Duration, SelectionError> {
+    let every = text.parse().ok().filter(|every| *every >= PERIOD_MIN);
+    every.ok_or_else(|| SelectionError::Every(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_in_any_order() {
+        let floo = Selection::floo("", false).unwrap();
+        assert_eq!(floo.by, By::Model("models/floo.safetensors".into()));
+        assert_eq!((floo.every, floo.how, floo.tuned), (None, Switch::Full, false));
+        let floo = Selection::floo("counterfactual:part:every=6s", true).unwrap();
+        assert_eq!(floo.by, By::Model("models/floo-counterfactual.safetensors".into()));
+        assert_eq!((floo.every, floo.how), (Some(Duration::from_secs(6)), Switch::Part));
+        assert!(floo.tuned);
+        let floo = Selection::floo("part:model=out/my.safetensors:full", false).unwrap();
+        assert_eq!((floo.by, floo.how), (By::Model("out/my.safetensors".into()), Switch::Full));
+        let rule = Selection::rule("vivace:every=3s").unwrap();
+        assert_eq!(rule.by, By::Rule(Utility::Vivace));
+    }
+
+    #[test]
+    fn mistakes_say_what_to_do() {
+        let e = |text: &str| Selection::rule(text).unwrap_err().to_string();
+        assert!(e("").contains("select:power; there are power, power-loss"));
+        assert!(e("power:every=0s").contains("1ms at least"));
+        assert!(e("power:model=x").contains("every=TIME, full and part"));
+    }
+
+    #[test]
+    fn a_tuned_selection_has_the_copa_that_mortise_knows() {
+        let selection = Selection::rule("power").unwrap();
+        let plain = selection.selector(None);
+        let tuned = Selection { tuned: true, ..selection }.selector(None);
+        let copa = |s: &Selector| s.config().candidates[2];
+        assert!(copa(&tuned).is_same(&Mortise::algorithm()));
+        assert!(copa(&plain).settings().is_empty());
+    }
+}
