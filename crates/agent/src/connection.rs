@@ -5,6 +5,7 @@ use trimtab_cc::Copa;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_qoe::{Factors, Model};
+use trimtab_steer::select::{Policy, Selector, SelectorConfig, Utility};
 use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
 use trimtab_tcp::Algorithm;
 use trimtab_units::{Duration, Time};
@@ -35,6 +36,8 @@ pub enum Standing {
     Steered,
     /// The algorithms of its rule take turns.
     Turning,
+    /// It runs that of its rule's algorithms which does best.
+    Selecting,
     /// Decisions are made for it, and not carried out.
     Advised,
     /// It has the knobs of its rule.
@@ -57,6 +60,7 @@ impl Standing {
         match self {
             Self::Steered => "steered",
             Self::Turning => "turning",
+            Self::Selecting => "selecting",
             Self::Advised => "advised",
             Self::Set => "set",
             Self::Measured => "measured",
@@ -72,6 +76,7 @@ impl Standing {
         match self {
             Self::Steered => "its knobs follow its experience",
             Self::Turning => "the algorithms of its rule take turns",
+            Self::Selecting => "it runs that of its rule's algorithms which does best",
             Self::Advised => "decisions are made for it, and not carried out",
             Self::Set => "it has the knobs of its rule",
             Self::Measured => {
@@ -208,6 +213,7 @@ impl<L: Link> Connection<L> {
             Some(_) if mode == Mode::Advise => Standing::Advised,
             Some(rule) => match &rule.steering {
                 Some(Steering::Mortise) => Standing::Steered,
+                Some(Steering::Turns(Turns { select: Some(_), .. })) => Standing::Selecting,
                 Some(Steering::Turns(_)) => Standing::Turning,
                 None => Standing::Set,
             },
@@ -286,14 +292,20 @@ impl<L: Link> Connection<L> {
     /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
     fn start_turns(&mut self, turns: &Turns) {
         let Some(all) = turns.from(self.link.algorithm()) else { return };
-        let specs = all.iter().filter_map(|algorithm| Spec::new(algorithm.name())).collect();
-        let schedule = Schedule::new(specs, turns.every, turns.how);
-        self.steering = Some(Box::new(Steerer::Schedule(schedule)));
+        let specs: Vec<Spec> = all.iter().filter_map(|a| Spec::new(a.name())).collect();
+        self.steering = Some(Box::new(match turns.select {
+            None => Steerer::Schedule(Schedule::new(specs, turns.every, turns.how)),
+            Some(utility) => {
+                let config = SelectorConfig::new(specs, Policy::Rule(utility));
+                let config = SelectorConfig { period: turns.every, how: turns.how, ..config };
+                Steerer::Select(Box::new(Selector::new(config)))
+            }
+        }));
         self.turn_at = None;
     }
 
     /// Asks for another algorithm.
-    fn switch(&mut self, to: &Spec, how: Switch, setting: &Setting<'_>) {
+    fn switch(&mut self, to: &Spec, how: Switch, cause: Cause, setting: &Setting<'_>) {
         let from = self.link.algorithm();
         // A steering's algorithms are those of the rule, which were checked.
         let Some(to_algorithm) = Algorithm::from_name(to.algorithm().name) else { return };
@@ -315,7 +327,7 @@ impl<L: Link> Connection<L> {
             full: how == Switch::Full,
         };
         let at_s = seconds(setting.now);
-        self.decisions.add(Decision { at_s, change, applied, cause: Cause::Turn });
+        self.decisions.add(Decision { at_s, change, applied, cause });
     }
 
     /// Turns a knob, unless somebody else has.
@@ -406,7 +418,13 @@ impl<L: Link> Connection<L> {
         }
         let (knob, value) = match steering.on_report(report) {
             None => return,
-            Some(Action::Switch { to, how }) => return self.switch(&to, how, setting),
+            Some(Action::Switch { to, how }) => {
+                let cause = match steering {
+                    Steerer::Select(selector) => selected(&selector.config().policy),
+                    _ => Cause::Turn,
+                };
+                return self.switch(&to, how, cause, setting);
+            }
             Some(Action::Set { knob, value }) => (knob, value),
         };
         let cause = match steering {
@@ -462,5 +480,17 @@ impl<L: Link> Connection<L> {
         let model = self.model(rule).filter(|_| measured.busy)?;
         let score = model.score(&measured.point, factors);
         score.is_finite().then_some(score)
+    }
+}
+
+/// By what a selection was made.
+fn selected(policy: &Policy) -> Cause {
+    let name = |utility: Utility| {
+        let known = Utility::ALL.iter().find(|(_, known)| *known == utility);
+        known.map_or_else(String::new, |(name, _)| (*name).to_owned())
+    };
+    match policy {
+        Policy::Rule(utility) => Cause::Selected { by: name(*utility) },
+        Policy::External | Policy::Model(_) => Cause::Turn,
     }
 }

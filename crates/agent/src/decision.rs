@@ -72,6 +72,11 @@ pub enum Cause {
     },
     /// The algorithms of the rule take turns.
     Turn,
+    /// It did best of those of the rule, or was not tried for long.
+    Selected {
+        /// What was to be large (Floo Table 1).
+        by: String,
+    },
     /// As large bursts as the path has proven to hold.
     Burst,
     /// The connection suffered.
@@ -115,6 +120,7 @@ impl fmt::Display for Cause {
                 "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms a second of delay brought {tradeoff:.3} Mbit/s and is \
                  worth {lambda:.3} to the application, all its packets {beta:.3}"
             ),
+            Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
             Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
             Self::Harm { harm, loss, queueing_ms } => {
                 let what = match harm {

@@ -113,6 +113,7 @@ pub(super) struct RawRule {
     pub(super) turns: Vec<Spanned<String>>,
     pub(super) every: Option<Spanned<Text<Duration>>>,
     pub(super) switch: Option<Spanned<String>>,
+    pub(super) select: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) knobs: Numbers,
 }

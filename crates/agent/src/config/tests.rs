@@ -62,6 +62,7 @@ fn a_rule_may_let_algorithms_take_turns() {
         algorithms: vec![Algorithm::Cubic, Algorithm::Copa],
         every: Duration::from_secs(20),
         how: trimtab_cc::migrate::Switch::Part,
+        select: None,
     };
     assert_eq!((rule.algorithm, &rule.steering), (Algorithm::Cubic, &Some(Steering::Turns(turns))));
 }
@@ -80,8 +81,13 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ("[[rule]]\nturns = [\"copa\", \"cubic\"]", "agent.toml:2:10: turns need to know how long"),
         (
             "[[rule]]\nswitch = \"part\"",
-            "agent.toml:2:10: every and switch say how turns are taken",
+            "agent.toml:2:10: every, switch and select say how turns are taken",
         ),
+        (
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nselect = \"luck\"",
+            "agent.toml:4:10: no utility is called \"luck\": give one of power, power-loss",
+        ),
+        ("[[rule]]\nselect = \"power\"", "agent.toml:2:10: every, switch and select say how"),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1ms\"",
             "agent.toml:3:9: turns need to know how long",

@@ -1,6 +1,7 @@
-//! Rules whose connections run several algorithms in turn.
+//! Rules whose connections run several algorithms: in turn, or the one that does best.
 
 use trimtab_cc::migrate::Switch;
+use trimtab_steer::select::Utility;
 use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
@@ -19,6 +20,8 @@ pub struct Turns {
     pub every: Duration,
     /// What goes over.
     pub how: Switch,
+    /// What is to be large: then the next one is that which does best, and not the next of the list.
+    pub select: Option<Utility>,
 }
 
 impl Turns {
@@ -41,11 +44,12 @@ pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>,
     let fail = |at: usize, what: &str| Err(source.error(at, what));
     let every = raw.every.as_ref().map(|every| (every.get_ref().0, every.span().start));
     let Some(first) = raw.turns.first() else {
-        let switch = raw.switch.as_ref().map(|switch| switch.span().start);
-        return match switch.or(every.map(|(_, at)| at)) {
+        let others = [&raw.switch, &raw.select];
+        let other = others.into_iter().flatten().map(|text| text.span().start).next();
+        return match other.or(every.map(|(_, at)| at)) {
             Some(at) => fail(
                 at,
-                "every and switch say how turns are taken: give turns, as [\"copa\", \"cubic\"]",
+                "every, switch and select say how turns are taken: give turns, as [\"copa\", \"cubic\"]",
             ),
             None => Ok(None),
         };
@@ -82,5 +86,18 @@ pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>,
             return fail(at, "switch is \"full\" (nothing is lost) or \"part\" (the window alone)");
         }
     };
-    Ok(Some(Turns { algorithms, every, how }))
+    let select = match &raw.select {
+        None => None,
+        Some(name) => {
+            let known = Utility::ALL.iter().find(|(known, _)| known == name.get_ref());
+            let Some((_, utility)) = known else {
+                let known = Utility::ALL.map(|(name, _)| name).join(", ");
+                let what =
+                    format!("no utility is called {:?}: give one of {known}", name.get_ref());
+                return fail(name.span().start, &what);
+            };
+            Some(*utility)
+        }
+    };
+    Ok(Some(Turns { algorithms, every, how, select }))
 }

@@ -297,6 +297,21 @@ fn algorithms_take_turns_from_the_one_that_runs() {
     assert_eq!((&json[3]["from"], &json[3]["to"]), (&"copa".into(), &"cubic".into()), "{json}");
 }
 
+/// The pipe of the tests is the same to both, so the other one is tried and the first one stays.
+#[test]
+fn the_algorithm_that_does_best_is_selected() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let rule = format!("{TURNS}\n    select = \"power\"");
+    let mut core = Core::new(fake.clone(), config(&rule), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 9.0);
+    assert_eq!(standing(&core, 1), Standing::Selecting);
+    let seen: Vec<_> = web.borrow().switches.iter().map(|(to, ..)| *to).collect();
+    assert_eq!(seen, [Algorithm::Cubic, Algorithm::Copa]);
+    let text = core.why("1", now).unwrap().to_string();
+    assert!(text.contains("copa -> cubic: chosen or tried again by power"), "{text}");
+}
+
 #[test]
 fn turns_are_advised_only_where_nothing_is_to_change() {
     let fake = Fake::default();

@@ -54,3 +54,21 @@ fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
     reader.join().unwrap();
     sender.join().unwrap();
 }
+
+#[test]
+fn the_algorithm_that_does_best_on_the_path_is_selected() {
+    need_kernel!();
+    let setup = Setup::new("_q");
+    let wire = Wire::new("select");
+    wire.limit("20mbit", 100_000);
+    let more = "turns = [\"cubic\", \"copa\"]\nevery = \"500ms\"\nselect = \"power\"";
+    setup.configure("", &format!("[[rule]]\nname = \"web\"\nport = 7142\n{more}\n"));
+    let agent = setup.start();
+    let _server = wire.serve(&setup.options().name_of(Algorithm::Cubic), 7142, u64::MAX, 1);
+    let client = wire.fetch(7142, Duration::from_secs(4));
+    let flow = wait_for("a trial", || agent.flow(7142).filter(|flow| flow.switches > 0));
+    assert_eq!(flow.standing, Standing::Selecting, "{flow:?}");
+    let why = ask_why(&setup.socket(), "7142").unwrap().to_string();
+    assert!(why.contains("cubic -> copa: chosen or tried again by power"), "{why}");
+    assert!(client.join().unwrap() > 5_000_000, "{why}");
+}
