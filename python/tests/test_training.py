@@ -96,7 +96,10 @@ def test_a_training_ends_with_a_model_and_a_card_and_goes_on(
     out = ["--out", str(tmp_path)]
     assert main(["floo", "--method", method, *SMALL, *out]) == 0
     card = (tmp_path / "card.md").read_text(encoding="utf-8")
-    assert f"--method {method}" in card and "| static-best |" in card and "| decisions | 36 |" in card
+    assert f"--method {method}" in card and "| static-best |" in card
+    # Twelve connections have three decisions each; by counterfactuals some of them are learnt from.
+    decisions = int(card.split("| decisions | ")[1].split()[0])
+    assert decisions == 36 if method == "ppo" else 12 <= decisions <= 36
     assert any((tmp_path / "logs").iterdir())
     model = Policy.load(tmp_path / "model.safetensors")
     assert model.first == "bbr" and model.period_ms == 2000

@@ -1,8 +1,8 @@
 """The policy: one hidden layer of 200 units, leaky ReLU, softmax (Floo, appendix D), in a safetensors file.
 
-The file is what `trimtab` reads (docs/reference/models.md): tensors `fc1.weight`, `fc1.bias`, `fc2.weight`,
-`fc2.bias` and, for each feature, `norm.mean`, `norm.scale`, `norm.low`, `norm.high`; strings in its metadata
-name the rest.
+The file is what `trimtab` reads (docs/reference/selection.md): tensors `fc1.weight`, `fc1.bias`,
+`fc2.weight`, `fc2.bias` and, for each feature, `norm.mean`, `norm.scale`, `norm.low`, `norm.high`; strings in
+its metadata name the rest.
 """
 
 from __future__ import annotations

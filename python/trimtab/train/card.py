@@ -19,7 +19,9 @@ def write(
 ) -> str:
     """Give the card as Markdown."""
     digest = hashlib.sha256((settings.out / "model.safetensors").read_bytes()).hexdigest()
-    command = shlex.join(["python", "-m", "trimtab.train", *arguments])
+    # Where it was interrupted and went on, the whole of it is what to repeat.
+    whole = [argument for argument in arguments if argument != "--resume"]
+    command = shlex.join(["python", "-m", "trimtab.train", *whole])
     recorded = f", recordings of {settings.kinds}" if settings.traces is not None else ""
     best = judged.best_single()
     return f"""# Model card: Floo by {settings.method}

@@ -55,7 +55,7 @@ class Cluster:
 
     def share(self, items: Sequence[Any]) -> list[list[Any]]:
         """Deal out so that each worker has neighbours; those of the last may be fewer."""
-        return [list(part) for part in np.array_split(np.asarray(items), len(self.workers))]
+        return [part.tolist() for part in np.array_split(np.asarray(items), len(self.workers))]
 
     def ask(self, method: str, *shares: list[list[Any]], common: tuple[Any, ...] = ()) -> list[Any]:
         """Call a method of every worker with its share, and wait for all."""
@@ -69,19 +69,19 @@ class Cluster:
         self,
         _course: Course,
         seeds: list[int],
-        periods: int,
+        tries: list[bool],
         horizon: int,
         choose: Callable[[Array], list[int]],
     ) -> Lessons:
         """Do what `counterfactual.collect` does, on the cluster."""
-        parts = self.share([str(seed) for seed in seeds])
-        now = self.ask("begin", [[int(seed) for seed in part] for part in parts])
+        now = self.ask("begin", self.share(seeds))
         states, costs = [], []
-        for _ in range(periods - 1):
+        for is_tried in tries:
             seen = _joined(now, len(seeds))
-            states.append(seen)
-            tried = self.ask("costs", common=(horizon,))
-            costs.append(np.asarray([row for part in tried for row in part]))
+            if is_tried:
+                states.append(seen)
+                tried = self.ask("costs", common=(horizon,))
+                costs.append(np.asarray([row for part in tried for row in part]))
             now = [part[-1] for part in self.ask("step", self.share(choose(seen)))]
         return Lessons(np.concatenate(states), np.concatenate(costs))
 
@@ -113,7 +113,7 @@ class _Spread:
         self.now: list[list[float]] = []
 
     def begin(self, seeds: list[int]) -> None:
-        self.now = self.cluster.ask("begin", _integers(self.cluster.share([str(s) for s in seeds])))
+        self.now = self.cluster.ask("begin", self.cluster.share(seeds))
 
     def states(self) -> list[float]:
         return [number for part in self.now for number in part]
@@ -127,10 +127,6 @@ class _Spread:
         # All connections of an environment are as long as each other, so all begin anew together.
         assert len(which) == sum(len(part) for part in self.cluster.share(which))
         self.begin(seeds)
-
-
-def _integers(shares: list[list[Any]]) -> list[list[Any]]:
-    return [[int(item) for item in share] for share in shares]
 
 
 def _joined(parts: list[list[float]], count: int) -> Array:

@@ -29,9 +29,13 @@ from trimtab.train.options import Training
 #: Below this many seconds of waiting in all, differences do not matter; no choice is worse than e^3 times.
 COST_FLOOR_S = 0.002
 REGRET_MAX = 3.0
-#: Of the learner's choices so many are random, and all of the first rounds': states that it must know.
-EXPLORE = 0.1
+#: How often a connection leaves the learner's choices for a random one, and how often it comes back: the
+#: learner must know the states that other algorithms lead to. In the first rounds all choices are random.
+STRAY, RETURN = 0.1, 0.3
 WARM_UP = 0.1
+#: Share of the decisions at which the choices are tried. Decisions of one connection resemble each other, so
+#: the same effort tells more on more connections.
+TRIED = 1 / 3
 #: Minibatches after each round, their size, and the step; and those of the last fit, whose step fades out.
 ROUND_BATCHES, LAST_BATCHES, BATCH = 60, 8_000, 512
 RATE = 1e-3
@@ -55,32 +59,46 @@ def regrets(costs: NDArray[np.float64]) -> Array:
 
 
 def collect(
-    course: Course, seeds: list[int], periods: int, horizon: int, choose: Callable[[Array], list[int]]
+    course: Course, seeds: list[int], tries: list[bool], horizon: int, choose: Callable[[Array], list[int]]
 ) -> Lessons:
-    """Run connections by `choose`, and try every choice at each decision."""
+    """Run connections by `choose`, a period for each of `tries`, and try every choice where it is true."""
     episodes = Episodes(course, seeds)
     states, costs = [], []
-    for _ in range(periods - 1):
+    for is_tried in tries:
         seen = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
-        states.append(seen)
-        costs.append(np.asarray(episodes.costs(horizon)))
+        if is_tried:
+            states.append(seen)
+            costs.append(np.asarray(episodes.costs(horizon)))
         episodes.step(choose(seen))
     return Lessons(np.concatenate(states), np.concatenate(costs))
 
 
-def explorer(
-    actor: Actor | None, scaler: Scaler | None, outputs: int, random: np.random.Generator
-) -> Callable[[Array], list[int]]:
-    """Choose by the actor, and now and then at random; always so before there is one."""
+class Explorer:
+    """Chooses for the connections of one round: by the actor with excursions; at random without an actor."""
 
-    def choose(states: Array) -> list[int]:
-        any_of = random.integers(outputs, size=len(states))
-        if actor is None or scaler is None:
-            return [int(a) for a in any_of]
+    def __init__(
+        self,
+        learnt: tuple[Actor, Scaler] | None,
+        outputs: int,
+        connections: int,
+        random: np.random.Generator,
+    ) -> None:
+        self.learnt, self.outputs, self.random = learnt, outputs, random
+        self.astray = np.full(connections, learnt is None)
+        self.choice = random.integers(outputs, size=connections)
+
+    def __call__(self, states: Array) -> list[int]:
+        """Choose."""
+        count = len(states)
+        leaves = self.random.random(count) < (RETURN if self.learnt is None else STRAY)
+        returns = self.random.random(count) < RETURN
+        self.choice = np.where(leaves, self.random.integers(self.outputs, size=count), self.choice)
+        self.astray = leaves | (self.astray & ~returns)
+        if self.learnt is None:
+            return [int(a) for a in self.choice]
+        actor, scaler = self.learnt
         best = actor.preferences(scaler(states)).argmax(axis=1)
-        return [int(a) for a in np.where(random.random(len(states)) < EXPLORE, any_of, best)]
-
-    return choose
+        return [int(a) for a in np.where(self.astray, self.choice, best)]
 
 
 def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
@@ -95,10 +113,10 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     rounds = max(2, math.ceil(settings.count() / settings.parallel))
     workers = _workers(settings)
     lessons: list[Lessons] = []
-    actor, scaler, done, seconds = None, None, 0, 0.0
+    actor, scaler, done, seconds, tried = None, None, 0, 0.0, 0
     checkpoint = settings.out / "checkpoint.npz"
     if settings.resume:
-        lessons, done, seconds = _load(checkpoint)
+        lessons, done, seconds, tried = _load(checkpoint)
         random = np.random.default_rng((settings.seed, done))
         actor, scaler = _fit(lessons, outputs, random, ROUND_BATCHES * done)
         print(f"goes on after round {done} of {rounds}")
@@ -106,10 +124,13 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     writer = Writer(str(settings.out / "logs"))
     for number in range(done, rounds):
         start = time.perf_counter()
-        ready = number >= WARM_UP * rounds
-        choose = explorer(actor if ready else None, scaler, outputs, random)
+        learnt = (actor, scaler) if actor is not None and scaler is not None else None
+        choose = Explorer(learnt, outputs, settings.parallel, random)
         seeds = [int(s) for s in random.integers(SEEDS, size=settings.parallel)]
-        lessons.append(workers(course, seeds, chosen.periods, settings.horizon, choose))
+        tries = random.random(chosen.periods - 1) < TRIED
+        tries[random.integers(len(tries))] = True
+        tried += settings.parallel * (len(tries) + int(tries.sum()) * outputs * settings.horizon)
+        lessons.append(workers(course, seeds, tries.tolist(), settings.horizon, choose))
         loss = float("nan")
         if number + 1 >= WARM_UP * rounds:
             if actor is None or scaler is None:
@@ -118,7 +139,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
         seconds += time.perf_counter() - start
         _log(writer, number, lessons, loss, seconds)
         if (number + 1) % CHECKPOINT == 0 or number + 1 == rounds:
-            _save(checkpoint, lessons, number + 1, seconds)
+            _save(checkpoint, lessons, (number + 1, seconds, tried))
             count = sum(len(lesson.states) for lesson in lessons)
             so_far = f"{count} decisions, expected regret {loss:.4f}, {seconds:.0f} s"
             print(f"round {number + 1} of {rounds}: {so_far}")
@@ -131,8 +152,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
         w1, b1, w2, b2, scaler, tuple(course.features), chosen.algorithms, chosen.period_ms, settings.first
     )
     decisions = sum(len(lesson.states) for lesson in lessons)
-    forks = decisions * outputs * settings.horizon
-    return policy, {"seconds": seconds, "decisions": decisions, "periods": decisions + forks}
+    return policy, {"seconds": seconds, "decisions": decisions, "periods": tried}
 
 
 def _workers(settings: Training) -> Callable[..., Lessons]:
@@ -182,21 +202,21 @@ def _log(writer: Any, number: int, lessons: list[Lessons], loss: float, seconds:
         writer.add_scalar("regret/expected", loss, number)
 
 
-def _save(path: Path, lessons: list[Lessons], done: int, seconds: float) -> None:
+def _save(path: Path, lessons: list[Lessons], progress: tuple[int, float, int]) -> None:
     # Whole or not at all: a training may be stopped at any time.
     part = path.with_suffix(".part.npz")
     np.savez(
         part,
         states=np.concatenate([lesson.states for lesson in lessons]),
         costs=np.concatenate([lesson.costs for lesson in lessons]),
-        done=done,
-        seconds=seconds,
+        progress=np.asarray(progress),
     )
     part.replace(path)
 
 
-def _load(path: Path) -> tuple[list[Lessons], int, float]:
+def _load(path: Path) -> tuple[list[Lessons], int, float, int]:
     if not path.exists():
         raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
     with np.load(path) as saved:
-        return [Lessons(saved["states"], saved["costs"])], int(saved["done"]), float(saved["seconds"])
+        done, seconds, periods = saved["progress"].tolist()
+        return [Lessons(saved["states"], saved["costs"])], int(done), seconds, int(periods)

@@ -22,7 +22,7 @@ class Training:
     method: str = _option("ppo", "ppo (Floo, table 7) or counterfactual (each choice tried on a fork)")
     out: Path = _option(Path("out/floo"), "folder for the model, its card, checkpoints and logs")
     seed: int = _option(1, "seed of everything that is drawn")
-    episodes: int = _option(0, "connections to learn from; 0: 3000 by ppo, 4000 by counterfactual")
+    episodes: int = _option(0, "connections to learn from; 0: 3000 by ppo, 3000 by counterfactual")
     periods: int = _option(0, "selection periods of one; 0: 50 by ppo (Floo, table 7), 18 by counterfactual")
     parallel: int = _option(10, "connections at a time (Floo, appendix C: 10)")
     period_ms: int = _option(12_000, "the selection period in ms (Floo, appendix F)")
@@ -36,12 +36,12 @@ class Training:
     kinds: str = _option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = _option(False, "go on from the last checkpoint in the folder")
     judge: int = _option(300, "connections to judge the policy by, over links that it has not seen")
-    horizon: int = _option(2, "counterfactual: periods for which each choice is tried")
+    horizon: int = _option(6, "counterfactual: periods for which each choice is tried")
     ray: str = _option("", "address of a Ray cluster that runs the connections; empty: this machine")
 
     def count(self) -> int:
         """Count the connections to learn from."""
-        return self.episodes or {"ppo": 3_000, "counterfactual": 4_000}[self.method]
+        return self.episodes or {"ppo": 3_000, "counterfactual": 3_000}[self.method]
 
     def course(self, **changes: Any) -> Settings:
         """Give the settings of the episodes that are learnt from, or of others by `changes`."""
