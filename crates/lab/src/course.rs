@@ -13,6 +13,7 @@ use crate::record::{Delays, FlowMeasurement, Measurement};
 use crate::result::Series;
 use crate::run::control;
 use crate::scenario::{AppKind, Job, TransportKind};
+use crate::selection;
 use crate::switches::{self, Watch};
 
 /// Length of a bin of the series.
@@ -220,6 +221,7 @@ impl<'a> Course<'a> {
             self.world.flows().iter().enumerate().map(flow).collect();
         let competing = own.split_off(self.own_flows);
         let endless = matches!(own[0].outcome, Outcome::Bulk);
+        let selections = selection::record(self.own());
         let switches = self.watch.map(|watch| watch.records(&self.series, endless));
         Measurement {
             ended,
@@ -230,6 +232,7 @@ impl<'a> Course<'a> {
             competing,
             series: self.series,
             switches: switches.unwrap_or_default(),
+            selections,
         }
     }
 }

@@ -7,8 +7,8 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::datapath::Datapath;
 use crate::prepare::Prepared;
 use crate::result::{
-    CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, Series, SwitchRecord,
-    UnitRecord,
+    CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, SelectionsRecord, Series,
+    SwitchRecord, UnitRecord,
 };
 use crate::run::Recording;
 use crate::scenario::Job;
@@ -35,6 +35,8 @@ pub struct Measurement {
     pub series: Series,
     /// What the first flow's changes of algorithm cost.
     pub switches: Vec<SwitchRecord>,
+    /// What the contender chose, where it chooses.
+    pub selections: Option<SelectionsRecord>,
 }
 
 /// What a run measured of one flow.
@@ -167,6 +169,7 @@ pub fn record(
             _ => [own, competing].concat(),
         },
         switches: measured.switches,
+        selections: measured.selections,
         units: if recording.units { units } else { Vec::new() },
         series: recording.series.then_some(measured.series),
     }

@@ -133,12 +133,29 @@ pub struct RunRecord {
     /// Each change of algorithm; the first flow of contenders that switch only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchRecord>,
+    /// How often the algorithm was chosen; contenders that choose only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selections: Option<SelectionsRecord>,
     /// What was requested, one by one; not part of the JSON.
     #[serde(skip)]
     pub units: Vec<UnitRecord>,
     /// How the run went over time; not part of the JSON.
     #[serde(skip)]
     pub series: Option<Series>,
+}
+
+/// What a contender chose, all its flows together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectionsRecord {
+    /// Selections.
+    pub made: u64,
+    /// Those that chose another algorithm than the one before.
+    pub changed: u64,
+    /// Those for which the policy had no answer, so that the safe algorithm was asked for.
+    pub fallbacks: u64,
+    /// Why, the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distrust: Option<String>,
 }
 
 /// Experience per unit of the application.

@@ -5,9 +5,13 @@ use std::path::PathBuf;
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_steer::Mortise;
+use trimtab_sim::Flow;
 use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Utility};
+use trimtab_steer::{Both, Mortise, Steerer};
 use trimtab_units::Duration;
+
+use crate::result::{RunRecord, SelectionsRecord};
+use crate::summary::in_order;
 
 /// What rules choose among, in this order: Floo's candidates (§4.1). CUBIC starts.
 pub const CANDIDATES: [&str; 4] = ["cubic", "bbr", "copa", "westwood"];
@@ -118,6 +122,42 @@ impl Selection {
     }
 }
 
+/// What the selectors of these flows did; `None` where nothing chooses, or somebody outside does.
+pub(crate) fn record(flows: &[Flow]) -> Option<SelectionsRecord> {
+    let selectors = flows.iter().filter_map(|flow| match flow.steerer()? {
+        Steerer::Select(selector) | Steerer::Both(Both { selector, .. }) => Some(selector),
+        Steerer::Mortise(_) | Steerer::Schedule(_) => None,
+    });
+    let choosing = selectors.filter(|s| !matches!(s.config().policy, Policy::External));
+    choosing.map(|s| s.selections()).fold(None, |sum: Option<SelectionsRecord>, s| {
+        let mut sum = sum.unwrap_or_default();
+        sum.made += s.made;
+        sum.changed += s.changed;
+        sum.fallbacks += s.fallbacks;
+        sum.distrust = sum.distrust.or_else(|| s.distrust.map(|d| d.to_string()));
+        Some(sum)
+    })
+}
+
+/// A sentence per contender whose policy had no answer somewhere: said once, not for every run.
+pub(crate) fn fallbacks(runs: &[RunRecord]) -> Vec<String> {
+    let of = |cc: &str| {
+        let own = runs.iter().filter(|r| r.cc == cc).filter_map(|r| r.selections.as_ref());
+        let (mut made, mut fallbacks, mut why) = (0, 0, None);
+        for selections in own {
+            made += selections.made;
+            fallbacks += selections.fallbacks;
+            why = why.or(selections.distrust.as_deref());
+        }
+        why.map(|why| {
+            format!(
+                "{cc} had no answer in {fallbacks} of {made} selections, and asked for its safe algorithm; the first time because {why}"
+            )
+        })
+    };
+    in_order(runs.iter().map(|r| r.cc.as_str())).into_iter().filter_map(of).collect()
+}
+
 /// A selection period.
 pub(crate) fn period(text: &str) -> Result<Duration, SelectionError> {
     let every = text.parse().ok().filter(|every| *every >= PERIOD_MIN);
@@ -149,6 +189,62 @@ mod tests {
         assert!(e("").contains("select:power; there are power, power-loss"));
         assert!(e("power:every=0s").contains("1ms at least"));
         assert!(e("power:model=x").contains("every=TIME, full and part"));
+    }
+
+    fn scenario(cc: &str) -> crate::scenario::Scenario {
+        crate::scenario::Scenario::parse(&format!(
+            "cc = [{cc:?}]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"40s\"\nrtt = \"300ms\"\nflows = 2\n[[app]]\nkind = \"web\"\n"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_model_chooses() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/model/small");
+        // It prefers CUBIC where the round-trip time says more than the loss.
+        let scenario = scenario(&format!("floo+mortise:model={file}"));
+        let effort = crate::pool::Effort { jobs: None, quiet: true };
+        let recording = crate::run::Recording::default();
+        let c = crate::compare::compare(&scenario, effort, recording, "x").unwrap();
+        let selections = c.runs[0].selections.as_ref().unwrap();
+        assert_eq!((selections.made, selections.fallbacks), (6, 0), "two flows, three periods");
+        assert_eq!(selections.changed, 0, "it began with CUBIC");
+    }
+
+    #[test]
+    fn a_model_that_is_not_there_is_known_before_anything_runs() {
+        let plan = scenario("floo:model=nowhere/at-all.safetensors").plan().unwrap();
+        let e = crate::prepare::prepare(&plan).unwrap_err().to_string();
+        assert!(e.contains("nowhere/at-all.safetensors") && e.contains("floo:model=FILE"), "{e}");
+        let plan = scenario(concat!("floo:model=", env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let e = crate::prepare::prepare(&plan.plan().unwrap()).unwrap_err().to_string();
+        assert!(e.contains("no safetensors file"), "{e}");
+    }
+
+    #[test]
+    fn what_had_no_answer_is_said_once() {
+        let with = |cc: &str, seed, fallbacks, distrust: Option<&str>| RunRecord {
+            selections: Some(SelectionsRecord {
+                made: 10,
+                changed: 3,
+                fallbacks,
+                distrust: distrust.map(str::to_owned),
+            }),
+            ..crate::testing::run(cc, "t", seed, 1.0)
+        };
+        let runs = [
+            with("floo", 0, 0, None),
+            with("floo", 1, 4, Some("rtt_min is not finite")),
+            with("floo", 2, 1, Some("there is no model")),
+            with("select:power", 0, 0, None),
+            crate::testing::run("cubic", "t", 0, 1.0),
+        ];
+        assert_eq!(
+            fallbacks(&runs),
+            [
+                "floo had no answer in 5 of 30 selections, and asked for its safe algorithm; the first time because rtt_min is not finite"
+            ]
+        );
     }
 
     #[test]

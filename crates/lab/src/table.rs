@@ -9,6 +9,7 @@ use crate::cells::findings;
 use crate::contender::is_bound;
 use crate::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow};
+use crate::selection::fallbacks;
 use crate::summary::in_order;
 use crate::switches::SwitchCosts;
 
@@ -64,7 +65,8 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
             text += &format!("{app}: {}\n{}\n\n", along.title, table(axis_columns(&along), style));
         }
     }
-    for line in headlines(&comparison.summary).into_iter().chain(findings(&comparison.cells)) {
+    let lines = headlines(&comparison.summary).into_iter().chain(findings(&comparison.cells));
+    for line in lines.chain(fallbacks(&comparison.runs)) {
         text += &wrapped(&format!("{line}."), style.width);
     }
     text

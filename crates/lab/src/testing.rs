@@ -31,6 +31,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         jain: None,
         friendliness: None,
         switches: Vec::new(),
+        selections: None,
         units: Vec::new(),
         series: None,
     }

@@ -355,6 +355,7 @@ impl Course {
             competing,
             series: std::mem::take(&mut self.series),
             switches: Vec::new(),
+            selections: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use trimtab_net::{Capacity, Link, LinkConfig, Packet, QueueConfig};
 use trimtab_sim::{World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::{memory, processor, worlds};
+use crate::{memory, processor, selection, worlds};
 
 /// Simulated time of the basic case: 0.18 million packets at 12 Mbit/s.
 pub(crate) const SECS: u64 = 180;
@@ -37,6 +37,10 @@ pub(crate) enum Case {
     /// A copy of a running world with 64 flows, and of as many bytes in one block, us.
     Clone,
     CopyBlock,
+    /// To choose the algorithm: to take in an acknowledgement, ns; to decide and to switch, us.
+    Collect,
+    Decide,
+    Switch,
 }
 
 /// Nanoseconds per packet.
@@ -109,5 +113,10 @@ pub(crate) fn round(running: &World) -> Vec<(Case, f64)> {
     let (clone, block) = memory::copies(running);
     samples.push((Case::Clone, clone.as_secs_f64() * 1e6));
     samples.push((Case::CopyBlock, block.as_secs_f64() * 1e6));
+    samples.extend([
+        (Case::Collect, selection::collect()),
+        (Case::Decide, selection::decide()),
+        (Case::Switch, selection::switch()),
+    ]);
     samples
 }

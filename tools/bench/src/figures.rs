@@ -123,6 +123,14 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
         ),
         Figure::new("video sessions of 150 s", "1/s", samples.each(Case::Vod, |ms| 1e3 / ms)),
     ]);
+    let at_most = |name: &str, unit, case, most| {
+        Figure::new(name, unit, samples.of(case).to_vec()).target(Target::AtMost(most))
+    };
+    figures.extend([
+        at_most("Floo's monitor", "ns/ack", Case::Collect, 100.0),
+        at_most("a decision of a learnt policy", "us", Case::Decide, 5.0),
+        at_most("a full switch", "us", Case::Switch, 2.0),
+    ]);
     if samples.has(Case::Ns3) {
         figures.extend([
             Figure::new(

@@ -7,6 +7,7 @@ mod figures;
 mod memory;
 mod peer;
 mod processor;
+mod selection;
 mod worlds;
 
 use std::fs::File;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use trimtab_cc::{Spec, SpecError};
 use trimtab_units::Duration;
 
-use super::features::{State, feature_index};
+use super::features::{FEATURES, State, feature_index};
 
 /// `format` of a file that this module reads.
 pub const FORMAT: &str = "trimtab-select";
@@ -102,19 +102,22 @@ pub enum ModelError {
 }
 
 /// Why a policy gives no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
     /// A number of the state is not finite.
+    #[error("{} is not finite", FEATURES[*feature].name)]
     NotFinite {
         /// Its place in [`FEATURES`](super::FEATURES).
         feature: usize,
     },
     /// A number of the state is outside the range in which the policy learnt.
+    #[error("{} is outside the range in which the policy learnt", FEATURES[*feature].name)]
     OutOfDistribution {
         /// Its place in [`FEATURES`](super::FEATURES).
         feature: usize,
     },
     /// There is no model: it could not be read.
+    #[error("there is no model")]
     NoModel,
 }
 
@@ -224,6 +227,45 @@ impl Model {
         })
     }
 
+    /// A policy that has learnt nothing: Floo's 200 units over all features, weights between -1 and 1 drawn by `seed`.
+    /// What training must beat, and what a decision costs.
+    ///
+    /// # Panics
+    /// There are no candidates, or more than [`CANDIDATES_MAX`].
+    pub fn random(candidates: Vec<Spec>, seed: u64) -> Self {
+        assert!(
+            (1..=CANDIDATES_MAX).contains(&candidates.len()),
+            "candidates: 1 to {CANDIDATES_MAX}"
+        );
+        let hidden = 200;
+        let input =
+            |feature| Input { feature, mean: 0.0, gain: 1.0, low: f32::MIN, high: f32::MAX };
+        let mut drawn = seed;
+        let mut draw = |n: usize| -> Vec<f32> {
+            let mut one = || {
+                // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); its upper 24 bits are exact in single precision.
+                drawn = drawn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let n = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                ((n ^ (n >> 31)) >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+            };
+            (0..n).map(|_| one()).collect()
+        };
+        let outputs = candidates.len();
+        Self {
+            inputs: (0..FEATURES.len()).map(input).collect(),
+            candidates,
+            first: 0,
+            period: super::PERIOD,
+            hidden,
+            weights: draw(FEATURES.len() * hidden),
+            biases: draw(hidden),
+            out_weights: draw(outputs * hidden),
+            out_biases: draw(outputs),
+            sha256: String::new(),
+        }
+    }
+
     /// What it chooses among.
     pub fn candidates(&self) -> &[Spec] {
         &self.candidates
@@ -239,7 +281,7 @@ impl Model {
         self.period
     }
 
-    /// Its checksum in hexadecimal: its name.
+    /// Its checksum in hexadecimal: its name. Empty of one that no file holds.
     pub fn sha256(&self) -> &str {
         &self.sha256
     }

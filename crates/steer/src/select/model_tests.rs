@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use safetensors::tensor::serialize;
 
 use super::*;
-use crate::select::{FEATURES, FEATURES_LEN};
+use crate::select::FEATURES_LEN;
 
 /// What a file is made of.
 struct Parts {
@@ -262,4 +262,24 @@ proptest! {
             prop_assert!(choice < model.candidates().len());
         }
     }
+}
+
+#[test]
+fn a_random_policy_chooses_this_and_that() {
+    let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
+    let model = Model::random(candidates.clone(), 1);
+    let mut chosen = [0; 4];
+    (0..100).for_each(|seed| chosen[model.decide(&state(seed)).unwrap()] += 1);
+    assert!(chosen.iter().filter(|&&n| n > 0).count() > 1, "{chosen:?}");
+    let other = Model::random(candidates, 2);
+    assert!((0..100).any(|s| model.decide(&state(s)) != other.decide(&state(s))));
+}
+
+/// The seed of the fuzz target is a model, so what is found from there is found past the header.
+#[test]
+fn the_fuzz_target_starts_from_a_model() {
+    let model = Model::parse(include_bytes!("../../../../fuzz/seeds/model/small")).unwrap();
+    let mut state = [0.0; FEATURES_LEN];
+    state[2] = 1.0;
+    assert_eq!(model.decide(&state), Ok(1), "loss_rate is the second input, bbr the second output");
 }

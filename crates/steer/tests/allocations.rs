@@ -1,0 +1,80 @@
+//! Nothing on the way from an acknowledgement to a selection allocates.
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use trimtab_cc::{Ack, Phase, RateSample, Sent, Spec};
+use trimtab_qoe::Factors;
+use trimtab_steer::select::{Model, Selector, SelectorConfig};
+use trimtab_steer::{Action, Collector, Snapshot, Steer};
+use trimtab_units::{Bytes, Duration, Time};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const MSS: Bytes = Bytes::new(1500);
+const RTT: Duration = Duration::from_millis(40);
+
+fn ack(now: Time, delivered: Bytes) -> Ack {
+    Ack {
+        now,
+        acked: MSS,
+        rtt: Some(RTT),
+        srtt: RTT,
+        min_rtt: RTT,
+        inflight: MSS * 10,
+        prior_inflight: MSS * 11,
+        delivered,
+        newest_sent_at: now - RTT,
+        rate: Some(RateSample {
+            delivered: MSS * 10,
+            interval: RTT,
+            prior_delivered: Bytes::ZERO,
+            app_limited: false,
+            tx_in_flight: MSS * 11,
+            lost: Bytes::ZERO,
+        }),
+        cwnd_limited: true,
+        in_recovery: false,
+    }
+}
+
+#[test]
+fn ten_minutes_of_acknowledgements_and_fifty_selections_allocate_nothing() {
+    let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
+    let mut selector = Selector::new(SelectorConfig::of_model(Model::random(candidates, 4)));
+    let mut collector = Collector::new(Time::ZERO);
+    let mut running = selector.algorithm().algorithm().name;
+    let mut now = Time::ZERO;
+    let mut report_at = now + selector.interval(RTT);
+    let region = Region::new(ALLOCATOR);
+    for n in 1..=60_000u64 {
+        now += Duration::from_millis(10);
+        collector.on_sent(&Sent { now, bytes: MSS, inflight: MSS * 10, app_limited: false });
+        collector.on_ack(&ack(now, MSS * n));
+        collector.on_response_sent(Duration::from_millis(n % 50));
+        collector.on_response_arrived(MSS * (n % 9 + 1), RTT);
+        if now >= report_at {
+            let end = Snapshot {
+                algorithm: running,
+                srtt: RTT,
+                min_rtt: RTT,
+                window: MSS * (n % 100),
+                inflight: MSS * 10,
+                mss: MSS,
+                phase: Phase::Steady,
+                unsent: MSS * (n % 7),
+                factors: Factors::new(),
+            };
+            if let Some(Action::Switch { to, .. }) = selector.on_report(&collector.report(now, end))
+            {
+                running = to.algorithm().name;
+            }
+            report_at = now + selector.interval(RTT);
+        }
+    }
+    let stats = region.change();
+    assert_eq!((stats.allocations, stats.reallocations), (0, 0));
+    assert_eq!(selector.selections().made, 50);
+    assert_eq!(selector.selections().fallbacks, 0);
+}

@@ -1,0 +1,17 @@
+//! Models of learnt policies: any bytes are one that decides, or an error with one line to show.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use trimtab_steer::select::{FEATURES_LEN, Model};
+
+fuzz_target!(|bytes: &[u8]| match Model::parse(bytes) {
+    Ok(model) => {
+        for x in [0.0, 1.0, -1.0, f32::MAX, f32::INFINITY, f32::NAN] {
+            if let Ok(choice) = model.decide(&[x; FEATURES_LEN]) {
+                assert!(choice < model.candidates().len());
+            }
+        }
+        assert!(model.first() < model.candidates().len() && !model.period().is_zero());
+    }
+    Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+});
