@@ -85,8 +85,8 @@ class Policy:
         best = self.logits(states).argmax(axis=1)
         return np.where(known, best, self.algorithms.index(self.first)).astype(np.int64)
 
-    def save(self, path: Path) -> None:
-        """Write the file."""
+    def save(self, path: Path) -> str:
+        """Write the file. Gives its checksum, by which the model is known."""
         tensors = {
             "fc1.weight": self.w1,
             "fc1.bias": self.b1,
@@ -108,7 +108,9 @@ class Policy:
             "first": self.first,
         }
         ready = {name: np.ascontiguousarray(tensor, "<f4") for name, tensor in tensors.items()}
-        save_file(ready, path, {**metadata, "sha256": _checksum(metadata, ready)})
+        checksum = _checksum(metadata, ready)
+        save_file(ready, path, {**metadata, "sha256": checksum})
+        return checksum
 
     @classmethod
     def load(cls, path: Path) -> Policy:

@@ -26,10 +26,10 @@ def main(arguments: list[str]) -> int:
         print(f"error: {problem}", file=sys.stderr)
         return 2
     path = settings.out / "model.safetensors"
-    policy.save(path)
+    checksum = policy.save(path)
     print(f"judging on {settings.judge} connections over links that it has not seen")
     judged = evaluate(policy, settings)
-    text = card.write(settings, policy, judged, progress=progress, arguments=arguments)
+    text = card.write(settings, policy, judged, checksum=checksum, progress=progress, arguments=arguments)
     Path(settings.out / "card.md").write_text(text, encoding="utf-8")
     print(text)
     print(f"the model is {path}; {time.time() - started:.0f} s in all")

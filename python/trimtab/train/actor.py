@@ -1,4 +1,4 @@
-"""The actor as something that learns: Adam on the expected cost of its choices, in NumPy since it is tiny."""
+"""The actor as something that learns from the cost of each choice, by Adam, in NumPy since it is tiny."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from trimtab.policy import HIDDEN, SLOPE, Array, leaky
 
 #: Adam's own constants (Kingma and Ba, 2015, algorithm 1).
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-#: Keeps the softmax from closing before all data are in.
-ENTROPY = 0.003
+#: A choice that costs so much more than the best one has 1/e of its share in what the actor is to prefer.
+#: Going down the expected cost itself gives up what is bad on average before it sees where it is good.
+TEMPERATURE = 0.1
 
 
 class Actor:
@@ -39,20 +40,17 @@ class Actor:
         return _softmax(leaky(inputs @ w1.T + b1) @ w2.T + b2)
 
     def learn(self, inputs: Array, costs: Array, rate: float) -> float:
-        """Take one step down the expected cost of the choices. Gives that cost before the step."""
+        """Take one step towards preferring cheap choices. Gives the expected cost before the step."""
         w1, b1, w2, b2 = self.weights
         below = inputs @ w1.T + b1
         hidden = leaky(below)
         chances = _softmax(hidden @ w2.T + b2)
-        expected = (chances * costs).sum(axis=1, keepdims=True)
-        logs = np.log(chances + 1e-9)
-        surprise = (chances * logs).sum(axis=1, keepdims=True)
-        # d(expected cost - entropy bonus)/d(logits), by the derivative of the softmax.
-        slope = chances * (costs - expected + ENTROPY * (logs - surprise)) / len(inputs)
+        # d(cross-entropy)/d(logits).
+        slope = (chances - _softmax(-costs / np.float32(TEMPERATURE))) / len(inputs)
         back = (slope @ w2) * np.where(below > 0, 1.0, SLOPE)
         gradients = [back.T @ inputs, back.sum(axis=0), slope.T @ hidden, slope.sum(axis=0)]
         self._adam(gradients, rate)
-        return float(expected.mean())
+        return float((chances * costs).sum(axis=1).mean())
 
     def _adam(self, gradients: list[NDArray[Any]], rate: float) -> None:
         self.steps += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 from typing import Any
@@ -15,10 +14,15 @@ from trimtab.train.options import Training
 
 
 def write(
-    settings: Training, policy: Policy, judged: Judged, *, progress: dict[str, Any], arguments: list[str]
+    settings: Training,
+    policy: Policy,
+    judged: Judged,
+    *,
+    checksum: str,
+    progress: dict[str, Any],
+    arguments: list[str],
 ) -> str:
     """Give the card as Markdown."""
-    digest = hashlib.sha256((settings.out / "model.safetensors").read_bytes()).hexdigest()
     # Where it was interrupted and went on, the whole of it is what to repeat.
     whole = [argument for argument in arguments if argument != "--resume"]
     command = shlex.join(["python", "-m", "trimtab.train", *whole])
@@ -28,8 +32,8 @@ def write(
 
 Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s; starts with
 {policy.first}, and falls back to it where a state is unlike what it learnt from. One hidden layer of
-{policy.w1.shape[0]} units, leaky ReLU, softmax; {len(policy.features)} features. SHA-256 of the file:
-`{digest}`.
+{policy.w1.shape[0]} units, leaky ReLU, softmax; {len(policy.features)} features. Its checksum:
+`{checksum}`.
 
 ## Training
 

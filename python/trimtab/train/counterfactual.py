@@ -2,8 +2,8 @@
 
 The simulator forks, so at every decision each algorithm is tried for the next periods on a copy of the world.
 The states are those of the learner's own runs, and all that was seen so far is learnt from (DAgger: Ross,
-Gordon and Bagnell, AISTATS 2011); the policy goes down the expected cost of its choices, so that a wrong
-choice counts by how much worse it is (cost-sensitive classification).
+Gordon and Bagnell, AISTATS 2011); what the policy is to prefer goes by the cost, so that a wrong choice
+counts by how much worse it is (cost-sensitive classification).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WARM_UP = 0.1
 #: the same effort tells more on more connections.
 TRIED = 1 / 3
 #: Minibatches after each round, their size, and the step; and those of the last fit, whose step fades out.
-ROUND_BATCHES, LAST_BATCHES, BATCH = 60, 8_000, 512
+ROUND_BATCHES, LAST_BATCHES, BATCH = 40, 5_000, 512
 RATE = 1e-3
 #: Rounds between two checkpoints.
 CHECKPOINT = 20
