@@ -156,7 +156,7 @@ pub static SPECIAL: [SpecialContender; 11] = [
     SpecialContender {
         name: "floo+mortise",
         kind: SpecialKind::Steering,
-        about: "both: the algorithm chosen by a learnt policy, and Mortise setting delta while Copa runs; takes the same as floo",
+        about: "both: the algorithm chosen by the policy learnt from forks, and Mortise setting delta while Copa runs; takes the same as floo",
         source: "Floo and Mortise",
         settings: &[],
     },

@@ -17,7 +17,7 @@ use crate::contender::ContenderKind;
 use crate::links;
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
-use crate::selection::{By, Selection};
+use crate::selection::{By, Selection, shipped};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -121,9 +121,19 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let mut models = BTreeMap::new();
     let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
     for contender in plan.scenario.cc.iter().chain(competitors) {
-        if let ContenderKind::Select(Selection { by: By::Model(path), .. }) = contender.kind() {
-            models.insert(path.clone(), read_model(contender.label(), path)?);
-        }
+        let ContenderKind::Select(selection) = contender.kind() else { continue };
+        let (path, bytes) = match &selection.by {
+            By::Model(path) => (path.clone(), read_model(contender.label(), path)?),
+            By::Shipped(name) => (PathBuf::from(name), shipped(name).to_vec()),
+            By::Rule(_) => continue,
+        };
+        let wrong = |problem| PrepareError::Model {
+            contender: contender.label().to_owned(),
+            path: path.clone(),
+            problem,
+        };
+        let model = SelectModel::parse(&bytes).map_err(wrong)?;
+        models.insert(path, model);
     }
     Ok(Prepared { plan: plan.clone(), apps, models })
 }
@@ -133,6 +143,7 @@ impl Prepared {
     pub(crate) fn model(&self, selection: &Selection) -> Option<&SelectModel> {
         match &selection.by {
             By::Model(path) => self.models.get(path),
+            By::Shipped(name) => self.models.get(Path::new(name)),
             By::Rule(_) => None,
         }
     }
@@ -223,17 +234,12 @@ fn model_of(kind: AppKind) -> Model {
     }
 }
 
-fn read_model(contender: &str, path: &Path) -> Result<SelectModel, PrepareError> {
-    let bytes = std::fs::read(path).map_err(|cause| PrepareError::ModelFile {
+fn read_model(contender: &str, path: &Path) -> Result<Vec<u8>, PrepareError> {
+    std::fs::read(path).map_err(|cause| PrepareError::ModelFile {
         contender: contender.to_owned(),
         name: contender.split(':').next().unwrap_or_default().to_owned(),
         path: path.to_owned(),
         cause,
-    })?;
-    SelectModel::parse(&bytes).map_err(|problem| PrepareError::Model {
-        contender: contender.to_owned(),
-        path: path.to_owned(),
-        problem,
     })
 }
 

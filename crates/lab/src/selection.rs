@@ -21,6 +21,8 @@ const PERIOD_MIN: Duration = Duration::from_millis(1);
 /// What chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum By {
+    /// A learnt policy that ships with the project, by its name.
+    Shipped(&'static str),
     /// A learnt policy, from this file.
     Model(PathBuf),
     /// What counts on the path (Floo Table 1).
@@ -60,21 +62,26 @@ pub fn candidates() -> Vec<Spec> {
     CANDIDATES.iter().filter_map(|name| Spec::new(name)).collect()
 }
 
-/// Where a shipped model lies.
-fn shipped(name: &str) -> PathBuf {
-    PathBuf::from("models").join(name).with_extension("safetensors")
+/// Floo's policy as its paper learns it, and the one learnt from forks of the simulator.
+const PPO: &str = "floo";
+const COUNTERFACTUAL: &str = "floo-counterfactual";
+
+/// The file of a policy that ships with the project; `models/` has the card of each.
+pub(crate) fn shipped(name: &str) -> &'static [u8] {
+    match name {
+        COUNTERFACTUAL => include_bytes!("../../../models/floo-counterfactual.safetensors"),
+        _ => include_bytes!("../../../models/floo.safetensors"),
+    }
 }
 
 impl Selection {
     /// Reads what follows `floo:` or `floo+mortise:`.
     pub(crate) fn floo(text: &str, tuned: bool) -> Result<Self, SelectionError> {
-        let by = By::Model(shipped("floo"));
+        let by = By::Shipped(if tuned { COUNTERFACTUAL } else { PPO });
         let mut selection = Self { by, every: None, how: Switch::Full, tuned };
         for setting in text.split(':').map(str::trim).filter(|s| !s.is_empty()) {
             match setting.split_once('=') {
-                None if setting == "counterfactual" => {
-                    selection.by = By::Model(shipped("floo-counterfactual"));
-                }
+                None if setting == "counterfactual" => selection.by = By::Shipped(COUNTERFACTUAL),
                 Some(("model", path)) => selection.by = By::Model(path.into()),
                 _ => selection.set(setting, ", counterfactual, and model=FILE")?,
             }
@@ -106,8 +113,10 @@ impl Selection {
     /// The selector of a flow, `model` being the one of its file.
     pub(crate) fn selector(&self, model: Option<&Model>) -> Selector {
         let config = match (&self.by, model) {
-            (By::Model(_), Some(model)) => SelectorConfig::of_model(model.clone()),
-            (By::Model(_), None) => SelectorConfig::new(candidates(), Policy::Model(None)),
+            (By::Shipped(_) | By::Model(_), Some(model)) => SelectorConfig::of_model(model.clone()),
+            (By::Shipped(_) | By::Model(_), None) => {
+                SelectorConfig::new(candidates(), Policy::Model(None))
+            }
             (By::Rule(utility), _) => SelectorConfig::new(candidates(), Policy::Rule(*utility)),
         };
         let period = self.every.unwrap_or(config.period);
@@ -171,10 +180,10 @@ mod tests {
     #[test]
     fn settings_in_any_order() {
         let floo = Selection::floo("", false).unwrap();
-        assert_eq!(floo.by, By::Model("models/floo.safetensors".into()));
+        assert_eq!(floo.by, By::Shipped("floo"));
         assert_eq!((floo.every, floo.how, floo.tuned), (None, Switch::Full, false));
         let floo = Selection::floo("counterfactual:part:every=6s", true).unwrap();
-        assert_eq!(floo.by, By::Model("models/floo-counterfactual.safetensors".into()));
+        assert_eq!(floo.by, By::Shipped("floo-counterfactual"));
         assert_eq!((floo.every, floo.how), (Some(Duration::from_secs(6)), Switch::Part));
         assert!(floo.tuned);
         let floo = Selection::floo("part:model=out/my.safetensors:full", false).unwrap();
@@ -209,6 +218,17 @@ mod tests {
         let selections = c.runs[0].selections.as_ref().unwrap();
         assert_eq!((selections.made, selections.fallbacks), (6, 0), "two flows, three periods");
         assert_eq!(selections.changed, 0, "it began with CUBIC");
+    }
+
+    #[test]
+    fn shipped_models_are_models() {
+        for name in [PPO, COUNTERFACTUAL] {
+            let model = Model::parse(shipped(name)).unwrap();
+            assert_eq!(model.candidates().len(), CANDIDATES.len(), "{name}");
+        }
+        for cc in ["floo", "floo:counterfactual", "floo+mortise"] {
+            assert!(crate::prepare::prepare(&scenario(cc).plan().unwrap()).is_ok(), "{cc}");
+        }
     }
 
     #[test]
