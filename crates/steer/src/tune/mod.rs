@@ -257,8 +257,8 @@ impl Mortise {
     /// Where this application's flows on this path start: what all of them can agree on, because all see
     /// the same losses and pay the same price.
     fn origin(&self) -> f64 {
-        let overflow = (self.path.overflow() - OVERFLOW).max(0.0);
-        let common = (DELTA_START * (1.0 + overflow / OVERFLOW_SCALE)).min(DELTA_START_MAX);
+        let scale = 1.0 + self.path.overflow() / OVERFLOW_SCALE;
+        let common = (DELTA_START * scale).min(DELTA_START_MAX);
         let dear = libm::exp(self.price - libm::log(DEAR)).max(1.0);
         (common * dear).min(DELTA_SAFE)
     }
