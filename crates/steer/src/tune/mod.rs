@@ -7,6 +7,7 @@
 //! What to read first: the paper's §3.3, then `decide` below, then `twin.rs` for how the neighbours
 //! are found and `path.rs` for what is known of the path.
 
+mod buffer;
 mod burst;
 mod change_point;
 mod path;
@@ -27,11 +28,12 @@ use twin::{Point, replay};
 const COPA: &str = "copa";
 /// Where every flow starts and is drawn back to on a path that drops nothing, in 1/packet …
 const DELTA_START: f64 = 0.035;
-/// … and where on one that does: the start doubles with this share lost to the buffer, so that all who
-/// share a small buffer leave each other room …
-const OVERFLOW_SCALE: f64 = 0.008;
-/// … up to here.
-const DELTA_START_MAX: f64 = 0.15;
+/// … and where on one that does: above this share of the buffer kept filled, e-fold with each further
+/// 1/FULLNESS_GAIN of it, so that all who share a small buffer leave each other room …
+const FULLNESS: f64 = 0.35;
+const FULLNESS_GAIN: f64 = 10.0;
+/// … and twice as high where bursts lose this share of the packets although the queue is short.
+const OVERFLOW_SCALE: f64 = 0.03;
 /// What delay costs an application, as the share of its throughput that it would give for one base
 /// round-trip time less: above this its flows start with less queue, in proportion. Most downloads are
 /// below, and all flows of an application agree on it.
@@ -76,7 +78,7 @@ const MEAN_QUEUE: f64 = 1.25;
 /// How far each decision goes back to where every flow starts. What a flow sees of its own share is
 /// noise to the others; without a common origin their δ drift apart, and with them their shares, which
 /// are as 1/δ (Copa §3).
-const LEAK: f64 = 0.5;
+const LEAK: f64 = 0.35;
 /// Share of a step that a decision takes: what one sees is noisy, and two in a row must not swing.
 const CAUTION: f64 = 0.5;
 /// What Mortise sets of Copa once. Velocity without bound overflows buffers that one flow in
@@ -254,13 +256,13 @@ impl Mortise {
         self.delta = delta;
     }
 
-    /// Where this application's flows on this path start: what all of them can agree on, because all see
-    /// the same losses and pay the same price.
+    /// Where this application's flows on this path start: what all of them can agree on, because all wait
+    /// in the same queue and pay the same price.
     fn origin(&self) -> f64 {
-        let scale = 1.0 + self.path.overflow() / OVERFLOW_SCALE;
-        let common = (DELTA_START * scale).min(DELTA_START_MAX);
+        let crowded = libm::exp(FULLNESS_GAIN * (self.path.fullness() - FULLNESS).max(0.0));
+        let overflow = self.path.overflow() / OVERFLOW_SCALE;
         let dear = libm::exp(self.price - libm::log(DEAR)).max(1.0);
-        (common * dear).min(DELTA_SAFE)
+        (DELTA_START * crowded * (1.0 + overflow * overflow) * dear).min(DELTA_SAFE)
     }
 
     /// Without overflow no queue is kept below what jitter takes.

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use trimtab_units::Duration;
+use trimtab_cc::Phase;
+use trimtab_units::{Bytes, Duration};
 
+use super::buffer::Buffer;
 use crate::Report;
 
 /// The most steps that are remembered: enough for the slowest decisions, few enough to replay in
@@ -22,6 +24,9 @@ const QUEUE_QUANTILE: f64 = 0.8;
 const QUEUE_STEP: f64 = 0.2;
 /// How long, in reports, the losses with a short queue are remembered.
 const QUIET_WEIGHT: f64 = 1.0 / 400.0;
+/// Reports after slow start whose losses are still those of its last round, which overshoots any buffer
+/// and says nothing of what δ keeps in it.
+const SETTLING: u32 = 6;
 
 /// The path's capacity during one report, as far as the flow could see it.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +55,9 @@ pub(super) struct Path {
     quiet: Tally,
     /// Packets sent and lost of late.
     late: Tally,
+    /// Reports whose losses do not count any more.
+    settling: u32,
+    buffer: Buffer,
 }
 
 /// Packets sent and lost, fading.
@@ -76,6 +84,8 @@ impl Path {
             queue_long: 0.0,
             quiet: Tally::default(),
             late: Tally::default(),
+            settling: SETTLING,
+            buffer: Buffer::default(),
         }
     }
 
@@ -83,6 +93,10 @@ impl Path {
     /// enough to see one.
     pub(super) fn on_report(&mut self, report: &Report, delta: f64) -> Option<Step> {
         let packet = report.mss.as_f64().max(1.0);
+        self.settling = match report.phase {
+            Phase::SlowStart => SETTLING,
+            _ => self.settling.saturating_sub(1),
+        };
         self.rtt_min = report.min_rtt.as_secs_f64();
         let length = report.interval.as_secs_f64();
         let (low, mean, high) = (report.rtt_min?, report.rtt_mean?, report.rtt_max?);
@@ -91,8 +105,12 @@ impl Path {
         let waiting = (high - report.min_rtt).as_secs_f64() / high.as_secs_f64().max(1e-6);
         let queue = report.window.as_f64() / packet * waiting;
         self.on_losses(report.acked.as_f64() / packet, report.lost.as_f64() / packet, queue);
+        let busy = report.busy.ratio(report.interval) >= 0.5;
+        let queueing = |rtt: Duration| (rtt - report.min_rtt).as_secs_f64();
+        let dropped = (report.lost > Bytes::ZERO).then(|| self.overflow_share());
+        self.buffer.on_report(queueing(mean), queueing(high), busy, dropped);
         // Held back by the application for more than half of the time: says nothing of the path.
-        if report.busy.ratio(report.interval) < 0.5 || length <= 0.0 {
+        if !busy || length <= 0.0 {
             return None;
         }
         let full = low > report.min_rtt + QUEUE_SLACK;
@@ -138,7 +156,7 @@ impl Path {
         if queue < 0.5 * self.queue_long {
             self.quiet.add(QUIET_WEIGHT, acked + lost, lost);
         }
-        self.late.add(LOSS_WEIGHT, acked + lost, lost);
+        self.late.add(LOSS_WEIGHT, acked + lost, if self.settling > 0 { 0.0 } else { lost });
     }
 
     /// Probability that a packet is lost whatever the queue does.
@@ -151,6 +169,16 @@ impl Path {
     pub(super) fn overflow(&self) -> f64 {
         let all = if self.late.sent > 0.0 { self.late.lost / self.late.sent } else { 0.0 };
         (all - 1.5 * self.random_loss()).clamp(0.0, 1.0)
+    }
+
+    /// Share of the packets lost of late that the buffer dropped.
+    fn overflow_share(&self) -> f64 {
+        if self.late.lost > 0.0 { self.overflow() * self.late.sent / self.late.lost } else { 0.0 }
+    }
+
+    /// Share of its buffer that the flows of this path keep filled.
+    pub(super) fn fullness(&self) -> f64 {
+        self.buffer.fullness()
     }
 
     /// Share of packets lost, were the buffer to lose this share.
