@@ -17,30 +17,32 @@ pub(super) struct Buffer {
     standing: f64,
     /// In the queue when it dropped packets; zero while none were dropped.
     full: f64,
-    /// The longest of the last report.
+    /// In the queue at the last report.
     last: f64,
 }
 
 impl Buffer {
-    /// Takes in the queueing delays of one report, mean and longest, whether the flow was busy, and, where
-    /// packets were lost, what share of the losses is the buffer's.
-    pub(super) fn on_report(&mut self, mean: f64, longest: f64, busy: bool, dropped: Option<f64>) {
+    /// Takes in the mean queueing delay of one report, whether the flow was busy, and, where packets were
+    /// lost, what share of the losses is the buffer's. (The longest delay of a report would be nearer to the
+    /// full queue, but a delayed acknowledgement makes a flow believe in a buffer that is not there, and take
+    /// the others' share of the one that is.)
+    pub(super) fn on_report(&mut self, delay: f64, busy: bool, dropped: Option<f64>) {
         if busy {
-            self.standing += STANDING_WEIGHT * (mean - self.standing);
+            self.standing += STANDING_WEIGHT * (delay - self.standing);
         }
         match dropped {
             // A loss shows a round trip after the drop.
             Some(share) if share > 0.0 => {
-                let seen = longest.max(self.last);
+                let seen = delay.max(self.last);
                 let before = if self.full > 0.0 { self.full } else { seen };
                 self.full = before + FULL_WEIGHT * share * (seen - before);
             }
-            None if self.full > 0.0 && mean > self.full => {
-                self.full += FULL_WEIGHT * (mean - self.full);
+            None if self.full > 0.0 && delay > self.full => {
+                self.full += FULL_WEIGHT * (delay - self.full);
             }
             _ => {}
         }
-        self.last = longest;
+        self.last = delay;
     }
 
     /// Share of the buffer that the flows keep filled; zero where it was never seen to be full.
@@ -58,8 +60,16 @@ mod tests {
         let mut few = Buffer::default();
         let mut many = few;
         for i in 0..2000 {
-            few.on_report(0.010, 0.012, true, (i % 100 == 0).then_some(1.0));
-            many.on_report(0.010, 0.012, true, (i % 2 == 0).then_some(1.0));
+            few.on_report(
+                if i % 100 == 0 { 0.012 } else { 0.010 },
+                true,
+                (i % 100 == 0).then_some(1.0),
+            );
+            many.on_report(
+                if i % 100 == 0 { 0.012 } else { 0.010 },
+                true,
+                (i % 100 < 2).then_some(1.0),
+            );
         }
         assert!((few.fullness() - 0.010 / 0.012).abs() < 0.01, "{few:?}");
         assert!((many.fullness() - few.fullness()).abs() < 0.01, "{many:?}");
@@ -69,7 +79,7 @@ mod tests {
     fn what_the_link_loses_says_nothing_of_the_buffer() {
         let mut buffer = Buffer::default();
         for _ in 0..500 {
-            buffer.on_report(0.010, 0.012, true, Some(0.0));
+            buffer.on_report(0.010, true, Some(0.0));
         }
         assert_eq!(buffer.fullness(), 0.0);
     }
@@ -77,13 +87,13 @@ mod tests {
     #[test]
     fn a_longer_queue_without_loss_proves_a_larger_buffer() {
         let mut buffer = Buffer::default();
-        buffer.on_report(0.010, 0.012, true, Some(1.0));
+        buffer.on_report(0.010, true, Some(1.0));
         for _ in 0..500 {
-            buffer.on_report(0.030, 0.035, true, None);
+            buffer.on_report(0.030, true, None);
         }
         assert!((buffer.full - 0.030).abs() < 0.001, "{buffer:?}");
         for _ in 0..500 {
-            buffer.on_report(0.0, 0.0, false, None);
+            buffer.on_report(0.0, false, None);
         }
         assert!(buffer.standing > 0.02, "an idle flow sees no queue: {buffer:?}");
     }

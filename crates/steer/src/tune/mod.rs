@@ -30,8 +30,8 @@ const COPA: &str = "copa";
 const DELTA_START: f64 = 0.035;
 /// … and where on one that does: above this share of the buffer kept filled, e-fold with each further
 /// 1/FULLNESS_GAIN of it, so that all who share a small buffer leave each other room …
-const FULLNESS: f64 = 0.35;
-const FULLNESS_GAIN: f64 = 10.0;
+const FULLNESS: f64 = 0.4;
+const FULLNESS_GAIN: f64 = 8.0;
 /// … and twice as high where bursts lose this share of the packets although the queue is short.
 const OVERFLOW_SCALE: f64 = 0.03;
 /// What delay costs an application, as the share of its throughput that it would give for one base
@@ -78,7 +78,7 @@ const MEAN_QUEUE: f64 = 1.25;
 /// How far each decision goes back to where every flow starts. What a flow sees of its own share is
 /// noise to the others; without a common origin their δ drift apart, and with them their shares, which
 /// are as 1/δ (Copa §3).
-const LEAK: f64 = 0.35;
+const LEAK: f64 = 0.5;
 /// Share of a step that a decision takes: what one sees is noisy, and two in a row must not swing.
 const CAUTION: f64 = 0.5;
 /// What Mortise sets of Copa once. Velocity without bound overflows buffers that one flow in

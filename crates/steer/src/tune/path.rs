@@ -106,9 +106,8 @@ impl Path {
         let queue = report.window.as_f64() / packet * waiting;
         self.on_losses(report.acked.as_f64() / packet, report.lost.as_f64() / packet, queue);
         let busy = report.busy.ratio(report.interval) >= 0.5;
-        let queueing = |rtt: Duration| (rtt - report.min_rtt).as_secs_f64();
         let dropped = (report.lost > Bytes::ZERO).then(|| self.overflow_share());
-        self.buffer.on_report(queueing(mean), queueing(high), busy, dropped);
+        self.buffer.on_report((mean - report.min_rtt).as_secs_f64(), busy, dropped);
         // Held back by the application for more than half of the time: says nothing of the path.
         if !busy || length <= 0.0 {
             return None;
