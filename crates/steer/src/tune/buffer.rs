@@ -9,6 +9,12 @@
 /// dropped, or when none were though the queue is longer than that.
 const STANDING_WEIGHT: f64 = 0.01;
 const FULL_WEIGHT: f64 = 0.1;
+/// Where less than this share of the losses is the buffer's, they say nothing of it.
+const MOSTLY: f64 = 0.5;
+/// Where that is so again and again, what was taken for the buffer's losses was the link's: the weight of a
+/// report with losses, and the mean share that is too little.
+const BELIEF_WEIGHT: f64 = 0.02;
+const BELIEF_MIN: f64 = 0.2;
 
 /// The buffer of one path, as delays in seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +23,8 @@ pub(super) struct Buffer {
     standing: f64,
     /// In the queue when it dropped packets; zero while none were dropped.
     full: f64,
+    /// What share of the losses was the buffer's since `full` is known, fading.
+    belief: f64,
     /// In the queue at the last report.
     last: f64,
 }
@@ -31,16 +39,22 @@ impl Buffer {
             self.standing += STANDING_WEIGHT * (delay - self.standing);
         }
         match dropped {
-            // A loss shows a round trip after the drop.
-            Some(share) if share > 0.0 => {
+            Some(share) => {
+                self.belief += BELIEF_WEIGHT * (share - self.belief);
+                // A loss shows a round trip after the drop.
                 let seen = delay.max(self.last);
-                let before = if self.full > 0.0 { self.full } else { seen };
-                self.full = before + FULL_WEIGHT * share * (seen - before);
+                if share >= MOSTLY && self.full == 0.0 {
+                    (self.full, self.belief) = (seen, 1.0);
+                } else if share >= MOSTLY {
+                    self.full += FULL_WEIGHT * share * (seen - self.full);
+                } else if self.belief < BELIEF_MIN {
+                    self.full = 0.0;
+                }
             }
             None if self.full > 0.0 && delay > self.full => {
                 self.full += FULL_WEIGHT * (delay - self.full);
             }
-            _ => {}
+            None => {}
         }
         self.last = delay;
     }
@@ -79,6 +93,13 @@ mod tests {
     fn what_the_link_loses_says_nothing_of_the_buffer() {
         let mut buffer = Buffer::default();
         for _ in 0..500 {
+            buffer.on_report(0.010, true, Some(0.0));
+        }
+        assert_eq!(buffer.fullness(), 0.0);
+        // Not for long, either, where it was taken for the buffer's at first.
+        buffer.on_report(0.010, true, Some(1.0));
+        assert!(buffer.fullness() > 0.5, "{buffer:?}");
+        for _ in 0..100 {
             buffer.on_report(0.010, true, Some(0.0));
         }
         assert_eq!(buffer.fullness(), 0.0);
