@@ -73,6 +73,29 @@ def test_the_vector_environment_is_many_single_ones() -> None:
     assert not np.array_equal(states[0], last), "a new connection has begun"
 
 
+def test_numbers_of_numpy_are_seeds() -> None:
+    for env in (trimtab.SelectEnv(SMALL), trimtab.SelectVectorEnv(2, SMALL)):
+        want, _ = env.reset(seed=9)
+        other, _ = env.reset(seed=8)
+        assert not np.array_equal(other, want)
+        got, _ = env.reset(seed=np.int64(9))
+        np.testing.assert_array_equal(got, want)
+
+
+def test_each_connection_may_have_a_seed_of_its_own() -> None:
+    many = trimtab.SelectVectorEnv(2, SMALL)
+    states, _ = many.reset(seed=[6, np.int64(5)])
+    singles = [trimtab.SelectEnv(SMALL) for _ in range(2)]
+    for single, seed, state in zip(singles, (6, 5), states, strict=True):
+        np.testing.assert_array_equal(single.reset(seed=seed)[0], state)
+    for _ in range(3):
+        states, *_ = many.step(np.asarray([0, 1]))
+    for single, state in zip(singles, states, strict=True):
+        np.testing.assert_array_equal(single.reset()[0], state, "the next connection is the same too")
+    with pytest.raises(ValueError, match="2 connections and 3 seeds"):
+        many.reset(seed=[1, 2, 3])
+
+
 def test_the_action_is_the_algorithm_that_runs() -> None:
     env = trimtab.SelectEnv(trimtab.Settings(generated=8, conditions=20, start="cubic"))
     state, _ = env.reset(seed=2)

@@ -6,10 +6,13 @@ ln(last completion time / current one) (Floo, section 3.3), and an episode one c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
@@ -25,6 +28,11 @@ def _spaces(course: Course, settings: Settings) -> tuple[gym.Space[NDArray[np.fl
     # Most features lie between 0 and 1, none is bounded.
     box: gym.Space[Any] = gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
     return box, gym.spaces.Discrete(len(settings.algorithms))
+
+
+def _plain(seed: int | np.integer[Any] | None) -> int | None:
+    """Make Python's integer of any: Gymnasium takes no other."""
+    return None if seed is None else int(seed)
 
 
 def _course(settings: Settings | None, course: Course | None) -> tuple[Settings, Course]:
@@ -52,10 +60,10 @@ class SelectEnv(gym.Env[NDArray[np.float32], np.int64]):
         self._episode: Episodes | None = None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | np.integer[Any] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begin a connection and run its first period. `options={"episode": 7}` asks for a certain one."""
-        super().reset(seed=seed)
+        super().reset(seed=_plain(seed))
         number = (options or {}).get("episode")
         number = int(self.np_random.integers(SEEDS)) if number is None else int(number)
         self._episode = Episodes(self.course, [number])
@@ -92,14 +100,33 @@ class SelectVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.int64
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, num_envs)
         self._episodes: Episodes | None = None
+        #: A generator for each connection, where each was given a seed of its own.
+        self._own: list[np.random.Generator] | None = None
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | np.integer[Any] | Sequence[int | np.integer[Any] | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begin all connections."""
-        super().reset(seed=seed if isinstance(seed, int) else None)
-        numbers = self._draw(self.num_envs)
-        self._episodes = Episodes(self.course, numbers)
+        """Begin all connections.
+
+        One seed is for all of them together. Of a list, each connection has its own (none: a random one), and
+        is then the same as that of a `SelectEnv` with this seed.
+        Raises ValueError when the list is not as long as there are connections.
+        """
+        if seed is None or isinstance(seed, Integral):
+            super().reset(seed=_plain(seed))  # type: ignore[arg-type]
+            self._own = self._own if seed is None else None
+        else:
+            seeds = list(seed)  # type: ignore[arg-type]
+            if len(seeds) != self.num_envs:
+                raise ValueError(
+                    f"there are {self.num_envs} connections and {len(seeds)} seeds: give one each"
+                )
+            self._own = [np_random(_plain(one))[0] for one in seeds]
+        numbers = self._draw(range(self.num_envs))
+        self._begin(numbers)
         return self._states(), {"episode": np.asarray(numbers)}
 
     def step(
@@ -120,12 +147,17 @@ class SelectVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.int64
             for i in which:
                 final[i] = states[i]
             info |= {"final_obs": final, "_final_obs": truncated}
-            self._episodes.reset(which, self._draw(len(which)))
+            self._episodes.reset(which, self._draw(which))
             states = self._states()
         return states, np.asarray(rewards), np.zeros(self.num_envs, np.bool_), truncated, info
 
-    def _draw(self, count: int) -> list[int]:
-        return [int(n) for n in self.np_random.integers(SEEDS, size=count)]
+    def _begin(self, numbers: list[int]) -> None:
+        self._episodes = Episodes(self.course, numbers)
+
+    def _draw(self, which: Sequence[int]) -> list[int]:
+        if self._own is not None:
+            return [int(self._own[i].integers(SEEDS)) for i in which]
+        return [int(n) for n in self.np_random.integers(SEEDS, size=len(which))]
 
     def _states(self) -> NDArray[np.float32]:
         assert self._episodes is not None

@@ -28,12 +28,6 @@ class Worker:
         self.episodes = Episodes(self.course, seeds)
         return self.episodes.states()
 
-    def reset(self, which: list[int], seeds: list[int]) -> list[float]:
-        """Begin some anew."""
-        assert self.episodes is not None
-        self.episodes.reset(which, seeds)
-        return self.episodes.states()
-
     def costs(self, horizon: int) -> list[list[float]]:
         """Try every choice."""
         assert self.episodes is not None
@@ -91,18 +85,11 @@ class ClusterEnv(SelectVectorEnv):
 
     def __init__(self, settings: Training, course: Course) -> None:
         super().__init__(settings.parallel, settings.course(), course)
-        self._episodes = _Spread(Cluster(settings))  # type: ignore[assignment]
+        self._spread = _Spread(Cluster(settings))
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
-        """Begin all connections."""
-        # Past the environment of this machine, which would begin the connections here.
-        super(SelectVectorEnv, self).reset(seed=seed if isinstance(seed, int) else None)
-        numbers = self._draw(self.num_envs)
-        assert isinstance(self._episodes, _Spread)
-        self._episodes.begin(numbers)
-        return self._states(), {"episode": np.asarray(numbers)}
+    def _begin(self, numbers: list[int]) -> None:
+        self._spread.begin(numbers)
+        self._episodes = self._spread  # type: ignore[assignment]
 
 
 class _Spread:
@@ -111,8 +98,10 @@ class _Spread:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.now: list[list[float]] = []
+        self.connections = 0
 
     def begin(self, seeds: list[int]) -> None:
+        self.connections = len(seeds)
         self.now = self.cluster.ask("begin", self.cluster.share(seeds))
 
     def states(self) -> list[float]:
@@ -125,7 +114,7 @@ class _Spread:
 
     def reset(self, which: list[int], seeds: list[int]) -> None:
         # All connections of an environment are as long as each other, so all begin anew together.
-        assert len(which) == sum(len(part) for part in self.cluster.share(which))
+        assert which == list(range(self.connections)), "connections end together"
         self.begin(seeds)
 
 
