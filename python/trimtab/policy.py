@@ -25,6 +25,16 @@ VERSION = "1"
 Array = NDArray[np.float32]
 
 
+def join_names(names: tuple[str, ...]) -> str:
+    """Write a list of algorithms, with semicolons where a comma is part of a name, between knobs."""
+    return (";" if any("," in name for name in names) else ",").join(names)
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Read a list of algorithms, as `Model::parse` in crates/steer does."""
+    return tuple(name.strip() for name in text.split(";" if ";" in text else ","))
+
+
 def leaky(x: Array) -> Array:
     """Leaky ReLU."""
     return np.where(x > 0, x, np.float32(SLOPE) * x)
@@ -103,7 +113,7 @@ class Policy:
             "format": FORMAT,
             "version": VERSION,
             "features": ",".join(self.features),
-            "algorithms": ",".join(self.algorithms),
+            "algorithms": join_names(self.algorithms),
             "period_ms": str(self.period_ms),
             "first": self.first,
         }
@@ -128,7 +138,7 @@ class Policy:
                 get("fc2.bias"),
                 scaler,
                 tuple(about["features"].split(",")),
-                tuple(about["algorithms"].split(",")),
+                split_names(about["algorithms"]),
                 int(about["period_ms"]),
                 about["first"],
             )
