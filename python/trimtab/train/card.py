@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trimtab.policy import Policy
-from trimtab.train.evaluate import Judged
+from trimtab.train.evaluate import PERIODS, Judged
 from trimtab.train.options import Training
 
 
@@ -28,6 +28,7 @@ def write(
     command = shlex.join(["python", "-m", "trimtab.train", *whole])
     recorded = f", recordings of {settings.kinds}" if settings.traces is not None else ""
     best = judged.best_single()
+    seconds = PERIODS * settings.period_ms / 1000
     return f"""# Model card: Floo by {settings.method}
 
 Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s; starts with
@@ -48,10 +49,14 @@ Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s
 | periods simulated | {progress["periods"]}, forks included |
 | time | {progress["seconds"] / 3600:.2f} h on {os.cpu_count()} cores |
 
+Of the periods simulated, the first one of each connection is not counted, in which nothing is chosen, nor
+are those that scale the states of PPO and those of the evaluation.
+
 ## Evaluation
 
-On {len(judged.times["policy"])} connections of three minutes over links and conditions that training did
-not see, Wi-Fi among them: the mean completion time of each. Changes and shares are by ratio, averaged over
+On {len(judged.times["policy"])} connections of {seconds:g} s over links and conditions that training did
+not see, Wi-Fi among them: the mean completion time of each. What is open at the end runs on for 60 s at most;
+a request that is not complete then counts up to there. Changes and shares are by ratio, averaged over
 connections, beside `{best}`, the best single algorithm. `static-best` is the best single algorithm of each
 connection in hindsight; `oracle` tries every choice on forks, two periods ahead, before it chooses.
 
