@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from trimtab import Policy
 from trimtab.policy import Scaler
@@ -14,6 +15,7 @@ from trimtab.train.__main__ import main
 from trimtab.train.actor import Actor
 from trimtab.train.counterfactual import regrets
 from trimtab.train.evaluate import Judged
+from trimtab.train.options import Training
 
 SMALL = ["--episodes", "12", "--parallel", "4", "--periods", "4", "--period_ms", "2000"]
 SMALL += ["--generated", "8", "--conditions", "20", "--judge", "4"]
@@ -55,6 +57,19 @@ def test_a_policy_comes_back_from_its_file(tmp_path: Path) -> None:
     states = np.random.default_rng(2).random((20, 3), np.float32)
     np.testing.assert_array_equal(made.logits(states), read.logits(states))
     assert (read.algorithms, read.features, read.first) == (made.algorithms, made.features, made.first)
+
+
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [(("cubic", "bbr"), "cubic,bbr"), (("copa:delta=0.5,mode=off", "bbr"), "copa:delta=0.5,mode=off;bbr")],
+)
+def test_names_with_commas_come_back(names: tuple[str, ...], written: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    dataclasses.replace(policy(), algorithms=names).save(path)
+    with safe_open(path, "numpy") as file:
+        assert file.metadata()["algorithms"] == written
+    assert Policy.load(path).algorithms == names
+    assert Training(algorithms=written).course().algorithms == names
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
@@ -103,9 +118,69 @@ def test_a_training_ends_with_a_model_and_a_card_and_goes_on(
     assert any((tmp_path / "logs").iterdir())
     model = Policy.load(tmp_path / "model.safetensors")
     assert model.first == "bbr" and model.period_ms == 2000
+    assert "connections of 30 s" in card, "15 periods of 2 s"
     more = ["--episodes", "20", *SMALL[2:], "--resume"]
+    # Those of another training, and those that ask for less than there is.
+    others = (["--algorithms", "cubic,bbr"], ["--seed", "2"], ["--parallel", "3"], ["--episodes", "4"])
+    for other in others:
+        assert main(["floo", "--method", method, *more, *out, *other]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: ") and other[0] in said
+    assert Policy.load(tmp_path / "model.safetensors").algorithms == model.algorithms
     assert main(["floo", "--method", method, *more, *out]) == 0
     assert "goes on after" in capsys.readouterr().out
+
+
+def test_a_model_outlives_its_judges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Judged:
+        raise IndexError("out of paper")
+
+    monkeypatch.setattr("trimtab.train.__main__.evaluate", fail)
+    assert main(["floo", "--method", "counterfactual", *SMALL, "--out", str(tmp_path)]) == 1
+    path = tmp_path / "model.safetensors"
+    said = capsys.readouterr().err
+    assert said == f"error: the model is saved as {path}, but has no card: out of paper\n"
+    assert Policy.load(path).period_ms == 2000
+
+
+def test_a_checkpoint_that_does_not_say_its_settings_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "checkpoint.npz", progress=np.asarray((1, 1.0, 1)))
+    assert main(["floo", "--method", "counterfactual", *SMALL, "--out", str(tmp_path), "--resume"]) == 2
+    assert "does not say its settings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ["--first", "vegas"],
+            "--first is vegas; it must be one of --algorithms: cubic, bbr, copa, westwood",
+        ),
+        (["--algorithms", "bbr"], "--algorithms is bbr; it must be 2 to 16 different ones"),
+        (["--algorithms", "bbr,bbr"], "2 to 16 different ones"),
+        (["--parallel", "0"], "--parallel is 0; it must be at least 1"),
+        (["--periods", "1"], "--periods is 1; it must be at least 2"),
+        (["--periods", "-3"], "--periods is -3"),
+        (["--judge", "0"], "--judge is 0; it must be at least 1"),
+        (["--episodes", "-1"], "--episodes is -1; it must be at least 0"),
+        (["--period_ms", "0"], "--period_ms is 0; it must be 1 to 3600000"),
+        (["--horizon", "0"], "--horizon is 0"),
+        (["--conditions", "0"], "--conditions is 0"),
+        (["--seed", "-1"], "--seed is -1"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_training(
+    given: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["floo", *given, "--out", str(tmp_path / "new")])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

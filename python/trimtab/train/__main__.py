@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+
+from safetensors import SafetensorError
 
 from trimtab.train import card, counterfactual, options
-from trimtab.train.evaluate import evaluate
+from trimtab.train.evaluate import evaluate, judge_course
 
 
 def main(arguments: list[str]) -> int:
     """Train as the command line says. Gives the exit code."""
     started = time.time()
     settings = options.parse(arguments)
+    path = settings.out / "model.safetensors"
     try:
+        # What the policy is judged on first: what is wrong with it must not show after hours.
+        course = judge_course(settings)
+        settings.out.mkdir(parents=True, exist_ok=True)
         if settings.method == "ppo":
             # Its library is an extra, which the other method does without.
             from trimtab.train import ppo  # noqa: PLC0415
@@ -22,18 +27,32 @@ def main(arguments: list[str]) -> int:
             policy, progress = ppo.train(settings)
         else:
             policy, progress = counterfactual.train(settings)
-    except ValueError as problem:
-        print(f"error: {problem}", file=sys.stderr)
-        return 2
-    path = settings.out / "model.safetensors"
-    checksum = policy.save(path)
+    except ModuleNotFoundError as problem:
+        extra = "ray" if problem.name == "ray" else "ppo"
+        return _failed(f"there is no Python module {problem.name}: pip install './python[{extra}]'", 2)
+    except (ValueError, OSError) as problem:
+        return _failed(problem, 2)
+    try:
+        checksum = policy.save(path)
+    except (OSError, SafetensorError) as problem:
+        return _failed(
+            f"cannot write {path}: {problem}; mend that and give the same command with --resume", 1
+        )
     print(f"judging on {settings.judge} connections over links that it has not seen")
-    judged = evaluate(policy, settings)
-    text = card.write(settings, policy, judged, checksum=checksum, progress=progress, arguments=arguments)
-    Path(settings.out / "card.md").write_text(text, encoding="utf-8")
+    try:
+        judged = evaluate(policy, settings, course)
+        text = card.write(settings, policy, judged, checksum=checksum, progress=progress, arguments=arguments)
+        (settings.out / "card.md").write_text(text, encoding="utf-8")
+    except Exception as problem:  # Whatever it is, the training was not in vain.
+        return _failed(f"the model is saved as {path}, but has no card: {problem}", 1)
     print(text)
     print(f"the model is {path}; {time.time() - started:.0f} s in all")
     return 0
+
+
+def _failed(problem: object, code: int) -> int:
+    print(f"error: {problem}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

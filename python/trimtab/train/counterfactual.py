@@ -22,6 +22,7 @@ from tensorboard.summary import Writer
 from trimtab._native import Course, Episodes
 from trimtab.envs import SEEDS
 from trimtab.policy import Array, Policy, Scaler
+from trimtab.train import checkpoint as checkpoints
 from trimtab.train.actor import Actor
 from trimtab.train.options import Training
 
@@ -116,7 +117,8 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     actor, scaler, done, seconds, tried = None, None, 0, 0.0, 0
     checkpoint = settings.out / "checkpoint.npz"
     if settings.resume:
-        lessons, done, seconds, tried = _load(checkpoint)
+        lessons, done, seconds, tried = _load(checkpoint, settings)
+        checkpoints.must_not_be_past(checkpoint, done, rounds)
         random = np.random.default_rng((settings.seed, done))
         actor, scaler = _fit(lessons, outputs, random, ROUND_BATCHES * done)
         print(f"goes on after round {done} of {rounds}")
@@ -139,7 +141,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
         seconds += time.perf_counter() - start
         _log(writer, number, lessons, loss, seconds)
         if (number + 1) % CHECKPOINT == 0 or number + 1 == rounds:
-            _save(checkpoint, lessons, (number + 1, seconds, tried))
+            _save(checkpoint, lessons, (number + 1, seconds, tried), settings)
             count = sum(len(lesson.states) for lesson in lessons)
             so_far = f"{count} decisions, expected regret {loss:.4f}, {seconds:.0f} s"
             print(f"round {number + 1} of {rounds}: {so_far}")
@@ -202,7 +204,7 @@ def _log(writer: Any, number: int, lessons: list[Lessons], loss: float, seconds:
         writer.add_scalar("regret/expected", loss, number)
 
 
-def _save(path: Path, lessons: list[Lessons], progress: tuple[int, float, int]) -> None:
+def _save(path: Path, lessons: list[Lessons], progress: tuple[int, float, int], settings: Training) -> None:
     # Whole or not at all: a training may be stopped at any time.
     part = path.with_suffix(".part.npz")
     np.savez(
@@ -210,13 +212,14 @@ def _save(path: Path, lessons: list[Lessons], progress: tuple[int, float, int]) 
         states=np.concatenate([lesson.states for lesson in lessons]),
         costs=np.concatenate([lesson.costs for lesson in lessons]),
         progress=np.asarray(progress),
+        settings=np.asarray(checkpoints.write_settings(settings)),
     )
     part.replace(path)
 
 
-def _load(path: Path) -> tuple[list[Lessons], int, float, int]:
-    if not path.exists():
-        raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
+def _load(path: Path, settings: Training) -> tuple[list[Lessons], int, float, int]:
+    checkpoints.must_exist(path)
     with np.load(path) as saved:
+        checkpoints.must_fit(path, str(saved["settings"]) if "settings" in saved else None, settings)
         done, seconds, periods = saved["progress"].tolist()
         return [Lessons(saved["states"], saved["costs"])], int(done), seconds, int(periods)

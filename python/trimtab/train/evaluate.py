@@ -12,7 +12,7 @@ from trimtab._native import Course, Episodes
 from trimtab.policy import Array, Policy
 from trimtab.train.options import Training
 
-#: Three minutes, as in Floo's section 5.1.
+#: Three minutes of periods of 12 s, as in Floo's section 5.1.
 PERIODS = 15
 #: Links to be judged on. A quarter as many generated Wi-Fi ones, of which no policy has learnt any.
 GENERATED, WIFI = 48, 12
@@ -56,9 +56,11 @@ def judge_course(settings: Training, periods: int = PERIODS) -> Course:
     return settings.course(**changes, wifi=WIFI, kinds=kinds).course()
 
 
-def evaluate(policy: Policy, settings: Training) -> Judged:
-    """Judge a policy on `settings.judge` connections, the same for everyone."""
-    course = judge_course(settings)
+def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
+    """Judge a policy on `settings.judge` connections, the same for everyone.
+
+    Raises ValueError when none of them had a request.
+    """
     random = np.random.default_rng(settings.seed)
     count = len(policy.algorithms)
 
@@ -70,6 +72,8 @@ def evaluate(policy: Policy, settings: Training) -> Judged:
     choosers["oracle"] = lambda episodes, _: np.argmin(episodes.costs(2), axis=1).tolist()
     choosers["policy"] = lambda _, states: policy.choose(states).tolist()
     times = {name: run(course, chooser, settings.judge) for name, chooser in choosers.items()}
+    if not len(times["policy"]):
+        raise ValueError("none of the connections had a request: judge by more of them, or of longer periods")
     times["static-best"] = np.min([times[name] for name in policy.algorithms], axis=0)
     return Judged(times, policy.algorithms)
 

@@ -9,6 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from trimtab.course import LEARNT_KINDS, Settings
+from trimtab.policy import split_names
+
+#: The least of each number, and the most where there is one. What learns or reads the model takes no others.
+RANGES: dict[str, tuple[int, int | None]] = {
+    "seed": (0, None),
+    "episodes": (0, None),
+    "periods": (0, None),
+    "parallel": (1, None),
+    "period_ms": (1, 3_600_000),
+    "conditions": (1, None),
+    "generated": (0, None),
+    "judge": (1, None),
+    "horizon": (1, None),
+}
+#: The most algorithms that `trimtab` chooses among.
+CANDIDATES_MAX = 16
 
 
 def _option(default: Any, about: str) -> Any:
@@ -26,7 +42,10 @@ class Training:
     periods: int = _option(0, "selection periods of one; 0: 50 by ppo (Floo, table 7), 18 by counterfactual")
     parallel: int = _option(10, "connections at a time (Floo, appendix C: 10)")
     period_ms: int = _option(12_000, "the selection period in ms (Floo, appendix F)")
-    algorithms: str = _option("cubic,bbr,copa,westwood", "what to choose from (Floo, section 4.1)")
+    algorithms: str = _option(
+        "cubic,bbr,copa,westwood",
+        "what to choose from (Floo, section 4.1); with ; between where knobs have commas",
+    )
     first: str = _option("bbr", "what connections start with once the policy is in use, and its fallback")
     traffic: str = _option("web,web-burst", "applications: web, web-burst, download")
     objective: str = _option("mean", "what sums up a period's completion times: mean, p90")
@@ -43,10 +62,14 @@ class Training:
         """Count the connections to learn from."""
         return self.episodes or {"ppo": 3_000, "counterfactual": 3_000}[self.method]
 
+    def names(self) -> tuple[str, ...]:
+        """List the algorithms."""
+        return split_names(self.algorithms)
+
     def course(self, **changes: Any) -> Settings:
         """Give the settings of the episodes that are learnt from, or of others by `changes`."""
         settings = Settings(
-            algorithms=tuple(self.algorithms.split(",")),
+            algorithms=self.names(),
             period_ms=self.period_ms,
             periods=self.periods or {"ppo": 50, "counterfactual": 18}[self.method],
             conditions=self.conditions,
@@ -75,4 +98,25 @@ def parse(arguments: list[str]) -> Training:
         shown = about if default in (None, "", 0) else f"{about} [{default}]"
         choices = ("ppo", "counterfactual") if option.name == "method" else None
         floo.add_argument(name, type=kind, default=default, choices=choices, help=shown)
-    return Training(**vars(parser.parse_args(arguments)))
+    training = Training(**vars(parser.parse_args(arguments)))
+    wrong = problem(training)
+    if wrong is not None:
+        floo.error(wrong)
+    return training
+
+
+def problem(training: Training) -> str | None:
+    """Say what cannot be, before a training spends hours on it; none when nothing is wrong."""
+    for name, (least, most) in RANGES.items():
+        value = getattr(training, name)
+        if value < least or (most is not None and value > most):
+            range_ = f"at least {least}" if most is None else f"{least} to {most}"
+            return f"--{name} is {value}; it must be {range_}"
+    names = training.names()
+    if training.periods == 1:
+        return "--periods is 1; it must be at least 2, for the first runs before anything is chosen"
+    if not 2 <= len(names) <= CANDIDATES_MAX or len(set(names)) < len(names):
+        return f"--algorithms is {training.algorithms}; it must be 2 to {CANDIDATES_MAX} different ones"
+    if training.first not in names:
+        return f"--first is {training.first}; it must be one of --algorithms: {', '.join(names)}"
+    return None

@@ -7,9 +7,9 @@ over (section 3.3).
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 import flax.linen as nn
@@ -28,6 +28,7 @@ from tensorboard.summary import Writer
 from trimtab._native import Course, Episodes
 from trimtab.envs import SelectVectorEnv
 from trimtab.policy import HIDDEN, SLOPE, Array, Policy, Scaler
+from trimtab.train import checkpoint as checkpoints
 from trimtab.train.options import Training
 
 #: Table 7.
@@ -94,7 +95,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     scaler = _scaler(course, settings, steps)
     agent = _agent(env, settings, steps)
     settings.out.mkdir(parents=True, exist_ok=True)
-    done, before = _resume(agent, settings) if settings.resume else (0, 0.0)
+    done, before = _resume(agent, settings, updates) if settings.resume else (0, 0.0)
     writer = Writer(str(settings.out / "logs"))
     states, _ = env.reset(seed=settings.seed + done)
     for update in range(done, updates):
@@ -103,7 +104,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
         writer.add_scalar("completion_s", completion, update)
         writer.add_scalar("seconds", spent, update)
         if (update + 1) % CHECKPOINT == 0 or update + 1 == updates:
-            _save(agent, settings.out, update + 1, spent)
+            _save(agent, settings, update + 1, spent)
             print(f"update {update + 1} of {updates}: completion time {completion:.3f} s, {spent:.0f} s")
     writer.close()
     decisions = updates * settings.parallel * steps
@@ -124,7 +125,7 @@ def _agent(env: SelectVectorEnv, settings: Training, steps: int) -> EpisodicPPO:
     set_seed(settings.seed)
     spaces = {
         "observation_space": env.single_observation_space,
-        "action_space": gym.spaces.Discrete(len(settings.algorithms.split(","))),
+        "action_space": gym.spaces.Discrete(len(settings.names())),
         "device": jax.devices("cpu")[0],
     }
     models: dict[str, Any] = {"policy": Actor(**spaces), "value": Critic(**spaces)}
@@ -187,23 +188,30 @@ def _scaler(course: Course, settings: Training, steps: int) -> Scaler:
     seen = []
     for _ in range(steps):
         seen.append(np.asarray(episodes.states(), np.float32).reshape(SCALING, -1))
-        episodes.step(random.integers(len(settings.algorithms.split(",")), size=SCALING).tolist())
+        episodes.step(random.integers(len(settings.names()), size=SCALING).tolist())
     return Scaler.of(np.concatenate(seen))
 
 
-def _save(agent: EpisodicPPO, out: Path, done: int, seconds: float) -> None:
-    agent.save(str(out / "checkpoint.pickle"))
-    (out / "checkpoint.txt").write_text(f"{done} {seconds}\n", encoding="utf-8")
+def _save(agent: EpisodicPPO, settings: Training, done: int, seconds: float) -> None:
+    about = {"done": done, "seconds": seconds, "settings": checkpoints.write_settings(settings)}
+    # Whole or not at all: a training may be stopped at any time.
+    part = settings.out / "checkpoint.part.pickle"
+    agent.save(str(part))
+    part.replace(settings.out / "checkpoint.pickle")
+    part = settings.out / "checkpoint.part.json"
+    part.write_text(json.dumps(about), encoding="utf-8")
+    part.replace(settings.out / "checkpoint.json")
 
 
-def _resume(agent: EpisodicPPO, settings: Training) -> tuple[int, float]:
-    path = settings.out / "checkpoint.pickle"
-    if not path.exists():
-        raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
+def _resume(agent: EpisodicPPO, settings: Training, updates: int) -> tuple[int, float]:
+    path, said = settings.out / "checkpoint.pickle", settings.out / "checkpoint.json"
+    checkpoints.must_exist(path)
+    about = json.loads(said.read_text(encoding="utf-8")) if said.exists() else {}
+    checkpoints.must_fit(path, about.get("settings"), settings)
+    checkpoints.must_not_be_past(path, about["done"], updates)
     agent.load(str(path))
-    done, seconds = (settings.out / "checkpoint.txt").read_text(encoding="utf-8").split()
-    print(f"goes on after update {done}")
-    return int(done), float(seconds)
+    print(f"goes on after update {about['done']}")
+    return int(about["done"]), float(about["seconds"])
 
 
 def _policy(agent: EpisodicPPO, scaler: Scaler, course: Course, settings: Training) -> Policy:
@@ -222,7 +230,7 @@ def _policy(agent: EpisodicPPO, scaler: Scaler, course: Course, settings: Traini
         bias("fc2"),
         scaler,
         tuple(course.features),
-        tuple(settings.algorithms.split(",")),
+        settings.names(),
         settings.period_ms,
         settings.first,
     )

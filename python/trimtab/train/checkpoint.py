@@ -1,0 +1,60 @@
+"""What a checkpoint was made with: a training goes on only with the same settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from trimtab.policy import join_names
+from trimtab.train.options import Training
+
+#: Settings that change nothing of what was learnt so far.
+FREE = ("out", "resume", "episodes", "judge", "first", "ray")
+
+
+def settings_of(training: Training) -> dict[str, str]:
+    """Give the settings that a checkpoint is worth something with only, by their names."""
+    said = {
+        option.name: str(getattr(training, option.name))
+        for option in dataclasses.fields(training)
+        if option.name not in FREE
+    }
+    said |= {"algorithms": join_names(training.names()), "periods": str(training.course().periods)}
+    if training.method != "counterfactual":
+        del said["horizon"]
+    return said
+
+
+def write_settings(training: Training) -> str:
+    """Write them down, for the checkpoint."""
+    return json.dumps(settings_of(training))
+
+
+def must_exist(path: Path) -> None:
+    """Raise ValueError where there is no checkpoint."""
+    if not path.exists():
+        raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
+
+
+def must_fit(path: Path, written: str | None, training: Training) -> None:
+    """Raise ValueError where the checkpoint is of a training with other settings, or does not say."""
+    anew = "or leave out --resume and name another --out to train anew"
+    if written is None:
+        raise ValueError(f"{path} does not say its settings: resume with the version that wrote it, {anew}")
+    before, now = json.loads(written), settings_of(training)
+    others = [
+        f"--{name} was {before.get(name)} and is {now.get(name)}"
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    ]
+    if others:
+        raise ValueError(f"{path} has other settings ({'; '.join(others)}): give those that it has, {anew}")
+
+
+def must_not_be_past(path: Path, done: int, wanted: int) -> None:
+    """Raise ValueError where the checkpoint has learnt from more connections than are wanted."""
+    if done > wanted:
+        raise ValueError(
+            f"{path} is {done} batches of connections far, --episodes asks for {wanted}: ask for more"
+        )
