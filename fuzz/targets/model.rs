@@ -7,8 +7,10 @@ use trimtab_steer::select::{FEATURES_LEN, Model};
 fuzz_target!(|bytes: &[u8]| match Model::parse(bytes) {
     Ok(model) => {
         for x in [0.0, 1.0, -1.0, f32::MAX, f32::INFINITY, f32::NAN] {
-            if let Ok(choice) = model.decide(&[x; FEATURES_LEN]) {
-                assert!(choice < model.candidates().len());
+            let state = [x; FEATURES_LEN];
+            if let Ok(choice) = model.decide(&state) {
+                let logits = model.logits(&state).expect("it has decided");
+                assert!(logits[..model.candidates().len()].iter().all(|l| *l <= logits[choice]));
             }
         }
         assert!(model.first() < model.candidates().len() && !model.period().is_zero());

@@ -7,8 +7,8 @@
 //! | `cubic`, `copa:mit`, `copa:delta=0.1` … | an algorithm of the `cc` crate with its knobs |
 //! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
 //! | `mortise-disc` | the same with five values of δ only |
-//! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, see [`crate::turns`] |
-//! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses, see [`crate::selection`] |
+//! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, every so often |
+//! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses |
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
 //! | `static-best` | bound: the best single algorithm of each run |

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use trimtab_cc::Phase;
 use trimtab_qoe::{Factors, Model};
-use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Steer};
+use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Responses, Steer};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::Figure;
@@ -34,20 +34,25 @@ impl Path {
         Report {
             now: self.now,
             interval: rtt,
+            algorithm: "copa",
             sent,
             acked: sent,
             lost: Bytes::ZERO,
             busy: rtt,
+            rtt_samples: 10,
+            rtt_variance: 0.0,
             rtt_mean: Some(rtt),
             rtt_min: Some(Duration::from_millis(40)),
             rtt_max: Some(rtt + queue),
             srtt: rtt,
             min_rtt: Duration::from_millis(40),
             delivery_rate: Some(rate),
+            delivery_rate_any: Some(rate),
             window: sent,
             inflight: sent,
             mss,
             phase: Phase::Steady,
+            responses: Responses::default(),
             factors: Factors::new(),
         }
     }

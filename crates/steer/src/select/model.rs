@@ -1,7 +1,7 @@
 //! A learnt policy: an actor of one hidden layer, read from a file (Floo §4.3.2, Appendix D: 200 units, leaky ReLU,
 //! softmax).
 //!
-//! The file is in the safetensors format. `docs/reference/models.md` has the names of its tensors and metadata.
+//! The file is in the safetensors format. `docs/reference/selection.md` has the names of its tensors and metadata.
 
 use std::collections::HashMap;
 
@@ -91,8 +91,11 @@ pub enum ModelError {
         /// The shape that it must have.
         expected: Vec<usize>,
     },
-    /// A tensor has a number that is not finite, or a scale that is not positive.
-    #[error("the model's {0} has a number that is not finite, or a scale that is not above 0")]
+    /// A tensor has a number that is not finite, a scale that is not positive, or a range that ends before it
+    /// begins.
+    #[error(
+        "the model's {0} has a number that is not finite, a scale that is not above 0, or a range without anything in it"
+    )]
     Number(&'static str),
     /// The checksum does not fit.
     #[error(
@@ -116,6 +119,9 @@ pub enum Distrust {
         /// Its place in [`FEATURES`](super::FEATURES).
         feature: usize,
     },
+    /// The weights are so large that the preferences are not finite.
+    #[error("the policy's preferences are not finite")]
+    Overflow,
     /// There is no model: it could not be read.
     #[error("there is no model")]
     NoModel,
@@ -202,8 +208,11 @@ impl Model {
             return Err(ModelError::Checksum);
         }
         let [weights, biases, out_weights, out_biases, mean, scale, low, high] = tensors;
-        if scale.iter().any(|s| *s <= 0.0) {
+        if scale.iter().any(|s| *s <= 0.0 || !(1.0 / s).is_finite()) {
             return Err(ModelError::Number("norm.scale"));
+        }
+        if low.iter().zip(&high).any(|(low, high)| low > high) {
+            return Err(ModelError::Number("norm.low"));
         }
         let input = |(i, feature): (usize, usize)| Input {
             feature,
@@ -331,6 +340,9 @@ impl Model {
         let rows = self.out_weights.chunks_exact(self.hidden);
         for ((logit, bias), row) in logits.iter_mut().zip(&self.out_biases).zip(rows) {
             *logit = bias + row.iter().zip(units.iter()).map(|(w, u)| w * u).sum::<f32>();
+            if !logit.is_finite() {
+                return Err(Distrust::Overflow);
+            }
         }
         Ok(logits)
     }

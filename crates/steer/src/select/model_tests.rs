@@ -283,3 +283,25 @@ fn the_fuzz_target_starts_from_a_model() {
     state[2] = 1.0;
     assert_eq!(model.decide(&state), Ok(1), "loss_rate is the second input, bbr the second output");
 }
+
+/// Finite numbers may add up to what is none.
+#[test]
+fn preferences_that_overflow_are_not_acted_upon() {
+    let mut parts = Parts::new(5);
+    parts.tensors[2].2 = vec![3e38; 4 * HIDDEN];
+    parts.tensors[0].2.iter_mut().for_each(|w| *w *= 1e6);
+    parts.seal();
+    assert_eq!(parts.model().unwrap().decide(&state(5)), Err(Distrust::Overflow));
+}
+
+#[test]
+fn ranges_and_scales_that_fit_nothing_are_refused() {
+    let mut empty = Parts::new(6);
+    empty.tensors[6].2[3] = 2.5;
+    empty.seal();
+    assert!(empty.error().contains("norm.low"), "{}", empty.error());
+    let mut tiny = Parts::new(6);
+    tiny.tensors[5].2[3] = 1e-40;
+    tiny.seal();
+    assert!(tiny.error().contains("norm.scale"), "{}", tiny.error());
+}

@@ -170,7 +170,7 @@ impl Monitor {
         }
         let began = report.now - report.interval;
         let fits = self.len > 0
-            && report.now.since(self.slices[self.newest].began) <= SLICE
+            && began < self.slices[self.newest].began + SLICE
             && report.now >= self.slices[self.newest].began;
         if !fits {
             self.newest = (self.newest + 1) % SLICES;

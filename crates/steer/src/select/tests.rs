@@ -102,6 +102,28 @@ fn path_metrics_are_those_of_ten_seconds() {
     assert!(near(get(&monitor, "cca_cubic"), 1.0) && near(get(&monitor, "cca_bbr"), 0.0));
 }
 
+/// However long reports are, metrics reach back 10 s, and hardly further.
+#[test]
+fn short_reports_reach_as_far_back() {
+    for interval in [10, 101, 126, 170, 200, 333, 499, 500] {
+        let mut monitor = Monitor::new();
+        let interval = ms(interval);
+        let mut now = Time::ZERO;
+        let lost_at = Time::ZERO + Duration::from_secs(20);
+        let mut gone = None;
+        while gone.is_none() && now < lost_at + Duration::from_secs(20) {
+            now += interval;
+            let last = now > lost_at && now <= lost_at + interval;
+            let lost = if last { MSS } else { Bytes::ZERO };
+            monitor.on_report(&Report { now, interval, lost, ..report(now) });
+            let seen = get(&monitor, "loss_rate") > 0.0;
+            gone = (now > lost_at + interval && !seen).then(|| now.since(lost_at));
+        }
+        let kept = gone.expect("a loss is forgotten at last").as_secs_f64();
+        assert!((9.4..11.6).contains(&kept), "{interval}: {kept} s");
+    }
+}
+
 #[test]
 fn variances_are_those_of_all_samples() {
     let mut monitor = Monitor::new();
