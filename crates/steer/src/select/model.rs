@@ -41,7 +41,7 @@ const TENSORS: [&str; 8] = [
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// It is not in the safetensors format, or damaged.
-    #[error("the model is no safetensors file, or a damaged one: {0}")]
+    #[error("the model is no safetensors file, or a damaged one: {}", one_line(.0))]
     Format(#[from] SafeTensorError),
     /// It lacks something.
     #[error("the model has no {0}")]
@@ -64,7 +64,7 @@ pub enum ModelError {
     )]
     Feature(String),
     /// It chooses among algorithms that there are not.
-    #[error("the model chooses {text:?}: {problem}")]
+    #[error("the model chooses {text:?}: {}", one_line(problem))]
     Algorithm {
         /// As the file names it.
         text: String,
@@ -102,6 +102,13 @@ pub enum ModelError {
         "the model is damaged: it does not have the checksum that it names; copy or train it again"
     )]
     Checksum,
+}
+
+/// What a damaged file names may have any characters; an error is one line all the same.
+fn one_line(problem: &impl std::fmt::Display) -> String {
+    let shown =
+        |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    problem.to_string().chars().map(shown).collect()
 }
 
 /// Why a policy gives no answer.

@@ -305,3 +305,11 @@ fn ranges_and_scales_that_fit_nothing_are_refused() {
     tiny.seal();
     assert!(tiny.error().contains("norm.scale"), "{}", tiny.error());
 }
+
+/// A name in a damaged file is quoted by the error of the format's reader as it is. The fuzzer found this one.
+#[test]
+fn errors_are_one_line_whatever_a_file_names() {
+    let file = include_bytes!("../../../../fuzz/seeds/model/name-with-line-feed");
+    let error = Model::parse(file).unwrap_err().to_string();
+    assert!(error.contains("\\n") && !error.contains('\n'), "{error}");
+}
