@@ -107,7 +107,8 @@ impl Path {
         self.on_losses(report.acked.as_f64() / packet, report.lost.as_f64() / packet, queue);
         let busy = report.busy.ratio(report.interval) >= 0.5;
         let dropped = (report.lost > Bytes::ZERO).then(|| self.overflow_share());
-        self.buffer.on_report((mean - report.min_rtt).as_secs_f64(), busy, dropped);
+        let queueing = |rtt: Duration| (rtt - report.min_rtt).as_secs_f64();
+        self.buffer.on_report(queueing(mean), queueing(low), busy, dropped);
         // Held back by the application for more than half of the time: says nothing of the path.
         if !busy || length <= 0.0 {
             return None;
