@@ -216,9 +216,11 @@ fn without_root() {
         return;
     }
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    // The build folder may not be readable for others.
+    // The build folder may not be readable for others. By another process: while this one has the copy open for
+    // writing, another test may fork, and what a child holds open for writing cannot be run.
     let exe = dir.path().join("trimtab");
-    fs::copy(env!("CARGO_BIN_EXE_trimtab"), &exe).unwrap();
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_trimtab")).arg(&exe).status().unwrap();
+    assert!(copied.success());
     let run = |args: &[&str]| {
         let mut command = Command::new(&exe);
         command.arg("emu").args(args).current_dir(dir.path()).uid(65_534).gid(65_534);
