@@ -56,7 +56,7 @@ fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
 }
 
 #[test]
-fn the_algorithm_that_does_best_on_the_path_is_selected() {
+fn a_rule_tries_the_algorithms_of_a_running_connection() {
     need_kernel!();
     let setup = Setup::new("_q");
     let wire = Wire::new("select");

@@ -1,8 +1,8 @@
 //! How full the flows on a path keep its buffer.
 //!
 //! All flows through one queue wait equally long in it and lose packets at the same length of it, whatever
-//! their shares. (They do not lose equally often: of four flows on a full drop-tail buffer the smallest was
-//! seen to lose 2.8% and the largest nothing.) So what flows have to agree on without talking is taken from
+//! their shares. (They do not lose equally often: on a full drop-tail buffer the flow that has least of it may
+//! lose most.) So what flows have to agree on without talking is taken from
 //! the delay in the queue, and the losses only tell at what delay it is full.
 
 /// Weights of a new report in the delay of the queue, and in the delay at which it is full when packets were
