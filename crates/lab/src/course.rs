@@ -190,7 +190,7 @@ impl<'a> Course<'a> {
         s.delta.push(delta.unwrap_or(f64::NAN));
         let (lambda, tau) = match first.steerer() {
             Some(Steerer::Mortise(m)) => (m.hints().lambda, m.tradeoff()),
-            Some(Steerer::Both(both)) => (both.tuner.hints().lambda, both.tuner.tradeoff()),
+            Some(Steerer::Both(both)) => (both.tuner().hints().lambda, both.tuner().tradeoff()),
             Some(Steerer::Schedule(_) | Steerer::Select(_)) | None => (f64::NAN, f64::NAN),
         };
         s.lambda.push(lambda);

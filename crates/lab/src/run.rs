@@ -75,12 +75,10 @@ pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> C
 /// What a selector chooses; tuned where it is Copa.
 fn selected(selector: Selector, tuned: bool, app: &PreparedApp) -> Control {
     let spec = selector.algorithm();
-    let selector = Box::new(selector);
     let steerer = if tuned {
-        let tuner = Box::new(mortise(MortiseSettings::default(), false, app));
-        Steerer::Both(Both { selector, tuner })
+        Steerer::Both(Both::new(selector, mortise(MortiseSettings::default(), false, app)))
     } else {
-        Steerer::Select(selector)
+        Steerer::Select(Box::new(selector))
     };
     Control::Algorithm { spec, steerer: Some(steerer) }
 }

@@ -7,7 +7,7 @@ use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_sim::Flow;
 use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Utility};
-use trimtab_steer::{Both, Mortise, Steerer};
+use trimtab_steer::{Mortise, Steerer};
 use trimtab_units::Duration;
 
 use crate::result::{RunRecord, SelectionsRecord};
@@ -134,11 +134,12 @@ impl Selection {
 /// What the selectors of these flows did; `None` where nothing chooses, or somebody outside does.
 pub(crate) fn record(flows: &[Flow]) -> Option<SelectionsRecord> {
     let selectors = flows.iter().filter_map(|flow| match flow.steerer()? {
-        Steerer::Select(selector) | Steerer::Both(Both { selector, .. }) => Some(selector),
+        Steerer::Select(selector) => Some(selector.as_ref()),
+        Steerer::Both(both) => Some(both.selector()),
         Steerer::Mortise(_) | Steerer::Schedule(_) => None,
     });
     let choosing = selectors.filter(|s| !matches!(s.config().policy, Policy::External));
-    choosing.map(|s| s.selections()).fold(None, |sum: Option<SelectionsRecord>, s| {
+    choosing.map(Selector::selections).fold(None, |sum: Option<SelectionsRecord>, s| {
         let mut sum = sum.unwrap_or_default();
         sum.made += s.made;
         sum.changed += s.changed;

@@ -7,7 +7,6 @@ use crate::{Action, Mortise, Report, Schedule, Steer};
 
 /// Any of the steerings.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one a flow")]
 pub enum Steerer {
     /// Mortise.
     Mortise(Mortise),
@@ -20,14 +19,39 @@ pub enum Steerer {
 }
 
 /// Two steerings of one connection: one chooses the algorithm, the other turns the knobs of one of them. Each sees
-/// the same reports and does what it does alone; the first that wants something has its way, as a report has one
-/// answer, and the tuner says nothing while another algorithm than its own runs.
+/// every report and does what it does alone. A report has one answer: another algorithm goes first, and a knob
+/// that was to be turned at the same time is turned when its algorithm runs next.
 #[derive(Clone, Debug)]
 pub struct Both {
-    /// Chooses the algorithm.
-    pub selector: Box<Selector>,
-    /// Turns Copa's knobs.
-    pub tuner: Box<Mortise>,
+    selector: Box<Selector>,
+    tuner: Box<Mortise>,
+    /// What the tuner wants and could not have yet.
+    waiting: Option<Action>,
+}
+
+impl Both {
+    /// `selector` chooses the algorithm, `tuner` turns Copa's knobs while that runs.
+    pub fn new(selector: Selector, tuner: Mortise) -> Self {
+        Self { selector: Box::new(selector), tuner: Box::new(tuner), waiting: None }
+    }
+
+    /// What chooses the algorithm.
+    pub fn selector(&self) -> &Selector {
+        &self.selector
+    }
+
+    /// What turns Copa's knobs.
+    pub fn tuner(&self) -> &Mortise {
+        &self.tuner
+    }
+}
+
+/// The knob that an action turns.
+fn knob(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Set { knob, .. } => Some(knob),
+        Action::Switch { .. } => None,
+    }
 }
 
 impl Steer for Both {
@@ -40,7 +64,19 @@ impl Steer for Both {
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
-        self.selector.on_report(report).or_else(|| self.tuner.on_report(report))
+        let choice = self.selector.on_report(report);
+        let turned = self.tuner.on_report(report);
+        if let Some(turned) = &turned
+            && self.waiting.as_ref().and_then(knob) == knob(turned)
+        {
+            self.waiting = None;
+        }
+        if choice.is_some() {
+            self.waiting = turned.or(self.waiting);
+            return choice;
+        }
+        let runs = report.algorithm == Mortise::algorithm().algorithm().name;
+        turned.or_else(|| self.waiting.take_if(|_| runs))
     }
 }
 

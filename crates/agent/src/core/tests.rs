@@ -11,7 +11,7 @@ use trimtab_units::{Bytes, Rate};
 use super::*;
 use crate::config::Mode;
 
-/// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue.
+/// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue, and CUBIC one of 80 ms.
 #[derive(Debug)]
 struct Pipe {
     identity: Identity,
@@ -109,12 +109,17 @@ impl Link for FakeLink {
         let pipe = self.pipe.borrow();
         let interval = now.since(self.began.replace(now)?);
         let packets = 1000.0 * interval.as_secs_f64();
-        let rtt = Duration::from_secs_f64(0.020 + 1.25 / pipe.knobs["delta"] / 1000.0);
+        // CUBIC fills the buffer.
+        let queue = match pipe.identity.algorithm {
+            "cubic" => 0.080,
+            _ => 1.25 / pipe.knobs["delta"] / 1000.0,
+        };
+        let rtt = Duration::from_secs_f64(0.020 + queue);
         let mss = Bytes::new(1500);
         pipe.open.then(|| Report {
             now,
             interval,
-            algorithm: "copa",
+            algorithm: pipe.identity.algorithm,
             sent: mss.mul_f64(packets),
             acked: mss.mul_f64(packets * (1.0 - pipe.loss)),
             lost: mss.mul_f64(packets * pipe.loss),
@@ -297,19 +302,40 @@ fn algorithms_take_turns_from_the_one_that_runs() {
     assert_eq!((&json[3]["from"], &json[3]["to"]), (&"copa".into(), &"cubic".into()), "{json}");
 }
 
-/// The pipe of the tests is the same to both, so the other one is tried and the first one stays.
+/// Both are as fast, and Copa has the shorter queue.
 #[test]
 fn the_algorithm_that_does_best_is_selected() {
+    let (copa, cubic) = (Algorithm::Copa, Algorithm::Cubic);
+    for (first, seen) in [("copa", vec![cubic, copa]), ("cubic", vec![copa])] {
+        let fake = Fake::default();
+        let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+        web.borrow_mut().identity.algorithm = first;
+        let rule = format!("{TURNS}\n    select = \"power\"");
+        let mut core = Core::new(fake.clone(), config(&rule), Time::ZERO);
+        let now = pass(&mut core, &fake, Time::ZERO, 11.0);
+        assert_eq!(standing(&core, 1), Standing::Selecting);
+        let switches: Vec<_> = web.borrow().switches.iter().map(|(to, ..)| *to).collect();
+        assert_eq!(switches, seen, "from {first}");
+        let text = core.why("1", now).unwrap().to_string();
+        assert!(text.contains(": chosen or tried again by power"), "{text}");
+    }
+}
+
+/// What nobody carries out is not tried, so that nothing is learnt of it, and it is asked for once.
+#[test]
+fn a_selection_that_is_advised_goes_no_further_than_the_first_trial() {
     let fake = Fake::default();
     let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
-    let rule = format!("{TURNS}\n    select = \"power\"");
+    let rule = format!("mode = \"advise\"{TURNS}\n    select = \"power\"");
     let mut core = Core::new(fake.clone(), config(&rule), Time::ZERO);
-    let now = pass(&mut core, &fake, Time::ZERO, 9.0);
-    assert_eq!(standing(&core, 1), Standing::Selecting);
-    let seen: Vec<_> = web.borrow().switches.iter().map(|(to, ..)| *to).collect();
-    assert_eq!(seen, [Algorithm::Cubic, Algorithm::Copa]);
-    let text = core.why("1", now).unwrap().to_string();
-    assert!(text.contains("copa -> cubic: chosen or tried again by power"), "{text}");
+    let now = pass(&mut core, &fake, Time::ZERO, 40.0);
+    assert_eq!((standing(&core, 1), web.borrow().switches.len()), (Standing::Advised, 0));
+    let why = core.why("1", now).unwrap();
+    assert_eq!(why.decisions.len(), 1, "{why}");
+    assert!(
+        why.to_string().contains("copa -> cubic (advice only): chosen or tried again"),
+        "{why}"
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod features;
 mod model;
 mod monitor;
 mod rule;
+mod slope;
 
 use std::sync::Arc;
 
@@ -61,6 +62,9 @@ pub struct SelectorConfig {
 
 impl SelectorConfig {
     /// Chooses among these, the first of which starts and is safe, every [`PERIOD`], with full switches.
+    ///
+    /// # Panics
+    /// There are no candidates.
     pub fn new(candidates: Vec<Spec>, policy: Policy) -> Self {
         let safe = candidates[0];
         Self { candidates, first: 0, safe, period: PERIOD, how: Switch::Full, policy }
@@ -110,7 +114,7 @@ impl Selector {
     pub fn new(config: SelectorConfig) -> Self {
         let asked = config.candidates.get(config.first).copied().unwrap_or(config.safe);
         Self {
-            search: Search::new(config.candidates.len(), config.first),
+            search: Search::new(config.candidates.len()),
             config: Arc::new(config),
             monitor: Monitor::new(),
             asked,
@@ -147,16 +151,14 @@ impl Selector {
         self.selections
     }
 
-    /// The choice; `None` where somebody else decides.
+    /// The choice; `None` where somebody else decides, or what was asked for before shall go on.
     fn choose(&mut self) -> Option<Spec> {
         let config = &self.config;
         let decided = match &config.policy {
             Policy::External => return None,
             Policy::Model(Some(model)) => model.decide(&self.state),
             Policy::Model(None) => Err(Distrust::NoModel),
-            Policy::Rule(utility) => {
-                Ok(self.search.choose(*utility, &self.metrics, config.period.as_secs_f64()))
-            }
+            Policy::Rule(utility) => Ok(self.search.choose(*utility, self.now, config.period)?),
         };
         Some(match decided {
             Ok(choice) => config.candidates.get(choice).copied().unwrap_or(config.safe),
@@ -192,6 +194,9 @@ impl Steer for Selector {
         };
         self.next_at = Some(next_at);
         self.monitor.on_report(report);
+        if matches!(self.config.policy, Policy::Rule(_)) {
+            self.search.on_report(report, &self.config.candidates, &self.asked);
+        }
         if report.now < next_at {
             return None;
         }

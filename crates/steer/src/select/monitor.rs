@@ -3,6 +3,7 @@
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::features::{FEATURES, FEATURES_LEN, State};
+use super::slope::Slope;
 use crate::Report;
 
 /// How far back the metrics of the path look (Floo §3.2).
@@ -65,13 +66,8 @@ struct Period {
     /// Sums over the finished responses: bit/s, bytes.
     goodput: f64,
     size: f64,
-    /// Sums over the responses that were written: their number, and moments of when (s since the period
-    /// began) and how long they had waited (s).
-    written: f64,
-    when: f64,
-    when_squares: f64,
-    waits: f64,
-    when_waits: f64,
+    /// How long the responses that were written had waited, in s, by when that was, in s since the period began.
+    waits: Slope,
 }
 
 impl Period {
@@ -85,23 +81,8 @@ impl Period {
         self.goodput += n * responses.goodput_mean.bits_per_sec();
         self.size += n * responses.size_mean.as_f64();
         // The samples of a report count as taken in its middle.
-        let n = responses.sent as f64;
         let when = (report.now - report.interval / 2).since(self.began).as_secs_f64();
-        let wait = responses.wait_mean.as_secs_f64();
-        self.written += n;
-        self.when += n * when;
-        self.when_squares += n * when * when;
-        self.waits += n * wait;
-        self.when_waits += n * when * wait;
-    }
-
-    /// Slope of the waits over time, in seconds per second; 0 where all were written at once.
-    fn gradient(&self) -> f64 {
-        let spread = self.written * self.when_squares - self.when * self.when;
-        if spread <= 1e-9 * self.written * self.written {
-            return 0.0;
-        }
-        (self.written * self.when_waits - self.when * self.waits) / spread
+        self.waits.add(responses.sent as f64, when, responses.wait_mean.as_secs_f64());
     }
 }
 
@@ -234,8 +215,8 @@ impl Monitor {
             latest.window.as_f64(),
             share(period.goodput, period.finished),
             latest.unsent.as_f64(),
-            share(period.waits, period.written),
-            period.gradient(),
+            period.waits.mean(),
+            period.waits.slope(),
             period.sent.as_f64(),
             share(period.busy.as_secs_f64(), period.ended.since(period.began).as_secs_f64()),
             over_min(all.rtt_max.as_secs_f64()),

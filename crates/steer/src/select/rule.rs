@@ -1,15 +1,19 @@
 //! Selection by a rule: what counts on the path stands for what counts to the application. That it does
 //! not is Floo's finding (§2.1, Table 1 and Fig. 2), and these rules are what Floo is compared with.
 
+use trimtab_cc::Spec;
+use trimtab_units::{Bytes, Duration, Time};
+
 use super::model::CANDIDATES_MAX;
-use super::monitor::Metrics;
+use super::slope::Slope;
+use crate::Report;
 
 /// What is to be large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Utility {
     /// Throughput / delay (Kleinrock's power).
     Power,
-    /// Throughput · (1 − loss) / delay.
+    /// Throughput · (1 − loss) / delay (the table's `Power_V`).
     PowerLoss,
     /// Vivace's utility of rate, growth of delay and loss (NSDI 2018 §3.1).
     Vivace,
@@ -19,6 +23,8 @@ pub enum Utility {
 
 /// Exponent of the rate, and the prices of growing delay and of loss, per Mbit/s (Vivace §3.1).
 const VIVACE: (f64, f64, f64) = (0.9, 900.0, 11.35);
+/// A delay that grows or falls by less than this in a second, in s, counts as none (Vivace's latency filter).
+const GROWTH_MIN: f64 = 0.01;
 
 impl Utility {
     /// All of them, by the names of the command line.
@@ -29,7 +35,13 @@ impl Utility {
         ("throughput", Self::Throughput),
     ];
 
-    /// The utility of a path with this throughput in Mbit/s, delay in s, growth of the delay in s/s, and loss.
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, utility)| *utility == self).map_or("", |(name, _)| name)
+    }
+
+    /// The utility of a path with this throughput in Mbit/s, delay in s, growth of the delay in s/s (below 0 where it
+    /// falls, which the table's formula rewards), and loss, 0 to 1.
     pub fn of(self, throughput: f64, delay: f64, growth: f64, loss: f64) -> f64 {
         let power = if delay > 0.0 { throughput / delay } else { 0.0 };
         match self {
@@ -38,7 +50,7 @@ impl Utility {
             Self::Vivace => {
                 let (exponent, growing, losing) = VIVACE;
                 libm::pow(throughput.max(0.0), exponent)
-                    - growing * throughput * growth.max(0.0)
+                    - growing * throughput * growth
                     - losing * throughput * loss
             }
             Self::Throughput => throughput,
@@ -46,19 +58,68 @@ impl Utility {
     }
 }
 
+/// What an algorithm made of the path, from the period's beginning or from when it took over in the middle of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Path {
+    began: Time,
+    /// Without the reports in which the connection lay idle.
+    active: Duration,
+    sent: Bytes,
+    acked: Bytes,
+    lost: Bytes,
+    /// Round-trip samples in s, by when they were, in s since it began.
+    rtt: Slope,
+}
+
+impl Path {
+    fn since(began: Time) -> Self {
+        Self { began, ..Self::default() }
+    }
+
+    fn add(&mut self, report: &Report) {
+        if report.sent.is_zero() && report.acked.is_zero() {
+            return;
+        }
+        self.active += report.interval;
+        self.sent += report.sent;
+        self.acked += report.acked;
+        self.lost += report.lost;
+        if let Some(rtt) = report.rtt_mean {
+            // The samples of a report count as taken in its middle.
+            let when = (report.now - report.interval / 2).since(self.began).as_secs_f64();
+            self.rtt.add(report.rtt_samples as f64, when, rtt.as_secs_f64());
+        }
+    }
+
+    /// What it comes to; `None` where nothing was measured.
+    fn utility(&self, utility: Utility) -> Option<f64> {
+        if self.acked.is_zero() || self.rtt.samples() <= 0.0 {
+            return None;
+        }
+        let throughput = (self.acked / self.active).mbps();
+        let growth = self.rtt.slope();
+        let growth = if growth.abs() < GROWTH_MIN { 0.0 } else { growth };
+        let loss = if self.sent.is_zero() { 0.0 } else { self.lost.ratio(self.sent).min(1.0) };
+        Some(utility.of(throughput, self.rtt.mean(), growth, loss))
+    }
+}
+
 /// So many selections after the last trial, the candidate that was not tried for longest is tried again: paths change.
 const RETRY: u64 = 6;
 
 /// Tries every candidate for a period, then stays with the one whose utility was largest. It sees what runs and nothing
-/// else, so the others' utilities are those of the last time.
+/// else, so the others' utilities are those of the last time. A candidate counts as tried when it ran: one that
+/// was asked for and did not take over (the connection had not converged, or nobody carries decisions out) did not.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     seen: [Option<Seen>; CANDIDATES_MAX],
     candidates: usize,
-    running: usize,
+    /// Number of the candidate that runs; `None` while it is another algorithm.
+    running: Option<usize>,
+    /// Nothing before the first report.
+    path: Option<Path>,
     made: u64,
     tried_at: u64,
-    delay: Option<f64>,
 }
 
 /// A candidate's utility, and at which selection it was seen.
@@ -69,32 +130,49 @@ struct Seen {
 }
 
 impl Search {
-    /// Among so many candidates, of which number `first` runs.
-    pub(super) fn new(candidates: usize, first: usize) -> Self {
-        let candidates = candidates.min(CANDIDATES_MAX);
+    /// Among so many candidates.
+    pub(super) fn new(candidates: usize) -> Self {
         Self {
             seen: [None; CANDIDATES_MAX],
-            candidates,
-            running: first,
+            candidates: candidates.min(CANDIDATES_MAX),
+            running: None,
+            path: None,
             made: 0,
             tried_at: 0,
-            delay: None,
         }
     }
 
-    /// The candidate for the next period, by what was measured in the one that ends, which lasted `period` seconds.
-    pub(super) fn choose(&mut self, utility: Utility, metrics: &Metrics, period: f64) -> usize {
-        let get = |name| metrics.get(name).unwrap_or(0.0);
-        let delay = get("rtt_min") * (1.0 + get("rtt_rate"));
-        let growth = self.delay.map_or(0.0, |before| (delay - before) / period);
-        self.delay = Some(delay);
-        let utility = utility.of(get("thpt_max") / 1e6, delay, growth, get("loss_rate"));
-        self.made += 1;
-        if let Some(seen) = self.seen.get_mut(self.running) {
+    /// Takes in a report of a connection for which `asked` was asked last.
+    pub(super) fn on_report(&mut self, report: &Report, candidates: &[Spec], asked: &Spec) {
+        let runs = |spec: &Spec| spec.algorithm().name == report.algorithm;
+        // Of candidates that differ in their knobs alone it is the one that was asked for.
+        let running = candidates.iter().position(|spec| runs(spec) && spec.is_same(asked));
+        let running = running.or_else(|| candidates.iter().position(runs));
+        if self.running != running {
+            self.running = running;
+            self.path = None;
+        }
+        self.path.get_or_insert_with(|| Path::since(report.now - report.interval)).add(report);
+    }
+
+    /// The candidate for the next period, by what the one that runs made of this one; `None`: as it was asked for. One
+    /// that took over in the second half of the period has not shown much, and goes on for another one.
+    pub(super) fn choose(
+        &mut self,
+        utility: Utility,
+        now: Time,
+        period: Duration,
+    ) -> Option<usize> {
+        let path = self.path.filter(|path| now.since(path.began) >= period / 2)?;
+        self.path = Some(Path::since(now));
+        let utility = path.utility(utility);
+        let seen = self.running.and_then(|running| self.seen.get_mut(running));
+        if let (Some(utility), Some(seen)) = (utility, seen) {
+            self.made += 1;
             *seen = Some(Seen { utility, at: self.made });
         }
         let all = &self.seen[..self.candidates];
-        self.running = if let Some(untried) = all.iter().position(Option::is_none) {
+        Some(if let Some(untried) = all.iter().position(Option::is_none) {
             self.tried_at = self.made;
             untried
         } else if self.made >= self.tried_at + RETRY {
@@ -102,8 +180,7 @@ impl Search {
             best(all, |seen| -(seen.at as f64))
         } else {
             best(all, |seen| seen.utility)
-        };
-        self.running
+        })
     }
 }
 

@@ -258,19 +258,126 @@ fn without_a_model_the_safe_algorithm_runs_and_it_counts() {
     assert_eq!(selector.selections(), expected);
 }
 
+/// A selector by a rule, which chooses every half second.
+fn by(utility: Utility) -> Selector {
+    let config = SelectorConfig::new(candidates(), Policy::Rule(utility));
+    Selector::new(SelectorConfig { period: HALF, ..config })
+}
+
+/// A path with this round-trip time.
+fn with_rtt(rtt: u64) -> Report {
+    Report { rtt_mean: Some(ms(rtt)), ..report(Time::ZERO) }
+}
+
 #[test]
 fn a_rule_tries_all_and_stays_with_the_best() {
-    let config = SelectorConfig::new(candidates(), Policy::Rule(Utility::Power));
-    let mut selector = Selector::new(SelectorConfig { period: HALF, ..config });
     // All as fast, but Copa without a queue.
-    let path = |running: &str| Report {
-        srtt: if running == "copa" { ms(50) } else { ms(80) },
-        ..report(Time::ZERO)
-    };
-    let asked = select(&mut selector, 12, path);
+    let path = |running: &str| with_rtt(if running == "copa" { 50 } else { 80 });
+    let asked = select(&mut by(Utility::Power), 12, path);
     assert_eq!(asked[..4], [(1, "bbr"), (2, "copa"), (3, "westwood"), (4, "copa")]);
     // After six selections with it the one that was not tried for longest is tried again, for a period.
     assert_eq!(asked[4..6], [(9, "cubic"), (10, "copa")]);
+}
+
+/// Each rule stays with what is best by its own formula of Table 1, measured while each algorithm ran.
+#[test]
+fn a_rule_goes_by_what_each_algorithm_made_of_its_period() {
+    let path = |running: &str| {
+        let (packets, lost, rtt) = match running {
+            "cubic" => (80, 0, 50), // much power, and nothing lost
+            "bbr" => (100, 1, 90),  // the fastest
+            "copa" => (40, 0, 30),  // the quickest
+            _ => (76, 8, 46),       // the most power, were it not for its losses
+        };
+        Report { sent: MSS * packets, acked: MSS * packets, lost: MSS * lost, ..with_rtt(rtt) }
+    };
+    let stays = |utility| select(&mut by(utility), 8, path)[3..].to_vec();
+    assert_eq!(stays(Utility::Power), [], "Westwood+, which ran last");
+    assert_eq!(stays(Utility::PowerLoss), [(4, "cubic")]);
+    assert_eq!(stays(Utility::Throughput), [(4, "bbr")]);
+    // 1.92^0.9 - 0 beats 2.4^0.9 - 11.35 * 2.4 * 0.01
+    assert_eq!(stays(Utility::Vivace), [(4, "bbr")]);
+}
+
+/// What was reached before it ran says nothing of an algorithm, however high it was.
+#[test]
+fn a_rule_does_not_credit_one_algorithm_with_what_another_reached() {
+    let path = |running: &str| {
+        let packets = if running == "cubic" { 400 } else { 100 };
+        let highest = Some(Rate::from_mbps(if running == "cubic" { 9.6 } else { 2.4 }));
+        let sent = MSS * packets;
+        Report {
+            sent,
+            acked: sent,
+            delivery_rate: highest,
+            delivery_rate_any: highest,
+            ..with_rtt(50)
+        }
+    };
+    let asked = select(&mut by(Utility::Throughput), 8, path);
+    assert_eq!(asked, [(1, "bbr"), (2, "copa"), (3, "westwood"), (4, "cubic")]);
+}
+
+/// Where nobody carries out what is asked for (mode advise of the agent), the same trial is asked for, and once.
+#[test]
+fn a_rule_tries_nothing_while_what_it_asks_for_does_not_run() {
+    let mut selector = by(Utility::Power);
+    let mut asked = Vec::new();
+    for k in 1..=40 {
+        if let Some(Action::Switch { to, .. }) = selector.on_report(&report(at(k))) {
+            asked.push((k, to.algorithm().name));
+        }
+    }
+    assert_eq!(asked, [(1, "bbr")]);
+    assert_eq!(selector.selections().made, 40);
+}
+
+/// An algorithm takes over when the one before has converged, which may be long after it was asked for.
+#[test]
+fn a_rule_credits_what_runs_and_gives_who_comes_late_another_period() {
+    let config = SelectorConfig::new(candidates()[..2].to_vec(), Policy::Rule(Utility::Power));
+    let mut selector = Selector::new(SelectorConfig { period: HALF * 4, ..config });
+    let mut asked = Vec::new();
+    for k in 1..=16 {
+        // BBR is asked for at report 4, and takes over after report 7; it has the longer queue.
+        let running = if k <= 7 { "cubic" } else { "bbr" };
+        let path = with_rtt(if running == "cubic" { 50 } else { 100 });
+        if let Some(Action::Switch { to, .. }) =
+            selector.on_report(&Report { now: at(k), algorithm: running, ..path })
+        {
+            asked.push((k, to.algorithm().name));
+        }
+    }
+    assert_eq!(asked, [(4, "bbr"), (12, "cubic")], "at 8 BBR had run for a quarter of the period");
+}
+
+#[test]
+fn a_rule_learns_nothing_of_an_idle_connection() {
+    let idle = Report {
+        sent: Bytes::ZERO,
+        acked: Bytes::ZERO,
+        rtt_samples: 0,
+        rtt_mean: None,
+        ..report(Time::ZERO)
+    };
+    let mut selector = by(Utility::Throughput);
+    assert_eq!(select(&mut selector, 9, |_| idle.clone()), [], "CUBIC was not seen yet");
+    // Half a second at work in four of silence is as fast as half a second.
+    let config = SelectorConfig::new(candidates()[..2].to_vec(), Policy::Rule(Utility::Throughput));
+    let mut selector = Selector::new(SelectorConfig { period: HALF * 4, ..config });
+    let mut running = "cubic";
+    let mut asked = Vec::new();
+    for k in 1..=12 {
+        let works = running == "bbr" || k == 2;
+        let path = if works { report(Time::ZERO) } else { idle.clone() };
+        let acked = if running == "bbr" { path.acked / 2 } else { path.acked };
+        let r = Report { now: at(k), algorithm: running, acked, ..path };
+        if let Some(Action::Switch { to, .. }) = selector.on_report(&r) {
+            running = to.algorithm().name;
+            asked.push((k, running));
+        }
+    }
+    assert_eq!(asked, [(4, "bbr"), (8, "cubic")]);
 }
 
 #[test]
@@ -280,6 +387,28 @@ fn utilities_are_those_of_table_1() {
     assert!(near(of(Utility::Throughput), 10.0));
     // 10^0.9 - 900 * 10 * 0.01 - 11.35 * 10 * 0.02
     assert!((of(Utility::Vivace) - (7.943_282 - 90.0 - 2.27)).abs() < 1e-5);
+    // A queue that drains is a gain.
+    assert!((Utility::Vivace.of(10.0, 0.05, -0.01, 0.02) - (7.943_282 + 90.0 - 2.27)).abs() < 1e-5);
+}
+
+/// A round-trip time that grows by 20 ms a second costs Vivace 18 per Mbit/s; one that grows by 5 ms a second nothing.
+#[test]
+fn vivace_sees_a_queue_that_grows_and_not_its_noise() {
+    for (growth, stays) in [(20, "bbr"), (5, "cubic")] {
+        let config = SelectorConfig::new(candidates()[..2].to_vec(), Policy::Rule(Utility::Vivace));
+        let mut selector = Selector::new(SelectorConfig { period: HALF * 4, ..config });
+        let mut running = "cubic";
+        for k in 1..=12 {
+            let fast = if running == "cubic" { 100 } else { 50 };
+            let rtt = if running == "cubic" { 50 + growth * k / 2 } else { 50 };
+            let sent = MSS * fast;
+            let r = Report { now: at(k), algorithm: running, sent, acked: sent, ..with_rtt(rtt) };
+            if let Some(Action::Switch { to, .. }) = selector.on_report(&r) {
+                running = to.algorithm().name;
+            }
+        }
+        assert_eq!(running, stays, "{growth} ms a second");
+    }
 }
 
 /// The two steerings of one flow do what each does alone, and the tuner is silent while another algorithm runs.
@@ -289,10 +418,7 @@ fn both_steer_one_flow() {
     let mut candidates = candidates();
     candidates[2] = crate::Mortise::algorithm();
     let selector = SelectorConfig::new(candidates, Policy::Rule(Utility::Power));
-    let mut both = crate::Both {
-        selector: Box::new(Selector::new(selector)),
-        tuner: Box::new(crate::Mortise::new(config)),
-    };
+    let mut both = crate::Both::new(Selector::new(selector), crate::Mortise::new(config));
     let mut running = "cubic";
     let (mut switched, mut turned) = (Vec::new(), 0);
     let mut now = Time::ZERO;
@@ -315,4 +441,49 @@ fn both_steer_one_flow() {
     }
     assert_eq!(switched[..3], [(120, "bbr"), (240, "copa"), (360, "westwood")]);
     assert!(turned > 0);
+}
+
+/// A tuner sees every report, also those at which the other steering chooses, and what it wanted then is not lost.
+#[test]
+fn what_one_steering_asks_for_is_not_lost_to_the_other() {
+    let config = || crate::MortiseConfig::new(trimtab_qoe::Model::download());
+    let candidates = vec![crate::Mortise::algorithm(), Spec::new("cubic").unwrap()];
+    let rule = SelectorConfig::new(candidates, Policy::Rule(Utility::Power));
+    let rule = SelectorConfig { period: HALF, ..rule };
+    let mut both = crate::Both::new(Selector::new(rule), crate::Mortise::new(config()));
+    let mut alone = crate::Mortise::new(config());
+    let (mut running, mut told) = ("copa", None);
+    let mut clashes = 0;
+    for k in 1..=4000u64 {
+        // The path changes often, so that the tuner has much to say; Copa is the better one.
+        let queue = 10 + (k * 7) % 40 + if running == "copa" { 0 } else { 60 };
+        let rate = Some(Rate::from_mbps(5.0 + ((k / 50) % 7) as f64));
+        let interval = ms(50);
+        let r = Report {
+            now: Time::ZERO + interval * k,
+            interval,
+            busy: interval,
+            algorithm: running,
+            rtt_mean: Some(ms(50 + queue)),
+            rtt_max: Some(ms(60 + queue)),
+            delivery_rate: rate,
+            delivery_rate_any: rate,
+            ..report(Time::ZERO)
+        };
+        let wanted = alone.on_report(&r);
+        match both.on_report(&r) {
+            Some(Action::Switch { to, .. }) => {
+                clashes += u32::from(wanted.is_some());
+                running = to.algorithm().name;
+                continue;
+            }
+            Some(Action::Set { knob: "delta", value }) => told = Some(value),
+            Some(Action::Set { .. }) | None => {}
+        }
+        assert_eq!(both.tuner().applied_delta(), alone.applied_delta(), "report {k}");
+        if running == "copa" && wanted.is_none() && told.is_some() {
+            assert_eq!(told, Some(alone.applied_delta()), "report {k}");
+        }
+    }
+    assert!(clashes >= 3, "{clashes}: it shows something");
 }
