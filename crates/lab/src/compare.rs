@@ -43,6 +43,9 @@ pub fn compare(
     command: &str,
 ) -> Result<Comparison, CompareError> {
     let prepared = prepare(&scenario.plan()?)?;
+    for warning in prepared.warnings() {
+        eprintln!("warning: {warning}");
+    }
     let runs = run_all(&prepared.plan.jobs, effort, |job| run(&prepared, job, recording))?;
     Ok(comparison(&prepared, runs, command, None))
 }

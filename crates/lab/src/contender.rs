@@ -149,7 +149,7 @@ pub static SPECIAL: [SpecialContender; 11] = [
     SpecialContender {
         name: "floo",
         kind: SpecialKind::Steering,
-        about: "the algorithm that a policy learnt by PPO chooses every 12 s or as :every=TIME says; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only",
+        about: "the algorithm that a policy learnt by PPO chooses every 12 s or as :every=TIME says; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only; :safe=CC, at the end, is what runs where the policy has no answer",
         source: "Floo",
         settings: &[],
     },

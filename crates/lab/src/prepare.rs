@@ -10,14 +10,14 @@ use trimtab_apps::{
 };
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
-use trimtab_steer::select::{Model as SelectModel, ModelError};
+use trimtab_steer::select::{Model as SelectModel, ModelError, Selector, Unusable};
 use trimtab_units::Duration;
 
 use crate::contender::ContenderKind;
 use crate::links;
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
-use crate::selection::{By, Selection, shipped};
+use crate::selection::{By, Learnt, Selection, shipped};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub enum PrepareError {
     },
     /// The file of a learnt policy cannot be read.
     #[error(
-        "{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE",
+        "{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE, or what is to run without it with safe=CC",
         path.display()
     )]
     ModelFile {
@@ -109,7 +109,8 @@ pub struct Prepared {
     /// Its applications.
     pub apps: Vec<PreparedApp>,
     /// The learnt policies of its contenders, by file.
-    models: BTreeMap<PathBuf, SelectModel>,
+    models: BTreeMap<PathBuf, Learnt>,
+    warnings: Vec<String>,
 }
 
 /// Reads every workload and parses every formula.
@@ -118,34 +119,62 @@ pub struct Prepared {
 /// The first that is wrong.
 pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
-    let mut models = BTreeMap::new();
+    let (mut models, mut warnings) = (BTreeMap::new(), Vec::new());
     let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
     for contender in plan.scenario.cc.iter().chain(competitors) {
         let ContenderKind::Select(selection) = contender.kind() else { continue };
-        let (path, bytes) = match &selection.by {
-            By::Model(path) => (path.clone(), read_model(contender.label(), path)?),
-            By::Shipped(name) => (PathBuf::from(name), shipped(name).to_vec()),
-            By::Rule(_) => continue,
+        let Some(path) = file_of(selection) else { continue };
+        let model = match (learnt(contender.label(), selection, path), &selection.safe) {
+            (Ok(model), _) => Ok(model),
+            // Who says what is safe wants to go on without.
+            (Err((why, problem)), Some(safe)) => {
+                let safe = safe.algorithm().name;
+                warnings.push(format!("{problem}; {safe} runs in its place"));
+                Err(why)
+            }
+            (Err((_, problem)), None) => return Err(problem),
         };
-        let wrong = |problem| PrepareError::Model {
-            contender: contender.label().to_owned(),
-            path: path.clone(),
-            problem,
-        };
-        let model = SelectModel::parse(&bytes).map_err(wrong)?;
-        models.insert(path, model);
+        models.insert(path.to_owned(), model);
     }
-    Ok(Prepared { plan: plan.clone(), apps, models })
+    Ok(Prepared { plan: plan.clone(), apps, models, warnings })
+}
+
+/// The file of the policy of a selection; of one that ships with the project, its name.
+fn file_of(selection: &Selection) -> Option<&Path> {
+    match &selection.by {
+        By::Model(path) => Some(path),
+        By::Shipped(name) => Some(Path::new(name)),
+        By::Rule(_) => None,
+    }
+}
+
+/// The policy of a selection, or why there is none, in short and in full.
+fn learnt(
+    contender: &str,
+    selection: &Selection,
+    path: &Path,
+) -> Result<SelectModel, (Unusable, PrepareError)> {
+    let bytes = match &selection.by {
+        By::Shipped(name) => shipped(name).to_vec(),
+        _ => read_model(contender, path).map_err(|problem| (Unusable::Missing, problem))?,
+    };
+    SelectModel::parse(&bytes).map_err(|problem| {
+        let why = problem.unusable();
+        let (contender, path) = (contender.to_owned(), path.to_owned());
+        (why, PrepareError::Model { contender, path, problem })
+    })
 }
 
 impl Prepared {
-    /// The learnt policy of a selection, if that is what chooses.
-    pub(crate) fn model(&self, selection: &Selection) -> Option<&SelectModel> {
-        match &selection.by {
-            By::Model(path) => self.models.get(path),
-            By::Shipped(name) => self.models.get(Path::new(name)),
-            By::Rule(_) => None,
-        }
+    /// The selector of a flow.
+    pub(crate) fn selector(&self, selection: &Selection) -> Selector {
+        let model = file_of(selection).and_then(|path| self.models.get(path));
+        selection.selector(model.unwrap_or(&Err(Unusable::Missing)))
+    }
+
+    /// What is not as it was asked for, and what is done about it: to be told once, before the runs.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The checksum of every trace.

@@ -55,7 +55,7 @@ pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> C
         ContenderKind::Mortise(settings) => steered(*settings, false, app),
         ContenderKind::MortiseDisc(settings) => steered(*settings, true, app),
         ContenderKind::Select(selection) => {
-            selected(selection.selector(prepared.model(selection)), selection.tuned, app)
+            selected(prepared.selector(selection), selection.tuned, app)
         }
         ContenderKind::StaticBest | ContenderKind::OracleSelect(_) => {
             selected(Selector::new(SelectorConfig::new(candidates(), Policy::External)), false, app)

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::{Spec, SpecError};
 use trimtab_sim::Flow;
-use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Utility};
+use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Unusable, Utility};
 use trimtab_steer::{Mortise, Steerer};
 use trimtab_units::Duration;
 
@@ -29,8 +29,11 @@ pub enum By {
     Rule(Utility),
 }
 
+/// A policy that was read from its file, or why it could not be.
+pub(crate) type Learnt = Result<Model, Unusable>;
+
 /// A contender that chooses among algorithms.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Selection {
     /// What chooses.
     pub by: By,
@@ -40,6 +43,9 @@ pub struct Selection {
     pub how: Switch,
     /// Whether Mortise sets δ while Copa runs.
     pub tuned: bool,
+    /// What runs where a learnt policy gives no answer; `None` for what it starts connections with. With it, the policy's
+    /// file need not be there.
+    pub safe: Option<Spec>,
 }
 
 /// Why a text names no selection.
@@ -51,6 +57,8 @@ pub(crate) enum SelectionError {
     Every(String),
     #[error("no setting {0:?}; there are every=TIME, full and part{1}")]
     Setting(String, &'static str),
+    #[error("safe={0}: it takes an algorithm, as in safe=cubic, and comes last: {1}")]
+    Safe(String, SpecError),
 }
 
 fn rules() -> Vec<&'static str> {
@@ -78,12 +86,25 @@ impl Selection {
     /// Reads what follows `floo:` or `floo+mortise:`.
     pub(crate) fn floo(text: &str, tuned: bool) -> Result<Self, SelectionError> {
         let by = By::Shipped(if tuned { COUNTERFACTUAL } else { PPO });
-        let mut selection = Self { by, every: None, how: Switch::Full, tuned };
-        for setting in text.split(':').map(str::trim).filter(|s| !s.is_empty()) {
-            match setting.split_once('=') {
-                None if setting == "counterfactual" => selection.by = By::Shipped(COUNTERFACTUAL),
-                Some(("model", path)) => selection.by = By::Model(path.into()),
-                _ => selection.set(setting, ", counterfactual, and model=FILE")?,
+        let mut selection = Self { by, every: None, how: Switch::Full, tuned, safe: None };
+        let mut rest = text;
+        while !rest.is_empty() {
+            // An algorithm has settings of its own, so what is safe takes all that follows.
+            if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
+                let wrong = |problem| SelectionError::Safe(safe.to_owned(), problem);
+                selection.safe = Some(safe.parse().map_err(wrong)?);
+                break;
+            }
+            let (setting, then) = rest.split_once(':').unwrap_or((rest, ""));
+            rest = then;
+            match (setting.trim(), setting.trim().split_once('=')) {
+                ("", _) => {}
+                ("counterfactual", _) => selection.by = By::Shipped(COUNTERFACTUAL),
+                (_, Some(("model", path))) => selection.by = By::Model(path.into()),
+                (setting, _) => {
+                    selection
+                        .set(setting, ", counterfactual, model=FILE, and safe=CC at the end")?;
+                }
             }
         }
         Ok(selection)
@@ -95,7 +116,7 @@ impl Selection {
         let name = parts.next().unwrap_or_default();
         let rule = Utility::ALL.iter().find(|(known, _)| *known == name);
         let by = By::Rule(rule.ok_or(SelectionError::Rule)?.1);
-        let mut selection = Self { by, every: None, how: Switch::Full, tuned: false };
+        let mut selection = Self { by, every: None, how: Switch::Full, tuned: false, safe: None };
         parts.try_for_each(|setting| selection.set(setting, ""))?;
         Ok(selection)
     }
@@ -111,16 +132,17 @@ impl Selection {
     }
 
     /// The selector of a flow, `model` being the one of its file.
-    pub(crate) fn selector(&self, model: Option<&Model>) -> Selector {
+    pub(crate) fn selector(&self, model: &Learnt) -> Selector {
         let config = match (&self.by, model) {
-            (By::Shipped(_) | By::Model(_), Some(model)) => SelectorConfig::of_model(model.clone()),
-            (By::Shipped(_) | By::Model(_), None) => {
-                SelectorConfig::new(candidates(), Policy::Model(None))
-            }
             (By::Rule(utility), _) => SelectorConfig::new(candidates(), Policy::Rule(*utility)),
+            (_, Ok(model)) => SelectorConfig::of_model(model.clone()),
+            (_, Err(why)) => {
+                SelectorConfig::without_model(self.safe.unwrap_or(candidates()[0]), *why)
+            }
         };
         let period = self.every.unwrap_or(config.period);
-        let mut config = SelectorConfig { period, how: self.how, ..config };
+        let safe = self.safe.unwrap_or(config.safe);
+        let mut config = SelectorConfig { period, how: self.how, safe, ..config };
         if self.tuned {
             // The Copa that Mortise knows.
             let tuned = Mortise::algorithm();
@@ -189,6 +211,11 @@ mod tests {
         assert!(floo.tuned);
         let floo = Selection::floo("part:model=out/my.safetensors:full", false).unwrap();
         assert_eq!((floo.by, floo.how), (By::Model("out/my.safetensors".into()), Switch::Full));
+        assert!(floo.safe.is_none());
+        let floo = Selection::floo("every=3s:safe=copa:mvfst:pacing_gain=2", false).unwrap();
+        let safe = floo.safe.unwrap();
+        assert!(safe.is_same(&"copa:mvfst:pacing_gain=2".parse().unwrap()), "{safe:?}");
+        assert_eq!(floo.every, Some(Duration::from_secs(3)));
         let rule = Selection::rule("vivace:every=3s").unwrap();
         assert_eq!(rule.by, By::Rule(Utility::Vivace));
     }
@@ -199,6 +226,9 @@ mod tests {
         assert!(e("").contains("select:power; there are power, power-loss"));
         assert!(e("power:every=0s").contains("1ms at least"));
         assert!(e("power:model=x").contains("every=TIME, full and part"));
+        let e = |text: &str| Selection::floo(text, false).unwrap_err().to_string();
+        assert!(e("safe=quick").contains("safe=quick: it takes an algorithm, as in safe=cubic"));
+        assert!(e("safe=bbr:every=3s").contains("comes last"));
     }
 
     fn scenario(cc: &str) -> crate::scenario::Scenario {
@@ -271,8 +301,9 @@ mod tests {
     #[test]
     fn a_tuned_selection_has_the_copa_that_mortise_knows() {
         let selection = Selection::rule("power").unwrap();
-        let plain = selection.selector(None);
-        let tuned = Selection { tuned: true, ..selection }.selector(None);
+        let none = Err(Unusable::Missing);
+        let plain = selection.selector(&none);
+        let tuned = Selection { tuned: true, ..selection }.selector(&none);
         let copa = |s: &Selector| s.config().candidates[2];
         assert!(copa(&tuned).is_same(&Mortise::algorithm()));
         assert!(copa(&plain).settings().is_empty());

@@ -5,4 +5,5 @@ mod commands;
 mod emu;
 mod errors;
 mod fetch;
+mod selection;
 mod support;

@@ -21,7 +21,9 @@ use trimtab_units::{Duration, Time};
 pub use features::{
     FEATURES, FEATURES_LEN, FLOO_FEATURES_LEN, Feature, Scale, State, feature_index,
 };
-pub use model::{CANDIDATES_MAX, Distrust, FORMAT, HIDDEN_MAX, Model, ModelError, VERSION};
+pub use model::{
+    CANDIDATES_MAX, Distrust, FORMAT, HIDDEN_MAX, Model, ModelError, Unusable, VERSION,
+};
 pub use monitor::{Metrics, Monitor};
 pub use rule::Utility;
 
@@ -37,8 +39,8 @@ pub enum Policy {
     /// Somebody outside decides, and asks the datapath for a switch by himself: a learning agent, or a search through
     /// forks of the world.
     External,
-    /// A learnt policy. Without one (it was missing, damaged, of another version) the safe algorithm runs.
-    Model(Option<Arc<Model>>),
+    /// A learnt policy. Without one the safe algorithm runs.
+    Model(Result<Arc<Model>, Unusable>),
     /// A rule of what counts on the path (Floo Table 1).
     Rule(Utility),
 }
@@ -75,8 +77,13 @@ impl SelectorConfig {
         let (first, period) = (model.first(), model.period());
         let candidates = model.candidates().to_vec();
         let safe = candidates[first];
-        let policy = Policy::Model(Some(Arc::new(model)));
+        let policy = Policy::Model(Ok(Arc::new(model)));
         Self { candidates, first, safe, period, how: Switch::Full, policy }
+    }
+
+    /// For a learnt policy that is not there: `safe` starts and is asked for at every selection, every [`PERIOD`].
+    pub fn without_model(safe: Spec, why: Unusable) -> Self {
+        Self { safe, ..Self::new(vec![safe], Policy::Model(Err(why))) }
     }
 }
 
@@ -126,6 +133,11 @@ impl Selector {
         }
     }
 
+    /// A connection that runs this already, be it a candidate or not.
+    pub fn of_running(config: SelectorConfig, running: Spec) -> Self {
+        Self { asked: running, ..Self::new(config) }
+    }
+
     /// What the connection starts with.
     pub fn algorithm(&self) -> Spec {
         self.asked
@@ -156,8 +168,8 @@ impl Selector {
         let config = &self.config;
         let decided = match &config.policy {
             Policy::External => return None,
-            Policy::Model(Some(model)) => model.decide(&self.state),
-            Policy::Model(None) => Err(Distrust::NoModel),
+            Policy::Model(Ok(model)) => model.decide(&self.state),
+            Policy::Model(Err(why)) => Err(Distrust::NoModel(*why)),
             Policy::Rule(utility) => Ok(self.search.choose(*utility, self.now, config.period)?),
         };
         Some(match decided {

@@ -104,6 +104,33 @@ pub enum ModelError {
     Checksum,
 }
 
+impl ModelError {
+    /// What it means to whoever goes on without the model.
+    pub fn unusable(&self) -> Unusable {
+        match self {
+            Self::Version { .. } | Self::Feature(_) => Unusable::Version,
+            _ => Unusable::Damaged,
+        }
+    }
+}
+
+/// Why there is no model, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Nobody could read its file.
+    #[error("its file cannot be read")]
+    Missing,
+    /// What is in the file is no model, or not the one that was written.
+    #[error("its file is damaged, or no model")]
+    Damaged,
+    /// It is of another version of this program.
+    #[error("its file is of another version")]
+    Version,
+    /// Of what it chooses among, fewer than two can run here.
+    #[error("fewer than two of its algorithms can run here")]
+    Candidates,
+}
+
 /// What a damaged file names may have any characters; an error is one line all the same.
 fn one_line(problem: &impl std::fmt::Display) -> String {
     let shown =
@@ -129,9 +156,9 @@ pub enum Distrust {
     /// The weights are so large that the preferences are not finite.
     #[error("the policy's preferences are not finite")]
     Overflow,
-    /// There is no model: it could not be read.
-    #[error("there is no model")]
-    NoModel,
+    /// There is no model.
+    #[error("there is no model: {0}")]
+    NoModel(Unusable),
 }
 
 /// How the policy takes in one number of a state.
@@ -280,6 +307,25 @@ impl Model {
             out_biases: draw(outputs),
             sha256: String::new(),
         }
+    }
+
+    /// The same policy where only some of its candidates can run: the others are never preferred. `None` where fewer
+    /// than two remain. Connections start with what they did before, or else with the first that remains.
+    #[must_use]
+    pub fn only(&self, can_run: impl Fn(&Spec) -> bool) -> Option<Self> {
+        let kept: Vec<usize> =
+            (0..self.candidates.len()).filter(|i| can_run(&self.candidates[*i])).collect();
+        if kept.len() < 2 {
+            return None;
+        }
+        let row = |i: &usize| self.out_weights[i * self.hidden..][..self.hidden].iter().copied();
+        Some(Self {
+            candidates: kept.iter().map(|i| self.candidates[*i]).collect(),
+            first: kept.iter().position(|i| *i == self.first).unwrap_or(0),
+            out_weights: kept.iter().flat_map(row).collect(),
+            out_biases: kept.iter().map(|i| self.out_biases[*i]).collect(),
+            ..self.clone()
+        })
     }
 
     /// What it chooses among.

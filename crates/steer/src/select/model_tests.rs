@@ -313,3 +313,30 @@ fn errors_are_one_line_whatever_a_file_names() {
     let error = Model::parse(file).unwrap_err().to_string();
     assert!(error.contains("\\n") && !error.contains('\n'), "{error}");
 }
+
+/// The candidates that can run here keep their preferences.
+#[test]
+fn candidates_that_cannot_run_are_never_preferred() {
+    let model = Model::parse(&Parts::new(5).file()).unwrap();
+    let states: Vec<State> = (0..50u64)
+        .map(|seed| {
+            let drawn = numbers(FEATURES_LEN, seed + 90);
+            core::array::from_fn(|i| drawn[i])
+        })
+        .collect();
+    let name = |model: &Model, i: usize| model.candidates()[i].algorithm().name;
+    let kernel = model.only(|spec| ["copa", "cubic"].contains(&spec.algorithm().name)).unwrap();
+    assert_eq!((name(&kernel, 0), name(&kernel, 1)), ("cubic", "copa"));
+    assert_eq!(kernel.first(), 0, "BBR, which is first in the file, cannot run");
+    let mut masked = 0;
+    for state in &states {
+        let all = model.logits(state).unwrap();
+        let expected = if all[2] > all[0] { "copa" } else { "cubic" };
+        assert_eq!(name(&kernel, kernel.decide(state).unwrap()), expected);
+        masked += u32::from(name(&model, model.decide(state).unwrap()) != expected);
+    }
+    assert!(masked > 0, "some prefer another one of the four");
+    let without_cubic = model.only(|spec| spec.algorithm().name != "cubic").unwrap();
+    assert_eq!(name(&without_cubic, without_cubic.first()), "bbr");
+    assert!(model.only(|spec| spec.algorithm().name == "copa").is_none());
+}

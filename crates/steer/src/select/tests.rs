@@ -249,13 +249,19 @@ fn periods_need_not_be_whole_slices() {
 
 #[test]
 fn without_a_model_the_safe_algorithm_runs_and_it_counts() {
-    let config = SelectorConfig::new(candidates(), Policy::Model(None));
-    let safe = Spec::new("bbr").unwrap();
-    let mut selector = Selector::new(SelectorConfig { safe, ..config });
-    assert_eq!(select(&mut selector, 72, |_| report(Time::ZERO)), [(24, "bbr")]);
-    let expected =
-        Selections { made: 3, changed: 1, fallbacks: 3, distrust: Some(Distrust::NoModel) };
-    assert_eq!(selector.selections(), expected);
+    for why in [Unusable::Missing, Unusable::Damaged, Unusable::Version, Unusable::Candidates] {
+        let safe = Spec::new("bbr").unwrap();
+        let config = SelectorConfig::without_model(safe, why);
+        let distrust = Some(Distrust::NoModel(why));
+        let mut selector = Selector::new(config.clone());
+        assert_eq!(select(&mut selector, 72, |_| report(Time::ZERO)), [], "it runs already");
+        let expected = Selections { made: 3, changed: 0, fallbacks: 3, distrust };
+        assert_eq!(selector.selections(), expected);
+        let mut selector = Selector::of_running(config, Spec::new("cubic").unwrap());
+        assert_eq!(select(&mut selector, 72, |_| report(Time::ZERO)), [(24, "bbr")]);
+        let expected = Selections { made: 3, changed: 1, fallbacks: 3, distrust };
+        assert_eq!(selector.selections(), expected);
+    }
 }
 
 /// A selector by a rule, which chooses every half second.
