@@ -84,6 +84,11 @@ fn tell(note: &str) {
     eprintln!("trimtab agent: {note}");
 }
 
+/// What is not as a configuration has it, when it comes into force.
+fn tell_of(config: &Config) {
+    config.troubles().iter().chain(&config.remarks()).for_each(|line| tell(line));
+}
+
 /// Runs the agent by a configuration file until SIGTERM or SIGINT; SIGHUP reads the file again. What is loaded stays in
 /// the kernel, and connections keep their knobs.
 ///
@@ -158,6 +163,7 @@ impl Agent {
         let (name, was_adopted) = (datapath.name().to_owned(), datapath.was_adopted());
         let assignment = Assignment::new(&config, now);
         let core = Core::new(datapath, config, now);
+        tell_of(core.config());
         let there = if was_adopted { "found in the kernel" } else { "loaded" };
         tell(&format!("{name} {there}; {} connections taken over", core.adopted()));
         let frame = Frame {
@@ -308,6 +314,7 @@ impl Agent {
             core.find_all(now);
         }
         let open = core.len();
+        let of_rules = core.config().troubles();
         drop(core);
         let full = (stats.live >= u64::from(stats.slots)).then(|| {
             format!(
@@ -318,6 +325,7 @@ impl Agent {
         self.shared.frame().troubles = default
             .into_iter()
             .chain(self.assignment.trouble())
+            .chain(of_rules)
             .chain(full)
             .chain(self.refused.clone())
             .collect();
@@ -355,6 +363,7 @@ impl Agent {
                     .to_owned(),
             ));
         }
+        tell_of(&config);
         self.assignment.follow(&config, now);
         core.reload(config, now);
         drop(core);

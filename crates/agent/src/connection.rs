@@ -1,20 +1,23 @@
 //! One connection under the agent's care: measured, steered, guarded.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use trimtab_cc::Copa;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_qoe::{Factors, Model};
-use trimtab_steer::select::{Policy, Selector, SelectorConfig, Utility};
+use trimtab_qoe::{Factor, Factors, Model};
+use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
 use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
 use trimtab_tcp::Algorithm;
-use trimtab_units::{Duration, Time};
+use trimtab_units::{Bytes, Duration, Time};
 
 use crate::arm::Arm;
-use crate::config::{Mode, Rule, Safety, Steering, Turns};
+use crate::config::{Mode, Rule, Safety, Select, Steering, Turns};
 use crate::datapath::Link;
 use crate::decision::{Cause, Change, Decision, Decisions, seconds};
 use crate::guard::{Guard, Verdict};
+use crate::responses::Responses;
 use crate::sizes::Sizes;
 use crate::window::{Measured, Window};
 
@@ -25,6 +28,8 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 const IDLE_STRETCH_MAX: f64 = 3.0;
 /// Between reports of a connection that is measured and not steered.
 const MEASURE: Duration = Duration::from_millis(250);
+/// Between reports of a connection for which a learnt policy chooses.
+const RESPONSES: Duration = Duration::from_millis(50);
 /// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
 const SAFE_DELTA: f64 = 0.5;
 
@@ -36,7 +41,7 @@ pub enum Standing {
     Steered,
     /// The algorithms of its rule take turns.
     Turning,
-    /// It runs that of its rule's algorithms which does best.
+    /// It runs that of its rule's algorithms which does best, or which a policy prefers.
     Selecting,
     /// Decisions are made for it, and not carried out.
     Advised,
@@ -76,7 +81,9 @@ impl Standing {
         match self {
             Self::Steered => "its knobs follow its experience",
             Self::Turning => "the algorithms of its rule take turns",
-            Self::Selecting => "it runs that of its rule's algorithms which does best",
+            Self::Selecting => {
+                "it runs that of its rule's algorithms which does best, or which a policy prefers"
+            }
             Self::Advised => "decisions are made for it, and not carried out",
             Self::Set => "it has the knobs of its rule",
             Self::Measured => {
@@ -137,6 +144,9 @@ pub(crate) struct Connection<L> {
     /// The algorithms that were asked for, each as it was last.
     asked: Vec<Spec>,
     sizes: Sizes,
+    responses: Responses,
+    /// Selections of the present steering for which a learnt policy had no answer.
+    unanswered: u64,
     window: Window,
     guard: Guard,
     /// What we have told it.
@@ -162,6 +172,8 @@ impl<L: Link> Connection<L> {
             turn_at: None,
             asked: Vec::new(),
             sizes: Sizes::default(),
+            responses: Responses::default(),
+            unanswered: 0,
             window: Window::default(),
             guard: Guard::default(),
             applied: Vec::new(),
@@ -291,17 +303,41 @@ impl<L: Link> Connection<L> {
 
     /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
     fn start_turns(&mut self, turns: &Turns) {
-        let Some(all) = turns.from(self.link.algorithm()) else { return };
+        let running = self.link.algorithm();
+        let Some(all) = turns.from(running) else { return };
         let specs: Vec<Spec> = all.iter().filter_map(|a| Spec::new(a.name())).collect();
-        self.steering = Some(Box::new(match turns.select {
-            None => Steerer::Schedule(Schedule::new(specs, turns.every, turns.how)),
-            Some(utility) => {
-                let config = SelectorConfig::new(specs, Policy::Rule(utility));
-                let config = SelectorConfig { period: turns.every, how: turns.how, ..config };
-                Steerer::Select(Box::new(Selector::new(config)))
+        let (every, how) = (turns.every, turns.how);
+        let config = match &turns.select {
+            None => {
+                let schedule = Schedule::new(specs, every, how);
+                self.steering = Some(Box::new(Steerer::Schedule(schedule)));
+                self.turn_at = None;
+                return;
             }
-        }));
-        self.turn_at = None;
+            Some(Select::Rule(utility)) => SelectorConfig::new(specs, Policy::Rule(*utility)),
+            Some(Select::Learnt(learnt)) => {
+                let Some(safe) = Spec::new(learnt.safe.name()) else { return };
+                match &learnt.model {
+                    Ok(model) => {
+                        SelectorConfig { safe, ..SelectorConfig::of_model(Arc::clone(model)) }
+                    }
+                    Err(why) => SelectorConfig::without_model(safe, *why),
+                }
+            }
+        };
+        let config = SelectorConfig { period: every, how, ..config };
+        let Some(running) = Spec::new(running.name()) else { return };
+        let selector = Selector::of_running(config, running);
+        self.steering = Some(Box::new(Steerer::Select(Box::new(selector))));
+        (self.responses, self.unanswered) = (Responses::default(), 0);
+    }
+
+    /// Selections of the present steering for which a learnt policy had no answer, and why the first time.
+    pub(crate) fn unanswered(&self) -> (u64, Option<Distrust>) {
+        match self.steering.as_deref() {
+            Some(Steerer::Select(selector)) => (self.unanswered, selector.selections().distrust),
+            _ => (0, None),
+        }
     }
 
     /// Asks for another algorithm.
@@ -367,6 +403,7 @@ impl<L: Link> Connection<L> {
             if self.idle == IDLE_MAX {
                 self.sizes.pause();
             }
+            self.responses.pause();
             let wait = self.idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
             return Looked { next: Some(setting.now + wait), ..Looked::default() };
         }
@@ -378,8 +415,15 @@ impl<L: Link> Connection<L> {
             return Looked { next, ..Looked::default() };
         }
         let factors = self.live_factors(setting.rule);
-        let Some(report) = self.link.report(setting.now, factors) else { return Looked::default() };
+        let Some(mut report) = self.link.report(setting.now, factors) else {
+            return Looked::default();
+        };
         self.sizes.on_report(&report);
+        if let Some(Steerer::Select(_)) = self.steering.as_deref() {
+            let remaining = self.hint.factors.get(Factor::Remaining);
+            let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
+            self.responses.complete(&mut report, remaining);
+        }
         let was_yielded = self.yielded;
         let mut looked = Looked { reported: true, ..Looked::default() };
         if !self.guard.is_resting() {
@@ -399,6 +443,10 @@ impl<L: Link> Connection<L> {
         let interval = match self.steering.as_deref() {
             // Its own interval is that between turns.
             Some(Steerer::Schedule(schedule)) => MEASURE.min(schedule.interval(report.srtt)),
+            // A learnt policy goes by responses, too, which are seen by looking often.
+            Some(Steerer::Select(selector)) if is_learnt(selector) => {
+                RESPONSES.min(selector.interval(report.srtt))
+            }
             Some(steering) => steering.interval(report.srtt),
             None => MEASURE,
         };
@@ -416,11 +464,16 @@ impl<L: Link> Connection<L> {
             }
             self.turn_at = Some(setting.now + every);
         }
-        let (knob, value) = match steering.on_report(report) {
+        let unanswered = self.unanswered;
+        let action = steering.on_report(report);
+        if let Steerer::Select(selector) = steering {
+            self.unanswered = selector.selections().fallbacks;
+        }
+        let (knob, value) = match action {
             None => return,
             Some(Action::Switch { to, how }) => {
                 let cause = match steering {
-                    Steerer::Select(selector) => selected(&selector.config().policy),
+                    Steerer::Select(selector) => selected(selector, self.unanswered > unanswered),
                     _ => Cause::Turn,
                 };
                 return self.switch(&to, how, cause, setting);
@@ -483,14 +536,16 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// By what a selection was made.
-fn selected(policy: &Policy) -> Cause {
-    let name = |utility: Utility| {
-        let known = Utility::ALL.iter().find(|(_, known)| *known == utility);
-        known.map_or_else(String::new, |(name, _)| (*name).to_owned())
-    };
-    match policy {
-        Policy::Rule(utility) => Cause::Selected { by: name(*utility) },
-        Policy::External | Policy::Model(_) => Cause::Turn,
+/// By what a selection was made, or why it was none.
+fn selected(selector: &Selector, unanswered: bool) -> Cause {
+    match (&selector.config().policy, selector.selections().distrust) {
+        (Policy::Rule(utility), _) => Cause::Selected { by: utility.name().to_owned() },
+        (Policy::Model(_), Some(why)) if unanswered => Cause::Unanswered { why: why.to_string() },
+        (Policy::Model(_) | Policy::External, _) => Cause::Learnt,
     }
+}
+
+/// Whether a learnt policy chooses.
+fn is_learnt(selector: &Selector) -> bool {
+    matches!(selector.config().policy, Policy::Model(_))
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::SocketAddr;
 
 use trimtab_qoe::{Factors, Model};
+use trimtab_steer::select::Distrust;
 use trimtab_tcp::{Event, EventKind, FlowId, Identity, Socket};
 use trimtab_units::{Duration, Time};
 
@@ -153,13 +154,20 @@ impl<D: Datapath> Core<D> {
         let setting = setting(&self.config, connection.rule, now, self.governor.stretch());
         let (decided, was) =
             (connection.decisions.count, connection.standing(setting.mode, setting.rule));
+        let (unanswered_before, _) = connection.unanswered();
         let looked = connection.look(&setting);
         let stands = connection.standing(setting.mode, setting.rule);
         let (place, arm) = (connection.rule, connection.arm);
         let decisions = connection.decisions.count - decided;
-        if looked.window.is_some() || decisions > 0 || stands != was {
+        let (unanswered, distrust) = connection.unanswered();
+        let unanswered = unanswered - unanswered_before;
+        if looked.window.is_some() || decisions + unanswered > 0 || stands != was {
             let tally = tally(&mut self.tallies, &self.config, place, arm);
             tally.decisions += decisions;
+            if unanswered > 0 && tally.unanswered == 0 {
+                self.notes.extend(no_answer(setting.rule, distrust));
+            }
+            tally.unanswered += unanswered;
             tally.fallbacks += u64::from(stands == Standing::Resting && was != Standing::Resting);
             tally.yielded += u64::from(stands == Standing::Yielded && was != Standing::Yielded);
             if let Some((measured, score)) = &looked.window {
@@ -319,6 +327,16 @@ pub(crate) fn addresses(identity: &Identity) -> Addresses {
 fn setting(config: &Config, place: Option<usize>, now: Time, stretch: f64) -> Setting<'_> {
     let rule = place.and_then(|place| config.rules.get(place));
     Setting { now, mode: config.mode, safety: &config.safety, rule, stretch }
+}
+
+/// What is said the first time that the policy of a rule has no answer. That there is none is said when the agent reads its
+/// configuration.
+fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<String> {
+    let why = distrust.filter(|why| !matches!(why, Distrust::NoModel(_)))?;
+    let name = &rule?.name;
+    Some(format!(
+        "rule {name}: the learnt policy had no answer, so that what is safe was asked for: {why}; `status` counts how often"
+    ))
 }
 
 fn tally<'a>(

@@ -77,6 +77,13 @@ pub enum Cause {
         /// What was to be large (Floo Table 1).
         by: String,
     },
+    /// A learnt policy prefers it.
+    Learnt,
+    /// A learnt policy has no answer, and this is safe.
+    Unanswered {
+        /// Why, the first time on this connection.
+        why: String,
+    },
     /// As large bursts as the path has proven to hold.
     Burst,
     /// The connection suffered.
@@ -121,6 +128,10 @@ impl fmt::Display for Cause {
                  worth {lambda:.3} to the application, all its packets {beta:.3}"
             ),
             Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
+            Self::Learnt => f.write_str("the learnt policy prefers it"),
+            Self::Unanswered { why } => {
+                write!(f, "the learnt policy has no answer, and this is safe: {why}")
+            }
             Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
             Self::Harm { harm, loss, queueing_ms } => {
                 let what = match harm {

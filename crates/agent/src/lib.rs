@@ -26,6 +26,7 @@ mod lock;
 mod metrics;
 mod notify;
 mod places;
+mod responses;
 mod sizes;
 mod sock_diag;
 mod tally;
@@ -37,8 +38,8 @@ pub use agent::{run, unload};
 pub use arm::Arm;
 pub use assign::Assigned;
 pub use config::{
-    Config, ConfigError, DatapathOptions, Matches, Mode, Ports, Prefix, Rule, Safety, Share,
-    Sockets, Steering, Turns,
+    Config, ConfigError, DatapathOptions, Learnt, Matches, Mode, Ports, Prefix, Rule, Safety,
+    Select, Share, Sockets, Steering, Turns,
 };
 pub use connection::Standing;
 pub use control::{ask_flows, ask_status, ask_why};

@@ -19,7 +19,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 type RuleSeries = (&'static str, &'static str, MetricType, fn(&RuleStatus) -> f64);
 
 /// Counters get `_total` at the end when they are written.
-const BY_RULE: [RuleSeries; 12] = [
+const BY_RULE: [RuleSeries; 13] = [
     ("open_connections", "Connections that are open", MetricType::Gauge, |r| r.open as f64),
     ("active_connections", "Open connections on which something happens", MetricType::Gauge, |r| {
         r.active as f64
@@ -37,6 +37,12 @@ const BY_RULE: [RuleSeries; 12] = [
     ("yielded", "Connections that were left to somebody else", MetricType::Counter, |r| {
         r.tally.yielded as f64
     }),
+    (
+        "unanswered_selections",
+        "Selections for which a learnt policy had no answer, so that what is safe was asked for",
+        MetricType::Counter,
+        |r| r.tally.unanswered as f64,
+    ),
     ("sent_bytes", "Bytes sent in measured windows", MetricType::Counter, |r| {
         r.tally.sent_bytes as f64
     }),

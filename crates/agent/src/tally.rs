@@ -22,6 +22,9 @@ pub struct Tally {
     pub fallbacks: u64,
     /// Connections that were left to somebody else.
     pub yielded: u64,
+    /// Selections for which a learnt policy had no answer, so that what is safe was asked for.
+    #[serde(default)]
+    pub unanswered: u64,
     /// Bytes sent in measured seconds.
     pub sent_bytes: u64,
     /// Bytes lost in them.

@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, whose mistakes are told with their line and column.
 
 mod error;
+mod learnt;
 mod raw;
 mod turns;
 mod value;
@@ -13,7 +14,8 @@ use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 pub use error::ConfigError;
-pub use turns::Turns;
+pub use learnt::Learnt;
+pub use turns::{Select, Turns};
 pub use value::{Ports, Prefix, Share};
 
 use error::Source;
@@ -206,6 +208,29 @@ impl Config {
             },
             rules,
         })
+    }
+}
+
+impl Config {
+    /// What is wrong with what the rules name, and what is done about it.
+    pub fn troubles(&self) -> Vec<String> {
+        self.of_learnt(Learnt::trouble)
+    }
+
+    /// What is not as the rules name it, and need not be.
+    pub fn remarks(&self) -> Vec<String> {
+        self.of_learnt(Learnt::masked)
+    }
+
+    /// Of every learnt policy, with its rule.
+    fn of_learnt(&self, what: impl Fn(&Learnt) -> Option<String>) -> Vec<String> {
+        let of = |rule: &Rule| match &rule.steering {
+            Some(Steering::Turns(Turns { select: Some(Select::Learnt(learnt)), .. })) => {
+                what(learnt).map(|what| format!("rule {}: {what}", rule.name))
+            }
+            _ => None,
+        };
+        self.rules.iter().filter_map(of).collect()
     }
 }
 

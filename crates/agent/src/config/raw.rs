@@ -114,6 +114,8 @@ pub(super) struct RawRule {
     pub(super) every: Option<Spanned<Text<Duration>>>,
     pub(super) switch: Option<Spanned<String>>,
     pub(super) select: Option<Spanned<String>>,
+    pub(super) model: Option<Spanned<String>>,
+    pub(super) safe: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) knobs: Numbers,
 }

@@ -81,7 +81,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ("[[rule]]\nturns = [\"copa\", \"cubic\"]", "agent.toml:2:10: turns need to know how long"),
         (
             "[[rule]]\nswitch = \"part\"",
-            "agent.toml:2:10: every, switch and select say how turns are taken",
+            "agent.toml:2:10: every, switch, select, model and safe say how turns are taken",
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nselect = \"luck\"",
@@ -157,4 +157,32 @@ fn prefixes_hold_whole_bits_and_see_through_mapped_addresses() {
     let six: Prefix = "2001:db8::/32".parse().unwrap();
     assert!(six.contains("2001:db8:1::1".parse().unwrap()));
     assert!("1.2.3.4/33".parse::<Prefix>().is_err());
+}
+
+#[test]
+fn a_learnt_policy_is_named_with_its_file_and_what_is_safe() {
+    let rule =
+        |more: &str| format!("[[rule]]\nturns = [\"cubic\", \"copa\"]\nselect = \"floo\"\n{more}");
+    let config =
+        Config::parse(Path::new("/etc/here/agent.toml"), &rule("model = \"a.st\"")).unwrap();
+    let Some(Steering::Turns(turns)) = &config.rules[0].steering else { panic!("turns") };
+    assert_eq!(turns.every, Duration::from_secs(12), "as often as Floo");
+    let Some(Select::Learnt(learnt)) = &turns.select else { panic!("learnt") };
+    assert_eq!(
+        (learnt.file.as_path(), learnt.safe),
+        (Path::new("/etc/here/a.st"), Algorithm::Cubic)
+    );
+    let config = parse(&rule("model = \"/a.st\"\nsafe = \"copa\"\nevery = \"3s\"")).unwrap();
+    let Some(Steering::Turns(turns)) = &config.rules[0].steering else { panic!("turns") };
+    assert_eq!(turns.every, Duration::from_secs(3));
+    let Some(Select::Learnt(learnt)) = &turns.select else { panic!("learnt") };
+    assert_eq!((learnt.file.as_path(), learnt.safe), (Path::new("/a.st"), Algorithm::Copa));
+
+    assert!(refused(&rule("")).contains("a learnt policy needs its file: give model"));
+    let e = refused(&rule("model = \"a\"\nsafe = \"reno\""));
+    assert!(e.contains("no algorithm \"reno\" runs in eBPF"), "{e}");
+    let e = refused("[[rule]]\nturns = [\"cubic\", \"copa\"]\nevery = \"1s\"\nsafe = \"copa\"");
+    assert!(e.contains("agent.toml:4:8: model and safe are of a learnt policy"), "{e}");
+    let e = refused("[[rule]]\nmodel = \"a\"");
+    assert!(e.contains("say how turns are taken: give turns"), "{e}");
 }

@@ -1,12 +1,19 @@
-//! Rules whose connections run several algorithms: in turn, or the one that does best.
+//! Rules whose connections run several algorithms: in turn, the one that does best, or the one that a policy chooses.
 
+use std::path::Path;
+
+use toml::Spanned;
 use trimtab_cc::migrate::Switch;
-use trimtab_steer::select::Utility;
+use trimtab_steer::select::{PERIOD, Utility};
 use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 use super::error::{ConfigError, Source};
+use super::learnt::Learnt;
 use super::raw::RawRule;
+
+/// What `select` says where a learnt policy chooses.
+const LEARNT: &str = "floo";
 
 /// More than a few switches a second show nothing of either algorithm.
 const EVERY_MIN: Duration = Duration::from_millis(200);
@@ -16,12 +23,21 @@ const EVERY_MIN: Duration = Duration::from_millis(200);
 pub struct Turns {
     /// Two at least, each other than the next.
     pub algorithms: Vec<Algorithm>,
-    /// How long each runs.
+    /// How long each runs, or how often one is chosen.
     pub every: Duration,
     /// What goes over.
     pub how: Switch,
-    /// What is to be large: then the next one is that which does best, and not the next of the list.
-    pub select: Option<Utility>,
+    /// What chooses the next one; `None`: it is the next of the list.
+    pub select: Option<Select>,
+}
+
+/// What chooses among algorithms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Select {
+    /// What is to be large on the path (Floo Table 1).
+    Rule(Utility),
+    /// A learnt policy (Floo).
+    Learnt(Learnt),
 }
 
 impl Turns {
@@ -42,14 +58,13 @@ impl Turns {
 /// What a rule says of turns, if anything.
 pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>, ConfigError> {
     let fail = |at: usize, what: &str| Err(source.error(at, what));
-    let every = raw.every.as_ref().map(|every| (every.get_ref().0, every.span().start));
     let Some(first) = raw.turns.first() else {
-        let others = [&raw.switch, &raw.select];
-        let other = others.into_iter().flatten().map(|text| text.span().start).next();
-        return match other.or(every.map(|(_, at)| at)) {
+        let texts = [&raw.switch, &raw.select, &raw.model, &raw.safe];
+        let others = texts.into_iter().flatten().map(|text| text.span().start);
+        return match others.chain(raw.every.as_ref().map(|every| every.span().start)).next() {
             Some(at) => fail(
                 at,
-                "every, switch and select say how turns are taken: give turns, as [\"copa\", \"cubic\"]",
+                "every, switch, select, model and safe say how turns are taken: give turns, as [\"copa\", \"cubic\"]",
             ),
             None => Ok(None),
         };
@@ -72,13 +87,6 @@ pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>,
             "connections begin with the first of turns: leave algorithm out",
         );
     }
-    let Some((every, _)) = every.filter(|(every, _)| *every >= EVERY_MIN) else {
-        let at = every.map_or(at, |(_, at)| at);
-        return fail(
-            at,
-            "turns need to know how long each runs: give every, as \"20s\", 200ms or more",
-        );
-    };
     let how = match raw.switch.as_ref().map(|how| (how.get_ref().as_str(), how.span().start)) {
         None | Some(("full", _)) => Switch::Full,
         Some(("part", _)) => Switch::Part,
@@ -86,18 +94,63 @@ pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>,
             return fail(at, "switch is \"full\" (nothing is lost) or \"part\" (the window alone)");
         }
     };
-    let select = match &raw.select {
-        None => None,
-        Some(name) => {
-            let known = Utility::ALL.iter().find(|(known, _)| known == name.get_ref());
-            let Some((_, utility)) = known else {
-                let known = Utility::ALL.map(|(name, _)| name).join(", ");
-                let what =
-                    format!("no utility is called {:?}: give one of {known}", name.get_ref());
-                return fail(name.span().start, &what);
-            };
-            Some(*utility)
+    let select = select(source, raw, &algorithms)?;
+    let every = match (&raw.every, &select) {
+        (Some(every), _) if every.get_ref().0 >= EVERY_MIN => every.get_ref().0,
+        // A learnt policy knows how often it wants to choose.
+        (None, Some(Select::Learnt(learnt))) => {
+            learnt.model.as_ref().map_or(PERIOD, |model| model.period())
+        }
+        (every, _) => {
+            let at = every.as_ref().map_or(at, |every| every.span().start);
+            return fail(
+                at,
+                "turns need to know how long each runs: give every, as \"20s\", 200ms or more",
+            );
         }
     };
     Ok(Some(Turns { algorithms, every, how, select }))
+}
+
+/// What a rule says of how the next one is chosen.
+fn select(
+    source: &Source<'_>,
+    raw: &RawRule,
+    algorithms: &[Algorithm],
+) -> Result<Option<Select>, ConfigError> {
+    let fail = |text: &Spanned<String>, what: &str| Err(source.error(text.span().start, what));
+    let learns = raw.select.as_ref().is_some_and(|name| name.get_ref() == LEARNT);
+    if !learns && let Some(of_learnt) = raw.model.as_ref().or(raw.safe.as_ref()) {
+        return fail(of_learnt, "model and safe are of a learnt policy: give select = \"floo\"");
+    }
+    let Some(name) = &raw.select else { return Ok(None) };
+    if learns {
+        let Some(file) = &raw.model else {
+            return fail(
+                name,
+                "a learnt policy needs its file: give model, as \"floo.safetensors\"",
+            );
+        };
+        let safe = match &raw.safe {
+            None => algorithms[0],
+            Some(name) => {
+                let safe = super::algorithm_named(source, name)?;
+                if !algorithms.contains(&safe) {
+                    return fail(name, "what is safe has to be one of turns");
+                }
+                safe
+            }
+        };
+        // Beside the configuration, unless it says otherwise.
+        let file = source.path.parent().unwrap_or(Path::new("")).join(file.get_ref());
+        return Ok(Some(Select::Learnt(Learnt::read(&file, algorithms, safe))));
+    }
+    let known = Utility::ALL.iter().find(|(known, _)| known == name.get_ref());
+    let Some((_, utility)) = known else {
+        let known = Utility::ALL.map(|(name, _)| name).join(", ");
+        let what =
+            format!("no utility is called {:?}: give one of {known}, or {LEARNT}", name.get_ref());
+        return fail(name, &what);
+    };
+    Ok(Some(Select::Rule(*utility)))
 }

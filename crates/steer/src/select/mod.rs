@@ -73,11 +73,12 @@ impl SelectorConfig {
     }
 
     /// As a learnt policy wants it; what it starts with is also what is safe.
-    pub fn of_model(model: Model) -> Self {
+    pub fn of_model(model: impl Into<Arc<Model>>) -> Self {
+        let model = model.into();
         let (first, period) = (model.first(), model.period());
         let candidates = model.candidates().to_vec();
         let safe = candidates[first];
-        let policy = Policy::Model(Ok(Arc::new(model)));
+        let policy = Policy::Model(Ok(model));
         Self { candidates, first, safe, period, how: Switch::Full, policy }
     }
 
