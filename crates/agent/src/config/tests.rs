@@ -87,7 +87,10 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nselect = \"luck\"",
             "agent.toml:4:10: no utility is called \"luck\": give one of power, power-loss",
         ),
-        ("[[rule]]\nselect = \"power\"", "agent.toml:2:10: every, switch, select, model and safe say how"),
+        (
+            "[[rule]]\nselect = \"power\"",
+            "agent.toml:2:10: every, switch, select, model and safe say how",
+        ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1ms\"",
             "agent.toml:3:9: turns need to know how long",
