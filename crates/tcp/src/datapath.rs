@@ -12,7 +12,7 @@ use crate::algorithm::Algorithm;
 use crate::error::{Error, said};
 use crate::events::Events;
 use crate::flow::Flow;
-use crate::kernel::{self, CongControl};
+use crate::kernel::{self, CongControl, Registration};
 use crate::knobs;
 use crate::layout::{
     CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_NAMES_AT, SETTINGS_SIZE, Slot,
@@ -275,9 +275,10 @@ pub fn unload_pins(folder: &Path) -> Result<(), Error> {
 /// Loads, keeps the maps, registers, keeps the registration.
 fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     let btf = Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
-    if !kernel::has_struct_ops(&btf) || !kernel::has_struct_ops_link(&btf) {
+    if !kernel::has_struct_ops(&btf) {
         return Err(Error::NoStructOps);
     }
+    let registration = Registration::of(&btf);
     let variant = CongControl::of(&btf).ok_or(Error::NoStructOps)?;
 
     said::listen();
@@ -285,7 +286,7 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     let fail = |e: libbpf_rs::Error| Error::of(load, &e);
     let mut builder = ObjectBuilder::default();
     let mut object = builder.open_memory(&OBJECT.0).map_err(fail)?;
-    prepare(&mut object, options, variant).map_err(fail)?;
+    prepare(&mut object, options, variant, registration).map_err(fail)?;
     let mut object = object.load().map_err(fail)?;
     for mut map in object.maps_mut() {
         if MAPS.iter().any(|name| map.name() == OsStr::new(name)) {
@@ -304,13 +305,22 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
             .maps_mut()
             .find(|map| map.name() == OsStr::new(struct_ops(algorithm, variant)))
             .ok_or(Error::NoStructOps)?;
-        let mut link = ops.attach_struct_ops().map_err(|e| match e.kind() {
+        let fail = |e: libbpf_rs::Error| match e.kind() {
             libbpf_rs::ErrorKind::AlreadyExists => {
                 Error::NameTaken { name: options.name_of(algorithm), path: pins.folder.clone() }
             }
             _ => Error::of("register the congestion control", &e),
-        })?;
-        pins.keep_link(algorithm, &mut link)?;
+        };
+        match registration {
+            Registration::Link => {
+                let mut link = ops.attach_struct_ops().map_err(fail)?;
+                pins.keep_link(algorithm, &mut link)?;
+            }
+            Registration::Map => pins.keep_map(algorithm, &mut ops, |ops| {
+                // What the library calls a link is none, and would end the registration when it is dropped.
+                ops.attach_struct_ops().map_err(fail).map(|mut link| link.disconnect())
+            })?,
+        }
     }
     Ok(())
 }
@@ -337,6 +347,7 @@ fn prepare(
     object: &mut OpenObject,
     options: &Options,
     variant: CongControl,
+    registration: Registration,
 ) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -347,6 +358,9 @@ fn prepare(
             map.set_autocreate(false)?;
         } else if let Some(algorithm) = loaded.find(|a| struct_ops(*a, variant) == name) {
             let name = options.name_of(algorithm);
+            if registration == Registration::Map {
+                map.set_map_flags(0)?; // not BPF_F_LINK
+            }
             let Some(ops) = map.initial_value_mut() else { continue };
             ops[..FLAGS_AT].fill(0);
             ops[..name.len()].copy_from_slice(name.as_bytes());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::btf::Btf;
 
-use crate::kernel::{self, CongControl};
+use crate::kernel::{self, CongControl, Registration};
 use crate::pins::is_bpf_fs;
 
 /// How a finding stands.
@@ -117,15 +117,18 @@ impl Doctor {
                 kernel::has_struct_ops(&btf),
                 "there",
                 "missing",
-                "boot Linux 6.4 or later, built with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y",
+                "boot Linux 6.1 or later, built with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y",
             ),
-            finding(
-                "registration that outlives the agent (links for struct_ops)",
-                kernel::has_struct_ops_link(&btf),
-                "there",
-                "missing",
-                "boot Linux 6.4 or later",
-            ),
+            Finding {
+                subject: "registration that outlives the agent",
+                health: Health::Good,
+                found: match Registration::of(&btf) {
+                    Registration::Link => "by links (since Linux 6.4)",
+                    Registration::Map => "by maps (before Linux 6.4)",
+                }
+                .to_owned(),
+                remedy: "",
+            },
             finding(
                 "form of cong_control",
                 variant.is_some(),
@@ -252,10 +255,10 @@ mod tests {
     fn a_kernel_without_struct_ops_is_told_what_to_do() {
         let said = types(Some(handmade::kernel(2, false, false)));
         assert!(said.contains("NO  congestion control in eBPF (struct_ops): missing"), "{said}");
-        assert!(said.contains("boot Linux 6.4 or later"), "{said}");
+        assert!(said.contains("boot Linux 6.1 or later"), "{said}");
         let said = types(Some(handmade::kernel(2, true, false)));
         assert!(said.contains("ok  congestion control in eBPF"), "{said}");
-        assert!(said.contains("NO  registration that outlives the agent"), "{said}");
+        assert!(said.contains("ok  registration that outlives the agent: by maps"), "{said}");
     }
 
     #[test]

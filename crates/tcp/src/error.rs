@@ -15,7 +15,7 @@ pub enum Error {
     NoBtf,
     /// The kernel cannot take a congestion control as eBPF.
     #[error(
-        "this kernel takes no congestion control in eBPF (struct_ops with links): boot Linux 6.4 or later with \
+        "this kernel takes no congestion control in eBPF (struct_ops): boot Linux 6.1 or later with \
          CONFIG_BPF_JIT=y and CONFIG_BPF_SYSCALL=y"
     )]
     NoStructOps,

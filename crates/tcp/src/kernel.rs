@@ -53,9 +53,23 @@ pub(crate) fn has_struct_ops(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_some()
 }
 
-/// Whether struct_ops programs can be registered by a link, which can be pinned (Linux 6.4).
-pub(crate) fn has_struct_ops_link(btf: &Btf<'_>) -> bool {
-    btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some()
+/// What keeps a struct_ops program registered when the process that loaded it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registration {
+    /// Since Linux 6.4: a link, which can be pinned.
+    Link,
+    /// Before: its map registers it when it is written and unregisters it when the entry is deleted.
+    Map,
+}
+
+impl Registration {
+    /// What the kernel's types say.
+    pub(crate) fn of(btf: &Btf<'_>) -> Self {
+        match btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link") {
+            Some(_) => Self::Link,
+            None => Self::Map,
+        }
+    }
 }
 
 /// Whether there is memory that programs and user space share by pointers (Linux 6.9). Not needed.
@@ -94,10 +108,10 @@ mod tests {
         let has = |struct_ops, links| {
             let file = handmade::file(&handmade::kernel(2, struct_ops, links));
             let btf = Btf::from_path(file.path()).expect("well-formed");
-            (has_struct_ops(&btf), has_struct_ops_link(&btf), has_arena(&btf))
+            (has_struct_ops(&btf), Registration::of(&btf), has_arena(&btf))
         };
-        assert_eq!(has(true, true), (true, true, false));
-        assert_eq!(has(true, false), (true, false, false), "as Linux 6.1");
-        assert_eq!(has(false, false), (false, false, false));
+        assert_eq!(has(true, true), (true, Registration::Link, false));
+        assert_eq!(has(true, false), (true, Registration::Map, false), "as Linux 6.1");
+        assert_eq!(has(false, false), (false, Registration::Map, false));
     }
 }

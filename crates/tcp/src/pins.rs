@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapHandle};
+use libbpf_rs::{Link, MapCore as _, MapHandle, MapMut};
 use rustix::fs::statfs;
 use rustix::mount::{MountFlags, mount};
 
@@ -18,6 +18,10 @@ const BPF_FS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 /// Files of the registrations, one per algorithm, begin so. They are kept last: where they are, everything is.
 const LINK: &str = "link";
+/// So they begin before Linux 6.4, where they are struct_ops maps, …
+const OPS: &str = "ops";
+/// … and so while it is not certain that they are registered.
+const UNCERTAIN: &str = "uncertain";
 
 /// A folder of a bpf file system.
 #[derive(Clone, Debug)]
@@ -32,11 +36,12 @@ impl Pins {
 
     /// Whether everything is there.
     pub(crate) fn are_complete(&self) -> bool {
-        Algorithm::ALL.iter().all(|&algorithm| self.link(algorithm).exists())
+        let kept = |kind, algorithm| self.registration(kind, algorithm).exists();
+        Algorithm::ALL.iter().all(|&algorithm| kept(LINK, algorithm) || kept(OPS, algorithm))
     }
 
-    fn link(&self, algorithm: Algorithm) -> PathBuf {
-        self.folder.join(format!("{LINK}_{}", algorithm.name()))
+    fn registration(&self, kind: &str, algorithm: Algorithm) -> PathBuf {
+        self.folder.join(format!("{kind}_{}", algorithm.name()))
     }
 
     /// Makes the folder, after mounting the bpf file system where the system has not.
@@ -73,7 +78,24 @@ impl Pins {
     }
 
     pub(crate) fn keep_link(&self, algorithm: Algorithm, link: &mut Link) -> Result<(), Error> {
-        link.pin(self.link(algorithm)).map_err(|e| Error::of("keep the registration", &e))
+        link.pin(self.registration(LINK, algorithm))
+            .map_err(|e| Error::of("keep the registration", &e))
+    }
+
+    /// Registers by `register` and keeps the map. A registration by a map holds the map, so one of which no file is left, as
+    /// after a kill in between, could never be undone: the file comes first.
+    pub(crate) fn keep_map(
+        &self,
+        algorithm: Algorithm,
+        ops: &mut MapMut<'_>,
+        register: impl FnOnce(&mut MapMut<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        const WHAT: &str = "keep the registration";
+        let path = self.registration(UNCERTAIN, algorithm);
+        ops.pin(&path).map_err(|e| Error::of(WHAT, &e))?;
+        register(ops)?;
+        std::fs::rename(path, self.registration(OPS, algorithm))
+            .map_err(|e| Error::Kernel { what: WHAT, reason: e.to_string() })
     }
 
     /// Takes the algorithms out of the kernel's list and removes the folder. Connections that run them go on until they
@@ -89,17 +111,32 @@ impl Pins {
         for entry in entries {
             let path = entry.map_err(fail)?.path();
             // By the beginning, so that those of another version go, too.
-            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LINK)) {
-                unregister(&path)?;
-            } else {
-                std::fs::remove_file(path).map_err(fail)?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with(LINK) {
+                unregister_link(&path)?;
+                continue;
             }
+            if name.starts_with(OPS) || name.starts_with(UNCERTAIN) {
+                unregister_map(&path)?;
+            }
+            std::fs::remove_file(path).map_err(fail)?;
         }
         std::fs::remove_dir(&self.folder).map_err(fail)
     }
 }
 
-fn unregister(path: &Path) -> Result<(), Error> {
+/// Before Linux 6.4.
+fn unregister_map(path: &Path) -> Result<(), Error> {
+    let what = "unregister";
+    let ops = MapHandle::from_pinned_path(path).map_err(|e| Error::of(what, &e))?;
+    match ops.delete(&0_u32.to_ne_bytes()) {
+        // It was not registered yet, or is not any more.
+        Err(e) if e.kind() != libbpf_rs::ErrorKind::NotFound => Err(Error::of(what, &e)),
+        _ => Ok(()),
+    }
+}
+
+fn unregister_link(path: &Path) -> Result<(), Error> {
     let mut link = Link::open(path).map_err(|e| Error::of("open the registration", &e))?;
     // Not before Linux 6.11; there the registration ends with the last file descriptor.
     let _ = link.detach();
