@@ -75,9 +75,9 @@ TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, u64 place, u32 how, bool paces)
+TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, const struct tt_handed *handed, bool paces)
 {
-	u32 index = place - 1;
+	u32 index = handed->place - 1;
 	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
 	struct tt_slot *slot = tt_slot_get(index);
 	struct tt_hand_over over = {};
@@ -85,19 +85,19 @@ TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, u64 place, u32 how, bool pac
 
 	if (!flow || !slot)
 		return; /* never: the place is one that was taken */
-	tp->inet_conn.icsk_ca_priv[0] = place;
+	tp->inet_conn.icsk_ca_priv[0] = handed->place;
 	flow->paces |= paces;
 	copa = &flow->copa;
 	tt_copa_clear(copa);
 	tt_slot_hand_over(slot, flow, TT_CCA_COPA);
 #pragma unroll
-	for (int i = 0; i < TT_KNOBS_MAX; i++)
+	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
 		copa->knobs[i] = slot->copa_knobs[i];
-	tt_hand_over_read(&over, flow, tp);
+	tt_hand_over_read(&over, flow, tp, handed->window);
 	tt_copa_begin(flow, tp, over.window_bytes);
-	if (how == TT_HOW_FULL)
+	if (handed->how == TT_HOW_FULL)
 		tt_copa_take_over(copa, &over);
-	else if (how == TT_HOW_PART)
+	else if (handed->how == TT_HOW_PART)
 		tt_copa_inherit(copa);
 	else
 		tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
@@ -112,16 +112,14 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
 	struct tt_flow *flow;
+	struct tt_handed handed = tt_handed_over(sk);
 	struct tt_copa *copa;
-	u64 place;
-	u32 how;
 
 	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
 	if (paces)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	place = tt_handed_place(sk, &how);
-	if (place) {
-		tt_copa_goes_on(tp, place, how, paces);
+	if (handed.place) {
+		tt_copa_goes_on(tp, &handed, paces);
 		return;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
@@ -159,7 +157,7 @@ TT_INLINE void tt_copa_orders(struct tt_flow *flow, const struct tt_slot *slot)
 	if (slot->knobs_for != flow->id)
 		return; /* meant for the connection that had the slot before */
 #pragma unroll
-	for (int i = 0; i < TT_KNOBS_MAX; i++)
+	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
 		flow->copa.knobs[i] = slot->copa_knobs[i];
 	tt_copa_on_knobs(&flow->copa);
 }
@@ -229,7 +227,7 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 	standing.flags = copa->mode.inverse_q16 ? TT_FLAG_COMPETITIVE : 0;
 	standing.inverse_q16 = tt_copa_inverse_q16(copa);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
-	tt_switch_if_due(sk, flow, slot, tt_copa_is_converged(copa));
+	tt_switch_if_due(sk, flow, slot, tt_copa_is_converged(copa), standing.window_packets);
 }
 
 /* Since Linux 6.10, which gave it two arguments more. */

@@ -12,39 +12,38 @@
 TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *slot)
 {
 #pragma unroll
-	for (int i = 0; i < TT_CUBIC_KNOBS_ROOM; i++)
+	for (int i = 0; i < TT_CUBIC_KNOBS_COUNT; i++)
 		flow->cubic_knobs.knobs[i] = slot->cubic_knobs[i];
 	tt_cubic_on_knobs(&flow->cubic_knobs);
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_cubic_goes_on(struct sock *sk, u64 place, u32 how)
+TT_INLINE void tt_cubic_goes_on(struct sock *sk, const struct tt_handed *handed)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 index = place - 1, window = tp->snd_cwnd;
+	u32 index = handed->place - 1, window = tt_min(handed->window, tp->snd_cwnd_clamp);
 	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
 	struct tt_slot *slot = tt_slot_get(index);
 	struct tt_hand_over over = {};
 
 	if (!flow || !slot)
 		return; /* never: the place is one that was taken */
-	tp->inet_conn.icsk_ca_priv[0] = place;
+	tp->inet_conn.icsk_ca_priv[0] = handed->place;
 	/* Linux's CUBIC does not pace. A limit that the application set is its own affair. */
 	if (flow->paces && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	flow->paces = false;
 	tt_slot_hand_over(slot, flow, TT_CCA_CUBIC);
 	tt_cubic_take_knobs(flow, slot);
-	if (how == TT_HOW_FULL) {
-		tt_hand_over_read(&over, flow, tp);
+	tp->snd_cwnd = window;
+	if (handed->how == TT_HOW_FULL) {
+		tt_hand_over_read(&over, flow, tp, window);
 		tt_cubic_take_over(&flow->cubic, window, &over);
 		tp->snd_ssthresh = window;
 		return;
 	}
 	tt_cubic_reset(&flow->cubic);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
-	if (how == TT_HOW_ANEW)
-		tp->snd_cwnd = tt_min(TCP_INIT_CWND, tp->snd_cwnd_clamp);
 }
 
 SEC("struct_ops")
@@ -54,13 +53,11 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 	struct tt_control *control = tt_control_get();
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	struct tt_flow *flow;
+	struct tt_handed handed = tt_handed_over(sk);
 	u32 initial_window;
-	u64 place;
-	u32 how;
 
-	place = tt_handed_place(sk, &how);
-	if (place) {
-		tt_cubic_goes_on(sk, place, how);
+	if (handed.place) {
+		tt_cubic_goes_on(sk, &handed);
 		return;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
@@ -141,7 +138,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	standing.pacing_bytes_per_s = sk->sk_pacing_status == SK_PACING_NONE ? ~0ULL : sk->sk_pacing_rate;
 	standing.phase = tt_cubic_phase(flow, tp);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
-	tt_switch_if_due(sk, flow, slot, standing.phase == TT_PHASE_STEADY);
+	tt_switch_if_due(sk, flow, slot, standing.phase == TT_PHASE_STEADY, tp->snd_cwnd);
 }
 
 SEC("struct_ops")

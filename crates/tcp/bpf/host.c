@@ -219,3 +219,142 @@ void tt_host_cubic_take_over(struct tt_host_cubic *c, const struct tt_path *path
 	tt_hand_over_path(&over, path);
 	tt_cubic_take_over(&c->state, window, &over);
 }
+
+/* --- BBR. */
+
+u64 tt_host_bbr_size(void)
+{
+	return sizeof(struct tt_bbr);
+}
+
+void tt_host_bbr_knobs(struct tt_bbr *b, const u32 *knobs)
+{
+	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
+		b->tuning.knobs[i] = knobs[i];
+	tt_bbr_on_knobs(&b->tuning);
+}
+
+/* Goes on from this window; a round-trip time of 0 is none. */
+void tt_host_bbr_init(struct tt_bbr *b, const u32 *knobs, u32 mss_bytes, u32 window, u32 srtt_us)
+{
+	__builtin_memset(b, 0, sizeof(*b));
+	tt_host_bbr_knobs(b, knobs);
+	b->mss_bytes = mss_bytes;
+	b->window = window;
+	tt_bbr_init(b, srtt_us);
+}
+
+/* The order is that of the struct. */
+void tt_host_bbr_ack(struct tt_bbr *b, const u64 *fields)
+{
+	struct tt_bbr_ack ack = {
+		.now_us = fields[0],
+		.wait_ns = fields[1],
+		.mss_bytes = fields[2],
+		.srtt_us = fields[3],
+		.rtt_us = fields[4],
+		.acked = fields[5],
+		.losses = fields[6],
+		.delivered = fields[7],
+		.prior_delivered = fields[8],
+		.lost = fields[9],
+		.inflight = fields[10],
+		.prior_inflight = fields[11],
+		.rate_packets = fields[12],
+		.rate_us = fields[13],
+		.recovery = fields[14],
+		.app_limited = fields[15],
+		.maybe_delayed = fields[16],
+	};
+
+	tt_bbr_on_ack(b, &ack);
+}
+
+void tt_host_bbr_loss(struct tt_bbr *b)
+{
+	tt_bbr_on_loss(b);
+}
+
+void tt_host_bbr_timeout(struct tt_bbr *b, u64 now_us, u32 inflight, u32 delivered, u32 lost)
+{
+	tt_bbr_on_timeout(b, now_us, inflight, delivered, lost);
+}
+
+void tt_host_bbr_spurious_loss(struct tt_bbr *b)
+{
+	tt_bbr_on_spurious_loss(b);
+}
+
+void tt_host_bbr_idle(struct tt_bbr *b, u64 now_us)
+{
+	tt_bbr_on_idle(b, now_us);
+}
+
+void tt_host_bbr_first_sent(struct tt_bbr *b, u64 now_us, u32 app_limited)
+{
+	tt_bbr_on_first_sent(b, now_us, app_limited);
+}
+
+u32 tt_host_bbr_window(const struct tt_bbr *b)
+{
+	return b->window;
+}
+
+u64 tt_host_bbr_pacing_bytes_per_s(const struct tt_bbr *b)
+{
+	return b->pacing_bytes_per_s;
+}
+
+u32 tt_host_bbr_phase(const struct tt_bbr *b)
+{
+	return tt_bbr_phase(b);
+}
+
+/* Whether a policer was found. */
+u32 tt_host_bbr_policed(const struct tt_bbr *b)
+{
+	return b->policer.state == TT_POLICER_USING;
+}
+
+/* Whether the last draw of where the gain cycle begins was used. */
+u32 tt_host_bbr_drawn(const struct tt_bbr *b)
+{
+	return b->drawn;
+}
+
+/* The next one. */
+void tt_host_bbr_draw(struct tt_bbr *b, u32 draw)
+{
+	b->drawn = false;
+	b->draw = draw;
+}
+
+u32 tt_host_bbr_converged(const struct tt_bbr *b)
+{
+	return tt_bbr_is_converged(b);
+}
+
+u32 tt_host_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 inflight)
+{
+	return tt_bbr_operating_window(b, srtt_us, inflight);
+}
+
+/*
+ * The fields are those of struct tt_hand_over but what the path says; the last, the bandwidth, is used instead of the path's, if
+ * not 0. BBR was set up with the knobs.
+ */
+void tt_host_bbr_take_over(struct tt_bbr *b, const struct tt_path *path, const u64 *fields)
+{
+	struct tt_hand_over over = {
+		.now_us = fields[0],
+		.window_bytes = fields[1],
+		.srtt_us = fields[2],
+		.delivered = fields[3],
+		.inflight = fields[4],
+	};
+
+	tt_hand_over_path(&over, path);
+	if (fields[5])
+		over.bandwidth_bytes_per_s = fields[5];
+	tt_bbr_take_over(b, &over);
+}

@@ -110,6 +110,7 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 retrans_out;
 	u32 lost;
+	u32 delivered;
 	u32 srtt_us; /* eighths of a microsecond */
 	u32 app_limited; /* not 0: the application holds the sender back */
 	u32 rate_delivered; /* packets: the last sample of the delivery rate */
@@ -118,6 +119,8 @@ struct tcp_sock {
 	u64 bytes_acked;
 	u64 tcp_mstamp;      /* us on CLOCK_MONOTONIC: when this acknowledgement came */
 	u64 first_tx_mstamp; /* when the newest packet acknowledged was sent */
+	u64 tcp_wstamp_ns;   /* when the pacer lets the next packet go, on the clock of the next */
+	u64 tcp_clock_cache; /* ns: now */
 	u8 is_cwnd_limited : 1;
 };
 
@@ -132,7 +135,10 @@ struct rate_sample {
 	long rtt_us;      /* 0 or negative: no sample */
 	int losses;
 	u32 acked_sacked;
+	u32 prior_delivered; /* packets delivered when the newest that was acknowledged was sent */
+	u32 prior_in_flight;
 	bool is_app_limited;
+	bool is_ack_delayed; /* perhaps, by the receiver */
 };
 
 struct seq_file;
@@ -163,6 +169,8 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 };

@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 4
+#define TT_LAYOUT_VERSION 5
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -28,6 +28,7 @@
 /* Algorithms, as in a slot's `cca`. */
 #define TT_CCA_COPA 1
 #define TT_CCA_CUBIC 2
+#define TT_CCA_BBR 3
 
 /* Phases, in the order of trimtab_cc::Phase. */
 #define TT_PHASE_SLOW_START 0
@@ -44,9 +45,8 @@
 #define TT_EVENT_OPEN 1
 #define TT_EVENT_CLOSE 2
 
-/* Room for the knobs of any algorithm, and for CUBIC's in a slot. */
+/* Room for the knobs of any algorithm. */
 #define TT_KNOBS_MAX 14
-#define TT_CUBIC_KNOBS_ROOM 6
 /* How another algorithm takes over: with what is known of the path, or with the window alone; core/switch.h. */
 #define TT_HOW_FULL 1
 #define TT_HOW_PART 2
@@ -83,6 +83,19 @@
 	K(2, FAST_CONVERGENCE, fast_convergence, 1, PLAIN)                                                             \
 	K(3, HYSTART, hystart, 1, HYSTART)
 #define TT_CUBIC_KNOBS_COUNT 4
+/* Gains in 1/65536, as trimtab_cc has them; times in microseconds. */
+#define TT_BBR_KNOBS(K)                                                                                                \
+	K(0, PROBE_GAIN, probe_gain, TT_SCALE_Q16, PLAIN)                                                              \
+	K(1, CWND_GAIN, cwnd_gain, TT_SCALE_Q16, PLAIN)                                                                \
+	K(2, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                          \
+	K(3, BW_WINDOW, bw_window, 1, PLAIN)                                                                           \
+	K(4, PROBE_RTT_INTERVAL, probe_rtt_interval, 1000000, PLAIN)                                                   \
+	K(5, PROBE_RTT_DURATION, probe_rtt_duration, 1000, PLAIN)                                                      \
+	K(6, PROBE_RTT_CWND, probe_rtt_cwnd, 1, PLAIN)                                                                 \
+	K(7, QUANTUM_BUDGET, quantum_budget, TT_SCALE_Q16, PLAIN)                                                      \
+	K(8, EXTRA_ACKED_GAIN, extra_acked_gain, TT_SCALE_Q16, PLAIN)                                                  \
+	K(9, PACING_MARGIN, pacing_margin, TT_SCALE_Q16, PLAIN)
+#define TT_BBR_KNOBS_COUNT 10
 
 /*
  * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
@@ -108,9 +121,9 @@
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
-	A(u32, copa_knobs, TT_KNOBS_MAX)                                                                               \
-	A(u32, cubic_knobs, TT_CUBIC_KNOBS_ROOM)                                                                       \
-	A(u32, orders_rest, 7)                                                                                         \
+	A(u32, copa_knobs, TT_COPA_KNOBS_COUNT) /* those of all three fill two cache lines */                          \
+	A(u32, cubic_knobs, TT_CUBIC_KNOBS_COUNT)                                                                      \
+	A(u32, bbr_knobs, TT_BBR_KNOBS_COUNT)                                                                          \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
@@ -158,8 +171,9 @@
 	F(u64, lost_events)    /* for which the ring had no room */                                                    \
 	A(u32, copa_defaults, TT_KNOBS_MAX) /* knobs of a new connection; an initial window of 0 is the system's */    \
 	A(u32, cubic_defaults, TT_KNOBS_MAX)                                                                           \
+	A(u32, bbr_defaults, TT_KNOBS_MAX)                                                                             \
 	A(u64, control_rest, 2)
-#define TT_CONTROL_SIZE 176
+#define TT_CONTROL_SIZE 232
 
 /* An event. The sums are those at the end; 0 when a connection opens. */
 #define TT_EVENT_FIELDS(F, A)                                                                                          \
@@ -177,7 +191,7 @@
 /* What is set before loading: the number of slots, then the names under which the algorithms are registered. */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4
-#define TT_SETTINGS_SIZE 36
+#define TT_SETTINGS_SIZE 52
 
 #ifndef TT_RUST
 #include "types.h"
@@ -196,6 +210,7 @@ struct tt_settings {
 	u32 slot_count;
 	char copa_name[TT_CA_NAME_SIZE];
 	char cubic_name[TT_CA_NAME_SIZE];
+	char bbr_name[TT_CA_NAME_SIZE];
 };
 _Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, copa_name) == TT_SETTINGS_NAMES_AT, "layout");
@@ -209,6 +224,9 @@ enum tt_copa_knob { TT_COPA_KNOBS(TT_KNOB_PLACE) };
 #undef TT_KNOB_PLACE
 #define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_CUBIC_##upper = place,
 enum tt_cubic_knob { TT_CUBIC_KNOBS(TT_KNOB_PLACE) };
+#undef TT_KNOB_PLACE
+#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_BBR_##upper = place,
+enum tt_bbr_knob { TT_BBR_KNOBS(TT_KNOB_PLACE) };
 #undef TT_KNOB_PLACE
 #endif
 

@@ -2,8 +2,8 @@
 /*
  * The programs that Linux calls: TCP congestion controls, by struct_ops.
  *
- * Who decides what, and how often: the window and the pacing rate are worked out here by the pure functions of core/, Copa's
- * four times a round trip and in slow start with every acknowledgement. User space turns knobs and reads measurements
+ * Who decides what, and how often: the window and the pacing rate are worked out here by the pure functions of core/, BBR's
+ * and CUBIC's with every acknowledgement, Copa's four times a round trip and with every one in slow start. User space turns knobs and reads measurements
  * through a shared slot (layout.h), about once per round trip, and without a system call; nothing here ever waits for it.
  * When user space is gone, the last knobs stay.
  *
@@ -11,6 +11,7 @@
  * when user space orders it, with all that is known of the path (switch.bpf.h). When somebody else sets TCP_CONGESTION, the slot
  * of the first is freed, and the second opens one with the window and the threshold that the socket has.
  */
+#include "bbr.bpf.h"
 #include "copa.bpf.h"
 #include "cubic.bpf.h"
 
@@ -38,12 +39,24 @@ void BPF_PROG(tt_close, struct sock *sk)
 	.ssthresh = (void *)tt_copa_ssthresh, .undo_cwnd = (void *)tt_copa_undo, .set_state = (void *)tt_copa_state,   \
 	.cwnd_event = (void *)tt_copa_event
 
-/* The loader creates one of these two, by what the kernel's BTF says of `cong_control`. */
+/* Of each two the loader creates one, by what the kernel's BTF says of `cong_control`. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops copa = { TT_COPA_OPS, .cong_control = (void *)tt_copa_ack };
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops copa_old = { TT_COPA_OPS, .cong_control = (void *)tt_copa_ack_before_6_10 };
+
+#define TT_BBR_OPS                                                                                                     \
+	.name = "trimtab_bbr", .init = (void *)tt_bbr_open, .release = (void *)tt_close,                               \
+	.ssthresh = (void *)tt_bbr_ssthresh, .undo_cwnd = (void *)tt_bbr_undo, .set_state = (void *)tt_bbr_state,      \
+	.cwnd_event = (void *)tt_bbr_event, .sndbuf_expand = (void *)tt_bbr_sndbuf_expand,                             \
+	.min_tso_segs = (void *)tt_bbr_min_tso_segs
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops bbr = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack };
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops bbr_old = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack_before_6_10 };
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops cubic = {

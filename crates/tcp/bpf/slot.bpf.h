@@ -59,12 +59,13 @@ struct tt_flow {
 	u8 ca_state;
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
-	bool paces; /* TCP paces because Copa told it to, and nobody else */
+	bool paces; /* TCP paces because Copa or BBR told it to, and nobody else */
 	struct tt_pending pending; /* Copa's */
 	struct tt_batch batch;
 	struct tt_path path;
 	union {
 		struct tt_copa copa;
+		struct tt_bbr bbr;
 		struct {
 			struct tt_cubic cubic;
 			struct tt_cubic_knobs cubic_knobs;
@@ -269,12 +270,15 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	flow->knobs_version = slot->version;
 	slot->knobs_for = flow->id;
 #pragma unroll
-	for (int i = 0; i < TT_KNOBS_MAX; i++)
+	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
 		slot->copa_knobs[i] = control->copa_defaults[i];
 	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
 #pragma unroll
-	for (int i = 0; i < TT_CUBIC_KNOBS_ROOM; i++)
+	for (int i = 0; i < TT_CUBIC_KNOBS_COUNT; i++)
 		slot->cubic_knobs[i] = control->cubic_defaults[i];
+#pragma unroll
+	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
+		slot->bbr_knobs[i] = control->bbr_defaults[i];
 	slot->next_done = slot->next;
 	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;

@@ -29,7 +29,7 @@
 struct tt_handed {
 	u64 place; /* what the private area held; 0: nothing is being handed over */
 	u32 how;
-	u32 rest;
+	u32 window; /* packets to go on with */
 };
 
 struct {
@@ -45,20 +45,24 @@ TT_INLINE u32 tt_next_how(u32 next) { return (next >> TT_NEXT_CCA_BITS) & ((1 <<
 
 /* --- The side of the algorithm that goes. */
 
-/* Lets the other algorithm take over; an error number otherwise. */
-static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *flow, u32 cca, u32 how)
+/* Lets the other algorithm take over with this window; an error number otherwise. */
+static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *flow, u32 order, u32 window)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_handed *handed = bpf_sk_storage_get(&tt_handed, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	u32 cca = tt_next_cca(order);
 	int failed;
 
 	if (!handed)
 		return -ENOMEM;
 	handed->place = tp->inet_conn.icsk_ca_priv[0];
-	handed->how = how;
+	handed->how = tt_next_how(order);
+	handed->window = window;
 	flow->is_switching = true;
 	if (cca == TT_CCA_CUBIC)
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.cubic_name, TT_CA_NAME_SIZE);
+	else if (cca == TT_CCA_BBR)
+		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.bbr_name, TT_CA_NAME_SIZE);
 	else
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
 	flow->is_switching = false;
@@ -75,10 +79,11 @@ TT_INLINE void tt_switch_done(struct tt_flow *flow, struct tt_slot *slot, u32 ne
 	tt_seq_move(slot);
 }
 
-TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, u32 next, u32 how)
+TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, u32 next, u32 how,
+				   u32 window)
 {
 	u64 start_ns = bpf_ktime_get_ns();
-	int failed = tt_switch(sk, flow, tt_next_cca(next), how);
+	int failed = tt_switch(sk, flow, tt_next_cca(next) | how << TT_NEXT_CCA_BITS, window);
 	u64 took_ns = bpf_ktime_get_ns() - start_ns;
 
 	flow->next = next;
@@ -108,8 +113,12 @@ TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u
 	return false;
 }
 
-/* After a slot was written: carries out what is ordered, if it is time. From here on the connection may run another algorithm. */
-TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, bool converged)
+/*
+ * After a slot was written: carries out what is ordered, if it is time. A full switch hands over this window, a part switch the
+ * socket's. From here on the connection may run another algorithm.
+ */
+TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, bool converged,
+				u32 window)
 {
 	u32 next = *(volatile u32 *)&slot->next;
 	bool recovering = flow->ca_state >= TCP_CA_CWR;
@@ -123,7 +132,9 @@ TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt
 	 */
 	if (recovering || !tt_switch_is_due(tt_next_how(next), &flow->path, converged, recovering))
 		return;
-	tt_switch_carry_out(sk, flow, slot, next, tt_next_how(next));
+	if (tt_next_how(next) != TT_HOW_FULL)
+		window = ((struct tcp_sock *)sk)->snd_cwnd;
+	tt_switch_carry_out(sk, flow, slot, next, tt_next_how(next), window);
 }
 
 /* A packet leaves while nothing else is in flight; whether another algorithm runs from here on. */
@@ -138,28 +149,27 @@ TT_INLINE bool tt_switch_if_nothing_is_known(struct sock *sk, struct tt_flow *fl
 	if (!tt_switch_is_wanted(flow, slot, next) || flow->ca_state >= TCP_CA_CWR ||
 	    !tt_switch_starts_over(&flow->path, converged, ((struct tcp_sock *)sk)->bytes_acked > 1))
 		return false;
-	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW);
+	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW, TCP_INIT_CWND);
 	return true;
 }
 
 /* --- The side of the algorithm that comes. */
 
-/* Where state and slot of this connection are, and how it is taken over; 0 when it is not. */
-TT_INLINE u64 tt_handed_place(struct sock *sk, u32 *how)
+/* How this connection is taken over: where state and slot are; a place of 0 when it is not. */
+TT_INLINE struct tt_handed tt_handed_over(struct sock *sk)
 {
 	struct tt_handed *handed = bpf_sk_storage_get(&tt_handed, sk, 0, 0);
+	struct tt_handed nothing = {};
 
-	if (!handed || !handed->place)
-		return 0;
-	*how = handed->how;
-	return handed->place;
+	return handed ? *handed : nothing;
 }
 
 /* What is handed over. */
-TT_INLINE void tt_hand_over_read(struct tt_hand_over *over, const struct tt_flow *flow, const struct tcp_sock *tp)
+TT_INLINE void tt_hand_over_read(struct tt_hand_over *over, const struct tt_flow *flow, const struct tcp_sock *tp,
+				 u32 window)
 {
 	over->now_us = tp->tcp_mstamp;
-	over->window_bytes = (u64)tp->snd_cwnd * tp->mss_cache;
+	over->window_bytes = (u64)window * tp->mss_cache;
 	over->srtt_us = tp->srtt_us >> 3;
 	over->delivered = flow->delivered_packets;
 	over->inflight = tt_packets_inflight(tp);

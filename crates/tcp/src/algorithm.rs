@@ -1,6 +1,6 @@
 //! The algorithms that are in the kernel, and their knobs there.
 
-use trimtab_cc::{Copa, Cubic, Knob};
+use trimtab_cc::{Bbr, Copa, Cubic, Knob};
 
 use crate::layout::{self, Control, Encoded, KNOBS_MAX, Slot};
 use std::sync::atomic::AtomicU32;
@@ -13,6 +13,8 @@ pub enum Algorithm {
     Copa,
     /// CUBIC as Linux has it: the preset `linux` of `trimtab_cc::Cubic`, by default with HyStart's ack trains.
     Cubic,
+    /// BBR version 1, with everything that `trimtab_cc::Bbr` has.
+    Bbr,
 }
 
 /// CUBIC's knobs in the kernel: those of `trimtab_cc::Cubic` but `linux`, which is always on.
@@ -32,13 +34,14 @@ static CUBIC_KNOBS: [Knob; 4] = [
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Copa, Self::Cubic];
+    pub const ALL: [Self; 3] = [Self::Copa, Self::Cubic, Self::Bbr];
 
     /// Its name, as in [`trimtab_cc::ALGORITHMS`].
     pub fn name(self) -> &'static str {
         match self {
             Self::Copa => "copa",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
         }
     }
 
@@ -52,6 +55,7 @@ impl Algorithm {
         match self {
             Self::Copa => Copa::KNOBS,
             Self::Cubic => &CUBIC_KNOBS,
+            Self::Bbr => Bbr::KNOBS,
         }
     }
 
@@ -70,6 +74,7 @@ impl Algorithm {
         match self {
             Self::Copa => layout::CCA_COPA,
             Self::Cubic => layout::CCA_CUBIC,
+            Self::Bbr => layout::CCA_BBR,
         }
     }
 
@@ -78,6 +83,7 @@ impl Algorithm {
         match self {
             Self::Copa => &slot.copa_knobs,
             Self::Cubic => &slot.cubic_knobs,
+            Self::Bbr => &slot.bbr_knobs,
         }
     }
 
@@ -86,6 +92,7 @@ impl Algorithm {
         match self {
             Self::Copa => &layout::COPA_KNOBS,
             Self::Cubic => &layout::CUBIC_KNOBS,
+            Self::Bbr => &layout::BBR_KNOBS,
         }
     }
 
@@ -94,6 +101,7 @@ impl Algorithm {
         match self {
             Self::Copa => &control.copa_defaults,
             Self::Cubic => &control.cubic_defaults,
+            Self::Bbr => &control.bbr_defaults,
         }
     }
 }

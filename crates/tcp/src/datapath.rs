@@ -42,7 +42,7 @@ const SLOTS_MAX: u32 = 1 << 20;
 pub struct Options {
     /// The folder that keeps it, on a bpf file system. Each folder is a datapath of its own.
     pub folder: PathBuf,
-    /// Appended to the algorithms' names, `trimtab_copa` and `trimtab_cubic`: at most 2 letters, digits or `_`. For
+    /// Appended to the algorithms' names, `trimtab_copa` and the like: at most 2 letters, digits or `_`. For
     /// tests, since the kernel knows each name once.
     pub suffix: String,
     /// Slots, one per connection: 1.9 kB each. Connections beyond run with the default knobs, unseen.
@@ -336,9 +336,12 @@ fn write_defaults(control: &Control) {
 
 /// The struct_ops map of the eBPF object that fits the kernel.
 fn struct_ops(algorithm: Algorithm, variant: CongControl) -> &'static str {
-    match algorithm {
-        Algorithm::Copa => variant.map_name(),
-        Algorithm::Cubic => "cubic", // it has no cong_control
+    match (algorithm, variant) {
+        (Algorithm::Copa, CongControl::Two) => "copa_old",
+        (Algorithm::Copa, CongControl::Four) => "copa",
+        (Algorithm::Bbr, CongControl::Two) => "bbr_old",
+        (Algorithm::Bbr, CongControl::Four) => "bbr",
+        (Algorithm::Cubic, _) => "cubic", // it has no cong_control
     }
 }
 
@@ -351,12 +354,10 @@ fn prepare(
 ) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        let mut loaded = Algorithm::ALL.into_iter();
+        let called = |variant| Algorithm::ALL.into_iter().find(|a| struct_ops(*a, variant) == name);
         if ["tt_slots", "tt_flows", "tt_free"].contains(&name.as_str()) {
             map.set_max_entries(options.slots)?;
-        } else if name == variant.other().map_name() {
-            map.set_autocreate(false)?;
-        } else if let Some(algorithm) = loaded.find(|a| struct_ops(*a, variant) == name) {
+        } else if let Some(algorithm) = called(variant) {
             let name = options.name_of(algorithm);
             if registration == Registration::Map {
                 map.set_map_flags(0)?; // not BPF_F_LINK
@@ -366,6 +367,8 @@ fn prepare(
             ops[..name.len()].copy_from_slice(name.as_bytes());
             let flags = if options.unrestricted { UNRESTRICTED } else { 0 };
             ops[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
+        } else if called(variant.other()).is_some() {
+            map.set_autocreate(false)?;
         } else if name.ends_with(".rodata") {
             // Its one constant, `tt_settings`.
             let Some(settings) = map.initial_value_mut() else { continue };
@@ -395,7 +398,7 @@ fn map_memory<T: crate::mapping::Shared>(map: &MapHandle) -> Result<Mapping<T>, 
 mod tests {
     use super::*;
 
-    /// Of the two programs for `cong_control` this machine can run only one. The other is the same, instruction by
+    /// Of an algorithm's two programs for `cong_control` this machine can run only one. The other is the same, instruction by
     /// instruction, but for where it finds the rate sample among its arguments (8 bytes each).
     #[test]
     fn the_programs_before_and_after_6_10_differ_in_the_argument_alone() {
@@ -406,13 +409,15 @@ mod tests {
             let list = program.insns().iter();
             list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect::<Vec<_>>()
         };
-        let (now, before) = (instructions("tt_copa_ack"), instructions("tt_copa_ack_before_6_10"));
-        assert_eq!(now.len(), before.len());
-        let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();
-        assert_eq!(differing.len(), 1, "{differing:?}");
-        let (now, before) = differing[0];
-        // A load of 8 bytes from the context; the rate sample is the fourth argument, and was the second.
-        assert_eq!((now.0, now.3, before.3), (0x79, 24, 8));
-        assert_eq!((now.0, now.1, now.2, now.4), (before.0, before.1, before.2, before.4));
+        for name in ["tt_copa_ack", "tt_bbr_ack"] {
+            let (now, before) = (instructions(name), instructions(&format!("{name}_before_6_10")));
+            assert_eq!(now.len(), before.len());
+            let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();
+            assert_eq!(differing.len(), 1, "{name}: {differing:?}");
+            let (now, before) = differing[0];
+            // A load of 8 bytes from the context; the rate sample is the fourth argument, and was the second.
+            assert_eq!((now.0, now.3, before.3), (0x79, 24, 8));
+            assert_eq!((now.0, now.1, now.2, now.4), (before.0, before.1, before.2, before.4));
+        }
     }
 }

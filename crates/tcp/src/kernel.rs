@@ -22,14 +22,6 @@ impl CongControl {
         }
     }
 
-    /// Name of the struct_ops map of the eBPF object that fits.
-    pub(crate) fn map_name(self) -> &'static str {
-        match self {
-            Self::Two => "copa_old",
-            Self::Four => "copa",
-        }
-    }
-
     /// The one that does not fit.
     pub(crate) fn other(self) -> Self {
         match self {
@@ -89,16 +81,16 @@ mod tests {
     use crate::handmade;
 
     /// What is chosen of a kernel whose `cong_control` has so many arguments.
-    fn chosen(arguments: u32) -> Option<&'static str> {
+    fn chosen(arguments: u32) -> Option<CongControl> {
         let file = handmade::file(&handmade::kernel(arguments, true, true));
         let btf = Btf::from_path(file.path()).expect("well-formed");
-        CongControl::of(&btf).map(CongControl::map_name)
+        CongControl::of(&btf)
     }
 
     #[test]
     fn the_variant_is_chosen_by_the_kernels_own_description() {
-        assert_eq!(chosen(2), Some("copa_old"), "Linux 6.4 to 6.9");
-        assert_eq!(chosen(4), Some("copa"), "since 6.10");
+        assert_eq!(chosen(2), Some(CongControl::Two), "Linux 6.4 to 6.9");
+        assert_eq!(chosen(4), Some(CongControl::Four), "since 6.10");
         assert_eq!(chosen(3), None);
         assert_eq!(CongControl::Two.other(), CongControl::Four);
     }

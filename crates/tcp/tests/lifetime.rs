@@ -170,7 +170,7 @@ fn a_connection_changes_its_algorithm() {
     let loaded = Loaded::new("_w", 8);
     let wire = Wire::new("switch");
     let names = Algorithm::ALL.map(|algorithm| loaded.datapath().name_of(algorithm));
-    let [copa, cubic] = names.clone();
+    let [copa, cubic, bbr] = names.clone();
     assert!(names.iter().all(|name| available().contains(name)));
     let (tell, hear) = std::sync::mpsc::channel();
     let (go_on, wait) = std::sync::mpsc::channel::<()>();
@@ -179,7 +179,7 @@ fn a_connection_changes_its_algorithm() {
         set_tcp_congestion(&listener, &copa).unwrap();
         let mut client = TcpStream::connect((A, 7010)).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        for next in [&cubic, &copa, &copa] {
+        for next in [&cubic, &bbr, &copa, &copa] {
             server.write_all(&[1; 100_000]).unwrap();
             client.read_exact(&mut [0; 100_000]).unwrap();
             tell.send(()).unwrap();
@@ -188,8 +188,8 @@ fn a_connection_changes_its_algorithm() {
         }
     });
     let mut before = None;
-    for (turn, expected) in [Algorithm::Copa, Algorithm::Cubic, Algorithm::Copa].iter().enumerate()
-    {
+    let expected = [Algorithm::Copa, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Copa];
+    for (turn, expected) in expected.iter().enumerate() {
         hear.recv_timeout(Duration::from_secs(5)).unwrap();
         let flow = loaded.flow(7010).expect("a slot");
         let sample = flow.sample().unwrap();
@@ -205,7 +205,7 @@ fn a_connection_changes_its_algorithm() {
     }
     host.join().unwrap();
     wait_for("the end", || (loaded.datapath().stats().live == 0).then_some(()));
-    assert_eq!(loaded.datapath().stats().opened, 3, "the last change was none");
+    assert_eq!(loaded.datapath().stats().opened, 4, "the last change was none");
 }
 
 /// A process that loads a datapath and turns its knobs.
@@ -285,7 +285,9 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     let mut loader = spawn_loader(folder, "_q");
     let options =
         Options { folder: folder.into(), suffix: "_q".to_owned(), slots: 8, ..Options::default() };
-    wait_for("the loader", || available().contains(&options.name()).then_some(()));
+    let names = Algorithm::ALL.map(|algorithm| options.name_of(algorithm));
+    let loaded = || names.iter().all(|name| available().contains(name));
+    wait_for("the loader", || loaded().then_some(()));
     let wire = Wire::new("killed");
     wire.limit("50mbit", 200_000);
     let _server = wire.serve(&options.name(), 7008, 12_000_000, 1);

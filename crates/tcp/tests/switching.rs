@@ -15,7 +15,7 @@ const BYTES: u64 = 400_000;
 const AT_ONCE: usize = 20;
 const ROUNDS: usize = 3;
 
-/// Asks every connection for the other algorithm, again and again, in full and in part.
+/// Asks every connection for the next algorithm, again and again, in full and in part.
 fn stir(datapath: &Datapath, over: &AtomicBool) {
     for turn in 0_u32.. {
         if over.load(Relaxed) {
@@ -25,6 +25,7 @@ fn stir(datapath: &Datapath, over: &AtomicBool) {
         for flow in datapath.flows() {
             let to = match flow.algorithm() {
                 Algorithm::Copa => Algorithm::Cubic,
+                Algorithm::Cubic => Algorithm::Bbr,
                 _ => Algorithm::Copa,
             };
             // It may have ended meanwhile.

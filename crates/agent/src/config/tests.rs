@@ -75,8 +75,8 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "agent.toml:2:10: turns need two algorithms",
         ),
         (
-            "[[rule]]\nturns = [\"copa\", \"bbr\"]",
-            "agent.toml:2:18: no algorithm \"bbr\" runs in eBPF",
+            "[[rule]]\nturns = [\"copa\", \"vegas\"]",
+            "agent.toml:2:18: no algorithm \"vegas\" runs in eBPF",
         ),
         ("[[rule]]\nturns = [\"copa\", \"cubic\"]", "agent.toml:2:10: turns need to know how long"),
         (
@@ -124,7 +124,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ),
         ("[[rule]]\nknobs = { delat = 1 }", "agent.toml:2:11: copa has no knob \"delat\""),
         ("[[rule]]\nknobs = { delta = 9 }", "agent.toml:2:11: delta = 9 is out of its range"),
-        ("[[rule]]\nalgorithm = \"bbr\"", "agent.toml:2:13: no algorithm \"bbr\""),
+        ("[[rule]]\nalgorithm = \"vegas\"", "agent.toml:2:13: no algorithm \"vegas\""),
         (
             "[[rule]]\nalgorithm = \"cubic\"\nqoe = \"web\"\nsteer = \"mortise\"",
             "agent.toml:4:9: mortise steers copa",

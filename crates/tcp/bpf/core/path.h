@@ -12,6 +12,8 @@
 /* Rates are kept in this many bytes per second, so that 2 Tbit/s fit the filter's 32 bits. */
 #define TT_PATH_RATE_SHIFT 6
 #define TT_PATH_RATE_MAX 0xffffffffULL
+/* The product of a bandwidth in bytes per second with a round-trip time fits 64 bits. */
+#define TT_BANDWIDTH_MAX (1ULL << 37)
 /* Filters know times modulo 2^32 us: after half of that they start afresh. Their longest window is a minute. */
 #define TT_FILTER_GAP_US (1ULL << 31)
 

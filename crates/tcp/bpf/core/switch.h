@@ -3,12 +3,13 @@
  * One algorithm takes over a running connection from another: crates/cc/src/migrate in C, which says why each thing is as
  * it is, and copa/migrate.rs and cubic/migrate.rs beside it.
  *
- * The window that goes over is the socket's: CUBIC's is that, and Copa writes its own there. So a hand-over is the window
- * and what the connection observed; the new algorithm's state is all zero but its knobs.
+ * The window that goes over is the socket's: CUBIC's is that, and Copa writes its own there. BBR's is without its gain. So a
+ * hand-over is the window and what the connection observed; the new algorithm's state is all zero but its knobs.
  */
 #ifndef TRIMTAB_SWITCH_H
 #define TRIMTAB_SWITCH_H
 
+#include "bbr.h"
 #include "copa.h"
 #include "cubic.h"
 #include "path.h"
@@ -37,9 +38,6 @@ TT_INLINE void tt_hand_over_path(struct tt_hand_over *over, const struct tt_path
 	over->min_rtt_at_us = path->rtt_min.oldest.first_us;
 }
 
-/* Its product with a round-trip time fits 64 bits. */
-#define TT_BANDWIDTH_MAX (1ULL << 37)
-
 /* --- When. */
 
 /* Past slow start, and not holding its window down to see the empty queue. */
@@ -51,6 +49,11 @@ TT_INLINE bool tt_copa_is_converged(const struct tt_copa *c)
 TT_INLINE bool tt_cubic_is_converged(u32 window, u32 threshold, bool recovering)
 {
 	return window >= threshold && !recovering;
+}
+
+TT_INLINE bool tt_bbr_is_converged(const struct tt_bbr *b)
+{
+	return b->mode == TT_BBR_PROBE_BW && b->recovery == TT_BBR_OPEN && !b->conserve;
 }
 
 /* A full switch waits until the old algorithm has converged, and until no loss is being repaired. */
@@ -68,7 +71,18 @@ TT_INLINE bool tt_switch_starts_over(const struct tt_path *path, bool converged,
 	return !path->converged && !converged && has_delivered;
 }
 
-/* --- What: the new algorithm is set up by tt_copa_init() with the window handed over. */
+/* --- What: the new algorithm is set up by its init() with the window handed over. */
+
+/*
+ * The packets that BBR hands over: it allows twice the path in flight, so these are what is in flight, or would be at its
+ * bandwidth (OperatingPoint::of_model).
+ */
+TT_INLINE u32 tt_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 inflight)
+{
+	u64 path = tt_rate_times_us(tt_bbr_bw(b), srtt_us) / tt_max(b->mss_bytes, 1);
+
+	return tt_max(tt_min(b->window, tt_max(inflight, path)), 1);
+}
 
 TT_INLINE void tt_copa_take_over(struct tt_copa *c, const struct tt_hand_over *from)
 {
@@ -89,6 +103,29 @@ TT_INLINE void tt_copa_take_over(struct tt_copa *c, const struct tt_hand_over *f
 TT_INLINE void tt_copa_inherit(struct tt_copa *c)
 {
 	c->started = true;
+}
+
+/*
+ * ProbeRTT, in which the old algorithm's queue drains, then ProbeBW with at most twice what the path holds. The least
+ * round-trip time is not marked as expired: the first sample would replace it, and the queue is still in that.
+ */
+TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *from)
+{
+	u64 bandwidth = tt_min(from->bandwidth_bytes_per_s, TT_BANDWIDTH_MAX);
+	u32 window = from->window_bytes / tt_max(b->mss_bytes, 1);
+
+	tt_rounds_max_reset(&b->max_bw, 0, bandwidth);
+	b->min_rtt_us = from->min_rtt_us;
+	b->min_rtt_at_us = from->now_us;
+	b->full_bw_bytes_per_s = bandwidth;
+	b->plateau = TT_BBR_PLATEAU_ROUNDS;
+	b->full_pipe = true;
+	b->round_end = from->delivered;
+	b->seen_rtt = true;
+	tt_bbr_enter_probe_rtt(b);
+	b->prior_window = tt_min(window, tt_bbr_bdp(b, bandwidth, b->tuning.knobs[TT_BBR_CWND_GAIN]));
+	b->window = tt_max(tt_min(window, b->tuning.knobs[TT_BBR_PROBE_RTT_CWND]), 1);
+	tt_bbr_pace(b, TT_GAIN_UNIT);
 }
 
 /* The window, which is its threshold from now on, is the plateau; HyStart rests until a timeout. */

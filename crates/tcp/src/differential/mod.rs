@@ -3,9 +3,14 @@
 //! Each sequence is a path of random delay, rate and buffer, with jitter, losses, timeouts, pauses, times without enough
 //! data and knobs that are turned. The Rust algorithm drives it; both algorithms see every event.
 
+mod bbr;
+mod bbr_core;
+mod bbr_socket;
 mod core;
 mod cubic;
 mod cubic_core;
+mod cubic_socket;
+mod driver;
 mod path;
 mod switch;
 mod switch_core;

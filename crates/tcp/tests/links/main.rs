@@ -1,5 +1,6 @@
 //! The datapath over emulated links: what the published prototype of Mortise does wrong, and links that fail.
 
+mod bbr;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;

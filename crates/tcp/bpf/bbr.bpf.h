@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * BBR's hooks, as those of Linux's own (`net/ipv4/tcp_bbr.c`, whose functions are named). It sees every acknowledgement by
+ * itself: it counts rounds by them, and each has a delivery rate of its own.
+ *
+ * One thing Linux does elsewhere: in ProbeRTT its BBR marks what it sends as limited by the application, in the socket, which
+ * a program may not write in every kernel. The core knows those packets by how much was delivered when they were sent.
+ */
+#ifndef TRIMTAB_BBR_BPF_H
+#define TRIMTAB_BBR_BPF_H
+
+#include "switch.bpf.h"
+
+/* The send buffer in windows: in the first round of recovery all of one is sent again (`bbr_sndbuf_expand`). */
+#define TT_BBR_SNDBUF 3
+
+/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
+TT_CHECKED_ONCE int tt_bbr_clear(struct tt_bbr *bbr)
+{
+	volatile u64 *words = (volatile u64 *)bbr;
+
+	if (!bbr)
+		return 0;
+	for (u32 i = 0; i < sizeof(*bbr) / sizeof(u64); i++)
+		words[i] = 0;
+	return 0;
+}
+
+/* Where the gain cycle begins next, for the draw that was used. */
+TT_INLINE void tt_bbr_redraw(struct tt_bbr *bbr)
+{
+	bbr->draw = bpf_get_prandom_u32() % (TT_BBR_PHASES - 1);
+	bbr->drawn = false;
+}
+
+TT_INLINE void tt_bbr_apply_pacing(struct sock *sk, const struct tt_bbr *bbr)
+{
+	sk->sk_pacing_rate = tt_min(bbr->pacing_bytes_per_s, sk->sk_max_pacing_rate);
+}
+
+/* The window and the pacing rate are the algorithm's from now on. */
+TT_INLINE void tt_bbr_is_ready(struct sock *sk, struct tt_bbr *bbr)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	tt_bbr_redraw(bbr);
+	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	tt_bbr_apply_pacing(sk, bbr);
+}
+
+/* Takes the knobs of the slot. */
+TT_INLINE void tt_bbr_take_knobs(struct tt_bbr *bbr, const struct tt_slot *slot)
+{
+#pragma unroll
+	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
+		bbr->tuning.knobs[i] = slot->bbr_knobs[i];
+	tt_bbr_on_knobs(&bbr->tuning);
+}
+
+/* Goes on where another algorithm of ours was. */
+TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_handed *handed, bool paces)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u32 index = handed->place - 1, srtt_us = tp->srtt_us >> 3;
+	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
+	struct tt_slot *slot = tt_slot_get(index);
+	struct tt_hand_over over = {};
+	struct tt_bbr *bbr;
+
+	if (!flow || !slot)
+		return; /* never: the place is one that was taken */
+	tp->inet_conn.icsk_ca_priv[0] = handed->place;
+	flow->paces |= paces;
+	bbr = &flow->bbr;
+	tt_bbr_clear(bbr);
+	tt_slot_hand_over(slot, flow, TT_CCA_BBR);
+	tt_bbr_take_knobs(bbr, slot);
+	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
+	bbr->window = handed->window;
+	if (handed->how == TT_HOW_FULL) {
+		tt_hand_over_read(&over, flow, tp, handed->window);
+		over.delivered = tp->delivered;
+		tt_bbr_take_over(bbr, &over);
+	} else {
+		tt_bbr_init(bbr, handed->how == TT_HOW_PART ? srtt_us : 0);
+	}
+	tt_bbr_is_ready(sk, bbr);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_open, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_control *control = tt_control_get();
+	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
+	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
+	struct tt_handed handed = tt_handed_over(sk);
+	u32 initial_window = tp->snd_cwnd;
+	struct tt_flow *flow;
+	struct tt_bbr *bbr;
+
+	/* Without the fq queueing discipline, TCP itself paces once it is told to. */
+	if (paces)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	if (handed.place) {
+		tt_bbr_goes_on(sk, &handed, paces);
+		return;
+	}
+	flow = control ? tt_flow_new(sk, control) : 0;
+	if (!flow)
+		return; /* no memory: the window stays as it is, and every other hook lets it */
+	bbr = &flow->bbr;
+#pragma unroll
+	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
+		bbr->tuning.knobs[i] = control->bbr_defaults[i];
+	tt_bbr_on_knobs(&bbr->tuning);
+	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
+	bbr->window = initial_window;
+	bbr->round_end = tp->delivered;
+	tt_bbr_init(bbr, tp->srtt_us >> 3);
+	flow->paces = paces;
+	flow->lost_packets = tp->lost;
+	flow->last_ack_us = tp->tcp_mstamp;
+	tt_bbr_is_ready(sk, bbr);
+	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
+	tt_slot_open(flow, tp, control, TT_CCA_BBR, adopted ? TT_FLAG_ADOPTED : 0,
+		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+}
+
+/* Takes over new knobs, at the price of one comparison where there are none. */
+TT_INLINE void tt_bbr_orders(struct tt_flow *flow, const struct tt_slot *slot)
+{
+	u32 version = *(volatile u32 *)&slot->version;
+
+	if (version == flow->knobs_version)
+		return;
+	flow->knobs_version = version;
+	if (slot->knobs_for != flow->id)
+		return; /* meant for the connection that had the slot before */
+	tt_bbr_take_knobs(&flow->bbr, slot);
+}
+
+/* The state of recovery as the core has it. */
+TT_INLINE u8 tt_bbr_recovery_of(u8 ca_state)
+{
+	if (ca_state < TCP_CA_Recovery)
+		return TT_BBR_OPEN;
+	return ca_state == TCP_CA_Recovery ? TT_BBR_REPAIRING : TT_BBR_TIMEOUT;
+}
+
+/* What `cong_control` is told, for the algorithm. */
+TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, const struct tcp_sock *tp,
+			  const struct rate_sample *rs, const struct tt_seen *seen)
+{
+	__s32 delivered = rs->delivered;
+	__s64 interval_us = rs->interval_us;
+	bool sampled = delivered >= 0 && interval_us > 0;
+
+	ack->now_us = seen->now_us;
+	ack->wait_ns = tt_less(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
+	ack->mss_bytes = tp->mss_cache;
+	ack->srtt_us = tp->srtt_us >> 3;
+	ack->rtt_us = seen->rtt_us;
+	ack->acked = seen->acked;
+	ack->losses = seen->losses;
+	ack->delivered = tp->delivered;
+	ack->prior_delivered = rs->prior_delivered;
+	ack->lost = tp->lost;
+	ack->inflight = tt_packets_inflight(tp);
+	ack->prior_inflight = rs->prior_in_flight;
+	ack->rate_packets = sampled ? delivered : 0;
+	ack->rate_us = sampled ? interval_us : 0;
+	ack->recovery = tt_bbr_recovery_of(flow->ca_state);
+	ack->app_limited = rs->is_app_limited;
+	ack->maybe_delayed = rs->is_ack_delayed;
+}
+
+TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_standing standing = {};
+	struct tt_bbr_ack ack = {};
+	struct tt_slot *slot = 0;
+	struct tt_seen seen;
+	struct tt_bbr *bbr;
+
+	if (!flow)
+		return;
+	bbr = &flow->bbr;
+	tt_see(&seen, tp, rs);
+	tt_batch_add(flow, &seen);
+	if (tt_batch_is_due(&flow->batch, &seen))
+		slot = tt_slot_get(flow->slot);
+	if (slot)
+		tt_bbr_orders(flow, slot);
+	tt_bbr_see(&ack, flow, tp, rs, &seen);
+	bbr->window = tp->snd_cwnd;
+	tt_bbr_on_ack(bbr, &ack);
+	if (bbr->drawn)
+		tt_bbr_redraw(bbr);
+	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
+	tt_bbr_apply_pacing(sk, bbr);
+	if (!slot)
+		return;
+	standing.window_packets = bbr->window;
+	standing.pacing_bytes_per_s = bbr->pacing_bytes_per_s;
+	standing.phase = tt_bbr_phase(bbr);
+	tt_slot_publish(slot, flow, tp, &seen, &standing);
+	tt_switch_if_due(sk, flow, slot, tt_bbr_is_converged(bbr),
+			 tt_bbr_operating_window(bbr, ack.srtt_us, ack.inflight));
+}
+
+/* Since Linux 6.10, which gave it two arguments more. */
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_ack, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	tt_bbr_on_ack_event(sk, rs);
+}
+
+/* Before Linux 6.10. */
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_ack_before_6_10, struct sock *sk, const struct rate_sample *rs)
+{
+	tt_bbr_on_ack_event(sk, rs);
+}
+
+/* A recovery begins. Losses move the window by the algorithm's own rules, so the threshold stays. */
+SEC("struct_ops")
+u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow = tt_flow_get(sk);
+
+	if (flow) {
+		flow->bbr.window = tp->snd_cwnd;
+		tt_bbr_on_loss(&flow->bbr);
+	}
+	return tp->snd_ssthresh;
+}
+
+/* The losses were none; the window comes back with the next acknowledgement. */
+SEC("struct_ops")
+u32 BPF_PROG(tt_bbr_undo, struct sock *sk)
+{
+	struct tt_flow *flow = tt_flow_get(sk);
+
+	if (flow)
+		tt_bbr_on_spurious_loss(&flow->bbr);
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+/* After a timeout the kernel sets the window, to one packet more than is in flight. */
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_state, struct sock *sk, u8 new_state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow = tt_flow_get(sk);
+
+	if (!flow)
+		return;
+	flow->ca_state = new_state;
+	if (new_state != TCP_CA_Loss)
+		return;
+	tt_bbr_on_timeout(&flow->bbr, tp->tcp_mstamp, tt_packets_inflight(tp), tp->delivered, tp->lost);
+	if (flow->bbr.drawn)
+		tt_bbr_redraw(&flow->bbr);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_event, struct sock *sk, u32 event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_flow *flow;
+	struct tt_bbr *bbr;
+
+	if (event != CA_EVENT_TX_START)
+		return;
+	flow = tt_flow_get(sk);
+	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_bbr_is_converged(&flow->bbr)))
+		return;
+	bbr = &flow->bbr;
+	bbr->window = tp->snd_cwnd;
+	tt_bbr_on_first_sent(bbr, tp->tcp_mstamp, tp->app_limited != 0);
+	if (bbr->drawn)
+		tt_bbr_redraw(bbr);
+	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
+	tt_bbr_apply_pacing(sk, bbr);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(tt_bbr_sndbuf_expand, struct sock *sk)
+{
+	return TT_BBR_SNDBUF;
+}
+
+/* Packets that leave at once, at least (`bbr_min_tso_segs`). */
+SEC("struct_ops")
+u32 BPF_PROG(tt_bbr_min_tso_segs, struct sock *sk)
+{
+	return sk->sk_pacing_rate < TT_BBR_LOW_RATE ? 1 : 2;
+}
+
+#endif
