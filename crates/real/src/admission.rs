@@ -10,6 +10,7 @@ use trimtab_lab::prepare::PreparedApp;
 use trimtab_lab::run::mortise;
 use trimtab_lab::scenario::{Scenario, TransportKind};
 use trimtab_steer::{Mortise, Steerer};
+use trimtab_tcp::Algorithm;
 
 use crate::error::RealError;
 
@@ -19,8 +20,10 @@ use crate::error::RealError;
 pub enum Governor {
     /// The kernel's own algorithm of this name (`TCP_CONGESTION`).
     Kernel(&'static str),
-    /// Copa in eBPF, with the knobs of this spec, and perhaps steered from user space.
-    Copa {
+    /// An algorithm in eBPF, with the knobs of this spec, and perhaps steered from user space.
+    Ebpf {
+        /// Which.
+        algorithm: Algorithm,
         /// Its knobs.
         spec: Spec,
         /// What steers it; `None` leaves the knobs as they are.
@@ -37,17 +40,16 @@ const KERNEL: [(&str, &str); 5] = [
     ("westwood", "westwood"),
 ];
 /// Those that every Linux has, or nearly.
-const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa with its knobs, mortise and \
+const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa and bbr with knobs, mortise and \
                      mortise-disc; vegas and westwood run where the kernel offers them";
-const COPA: &str = "copa";
 
 /// Where a contender's algorithm is in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It is the kernel's own, of this name.
     Kernel(&'static str),
-    /// It is Copa in eBPF.
-    Ebpf,
+    /// It is in eBPF.
+    Ebpf(Algorithm),
 }
 
 impl Place {
@@ -62,9 +64,13 @@ impl Place {
             available: USUAL,
         };
         match contender.kind() {
-            ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_) => Ok(Self::Ebpf),
-            ContenderKind::Rule(spec) if spec.algorithm().name == COPA => Ok(Self::Ebpf),
-            ContenderKind::Rule(spec) => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
+            ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_) => {
+                Ok(Self::Ebpf(Algorithm::Copa))
+            }
+            ContenderKind::Rule(spec) => match ebpf(spec) {
+                Some(algorithm) => Ok(Self::Ebpf(algorithm)),
+                None => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
+            },
             ContenderKind::Switch(_) | ContenderKind::Select(_) => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
@@ -87,17 +93,27 @@ impl Governor {
     pub fn of(contender: &Contender, app: &PreparedApp) -> Result<Self, RealError> {
         let steered = |settings, discrete| {
             let steerer = Some(Steerer::Mortise(mortise(settings, discrete, app)));
-            Self::Copa { spec: Mortise::algorithm(), steerer }
+            Self::Ebpf { algorithm: Algorithm::Copa, spec: Mortise::algorithm(), steerer }
         };
         match (Place::of(contender)?, contender.kind()) {
             (Place::Kernel(name), _) => Ok(Self::Kernel(name)),
-            (Place::Ebpf, ContenderKind::Mortise(settings)) => Ok(steered(*settings, false)),
-            (Place::Ebpf, ContenderKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
-            (Place::Ebpf, ContenderKind::Rule(spec)) => {
-                Ok(Self::Copa { spec: *spec, steerer: None })
+            (Place::Ebpf(_), ContenderKind::Mortise(settings)) => Ok(steered(*settings, false)),
+            (Place::Ebpf(_), ContenderKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
+            (Place::Ebpf(algorithm), ContenderKind::Rule(spec)) => {
+                Ok(Self::Ebpf { algorithm, spec: *spec, steerer: None })
             }
-            (Place::Ebpf, _) => unreachable!("switching and bounds have no place in the kernel"),
+            (Place::Ebpf(_), _) => unreachable!("switching and bounds have no place in the kernel"),
         }
+    }
+}
+
+/// The algorithm of ours that stands for this one: where the kernel has none, and where its own has no knobs to be set.
+fn ebpf(spec: &Spec) -> Option<Algorithm> {
+    match Algorithm::from_name(spec.algorithm().name)? {
+        Algorithm::Copa => Some(Algorithm::Copa),
+        Algorithm::Bbr if !spec.settings().is_empty() => Some(Algorithm::Bbr),
+        // CUBIC in the simulator is RFC 9438's, in eBPF Linux's: with knobs neither stands for the other.
+        _ => None,
     }
 }
 
@@ -156,16 +172,30 @@ mod tests {
             let governor = of(ours);
             assert!(matches!(governor, Ok(Governor::Kernel(name)) if name == theirs), "{ours}");
         }
-        let Ok(Governor::Copa { spec, steerer: None }) = of("copa:mvfst") else {
+        let Ok(Governor::Ebpf { spec, steerer: None, .. }) = of("copa:mvfst") else {
             panic!("copa is in eBPF");
         };
         assert_eq!(spec.settings(), [("delta", 0.04), ("competitive", 0.0)]);
     }
 
+    /// The kernel's own has no knobs; with any, even as it has it, ours stands for it, so that both can run side by side.
+    #[test]
+    fn bbr_with_knobs_is_ours() {
+        let Ok(Governor::Ebpf { algorithm: Algorithm::Bbr, spec, steerer: None }) =
+            of("bbr:probe_gain=1.25")
+        else {
+            panic!("it is in eBPF");
+        };
+        assert_eq!(spec.settings(), [("probe_gain", 1.25)]);
+        let place = Place::of(&"bbr".parse().unwrap());
+        assert!(!matches!(place, Ok(Place::Ebpf(_))), "{place:?}");
+    }
+
     #[test]
     fn mortise_is_steered_copa() {
         for (name, discrete) in [("mortise:sigma=0.3", false), ("mortise-disc:sigma=0.3", true)] {
-            let Ok(Governor::Copa { spec, steerer: Some(Steerer::Mortise(m)) }) = of(name) else {
+            let Ok(Governor::Ebpf { spec, steerer: Some(Steerer::Mortise(m)), .. }) = of(name)
+            else {
                 panic!("{name} is steered");
             };
             assert_eq!(spec.settings(), Mortise::algorithm().settings());

@@ -37,15 +37,15 @@ pub(crate) fn connect(
                 .map_err(RealError::system(listen))?;
             establish(topology, &listener)
         }
-        Governor::Copa { spec, .. } => {
+        Governor::Ebpf { algorithm, spec, .. } => {
             let (datapath, _alone) = rig.datapath();
             // A connection takes the defaults of when it is established: nobody else may connect meanwhile.
             datapath.reset_defaults();
             for &(knob, value) in spec.settings() {
-                datapath.set_default(knob, value)?;
+                datapath.set_default_of(*algorithm, knob, value)?;
             }
             let port = rig.next_port();
-            let listener = listen_with(topology, port, datapath.name().to_owned())
+            let listener = listen_with(topology, port, datapath.name_of(*algorithm))
                 .map_err(RealError::system(listen))?;
             let mut connection = establish(topology, &listener)?;
             connection.flow = Some(slot(datapath, port)?);

@@ -192,7 +192,7 @@ impl Crew {
             let app = SharedApp::new(member.app);
             let received = Arc::new(AtomicU64::new(0));
             let insight = Insight::default();
-            if let (Governor::Copa { steerer: Some(steerer), .. }, Some(flow)) =
+            if let (Governor::Ebpf { steerer: Some(steerer), .. }, Some(flow)) =
                 (member.governor, &connection.flow)
             {
                 let (flow, app, insight) = (flow.clone(), app.clone(), insight.clone());

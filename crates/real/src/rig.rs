@@ -66,7 +66,7 @@ impl fmt::Display for Fidelity {
 #[derive(Debug)]
 pub struct Rig {
     kernel: String,
-    /// Copa in eBPF, where a contender needs it; locked while a connection is made with it.
+    /// The algorithms in eBPF, where a contender needs it; locked while a connection is made with it.
     copa: Option<(Datapath, Mutex<()>)>,
     port: AtomicU16,
     fidelity: Mutex<Fidelity>,
@@ -89,8 +89,8 @@ impl Rig {
         }
         // Whether links can be made shows before the first run.
         drop(Topology::new(ServerSide::Private)?);
-        let needs_copa = places.contains(&Place::Ebpf);
-        let copa = if needs_copa { Some((load()?, Mutex::new(()))) } else { None };
+        let needs_ebpf = places.iter().any(|place| matches!(place, Place::Ebpf(_)));
+        let copa = if needs_ebpf { Some((load()?, Mutex::new(()))) } else { None };
         Ok(Self {
             kernel: format!("Linux {}", rustix::system::uname().release().to_string_lossy()),
             copa,
@@ -119,7 +119,7 @@ impl Rig {
         Ok(measurement)
     }
 
-    /// Copa in eBPF, for one caller at a time.
+    /// The algorithms in eBPF, for one caller at a time.
     ///
     /// # Panics
     /// When no contender needs it: [`Rig::new`] looked at them all.
@@ -148,7 +148,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Loads Copa under a name and in a folder of its own: no agent, and no other comparison, shares its knobs.
+/// Loads the algorithms under a name and in a folder of its own: no agent, and no other comparison, shares its knobs.
 fn load() -> Result<Datapath, RealError> {
     static LOADED: AtomicU32 = AtomicU32::new(0);
     remove_leftovers();
