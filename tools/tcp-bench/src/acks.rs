@@ -56,10 +56,11 @@ pub(crate) fn measure(
             prefix: "tt_cubic_",
             per_ack: "tt_cubic_acked",
         },
+        Kind { name: loaded.name_of(Algorithm::Bbr), prefix: "tt_bbr_", per_ack: "tt_bbr_ack" },
     ];
     let _statistics = Statistics::on()?;
-    let mut parts = [const { BTreeMap::<String, Vec<f64>>::new() }; 3];
-    let mut sums = [const { Vec::new() }; 3];
+    let mut parts = [const { BTreeMap::<String, Vec<f64>>::new() }; 4];
+    let mut sums = [const { Vec::new() }; 4];
     let mut ports = 7110..;
     for round in 0..rounds.max(1) {
         eprintln!("round {} of {rounds} with statistics of the programs", round + 1);
@@ -91,6 +92,11 @@ pub(crate) fn measure(
             figures.push(ratio.target(Target::AtMost(1.5)));
             let ratio = median(sums[i].clone()) / median(sums[0].clone());
             figures.push(Figure::new(format!("{short}: …, medians"), ratio, "x"));
+        }
+        if kind.name == loaded.name_of(Algorithm::Bbr) {
+            let ratio = least(&sums[i]) / least(&sums[2]);
+            let ratio = Figure::new(format!("{short}: beside trimtab_cubic"), ratio, "x");
+            figures.push(ratio.target(Target::AtMost(1.5)));
         }
     }
     Ok(figures)

@@ -35,11 +35,12 @@ pub(crate) fn measure(
     let names = [
         "bbr".to_owned(),
         "cubic".to_owned(),
+        loaded.name_of(Algorithm::Bbr),
         loaded.name_of(Algorithm::Copa),
         loaded.name_of(Algorithm::Cubic),
     ];
-    let mut rates = [const { Vec::new() }; 4];
-    let mut ratios = [const { Vec::new() }; 4];
+    let mut rates = [const { Vec::new() }; 5];
+    let mut ratios = [const { Vec::new() }; 5];
     let mut ports = 7200..;
     for round in 0..rounds.max(1) {
         eprintln!("round {} of {rounds} without a bottleneck", round + 1);

@@ -57,6 +57,7 @@ pub(crate) fn measure(
     let mut bbr = (0.0, 0.0);
     let algorithms = [
         "bbr".to_owned(),
+        loaded.name_of(Algorithm::Bbr),
         loaded.name_of(Algorithm::Copa),
         "cubic".to_owned(),
         loaded.name_of(Algorithm::Cubic),

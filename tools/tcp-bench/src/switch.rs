@@ -18,11 +18,17 @@ const OFTEN: Duration = Duration::from_millis(1);
 /// Of the flow whose programs are counted, of which the first seconds do not count.
 const COUNTED: Duration = Duration::from_secs(8);
 /// Programs that run in a switch: the old algorithm's last and the new one's first.
-const OF_A_SWITCH: [&str; 3] = ["tt_close", "tt_copa_open", "tt_cubic_open"];
+const OF_A_SWITCH: [&str; 4] = ["tt_close", "tt_copa_open", "tt_cubic_open", "tt_bbr_open"];
 
-/// Lets both algorithms take turns on the connection with this local port, until it is over; gives what each time took, in
+/// Lets Copa and another algorithm take turns on the connection with this local port, until it is over; gives what each time took, in
 /// nanoseconds.
-fn take_turns(datapath: &Datapath, port: u16, every: Duration, over: &AtomicBool) -> Vec<f64> {
+fn take_turns(
+    datapath: &Datapath,
+    port: u16,
+    other: Algorithm,
+    every: Duration,
+    over: &AtomicBool,
+) -> Vec<f64> {
     let mut took = Vec::new();
     let mut flow: Option<Flow> = None;
     while !over.load(Relaxed) {
@@ -38,7 +44,7 @@ fn take_turns(datapath: &Datapath, port: u16, every: Duration, over: &AtomicBool
             took.push(state.took.as_nanos() as f64);
         }
         let to = match flow.algorithm() {
-            Algorithm::Copa => Algorithm::Cubic,
+            Algorithm::Copa => other,
             _ => Algorithm::Copa,
         };
         // The connection may have ended by now.
@@ -47,17 +53,17 @@ fn take_turns(datapath: &Datapath, port: u16, every: Duration, over: &AtomicBool
     took
 }
 
-/// Measures something while the algorithms of a flow take turns.
+/// Measures something while Copa and another algorithm take turns on a flow.
 fn turning<T>(
     loaded: &Loaded,
     port: u16,
-    every: Duration,
+    (other, every): (Algorithm, Duration),
     measure: impl FnOnce(&str) -> Result<T, BenchError>,
 ) -> Result<(T, Vec<f64>), BenchError> {
     let over = AtomicBool::new(false);
     let datapath = loaded.datapath()?;
     std::thread::scope(|scope| {
-        let turns = scope.spawn(|| take_turns(datapath, port, every, &over));
+        let turns = scope.spawn(|| take_turns(datapath, port, other, every, &over));
         let measured = measure(&loaded.name_of(Algorithm::Copa));
         over.store(true, Relaxed);
         let took = turns.join().unwrap_or_default();
@@ -94,12 +100,20 @@ pub(crate) fn measure(
     let (copa, of_copa) = alone(Algorithm::Copa, 7140)?;
     let (cubic, of_cubic) = alone(Algorithm::Cubic, 7141)?;
     eprintln!("both in turn, {} s", time.as_secs());
-    let ((both, of_both), rare) =
-        turning(loaded, 7142, RARE, |name| processor::one(hosts, name, 7142, time))?;
+    let ((both, of_both), rare) = turning(loaded, 7142, (Algorithm::Cubic, RARE), |name| {
+        processor::one(hosts, name, 7142, time)
+    })?;
     eprintln!("both in turn, {} s with statistics of the programs", COUNTED.as_secs());
     let (over, often) = {
         let _statistics = Statistics::on()?;
-        turning(loaded, 7143, OFTEN, |name| load::run(hosts, name, 7143, COUNTED, |_| Ok(runs())))?
+        let often = (Algorithm::Cubic, OFTEN);
+        turning(loaded, 7143, often, |name| load::run(hosts, name, 7143, COUNTED, |_| Ok(runs())))?
+    };
+    eprintln!("with BBR in turn, {} s with statistics of the programs", COUNTED.as_secs());
+    let (with_bbr, bbr_often) = {
+        let _statistics = Statistics::on()?;
+        let often = (Algorithm::Bbr, OFTEN);
+        turning(loaded, 7144, often, |name| load::run(hosts, name, 7144, COUNTED, |_| Ok(runs())))?
     };
     let sum = |parts: [f64; 3]| parts.iter().sum::<f64>();
     let without = 0.5 * (sum(of_copa) + sum(of_cubic));
@@ -115,5 +129,12 @@ pub(crate) fn measure(
         Figure::new("a switch: all of it, one after the other, least", least / 1e3, "us"),
         Figure::new("a switch: …, median", median(often) / 1e3, "us"),
         Figure::new("a switch: …, once a second, median", median(rare) / 1e3, "us"),
+        Figure::new(
+            "a switch with BBR: its programs",
+            programs(&with_bbr.before, &with_bbr.after),
+            "ns",
+        )
+        .target(Target::AtMost(2000.0)),
+        Figure::new("a switch with BBR: all of it, median", median(bbr_often) / 1e3, "us"),
     ])
 }
