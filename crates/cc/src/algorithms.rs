@@ -2,6 +2,7 @@
 
 use enum_dispatch::enum_dispatch;
 
+use crate::muses::{self, Muses};
 use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno, Vegas, Westwood};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
@@ -26,6 +27,8 @@ pub enum Controller {
     Vegas,
     /// Westwood+.
     Westwood,
+    /// INFOCOM 2022.
+    Muses,
 }
 
 impl Controller {
@@ -39,6 +42,7 @@ impl Controller {
             Self::Copa(_) => "copa",
             Self::Vegas(_) => "vegas",
             Self::Westwood(_) => "westwood",
+            Self::Muses(_) => muses::DRIVEN.name,
         }
     }
 }

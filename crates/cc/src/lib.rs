@@ -31,6 +31,7 @@ mod hystart;
 mod hystart_linux;
 mod knob;
 pub mod migrate;
+pub mod muses;
 mod newreno;
 mod round;
 mod spec;

@@ -20,8 +20,12 @@ pub struct Spec {
 impl Spec {
     /// The algorithm called `name`, every knob at its default; `None` when there is no such one.
     pub fn new(name: &str) -> Option<Self> {
-        let algorithm = find(name)?;
-        Some(Self { algorithm, settings: [("", 0.0); SETTINGS_MAX], len: 0 })
+        find(name).map(Self::of)
+    }
+
+    /// An algorithm that need not be in the table, every knob at its default.
+    pub fn of(algorithm: &'static Algorithm) -> Self {
+        Self { algorithm, settings: [("", 0.0); SETTINGS_MAX], len: 0 }
     }
 
     /// The algorithm.

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use trimtab_apps::{App, AppFactors, Application, Command, Concurrency};
 use trimtab_cc::migrate::Switcher;
-use trimtab_cc::{Spec, set_knob};
+use trimtab_cc::muses::State;
+use trimtab_cc::{Controller, Spec, set_knob};
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
 use trimtab_steer::{Action, Collector, Snapshot, Steer, Steerer};
@@ -174,6 +175,14 @@ impl Flow {
     /// The application.
     pub fn app(&self) -> &App {
         &self.app
+    }
+
+    /// The state for which the algorithm waits for an action from outside, if it does.
+    pub fn awaiting(&self) -> Option<&State> {
+        match self.sender.governor.algorithm() {
+            Some(Controller::Muses(muses)) => muses.awaiting(),
+            _ => None,
+        }
     }
 
     /// What governs the sender's window.

@@ -1,8 +1,9 @@
 //! The world: flows and links under a virtual clock.
 
 use trimtab_apps::Application;
-use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::muses::Action;
+use trimtab_cc::{Controller, Spec};
 use trimtab_net::{Event, Link, LinkConfig, Packet, QueueConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -56,6 +57,8 @@ pub struct World {
     futures: Vec<Option<Link<()>>>,
     flows: Vec<Flow>,
     events: u64,
+    /// The flow whose algorithm waits for an action from outside.
+    undecided: Option<usize>,
 }
 
 impl World {
@@ -83,7 +86,7 @@ impl World {
             seen.then(|| Link::new(&plain, 0))
         };
         let futures = config.links.iter().map(|(link, _)| future(link)).collect();
-        Self { now: Time::ZERO, agenda, links, queue_limits, futures, flows, events: 0 }
+        Self { now: Time::ZERO, agenda, links, queue_limits, futures, flows, events: 0, undecided: None }
     }
 
     /// The time.
@@ -131,19 +134,51 @@ impl World {
         self.flows.iter().all(|f| f.app.is_finished() || self.now >= f.stop)
     }
 
-    /// Simulates up to and including `end`.
+    /// Simulates up to and including `end`. A flow that waits for an action from outside keeps its window.
     pub fn run_until(&mut self, end: Time) {
+        while self.run_to_decision(end).is_some() {
+            self.decide(Action::KEEP);
+        }
+    }
+
+    /// Simulates until the algorithm of a flow waits for an action from outside ([`trimtab_cc::muses`]), at most up to
+    /// and including `end`. Gives the flow's number; it sends nothing until [`decide`](Self::decide) has answered.
+    pub fn run_to_decision(&mut self, end: Time) -> Option<usize> {
         loop {
-            let (time, source) = self.agenda.next();
-            if time > end {
+            // Also where the last stop was not answered.
+            if let Some(flow) = self.undecided {
+                return Some(flow);
+            }
+            if !self.advance(end) {
                 break;
             }
-            debug_assert!(time >= self.now, "time runs backwards");
-            self.now = time;
-            self.events += 1;
-            self.handle(source);
         }
         self.now = self.now.max(end);
+        None
+    }
+
+    /// Answers the flow at which [`run_to_decision`](Self::run_to_decision) stopped. The flow goes on as if its
+    /// algorithm had taken the action itself. Nothing happens where no flow waits.
+    pub fn decide(&mut self, action: Action) {
+        if let Some(flow) = self.undecided.take() {
+            if let Some(Controller::Muses(muses)) = self.flows[flow].sender.governor.algorithm_mut() {
+                muses.act(action);
+            }
+            self.pump(flow);
+        }
+    }
+
+    /// Handles the next event, if it is not after `end`. Whether there was one.
+    fn advance(&mut self, end: Time) -> bool {
+        let (time, source) = self.agenda.next();
+        if time > end {
+            return false;
+        }
+        debug_assert!(time >= self.now, "time runs backwards");
+        self.now = time;
+        self.events += 1;
+        self.handle(source);
+        true
     }
 
     fn source(&self, flow: usize, which: usize) -> usize {
@@ -288,8 +323,13 @@ impl World {
             f.inbound.pop_front();
             f.arrive(now, message);
         }
+        let driven = f.awaiting().is_some();
         self.agenda.set(self.source(flow, INBOUND), next);
-        self.pump(flow);
+        if driven {
+            self.undecided = Some(flow);
+        } else {
+            self.pump(flow);
+        }
     }
 
     /// A data packet goes on to hop number `hop` of its route, or reaches the client.

@@ -1,0 +1,104 @@
+//! The seven actions (Muses §III-C), and the window that they multiply.
+
+use trimtab_units::Bytes;
+
+/// How many actions there are.
+pub const ACTIONS: usize = 7;
+/// The numerator and denominator of each: /2.0, /1.2, /1.05, +0.0, *1.05, *1.2, *2.0.
+const FACTORS: [(u64, u64); ACTIONS] = [(1, 2), (5, 6), (20, 21), (1, 1), (21, 20), (6, 5), (2, 1)];
+/// Parts of a packet in which the window is kept: an action of 5 % must not vanish on a window of two packets.
+pub const PACKET_PARTS: u64 = 1024;
+
+/// One of the seven actions, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action(u8);
+
+impl Action {
+    /// The action that changes nothing.
+    pub const KEEP: Self = Self(3);
+
+    /// Number 0 to 6, from the strongest decrease to the strongest increase; `None` for another.
+    pub const fn new(number: u8) -> Option<Self> {
+        if (number as usize) < ACTIONS { Some(Self(number)) } else { None }
+    }
+
+    /// Every action.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..ACTIONS as u8).map(Self)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Whether it makes a window larger.
+    pub const fn grows(self) -> bool {
+        self.0 > Self::KEEP.0
+    }
+
+    /// The window after it, of a window in 1/1024 packets below 2^59. Rounded down.
+    pub fn apply(self, cwnd: u64) -> u64 {
+        let (times, over) = FACTORS[usize::from(self.0)];
+        cwnd * times / over
+    }
+}
+
+/// The action that takes a window closest to the optimal one (Muses Eq. 2), both in 1/1024 packets. Of equals
+/// the first, which keeps less in flight.
+pub fn best_action(cwnd: u64, optimal: u64) -> Action {
+    let distance = |action: &Action| action.apply(cwnd).abs_diff(optimal);
+    Action::all().min_by_key(distance).unwrap_or(Action::KEEP)
+}
+
+/// The optimal window in 1/1024 packets where the link carried this much in the last round trip: Eq. 1 with
+/// α = 1.2.
+pub fn optimal_window(carried: Bytes, packet: Bytes) -> u64 {
+    let parts = carried.get().min(1 << 40) * PACKET_PARTS;
+    (parts / packet.get().max(1)) * 6 / 5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1500);
+
+    /// expected.md U7.
+    #[test]
+    fn the_window_of_a_constant_link() {
+        use trimtab_units::{Duration, Rate};
+        for (mbps, owd_ms, packets) in [(12.0, 20, 48.0), (36.0, 20, 144.0), (1.2, 150, 36.0)] {
+            let carried = Rate::from_mbps(mbps) * Duration::from_millis(2 * owd_ms);
+            let window = optimal_window(carried, PACKET) as f64 / PACKET_PARTS as f64;
+            assert!((window - packets).abs() < 0.01, "{mbps} Mbit/s: {window}");
+        }
+    }
+
+    /// expected.md U8.
+    #[test]
+    fn the_best_action() {
+        let best = |cwnd, optimal| best_action(cwnd * PACKET_PARTS, optimal * PACKET_PARTS).number();
+        assert_eq!(best(40, 48), 5, "40 * 1.2");
+        assert_eq!(best(48, 48), 3);
+        assert_eq!(best(100, 48), 0, "50 is nearest");
+        assert_eq!(best(4, 0), 0);
+        assert_eq!(best(10, 15), 5, "12 and 20 are 3 and 5 away");
+    }
+
+    #[test]
+    fn of_equals_the_first() {
+        // 40 / 2 and 40 / 1.2 are 20 and 33.33; in whole parts no middle is exact but this one.
+        let (low, high) = (Action(3).apply(2000), Action(6).apply(2000));
+        assert_eq!(best_action(2000, u64::midpoint(low, high)).number(), 6 - 1, "2400 is nearer");
+        assert_eq!(best_action(0, 5), Action(0), "nothing moves a window of nothing");
+    }
+
+    #[test]
+    fn small_windows_still_move() {
+        let two = 2 * PACKET_PARTS;
+        let windows: [u64; ACTIONS] = core::array::from_fn(|i| Action(i as u8).apply(two));
+        assert_eq!(windows, [1024, 1706, 1950, 2048, 2150, 2457, 4096]);
+        assert_eq!(Action::new(7), None);
+    }
+}

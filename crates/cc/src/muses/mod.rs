@@ -1,0 +1,274 @@
+//! Muses: a learnt policy multiplies the window every 10 ms.
+//!
+//! Read first: Zhong et al., "Muses: Enabling Lightweight Learning-Based Congestion Control for Mobile Devices"
+//! (INFOCOM 2022) §III. [`State`] is what a policy sees (Table I), [`Action`] what it may do; this file is the
+//! part that measures and acts, whoever decides. With every acknowledgement that ends a control interval it has a
+//! state to be answered: [`Muses::awaiting`] and [`Muses::act`].
+//!
+//! Where the paper is silent:
+//!
+//! * **Pacing.** The paper's sender is not paced. A window that doubles would then leave as one burst; here the
+//!   transport paces as it does for any algorithm that gives no rate (RFC 9002 §7.7).
+//! * **Loss.** There is no reaction but the policy's, which sees it as a signal. A timeout is different: what was
+//!   in flight is written off, so the window falls to its floor (RFC 9002 §7.6.2), from which doubling every
+//!   10 ms leads back.
+//! * **A window that is not used** does not grow (RFC 9002 §7.8).
+
+mod action;
+mod log2;
+mod signals;
+
+pub use action::{ACTIONS, Action, PACKET_PARTS, best_action, optimal_window};
+pub use log2::log2;
+pub use signals::{SIGNAL_NAMES, SIGNALS, State};
+
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Sent, Timeout};
+use signals::Signals;
+
+/// The control interval (Muses §III-C).
+pub const INTERVAL: Duration = Duration::from_millis(10);
+/// The window never falls below so many packets.
+const PACKETS_MIN: u64 = 2;
+
+/// What turns are taken by: the measuring and acting half of Muses. See the module.
+#[derive(Clone, Debug)]
+pub struct Muses {
+    mss: Bytes,
+    /// Windows are in 1/1024 packets.
+    cwnd: u64,
+    cwnd_min: u64,
+    initial: u64,
+    /// The knob: the largest window, in packets.
+    cap: f64,
+    signals: Signals,
+    /// When the interval began; `None` before the first acknowledgement, which ends the first.
+    began: Option<Time>,
+    /// Whether the window limited the sender in this interval, and in the one that is to be answered.
+    is_used: bool,
+    was_used: bool,
+    awaiting: Option<State>,
+}
+
+impl Muses {
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = &[Knob {
+        name: "cap",
+        unit: "packets",
+        min: 4.0,
+        max: 1_000_000.0,
+        default: 65_536.0,
+        about: "no window is larger, whatever the policy says",
+    }];
+
+    /// A new connection that waits for each of its actions.
+    pub fn new(config: &Config) -> Self {
+        let mss = config.mss.max(Bytes::new(1));
+        let parts = |bytes: Bytes| bytes.get().min(1 << 40) * PACKET_PARTS / mss.get();
+        let cwnd_min = parts(config.min_window).max(PACKETS_MIN * PACKET_PARTS);
+        let initial = parts(config.initial_window).max(cwnd_min);
+        Self {
+            mss,
+            cwnd: initial,
+            cwnd_min,
+            initial,
+            cap: Self::KNOBS[0].default,
+            signals: Signals::default(),
+            began: None,
+            is_used: false,
+            was_used: false,
+            awaiting: None,
+        }
+    }
+
+    /// The state that waits for an action, if one does. Without an answer the window stays, and the next state
+    /// takes its place.
+    pub fn awaiting(&self) -> Option<&State> {
+        self.awaiting.as_ref()
+    }
+
+    /// Answers the state that waits; nothing happens when none does.
+    pub fn act(&mut self, action: Action) {
+        if self.awaiting.take().is_some() && (self.was_used || !action.grows()) {
+            self.set(action.apply(self.cwnd));
+        }
+    }
+
+    /// The window in 1/1024 packets, as the actions see it.
+    pub fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    fn set(&mut self, cwnd: u64) {
+        let max = (self.cap as u64 * PACKET_PARTS).max(self.cwnd_min);
+        self.cwnd = cwnd.clamp(self.cwnd_min, max);
+    }
+
+    fn set_bytes(&mut self, window: Bytes) {
+        self.set(window.get().min(1 << 40) * PACKET_PARTS / self.mss.get());
+        self.awaiting = None;
+    }
+}
+
+impl CongestionControl for Muses {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.signals.on_sent(sent);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.signals.on_ack(ack);
+        self.is_used |= ack.cwnd_limited;
+        if self.began.is_none_or(|began| ack.now.since(began) >= INTERVAL) {
+            self.began = Some(ack.now);
+            self.was_used = core::mem::take(&mut self.is_used);
+            self.awaiting = Some(self.signals.end_interval(self.cwnd));
+        }
+    }
+
+    fn on_loss(&mut self, _loss: &Loss) {}
+
+    fn on_timeout(&mut self, _timeout: &Timeout) {
+        self.set(self.cwnd_min);
+    }
+
+    fn on_idle(&mut self, _idle: &Idle) {
+        // What was measured is of another time (RFC 5681 §4.1).
+        self.set(self.cwnd.min(self.initial));
+    }
+
+    fn window(&self) -> Bytes {
+        Bytes::new(self.cwnd * self.mss.get() / PACKET_PARTS)
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Steady
+    }
+
+    fn manages_recovery(&self) -> bool {
+        true
+    }
+
+    fn knobs(&self) -> &'static [Knob] {
+        Self::KNOBS
+    }
+
+    fn knob(&self, index: usize) -> Option<f64> {
+        (index == 0).then_some(self.cap)
+    }
+
+    fn apply_knob(&mut self, index: usize, value: f64) {
+        if index == 0 {
+            self.cap = value;
+            self.set(self.cwnd);
+        }
+    }
+}
+
+impl Migrate for Muses {
+    fn is_converged(&self) -> bool {
+        true
+    }
+
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        OperatingPoint::of_window(self.window(), path)
+    }
+
+    fn take_over(&mut self, from: &HandOver) {
+        self.set_bytes(from.window);
+    }
+
+    fn inherit(&mut self, window: Bytes, _srtt: Duration) {
+        self.set_bytes(window);
+    }
+}
+
+/// Muses whose actions come from outside: from a training, or from a policy too heavy for this crate. It is not
+/// in the table of algorithms, since alone it does nothing.
+pub static DRIVEN: Algorithm = Algorithm {
+    name: "muses-driven",
+    about: "a window that an outside policy multiplies every 10 ms",
+    source: "Zhong et al., INFOCOM 2022",
+    knobs: Muses::KNOBS,
+    presets: &[],
+    build: |config| Muses::new(config).into(),
+};
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::testing::{acked, timed_out};
+
+    const PACKET: Bytes = Bytes::new(1500);
+
+    fn ack(ms: u64) -> Ack {
+        let rtt = Duration::from_millis(40);
+        acked(Time::from_millis(ms), Time::from_millis(ms.saturating_sub(40)), PACKET, rtt)
+    }
+
+    fn action(number: u8) -> Action {
+        Action::new(number).unwrap()
+    }
+
+    #[test]
+    fn a_decision_with_the_first_acknowledgement_after_each_interval() {
+        let mut muses = Muses::new(&Config::default());
+        let mut at = Vec::new();
+        for ms in [40, 43, 49, 50, 51, 59, 63, 140, 141, 150] {
+            muses.on_ack(&ack(ms));
+            if muses.awaiting().is_some() {
+                at.push(ms);
+                muses.act(Action::KEEP);
+            }
+        }
+        assert_eq!(at, [40, 50, 63, 140, 150], "none where nothing arrived");
+        assert_eq!(muses.window(), PACKET * 10);
+    }
+
+    #[test]
+    fn actions_multiply_the_fractional_window_within_its_limits() {
+        let mut muses = Muses::new(&Config::default());
+        let mut step = |ms, number| {
+            muses.on_ack(&ack(ms));
+            muses.act(action(number));
+            muses.window().get()
+        };
+        assert_eq!(step(0, 4), 15_750);
+        assert_eq!(step(10, 2), 15_000);
+        assert_eq!(step(20, 6), 30_000);
+        for i in 0..10 {
+            step(30 + i * 10, 0);
+        }
+        assert_eq!(step(200, 0), 3_000, "two packets");
+        crate::set_knob(&mut muses, "cap", 16.0).unwrap();
+        for i in 0..10 {
+            muses.on_ack(&ack(300 + i * 10));
+            muses.act(action(6));
+        }
+        assert_eq!(muses.window(), PACKET * 16);
+    }
+
+    #[test]
+    fn an_action_without_a_state_is_none_and_an_unused_window_does_not_grow() {
+        let mut muses = Muses::new(&Config::default());
+        muses.act(action(6));
+        assert_eq!(muses.window(), PACKET * 10);
+        for (ms, limited, number, packets) in
+            [(0, false, 6, 10), (10, true, 6, 20), (20, false, 0, 10)]
+        {
+            muses.on_ack(&Ack { cwnd_limited: limited, ..ack(ms) });
+            muses.act(action(number));
+            assert_eq!(muses.window(), PACKET * packets, "at {ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_timeout_leads_to_the_floor() {
+        let mut muses = Muses::new(&Config::default());
+        muses.on_timeout(&timed_out(Time::from_millis(900)));
+        assert_eq!(muses.window(), PACKET * 2);
+    }
+}
