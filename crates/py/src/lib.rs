@@ -7,6 +7,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
 
+mod muses;
+
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -228,5 +230,7 @@ impl PyEpisodes {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
-    module.add_class::<PyEpisodes>()
+    module.add_class::<PyEpisodes>()?;
+    module.add_class::<muses::PyEnvironments>()?;
+    module.add_class::<muses::PyRollouts>()
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use trimtab_apps::{App, AppFactors, Application, Command, Concurrency};
 use trimtab_cc::migrate::Switcher;
-use trimtab_cc::muses::State;
+use trimtab_cc::muses::{Muses, State, Trees};
 use trimtab_cc::{Controller, Spec, set_knob};
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
@@ -30,6 +30,8 @@ pub enum Control {
         /// What steers it; `None` leaves it alone.
         steerer: Option<Steerer>,
     },
+    /// Muses with the trees of a model that was loaded.
+    Trees(Trees<'static>),
     /// A sender that sees the links: a bound that no real one reaches.
     Omniscient,
 }
@@ -122,6 +124,10 @@ impl Flow {
                     Governor::Algorithm(spec.build(&limits))
                 };
                 (governor, steerer.clone())
+            }
+            Control::Trees(trees) => {
+                let muses = Muses::with_trees(&transport.cc_config(config.seed), *trees);
+                (Governor::Algorithm(muses.into()), None)
             }
             Control::Omniscient => (Governor::Omniscient { window: Bytes::ZERO }, None),
         };

@@ -3,7 +3,8 @@
 //! Read first: Zhong et al., "Muses: Enabling Lightweight Learning-Based Congestion Control for Mobile Devices"
 //! (INFOCOM 2022) §III. [`State`] is what a policy sees (Table I), [`Action`] what it may do; this file is the
 //! part that measures and acts, whoever decides. With every acknowledgement that ends a control interval it has a
-//! state to be answered: [`Muses::awaiting`] and [`Muses::act`].
+//! state to be answered: by its own [`Trees`], or from outside by [`Muses::awaiting`] and [`Muses::act`], for a
+//! training or for a policy too heavy for this crate. Both lead to the same states.
 //!
 //! Where the paper is silent:
 //!
@@ -17,10 +18,12 @@
 mod action;
 mod log2;
 mod signals;
+mod trees;
 
 pub use action::{ACTIONS, Action, PACKET_PARTS, best_action, optimal_window};
 pub use log2::log2;
 pub use signals::{SIGNAL_NAMES, SIGNALS, State};
+pub use trees::{BINS, COMPONENTS, Counts, FILE_MAX, TREES_MAX, Trees, TreesError};
 
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -33,7 +36,29 @@ pub const INTERVAL: Duration = Duration::from_millis(10);
 /// The window never falls below so many packets.
 const PACKETS_MIN: u64 = 2;
 
-/// What turns are taken by: the measuring and acting half of Muses. See the module.
+/// The trees of a model, and which of them a connection asks.
+#[derive(Clone, Debug)]
+struct Choice {
+    trees: Trees<'static>,
+    tree: usize,
+    counts: Counts,
+}
+
+impl Choice {
+    /// The action in a state, and every T_l the tree that fits the states seen since the last time
+    /// (Muses §III-F). For a model of one tree there is nothing to choose.
+    fn decide(&mut self, state: &State) -> Action {
+        if self.trees.count() > 1
+            && self.counts.add(self.trees.segments(state)) >= self.trees.states()
+        {
+            self.tree = self.trees.nearest(&self.counts);
+            self.counts = Counts::default();
+        }
+        self.trees.decide(self.tree, state)
+    }
+}
+
+/// A window that a policy multiplies. See the module.
 #[derive(Clone, Debug)]
 pub struct Muses {
     mss: Bytes,
@@ -50,6 +75,8 @@ pub struct Muses {
     is_used: bool,
     was_used: bool,
     awaiting: Option<State>,
+    /// `None` where the actions come from outside.
+    choice: Option<Choice>,
 }
 
 impl Muses {
@@ -80,6 +107,28 @@ impl Muses {
             is_used: false,
             was_used: false,
             awaiting: None,
+            choice: None,
+        }
+    }
+
+    /// A new connection that asks the trees of a model.
+    pub fn with_trees(config: &Config, trees: Trees<'static>) -> Self {
+        let choice = Choice { trees, tree: trees.first(), counts: Counts::default() };
+        Self { choice: Some(choice), ..Self::new(config) }
+    }
+
+    /// The tree that the connection asks now; `None` where the actions come from outside.
+    pub fn tree(&self) -> Option<usize> {
+        self.choice.as_ref().map(|choice| choice.tree)
+    }
+
+    /// Begins with this tree instead of the model's first: that with which an earlier connection over the same path
+    /// ended. A tree that is not there changes nothing.
+    pub fn start_with(&mut self, tree: usize) {
+        if let Some(choice) = &mut self.choice
+            && tree < choice.trees.count()
+        {
+            choice.tree = tree;
         }
     }
 
@@ -123,7 +172,12 @@ impl CongestionControl for Muses {
         if self.began.is_none_or(|began| ack.now.since(began) >= INTERVAL) {
             self.began = Some(ack.now);
             self.was_used = core::mem::take(&mut self.is_used);
-            self.awaiting = Some(self.signals.end_interval(self.cwnd));
+            let state = self.signals.end_interval(self.cwnd);
+            self.awaiting = Some(state);
+            if let Some(choice) = &mut self.choice {
+                let action = choice.decide(&state);
+                self.act(action);
+            }
         }
     }
 
@@ -263,6 +317,25 @@ mod tests {
             muses.act(action(number));
             assert_eq!(muses.window(), PACKET * packets, "at {ms} ms");
         }
+    }
+
+    static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+
+    #[test]
+    fn trees_answer_at_once_and_are_chosen_anew() {
+        let trees = Trees::parse(SMALL).unwrap();
+        let mut muses = Muses::with_trees(&Config::default(), trees);
+        let mut seen = Vec::new();
+        for i in 0..6 {
+            // No queue: tree 1 shrinks by 5 %, tree 0 doubles. The first is 1; after four states it is 0.
+            muses.on_ack(&ack(40 + 10 * i));
+            assert!(muses.awaiting().is_none());
+            seen.push((muses.tree().unwrap(), muses.window().get() / 1500));
+        }
+        assert_eq!(seen, [(1, 9), (1, 9), (1, 8), (0, 17), (0, 34), (0, 69)]);
+        muses.start_with(1);
+        muses.start_with(2);
+        assert_eq!(muses.tree(), Some(1), "there is no third");
     }
 
     #[test]

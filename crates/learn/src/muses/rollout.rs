@@ -1,0 +1,277 @@
+//! Flows that stop at each decision, and what would have been best there.
+
+use trimtab_apps::{App, BulkConfig};
+use trimtab_cc::Spec;
+use trimtab_cc::muses::{Action, DRIVEN, INTERVAL, SIGNALS, State, best_action, optimal_window};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use crate::muses::Environment;
+
+/// The first flow starts here, and the others within the second after: the link has a past of a round trip, which
+/// Eq. 1 looks at.
+const START: Time = Time::from_millis(400);
+const STAGGER: Duration = Duration::from_millis(977);
+
+/// A link with flows under way, stopped where one of them has to decide.
+#[derive(Clone, Debug)]
+pub struct Rollout {
+    world: World,
+    capacity: Capacity,
+    delay: Duration,
+    packet: Bytes,
+    flows: usize,
+    /// Decisions left, and when it ends in any case.
+    left: u32,
+    end: Time,
+    /// The flow that decides next, and what it sees.
+    asked: Option<(usize, State)>,
+}
+
+/// What the flows of a rollout came to together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Bytes that arrived over what the link could have carried from the start of the first flow on, 0 to 1.
+    pub utilisation: f64,
+    /// 95th percentile of the time that packets waited in the queue; the flow with the longest.
+    pub queue_delay_p95: Duration,
+    /// Packets declared lost over packets sent.
+    pub loss: f64,
+}
+
+impl Rollout {
+    /// `flows` flows over a network, until `decisions` of them were taken or twice as many control intervals have
+    /// passed. At least one flow.
+    pub fn new(environment: &Environment, flows: usize, decisions: u32, seed: u64) -> Self {
+        let flow = |i: usize| {
+            let control = Control::Algorithm { spec: Spec::of(&DRIVEN), steerer: None };
+            bulk(control, environment, i, seed)
+        };
+        Self::of(environment, (0..flows.max(1)).map(flow).collect(), decisions, seed)
+    }
+
+    fn of(environment: &Environment, flows: Vec<FlowConfig>, decisions: u32, seed: u64) -> Self {
+        let loss = if environment.loss > 0.0 {
+            LossConfig::Independent(environment.loss)
+        } else {
+            LossConfig::None
+        };
+        let link = LinkConfig::new(environment.capacity.clone())
+            .queue(QueueConfig::drop_tail_bytes(environment.buffer))
+            .loss(loss);
+        let count = flows.len();
+        let packet = flows[0].transport.packet;
+        let world = World::new(&WorldConfig { links: vec![(link, seed)], flows });
+        let mut rollout = Self {
+            world,
+            capacity: environment.capacity.clone(),
+            delay: environment.delay,
+            packet,
+            flows: count,
+            left: decisions,
+            end: START + INTERVAL * (2 * u64::from(decisions)),
+            asked: None,
+        };
+        rollout.run();
+        rollout
+    }
+
+    /// The flow that has to decide; 0 when none has.
+    pub fn flow(&self) -> usize {
+        self.asked.map_or(0, |(flow, _)| flow)
+    }
+
+    /// What it sees.
+    pub fn state(&self) -> State {
+        self.asked.map_or([0; SIGNALS], |(_, state)| state)
+    }
+
+    /// Whether there is nothing left to decide.
+    pub fn is_done(&self) -> bool {
+        self.asked.is_none()
+    }
+
+    /// The optimal window of each flow now, in 1/1024 packets (Eq. 1): what the link carried in the last round trip
+    /// of propagation, times α, in equal parts to the flows that have begun.
+    pub fn optimal(&self) -> u64 {
+        let now = self.world.now();
+        let round_trip = self.delay * 2;
+        let carried = self.capacity.bytes_between(now - round_trip, now);
+        let active = (0..self.flows).filter(|&i| start(i) <= now).count().max(1);
+        optimal_window(carried, self.packet) / active as u64
+    }
+
+    /// The best action of the flow that has to decide (Eq. 2).
+    pub fn best(&self) -> Action {
+        let window = match self.world.flows()[self.flow()].governor().algorithm() {
+            Some(trimtab_cc::Controller::Muses(muses)) => muses.cwnd(),
+            _ => 0,
+        };
+        best_action(window, self.optimal())
+    }
+
+    /// Takes an action, and goes on to the next decision.
+    pub fn act(&mut self, action: Action) {
+        if self.asked.take().is_some() {
+            self.world.decide(action);
+            self.left = self.left.saturating_sub(1);
+            self.run();
+        }
+    }
+
+    fn run(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        if let Some(flow) = self.world.run_to_decision(self.end) {
+            self.asked = self.world.flows()[flow].awaiting().map(|state| (flow, *state));
+        }
+    }
+
+    /// What came of it so far.
+    pub fn outcome(&self) -> Outcome {
+        let flows = self.world.flows();
+        let delivered: Bytes = flows.iter().map(|f| f.sent().delivered).sum();
+        let could = self.capacity.bytes_between(START, self.world.now());
+        let sent: u64 = flows.iter().map(|f| f.sent().packets).sum();
+        let lost: u64 = flows.iter().map(|f| f.sent().lost).sum();
+        let waits = flows.iter().map(|f| f.received().queue_delay.quantile(0.95));
+        Outcome {
+            utilisation: delivered.ratio(could.max(Bytes::new(1))).min(1.0),
+            queue_delay_p95: waits.max().unwrap_or(Duration::ZERO),
+            loss: lost as f64 / sent.max(1) as f64,
+        }
+    }
+
+    /// Bytes of each flow that arrived so far.
+    pub fn delivered(&self) -> Vec<Bytes> {
+        self.world.flows().iter().map(|f| f.sent().delivered).collect()
+    }
+
+    /// The mean rate of the link.
+    pub fn link_rate(&self) -> Rate {
+        self.capacity.mean_rate()
+    }
+}
+
+fn start(flow: usize) -> Time {
+    START + STAGGER * flow as u64
+}
+
+/// A bulk transfer over a network.
+fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> FlowConfig {
+    FlowConfig {
+        control,
+        transport: Transport::quic(),
+        app: App::bulk(&BulkConfig::default()),
+        start: start(flow),
+        stop: Time::MAX,
+        forward: vec![0],
+        reverse: Vec::new(),
+        forward_delay: environment.delay,
+        reverse_delay: environment.delay,
+        jitter: JitterConfig::None,
+        seed: seed.wrapping_add(flow as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_cc::muses::{PACKET_PARTS, Trees};
+
+    use super::*;
+
+    static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+
+    fn constant(mbps: f64, owd_ms: u64) -> Environment {
+        Environment {
+            name: "constant".to_owned(),
+            capacity: Capacity::Constant(Rate::from_mbps(mbps)),
+            delay: Duration::from_millis(owd_ms),
+            loss: 0.0,
+            buffer: Bytes::new(300_000),
+        }
+    }
+
+    fn drive(rollout: &mut Rollout, mut policy: impl FnMut(&Rollout) -> Action) -> u32 {
+        let mut decisions = 0;
+        while !rollout.is_done() {
+            let action = policy(rollout);
+            rollout.act(action);
+            decisions += 1;
+        }
+        decisions
+    }
+
+    /// expected.md U7: the flow that follows the oracle keeps 48 packets of a link of 40.
+    #[test]
+    fn the_oracle_keeps_its_window_and_fills_the_link() {
+        let mut rollout = Rollout::new(&constant(12.0, 20), 1, 300, 1);
+        assert_eq!(rollout.optimal(), 48 * PACKET_PARTS);
+        assert_eq!(drive(&mut rollout, Rollout::best), 300);
+        let outcome = rollout.outcome();
+        assert!(outcome.utilisation > 0.95, "{outcome:?}");
+        // 48 packets in flight of 40 are 8 in the queue: 8 ms.
+        let p95 = outcome.queue_delay_p95.as_millis_f64();
+        assert!((4.0..13.0).contains(&p95), "{p95} ms");
+        assert_eq!(outcome.loss, 0.0);
+    }
+
+    #[test]
+    fn flows_that_share_a_link_share_its_window() {
+        let mut rollout = Rollout::new(&constant(36.0, 20), 3, 1200, 1);
+        let mut asked = [0; 3];
+        drive(&mut rollout, |r| {
+            asked[r.flow()] += 1;
+            r.best()
+        });
+        assert!(asked.iter().all(|&n| n > 150), "{asked:?}");
+        assert_eq!(rollout.optimal(), 48 * PACKET_PARTS);
+        assert!(rollout.outcome().utilisation > 0.9, "{:?}", rollout.outcome());
+    }
+
+    /// What is learnt in a rollout is what runs elsewhere: the same trees, asked by the algorithm itself, lead to the
+    /// same flow as their actions from outside.
+    #[test]
+    fn the_algorithm_and_the_rollout_see_the_same_states() {
+        let trees = Trees::parse(SMALL).unwrap();
+        let environment = Environment { loss: 0.05, ..constant(7.0, 33) };
+        let mut outside = Rollout::new(&environment, 1, 400, 5);
+        let mut counts = trimtab_cc::muses::Counts::default();
+        let mut tree = trees.first();
+        drive(&mut outside, |r| {
+            if counts.add(trees.segments(&r.state())) >= trees.states() {
+                tree = trees.nearest(&counts);
+                counts = trimtab_cc::muses::Counts::default();
+            }
+            trees.decide(tree, &r.state())
+        });
+        let flow = bulk(Control::Trees(trees), &environment, 0, 5);
+        let mut inside = Rollout::of(&environment, vec![flow], 0, 5);
+        inside.world.run_until(outside.world.now());
+        let seen = |r: &Rollout| {
+            let flow = &r.world.flows()[0];
+            (flow.window(), flow.sent().packets, flow.sent().lost, flow.sent().delivered, flow.srtt())
+        };
+        // The last decision was taken on both sides; the events of its very moment may still be to come.
+        outside.world.run_until(outside.world.now());
+        assert_eq!(seen(&outside), seen(&inside));
+        assert!(outside.world.flows()[0].sent().lost > 10, "losses were part of it");
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_flows() {
+        let states = |seed| {
+            let mut rollout = Rollout::new(&Environment { loss: 0.02, ..constant(9.0, 10) }, 1, 100, seed);
+            let mut states = Vec::new();
+            drive(&mut rollout, |r| {
+                states.push(r.state());
+                r.best()
+            });
+            states
+        };
+        assert_eq!(states(1), states(1));
+        assert_ne!(states(1), states(2));
+    }
+}

@@ -1,0 +1,151 @@
+//! Flows that stop at each decision, in batches: what `python/trimtab/muses` learns on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rayon::prelude::*;
+use trimtab_cc::muses::{Action, SIGNAL_NAMES};
+use trimtab_learn::Split;
+use trimtab_learn::muses::{Environments, EnvironmentsConfig, Rollout, Setting};
+use trimtab_units::Duration;
+
+use crate::refuse;
+
+/// The networks of Muses' Tables II and III.
+#[pyclass(frozen, name = "MusesEnvironments", module = "trimtab._native")]
+pub(crate) struct PyEnvironments(Arc<Environments>);
+
+#[pymethods]
+impl PyEnvironments {
+    #[new]
+    #[pyo3(signature = (*, setting, split, length_ms, traces, kinds, generated, delay_max_ms))]
+    #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
+    fn new(
+        py: Python<'_>,
+        setting: &str,
+        split: &str,
+        length_ms: u64,
+        traces: Option<PathBuf>,
+        kinds: Vec<String>,
+        generated: usize,
+        delay_max_ms: Option<u64>,
+    ) -> PyResult<Self> {
+        let known = || Setting::ALL.map(Setting::name).join(", ");
+        let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
+        let setting =
+            found.ok_or_else(|| refuse(format!("setting {setting:?}: write one of {}", known())))?;
+        let split = match split {
+            "train" => Split::Train,
+            "test" => Split::Test,
+            other => return Err(refuse(format!("split {other:?}: write train or test"))),
+        };
+        let config = EnvironmentsConfig {
+            setting,
+            split,
+            length: Duration::from_millis(length_ms),
+            recorded: traces.map(|root| (root, kinds)),
+            generated,
+            delay_max: delay_max_ms.map(Duration::from_millis),
+        };
+        let environments = py.detach(|| Environments::new(config)).map_err(refuse)?;
+        Ok(Self(Arc::new(environments)))
+    }
+
+    /// The names of the signals of a state, in their order.
+    #[staticmethod]
+    fn signals() -> Vec<&'static str> {
+        SIGNAL_NAMES.to_vec()
+    }
+
+    /// What the network of a seed is made of.
+    fn describe(&self, seed: u64) -> String {
+        let e = self.0.draw(seed);
+        format!(
+            "{} of {}, one-way delay {}, loss {:.3}%, buffer {}",
+            e.name,
+            e.capacity.mean_rate(),
+            e.delay,
+            e.loss * 100.0,
+            e.buffer
+        )
+    }
+}
+
+/// Networks under way, on all cores and without Python's lock. Each is stopped where one of its flows decides.
+#[pyclass(name = "MusesRollouts", module = "trimtab._native")]
+pub(crate) struct PyRollouts(Vec<Rollout>);
+
+#[pymethods]
+impl PyRollouts {
+    /// One network for each seed, with `flows` flows each.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        environments: &PyEnvironments,
+        seeds: Vec<u64>,
+        flows: usize,
+        decisions: u32,
+    ) -> Self {
+        let all = &environments.0;
+        let start = |&seed: &u64| Rollout::new(&all.draw(seed), flows, decisions, seed);
+        Self(py.detach(|| seeds.par_iter().map(start).collect()))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The state of each network's flow that decides: 7 whole numbers of 16 bits, little end first.
+    fn states<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes: Vec<u8> =
+            self.0.iter().flat_map(|r| r.state().into_iter().flat_map(i16::to_le_bytes)).collect();
+        PyBytes::new(py, &bytes)
+    }
+
+    /// The flow that decides in each network; 255 where none does any more.
+    fn flows<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let flow = |r: &Rollout| if r.is_done() { 255 } else { r.flow() as u8 };
+        let bytes: Vec<u8> = self.0.iter().map(flow).collect();
+        PyBytes::new(py, &bytes)
+    }
+
+    /// The best action in each network (Muses Eq. 2).
+    fn best<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes: Vec<u8> = self.0.iter().map(|r| r.best().number()).collect();
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Takes an action in each network, and goes on to the next decision. Actions of networks that are done count
+    /// for nothing.
+    fn act(&mut self, py: Python<'_>, actions: &[u8]) -> PyResult<()> {
+        let rollouts = &mut self.0;
+        if actions.len() != rollouts.len() {
+            return Err(refuse(format!("{} actions for {} networks", actions.len(), rollouts.len())));
+        }
+        let actions: Vec<Action> = actions
+            .iter()
+            .map(|&n| Action::new(n).ok_or_else(|| refuse(format!("action {n}: there are 0 to 6"))))
+            .collect::<PyResult<_>>()?;
+        py.detach(|| {
+            rollouts.par_iter_mut().zip(&actions).for_each(|(r, &action)| r.act(action));
+        });
+        Ok(())
+    }
+
+    /// Utilisation (0 to 1), 95th percentile of the queueing delay in seconds and loss (0 to 1) of each network so
+    /// far.
+    fn outcomes(&self) -> Vec<(f64, f64, f64)> {
+        let plain = |r: &Rollout| {
+            let o = r.outcome();
+            (o.utilisation, o.queue_delay_p95.as_secs_f64(), o.loss)
+        };
+        self.0.iter().map(plain).collect()
+    }
+
+    /// Bytes of each flow of each network that arrived so far.
+    fn delivered(&self) -> Vec<Vec<u64>> {
+        self.0.iter().map(|r| r.delivered().into_iter().map(|b| b.get()).collect()).collect()
+    }
+}

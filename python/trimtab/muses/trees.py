@@ -1,0 +1,86 @@
+"""The model file of the trees: what crates/cc/src/muses/trees.rs reads (docs/reference/trees.md)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"TRIMTREE"
+VERSION = 1
+SIGNALS = 7
+ACTIONS = 7
+COMPONENTS = 3
+BINS = 10
+INTERVAL_MS = 10
+#: Bits after the point of a projection's weights.
+WEIGHT_POINT = 16
+LEAF = 0x80
+
+Ints = NDArray[np.int64]
+#: Signal, threshold, node to go on with where the signal is above it; for a leaf LEAF | action, 0, 0.
+Node = tuple[int, int, int]
+
+
+@dataclass
+class Trees:
+    """Trees, and what says which of them to ask."""
+
+    low: Ints
+    """Least value of each signal in training."""
+    high: Ints
+    weights: Ints
+    """A row for each component, with WEIGHT_POINT bits after the point."""
+    origin: Ints
+    """Where the first segment of each component begins."""
+    width: Ints
+    """Width of its segments."""
+    norms: Ints
+    """|c|^2 of each cluster's centre, in any unit."""
+    centres: Ints
+    """2 Q^T c of each, in the same unit: a row of COMPONENTS * BINS."""
+    nodes: list[list[Node]]
+    """The nodes of each tree: one that goes on does so to the next one and a later one."""
+    first: int
+    states: int
+
+    def pack(self) -> bytes:
+        """Give the bytes of the file. Raises struct.error where a number does not fit."""
+        ranges = np.stack([self.low, self.high], axis=1).astype("<i2")
+        body = struct.pack("<4BHHI", SIGNALS, ACTIONS, COMPONENTS, BINS, self.first, INTERVAL_MS, self.states)
+        body += ranges.tobytes()
+        for weights, origin, width in zip(self.weights, self.origin, self.width, strict=True):
+            body += struct.pack(f"<{SIGNALS}iii", *map(int, weights), int(origin), int(width))
+        for norm, centre in zip(self.norms, self.centres, strict=True):
+            body += struct.pack(f"<ii{COMPONENTS * BINS}i", int(norm), 0, *map(int, centre))
+        start = 0
+        for tree in self.nodes:
+            body += struct.pack("<IHH", start, len(tree), 0)
+            start += len(tree)
+        for tree in self.nodes:
+            for kind, threshold, right in tree:
+                body += struct.pack("<BBhH", kind, 0, threshold, right)
+        length = len(MAGIC) + 12 + len(body)
+        head = struct.pack("<HHII", VERSION, len(self.nodes), length, zlib.crc32(body))
+        return MAGIC + head + body
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.pack())
+
+
+def decide(tree: list[Node], states: NDArray[np.int16]) -> NDArray[np.int64]:
+    """Give the action of a tree in each state, as the file's reader does."""
+    kind, threshold, right = (np.array(column) for column in zip(*tree, strict=True))
+    at = np.zeros(len(states), np.int64)
+    while (going := (kind[at] & LEAF) == 0).any():
+        rows = np.nonzero(going)[0]
+        here = at[rows]
+        below = states[rows, kind[here]] <= threshold[here]
+        at[rows] = np.where(below, here + 1, right[here])
+    return np.asarray(kind[at] & ~LEAF, np.int64)
