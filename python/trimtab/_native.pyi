@@ -65,3 +65,13 @@ class MusesRollouts:
     def act(self, actions: bytes) -> None: ...
     def outcomes(self) -> list[tuple[float, float, float]]: ...
     def delivered(self) -> list[list[int]]: ...
+
+def muses_outcomes(
+    environments: MusesEnvironments,
+    seeds: Sequence[int],
+    *,
+    flows: int,
+    length_ms: int,
+    algorithm: str | None = None,
+    trees: bytes | None = None,
+) -> list[tuple[float, float, float]]: ...

@@ -232,5 +232,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
     module.add_class::<muses::PyEnvironments>()?;
-    module.add_class::<muses::PyRollouts>()
+    module.add_class::<muses::PyRollouts>()?;
+    module.add_function(wrap_pyfunction!(muses::muses_outcomes, module)?)
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
-use trimtab_cc::muses::{Action, SIGNAL_NAMES};
+use trimtab_cc::muses::{Action, SIGNAL_NAMES, Trees};
 use trimtab_learn::Split;
-use trimtab_learn::muses::{Environments, EnvironmentsConfig, Rollout, Setting};
+use trimtab_learn::muses::{Environments, EnvironmentsConfig, Outcome, Rollout, Setting};
+use trimtab_sim::Control;
 use trimtab_units::Duration;
 
 use crate::refuse;
@@ -71,6 +72,40 @@ impl PyEnvironments {
             e.buffer
         )
     }
+}
+
+/// Outcomes, as [`PyRollouts::outcomes`] gives them.
+type Outcomes = Vec<(f64, f64, f64)>;
+
+fn plain(outcome: &Outcome) -> (f64, f64, f64) {
+    (outcome.utilisation, outcome.queue_delay_p95.as_secs_f64(), outcome.loss)
+}
+
+/// What flows of an algorithm, or of the trees of a model file, come to over the networks of these seeds. The model's
+/// bytes stay in memory until the program ends.
+#[pyfunction]
+#[pyo3(signature = (environments, seeds, *, flows, length_ms, algorithm=None, trees=None))]
+pub(crate) fn muses_outcomes(
+    py: Python<'_>,
+    environments: &PyEnvironments,
+    seeds: Vec<u64>,
+    flows: usize,
+    length_ms: u64,
+    algorithm: Option<&str>,
+    trees: Option<Vec<u8>>,
+) -> PyResult<Outcomes> {
+    let control = match (algorithm, trees) {
+        (Some(text), None) => {
+            let spec = text.parse().map_err(|problem| refuse(format!("{text}: {problem}")))?;
+            Control::Algorithm { spec, steerer: None }
+        }
+        (None, Some(bytes)) => Control::Trees(Trees::parse(bytes.leak()).map_err(refuse)?),
+        _ => return Err(refuse("name an algorithm or give trees")),
+    };
+    let all = &environments.0;
+    let length = Duration::from_millis(length_ms);
+    let run = |&seed: &u64| plain(&Rollout::run_alone(&all.draw(seed), &control, flows, length, seed));
+    Ok(py.detach(|| seeds.par_iter().map(run).collect()))
 }
 
 /// Networks under way, on all cores and without Python's lock. Each is stopped where one of its flows decides.
@@ -136,12 +171,8 @@ impl PyRollouts {
 
     /// Utilisation (0 to 1), 95th percentile of the queueing delay in seconds and loss (0 to 1) of each network so
     /// far.
-    fn outcomes(&self) -> Vec<(f64, f64, f64)> {
-        let plain = |r: &Rollout| {
-            let o = r.outcome();
-            (o.utilisation, o.queue_delay_p95.as_secs_f64(), o.loss)
-        };
-        self.0.iter().map(plain).collect()
+    fn outcomes(&self) -> Outcomes {
+        self.0.iter().map(|r| plain(&r.outcome())).collect()
     }
 
     /// Bytes of each flow of each network that arrived so far.

@@ -1,4 +1,4 @@
-"""`python -m trimtab.train floo`: parse, train, judge, and write the model with its card."""
+"""`python -m trimtab.train floo`: parse, train, judge, and write the model with its card; or `muses`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from trimtab.train.evaluate import evaluate, judge_course
 
 def main(arguments: list[str]) -> int:
     """Train as the command line says. Gives the exit code."""
+    if arguments[:1] == ["muses"]:
+        from trimtab.muses import train as muses  # noqa: PLC0415
+
+        return muses.main(arguments[1:])
     started = time.time()
     settings = options.parse(arguments)
     path = settings.out / "model.safetensors"

@@ -5,7 +5,7 @@ use trimtab_cc::Spec;
 use trimtab_cc::muses::{Action, DRIVEN, INTERVAL, SIGNALS, State, best_action, optimal_window};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
-use trimtab_units::{Bytes, Duration, Rate, Time};
+use trimtab_units::{Bytes, Duration, Time};
 
 use crate::muses::Environment;
 
@@ -75,6 +75,22 @@ impl Rollout {
         };
         rollout.run();
         rollout
+    }
+
+    /// What `flows` flows that nobody drives come to over a network in this time: of an algorithm, or of the trees of a
+    /// model.
+    pub fn run_alone(
+        environment: &Environment,
+        control: &Control,
+        flows: usize,
+        length: Duration,
+        seed: u64,
+    ) -> Outcome {
+        let flow = |i: usize| bulk(control.clone(), environment, i, seed);
+        let flows = (0..flows.max(1)).map(flow).collect();
+        let mut rollout = Self::of(environment, flows, 0, seed);
+        rollout.world.run_until(START + length);
+        rollout.outcome()
     }
 
     /// The flow that has to decide; 0 when none has.
@@ -149,10 +165,6 @@ impl Rollout {
         self.world.flows().iter().map(|f| f.sent().delivered).collect()
     }
 
-    /// The mean rate of the link.
-    pub fn link_rate(&self) -> Rate {
-        self.capacity.mean_rate()
-    }
 }
 
 fn start(flow: usize) -> Time {
@@ -178,7 +190,8 @@ fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::muses::{PACKET_PARTS, Trees};
+    use trimtab_cc::muses::{Counts, PACKET_PARTS, Trees};
+    use trimtab_units::Rate;
 
     use super::*;
 
@@ -238,12 +251,12 @@ mod tests {
         let trees = Trees::parse(SMALL).unwrap();
         let environment = Environment { loss: 0.05, ..constant(7.0, 33) };
         let mut outside = Rollout::new(&environment, 1, 400, 5);
-        let mut counts = trimtab_cc::muses::Counts::default();
+        let mut counts = Counts::default();
         let mut tree = trees.first();
         drive(&mut outside, |r| {
             if counts.add(trees.segments(&r.state())) >= trees.states() {
                 tree = trees.nearest(&counts);
-                counts = trimtab_cc::muses::Counts::default();
+                counts = Counts::default();
             }
             trees.decide(tree, &r.state())
         });
@@ -258,6 +271,16 @@ mod tests {
         outside.world.run_until(outside.world.now());
         assert_eq!(seen(&outside), seen(&inside));
         assert!(outside.world.flows()[0].sent().lost > 10, "losses were part of it");
+    }
+
+    #[test]
+    fn algorithms_that_nobody_drives_run_over_the_same_networks() {
+        let cubic = Control::Algorithm { spec: "cubic".parse().unwrap(), steerer: None };
+        let length = Duration::from_secs(10);
+        let outcome = Rollout::run_alone(&constant(12.0, 20), &cubic, 1, length, 1);
+        // A buffer of 200 ms, which it fills.
+        assert!(outcome.utilisation > 0.9, "{outcome:?}");
+        assert!(outcome.queue_delay_p95 > Duration::from_millis(100), "{outcome:?}");
     }
 
     #[test]

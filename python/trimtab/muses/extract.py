@@ -1,0 +1,231 @@
+"""Stage 2: trees that do what the LSTM does, each for the networks of one kind (Muses, sections III-E and III-F)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.metrics import f1_score, silhouette_score
+from sklearn.tree import DecisionTreeClassifier
+
+from trimtab._native import MusesRollouts
+from trimtab.muses import lstm
+from trimtab.muses.drive import NONE, drive, environments, taught
+from trimtab.muses.options import Stages, numbers
+from trimtab.muses.trees import ACTIONS, BINS, COMPONENTS, LEAF, WEIGHT_POINT, Node, Trees, decide
+
+#: A selection looks at the states of T_l = 10 s (Muses, section III-F).
+STATES = 1_000
+#: Share of states beyond the first and beyond the last segment of a component; they count in these.
+OUTSIDE = 0.005
+#: What a component is measured in: parts of a standard deviation.
+UNIT = 1_024
+#: Of centres and weights of a selection.
+SCALE = 1 << 20
+#: Flows that no tree is fitted to: one in so many.
+HELD_OUT = 5
+#: The search for a tree's settings looks at no more states than this.
+SEARCHED = 200_000
+SPLITS = (2, 200, 50, 1_000)
+DECREASES = (0.0, 1e-5, 1e-4, 1e-6)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+@dataclass
+class Demonstrations:
+    """What the LSTM did: a row for each flow; an action of NONE is an interval that was not reached."""
+
+    states: NDArray[np.int16]
+    actions: NDArray[np.int8]
+
+    def of(self, rows: Ints) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
+        """Give the states and actions of these flows, one after the other."""
+        actions = self.actions[rows]
+        return self.states[rows][actions != NONE], actions[actions != NONE]
+
+@dataclass
+class Projection:
+    """The components of a state in whole numbers, as the file's reader computes them."""
+
+    weights: Ints
+    origin: Ints
+    width: Ints
+
+    @classmethod
+    def of(cls, states: NDArray[np.int16]) -> Projection:
+        """Find the components of these states, by standard deviations of each signal."""
+        values = states.astype(np.float64)
+        scale = np.maximum(values.std(axis=0), 1.0)
+        _, vectors = np.linalg.eigh(np.cov((values / scale).T))
+        chosen = vectors[:, ::-1][:, :COMPONENTS].T
+        # Which way a component points is chance; it shall not be.
+        chosen *= np.sign(chosen[np.arange(COMPONENTS), np.abs(chosen).argmax(axis=1)])[:, None]
+        weights = np.rint(chosen / scale * UNIT * (1 << WEIGHT_POINT)).astype(np.int64)
+        along = _along(states, weights)
+        low, high = np.quantile(along, [OUTSIDE, 1.0 - OUTSIDE], axis=0)
+        width = np.maximum(np.ceil((high - low) / BINS), 1).astype(np.int64)
+        return cls(weights, np.floor(low).astype(np.int64), width)
+
+    def segments(self, states: NDArray[np.int16]) -> Ints:
+        """Give the segment of each component in which each state lies."""
+        found = (_along(states, self.weights) - self.origin) // self.width
+        return np.asarray(np.clip(found, 0, BINS - 1), np.int64)
+
+def _along(states: NDArray[np.int16], weights: Ints) -> Ints:
+    return np.asarray((states.astype(np.int64) @ weights.T) >> WEIGHT_POINT, np.int64)
+
+def gather(stages: Stages, teacher: lstm.Teacher) -> Demonstrations:
+    """Let the LSTM drive flows over networks that it has not learnt on."""
+    world = environments(stages, "global", "train")
+    random = np.random.default_rng((stages.seed, 2))
+    states, actions = [], []
+    start, done = time.perf_counter(), 0
+    while done < stages.flows:
+        count = min(stages.parallel, stages.flows - done)
+        seeds = [int(seed) for seed in random.integers(2**62, size=count)]
+        rollouts = MusesRollouts(world, seeds, 1, stages.decisions)
+        flows = drive(rollouts, taught(teacher, count, 1), 1, stages.decisions)
+        states.append(flows.states)
+        actions.append(flows.actions)
+        done += count
+        print(f"{done} of {stages.flows} flows; {time.perf_counter() - start:.0f} s", flush=True)
+    return Demonstrations(np.concatenate(states), np.concatenate(actions))
+
+def distributions(shown: Demonstrations, projection: Projection) -> tuple[Floats, Floats]:
+    """Give P(f) and P_s(f) of each flow: shares of its states by segment and action, and by segment."""
+    flows = len(shown.states)
+    joint = np.zeros((flows, COMPONENTS, BINS, ACTIONS))
+    for flow in range(flows):
+        states, actions = shown.of(np.array([flow]))
+        for component, segments in enumerate(projection.segments(states).T):
+            cells = np.bincount(segments * ACTIONS + actions, minlength=BINS * ACTIONS)
+            joint[flow, component] = cells.reshape(BINS, ACTIONS) / max(1, len(states))
+    return joint.reshape(flows, -1), joint.sum(axis=3).reshape(flows, -1)
+
+def cluster(stages: Stages, points: Floats) -> tuple[Floats, Ints, dict[int, float]]:
+    """Find the number of clusters with the best silhouette; gives centres, labels and all silhouettes."""
+    scores: dict[int, float] = {}
+    best: Any = None
+    for k in numbers(stages.clusters):
+        if k >= len(points):
+            break
+        means = KMeans(k, n_init=3, random_state=stages.seed).fit(points)
+        scores[k] = float(silhouette_score(points, means.labels_)) if len(set(means.labels_)) > 1 else -1.0
+        if best is None or scores[k] > scores[best.n_clusters]:
+            best = means
+    if best is None:
+        raise ValueError(f"{len(points)} flows are too few for {stages.clusters} clusters: give more --flows")
+    return best.cluster_centers_, best.labels_.astype(np.int64), scores
+
+def fit(stages: Stages, states: NDArray[np.int16], actions: NDArray[np.int8]) -> tuple[list[Node], str]:
+    """Fit a tree, its settings by a search on a part of the states; gives it and what was found."""
+    random = np.random.default_rng((stages.seed, 3))
+    some = random.permutation(len(states))[:SEARCHED]
+    judged, fitted = some[: len(some) // 5], some[len(some) // 5 :]
+    best: tuple[float, dict[str, Any]] = (-1.0, {})
+    for split, decrease in product(SPLITS[: stages.grid], DECREASES[: stages.grid]):
+        wanted: dict[str, Any] = {"min_samples_split": split, "min_impurity_decrease": decrease}
+        tree = _classifier(stages, wanted).fit(states[fitted], actions[fitted])
+        right = float((tree.predict(states[judged]) == actions[judged]).mean())
+        if right > best[0]:
+            best = (right, wanted)
+    tree = _classifier(stages, best[1]).fit(states, actions)
+    return nodes_of(tree), ", ".join(f"{name} {value}" for name, value in best[1].items())
+
+def _classifier(stages: Stages, settings: dict[str, Any]) -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(
+        criterion="entropy", max_leaf_nodes=stages.leaves, random_state=stages.seed, **settings
+    )
+
+def nodes_of(classifier: DecisionTreeClassifier) -> list[Node]:
+    """Write a tree as nodes, one that goes on before what it goes on to; parts that all do the same are one leaf."""
+    tree, actions = classifier.tree_, classifier.classes_
+    nodes: list[Node] = []
+
+    def leaf_of(at: int) -> int | None:
+        """Give the action of all leaves below, if it is one."""
+        left, right = tree.children_left[at], tree.children_right[at]
+        if left < 0:
+            return int(actions[tree.value[at][0].argmax()])
+        both = leaf_of(left), leaf_of(right)
+        return both[0] if both[0] == both[1] else None
+
+    def write(at: int) -> None:
+        action = leaf_of(at)
+        if action is not None:
+            nodes.append((LEAF | action, 0, 0))
+            return
+        here = len(nodes)
+        nodes.append((0, 0, 0))
+        write(tree.children_left[at])
+        # States are whole numbers: at most the threshold is at most its whole part.
+        nodes[here] = (int(tree.feature[at]), int(np.floor(tree.threshold[at])), len(nodes))
+        write(tree.children_right[at])
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 20_000))
+    write(0)
+    sys.setrecursionlimit(limit)
+    return nodes
+
+def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[str, Any]]:
+    """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
+    shown = gather(stages, teacher)
+    flows = len(shown.states)
+    everything, _ = shown.of(np.arange(flows))
+    projection = Projection.of(everything)
+    points, margins = distributions(shown, projection)
+    print("clustering", flush=True)
+    centres, labels, scores = cluster(stages, points)
+    k = len(centres)
+    matrix = np.linalg.lstsq(margins, points, rcond=None)[0].T
+    weights = np.rint(2.0 * centres @ matrix * SCALE).astype(np.int64)
+    norms = np.rint((centres**2).sum(axis=1) * SCALE).astype(np.int64)
+    kept = np.arange(flows) % HELD_OUT != 0
+    trees, rows = [], []
+    for j in range(k):
+        mine = np.nonzero(labels == j)[0]
+        tree, found = fit(stages, *shown.of(mine[kept[mine]] if kept[mine].any() else mine))
+        states, actions = shown.of(mine[~kept[mine]] if (~kept[mine]).any() else mine)
+        trees.append(tree)
+        rows.append({"flows": len(mine), **agreement(tree, states, actions), "nodes": len(tree), "search": found})
+        print(f"tree {j + 1} of {k}: {rows[-1]}", flush=True)
+    whole, found = fit(stages, *shown.of(np.nonzero(kept)[0]))
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    first = int(np.bincount(labels, minlength=k).argmax())
+    common = {"low": low, "high": high, **vars(projection), "states": STATES}
+    many = Trees(norms=norms, centres=weights, nodes=trees, first=first, **common)
+    one = Trees(norms=norms[:1], centres=weights[:1], nodes=[whole], first=0, **common)
+    states, actions = shown.of(np.nonzero(~kept)[0])
+    about = {
+        "flows": flows,
+        "silhouettes": scores,
+        "clusters": rows,
+        "treeg": {**agreement(whole, states, actions), "nodes": len(whole), "search": found},
+        "top2": top_two(points, margins, centres, norms, weights),
+        "bytes": (len(many.pack()), len(one.pack())),
+    }
+    return many, one, about
+
+def agreement(tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]) -> dict[str, float]:
+    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions."""
+    done = decide(tree, states)
+    return {
+        "agreement": float((done == actions).mean()),
+        "f1": float(f1_score(actions, done, average="macro", zero_division=0.0)),
+    }
+
+def top_two(points: Floats, margins: Floats, centres: Floats, norms: Ints, weights: Ints) -> float:
+    """Give the share of flows whose selected centre is one of the two that are nearest to P(f)."""
+    chosen = (norms - margins @ weights.T).argmin(axis=1)
+    far = ((points[:, None, :] - centres) ** 2).sum(axis=2)
+    nearest = far.argsort(axis=1, kind="stable")[:, :2]
+    return float((nearest == chosen[:, None]).any(axis=1).mean())
+

@@ -1,0 +1,106 @@
+"""How policies do on the networks of Table III, none of which were learnt on, and the card that says so."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+
+from trimtab._native import MusesRollouts, muses_outcomes
+from trimtab.muses import lstm
+from trimtab.muses.drive import Policy, drive, environments, oracle, taught
+from trimtab.muses.options import Stages
+from trimtab.muses.trees import Trees
+
+#: The columns of Table III.
+SETTINGS = ("steady-wifi", "fluctuating-wifi", "lte")
+#: What stands beside.
+BASELINES = ("cubic", "bbr", "copa", "vegas")
+#: Utilisation (0 to 1), 95th percentile of the queueing delay in seconds, loss (0 to 1).
+Outcomes = list[tuple[float, float, float]]
+
+
+def judge(stages: Stages, teacher: lstm.Teacher, models: dict[str, Trees]) -> dict[str, dict[str, Outcomes]]:
+    """Run everything over the same networks; gives outcomes by setting and name."""
+    random = np.random.default_rng((stages.seed, 4))
+    seeds = [int(seed) for seed in random.integers(2**62, size=stages.judge)]
+    length = stages.decisions * 10
+    found: dict[str, dict[str, Outcomes]] = {}
+    for setting in SETTINGS:
+        world = environments(stages, setting, "test")
+
+        def driven(policy: Policy, world: Any = world) -> Outcomes:
+            rollouts = MusesRollouts(world, seeds, 1, stages.decisions)
+            drive(rollouts, policy, 1, stages.decisions)
+            return rollouts.outcomes()
+
+        row = {"oracle": driven(oracle), "lstm": driven(taught(teacher, len(seeds), 1))}
+        for name, model in models.items():
+            row[name] = muses_outcomes(world, seeds, flows=1, length_ms=length, trees=model.pack())
+        for name in BASELINES:
+            row[name] = muses_outcomes(world, seeds, flows=1, length_ms=length, algorithm=name)
+        found[setting] = row
+    return found
+
+
+def table(judged: dict[str, dict[str, Outcomes]]) -> str:
+    """Write means over the networks, with the standard error of the first two columns."""
+    lines = [
+        "| networks | policy | utilisation | p95 queueing delay | loss |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for setting, row in judged.items():
+        for name, outcomes in row.items():
+            values = np.array(outcomes)
+            mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
+            lines.append(
+                f"| {setting} | {name} | {mean[0]:.1%} ± {error[0]:.1%} "
+                f"| {1000 * mean[1]:.0f} ± {1000 * error[1]:.0f} ms | {mean[2]:.2%} |"
+            )
+    return "\n".join(lines)
+
+
+def card(
+    stages: Stages,
+    judged: dict[str, dict[str, Outcomes]],
+    *,
+    learnt: dict[str, float] | None,
+    distilled: dict[str, Any] | None,
+    checksum: str,
+    arguments: list[str],
+) -> str:
+    """Write what the models are, how they came to be and what they do."""
+    parts = [
+        "# Muses\n",
+        f"Made by `python -m trimtab.train muses {' '.join(arguments)}` on {platform.machine()}.\n",
+        f"LSTM: 2 layers of {stages.hidden} units, sha256 {checksum}.\n",
+    ]
+    if learnt is not None:
+        parts.append(
+            f"Stage 1: {learnt['iterations']:.0f} iterations, {learnt['flows']:.0f} flows, "
+            f"{learnt['seconds']:.0f} s; at the end the loss was {learnt['loss']:.4f}, and {learnt['right']:.1%} of "
+            "the labels right.\n"
+        )
+    if distilled is not None:
+        best = max(distilled["silhouettes"].items(), key=lambda pair: pair[1])
+        parts.append(
+            f"Stage 2: {distilled['flows']} flows, {best[0]} clusters (silhouette {best[1]:.3f}); the selected centre "
+            f"is among the two nearest for {distilled['top2']:.1%} of the flows. The file of the trees has "
+            f"{distilled['bytes'][0]} bytes, that of the global tree {distilled['bytes'][1]}. On flows that no tree "
+            "was fitted to:\n"
+        )
+        lines = ["| tree | flows | nodes | agrees with the LSTM | F1 | settings |", "|---|---:|---:|---:|---:|---|"]
+        rows = [*enumerate(distilled["clusters"]), ("global", distilled["treeg"])]
+        for name, row in rows:
+            lines.append(
+                f"| {name} | {row.get('flows', distilled['flows'])} | {row['nodes']} | {row['agreement']:.1%} "
+                f"| {row['f1']:.2f} | {row['search']} |"
+            )
+        parts.append("\n".join(lines) + "\n")
+    parts.append(
+        f"Over {stages.judge} networks of each setting of Table III that were not learnt on, flows of "
+        f"{stages.decisions / 100:.0f} s, mean and standard error:\n"
+    )
+    parts.append(table(judged) + "\n")
+    return "\n".join(parts)

@@ -1,0 +1,162 @@
+"""The heavy policy: an LSTM of two layers and a softmax over the seven actions (Muses, section II-C).
+
+In JAX, as the project's PPO is, and not in PyTorch: from the one registry that an install may need, PyTorch for
+Linux comes with CUDA, 3 GB of it; JAX's build for CPUs is a fiftieth, and the same program runs on a GPU where the
+machine's JAX has one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+FORMAT = "trimtab-muses-lstm"
+VERSION = "1"
+LAYERS = 2
+SIGNALS = 7
+ACTIONS = 7
+
+#: Weights by name: layerN.input [4H, inputs], layerN.hidden [4H, H], layerN.bias [4H], head.weight, head.bias.
+#: The four blocks of a layer are those of the input, forget, cell and output gate.
+Params = dict[str, Any]
+#: The two states of each layer, for each flow.
+Carry = Any
+Floats = NDArray[np.float32]
+
+
+def init(seed: int, hidden: int) -> Params:
+    """Draw weights to begin with, evenly within one over the square root of the number of units."""
+    random = np.random.default_rng(seed)
+    bound = 1.0 / np.sqrt(hidden)
+
+    def draw(*shape: int) -> jax.Array:
+        return jnp.asarray(random.uniform(-bound, bound, shape), jnp.float32)
+
+    params: Params = {}
+    for layer in range(LAYERS):
+        inputs = SIGNALS if layer == 0 else hidden
+        params[f"layer{layer}.input"] = draw(4 * hidden, inputs)
+        params[f"layer{layer}.hidden"] = draw(4 * hidden, hidden)
+        bias = np.zeros(4 * hidden, np.float32)
+        # A cell that keeps what it has is where to begin (Jozefowicz et al., 2015).
+        bias[hidden : 2 * hidden] = 1.0
+        params[f"layer{layer}.bias"] = jnp.asarray(bias)
+    params["head.weight"] = draw(ACTIONS, hidden)
+    params["head.bias"] = jnp.zeros(ACTIONS, jnp.float32)
+    return params
+
+
+def blank(params: Params, flows: int) -> Carry:
+    """Give the states of flows that have seen nothing."""
+    hidden = params["head.weight"].shape[1]
+    return jnp.zeros((LAYERS, 2, flows, hidden), jnp.float32)
+
+
+def step(params: Params, carry: Carry, seen: jax.Array) -> tuple[Carry, jax.Array]:
+    """Take one state of each flow; gives the scores of the actions."""
+    layers = []
+    for layer in range(LAYERS):
+        short, long = carry[layer]
+        gates = (
+            seen @ params[f"layer{layer}.input"].T
+            + short @ params[f"layer{layer}.hidden"].T
+            + params[f"layer{layer}.bias"]
+        )
+        enter, forget, cell, leave = jnp.split(gates, 4, axis=-1)
+        long = jax.nn.sigmoid(forget) * long + jax.nn.sigmoid(enter) * jnp.tanh(cell)
+        seen = jax.nn.sigmoid(leave) * jnp.tanh(long)
+        layers.append(jnp.stack([seen, long]))
+    return jnp.stack(layers), seen @ params["head.weight"].T + params["head.bias"]
+
+
+@jax.jit
+def choose(params: Params, carry: Carry, seen: jax.Array) -> tuple[Carry, jax.Array]:
+    """Take one state of each flow; gives the number of its best action."""
+    carry, scores = step(params, carry, seen)
+    return carry, scores.argmax(axis=-1)
+
+
+@jax.jit
+def choose_of_many(
+    params: Params, carries: Carry, flows: jax.Array, seen: jax.Array
+) -> tuple[Carry, jax.Array]:
+    """As choose, where each network has several flows and this one of them decides."""
+    rows = jnp.arange(seen.shape[0])
+    carry, best = choose(params, carries[:, :, rows, flows], seen)
+    return carries.at[:, :, rows, flows].set(carry), best
+
+
+def loss(
+    params: Params, carry: Carry, seen: jax.Array, labels: jax.Array
+) -> tuple[jax.Array, tuple[Carry, jax.Array]]:
+    """Cross entropy of a batch, time first; labels below 0 do not count. Also how many were right."""
+    after, scores = lax.scan(partial(step, params), carry, seen)
+    counts = labels >= 0
+    right = (scores.argmax(axis=-1) == labels) & counts
+    picked = jnp.take_along_axis(jax.nn.log_softmax(scores), jnp.maximum(labels, 0)[..., None], axis=-1)
+    total = jnp.maximum(counts.sum(), 1)
+    return -(picked[..., 0] * counts).sum() / total, (after, right.sum() / total)
+
+
+def trainer(optimiser: Any) -> Callable[..., Any]:
+    """Give the function that makes one step of the optimiser on a batch."""
+
+    @jax.jit
+    def train(params: Params, state: Any, carry: Carry, seen: jax.Array, labels: jax.Array) -> Any:
+        slope = jax.value_and_grad(loss, has_aux=True)
+        (value, (after, right)), gradient = slope(params, carry, seen, labels)
+        update, state = optimiser.update(gradient, state, params)
+        params = jax.tree.map(jnp.add, params, update)
+        return params, state, lax.stop_gradient(after), value, right
+
+    return train
+
+
+@dataclass
+class Teacher:
+    """Weights, and the constants that states are standardised by."""
+
+    params: Params
+    mean: Floats
+    scale: Floats
+
+    def see(self, states: NDArray[np.int16]) -> Floats:
+        """Standardise states."""
+        return ((states - self.mean) / self.scale).astype(np.float32)
+
+    def save(self, path: Path) -> str:
+        """Write the file. Gives its checksum, by which the model is known."""
+        tensors = {name: np.ascontiguousarray(value, "<f4") for name, value in sorted(self.params.items())}
+        tensors |= {"norm.mean": self.mean.astype("<f4"), "norm.scale": self.scale.astype("<f4")}
+        digest = hashlib.sha256()
+        for name, tensor in sorted(tensors.items()):
+            digest.update(name.encode() + tensor.tobytes())
+        about = {"format": FORMAT, "version": VERSION, "sha256": digest.hexdigest()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, path, about)
+        return about["sha256"]
+
+    @classmethod
+    def load(cls, path: Path) -> Teacher:
+        """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
+        if not path.exists():
+            raise ValueError(f"there is no LSTM {path}: train it first, with --stage lstm")
+        with safe_open(path, "numpy") as file:
+            about: dict[str, str] = file.metadata() or {}
+            if about.get("format") != FORMAT or about.get("version") != VERSION:
+                raise ValueError(f"{path} is no {FORMAT} model of version {VERSION}: train it again")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        mean, scale = tensors.pop("norm.mean"), tensors.pop("norm.scale")
+        return cls({name: jnp.asarray(value) for name, value in tensors.items()}, mean, scale)

@@ -1,0 +1,92 @@
+"""Settings of the stages, each with its help: the command line is made of them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: Kinds of recordings that Table II's column for LTE and 3G takes, where a folder of recordings is given.
+KINDS = "cellular-lte,cellular-3g"
+
+
+def _option(default: Any, about: str) -> Any:
+    return field(default=default, metadata={"help": about})
+
+
+@dataclass(frozen=True)
+class Stages:
+    """An LSTM learnt from the oracle by imitation, and the trees distilled from it (Muses)."""
+
+    stage: str = _option("all", "lstm (stage 1), trees (stage 2, from the LSTM in --out) or all")
+    out: Path = _option(Path("out/muses"), "folder for the models, their cards, checkpoints and logs")
+    seed: int = _option(1, "seed of everything that is drawn")
+    hidden: int = _option(256, "units of each of the LSTM's two layers (Muses, section II-C: 256)")
+    rounds: int = _option(300, "most iterations: drive, label, train")
+    parallel: int = _option(128, "networks at a time, one of them for each flow of an iteration")
+    decisions: int = _option(1_000, "control intervals of a flow (Muses, section III-C: 1000)")
+    epochs: int = _option(12, "epochs of an iteration (Muses: dozens)")
+    sample: int = _option(1_024, "most flows that an epoch of an iteration takes from all that were seen")
+    batch: int = _option(32, "flows of a batch")
+    window: int = _option(100, "intervals over which gradients go back")
+    rate: float = _option(1e-3, "learning rate at the start; it falls to a tenth")
+    sharing: float = _option(0.2, "share of the iterations with several flows on each link")
+    flows: int = _option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
+    leaves: int = _option(500, "most leaves of a tree (Muses, section III-E: 500)")
+    clusters: str = _option("2-40", "numbers of clusters to choose from; the silhouette decides")
+    grid: int = _option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
+    traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
+    kinds: str = _option(KINDS, "the kinds to take from it")
+    generated: int = _option(128, "cellular links that are generated where no recordings are given")
+    delay_max_ms: int = _option(0, "largest one-way delay in place of Table II's 150 ms; 0: the table's")
+    judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
+    resume: bool = _option(False, "go on from the last checkpoint in the folder")
+
+
+def parse(arguments: list[str]) -> Stages:
+    """Read the command line; ends the program where it makes no sense."""
+    parser = argparse.ArgumentParser(prog="python -m trimtab.train muses", description=Stages.__doc__)
+    for option in dataclasses.fields(Stages):
+        name, about, default = f"--{option.name}", option.metadata["help"], option.default
+        if isinstance(default, bool):
+            parser.add_argument(name, action="store_true", help=about)
+            continue
+        kind = Path if "Path" in str(option.type) else type(default)
+        choices = ("lstm", "trees", "all") if option.name == "stage" else None
+        shown = about if default is None else f"{about} [{default}]"
+        parser.add_argument(name, type=kind, default=default, choices=choices, help=shown)
+    stages = Stages(**vars(parser.parse_args(arguments)))
+    wrong = problem(stages)
+    if wrong is not None:
+        parser.error(wrong)
+    return stages
+
+
+def numbers(clusters: str) -> list[int]:
+    """List the numbers of clusters that a text like 2-40 or 15 names. Raises ValueError for another."""
+    low, _, high = clusters.partition("-")
+    return list(range(int(low), int(high or low) + 1))
+
+
+def problem(stages: Stages) -> str | None:
+    """Say what cannot be; none when nothing is wrong."""
+    least = {name: 1 for name in ("hidden", "rounds", "parallel", "decisions", "epochs", "sample", "batch")}
+    least |= {"window": 1, "flows": 2, "leaves": 2, "generated": 1, "judge": 1, "seed": 0, "delay_max_ms": 0}
+    for name, low in least.items():
+        if getattr(stages, name) < low:
+            return f"--{name} is {getattr(stages, name)}; it must be at least {low}"
+    if stages.decisions % stages.window:
+        return f"--decisions is {stages.decisions}; it must be a multiple of --window, {stages.window}"
+    if not 1 <= stages.grid <= 4:
+        return f"--grid is {stages.grid}; it must be 1 to 4"
+    if not 2 <= stages.leaves <= 5_000:
+        return f"--leaves is {stages.leaves}; it must be 2 to 5000"
+    try:
+        several = numbers(stages.clusters)
+    except ValueError:
+        several = []
+    if not several or not 2 <= several[0] <= several[-1] <= 64:
+        return f"--clusters is {stages.clusters}; write a number or a range like 2-40 within 2 to 64"
+    return None
