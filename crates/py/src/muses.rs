@@ -10,7 +10,7 @@ use trimtab_cc::muses::{Action, SIGNAL_NAMES, Trees};
 use trimtab_learn::Split;
 use trimtab_learn::muses::{Environments, EnvironmentsConfig, Outcome, Rollout, Setting};
 use trimtab_sim::Control;
-use trimtab_units::Duration;
+use trimtab_units::{Bytes, Duration};
 
 use crate::refuse;
 
@@ -35,8 +35,8 @@ impl PyEnvironments {
     ) -> PyResult<Self> {
         let known = || Setting::ALL.map(Setting::name).join(", ");
         let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
-        let setting =
-            found.ok_or_else(|| refuse(format!("setting {setting:?}: write one of {}", known())))?;
+        let setting = found
+            .ok_or_else(|| refuse(format!("setting {setting:?}: write one of {}", known())))?;
         let split = match split {
             "train" => Split::Train,
             "test" => Split::Test,
@@ -50,7 +50,7 @@ impl PyEnvironments {
             generated,
             delay_max: delay_max_ms.map(Duration::from_millis),
         };
-        let environments = py.detach(|| Environments::new(config)).map_err(refuse)?;
+        let environments = py.detach(|| Environments::new(&config)).map_err(refuse)?;
         Ok(Self(Arc::new(environments)))
     }
 
@@ -104,7 +104,8 @@ pub(crate) fn muses_outcomes(
     };
     let all = &environments.0;
     let length = Duration::from_millis(length_ms);
-    let run = |&seed: &u64| plain(&Rollout::run_alone(&all.draw(seed), &control, flows, length, seed));
+    let run =
+        |&seed: &u64| plain(&Rollout::run_alone(&all.draw(seed), &control, flows, length, seed));
     Ok(py.detach(|| seeds.par_iter().map(run).collect()))
 }
 
@@ -157,7 +158,11 @@ impl PyRollouts {
     fn act(&mut self, py: Python<'_>, actions: &[u8]) -> PyResult<()> {
         let rollouts = &mut self.0;
         if actions.len() != rollouts.len() {
-            return Err(refuse(format!("{} actions for {} networks", actions.len(), rollouts.len())));
+            return Err(refuse(format!(
+                "{} actions for {} networks",
+                actions.len(),
+                rollouts.len()
+            )));
         }
         let actions: Vec<Action> = actions
             .iter()
@@ -177,6 +182,6 @@ impl PyRollouts {
 
     /// Bytes of each flow of each network that arrived so far.
     fn delivered(&self) -> Vec<Vec<u64>> {
-        self.0.iter().map(|r| r.delivered().into_iter().map(|b| b.get()).collect()).collect()
+        self.0.iter().map(|r| r.delivered().into_iter().map(Bytes::get).collect()).collect()
     }
 }

@@ -86,7 +86,16 @@ impl World {
             seen.then(|| Link::new(&plain, 0))
         };
         let futures = config.links.iter().map(|(link, _)| future(link)).collect();
-        Self { now: Time::ZERO, agenda, links, queue_limits, futures, flows, events: 0, undecided: None }
+        Self {
+            now: Time::ZERO,
+            agenda,
+            links,
+            queue_limits,
+            futures,
+            flows,
+            events: 0,
+            undecided: None,
+        }
     }
 
     /// The time.
@@ -161,7 +170,8 @@ impl World {
     /// algorithm had taken the action itself. Nothing happens where no flow waits.
     pub fn decide(&mut self, action: Action) {
         if let Some(flow) = self.undecided.take() {
-            if let Some(Controller::Muses(muses)) = self.flows[flow].sender.governor.algorithm_mut() {
+            if let Some(Controller::Muses(muses)) = self.flows[flow].sender.governor.algorithm_mut()
+            {
                 muses.act(action);
             }
             self.pump(flow);

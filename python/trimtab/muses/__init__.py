@@ -1,1 +1,1 @@
-"""Muses: a heavy policy learnt from an oracle, and light trees distilled from it (Zhong et al., INFOCOM 2022)."""
+"""Muses: a heavy policy learnt from an oracle, and trees distilled from it (Zhong et al., 2022)."""

@@ -19,8 +19,8 @@ from trimtab.muses import lstm
 from trimtab.muses.drive import NONE, SHARING, Flows, drive, environments, oracle, taught
 from trimtab.muses.options import Stages
 
-#: The stop rule: the loss of an iteration differs from the mean of this many before by less than this part, for so
-#: many iterations (Muses, section III-C; the paper prints the part as "5-e3").
+#: The stop rule: the loss of an iteration differs from the mean of this many before by less than this part,
+#: for so many iterations (Muses, section III-C; the paper prints the part as "5-e3").
 BEFORE = 10
 PART = 5e-3
 PATIENCE = 100
@@ -32,7 +32,8 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
     """Run the loop, or go on with it. Raises ValueError where it cannot."""
     start = time.perf_counter()
     optimiser = optax.chain(
-        optax.clip_by_global_norm(1.0), optax.adam(optax.linear_schedule(stages.rate, stages.rate / 10, 20_000))
+        optax.clip_by_global_norm(1.0),
+        optax.adam(optax.linear_schedule(stages.rate, stages.rate / 10, 20_000)),
     )
     world = environments(stages, "global", "train")
     random = np.random.default_rng(stages.seed)
@@ -56,7 +57,7 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
         if iteration == 0:
             seen = fresh.states[fresh.best != NONE].astype(np.float32)
             teacher.mean, teacher.scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1.0)
-        teacher.params, state, loss, right = _learn(stages, teacher, state, step, kept, random)
+        teacher.params, state, loss, right = _learn(stages, teacher, state, step, kept=kept, random=random)
         losses.append(loss)
         seconds = spent + time.perf_counter() - start
         agreed = (fresh.actions == fresh.best)[fresh.best != NONE].mean()
@@ -67,7 +68,7 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
             f"{agreed:.1%} while driving; {seconds:.0f} s",
             flush=True,
         )
-        _save(stages, teacher, state, fresh, losses, seconds)
+        _save(stages, teacher, state, fresh, losses=losses, seconds=seconds)
         if has_settled(losses):
             print(f"the loss has settled for {PATIENCE} iterations")
             break
@@ -93,9 +94,7 @@ def has_settled(losses: list[float]) -> bool:
     return True
 
 
-def _gather(
-    stages: Stages, world: Any, teacher: lstm.Teacher, iteration: int, *, by_oracle: float
-) -> Flows:
+def _gather(stages: Stages, world: Any, teacher: lstm.Teacher, iteration: int, *, by_oracle: float) -> Flows:
     """Drive one flow, or several that share, over each of `parallel` networks."""
     random = np.random.default_rng((stages.seed, iteration, 1))
     shared = random.random() < stages.sharing
@@ -113,7 +112,13 @@ def _gather(
 
 
 def _learn(
-    stages: Stages, teacher: lstm.Teacher, state: Any, step: Any, kept: list[Flows], random: np.random.Generator
+    stages: Stages,
+    teacher: lstm.Teacher,
+    state: Any,
+    step: Any,
+    *,
+    kept: list[Flows],
+    random: np.random.Generator,
 ) -> tuple[lstm.Params, Any, float, float]:
     """Run the epochs of an iteration over the newest flows and a sample of those before."""
     states = np.concatenate([f.states for f in kept])
@@ -143,9 +148,9 @@ def _settings(stages: Stages) -> dict[str, str]:
 
 
 def _save(
-    stages: Stages, teacher: lstm.Teacher, state: Any, fresh: Flows, losses: list[float], seconds: float
+    stages: Stages, teacher: lstm.Teacher, state: Any, fresh: Flows, *, losses: list[float], seconds: float
 ) -> None:
-    """Write the flows of this iteration, then the checkpoint that counts on them; each whole or not at all."""
+    """Write the flows of this iteration, then the checkpoint that counts on them; each whole or not."""
     folder = stages.out / "checkpoint"
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / f"flows-{len(losses):05}.npz", **dataclasses.asdict(fresh))
@@ -160,6 +165,7 @@ def _save(
         scale=teacher.scale,
         about=np.array(about),
     )
+    teacher.save(stages.out / "lstm.safetensors")
 
 
 def _write(path: Path, **arrays: Any) -> None:
@@ -175,12 +181,14 @@ def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows
     with np.load(path) as file:
         about = json.loads(str(file["about"]))
         now = _settings(stages)
-        others = [f"--{k} was {v} and is {now.get(k)}" for k, v in about["settings"].items() if now.get(k) != v]
+        others = [
+            f"--{k} was {v} and is {now.get(k)}" for k, v in about["settings"].items() if now.get(k) != v
+        ]
         if others:
             raise ValueError(f"{path} has other settings ({'; '.join(others)}): give those that it has")
         params = {k[7:]: jnp.asarray(file[k]) for k in file.files if k.startswith("params.")}
-        shape = jax.tree.structure(optimiser.init(params))
-        leaves = [jnp.asarray(file[f"state{i}"]) for i in range(shape.num_leaves)]
+        blank, shape = jax.tree.flatten(optimiser.init(params))
+        leaves = [jnp.asarray(file[f"state{i}"]) for i in range(len(blank))]
         teacher = lstm.Teacher(params, file["mean"], file["scale"])
     kept = []
     for i in range(len(about["losses"])):

@@ -37,12 +37,15 @@ class Flows:
 
 def environments(stages: Stages, setting: str, split: str) -> MusesEnvironments:
     """Give the networks of a setting. Raises ValueError where recordings cannot be had."""
+    kinds = stages.kinds.split(",")
+    if setting == "lte":
+        kinds = [kind for kind in kinds if "lte" in kind] or kinds
     return MusesEnvironments(
         setting=setting,
         split=split,
         length_ms=stages.decisions * 10 + 2_000,
         traces=stages.traces,
-        kinds=stages.kinds.split(","),
+        kinds=kinds,
         generated=stages.generated,
         delay_max_ms=stages.delay_max_ms or None,
     )
@@ -73,9 +76,7 @@ def drive(rollouts: MusesRollouts, policy: Policy, flows: int, decisions: int) -
         at[rows[kept], which[kept]] += 1
         rollouts.act(chosen.astype(np.uint8).tobytes())
     flat = count * flows
-    return Flows(
-        states.reshape(flat, decisions, SIGNALS), actions.reshape(flat, -1), best.reshape(flat, -1)
-    )
+    return Flows(states.reshape(flat, decisions, SIGNALS), actions.reshape(flat, -1), best.reshape(flat, -1))
 
 
 def oracle(_states: States, _flows: Actions, best: Actions) -> Actions:

@@ -1,4 +1,4 @@
-"""Stage 2: trees that do what the LSTM does, each for the networks of one kind (Muses, sections III-E and III-F)."""
+"""Stage 2: trees that do what the LSTM does, each for networks of one kind (Muses, section III-E and F)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ DECREASES = (0.0, 1e-5, 1e-4, 1e-6)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+
 @dataclass
 class Demonstrations:
     """What the LSTM did: a row for each flow; an action of NONE is an interval that was not reached."""
@@ -49,6 +50,7 @@ class Demonstrations:
         """Give the states and actions of these flows, one after the other."""
         actions = self.actions[rows]
         return self.states[rows][actions != NONE], actions[actions != NONE]
+
 
 @dataclass
 class Projection:
@@ -78,8 +80,10 @@ class Projection:
         found = (_along(states, self.weights) - self.origin) // self.width
         return np.asarray(np.clip(found, 0, BINS - 1), np.int64)
 
+
 def _along(states: NDArray[np.int16], weights: Ints) -> Ints:
     return np.asarray((states.astype(np.int64) @ weights.T) >> WEIGHT_POINT, np.int64)
+
 
 def gather(stages: Stages, teacher: lstm.Teacher) -> Demonstrations:
     """Let the LSTM drive flows over networks that it has not learnt on."""
@@ -98,6 +102,7 @@ def gather(stages: Stages, teacher: lstm.Teacher) -> Demonstrations:
         print(f"{done} of {stages.flows} flows; {time.perf_counter() - start:.0f} s", flush=True)
     return Demonstrations(np.concatenate(states), np.concatenate(actions))
 
+
 def distributions(shown: Demonstrations, projection: Projection) -> tuple[Floats, Floats]:
     """Give P(f) and P_s(f) of each flow: shares of its states by segment and action, and by segment."""
     flows = len(shown.states)
@@ -108,6 +113,7 @@ def distributions(shown: Demonstrations, projection: Projection) -> tuple[Floats
             cells = np.bincount(segments * ACTIONS + actions, minlength=BINS * ACTIONS)
             joint[flow, component] = cells.reshape(BINS, ACTIONS) / max(1, len(states))
     return joint.reshape(flows, -1), joint.sum(axis=3).reshape(flows, -1)
+
 
 def cluster(stages: Stages, points: Floats) -> tuple[Floats, Ints, dict[int, float]]:
     """Find the number of clusters with the best silhouette; gives centres, labels and all silhouettes."""
@@ -124,6 +130,7 @@ def cluster(stages: Stages, points: Floats) -> tuple[Floats, Ints, dict[int, flo
         raise ValueError(f"{len(points)} flows are too few for {stages.clusters} clusters: give more --flows")
     return best.cluster_centers_, best.labels_.astype(np.int64), scores
 
+
 def fit(stages: Stages, states: NDArray[np.int16], actions: NDArray[np.int8]) -> tuple[list[Node], str]:
     """Fit a tree, its settings by a search on a part of the states; gives it and what was found."""
     random = np.random.default_rng((stages.seed, 3))
@@ -139,13 +146,15 @@ def fit(stages: Stages, states: NDArray[np.int16], actions: NDArray[np.int8]) ->
     tree = _classifier(stages, best[1]).fit(states, actions)
     return nodes_of(tree), ", ".join(f"{name} {value}" for name, value in best[1].items())
 
+
 def _classifier(stages: Stages, settings: dict[str, Any]) -> DecisionTreeClassifier:
     return DecisionTreeClassifier(
         criterion="entropy", max_leaf_nodes=stages.leaves, random_state=stages.seed, **settings
     )
 
+
 def nodes_of(classifier: DecisionTreeClassifier) -> list[Node]:
-    """Write a tree as nodes, one that goes on before what it goes on to; parts that all do the same are one leaf."""
+    """Write a tree as nodes, parents first; parts that all do the same are one leaf."""
     tree, actions = classifier.tree_, classifier.classes_
     nodes: list[Node] = []
 
@@ -175,6 +184,7 @@ def nodes_of(classifier: DecisionTreeClassifier) -> list[Node]:
     sys.setrecursionlimit(limit)
     return nodes
 
+
 def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[str, Any]]:
     """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
     shown = gather(stages, teacher)
@@ -195,7 +205,9 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
         tree, found = fit(stages, *shown.of(mine[kept[mine]] if kept[mine].any() else mine))
         states, actions = shown.of(mine[~kept[mine]] if (~kept[mine]).any() else mine)
         trees.append(tree)
-        rows.append({"flows": len(mine), **agreement(tree, states, actions), "nodes": len(tree), "search": found})
+        rows.append(
+            {"flows": len(mine), **agreement(tree, states, actions), "nodes": len(tree), "search": found}
+        )
         print(f"tree {j + 1} of {k}: {rows[-1]}", flush=True)
     whole, found = fit(stages, *shown.of(np.nonzero(kept)[0]))
     low, high = everything.min(axis=0), everything.max(axis=0)
@@ -214,6 +226,7 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
     }
     return many, one, about
 
+
 def agreement(tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]) -> dict[str, float]:
     """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions."""
     done = decide(tree, states)
@@ -222,10 +235,10 @@ def agreement(tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.i
         "f1": float(f1_score(actions, done, average="macro", zero_division=0.0)),
     }
 
+
 def top_two(points: Floats, margins: Floats, centres: Floats, norms: Ints, weights: Ints) -> float:
     """Give the share of flows whose selected centre is one of the two that are nearest to P(f)."""
     chosen = (norms - margins @ weights.T).argmin(axis=1)
     far = ((points[:, None, :] - centres) ** 2).sum(axis=2)
     nearest = far.argsort(axis=1, kind="stable")[:, :2]
     return float((nearest == chosen[:, None]).any(axis=1).mean())
-

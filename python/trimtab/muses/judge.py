@@ -79,23 +79,26 @@ def card(
     if learnt is not None:
         parts.append(
             f"Stage 1: {learnt['iterations']:.0f} iterations, {learnt['flows']:.0f} flows, "
-            f"{learnt['seconds']:.0f} s; at the end the loss was {learnt['loss']:.4f}, and {learnt['right']:.1%} of "
-            "the labels right.\n"
+            f"{learnt['seconds']:.0f} s; at the end the loss was {learnt['loss']:.4f}, and "
+            f"{learnt['right']:.1%} of the labels right.\n"
         )
     if distilled is not None:
-        best = max(distilled["silhouettes"].items(), key=lambda pair: pair[1])
+        k, score = max(distilled["silhouettes"].items(), key=lambda pair: pair[1])
+        many, one = distilled["bytes"]
         parts.append(
-            f"Stage 2: {distilled['flows']} flows, {best[0]} clusters (silhouette {best[1]:.3f}); the selected centre "
-            f"is among the two nearest for {distilled['top2']:.1%} of the flows. The file of the trees has "
-            f"{distilled['bytes'][0]} bytes, that of the global tree {distilled['bytes'][1]}. On flows that no tree "
-            "was fitted to:\n"
+            f"Stage 2: {distilled['flows']} flows, {k} clusters (silhouette {score:.3f}); the selected centre is "
+            f"among the two nearest for {distilled['top2']:.1%} of the flows. The file of the trees has {many} "
+            f"bytes, that of the global tree {one}. On flows that no tree was fitted to:\n"
         )
-        lines = ["| tree | flows | nodes | agrees with the LSTM | F1 | settings |", "|---|---:|---:|---:|---:|---|"]
+        lines = [
+            "| tree | flows | nodes | agrees with the LSTM | F1 | settings |",
+            "|---|---:|---:|---:|---:|---|",
+        ]
         rows = [*enumerate(distilled["clusters"]), ("global", distilled["treeg"])]
         for name, row in rows:
             lines.append(
-                f"| {name} | {row.get('flows', distilled['flows'])} | {row['nodes']} | {row['agreement']:.1%} "
-                f"| {row['f1']:.2f} | {row['search']} |"
+                f"| {name} | {row.get('flows', distilled['flows'])} | {row['nodes']} "
+                f"| {row['agreement']:.1%} | {row['f1']:.2f} | {row['search']} |"
             )
         parts.append("\n".join(lines) + "\n")
     parts.append(

@@ -1,7 +1,7 @@
 """The heavy policy: an LSTM of two layers and a softmax over the seven actions (Muses, section II-C).
 
-In JAX, as the project's PPO is, and not in PyTorch: from the one registry that an install may need, PyTorch for
-Linux comes with CUDA, 3 GB of it; JAX's build for CPUs is a fiftieth, and the same program runs on a GPU where the
+In JAX, as the project's PPO is, and not in PyTorch: what an ordinary install gets of PyTorch for Linux comes
+with CUDA, 3 GB of it. JAX's build for CPUs is a fiftieth, and the same program runs on a GPU where the
 machine's JAX has one.
 """
 
@@ -28,7 +28,7 @@ LAYERS = 2
 SIGNALS = 7
 ACTIONS = 7
 
-#: Weights by name: layerN.input [4H, inputs], layerN.hidden [4H, H], layerN.bias [4H], head.weight, head.bias.
+#: Weights: layerN.input [4H, inputs], layerN.hidden [4H, H], layerN.bias [4H], head.weight and head.bias.
 #: The four blocks of a layer are those of the input, forget, cell and output gate.
 Params = dict[str, Any]
 #: The two states of each layer, for each flow.

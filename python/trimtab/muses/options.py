@@ -72,7 +72,7 @@ def numbers(clusters: str) -> list[int]:
 
 def problem(stages: Stages) -> str | None:
     """Say what cannot be; none when nothing is wrong."""
-    least = {name: 1 for name in ("hidden", "rounds", "parallel", "decisions", "epochs", "sample", "batch")}
+    least = dict.fromkeys(("hidden", "rounds", "parallel", "decisions", "epochs", "sample", "batch"), 1)
     least |= {"window": 1, "flows": 2, "leaves": 2, "generated": 1, "judge": 1, "seed": 0, "delay_max_ms": 0}
     for name, low in least.items():
         if getattr(stages, name) < low:

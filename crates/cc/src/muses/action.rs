@@ -78,7 +78,8 @@ mod tests {
     /// expected.md U8.
     #[test]
     fn the_best_action() {
-        let best = |cwnd, optimal| best_action(cwnd * PACKET_PARTS, optimal * PACKET_PARTS).number();
+        let best =
+            |cwnd, optimal| best_action(cwnd * PACKET_PARTS, optimal * PACKET_PARTS).number();
         assert_eq!(best(40, 48), 5, "40 * 1.2");
         assert_eq!(best(48, 48), 3);
         assert_eq!(best(100, 48), 0, "50 is nearest");

@@ -69,9 +69,14 @@ impl fmt::Display for TreesError {
         f.write_str("no usable tree model: ")?;
         match self {
             Self::Length { have } => {
-                write!(f, "{have} bytes are not as many as it needs, the file is cut or longer than it says")
+                write!(
+                    f,
+                    "{have} bytes are not as many as it needs, the file is cut or longer than it says"
+                )
             }
-            Self::NotTrees => f.write_str("it does not begin with TRIMTREE, it is another kind of file"),
+            Self::NotTrees => {
+                f.write_str("it does not begin with TRIMTREE, it is another kind of file")
+            }
             Self::Version(v) => {
                 write!(f, "version {v}, and this program reads version {VERSION}: train it again")
             }
@@ -327,7 +332,8 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// The checksum of ISO 3309, as in zip and Ethernet.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, byte: &u8| {
-        (0..8).fold(sum ^ u32::from(*byte), |s, _| (s >> 1) ^ (0xedb8_8320 & (s & 1).wrapping_neg()))
+        (0..8)
+            .fold(sum ^ u32::from(*byte), |s, _| (s >> 1) ^ (0xedb8_8320 & (s & 1).wrapping_neg()))
     };
     !bytes.iter().fold(!0, step)
 }
@@ -372,7 +378,10 @@ mod tests {
     fn the_nearest_centre_is_chosen() {
         let trees = Trees::parse(SMALL).unwrap();
         // The first component is qdelay / 100, from 0 in steps of 1.
-        assert_eq!([0, 99, 100, 950, 3000, -50].map(|q| trees.segments(&state(q))[0]), [0, 0, 1, 9, 9, 0]);
+        assert_eq!(
+            [0, 99, 100, 950, 3000, -50].map(|q| trees.segments(&state(q))[0]),
+            [0, 0, 1, 9, 9, 0]
+        );
         let choose = |qdelays: [i16; 4]| {
             let mut counts = Counts::default();
             for q in qdelays {

@@ -108,7 +108,7 @@ impl Environments {
     ///
     /// # Errors
     /// A recording cannot be read, or there is none.
-    pub fn new(config: EnvironmentsConfig) -> Result<Self, LinksError> {
+    pub fn new(config: &EnvironmentsConfig) -> Result<Self, LinksError> {
         let cellular = match &config.recorded {
             Some((root, kinds)) => links::recorded(root, kinds, config.split)?,
             None => links::generated(config.generated.max(1), config.split),
@@ -126,9 +126,8 @@ impl Environments {
     pub fn draw(&self, seed: u64) -> Environment {
         let bit = if self.split == Split::Test { TEST_BIT } else { 0 };
         let mut random = Pcg64Mcg::seed_from_u64((seed & !TEST_BIT) | bit);
-        let within = |random: &mut Pcg64Mcg, (low, high): Range| {
-            low + (high - low) * random.random::<f64>()
-        };
+        let within =
+            |random: &mut Pcg64Mcg, (low, high): Range| low + (high - low) * random.random::<f64>();
         let (mut delay, loss, buffer) = self.setting.path();
         if let Some(most) = self.delay_max {
             delay.1 = most.as_millis_f64().max(delay.0);
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
 
     fn environments(setting: Setting, split: Split) -> Environments {
-        Environments::new(EnvironmentsConfig {
+        Environments::new(&EnvironmentsConfig {
             setting,
             split,
             length: Duration::from_secs(5),

@@ -164,7 +164,6 @@ impl Rollout {
     pub fn delivered(&self) -> Vec<Bytes> {
         self.world.flows().iter().map(|f| f.sent().delivered).collect()
     }
-
 }
 
 fn start(flow: usize) -> Time {
@@ -265,7 +264,13 @@ mod tests {
         inside.world.run_until(outside.world.now());
         let seen = |r: &Rollout| {
             let flow = &r.world.flows()[0];
-            (flow.window(), flow.sent().packets, flow.sent().lost, flow.sent().delivered, flow.srtt())
+            (
+                flow.window(),
+                flow.sent().packets,
+                flow.sent().lost,
+                flow.sent().delivered,
+                flow.srtt(),
+            )
         };
         // The last decision was taken on both sides; the events of its very moment may still be to come.
         outside.world.run_until(outside.world.now());
@@ -286,7 +291,8 @@ mod tests {
     #[test]
     fn equal_seeds_give_equal_flows() {
         let states = |seed| {
-            let mut rollout = Rollout::new(&Environment { loss: 0.02, ..constant(9.0, 10) }, 1, 100, seed);
+            let mut rollout =
+                Rollout::new(&Environment { loss: 0.02, ..constant(9.0, 10) }, 1, 100, seed);
             let mut states = Vec::new();
             drive(&mut rollout, |r| {
                 states.push(r.state());
