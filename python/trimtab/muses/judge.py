@@ -86,9 +86,9 @@ def card(
         k, score = max(distilled["silhouettes"].items(), key=lambda pair: pair[1])
         many, one = distilled["bytes"]
         parts.append(
-            f"Stage 2: {distilled['flows']} flows, {k} clusters (silhouette {score:.3f}); the selected centre is "
-            f"among the two nearest for {distilled['top2']:.1%} of the flows. The file of the trees has {many} "
-            f"bytes, that of the global tree {one}. On flows that no tree was fitted to:\n"
+            f"Stage 2: {distilled['flows']} flows, {k} clusters (silhouette {score:.3f}); the selected "
+            f"centre is among the two nearest for {distilled['top2']:.1%} of the flows. The trees' "
+            f"file has {many} bytes, that of the global tree {one}. On flows that no tree was fitted to:\n"
         )
         lines = [
             "| tree | flows | nodes | agrees with the LSTM | F1 | settings |",
