@@ -44,6 +44,17 @@ def test_the_actor_learns_which_choice_is_cheap() -> None:
     assert right.mean() > 0.95
 
 
+def test_a_decision_counts_by_how_far_its_choices_are_apart() -> None:
+    # Nine times of ten the first choice is a bit cheaper, once the second one is by far: that one is right.
+    inputs = np.ones((10, 2), np.float32)
+    costs = np.asarray([[0.0, 0.05]] * 9 + [[1.0, 0.0]], np.float32)
+    actor = Actor(2, 2, np.random.default_rng(1))
+    for _ in range(60):
+        actor.learn(inputs, costs, 1e-2)
+    # (0.45 softmax(0, -0.5) + 1 softmax(-10, 0)) / 1.45, for the second one.
+    assert actor.preferences(inputs)[0, 1] == pytest.approx(0.807, abs=0.02)
+
+
 def test_regret_is_the_log_of_how_many_times_worse() -> None:
     got = regrets(np.asarray([[1.0, 2.0, 1e6], [0.0, 0.0, 0.0]]))
     np.testing.assert_allclose(got[0], [0.0, np.log(2.002 / 1.002), 3.0], atol=1e-6)

@@ -14,6 +14,8 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 #: A choice that costs so much more than the best one has 1/e of its share in what the actor is to prefer.
 #: Going down the expected cost itself gives up what is bad on average before it sees where it is good.
 TEMPERATURE = 0.1
+#: A decision counts by how far its choices are apart, up to this: where all cost the same, none is wrong.
+SPREAD_MAX = 1.0
 
 
 class Actor:
@@ -45,8 +47,10 @@ class Actor:
         below = inputs @ w1.T + b1
         hidden = leaky(below)
         chances = _softmax(hidden @ w2.T + b2)
+        spread = np.minimum(costs.max(axis=1, keepdims=True), np.float32(SPREAD_MAX))
+        weight = spread / max(float(spread.sum()), 1e-6)
         # d(cross-entropy)/d(logits).
-        slope = (chances - _softmax(-costs / np.float32(TEMPERATURE))) / len(inputs)
+        slope = (chances - _softmax(-costs / np.float32(TEMPERATURE))) * weight
         back = (slope @ w2) * np.where(below > 0, 1.0, SLOPE)
         gradients = [back.T @ inputs, back.sum(axis=0), slope.T @ hidden, slope.sum(axis=0)]
         self._adam(gradients, rate)

@@ -40,6 +40,8 @@ TRIED = 1 / 3
 #: Minibatches after each round, their size, and the step; and those of the last fit, whose step fades out.
 ROUND_BATCHES, LAST_BATCHES, BATCH = 40, 5_000, 512
 RATE = 1e-3
+#: Noise on the inputs while learning, beside their spread of 1: what is best here is best nearby.
+BLUR = 0.3
 #: Rounds between two checkpoints.
 CHECKPOINT = 20
 
@@ -192,7 +194,8 @@ def _batches(
     for step in range(batches):
         some = random.integers(len(inputs), size=BATCH)
         rate = RATE * 0.5 * (1 + math.cos(math.pi * step / batches)) if fade else RATE
-        total += actor.learn(inputs[some], costs[some], rate)
+        noise = BLUR * random.standard_normal((BATCH, inputs.shape[1]), np.float32)
+        total += actor.learn(inputs[some] + noise, costs[some], rate)
     return total / max(batches, 1)
 
 
