@@ -13,8 +13,8 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::condition::Condition;
 
-/// The smallest buffer, whatever the product of rate and delay says (Floo §5.5.3 has one of 10 KB).
-const BUFFER_MIN: Bytes = Bytes::new(7_500);
+/// The smallest buffer, whatever the product of rate and delay says: two packets, as scenarios have it.
+const BUFFER_MIN: Bytes = Bytes::new(3_000);
 
 /// What the client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use trimtab_steer::select::{FEATURES, Model, PERIOD, State};
 
+/// What both start with: the best single algorithm of the links that they learnt from.
+const FIRST: &str = "copa:mvfst,min_rtt_window=30";
+
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../models")
 }
@@ -40,11 +43,14 @@ fn state(loss: f64, running: &str) -> State {
 
 #[test]
 fn shipped_models_are_read_and_choose() {
-    for name in ["floo", "floo-counterfactual"] {
+    // Floo's candidates (section 4.1), Copa by another setting; and two settings of Copa.
+    let ppo = ("floo", ["cubic", "bbr", "copa", "westwood"]);
+    for (name, candidates) in [ppo, ("floo-counterfactual", ["cubic", "bbr", "copa", "copa"])] {
         let model = model(name);
         let names: Vec<&str> = model.candidates().iter().map(|c| c.algorithm().name).collect();
-        assert_eq!(names, ["cubic", "bbr", "copa", "westwood"], "Floo's candidates (section 4.1)");
-        assert_eq!((names[model.first()], model.period()), ("bbr", PERIOD));
+        assert_eq!(names, candidates, "{name}");
+        assert!(model.candidates()[model.first()].is_same(&FIRST.parse().unwrap()), "{name}");
+        assert_eq!(model.period(), PERIOD);
         // Random loss is no reason to slow down: those that take it for congestion are not chosen.
         for running in names.iter().take(3) {
             let choice = model.decide(&state(0.03, running)).unwrap();
