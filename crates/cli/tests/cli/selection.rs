@@ -90,6 +90,6 @@ fn a_state_that_nobody_learnt_from() {
     let why = selections["distrust"].as_str().unwrap();
     assert!(why.ends_with("is outside the range in which the policy learnt"), "{why}");
     let switches = run["switches"].as_array().unwrap();
-    assert_eq!((&switches[0]["from"], &switches[0]["to"]), (&"bbr".into(), &"cubic".into()));
+    assert_eq!((&switches[0]["from"], &switches[0]["to"]), (&"copa".into(), &"cubic".into()));
     assert!(!said.contains("warning: ") && said.contains("had no answer in"), "{said}");
 }
