@@ -4,7 +4,8 @@
  * itself: it counts rounds by them, and each has a delivery rate of its own.
  *
  * One thing Linux does elsewhere: in ProbeRTT its BBR marks what it sends as limited by the application, in the socket, which
- * a program may not write in every kernel. The core knows those packets by how much was delivered when they were sent.
+ * a program may not write in every kernel. The core knows those packets by how much was delivered when they were sent. And
+ * below 1.2 Mbit/s it has single packets leave (`bbr_min_tso_segs`), not two: the hook would cost a sixth of all the others.
  */
 #ifndef TRIMTAB_BBR_BPF_H
 #define TRIMTAB_BBR_BPF_H
@@ -55,7 +56,7 @@ TT_INLINE void tt_bbr_take_knobs(struct tt_bbr *bbr, const struct tt_slot *slot)
 #pragma unroll
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
 		bbr->tuning.knobs[i] = slot->bbr_knobs[i];
-	tt_bbr_on_knobs(&bbr->tuning);
+	tt_bbr_on_knobs(bbr);
 }
 
 /* Goes on where another algorithm of ours was. */
@@ -114,7 +115,7 @@ void BPF_PROG(tt_bbr_open, struct sock *sk)
 #pragma unroll
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
 		bbr->tuning.knobs[i] = control->bbr_defaults[i];
-	tt_bbr_on_knobs(&bbr->tuning);
+	tt_bbr_on_knobs(bbr);
 	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
 	bbr->window = initial_window;
 	bbr->round_end = tp->delivered;
@@ -293,13 +294,6 @@ SEC("struct_ops")
 u32 BPF_PROG(tt_bbr_sndbuf_expand, struct sock *sk)
 {
 	return TT_BBR_SNDBUF;
-}
-
-/* Packets that leave at once, at least (`bbr_min_tso_segs`). */
-SEC("struct_ops")
-u32 BPF_PROG(tt_bbr_min_tso_segs, struct sock *sk)
-{
-	return sk->sk_pacing_rate < TT_BBR_LOW_RATE ? 1 : 2;
 }
 
 #endif

@@ -231,7 +231,7 @@ void tt_host_bbr_knobs(struct tt_bbr *b, const u32 *knobs)
 {
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
 		b->tuning.knobs[i] = knobs[i];
-	tt_bbr_on_knobs(&b->tuning);
+	tt_bbr_on_knobs(b);
 }
 
 /* Goes on from this window; a round-trip time of 0 is none. */

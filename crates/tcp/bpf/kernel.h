@@ -170,7 +170,6 @@ struct tcp_congestion_ops {
 	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
 	u32 (*sndbuf_expand)(struct sock *sk);
-	u32 (*min_tso_segs)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 };

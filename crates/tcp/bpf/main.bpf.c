@@ -49,8 +49,7 @@ struct tcp_congestion_ops copa_old = { TT_COPA_OPS, .cong_control = (void *)tt_c
 #define TT_BBR_OPS                                                                                                     \
 	.name = "trimtab_bbr", .init = (void *)tt_bbr_open, .release = (void *)tt_close,                               \
 	.ssthresh = (void *)tt_bbr_ssthresh, .undo_cwnd = (void *)tt_bbr_undo, .set_state = (void *)tt_bbr_state,      \
-	.cwnd_event = (void *)tt_bbr_event, .sndbuf_expand = (void *)tt_bbr_sndbuf_expand,                             \
-	.min_tso_segs = (void *)tt_bbr_min_tso_segs
+	.cwnd_event = (void *)tt_bbr_event, .sndbuf_expand = (void *)tt_bbr_sndbuf_expand
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops bbr = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack };

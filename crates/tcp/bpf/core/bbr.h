@@ -11,10 +11,13 @@
 
 #include "bbr_window.h"
 
-/* After the knobs were written. Those out of range are what they may be at most, so that every product stays bounded. */
-TT_INLINE void tt_bbr_on_knobs(struct tt_bbr_knobs *t)
+/* After the knobs were written: what follows from them. Those out of range are what they may be at most, so that every product stays bounded. */
+TT_INLINE void tt_bbr_on_knobs(struct tt_bbr *b)
 {
+	struct tt_bbr_knobs *t = &b->tuning;
 	u32 startup = tt_max(t->knobs[TT_BBR_STARTUP_GAIN], TT_GAIN_UNIT);
+
+	b->target.packets = 0;
 
 	/* 16 is more than any gain's range has. */
 #pragma unroll
@@ -253,10 +256,13 @@ TT_INLINE void tt_bbr_on_ack(struct tt_bbr *b, const struct tt_bbr_ack *ack)
 	if (!b->min_rtt_at_us)
 		b->min_rtt_at_us = ack->now_us;
 	tt_bbr_update_bandwidth(b, ack);
-	if (b->mode == TT_BBR_PROBE_BW)
-		tt_bbr_update_cycle(b, ack);
-	else if (b->mode != TT_BBR_PROBE_RTT || !b->full_pipe)
+	if (b->mode == TT_BBR_PROBE_BW) {
+		/* Most are in the middle of a phase at the estimated bandwidth. */
+		if (b->phase <= TT_BBR_YIELD || tt_less(ack->now_us, b->phase_us) > b->min_rtt_us)
+			tt_bbr_update_cycle(b, ack);
+	} else if (b->mode != TT_BBR_PROBE_RTT || !b->full_pipe) {
 		tt_bbr_check_drain(b, ack);
+	}
 	tt_bbr_update_min_rtt(b, ack);
 	if (!b->seen_rtt && ack->srtt_us) {
 		b->seen_rtt = true;

@@ -149,7 +149,8 @@ TT_INLINE void tt_aggregation_restart(struct tt_aggregation *a, u64 now_us)
 TT_INLINE void tt_aggregation_update(struct tt_aggregation *a, const struct tt_bbr_ack *ack, u64 bw, u32 window,
 				     bool round_started)
 {
-	u64 expected = tt_rate_times_us(bw, ack->now_us - a->epoch_us) / ack->mss_bytes;
+	/* Of a second's 10^6 microseconds and of the packet's bytes in one division. */
+	u64 expected = bw * tt_min(ack->now_us - a->epoch_us, TT_RTT_MAX_US) / (1000000ULL * ack->mss_bytes);
 	u32 extra;
 
 	if (round_started && ++a->slot_age >= TT_AGGREGATION_SLOT_ROUNDS) {

@@ -64,6 +64,20 @@ struct tt_aggregation {
 	u32 rest;
 };
 
+/* The last target of the window, and what it was worked out from: most acknowledgements change nothing of that. */
+struct tt_bbr_target {
+	u64 bw;
+	u64 pacing_bytes_per_s;
+	u32 min_rtt_us;
+	u32 mss_bytes;
+	u32 extra;
+	u32 gain;
+	u32 packets; /* 0: none yet, or the knobs have changed */
+	bool full_pipe;
+	bool probes;
+	u8 rest[2];
+};
+
 struct tt_bbr {
 	/* The path. */
 	struct tt_rounds_max max_bw;
@@ -98,6 +112,7 @@ struct tt_bbr {
 	u8 rest[2];
 	struct tt_policer policer;
 	struct tt_aggregation aggregation;
+	struct tt_bbr_target target;
 	struct tt_bbr_knobs tuning;
 };
 

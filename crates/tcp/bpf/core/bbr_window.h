@@ -103,11 +103,35 @@ TT_INLINE void tt_bbr_save_window(struct tt_bbr *b)
 	b->prior_window = temporary ? tt_max(b->prior_window, b->window) : b->window;
 }
 
-/* Grows towards the target, or, once the pipe was full, cuts to it. */
-TT_INLINE u32 tt_bbr_grow(const struct tt_bbr *b, u32 window, const struct tt_bbr_ack *ack)
+/* Packets that the window grows to. */
+TT_INLINE u32 tt_bbr_target(struct tt_bbr *b)
 {
-	u64 bdp = tt_bbr_bdp(b, tt_bbr_bw(b), tt_bbr_cwnd_gain(b));
-	u64 target = tt_bbr_quantise(b, bdp, tt_bbr_allowance(b));
+	u64 bw = tt_bbr_bw(b);
+	u32 gain = tt_bbr_cwnd_gain(b), extra = tt_aggregation_extra(&b->aggregation);
+	bool probes = b->mode == TT_BBR_PROBE_BW && b->phase == TT_BBR_PROBE;
+	struct tt_bbr_target *t = &b->target;
+
+	if (t->packets && t->bw == bw && t->pacing_bytes_per_s == b->pacing_bytes_per_s && t->gain == gain &&
+	    t->extra == extra && t->min_rtt_us == b->min_rtt_us && t->mss_bytes == b->mss_bytes &&
+	    t->full_pipe == b->full_pipe && t->probes == probes)
+		return t->packets;
+	t->bw = bw;
+	t->pacing_bytes_per_s = b->pacing_bytes_per_s;
+	t->gain = gain;
+	t->extra = extra;
+	t->min_rtt_us = b->min_rtt_us;
+	t->mss_bytes = b->mss_bytes;
+	t->full_pipe = b->full_pipe;
+	t->probes = probes;
+	/* No window is so large; and it is at least two packets, or none with a budget and a bandwidth of nothing. */
+	t->packets = tt_min(tt_bbr_quantise(b, tt_bbr_bdp(b, bw, gain), tt_bbr_allowance(b)), 0xffffffff);
+	return t->packets;
+}
+
+/* Grows towards the target, or, once the pipe was full, cuts to it. */
+TT_INLINE u32 tt_bbr_grow(struct tt_bbr *b, u32 window, const struct tt_bbr_ack *ack)
+{
+	u32 target = tt_bbr_target(b);
 
 	if (b->full_pipe)
 		window = tt_min(window + ack->acked, target);
