@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trimtab_lab::contender::Contender;
+use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource, TransportKind};
 use trimtab_units::{Duration, Rate};
 
@@ -194,6 +195,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "PERCENT")]
     pub(crate) loss: Vec<Probability>,
 
+    /// The most that each data packet is late beyond the round-trip time, as 5ms; may be given several times
+    #[arg(long, value_name = "TIME")]
+    pub(crate) jitter: Vec<Duration>,
+
     /// Flows of each contender that share the link; may be given several times
     #[arg(long, value_name = "N")]
     pub(crate) flows: Vec<u32>,
@@ -234,6 +239,11 @@ pub(crate) struct Compare {
     /// Write a report as one HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+
+    /// Draw into an SVG file: KIND is `axis` (over the axis of the grid with several values), `period` (over the
+    /// selection periods of the contenders) or `switches` (distributions of what switches cost); may be given several times
+    #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
+    pub(crate) plot: Vec<(Kind, PathBuf)>,
 
     /// Write runs, requests and time series as Parquet files into a folder
     #[arg(long, value_name = "DIR")]
@@ -388,6 +398,14 @@ impl From<App> for AppKind {
             App::Bulk => Self::Bulk,
         }
     }
+}
+
+/// Reads `KIND=FILE`.
+fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
+    let (kind, file) = text
+        .split_once('=')
+        .ok_or_else(|| "it takes KIND=FILE, as in axis=figure.svg".to_owned())?;
+    Ok((kind.parse().map_err(|e: UnknownKind| e.to_string())?, file.into()))
 }
 
 /// A datapath on the command line.

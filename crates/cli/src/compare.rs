@@ -7,7 +7,7 @@ use trimtab_lab::compare::{CompareError, compare, compare_on};
 use trimtab_lab::datapath::Datapath;
 use trimtab_lab::output::write_file;
 use trimtab_lab::pool::Effort;
-use trimtab_lab::report;
+use trimtab_lab::report::{self, figure::figure};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::scenario::{AppKind, AppSettings, Scenario, TransportKind};
@@ -70,6 +70,10 @@ fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result
         let page = report::page(comparison, &scenario.name, &scenario.about);
         write_file(path, |out| out.write_all(page.as_bytes())).map_err(Failure::input)
     });
+    let plots = args.plot.iter().try_for_each(|(kind, path)| {
+        let svg = figure(*kind, comparison).map_err(Failure::input)?;
+        write_file(path, |out| out.write_all(svg.as_bytes())).map_err(Failure::input)
+    });
     let json = args.json.as_ref().map_or(Ok(()), |path| {
         write_file(path, |out| {
             serde_json::to_writer_pretty(&mut *out, comparison)?;
@@ -82,7 +86,7 @@ fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result
     } else {
         print(&table::render(comparison, Style::of_stdout()))
     };
-    folder.and(page).and(json).and(table)
+    folder.and(page).and(plots).and(json).and(table)
 }
 
 /// The scenario of the file (the demo without one), with what the flags replace.
@@ -118,6 +122,7 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
     replace(&mut s.rtt, &args.rtt);
     replace(&mut s.buffer, &args.buffer);
     replace(&mut s.loss, &args.loss);
+    replace(&mut s.jitter, &args.jitter);
     replace(&mut s.flows, &args.flows);
     s.duration = args.duration.unwrap_or(s.duration);
     s.seeds = args.seeds.unwrap_or(s.seeds);

@@ -75,7 +75,7 @@ fn queue(buffer: Buffer, capacity: &Capacity, rtt: Duration) -> Result<QueueConf
             "{problem}: give --trace and --delay, or a size as 150KB"
         )));
     }
-    let cell = Cell { rtt, buffer, loss: Probability::default(), flows: 1 };
+    let cell = Cell { rtt, buffer, loss: Probability::default(), jitter: Duration::ZERO, flows: 1 };
     Ok(cell.queue(rate))
 }
 

@@ -165,6 +165,7 @@ fn runs_table(runs: &[RunRecord]) -> Table {
         ("startup_ms", maybe(all().map(|r| r.startup_ms))),
         ("jain", maybe(all().map(|r| r.jain))),
         ("friendliness", maybe(all().map(|r| r.friendliness))),
+        ("cell_jitter_ms", number(all().map(|r| r.cell.jitter_ms))),
     ]
 }
 

@@ -28,6 +28,7 @@ fn axis(scenario: &Scenario) -> Option<(&'static str, Vec<String>)> {
         ("round-trip time", texts(&scenario.rtt)),
         ("buffer", texts(&scenario.buffer)),
         ("loss", texts(&scenario.loss)),
+        ("jitter", texts(&scenario.jitter)),
         ("flows", texts(&scenario.flows)),
     ];
     // Of a thinned grid a trace has some of the values only.

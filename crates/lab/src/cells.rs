@@ -157,7 +157,14 @@ fn place(c: &CellSummary) -> String {
     // Rounded so that 0.07 is 7%, not 7.000000000000001%.
     let loss = (c.cell.loss * 1e6).round() / 1e4;
     let plural = if flows == 1 { "" } else { "s" };
-    format!("{} ({}ms, {buffer}, {loss}% loss, {flows} flow{plural})", c.trace, c.cell.rtt_ms)
+    let jitter = match c.cell.jitter_ms {
+        0.0 => String::new(),
+        jitter => format!(", {jitter}ms jitter"),
+    };
+    format!(
+        "{} ({}ms, {buffer}, {loss}% loss{jitter}, {flows} flow{plural})",
+        c.trace, c.cell.rtt_ms
+    )
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 //! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses |
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
-//! | `static-best` | bound: the best single algorithm of each run |
-//! | `oracle:select`, `oracle:select:every=6s` | bound: at every selection the algorithm that turns out best, tried on forks |
+//! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
+//! | `oracle:select`, `oracle:select:every=6s:cubic,copa` | bound: at every selection the algorithm that turns out best, tried on forks |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
 //! | `oracle:copa:restart_probe=1` | the same with other knobs set |
 //! | `oracle-dynamic:copa` | bound: at every interval the δ that turns out best, tried on forks |
@@ -23,10 +23,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use trimtab_cc::{ALGORITHMS, Knob, KnobError, Spec, SpecError};
-use trimtab_steer::select::PERIOD;
-use trimtab_units::Duration;
 
-use crate::selection::{self, Selection, SelectionError};
+use crate::select_bound::{BoundError, SelectBound};
+use crate::selection::{Selection, SelectionError};
 use crate::turns::{self, Turns, TurnsError};
 
 /// The name of the bound that sees the trace.
@@ -59,9 +58,9 @@ pub enum ContenderKind {
     /// The algorithm is chosen while the flow runs (Floo).
     Select(Selection),
     /// Bound: the best single algorithm, per run (Floo's Static_Opt).
-    StaticBest,
-    /// Bound: the best algorithm at every selection, so often, tried on forks.
-    OracleSelect(Duration),
+    StaticBest(SelectBound),
+    /// Bound: the best algorithm at every selection, tried on forks.
+    OracleSelect(SelectBound),
     /// Bound: the best constant value of the algorithm's first knob, per run.
     Oracle(Spec),
     /// Bound: the best value of the algorithm's first knob at every interval, tried on forks.
@@ -177,14 +176,14 @@ pub static SPECIAL: [SpecialContender; 11] = [
     SpecialContender {
         name: "static-best",
         kind: SpecialKind::Bound,
-        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run",
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others as in static-best:cubic,copa:mvfst",
         source: "Floo section 5.2, Static_Opt",
         settings: &[],
     },
     SpecialContender {
         name: "oracle:select",
         kind: SpecialKind::Bound,
-        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best",
+        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others as in oracle:select:cubic,bbr,copa:mvfst",
         source: "Floo, judged by the whole run",
         settings: &[],
     },
@@ -235,6 +234,8 @@ enum Problem {
     Turns(#[from] TurnsError),
     #[error(transparent)]
     Selection(#[from] SelectionError),
+    #[error(transparent)]
+    Bound(#[from] BoundError),
     #[error("it takes no settings")]
     NoSettings,
 }
@@ -328,10 +329,13 @@ impl FromStr for Contender {
                 ContenderKind::Select(selected(Selection::floo(rest, true)).map_err(fail)?)
             }
             "select" => ContenderKind::Select(selected(Selection::rule(rest)).map_err(fail)?),
-            STATIC_BEST if rest.is_empty() => ContenderKind::StaticBest,
-            STATIC_BEST => return Err(fail(Problem::NoSettings)),
+            STATIC_BEST => ContenderKind::StaticBest(
+                SelectBound::single(rest).map_err(|e| fail(Problem::Bound(e)))?,
+            ),
             "oracle" if rest.split(':').next() == Some("select") => {
-                ContenderKind::OracleSelect(oracle_period(rest).map_err(fail)?)
+                let rest = rest.split_once(':').map_or("", |(_, rest)| rest);
+                let bound = SelectBound::course(rest).map_err(|e| fail(Problem::Bound(e)))?;
+                ContenderKind::OracleSelect(bound)
             }
             "oracle" => ContenderKind::Oracle(searched("oracle", rest).map_err(fail)?),
             "oracle-dynamic" => {
@@ -357,17 +361,6 @@ fn rule(text: &str) -> Result<Spec, Problem> {
 
 fn selected(selection: Result<Selection, SelectionError>) -> Result<Selection, Problem> {
     selection.map_err(Problem::Selection)
-}
-
-/// Reads `select[:every=TIME]`.
-fn oracle_period(text: &str) -> Result<Duration, Problem> {
-    match text.split_once(':') {
-        None => Ok(PERIOD),
-        Some((_, setting)) => match setting.split_once('=') {
-            Some(("every", time)) => Ok(selection::period(time)?),
-            _ => Err(Problem::Setting(format!("no setting {setting:?}; there is every=TIME"))),
-        },
-    }
 }
 
 /// The algorithm of an oracle; it needs a knob to search over.
@@ -435,6 +428,8 @@ impl<'de> Deserialize<'de> for Contender {
 
 #[cfg(test)]
 mod tests {
+    use trimtab_units::Duration;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Contender, String> {
@@ -457,9 +452,10 @@ mod tests {
         }
         let every = parse("oracle:select:every=6s").unwrap();
         assert!(
-            matches!(every.kind(), ContenderKind::OracleSelect(t) if *t == Duration::from_secs(6))
+            matches!(every.kind(), ContenderKind::OracleSelect(b) if b.every == Duration::from_secs(6))
         );
         assert!(every.is_bound() && parse("static-best").unwrap().is_bound());
+        assert!(is_bound("static-best:cubic,copa") && is_bound("oracle:select:cubic,copa:mvfst"));
         assert!(is_bound("oracle:copa") && is_bound("oracle-dynamic:copa:mit"));
         assert!(!is_bound("copa:mit") && !is_bound("mortise") && !is_steered("copa"));
         let turns = parse("switch:cubic,bbr:every=5s:part").unwrap();
@@ -500,8 +496,8 @@ mod tests {
         let e = parse("floo:parts").unwrap_err();
         assert!(e.contains("no setting \"parts\"") && e.contains("model=FILE"), "{e}");
         let e = parse("oracle:select:each=6s").unwrap_err();
-        assert!(e.contains("there is every=TIME"), "{e}");
-        assert!(parse("static-best:copa").unwrap_err().contains("no settings"));
+        assert!(e.contains("name them as in cubic,bbr,copa:mvfst"), "{e}");
+        assert!(parse("static-best:copa").unwrap_err().contains("2 to 16 algorithms"));
         let e = parse("oracle").unwrap_err();
         assert!(e.contains("oracle:copa"), "{e}");
         let e = parse("oracle:westwood").unwrap_err();

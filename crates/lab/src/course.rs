@@ -2,7 +2,7 @@
 
 use trimtab_apps::{App, Application, Outcome};
 use trimtab_cc::get_knob;
-use trimtab_net::{Capacity, LinkConfig, LossConfig};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig};
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
 use trimtab_units::{Bytes, Duration, Time};
@@ -70,7 +70,10 @@ impl<'a> Course<'a> {
             reverse: Vec::new(),
             forward_delay: job.cell.rtt.mul_f64(0.5),
             reverse_delay: job.cell.rtt - job.cell.rtt.mul_f64(0.5),
-            jitter: trimtab_net::JitterConfig::None,
+            jitter: match job.cell.jitter {
+                Duration::ZERO => JitterConfig::None,
+                max => JitterConfig::Uniform { max },
+            },
             seed: job.seed ^ (number << 32),
         };
         // Checked when the application was prepared: only the seed differs.

@@ -26,6 +26,7 @@ pub mod result;
 pub mod run;
 pub mod scenario;
 pub mod score;
+pub mod select_bound;
 pub mod select_oracle;
 pub mod selection;
 pub mod stats;

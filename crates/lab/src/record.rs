@@ -145,6 +145,7 @@ pub fn record(
             rtt_ms: job.cell.rtt.as_millis_f64(),
             buffer_bytes: job.cell.buffer_bytes(plan.links[job.trace].mean_rate()).get(),
             loss: job.cell.loss.get(),
+            jitter_ms: job.cell.jitter.as_millis_f64(),
             flows: job.cell.flows,
         },
         qoe: QoeRecord::of(units.iter().map(|u| u.qoe)),

@@ -65,8 +65,16 @@ pub struct CellRecord {
     pub buffer_bytes: u64,
     /// Probability of random loss, 0 to 1.
     pub loss: f64,
+    /// The most that a data packet is late beyond the round-trip time; 0 is left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: f64,
     /// Flows of the contender that share the link.
     pub flows: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// One run of one contender.

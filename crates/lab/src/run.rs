@@ -17,7 +17,6 @@ use crate::record::{Measurement, record};
 use crate::result::RunRecord;
 use crate::scenario::Job;
 use crate::select_oracle;
-use crate::selection::candidates;
 
 /// What a record keeps besides its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +38,8 @@ pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     match contender.kind() {
         ContenderKind::Oracle(spec) => oracle::constant(prepared, job, spec),
         ContenderKind::OracleDynamic(spec) => oracle::dynamic(prepared, job, spec),
-        ContenderKind::StaticBest => select_oracle::single(prepared, job),
-        ContenderKind::OracleSelect(every) => select_oracle::course(prepared, job, *every),
+        ContenderKind::StaticBest(bound) => select_oracle::single(prepared, job, bound),
+        ContenderKind::OracleSelect(bound) => select_oracle::course(prepared, job, bound),
         kind => Course::new(prepared, job, &control(kind, prepared, job)).measure(),
     }
 }
@@ -57,8 +56,9 @@ pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> C
         ContenderKind::Select(selection) => {
             selected(prepared.selector(selection), selection.tuned, app)
         }
-        ContenderKind::StaticBest | ContenderKind::OracleSelect(_) => {
-            selected(Selector::new(SelectorConfig::new(candidates(), Policy::External)), false, app)
+        ContenderKind::StaticBest(bound) | ContenderKind::OracleSelect(bound) => {
+            let config = SelectorConfig::new(bound.candidates.clone(), Policy::External);
+            selected(Selector::new(config), false, app)
         }
         ContenderKind::Switch(turns) => Control::Algorithm {
             spec: turns.specs[0],

@@ -6,13 +6,13 @@ use trimtab_cc::migrate::Switch;
 use trimtab_sim::Control;
 use trimtab_steer::Steerer;
 use trimtab_steer::select::{Policy, Selector, SelectorConfig};
-use trimtab_units::{Duration, Time};
+use trimtab_units::Time;
 
 use crate::course::Course;
 use crate::prepare::Prepared;
 use crate::record::Measurement;
 use crate::scenario::Job;
-use crate::selection::candidates;
+use crate::select_bound::SelectBound;
 
 /// A run that has been carried out to its end.
 struct Trial {
@@ -40,8 +40,8 @@ fn best_single(prepared: &Prepared, job: &Job, specs: &[Spec]) -> (usize, Trial)
 }
 
 /// The best single algorithm for this run, by experience.
-pub(crate) fn single(prepared: &Prepared, job: &Job) -> Measurement {
-    best_single(prepared, job, &candidates()).1.measured
+pub(crate) fn single(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Measurement {
+    best_single(prepared, job, &bound.candidates).1.measured
 }
 
 /// The best course through the algorithms that one pass finds. It begins as the best single one; at every
@@ -49,11 +49,11 @@ pub(crate) fn single(prepared: &Prepared, job: &Job) -> Measurement {
 /// very end, and what gives the best experience of the whole run is kept. Going on as planned is
 /// among the choices, so no step makes it worse (rollout: Bertsekas, "Dynamic Programming and Optimal Control", vol. 1,
 /// §6.4).
-pub(crate) fn course(prepared: &Prepared, job: &Job, every: Duration) -> Measurement {
-    let specs = candidates();
-    let (mut plan, mut best) = best_single(prepared, job, &specs);
+pub(crate) fn course(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Measurement {
+    let (specs, every) = (&bound.candidates, bound.every);
+    let (mut plan, mut best) = best_single(prepared, job, specs);
     let try_out = |course: Course<'_>| Trial::of(course, prepared, job);
-    let mut course = start(prepared, job, &specs, plan);
+    let mut course = start(prepared, job, specs, plan);
     while course.world.now() < course.end() {
         let now = course.world.now();
         let next = course.end().min(now + every);
@@ -61,7 +61,7 @@ pub(crate) fn course(prepared: &Prepared, job: &Job, every: Duration) -> Measure
         for choice in (0..specs.len()).filter(|c| *c != plan) {
             // What runs first has nothing to take over from.
             let mut fork = if now == Time::ZERO {
-                start(prepared, job, &specs, choice)
+                start(prepared, job, specs, choice)
             } else {
                 let mut fork = course.clone();
                 switch(&mut fork, specs[choice]);
@@ -109,12 +109,13 @@ mod tests {
     use crate::prepare::prepare;
     use crate::run::measure;
     use crate::scenario::Scenario;
+    use crate::selection::candidates;
 
     #[test]
     fn the_best_course_is_at_least_as_good_as_the_best_single_one_and_that_as_each() {
         // Losses for a while make CUBIC the wrong choice, and the capacity changes.
         let scenario = Scenario::parse(
-            "cc = [\"cubic\", \"bbr\", \"copa\", \"westwood\", \"static-best\", \"oracle:select:every=4s\"]\ntraces = [\"step:8Mbit/s,2Mbit/s@6s\"]\nloss = \"1%\"\nrtt = \"60ms\"\nduration = \"24s\"\n[[app]]\nkind = \"web\"\npauses = false\n",
+            "cc = [\"cubic\", \"bbr\", \"copa\", \"westwood\", \"static-best\", \"oracle:select:every=4s\", \"copa:mvfst\", \"static-best:cubic,copa:mvfst\", \"oracle:select:every=4s:cubic,copa:mvfst\"]\ntraces = [\"step:8Mbit/s,2Mbit/s@6s\"]\nloss = \"1%\"\nrtt = \"60ms\"\nduration = \"24s\"\n[[app]]\nkind = \"web\"\npauses = false\n",
         )
         .unwrap();
         let prepared = prepare(&scenario.plan().unwrap()).unwrap();
@@ -127,6 +128,9 @@ mod tests {
         let best = qoe[..4].iter().copied().fold(f64::NEG_INFINITY, f64::max);
         assert_eq!(qoe[4], best, "{qoe:?}");
         assert!(qoe[5] > best, "{qoe:?}");
+        // The same of other candidates.
+        assert_eq!(qoe[7], qoe[0].max(qoe[6]), "{qoe:?}");
+        assert!(qoe[8] > qoe[7] && qoe[8] != qoe[5], "{qoe:?}");
     }
 
     /// A flow that may switch and does not is the flow of its algorithm.

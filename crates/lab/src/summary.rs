@@ -21,6 +21,7 @@ struct PairKey {
     rtt: u64,
     buffer: u64,
     loss: u64,
+    jitter: u64,
     flows: u32,
     seed: u64,
 }
@@ -32,6 +33,7 @@ impl PairKey {
             rtt: run.cell.rtt_ms.to_bits(),
             buffer: run.cell.buffer_bytes,
             loss: run.cell.loss.to_bits(),
+            jitter: run.cell.jitter_ms.to_bits(),
             flows: run.cell.flows,
             seed: run.seed,
         }

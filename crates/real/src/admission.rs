@@ -76,7 +76,7 @@ impl Place {
             }
             ContenderKind::Oracle(_)
             | ContenderKind::OracleDynamic(_)
-            | ContenderKind::StaticBest
+            | ContenderKind::StaticBest(_)
             | ContenderKind::OracleSelect(_)
             | ContenderKind::Omniscient => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))

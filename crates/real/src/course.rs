@@ -15,7 +15,7 @@ use trimtab_lab::prepare::Prepared;
 use trimtab_lab::record::{Delays, FlowMeasurement, Measurement};
 use trimtab_lab::result::Series;
 use trimtab_lab::scenario::{AppKind, Job};
-use trimtab_net::{Capacity, LinkConfig, LossConfig};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::admission::Governor;
@@ -138,6 +138,10 @@ fn link(prepared: &Prepared, job: &Job) -> Config {
     let down = LinkConfig::new(ahead(capacity, one_way(job)))
         .queue(queue)
         .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None })
+        .jitter(match job.cell.jitter {
+            Duration::ZERO => JitterConfig::None,
+            max => JitterConfig::Uniform { max },
+        })
         .delay(one_way(job));
     let up = delay(job.cell.rtt - one_way(job));
     Config { down, up, seed: job.seed, log: None }

@@ -208,3 +208,21 @@ fn mistakes_of_clap_are_exit_code_2_too() {
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("--colour"));
 }
+
+#[test]
+fn figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = compare(dir.path(), &["--plot", "axis"]);
+    assert!(e.contains("it takes KIND=FILE, as in axis=figure.svg"), "{e}");
+    let e = compare(dir.path(), &["--plot", "pie=a.svg"]);
+    assert!(e.contains("no figure \"pie\": there are axis, period and switches"), "{e}");
+    let e = unwritten(dir.path(), &["--plot", "axis=a.svg"]);
+    assert!(e.contains("needs one of rtt, buffer, loss, jitter and flows"), "{e}");
+    let e = unwritten(dir.path(), &["--plot", "period=a.svg"]);
+    assert!(e.contains("as floo:every=3s and floo:every=12s"), "{e}");
+    assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
+    let args = arguments(&["--jitter", "0ms", "--jitter", "9ms", "--plot", "axis=jitter.svg"]);
+    assert!(trimtab(dir.path(), &args).status.success());
+    let svg = fs::read_to_string(dir.path().join("jitter.svg")).unwrap();
+    assert!(svg.starts_with("<svg xmlns=") && svg.contains("jitter, ms"), "{svg}");
+}

@@ -5,6 +5,7 @@
 
 mod cast;
 mod chart;
+pub mod figure;
 mod plots;
 mod series;
 
@@ -289,10 +290,14 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
             .collect();
         let c = first.cell;
         let setting = format!(
-            "RTT {} ms, buffer {} KB, loss {}%, {} flow{}, seed {}",
+            "RTT {} ms, buffer {} KB, loss {}%{}, {} flow{}, seed {}",
             c.rtt_ms,
             c.buffer_bytes as f64 / 1000.0,
             libm::round(1e6 * c.loss) / 1e4,
+            match c.jitter_ms {
+                0.0 => String::new(),
+                jitter => format!(", jitter {jitter} ms"),
+            },
             c.flows,
             if c.flows == 1 { "" } else { "s" },
             first.seed

@@ -15,6 +15,8 @@ pub struct Cell {
     pub buffer: Buffer,
     /// Probability of random loss.
     pub loss: Probability,
+    /// The most that a data packet is late.
+    pub jitter: Duration,
     /// Flows of the contender.
     pub flows: u32,
 }
@@ -71,14 +73,15 @@ pub struct Plan {
 }
 
 impl Scenario {
-    /// Every cell of the grid: round-trip time, then buffer, then loss, then flows.
+    /// Every cell of the grid: round-trip time, then buffer, then loss, then jitter, then flows.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for &rtt in &self.rtt {
             for &buffer in &self.buffer {
                 for &loss in &self.loss {
-                    for &flows in &self.flows {
-                        cells.push(Cell { rtt, buffer, loss, flows });
+                    for &jitter in &self.jitter {
+                        let of = |&flows| Cell { rtt, buffer, loss, jitter, flows };
+                        cells.extend(self.flows.iter().map(of));
                     }
                 }
             }
@@ -98,8 +101,14 @@ impl Scenario {
             .map(|t| links::capacity(&t.source))
             .collect::<Result<Vec<Capacity>, _>>()?;
         let cells = self.cells();
-        let axes =
-            [traces.len(), self.rtt.len(), self.buffer.len(), self.loss.len(), self.flows.len()];
+        let axes = [
+            traces.len(),
+            self.rtt.len(),
+            self.buffer.len(),
+            self.loss.len(),
+            self.jitter.len(),
+            self.flows.len(),
+        ];
         let rates: Vec<Rate> = links.iter().map(Capacity::mean_rate).collect();
         let points: Vec<usize> = (0..traces.len() * cells.len())
             .filter(|p| self.has_share(rates[p / cells.len()], &cells[p % cells.len()]))

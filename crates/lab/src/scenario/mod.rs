@@ -71,6 +71,9 @@ pub struct Scenario {
     /// Probabilities of independent random loss, before the bottleneck.
     #[serde(with = "quantity::many", default = "default_loss")]
     pub loss: Vec<Probability>,
+    /// Most that each data packet is late beyond the round-trip time; anything from none to this, alike.
+    #[serde(with = "quantity::many", default = "default_jitter", skip_serializing_if = "is_calm")]
+    pub jitter: Vec<Duration>,
     /// Numbers of flows of the contender that share the link.
     #[serde(deserialize_with = "quantity::counts::deserialize", default = "default_flows")]
     pub flows: Vec<u32>,
@@ -127,6 +130,12 @@ fn default_buffer() -> Vec<Buffer> {
 }
 fn default_loss() -> Vec<Probability> {
     vec![Probability::default()]
+}
+fn default_jitter() -> Vec<Duration> {
+    vec![Duration::ZERO]
+}
+fn is_calm(jitter: &[Duration]) -> bool {
+    jitter == [Duration::ZERO]
 }
 fn default_flows() -> Vec<u32> {
     vec![1]
@@ -189,6 +198,7 @@ impl Default for Scenario {
             rtt: default_rtt(),
             buffer: default_buffer(),
             loss: default_loss(),
+            jitter: default_jitter(),
             flows: default_flows(),
             stagger: Duration::ZERO,
             duration: default_duration(),
@@ -340,13 +350,14 @@ mod tests {
     #[test]
     fn printed_scenario_reads_back() {
         let text = format!(
-            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
+            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
         );
         let printed = Scenario::parse(&text).unwrap().to_toml();
         let again = Scenario::parse(&printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));
         assert_eq!(again.to_toml(), printed);
         assert_eq!(again.share_min, Some(Rate::from_mbps(1.5)));
         assert_eq!(again.loss[0].get(), 0.005);
+        assert_eq!(again.jitter[1], Duration::from_millis(5));
         assert_eq!(again.competitor[0].start, Duration::from_secs(5));
     }
 

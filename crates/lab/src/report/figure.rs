@@ -1,0 +1,340 @@
+//! Figures of papers as SVG files of their own: how contenders do along an axis or by how often they choose, and what
+//! switches cost.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use trimtab_units::Duration;
+
+use super::chart::{Axis, Frame, Scale, escape, open, path};
+use crate::result::{Comparison, RunRecord, SwitchRecord};
+use crate::stats::Sorted;
+use crate::summary::in_order;
+
+/// What a figure shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A quantity over the values of the axis of the grid that has several.
+    Axis,
+    /// The same over how often contenders choose (`every=TIME`).
+    Period,
+    /// Distributions of the loss in the second after a switch, and of the time until the flow had settled.
+    Switches,
+}
+
+impl Kind {
+    /// All of them, by name.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("axis", Self::Axis), ("period", Self::Period), ("switches", Self::Switches)];
+}
+
+/// No figure is called so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no figure {0:?}: there are axis, period and switches")]
+pub struct UnknownKind(String);
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        let known = Self::ALL.iter().find(|(name, _)| *name == text);
+        known.map(|(_, kind)| *kind).ok_or_else(|| UnknownKind(text.to_owned()))
+    }
+}
+
+/// Why a comparison has no such figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FigureError {
+    /// No axis has several values, or several do.
+    #[error(
+        "the figure `axis` needs one of rtt, buffer, loss, jitter and flows to have several values, and the others one"
+    )]
+    NoAxis,
+    /// No contenders differ in how often they choose.
+    #[error(
+        "the figure `period` needs contenders that differ in how often they choose, as floo:every=3s and floo:every=12s"
+    )]
+    NoPeriods,
+    /// Nothing switches.
+    #[error("the figure `switches` needs contenders that switch algorithms, as switch:cubic,bbr")]
+    NoSwitches,
+}
+
+/// Dark enough on white, and told apart by those who see few colours (Okabe and Ito, "Color Universal Design", 2008).
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a08000", "#56b4e9", "#000000", "#7f7f7f"];
+/// Of a panel.
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 300.0;
+/// For the name of each line, below the panels.
+const LINE: f64 = 18.0;
+const STYLE: &str =
+    ".grid path{stroke:#ddd;fill:none}.ticks text,.label{fill:#333}.line{fill:none;stroke-width:2}";
+
+/// How the line of this number is drawn: when all colours are taken, dashed.
+fn stroke(number: usize) -> String {
+    let colour = COLOURS[number % COLOURS.len()];
+    let dashes = if number < COLOURS.len() { "" } else { " stroke-dasharray=\"5 3\"" };
+    format!("stroke=\"{colour}\"{dashes}")
+}
+
+/// A line of a panel, with the number of its colour.
+struct Line {
+    colour: usize,
+    points: Vec<(f64, f64)>,
+}
+
+/// Draws a figure of a comparison's first application.
+///
+/// # Errors
+/// The comparison does not have what the figure shows.
+pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError> {
+    let app = comparison.runs.first().map_or("", |run| run.app.as_str());
+    let runs: Vec<&RunRecord> = comparison.runs.iter().filter(|r| r.app == app).collect();
+    let (names, panels) = match kind {
+        Kind::Axis => along(&runs)?,
+        Kind::Period => by_period(&runs)?,
+        Kind::Switches => switches(&runs)?,
+    };
+    let rows = names.len().div_ceil(panels.len());
+    let (width, height) = (WIDTH * panels.len() as f64, HEIGHT + LINE * rows as f64 + 8.0);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
+         font-size=\"11\">\n<style>{STYLE}</style>\n<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
+    );
+    for (i, panel) in panels.iter().enumerate() {
+        let x = WIDTH * i as f64;
+        let _ = writeln!(svg, "<g transform=\"translate({x} 0)\">{panel}</g>");
+    }
+    for (i, name) in names.iter().enumerate() {
+        let (x, y) = (WIDTH * (i / rows) as f64 + 52.0, HEIGHT + LINE * (i % rows) as f64 + 8.0);
+        let (end, text, stroke) = (x + 24.0, x + 32.0, stroke(i));
+        let _ = writeln!(
+            svg,
+            "<path class=\"line\" {stroke} d=\"M{x} {y}H{end}\"/><text x=\"{text}\" y=\"{}\">{}</text>",
+            y + 4.0,
+            escape(name)
+        );
+    }
+    Ok(svg + "</svg>\n")
+}
+
+/// The names of the lines, and the panels.
+type Drawn = (Vec<String>, Vec<String>);
+
+/// What a run is worth in a figure: the mean completion time in ms where there is one, else the mean experience.
+fn worth(run: &RunRecord) -> f64 {
+    run.rct_ms.as_ref().map_or(run.qoe.mean, |rct| rct.mean)
+}
+
+fn worth_label(runs: &[&RunRecord]) -> &'static str {
+    if runs.iter().all(|run| run.rct_ms.is_some()) { "mean completion time, ms" } else { "QoE" }
+}
+
+/// A quantity of a run's place in the grid, with its unit.
+type Place = (&'static str, fn(&RunRecord) -> f64);
+
+const PLACES: [Place; 5] = [
+    ("base round-trip time, ms", |run| run.cell.rtt_ms),
+    ("buffer, KB", |run| run.cell.buffer_bytes as f64 / 1e3),
+    ("random loss, %", |run| run.cell.loss * 100.0),
+    ("jitter, ms", |run| run.cell.jitter_ms),
+    ("flows", |run| f64::from(run.cell.flows)),
+];
+
+fn along(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+    let has_several = |place: &Place| {
+        runs.iter().any(|run| runs.first().is_some_and(|first| place.1(run) != place.1(first)))
+    };
+    // A buffer in bandwidth-delay products follows the round-trip time.
+    let mut several: Vec<Place> = PLACES.into_iter().filter(has_several).collect();
+    if several.len() == 2 && several[0].0 == PLACES[0].0 && several[1].0 == PLACES[1].0 {
+        several.pop();
+    }
+    let [(label, at)] = several[..] else { return Err(FigureError::NoAxis) };
+    let names = names(runs.iter().map(|run| run.cc.as_str()));
+    let lines = names.iter().enumerate().map(|(colour, cc)| {
+        let own = runs.iter().filter(|run| run.cc == *cc);
+        Line { colour, points: means(own.map(|run| (at(run), worth(run)))) }
+    });
+    let lines: Vec<Line> = lines.collect();
+    Ok((names, vec![panel(label, false, worth_label(runs), &lines)]))
+}
+
+fn by_period(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+    // What a contender is called without its period, and the period in seconds.
+    let parts = |cc: &str| -> Option<(String, f64)> {
+        let every = cc.split(':').find_map(|part| part.strip_prefix("every="))?;
+        let seconds = every.parse::<Duration>().ok()?.as_secs_f64();
+        Some((cc.replacen(&format!(":every={every}"), "", 1), seconds))
+    };
+    let with: Vec<(String, f64, f64)> = runs
+        .iter()
+        .filter_map(|run| parts(&run.cc).map(|(name, seconds)| (name, seconds, worth(run))))
+        .collect();
+    let mut names = names(with.iter().map(|(name, ..)| name.as_str()));
+    let of = |name: &str| {
+        means(with.iter().filter(|(n, ..)| n == name).map(|(_, seconds, worth)| (*seconds, *worth)))
+    };
+    names.retain(|name| of(name).len() > 1);
+    if names.is_empty() {
+        return Err(FigureError::NoPeriods);
+    }
+    let mut lines: Vec<Line> =
+        names.iter().enumerate().map(|(colour, name)| Line { colour, points: of(name) }).collect();
+    // Who does not choose is level.
+    let ends = || lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x));
+    let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(0.0, f64::max));
+    for cc in in_order(runs.iter().map(|run| run.cc.as_str())) {
+        if parts(cc).is_none() {
+            let own = runs.iter().filter(|run| run.cc == cc);
+            let level = means(own.map(|run| (0.0, worth(run))))[0].1;
+            let points = vec![(least, level), (most, level)];
+            lines.push(Line { colour: names.len(), points });
+            names.push(cc.to_owned());
+        }
+    }
+    Ok((names, vec![panel("selection period, s", true, worth_label(runs), &lines)]))
+}
+
+fn switches(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+    let names =
+        names(runs.iter().filter(|run| !run.switches.is_empty()).map(|run| run.cc.as_str()));
+    if names.is_empty() {
+        return Err(FigureError::NoSwitches);
+    }
+    let distribution = |value: fn(&SwitchRecord) -> Option<f64>| -> Vec<Line> {
+        let of = |(colour, cc): (usize, &String)| {
+            let own = runs.iter().filter(|run| run.cc == *cc).flat_map(|run| &run.switches);
+            let sorted = Sorted::new(own.filter_map(value));
+            let point = |i: u32| Some((sorted.percentile(f64::from(i) / 2.0)?, f64::from(i) / 2.0));
+            Line { colour, points: (0..=200).filter_map(point).collect() }
+        };
+        names.iter().enumerate().map(of).collect()
+    };
+    let losses = distribution(|switch| Some(switch.loss_ratio * 100.0));
+    let label = "% of switches at or below";
+    let mut panels = vec![panel("lost in the second after a switch, %", false, label, &losses)];
+    // Who never settles counts with the whole turn.
+    let settled = distribution(|switch| {
+        switch.settles.map(|_| switch.settled_ms.unwrap_or(switch.turn_ms) / 1e3)
+    });
+    if settled.iter().any(|line| !line.points.is_empty()) {
+        panels.push(panel("until the flow had settled, s", false, label, &settled));
+    }
+    Ok((names, panels))
+}
+
+fn names<'a>(of: impl Iterator<Item = &'a str>) -> Vec<String> {
+    in_order(of).into_iter().map(str::to_owned).collect()
+}
+
+/// The mean of the second numbers for each of the first, in ascending order.
+fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut samples: Vec<(f64, f64)> = samples.collect();
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let of = |same: &[(f64, f64)]| {
+        (same[0].0, same.iter().map(|(_, y)| y).sum::<f64>() / same.len() as f64)
+    };
+    samples.chunk_by(|a, b| a.0 == b.0).map(of).collect()
+}
+
+/// A panel; its vertical axis is logarithmic where values differ by more than ten times.
+fn panel(label: &str, log: bool, y_label: &str, lines: &[Line]) -> String {
+    let frame = Frame::new(WIDTH, HEIGHT);
+    let points = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let (xs, ys) = (|| points().map(|(x, _)| x), || points().map(|(_, y)| y));
+    let (least, most) =
+        (ys().fold(f64::INFINITY, f64::min), ys().fold(f64::NEG_INFINITY, f64::max));
+    let scale = if log {
+        Scale::log(xs(), frame.left, frame.right)
+    } else {
+        Scale::from_zero(xs(), frame.left, frame.right)
+    };
+    let x = Axis { scale, label };
+    let scale = if least > 0.0 && most > 10.0 * least {
+        Scale::log(ys(), frame.bottom, frame.top)
+    } else {
+        Scale::linear(ys(), frame.bottom, frame.top)
+    };
+    let y = Axis { scale, label: y_label };
+    // Within another drawing it would fill all of that.
+    let size = format!("<svg width=\"{WIDTH}\" height=\"{HEIGHT}\" ");
+    let mut svg = open(frame, label, &x, &y).replacen("<svg ", &size, 1);
+    for line in lines {
+        let stroke = stroke(line.colour);
+        let drawn = path(line.points.iter().map(|(px, py)| (x.scale.at(*px), y.scale.at(*py))));
+        let _ = writeln!(svg, "<path class=\"line\" {stroke} d=\"{drawn}\"/>");
+    }
+    svg + "</svg>"
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::compare;
+    use crate::pool::Effort;
+    use crate::run::Recording;
+    use crate::scenario::Scenario;
+
+    fn comparison(text: &str) -> Comparison {
+        let scenario = Scenario::parse(text).unwrap();
+        let effort = Effort { jobs: None, quiet: true };
+        compare(&scenario, effort, Recording::default(), "x").unwrap()
+    }
+
+    fn lines(svg: &str) -> usize {
+        svg.matches("<path class=\"line\"").count()
+    }
+
+    #[test]
+    fn a_line_for_each_contender_over_the_axis() {
+        let c = comparison(
+            "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:8Mbit/s\"]\njitter = [\"0ms\", \"5ms\", \"20ms\"]\nduration = \"4s\"\n[[app]]\nkind = \"download\"\n",
+        );
+        let svg = figure(Kind::Axis, &c).unwrap();
+        assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
+        // A line and its key each.
+        assert_eq!(lines(&svg), 4, "{svg}");
+        assert!(svg.contains("jitter, ms") && svg.contains("mean completion time, ms"));
+        assert!(svg.contains(">cubic</text>") && svg.contains(">bbr</text>"));
+        let own = c.runs.iter().filter(|run| run.cc == "bbr");
+        let points = means(own.map(|run| (run.cell.jitter_ms, worth(run))));
+        assert_eq!(points.iter().map(|p| p.0).collect::<Vec<_>>(), [0.0, 5.0, 20.0]);
+        assert!(points[2].1 > points[0].1, "late packets cost: {points:?}");
+        for kind in [Kind::Period, Kind::Switches] {
+            assert!(figure(kind, &c).unwrap_err().to_string().contains(&format!("`{kind}` needs")));
+        }
+    }
+
+    #[test]
+    fn periods_are_told_from_names() {
+        let c = comparison(
+            "cc = [\"cubic\", \"select:power:every=1s\", \"select:power:every=2s\", \"floo:every=1s\"]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"6s\"\n[[app]]\nkind = \"web\"\n",
+        );
+        let svg = figure(Kind::Period, &c).unwrap();
+        // The one that has a single period is left out, and CUBIC is level.
+        assert_eq!(lines(&svg), 4, "{svg}");
+        assert!(svg.contains(">select:power</text>") && svg.contains(">cubic</text>"));
+        assert!(!svg.contains("floo") && svg.contains("selection period, s"));
+        assert_eq!(figure(Kind::Axis, &c), Err(FigureError::NoAxis));
+    }
+
+    #[test]
+    fn switches_have_two_distributions_of_bulk_transfers() {
+        let c = comparison(
+            "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"40s\"\n[[app]]\nkind = \"bulk\"\n[[app]]\nkind = \"web\"\n",
+        );
+        let svg = figure(Kind::Switches, &c).unwrap();
+        assert_eq!(lines(&svg), 2 * 2 + 2, "two panels and the key: {svg}");
+        assert_eq!(svg.matches("<svg width=\"460\" height=\"300\" viewBox").count(), 2, "{svg}");
+        assert!(svg.contains("lost in the second after") && svg.contains("had settled, s"));
+    }
+}
