@@ -15,7 +15,7 @@ from trimtab.train.__main__ import main
 
 SMALL = ["--hidden", "8", "--parallel", "8", "--decisions", "60", "--window", "30", "--epochs", "2"]
 SMALL += ["--flows", "16", "--leaves", "20", "--clusters", "2-3", "--judge", "2", "--grid", "1"]
-SMALL += ["--generated", "4"]
+SMALL += ["--generated", "4", "--judged", "60"]
 
 
 def states_of(count: int) -> NDArray[np.int16]:

@@ -25,7 +25,19 @@ BEFORE = 10
 PART = 5e-3
 PATIENCE = 100
 #: Settings that change nothing of what was learnt so far.
-FREE = ("out", "resume", "rounds", "stage", "flows", "leaves", "clusters", "grid", "judge")
+FREE = (
+    "out",
+    "resume",
+    "rounds",
+    "stage",
+    "flows",
+    "passes",
+    "leaves",
+    "clusters",
+    "grid",
+    "judge",
+    "judged",
+)
 
 
 def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:

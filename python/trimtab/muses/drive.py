@@ -35,15 +35,18 @@ class Flows:
     best: NDArray[np.int8]
 
 
-def environments(stages: Stages, setting: str, split: str) -> MusesEnvironments:
-    """Give the networks of a setting. Raises ValueError where recordings cannot be had."""
+def environments(stages: Stages, setting: str, split: str, decisions: int | None = None) -> MusesEnvironments:
+    """Give the networks of a setting, for flows of so many decisions.
+
+    Raises ValueError where recordings cannot be had.
+    """
     kinds = stages.kinds.split(",")
     if setting == "lte":
         kinds = [kind for kind in kinds if "lte" in kind] or kinds
     return MusesEnvironments(
         setting=setting,
         split=split,
-        length_ms=stages.decisions * 10 + 2_000,
+        length_ms=(decisions or stages.decisions) * 10 + 2_000,
         traces=stages.traces,
         kinds=kinds,
         generated=stages.generated,
@@ -51,8 +54,13 @@ def environments(stages: Stages, setting: str, split: str) -> MusesEnvironments:
     )
 
 
-def drive(rollouts: MusesRollouts, policy: Policy, flows: int, decisions: int) -> Flows:
-    """Let the policy drive until every network is done; `decisions` is how many each flow may have."""
+def drive(
+    rollouts: MusesRollouts, policy: Policy, flows: int, decisions: int, *, asked: Policy | None = None
+) -> Flows:
+    """Let the policy drive until every network is done; `decisions` is how many each flow may have.
+
+    The actions that are kept are its own, or those of another policy that is asked in the same states.
+    """
     count = len(rollouts)
     shape = (count, flows, decisions)
     states = np.zeros((*shape, SIGNALS), np.int16)
@@ -69,10 +77,11 @@ def drive(rollouts: MusesRollouts, policy: Policy, flows: int, decisions: int) -
         seen = np.frombuffer(rollouts.states(), "<i2").reshape(count, SIGNALS)
         wanted = np.frombuffer(rollouts.best(), np.uint8).astype(np.int64)
         chosen = policy(seen, which, wanted)
+        said = chosen if asked is None else asked(seen, which, wanted)
         here = at[rows, which]
         kept = going & (here < decisions)
         place = (rows[kept], which[kept], here[kept])
-        states[place], actions[place], best[place] = seen[kept], chosen[kept], wanted[kept]
+        states[place], actions[place], best[place] = seen[kept], said[kept], wanted[kept]
         at[rows[kept], which[kept]] += 1
         rollouts.act(chosen.astype(np.uint8).tobytes())
     flat = count * flows

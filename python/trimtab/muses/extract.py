@@ -32,6 +32,13 @@ SCALE = 1 << 20
 HELD_OUT = 5
 #: The search for a tree's settings looks at no more states than this.
 SEARCHED = 200_000
+#: What a group's tree is fitted to besides its own states: some of all, with this much weight in sum, so that
+#: it does what is right on the whole where its own group never was. Without them a tree may double a window
+#: that its group never saw as large.
+OTHERS = 100_000
+OTHERS_WEIGHT = 0.2
+#: The distance of a centre that is never the nearest.
+NEVER = (1 << 31) - 1
 SPLITS = (2, 200, 50, 1_000)
 DECREASES = (0.0, 1e-5, 1e-4, 1e-6)
 
@@ -85,17 +92,29 @@ def _along(states: NDArray[np.int16], weights: Ints) -> Ints:
     return np.asarray((states.astype(np.int64) @ weights.T) >> WEIGHT_POINT, np.int64)
 
 
-def gather(stages: Stages, teacher: lstm.Teacher) -> Demonstrations:
-    """Let the LSTM drive flows over networks that it has not learnt on."""
+def gather(stages: Stages, teacher: lstm.Teacher, tree: list[Node] | None, number: int) -> Demonstrations:
+    """Ask the LSTM in the states of flows over networks that it has not learnt on.
+
+    It drives them itself (the paper's way), or a tree does: what a tree does wrong leads to states that the
+    LSTM avoids, and there is no telling what to do there unless it is asked (Bastani et al., 2018).
+    """
     world = environments(stages, "global", "train")
-    random = np.random.default_rng((stages.seed, 2))
+    random = np.random.default_rng((stages.seed, 2, number))
     states, actions = [], []
     start, done = time.perf_counter(), 0
+
+    def of_tree(seen: NDArray[np.int16], _which: Ints, _best: Ints) -> Ints:
+        return decide(tree or [], seen)
+
     while done < stages.flows:
         count = min(stages.parallel, stages.flows - done)
         seeds = [int(seed) for seed in random.integers(2**62, size=count)]
         rollouts = MusesRollouts(world, seeds, 1, stages.decisions)
-        flows = drive(rollouts, taught(teacher, count, 1), 1, stages.decisions)
+        heavy = taught(teacher, count, 1)
+        if tree is None:
+            flows = drive(rollouts, heavy, 1, stages.decisions)
+        else:
+            flows = drive(rollouts, of_tree, 1, stages.decisions, asked=heavy)
         states.append(flows.states)
         actions.append(flows.actions)
         done += count
@@ -131,7 +150,12 @@ def cluster(stages: Stages, points: Floats) -> tuple[Floats, Ints, dict[int, flo
     return best.cluster_centers_, best.labels_.astype(np.int64), scores
 
 
-def fit(stages: Stages, states: NDArray[np.int16], actions: NDArray[np.int8]) -> tuple[list[Node], str]:
+def fit(
+    stages: Stages,
+    states: NDArray[np.int16],
+    actions: NDArray[np.int8],
+    others: tuple[NDArray[np.int16], NDArray[np.int8]] | None = None,
+) -> tuple[list[Node], str]:
     """Fit a tree, its settings by a search on a part of the states; gives it and what was found."""
     random = np.random.default_rng((stages.seed, 3))
     some = random.permutation(len(states))[:SEARCHED]
@@ -143,7 +167,12 @@ def fit(stages: Stages, states: NDArray[np.int16], actions: NDArray[np.int8]) ->
         right = float((tree.predict(states[judged]) == actions[judged]).mean())
         if right > best[0]:
             best = (right, wanted)
-    tree = _classifier(stages, best[1]).fit(states, actions)
+    weights = np.ones(len(states))
+    if others is not None:
+        each = OTHERS_WEIGHT * len(states) / max(1, len(others[0]))
+        weights = np.concatenate([weights, np.full(len(others[0]), each)])
+        states, actions = np.concatenate([states, others[0]]), np.concatenate([actions, others[1]])
+    tree = _classifier(stages, best[1]).fit(states, actions, weights)
     return nodes_of(tree), ", ".join(f"{name} {value}" for name, value in best[1].items())
 
 
@@ -187,7 +216,13 @@ def nodes_of(classifier: DecisionTreeClassifier) -> list[Node]:
 
 def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[str, Any]]:
     """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
-    shown = gather(stages, teacher)
+    shown = gather(stages, teacher, None, 0)
+    for number in range(1, stages.passes + 1):
+        tree, _ = fit(stages, *shown.of(np.arange(len(shown.states))))
+        more = gather(stages, teacher, tree, number)
+        shown = Demonstrations(
+            np.concatenate([shown.states, more.states]), np.concatenate([shown.actions, more.actions])
+        )
     flows = len(shown.states)
     everything, _ = shown.of(np.arange(flows))
     projection = Projection.of(everything)
@@ -199,21 +234,31 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
     weights = np.rint(2.0 * centres @ matrix * SCALE).astype(np.int64)
     norms = np.rint((centres**2).sum(axis=1) * SCALE).astype(np.int64)
     kept = np.arange(flows) % HELD_OUT != 0
+    whole, found = fit(stages, *shown.of(np.nonzero(kept)[0]))
+    everywhere = shown.of(np.nonzero(kept)[0])
+    some = np.random.default_rng((stages.seed, 5)).permutation(len(everywhere[0]))[:OTHERS]
+    others = (everywhere[0][some], everywhere[1][some])
     trees, rows = [], []
     for j in range(k):
         mine = np.nonzero(labels == j)[0]
-        tree, found = fit(stages, *shown.of(mine[kept[mine]] if kept[mine].any() else mine))
+        own = shown.of(mine[kept[mine]] if kept[mine].any() else mine)
+        tree, searched = fit(stages, *own, others)
         states, actions = shown.of(mine[~kept[mine]] if (~kept[mine]).any() else mine)
         trees.append(tree)
         rows.append(
-            {"flows": len(mine), **agreement(tree, states, actions), "nodes": len(tree), "search": found}
+            {"flows": len(mine), **agreement(tree, states, actions), "nodes": len(tree), "search": searched}
         )
         print(f"tree {j + 1} of {k}: {rows[-1]}", flush=True)
-    whole, found = fit(stages, *shown.of(np.nonzero(kept)[0]))
     low, high = everything.min(axis=0), everything.max(axis=0)
-    first = int(np.bincount(labels, minlength=k).argmax())
     common = {"low": low, "high": high, **vars(projection), "states": STATES}
-    many = Trees(norms=norms, centres=weights, nodes=trees, first=first, **common)
+    # While nothing is known of the path the global tree is asked; it is never the nearest.
+    many = Trees(
+        norms=np.append(norms, NEVER),
+        centres=np.append(weights, np.zeros_like(weights[:1]), axis=0),
+        nodes=[*trees, whole],
+        first=k,
+        **common,
+    )
     one = Trees(norms=norms[:1], centres=weights[:1], nodes=[whole], first=0, **common)
     states, actions = shown.of(np.nonzero(~kept)[0])
     about = {

@@ -25,14 +25,14 @@ def judge(stages: Stages, teacher: lstm.Teacher, models: dict[str, Trees]) -> di
     """Run everything over the same networks; gives outcomes by setting and name."""
     random = np.random.default_rng((stages.seed, 4))
     seeds = [int(seed) for seed in random.integers(2**62, size=stages.judge)]
-    length = stages.decisions * 10
+    length = stages.judged * 10
     found: dict[str, dict[str, Outcomes]] = {}
     for setting in SETTINGS:
-        world = environments(stages, setting, "test")
+        world = environments(stages, setting, "test", stages.judged)
 
         def driven(policy: Policy, world: Any = world) -> Outcomes:
-            rollouts = MusesRollouts(world, seeds, 1, stages.decisions)
-            drive(rollouts, policy, 1, stages.decisions)
+            rollouts = MusesRollouts(world, seeds, 1, stages.judged)
+            drive(rollouts, policy, 1, stages.judged)
             return rollouts.outcomes()
 
         row = {"oracle": driven(oracle), "lstm": driven(taught(teacher, len(seeds), 1))}
@@ -103,7 +103,7 @@ def card(
         parts.append("\n".join(lines) + "\n")
     parts.append(
         f"Over {stages.judge} networks of each setting of Table III that were not learnt on, flows of "
-        f"{stages.decisions / 100:.0f} s, mean and standard error:\n"
+        f"{stages.judged / 100:.0f} s, mean and standard error:\n"
     )
     parts.append(table(judged) + "\n")
     return "\n".join(parts)

@@ -34,6 +34,7 @@ class Stages:
     rate: float = _option(1e-3, "learning rate at the start; it falls to a tenth")
     sharing: float = _option(0.2, "share of the iterations with several flows on each link")
     flows: int = _option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
+    passes: int = _option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
     leaves: int = _option(500, "most leaves of a tree (Muses, section III-E: 500)")
     clusters: str = _option("2-40", "numbers of clusters to choose from; the silhouette decides")
     grid: int = _option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
@@ -42,6 +43,7 @@ class Stages:
     generated: int = _option(128, "cellular links that are generated where no recordings are given")
     delay_max_ms: int = _option(0, "largest one-way delay in place of Table II's 150 ms; 0: the table's")
     judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
+    judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
     resume: bool = _option(False, "go on from the last checkpoint in the folder")
 
 
@@ -73,7 +75,17 @@ def numbers(clusters: str) -> list[int]:
 def problem(stages: Stages) -> str | None:
     """Say what cannot be; none when nothing is wrong."""
     least = dict.fromkeys(("hidden", "rounds", "parallel", "decisions", "epochs", "sample", "batch"), 1)
-    least |= {"window": 1, "flows": 2, "leaves": 2, "generated": 1, "judge": 1, "seed": 0, "delay_max_ms": 0}
+    least |= {
+        "window": 1,
+        "flows": 2,
+        "leaves": 2,
+        "generated": 1,
+        "judge": 1,
+        "judged": 1,
+        "seed": 0,
+        "delay_max_ms": 0,
+        "passes": 0,
+    }
     for name, low in least.items():
         if getattr(stages, name) < low:
             return f"--{name} is {getattr(stages, name)}; it must be at least {low}"

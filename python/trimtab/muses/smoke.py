@@ -41,6 +41,7 @@ def main() -> int:
             grid=1,
             generated=16,
             judge=8,
+            judged=1_200,
         )
         teacher, _ = dagger.train(stages)
         many, one, _ = extract.extract(stages, teacher)

@@ -348,6 +348,11 @@ mod tests {
     fn patched(at: usize, new: &[u8]) -> std::vec::Vec<u8> {
         let mut bytes = SMALL.to_vec();
         bytes[at..at + new.len()].copy_from_slice(new);
+        sealed(bytes)
+    }
+
+    /// The same with the right checksum.
+    fn sealed(mut bytes: std::vec::Vec<u8>) -> std::vec::Vec<u8> {
         let sum = crc32(&bytes[BODY_AT..]);
         bytes[SUM_AT..SUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -405,6 +410,37 @@ mod tests {
             assert!(Trees::parse(&bytes).is_err(), "byte {at}");
         }
         assert_eq!(Trees::parse(b"PK\x03\x04 a zip file").unwrap_err(), TreesError::NotTrees);
+    }
+
+    /// A checksum keeps nobody out who can write one: whatever else the bytes say, what is accepted is safe to ask.
+    #[test]
+    fn hostile_files_with_the_right_checksum_do_no_harm() {
+        let mut random = 1u64;
+        let mut draw = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        let mut accepted = 0;
+        for _ in 0..20_000 {
+            let changes: [(usize, u8); 3] =
+                core::array::from_fn(|_| (BODY_AT + draw(SMALL.len() - BODY_AT), draw(256) as u8));
+            let mut bytes = SMALL.to_vec();
+            for (at, value) in changes {
+                bytes[at] = value;
+            }
+            let bytes = sealed(bytes);
+            let Ok(trees) = Trees::parse(&bytes) else { continue };
+            accepted += 1;
+            let mut counts = Counts::default();
+            for x in [i16::MIN, -1, 0, 100, 4000, i16::MAX] {
+                for tree in 0..3 {
+                    assert!(usize::from(trees.decide(tree, &[x; SIGNALS]).number()) < ACTIONS);
+                }
+                counts.add(trees.segments(&[x; SIGNALS]));
+                assert!(trees.nearest(&counts) < trees.count());
+            }
+        }
+        assert!(accepted > 1_000, "{accepted} were walked");
     }
 
     #[test]
