@@ -16,7 +16,7 @@ import numpy as np
 from trimtab.muses import dagger, extract, judge, options
 
 #: Least utilisation, as a share of CUBIC's, and most delay.
-UTILISATION = 0.5
+UTILISATION = 0.4
 DELAY = 0.5
 
 
