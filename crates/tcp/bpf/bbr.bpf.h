@@ -46,7 +46,8 @@ TT_INLINE void tt_bbr_is_ready(struct sock *sk, struct tt_bbr *bbr)
 
 	tt_bbr_redraw(bbr);
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
-	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	/* For whoever takes the socket next: no slow start of its own once the pipe was full. */
+	tp->snd_ssthresh = bbr->full_pipe ? bbr->window : TCP_INFINITE_SSTHRESH;
 	tt_bbr_apply_pacing(sk, bbr);
 }
 
@@ -79,6 +80,7 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_handed *handed, b
 	tt_bbr_take_knobs(bbr, slot);
 	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
 	bbr->window = handed->window;
+	bbr->round_end = tp->delivered;
 	if (handed->how == TT_HOW_FULL) {
 		tt_hand_over_read(&over, flow, tp, handed->window);
 		over.delivered = tp->delivered;
@@ -186,10 +188,12 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 	struct tt_slot *slot = 0;
 	struct tt_seen seen;
 	struct tt_bbr *bbr;
+	bool starts;
 
 	if (!flow)
 		return;
 	bbr = &flow->bbr;
+	starts = bbr->mode == TT_BBR_STARTUP;
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	if (tt_batch_is_due(&flow->batch, &seen))
@@ -201,6 +205,8 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 	tt_bbr_on_ack(bbr, &ack);
 	if (bbr->drawn)
 		tt_bbr_redraw(bbr);
+	if (starts && bbr->full_pipe) /* `bbr_check_drain` */
+		tp->snd_ssthresh = tt_bbr_inflight_target(bbr, bbr->max_bw.bytes_per_s[0], TT_GAIN_UNIT);
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	tt_bbr_apply_pacing(sk, bbr);
 	if (!slot)

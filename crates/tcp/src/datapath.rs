@@ -131,6 +131,7 @@ impl Datapath {
         let pins = Pins::new(&options.folder);
         let adopted = pins.are_complete();
         if !adopted {
+            pins.layout().map_or(Ok(()), |found| check_layout(&pins, found))?;
             // What a start that broke off has left.
             pins.remove()?;
             pins.make_folder()?;
@@ -144,11 +145,8 @@ impl Datapath {
     }
 
     fn open(pins: Pins, suffix: String, adopted: bool) -> Result<Self, Error> {
+        check_layout(&pins, pins.layout().unwrap_or_default())?;
         let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
-        let found = control[0].layout_version.load(Relaxed);
-        if found != LAYOUT_VERSION {
-            return Err(Error::OtherLayout { path: pins.folder, found, wanted: LAYOUT_VERSION });
-        }
         let slots = Arc::new(map_memory(&pins.open_map("tt_slots")?)?);
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
@@ -262,6 +260,14 @@ impl Datapath {
     pub fn unload(self) -> Result<(), Error> {
         self.pins.remove()
     }
+}
+
+/// Another version's datapath is neither read nor torn down: it may have connections.
+fn check_layout(pins: &Pins, found: u32) -> Result<(), Error> {
+    if found == LAYOUT_VERSION {
+        return Ok(());
+    }
+    Err(Error::OtherLayout { path: pins.folder.clone(), found, wanted: LAYOUT_VERSION })
 }
 
 /// Takes out of the kernel what a folder keeps, of whatever version; nothing where there is nothing.

@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapCore as _, MapHandle, MapMut};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapMut};
 use rustix::fs::statfs;
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 
 use crate::algorithm::Algorithm;
@@ -72,6 +73,18 @@ impl Pins {
         self.folder.join(name)
     }
 
+    /// The layout of what is registered, from the first word of its control, in which all versions have it; `None` where
+    /// nothing is, or no start came so far.
+    pub(crate) fn layout(&self) -> Option<u32> {
+        let registered = self.folder.read_dir().ok()?.flatten().any(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.starts_with(LINK) || name.starts_with(OPS)
+        });
+        let control = self.open_map("tt_control").ok().filter(|_| registered)?;
+        let words = control.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(u32::from_ne_bytes(words.get(..4)?.try_into().ok()?))
+    }
+
     pub(crate) fn open_map(&self, name: &str) -> Result<MapHandle, Error> {
         MapHandle::from_pinned_path(self.map(name))
             .map_err(|e| Error::of("open a map that is kept", &e))
@@ -129,10 +142,12 @@ impl Pins {
 fn unregister_map(path: &Path) -> Result<(), Error> {
     let what = "unregister";
     let ops = MapHandle::from_pinned_path(path).map_err(|e| Error::of(what, &e))?;
-    match ops.delete(&0_u32.to_ne_bytes()) {
-        // It was not registered yet, or is not any more.
-        Err(e) if e.kind() != libbpf_rs::ErrorKind::NotFound => Err(Error::of(what, &e)),
-        _ => Ok(()),
+    let Err(error) = ops.delete(&0_u32.to_ne_bytes()) else { return Ok(()) };
+    // The library's error does not give the number.
+    match std::io::Error::last_os_error().raw_os_error().map(Errno::from_raw_os_error) {
+        // It was not registered yet, or is not any more: a removal was killed before the file went.
+        Some(Errno::NOENT | Errno::INPROGRESS) => Ok(()),
+        _ => Err(Error::of(what, &error)),
     }
 }
 

@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use libbpf_rs::{MapCore as _, MapFlags};
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, Options, unload_pins};
 
@@ -153,6 +154,49 @@ fn what_is_loaded_is_found_again_and_removed_whole() {
     assert!(!available().contains(&name));
     assert!(!loaded.options.folder.exists());
     unload_pins(&loaded.options.folder).expect("twice does no harm");
+}
+
+/// A version before had other algorithms, so not every registration is there, and another layout.
+#[test]
+fn the_datapath_of_another_version_is_refused_and_goes_on() {
+    need_kernel!();
+    let loaded = Loaded::new("_v", 8);
+    let folder = &loaded.options.folder;
+    let control = libbpf_rs::MapHandle::from_pinned_path(folder.join("tt_control")).unwrap();
+    let key = 0_u32.to_ne_bytes();
+    let ours = control.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+    let mut theirs = ours.clone();
+    theirs[0] += 1;
+    control.update(&key, &theirs, MapFlags::ANY).unwrap();
+    let refused = || matches!(Datapath::load(&loaded.options), Err(Error::OtherLayout { .. }));
+    assert!(refused());
+
+    let bbr = folder.read_dir().unwrap().flatten().map(|file| file.path());
+    let bbr = bbr.filter(|path| path.to_string_lossy().ends_with("_bbr")).collect::<Vec<_>>();
+    assert_eq!(bbr.len(), 1, "{bbr:?}");
+    let aside = folder.join("aside");
+    std::fs::rename(&bbr[0], &aside).unwrap();
+    assert!(refused(), "it is complete by its own list");
+    assert!(available().contains(&loaded.datapath().name().to_owned()), "it is still registered");
+    std::fs::rename(&aside, &bbr[0]).unwrap();
+    control.update(&key, &ours, MapFlags::ANY).unwrap();
+}
+
+/// Before Linux 6.4: the entry is gone, and the removal was killed before the file was.
+#[test]
+fn a_removal_that_was_killed_is_finished_by_the_next() {
+    need_kernel!();
+    let loaded = Loaded::new("_k", 8);
+    let folder = &loaded.options.folder;
+    for file in folder.read_dir().unwrap().flatten() {
+        if file.file_name().to_string_lossy().starts_with("ops_") {
+            let ops = libbpf_rs::MapHandle::from_pinned_path(file.path()).unwrap();
+            ops.delete(&0_u32.to_ne_bytes()).unwrap();
+        }
+    }
+    unload_pins(folder).unwrap();
+    assert!(!folder.exists());
+    assert!(!available().contains(&loaded.datapath().name().to_owned()));
 }
 
 #[test]

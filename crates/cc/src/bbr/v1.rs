@@ -293,8 +293,9 @@ impl Bbr {
         let expired =
             self.min_rtt.update(ack.now, ack.rtt, maybe_delayed, self.tuning.probe_rtt_interval);
         if expired && !self.idle_restart && !matches!(self.mode, Mode::ProbeRtt(_)) {
-            self.save_window();
+            // In this order, as in Linux: a larger window that was saved before stays.
             self.enter(Mode::ProbeRtt(ProbeRtt::default()));
+            self.save_window();
         }
         self.update_probe_rtt(ack);
         if !ack.acked.is_zero() {

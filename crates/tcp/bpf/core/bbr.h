@@ -237,8 +237,9 @@ TT_CHECKED_ONCE int tt_bbr_update_min_rtt(struct tt_bbr *b, const struct tt_bbr_
 		b->min_rtt_at_us = ack->now_us;
 	}
 	if (expired && !b->idle_restart && b->mode != TT_BBR_PROBE_RTT) {
-		tt_bbr_save_window(b);
+		/* In this order: a larger window that was saved before stays. */
 		tt_bbr_enter_probe_rtt(b);
+		tt_bbr_save_window(b);
 	}
 	if (b->mode == TT_BBR_PROBE_RTT)
 		tt_bbr_update_probe_rtt(b, ack);
