@@ -56,13 +56,18 @@ pub enum LinksError {
 /// `count` generated links: cellular ones from slow to fast, with few outages and many, and, of every
 /// eight, one that stays at its rate and one that steps.
 pub fn generated(count: usize, split: Split) -> Vec<NamedLink> {
-    let first = if split == Split::Train { 0 } else { TEST_SEEDS };
-    (0..count as u64).map(|i| generated_link(first + i, i)).collect()
+    (0..count as u64).map(|i| generated_link(i, split)).collect()
 }
 
-fn generated_link(seed: u64, i: u64) -> NamedLink {
+fn generated_link(i: u64, split: Split) -> NamedLink {
+    // A seed tells cellular links apart, but not those that are made of their rate and lengths alone: for judging, rates lie
+    // between those for learning, and steps last a second longer, an even number of them instead of an odd one.
+    let (seed, between, longer) = match split {
+        Split::Train => (i, 0.0, 0),
+        Split::Test => (TEST_SEEDS + i, 0.5, 1),
+    };
     // Golden-section steps cover the range evenly however many links there are.
-    let position = libm::fmod(i as f64 * 0.618_033_988_749_895, 1.0);
+    let position = libm::fmod((i as f64 + between) * 0.618_033_988_749_895, 1.0);
     let mbps = libm::pow(10.0, 0.2 + 1.6 * position);
     let rate = Rate::from_mbps(mbps);
     let (kind, trace) = match i % 8 {
@@ -73,7 +78,7 @@ fn generated_link(seed: u64, i: u64) -> NamedLink {
             };
         }
         7 => {
-            let each = Duration::from_secs(10 + i % 30);
+            let each = Duration::from_secs(10 + longer + i % 30);
             let (high, low) = (rate.mul_f64(1.6), rate.mul_f64(0.4));
             let trace = steps(&[(each, rate), (each, high), (each, low)]);
             ("step", trace.expect("the steps last seconds"))
@@ -153,10 +158,37 @@ mod tests {
         links.iter().map(|link| link.name.as_str()).collect()
     }
 
+    /// Whether two links carry the same at all times.
+    fn is_same(one: &Capacity, other: &Capacity) -> bool {
+        match (one, other) {
+            (Capacity::Constant(one), Capacity::Constant(other)) => one == other,
+            (Capacity::Trace { trace: one, .. }, Capacity::Trace { trace: other, .. }) => {
+                one == other
+            }
+            _ => false,
+        }
+    }
+
+    /// The models of `models/` learnt on these: other rates for learning make their cards untrue.
+    #[test]
+    fn generated_links_to_learn_on_stay_as_they_are() {
+        let train = generated(16, Split::Train);
+        let rates = [3, 7, 11, 15].map(|i: usize| train[i].capacity.mean_rate().mbps());
+        let named = [3, 7, 11, 15].map(|i: usize| train[i].name.as_str());
+        assert_eq!(named, ["constant:3", "step:7", "constant:11", "step:15"]);
+        for (rate, was) in rates.into_iter().zip([36.861, 5.272, 30.019, 4.294]) {
+            assert!((rate - was).abs() < 0.001, "{rates:?}");
+        }
+    }
+
     #[test]
     fn generated_links_of_the_splits_differ() {
-        let (train, test) = (generated(32, Split::Train), generated(32, Split::Test));
+        let (train, test) = (generated(128, Split::Train), generated(128, Split::Test));
         assert!(names(&train).iter().all(|name| !names(&test).contains(name)));
+        for judged in &test {
+            let same = train.iter().find(|learnt| is_same(&learnt.capacity, &judged.capacity));
+            assert!(same.is_none(), "{} is {}", judged.name, same.unwrap().name);
+        }
         let rates: Vec<f64> = train.iter().map(|link| link.capacity.mean_rate().mbps()).collect();
         let (slowest, fastest) =
             rates.iter().fold((f64::MAX, 0f64), |(a, b), &r| (a.min(r), b.max(r)));

@@ -9,9 +9,9 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::muses::Environment;
 
-/// The first flow starts here, and the others within the second after: the link has a past of a round trip, which
-/// Eq. 1 looks at.
+/// The first flow starts here, so that the link has a past of a round trip, which Eq. 1 looks at.
 const START: Time = Time::from_millis(400);
+/// Each of the others starts so long after the one before it: the fourth has 2.9 s less than the first.
 const STAGGER: Duration = Duration::from_millis(977);
 
 /// A link with flows under way, stopped where one of them has to decide.
