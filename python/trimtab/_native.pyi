@@ -56,7 +56,13 @@ class MusesEnvironments:
 
 class MusesRollouts:
     def __init__(
-        self, environments: MusesEnvironments, seeds: Sequence[int], flows: int, decisions: int
+        self,
+        environments: MusesEnvironments,
+        seeds: Sequence[int],
+        flows: int,
+        decisions: int | None = None,
+        *,
+        length_ms: int | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def states(self) -> bytes: ...

@@ -115,18 +115,27 @@ pub(crate) struct PyRollouts(Vec<Rollout>);
 
 #[pymethods]
 impl PyRollouts {
-    /// One network for each seed, with `flows` flows each.
+    /// One network for each seed, with `flows` flows each, for so many decisions or for so long.
     #[new]
+    #[pyo3(signature = (environments, seeds, flows, decisions=None, *, length_ms=None))]
     fn new(
         py: Python<'_>,
         environments: &PyEnvironments,
         seeds: Vec<u64>,
         flows: usize,
-        decisions: u32,
-    ) -> Self {
+        decisions: Option<u32>,
+        length_ms: Option<u64>,
+    ) -> PyResult<Self> {
         let all = &environments.0;
-        let start = |&seed: &u64| Rollout::new(&all.draw(seed), flows, decisions, seed);
-        Self(py.detach(|| seeds.par_iter().map(start).collect()))
+        let start: Box<dyn Fn(&u64) -> Rollout + Send + Sync> = match (decisions, length_ms) {
+            (Some(n), None) => Box::new(move |&seed| Rollout::new(&all.draw(seed), flows, n, seed)),
+            (None, Some(ms)) => {
+                let length = Duration::from_millis(ms);
+                Box::new(move |&seed| Rollout::lasting(&all.draw(seed), flows, length, seed))
+            }
+            _ => return Err(refuse("say how many decisions, or give length_ms")),
+        };
+        Ok(Self(py.detach(|| seeds.par_iter().map(|seed| start(seed)).collect())))
     }
 
     fn __len__(&self) -> usize {

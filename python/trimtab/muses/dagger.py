@@ -52,17 +52,19 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
     kept: list[Flows] = []
     losses: list[float] = []
     if stages.resume:
-        teacher, state, kept, losses, spent = _load(stages, optimiser)
+        teacher, state, kept, losses, spent, right = _load(stages, optimiser)
         random = np.random.default_rng((stages.seed, len(losses)))
         print(f"goes on after iteration {len(losses)}")
     else:
         blank = np.zeros(lstm.SIGNALS, np.float32)
         teacher = lstm.Teacher(lstm.init(stages.seed, stages.hidden), blank, blank + 1)
-        state, spent = optimiser.init(teacher.params), 0.0
+        state, spent, right = optimiser.init(teacher.params), 0.0, 0.0
     step = lstm.trainer(optimiser)
     writer = Writer(str(stages.out / "logs"))
-    right = 0.0
     for iteration in range(len(losses), stages.rounds):
+        if has_settled(losses):
+            print(f"the loss has settled for {PATIENCE} iterations")
+            break
         # The oracle drives some of the first networks, so that the first labels are not all of a standstill.
         fresh = _gather(stages, world, teacher, iteration, by_oracle=0.5**iteration)
         kept.append(fresh)
@@ -80,17 +82,14 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
             f"{agreed:.1%} while driving; {seconds:.0f} s",
             flush=True,
         )
-        _save(stages, teacher, state, fresh, losses=losses, seconds=seconds)
-        if has_settled(losses):
-            print(f"the loss has settled for {PATIENCE} iterations")
-            break
+        _save(stages, teacher, state, fresh, losses=losses, seconds=seconds, right=right)
     writer.close()
     progress = {
         "iterations": len(losses),
         "seconds": spent + time.perf_counter() - start,
         "flows": sum(len(f.states) for f in kept),
         "loss": losses[-1],
-        "right": float(right),
+        "right": right,
     }
     return teacher, progress
 
@@ -160,7 +159,14 @@ def _settings(stages: Stages) -> dict[str, str]:
 
 
 def _save(
-    stages: Stages, teacher: lstm.Teacher, state: Any, fresh: Flows, *, losses: list[float], seconds: float
+    stages: Stages,
+    teacher: lstm.Teacher,
+    state: Any,
+    fresh: Flows,
+    *,
+    losses: list[float],
+    seconds: float,
+    right: float,
 ) -> None:
     """Write the flows of this iteration, then the checkpoint that counts on them; each whole or not."""
     folder = stages.out / "checkpoint"
@@ -168,7 +174,9 @@ def _save(
     _write(folder / f"flows-{len(losses):05}.npz", **dataclasses.asdict(fresh))
     leaves = {f"state{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
     params = {f"params.{name}": np.asarray(value) for name, value in teacher.params.items()}
-    about = json.dumps({"losses": losses, "seconds": seconds, "settings": _settings(stages)})
+    about = json.dumps(
+        {"losses": losses, "seconds": seconds, "right": right, "settings": _settings(stages)}
+    )
     _write(
         folder / "checkpoint.npz",
         **leaves,
@@ -186,7 +194,9 @@ def _write(path: Path, **arrays: Any) -> None:
     part.replace(path)
 
 
-def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows], list[float], float]:
+def _load(
+    stages: Stages, optimiser: Any
+) -> tuple[lstm.Teacher, Any, list[Flows], list[float], float, float]:
     path = stages.out / "checkpoint" / "checkpoint.npz"
     if not path.exists():
         raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")
@@ -198,6 +208,8 @@ def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows
         ]
         if others:
             raise ValueError(f"{path} has other settings ({'; '.join(others)}): give those that it has")
+        if "right" not in about:
+            raise ValueError(f"{path} is of an earlier version: leave out --resume")
         params = {k[7:]: jnp.asarray(file[k]) for k in file.files if k.startswith("params.")}
         blank, shape = jax.tree.flatten(optimiser.init(params))
         leaves = [jnp.asarray(file[f"state{i}"]) for i in range(len(blank))]
@@ -206,4 +218,5 @@ def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows
     for i in range(len(about["losses"])):
         with np.load(path.parent / f"flows-{i + 1:05}.npz") as flows:
             kept.append(Flows(flows["states"], flows["actions"], flows["best"]))
-    return teacher, jax.tree.unflatten(shape, leaves), kept, about["losses"], float(about["seconds"])
+    state = jax.tree.unflatten(shape, leaves)
+    return teacher, state, kept, about["losses"], float(about["seconds"]), float(about["right"])

@@ -93,8 +93,9 @@ def _along(states: NDArray[np.int16], weights: Ints) -> Ints:
 
 
 def gather(stages: Stages, teacher: lstm.Teacher, tree: list[Node] | None, number: int) -> Demonstrations:
-    """Ask the LSTM in the states of flows over networks that it has not learnt on.
+    """Ask the LSTM in the states of new flows over the networks of Table II.
 
+    Their delays, losses, buffers and Wi-Fi links are drawn anew, the cellular links are those that it learnt on.
     It drives them itself (the paper's way), or a tree does: what a tree does wrong leads to states that the
     LSTM avoids, and there is no telling what to do there unless it is asked (Bastani et al., 2018).
     """
@@ -152,21 +153,28 @@ def cluster(stages: Stages, points: Floats) -> tuple[Floats, Ints, dict[int, flo
 
 def fit(
     stages: Stages,
-    states: NDArray[np.int16],
-    actions: NDArray[np.int8],
+    shown: Demonstrations,
+    rows: Ints,
     others: tuple[NDArray[np.int16], NDArray[np.int8]] | None = None,
 ) -> tuple[list[Node], str]:
-    """Fit a tree, its settings by a search on a part of the states; gives it and what was found."""
+    """Fit a tree to these flows, its settings by a search on a part of their states; gives it and what was found.
+
+    The search judges by other flows than it fits to: states of one flow are so alike that they would say nothing.
+    """
     random = np.random.default_rng((stages.seed, 3))
-    some = random.permutation(len(states))[:SEARCHED]
-    judged, fitted = some[: len(some) // 5], some[len(some) // 5 :]
+    mixed = random.permutation(rows)
+    # Of a single flow there is nothing to judge by but itself.
+    apart = max(1, len(mixed) // 5)
+    judged = _some(random, *shown.of(mixed[:apart]), SEARCHED // 5)
+    fitted = _some(random, *shown.of(mixed[apart:] if len(mixed) > 1 else mixed), SEARCHED - SEARCHED // 5)
     best: tuple[float, dict[str, Any]] = (-1.0, {})
     for split, decrease in product(SPLITS[: stages.grid], DECREASES[: stages.grid]):
         wanted: dict[str, Any] = {"min_samples_split": split, "min_impurity_decrease": decrease}
-        tree = _classifier(stages, wanted).fit(states[fitted], actions[fitted])
-        right = float((tree.predict(states[judged]) == actions[judged]).mean())
+        tree = _classifier(stages, wanted).fit(*fitted)
+        right = float((tree.predict(judged[0]) == judged[1]).mean())
         if right > best[0]:
             best = (right, wanted)
+    states, actions = shown.of(rows)
     weights = np.ones(len(states))
     if others is not None:
         each = OTHERS_WEIGHT * len(states) / max(1, len(others[0]))
@@ -174,6 +182,14 @@ def fit(
         states, actions = np.concatenate([states, others[0]]), np.concatenate([actions, others[1]])
     tree = _classifier(stages, best[1]).fit(states, actions, weights)
     return nodes_of(tree), ", ".join(f"{name} {value}" for name, value in best[1].items())
+
+
+def _some(
+    random: np.random.Generator, states: NDArray[np.int16], actions: NDArray[np.int8], most: int
+) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
+    """Give so many of these states with their actions, or all."""
+    chosen = random.permutation(len(states))[:most]
+    return states[chosen], actions[chosen]
 
 
 def _classifier(stages: Stages, settings: dict[str, Any]) -> DecisionTreeClassifier:
@@ -218,38 +234,44 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
     """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
     shown = gather(stages, teacher, None, 0)
     for number in range(1, stages.passes + 1):
-        tree, _ = fit(stages, *shown.of(np.arange(len(shown.states))))
+        tree, _ = fit(stages, shown, np.arange(len(shown.states)))
         more = gather(stages, teacher, tree, number)
         shown = Demonstrations(
             np.concatenate([shown.states, more.states]), np.concatenate([shown.actions, more.actions])
         )
     flows = len(shown.states)
-    everything, _ = shown.of(np.arange(flows))
-    projection = Projection.of(everything)
+    # Nothing is fitted to the others, neither trees nor what selects among them.
+    is_kept = np.arange(flows) % HELD_OUT != 0
+    kept, held = np.nonzero(is_kept)[0], np.nonzero(~is_kept)[0]
+    everywhere = shown.of(kept)
+    projection = Projection.of(everywhere[0])
     points, margins = distributions(shown, projection)
     print("clustering", flush=True)
-    centres, labels, scores = cluster(stages, points)
+    centres, labels, scores = cluster(stages, points[kept])
     k = len(centres)
-    matrix = np.linalg.lstsq(margins, points, rcond=None)[0].T
+    matrix = np.linalg.lstsq(margins[kept], points[kept], rcond=None)[0].T
     weights = np.rint(2.0 * centres @ matrix * SCALE).astype(np.int64)
     norms = np.rint((centres**2).sum(axis=1) * SCALE).astype(np.int64)
-    kept = np.arange(flows) % HELD_OUT != 0
-    whole, found = fit(stages, *shown.of(np.nonzero(kept)[0]))
-    everywhere = shown.of(np.nonzero(kept)[0])
+    whole, found = fit(stages, shown, kept)
     some = np.random.default_rng((stages.seed, 5)).permutation(len(everywhere[0]))[:OTHERS]
     others = (everywhere[0][some], everywhere[1][some])
+    nearest = distances(points[held], centres).argmin(axis=1)
     trees, rows = [], []
     for j in range(k):
-        mine = np.nonzero(labels == j)[0]
-        own = shown.of(mine[kept[mine]] if kept[mine].any() else mine)
-        tree, searched = fit(stages, *own, others)
-        states, actions = shown.of(mine[~kept[mine]] if (~kept[mine]).any() else mine)
+        mine, apart = kept[labels == j], held[nearest == j]
+        # Where flows are equal there may be fewer groups than asked for.
+        tree, searched = fit(stages, shown, mine if len(mine) else kept, others)
         trees.append(tree)
         rows.append(
-            {"flows": len(mine), **agreement(tree, states, actions), "nodes": len(tree), "search": searched}
+            {
+                "flows": len(mine) + len(apart),
+                **agreement(tree, *shown.of(apart)),
+                "nodes": len(tree),
+                "search": searched,
+            }
         )
         print(f"tree {j + 1} of {k}: {rows[-1]}", flush=True)
-    low, high = everything.min(axis=0), everything.max(axis=0)
+    low, high = everywhere[0].min(axis=0), everywhere[0].max(axis=0)
     common = {"low": low, "high": high, **vars(projection), "states": STATES}
     # While nothing is known of the path the global tree is asked; it is never the nearest.
     many = Trees(
@@ -260,20 +282,24 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
         **common,
     )
     one = Trees(norms=norms[:1], centres=weights[:1], nodes=[whole], first=0, **common)
-    states, actions = shown.of(np.nonzero(~kept)[0])
     about = {
         "flows": flows,
+        "held": len(held),
         "silhouettes": scores,
         "clusters": rows,
-        "treeg": {**agreement(whole, states, actions), "nodes": len(whole), "search": found},
-        "top2": top_two(points, margins, centres, norms, weights),
+        "treeg": {**agreement(whole, *shown.of(held)), "nodes": len(whole), "search": found},
+        "top2": top_two(points[held], margins[held], centres, norms, weights),
         "bytes": (len(many.pack()), len(one.pack())),
     }
     return many, one, about
 
 
-def agreement(tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]) -> dict[str, float]:
-    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions."""
+def agreement(
+    tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]
+) -> dict[str, float | None]:
+    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions; None without states."""
+    if not len(states):
+        return {"agreement": None, "f1": None}
     done = decide(tree, states)
     return {
         "agreement": float((done == actions).mean()),
@@ -281,9 +307,13 @@ def agreement(tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.i
     }
 
 
+def distances(points: Floats, centres: Floats) -> Floats:
+    """Give the squared distance of each point to each centre."""
+    return np.asarray(((points[:, None, :] - centres) ** 2).sum(axis=2), np.float64)
+
+
 def top_two(points: Floats, margins: Floats, centres: Floats, norms: Ints, weights: Ints) -> float:
     """Give the share of flows whose selected centre is one of the two that are nearest to P(f)."""
     chosen = (norms - margins @ weights.T).argmin(axis=1)
-    far = ((points[:, None, :] - centres) ** 2).sum(axis=2)
-    nearest = far.argsort(axis=1, kind="stable")[:, :2]
+    nearest = distances(points, centres).argsort(axis=1, kind="stable")[:, :2]
     return float((nearest == chosen[:, None]).any(axis=1).mean())

@@ -22,7 +22,7 @@ Outcomes = list[tuple[float, float, float]]
 
 
 def judge(stages: Stages, teacher: lstm.Teacher, models: dict[str, Trees]) -> dict[str, dict[str, Outcomes]]:
-    """Run everything over the same networks; gives outcomes by setting and name."""
+    """Run everything over the same networks for the same time; gives outcomes by setting and name."""
     random = np.random.default_rng((stages.seed, 4))
     seeds = [int(seed) for seed in random.integers(2**62, size=stages.judge)]
     length = stages.judged * 10
@@ -31,7 +31,7 @@ def judge(stages: Stages, teacher: lstm.Teacher, models: dict[str, Trees]) -> di
         world = environments(stages, setting, "test", stages.judged)
 
         def driven(policy: Policy, world: Any = world) -> Outcomes:
-            rollouts = MusesRollouts(world, seeds, 1, stages.judged)
+            rollouts = MusesRollouts(world, seeds, 1, length_ms=length)
             drive(rollouts, policy, 1, stages.judged)
             return rollouts.outcomes()
 
@@ -87,8 +87,9 @@ def card(
         many, one = distilled["bytes"]
         parts.append(
             f"Stage 2: {distilled['flows']} flows, {k} clusters (silhouette {score:.3f}); the selected "
-            f"centre is among the two nearest for {distilled['top2']:.1%} of the flows. The trees' "
-            f"file has {many} bytes, that of the global tree {one}. On flows that no tree was fitted to:\n"
+            f"centre is among the two nearest for {distilled['top2']:.1%} of the {distilled['held']} flows that "
+            f"nothing was fitted to. The trees' file has {many} bytes, that of the global tree {one}. "
+            f"On those flows, where a tree's cluster has any:\n"
         )
         lines = [
             "| tree | flows | nodes | agrees with the LSTM | F1 | settings |",
@@ -98,7 +99,7 @@ def card(
         for name, row in rows:
             lines.append(
                 f"| {name} | {row.get('flows', distilled['flows'])} | {row['nodes']} "
-                f"| {row['agreement']:.1%} | {row['f1']:.2f} | {row['search']} |"
+                f"| {_said(row['agreement'], '.1%')} | {_said(row['f1'], '.2f')} | {row['search']} |"
             )
         parts.append("\n".join(lines) + "\n")
     parts.append(
@@ -107,3 +108,7 @@ def card(
     )
     parts.append(table(judged) + "\n")
     return "\n".join(parts)
+
+
+def _said(value: float | None, how: str) -> str:
+    return "–" if value is None else format(value, how)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trimtab.muses.trees import FILE_MAX, TREES_MAX, file_size
+
 #: Kinds of recordings that Table II's column for LTE and 3G takes, where a folder of recordings is given.
 KINDS = "cellular-lte,cellular-3g"
 
@@ -41,7 +43,7 @@ class Stages:
     traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
     kinds: str = _option(KINDS, "the kinds to take from it")
     generated: int = _option(128, "cellular links that are generated where no recordings are given")
-    delay_max_ms: int = _option(0, "largest one-way delay in place of Table II's 150 ms; 0: the table's")
+    delay_max_ms: int = _option(0, "largest one-way delay to learn on, in place of Table II's 150 ms; 0: the table's")
     judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
     judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
     resume: bool = _option(False, "go on from the last checkpoint in the folder")
@@ -99,6 +101,13 @@ def problem(stages: Stages) -> str | None:
         several = numbers(stages.clusters)
     except ValueError:
         several = []
-    if not several or not 2 <= several[0] <= several[-1] <= 64:
-        return f"--clusters is {stages.clusters}; write a number or a range like 2-40 within 2 to 64"
+    # Beside the trees of the clusters there is the global one.
+    most = TREES_MAX - 1
+    if not several or not 2 <= several[0] <= several[-1] <= most:
+        return f"--clusters is {stages.clusters}; write a number or a range like 2-40 within 2 to {most}"
+    if (largest := file_size(several[-1] + 1, stages.leaves)) > FILE_MAX:
+        return (
+            f"{several[-1]} --clusters and a global tree of {stages.leaves} --leaves each may make a file of "
+            f"{largest} bytes, and {FILE_MAX} is the most that is read: give fewer of either"
+        )
     return None

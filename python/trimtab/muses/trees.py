@@ -20,6 +20,13 @@ INTERVAL_MS = 10
 #: Bits after the point of a projection's weights.
 WEIGHT_POINT = 16
 LEAF = 0x80
+#: What the reader takes at most: bytes of a file, and trees in it.
+FILE_MAX = 1 << 20
+TREES_MAX = 64
+#: Bytes before the trees' centres; of a centre and its tree's entry; and of a node.
+BEFORE = 32 + SIGNALS * 4 + COMPONENTS * (SIGNALS * 4 + 8)
+EACH = 8 + COMPONENTS * BINS * 4 + 8
+NODE = 6
 
 Ints = NDArray[np.int64]
 #: Signal, threshold, node to go on with where the signal is above it; for a leaf LEAF | action, 0, 0.
@@ -49,7 +56,21 @@ class Trees:
     states: int
 
     def pack(self) -> bytes:
-        """Give the bytes of the file. Raises struct.error where a number does not fit."""
+        """Give the bytes of the file. Raises ValueError where it is more than a reader takes, or a number is."""
+        size = BEFORE + len(self.nodes) * EACH + NODE * sum(map(len, self.nodes))
+        if size > FILE_MAX or len(self.nodes) > TREES_MAX:
+            raise ValueError(
+                f"{len(self.nodes)} trees in {size} bytes are more than the {TREES_MAX} in {FILE_MAX} that are "
+                "read: give fewer --leaves or --clusters"
+            )
+        try:
+            return self._packed()
+        except struct.error as problem:
+            raise ValueError(
+                f"a number of the trees does not fit their file ({problem}): give more --flows, or fewer --leaves"
+            ) from problem
+
+    def _packed(self) -> bytes:
         ranges = np.stack([self.low, self.high], axis=1).astype("<i2")
         body = struct.pack("<4BHHI", SIGNALS, ACTIONS, COMPONENTS, BINS, self.first, INTERVAL_MS, self.states)
         body += ranges.tobytes()
@@ -72,6 +93,11 @@ class Trees:
         """Write the file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.pack())
+
+
+def file_size(trees: int, leaves: int) -> int:
+    """Give the most bytes that a file of so many trees with so many leaves each can have."""
+    return BEFORE + trees * (EACH + NODE * (2 * leaves - 1))
 
 
 def decide(tree: list[Node], states: NDArray[np.int16]) -> NDArray[np.int64]:

@@ -44,14 +44,26 @@ impl Rollout {
     /// `flows` flows over a network, until `decisions` of them were taken or twice as many control intervals have
     /// passed. At least one flow.
     pub fn new(environment: &Environment, flows: usize, decisions: u32, seed: u64) -> Self {
-        let flow = |i: usize| {
-            let control = Control::Algorithm { spec: Spec::of(&DRIVEN), steerer: None };
-            bulk(control, environment, i, seed)
-        };
-        Self::of(environment, (0..flows.max(1)).map(flow).collect(), decisions, seed)
+        let flow = |i: usize| bulk(driven(), environment, i, seed);
+        let end = START + INTERVAL * (2 * u64::from(decisions));
+        Self::of(environment, (0..flows.max(1)).map(flow).collect(), decisions, end, seed)
     }
 
-    fn of(environment: &Environment, flows: Vec<FlowConfig>, decisions: u32, seed: u64) -> Self {
+    /// `flows` flows over a network, until this time has passed since the start of the first, however many decisions that
+    /// takes: as long as those of [`run_alone`](Self::run_alone). At least one flow.
+    pub fn lasting(environment: &Environment, flows: usize, length: Duration, seed: u64) -> Self {
+        let flow = |i: usize| bulk(driven(), environment, i, seed);
+        let flows = (0..flows.max(1)).map(flow).collect();
+        Self::of(environment, flows, u32::MAX, START + length, seed)
+    }
+
+    fn of(
+        environment: &Environment,
+        flows: Vec<FlowConfig>,
+        decisions: u32,
+        end: Time,
+        seed: u64,
+    ) -> Self {
         let loss = if environment.loss > 0.0 {
             LossConfig::Independent(environment.loss)
         } else {
@@ -70,7 +82,7 @@ impl Rollout {
             packet,
             flows: count,
             left: decisions,
-            end: START + INTERVAL * (2 * u64::from(decisions)),
+            end,
             asked: None,
         };
         rollout.run();
@@ -88,8 +100,9 @@ impl Rollout {
     ) -> Outcome {
         let flow = |i: usize| bulk(control.clone(), environment, i, seed);
         let flows = (0..flows.max(1)).map(flow).collect();
-        let mut rollout = Self::of(environment, flows, 0, seed);
-        rollout.world.run_until(START + length);
+        let end = START + length;
+        let mut rollout = Self::of(environment, flows, 0, end, seed);
+        rollout.world.run_until(end);
         rollout.outcome()
     }
 
@@ -168,6 +181,11 @@ impl Rollout {
 
 fn start(flow: usize) -> Time {
     START + STAGGER * flow as u64
+}
+
+/// An algorithm whose actions come from outside.
+fn driven() -> Control {
+    Control::Algorithm { spec: Spec::of(&DRIVEN), steerer: None }
 }
 
 /// A bulk transfer over a network.
@@ -260,7 +278,7 @@ mod tests {
             trees.decide(tree, &r.state())
         });
         let flow = bulk(Control::Trees(trees), &environment, 0, 5);
-        let mut inside = Rollout::of(&environment, vec![flow], 0, 5);
+        let mut inside = Rollout::of(&environment, vec![flow], 0, START, 5);
         inside.world.run_until(outside.world.now());
         let seen = |r: &Rollout| {
             let flow = &r.world.flows()[0];
@@ -286,6 +304,29 @@ mod tests {
         // A buffer of 200 ms, which it fills.
         assert!(outcome.utilisation > 0.9, "{outcome:?}");
         assert!(outcome.queue_delay_p95 > Duration::from_millis(100), "{outcome:?}");
+    }
+
+    /// A path that takes 200 ms each way has fewer decisions than control intervals at first, and is measured for as long.
+    #[test]
+    fn who_is_driven_is_measured_for_as_long_as_who_is_not() {
+        let environment = constant(12.0, 200);
+        let length = Duration::from_secs(10);
+        let mut rollout = Rollout::lasting(&environment, 1, length, 1);
+        assert!(drive(&mut rollout, Rollout::best) < 1000);
+        assert_eq!(rollout.world.now(), START + length);
+        let trees = Trees::parse(SMALL).unwrap();
+        let mut outside = Rollout::lasting(&environment, 1, length, 1);
+        let mut counts = Counts::default();
+        let mut tree = trees.first();
+        drive(&mut outside, |r| {
+            if counts.add(trees.segments(&r.state())) >= trees.states() {
+                tree = trees.nearest(&counts);
+                counts = Counts::default();
+            }
+            trees.decide(tree, &r.state())
+        });
+        let inside = Rollout::run_alone(&environment, &Control::Trees(trees), 1, length, 1);
+        assert_eq!(outside.outcome(), inside);
     }
 
     #[test]
