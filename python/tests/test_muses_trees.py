@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from trimtab.muses.trees import BINS, COMPONENTS, LEAF, SIGNALS, Trees, decide
+from trimtab._native import muses_outcomes
+from trimtab.muses import options
+from trimtab.muses.drive import environments
+from trimtab.muses.extract import STATES
+from trimtab.muses.trees import BINS, COMPONENTS, LEAF, SIGNALS, Node, Trees, decide, file_size
 
 SMALL = Path(__file__).parents[2] / "fuzz" / "seeds" / "trees" / "small"
 
@@ -46,3 +51,58 @@ def test_trees_are_walked_by_their_thresholds() -> None:
     states[:, 1] = [100, 101, 500, 501]
     assert decide(small().nodes[0], states).tolist() == [6, 3, 3, 1]
     assert decide(small().nodes[1], states).tolist() == [2, 2, 2, 2]
+
+
+def of_leaves(count: int) -> list[Node]:
+    """A tree with so many leaves, all to the left of one another's parents."""
+    inner: list[Node] = []
+    for at in range(count - 1):
+        inner += [(1, at, 2 * at + 2), (LEAF | 3, 0, 0)]
+    return [*inner, (LEAF | 2, 0, 0)]
+
+
+def test_the_largest_file_is_as_large_as_its_settings_say() -> None:
+    model = small()
+    model.nodes = [of_leaves(500), of_leaves(500)]
+    assert len(model.pack()) == file_size(2, 500)
+    model.nodes = [of_leaves(30_000)] * 2
+    model.pack()
+    model.nodes = [of_leaves(30_000)] * 3
+    with pytest.raises(ValueError, match="fewer --leaves"):
+        model.pack()
+
+
+def test_a_number_that_does_not_fit_is_said() -> None:
+    model = small()
+    model.norms = np.array([1 << 31, 0])
+    with pytest.raises(ValueError, match="does not fit their file"):
+        model.pack()
+
+
+def test_what_makes_too_large_a_file_is_refused_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in [
+        (["--clusters", "2-40", "--leaves", "5000"], "most that is read"),
+        (["--clusters", "64"], "within 2 to 63"),
+    ]:
+        with pytest.raises(SystemExit):
+            options.parse(arguments)
+        assert said in capsys.readouterr().err
+    options.parse(["--clusters", "2-63", "--leaves", "1000"])
+
+
+def test_flows_that_are_judged_last_long_enough_for_a_tree_to_be_selected() -> None:
+    stages = options.parse(["--generated", "4"])
+    world = environments(stages, "steady-wifi", "test", stages.judged)
+    selecting, fixed = small(), small()
+    selecting.states = fixed.states = STATES
+    # The first tree leaves the queue empty, and so the other is selected, which grows the window.
+    fixed.nodes = [fixed.nodes[1]] * 2
+
+    def outcomes(model: Trees, length_ms: int) -> list[tuple[float, float, float]]:
+        return muses_outcomes(world, [1, 2], flows=1, length_ms=length_ms, trees=model.pack())
+
+    assert outcomes(selecting, 9_900) == outcomes(fixed, 9_900), "nothing is known of the path yet"
+    for grown, kept in zip(
+        outcomes(selecting, stages.judged * 10), outcomes(fixed, stages.judged * 10), strict=True
+    ):
+        assert grown[0] > 1.5 * kept[0], (grown, kept)

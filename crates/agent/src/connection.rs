@@ -403,7 +403,7 @@ impl<L: Link> Connection<L> {
             if self.idle == IDLE_MAX {
                 self.sizes.pause();
             }
-            self.responses.pause();
+            self.responses.on_quiet(setting.now);
             let wait = self.idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
             return Looked { next: Some(setting.now + wait), ..Looked::default() };
         }

@@ -60,16 +60,15 @@ impl Responses {
             current.acked_at = if acked { report.now } else { current.acked_at };
             current.on_its_way = !report.inflight.is_zero();
         }
-        let quiet =
-            self.current.map_or(Duration::ZERO, |current| report.now.since(current.sent_at));
-        if quiet >= PAUSE {
-            self.pause();
-        }
+        self.on_quiet(report.now);
     }
 
-    /// Nothing was acknowledged since the last look.
-    pub(crate) fn pause(&mut self) {
-        let ended = self.current.take_if(|current| !current.on_its_way);
+    /// Nothing was acknowledged from the last look until now. Looks may be a few milliseconds apart, so that says nothing of
+    /// a pause by itself.
+    pub(crate) fn on_quiet(&mut self, now: Time) {
+        let ended = self
+            .current
+            .take_if(|current| !current.on_its_way && now.since(current.sent_at) >= PAUSE);
         self.ended.extend(ended.filter(|ended| !ended.size.is_zero()));
     }
 }
@@ -150,11 +149,27 @@ mod tests {
         assert_eq!(first.wait_mean, STEP * 2, "its last byte was sent 100 ms after the first");
         assert!((first.goodput_mean.mbps() - 1.6).abs() < 1e-9, "30 kB in 150 ms");
         assert_eq!(seen[3], Tally::default());
-        responses.pause();
+        responses.on_quiet(Time::from_secs(1) + STEP * 10);
         let mut last = report(40, 0, 0, 0);
         responses.complete(&mut last, Some(Bytes::new(7000)));
         assert_eq!((last.responses.arrived, last.responses.size_mean), (1, Bytes::new(2000)));
         assert_eq!(last.responses.unsent, Bytes::new(7000), "what the application says");
+    }
+
+    #[test]
+    fn a_gap_of_milliseconds_ends_no_response() {
+        let mut responses = Responses::default();
+        // Twice 10 kB, with a look 3 ms after the first at which nothing is new.
+        for k in [1, 2] {
+            let mut report = report(k, 10_000, 10_000, 0);
+            responses.complete(&mut report, None);
+            assert_eq!(report.responses, Tally::default());
+            responses.on_quiet(report.now + Duration::from_millis(3));
+        }
+        responses.on_quiet(Time::from_secs(1) + STEP * 3);
+        let mut last = report(4, 0, 0, 0);
+        responses.complete(&mut last, None);
+        assert_eq!((last.responses.arrived, last.responses.size_mean), (1, Bytes::new(20_000)));
     }
 
     #[test]
@@ -163,7 +178,7 @@ mod tests {
         let mut first = report(1, 50_000, 0, 50_000);
         responses.complete(&mut first, None);
         // The path stands still: nothing is acknowledged, and nothing has ended.
-        responses.pause();
+        responses.on_quiet(Time::from_secs(1) + STEP * 20);
         let mut later = report(30, 0, 50_000, 0);
         responses.complete(&mut later, None);
         assert_eq!(later.responses.arrived, 1);

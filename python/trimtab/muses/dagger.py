@@ -174,9 +174,7 @@ def _save(
     _write(folder / f"flows-{len(losses):05}.npz", **dataclasses.asdict(fresh))
     leaves = {f"state{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
     params = {f"params.{name}": np.asarray(value) for name, value in teacher.params.items()}
-    about = json.dumps(
-        {"losses": losses, "seconds": seconds, "right": right, "settings": _settings(stages)}
-    )
+    about = json.dumps({"losses": losses, "seconds": seconds, "right": right, "settings": _settings(stages)})
     _write(
         folder / "checkpoint.npz",
         **leaves,
@@ -194,9 +192,7 @@ def _write(path: Path, **arrays: Any) -> None:
     part.replace(path)
 
 
-def _load(
-    stages: Stages, optimiser: Any
-) -> tuple[lstm.Teacher, Any, list[Flows], list[float], float, float]:
+def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows], list[float], float, float]:
     path = stages.out / "checkpoint" / "checkpoint.npz"
     if not path.exists():
         raise ValueError(f"there is no checkpoint {path} to resume from: leave out --resume")

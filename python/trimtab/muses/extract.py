@@ -95,7 +95,7 @@ def _along(states: NDArray[np.int16], weights: Ints) -> Ints:
 def gather(stages: Stages, teacher: lstm.Teacher, tree: list[Node] | None, number: int) -> Demonstrations:
     """Ask the LSTM in the states of new flows over the networks of Table II.
 
-    Their delays, losses, buffers and Wi-Fi links are drawn anew, the cellular links are those that it learnt on.
+    Their delays, losses, buffers and Wi-Fi links are drawn anew; the cellular links are those of training.
     It drives them itself (the paper's way), or a tree does: what a tree does wrong leads to states that the
     LSTM avoids, and there is no telling what to do there unless it is asked (Bastani et al., 2018).
     """
@@ -157,9 +157,9 @@ def fit(
     rows: Ints,
     others: tuple[NDArray[np.int16], NDArray[np.int8]] | None = None,
 ) -> tuple[list[Node], str]:
-    """Fit a tree to these flows, its settings by a search on a part of their states; gives it and what was found.
+    """Fit a tree to these flows, its settings by a search on a part of their states; gives both.
 
-    The search judges by other flows than it fits to: states of one flow are so alike that they would say nothing.
+    The search judges by other flows than it fits to: states of one flow are too alike to tell anything.
     """
     random = np.random.default_rng((stages.seed, 3))
     mixed = random.permutation(rows)
@@ -297,7 +297,7 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
 def agreement(
     tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]
 ) -> dict[str, float | None]:
-    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions; None without states."""
+    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions; None of nothing."""
     if not len(states):
         return {"agreement": None, "f1": None}
     done = decide(tree, states)

@@ -87,8 +87,8 @@ def card(
         many, one = distilled["bytes"]
         parts.append(
             f"Stage 2: {distilled['flows']} flows, {k} clusters (silhouette {score:.3f}); the selected "
-            f"centre is among the two nearest for {distilled['top2']:.1%} of the {distilled['held']} flows that "
-            f"nothing was fitted to. The trees' file has {many} bytes, that of the global tree {one}. "
+            f"centre is among the two nearest for {distilled['top2']:.1%} of the {distilled['held']} flows "
+            f"that nothing was fitted to. The trees' file has {many} bytes, that of the global tree {one}. "
             f"On those flows, where a tree's cluster has any:\n"
         )
         lines = [
@@ -111,4 +111,4 @@ def card(
 
 
 def _said(value: float | None, how: str) -> str:
-    return "–" if value is None else format(value, how)
+    return "\N{EN DASH}" if value is None else format(value, how)

@@ -43,7 +43,9 @@ class Stages:
     traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
     kinds: str = _option(KINDS, "the kinds to take from it")
     generated: int = _option(128, "cellular links that are generated where no recordings are given")
-    delay_max_ms: int = _option(0, "largest one-way delay to learn on, in place of Table II's 150 ms; 0: the table's")
+    delay_max_ms: int = _option(
+        0, "largest one-way delay to learn on, in place of Table II's 150 ms; 0: the table's"
+    )
     judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
     judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
     resume: bool = _option(False, "go on from the last checkpoint in the folder")
@@ -97,6 +99,10 @@ def problem(stages: Stages) -> str | None:
         return f"--grid is {stages.grid}; it must be 1 to 4"
     if not 2 <= stages.leaves <= 5_000:
         return f"--leaves is {stages.leaves}; it must be 2 to 5000"
+    return _problem_of_trees(stages)
+
+
+def _problem_of_trees(stages: Stages) -> str | None:
     try:
         several = numbers(stages.clusters)
     except ValueError:

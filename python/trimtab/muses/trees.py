@@ -56,18 +56,19 @@ class Trees:
     states: int
 
     def pack(self) -> bytes:
-        """Give the bytes of the file. Raises ValueError where it is more than a reader takes, or a number is."""
+        """Give the bytes of the file. Raises ValueError where it or a number is too large."""
         size = BEFORE + len(self.nodes) * EACH + NODE * sum(map(len, self.nodes))
         if size > FILE_MAX or len(self.nodes) > TREES_MAX:
             raise ValueError(
-                f"{len(self.nodes)} trees in {size} bytes are more than the {TREES_MAX} in {FILE_MAX} that are "
-                "read: give fewer --leaves or --clusters"
+                f"{len(self.nodes)} trees in {size} bytes are more than the {TREES_MAX} in {FILE_MAX} that "
+                "are read: give fewer --leaves or --clusters"
             )
         try:
             return self._packed()
         except struct.error as problem:
             raise ValueError(
-                f"a number of the trees does not fit their file ({problem}): give more --flows, or fewer --leaves"
+                f"a number of the trees does not fit their file ({problem}): give more --flows or fewer "
+                "--leaves"
             ) from problem
 
     def _packed(self) -> bytes:
