@@ -135,7 +135,7 @@ impl PyRollouts {
             }
             _ => return Err(refuse("say how many decisions, or give length_ms")),
         };
-        Ok(Self(py.detach(|| seeds.par_iter().map(|seed| start(seed)).collect())))
+        Ok(Self(py.detach(|| seeds.par_iter().map(start).collect())))
     }
 
     fn __len__(&self) -> usize {

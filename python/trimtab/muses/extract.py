@@ -297,7 +297,7 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
 def agreement(
     tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]
 ) -> dict[str, float | None]:
-    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions; None of nothing."""
+    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions."""
     if not len(states):
         return {"agreement": None, "f1": None}
     done = decide(tree, states)
