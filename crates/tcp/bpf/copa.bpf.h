@@ -149,13 +149,8 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 /* Takes over new knobs, at the price of one comparison where there are none. */
 TT_INLINE void tt_copa_orders(struct tt_flow *flow, const struct tt_slot *slot)
 {
-	u32 version = *(volatile u32 *)&slot->version;
-
-	if (version == flow->knobs_version)
+	if (!tt_has_new_knobs(flow, slot))
 		return;
-	flow->knobs_version = version;
-	if (slot->knobs_for != flow->id)
-		return; /* meant for the connection that had the slot before */
 #pragma unroll
 	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
 		flow->copa.knobs[i] = slot->copa_knobs[i];

@@ -77,13 +77,8 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 /* Takes over new knobs. */
 TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
 {
-	u32 version = *(volatile u32 *)&slot->version;
-
-	if (version == flow->knobs_version)
+	if (!tt_has_new_knobs(flow, slot))
 		return;
-	flow->knobs_version = version;
-	if (slot->knobs_for != flow->id)
-		return; /* meant for the connection that had the slot before */
 	tt_cubic_take_knobs(flow, slot);
 }
 

@@ -295,6 +295,17 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	tt_event_send(control, &event);
 }
 
+/* Whether user space has turned knobs of this connection, at the price of one comparison where it has not. */
+TT_INLINE bool tt_has_new_knobs(struct tt_flow *flow, const struct tt_slot *slot)
+{
+	u32 version = *(volatile u32 *)&slot->version;
+
+	if (version == flow->knobs_version)
+		return false;
+	flow->knobs_version = version;
+	return slot->knobs_for == flow->id; /* or they were meant for the connection that had the slot before */
+}
+
 /* The connection ends, or gets another algorithm. From here on `flow` is somebody else's. */
 TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *tp)
 {

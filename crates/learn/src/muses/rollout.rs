@@ -261,6 +261,19 @@ mod tests {
         assert!(rollout.outcome().utilisation > 0.9, "{:?}", rollout.outcome());
     }
 
+    /// What trees do that choose among themselves as the algorithm does.
+    fn by_trees(trees: Trees<'static>) -> impl FnMut(&Rollout) -> Action {
+        let mut counts = Counts::default();
+        let mut tree = trees.first();
+        move |r| {
+            if counts.add(trees.segments(&r.state())) >= trees.states() {
+                tree = trees.nearest(&counts);
+                counts = Counts::default();
+            }
+            trees.decide(tree, &r.state())
+        }
+    }
+
     /// What is learnt in a rollout is what runs elsewhere: the same trees, asked by the algorithm itself, lead to the
     /// same flow as their actions from outside.
     #[test]
@@ -268,15 +281,7 @@ mod tests {
         let trees = Trees::parse(SMALL).unwrap();
         let environment = Environment { loss: 0.05, ..constant(7.0, 33) };
         let mut outside = Rollout::new(&environment, 1, 400, 5);
-        let mut counts = Counts::default();
-        let mut tree = trees.first();
-        drive(&mut outside, |r| {
-            if counts.add(trees.segments(&r.state())) >= trees.states() {
-                tree = trees.nearest(&counts);
-                counts = Counts::default();
-            }
-            trees.decide(tree, &r.state())
-        });
+        drive(&mut outside, by_trees(trees));
         let flow = bulk(Control::Trees(trees), &environment, 0, 5);
         let mut inside = Rollout::of(&environment, vec![flow], 0, START, 5);
         inside.world.run_until(outside.world.now());
@@ -316,15 +321,7 @@ mod tests {
         assert_eq!(rollout.world.now(), START + length);
         let trees = Trees::parse(SMALL).unwrap();
         let mut outside = Rollout::lasting(&environment, 1, length, 1);
-        let mut counts = Counts::default();
-        let mut tree = trees.first();
-        drive(&mut outside, |r| {
-            if counts.add(trees.segments(&r.state())) >= trees.states() {
-                tree = trees.nearest(&counts);
-                counts = Counts::default();
-            }
-            trees.decide(tree, &r.state())
-        });
+        drive(&mut outside, by_trees(trees));
         let inside = Rollout::run_alone(&environment, &Control::Trees(trees), 1, length, 1);
         assert_eq!(outside.outcome(), inside);
     }
