@@ -76,6 +76,8 @@ pub(crate) struct Bulk {
     pub(crate) again: f64,
     /// The same after the first second, in which slow start is.
     pub(crate) again_later: f64,
+    /// How much too late the worst packet left the link, in milliseconds: what the machine added to the link that was asked for.
+    pub(crate) late_ms: f64,
 }
 
 /// Runs flows over a link for a time.
@@ -90,11 +92,13 @@ pub(crate) fn bulk(down: LinkConfig, algorithm: &str, count: usize, time: StdDur
     let bytes: Vec<u64> = received.iter().map(|counter| counter.load(Relaxed)).collect();
     let (sent, again) = segments(&topology);
     let sum: u64 = bytes.iter().sum();
+    let link = topology.stop().expect("the link stops").down;
     Bulk {
         goodput_mbps: sum as f64 * 8e-6 / time.as_secs_f64(),
         bytes,
         again: again as f64 / sent as f64,
         again_later: (again - again_first) as f64 / (sent - sent_first) as f64,
+        late_ms: link.late.expect("packets passed").max_ms,
     }
 }
 
