@@ -132,7 +132,7 @@ impl Migrate for NewReno {
     }
 
     fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_window(self.window.size, path)
+        OperatingPoint::of_cut_window(self.window.size, path)
     }
 
     fn take_over(&mut self, from: &HandOver) {

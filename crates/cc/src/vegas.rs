@@ -200,7 +200,7 @@ impl Migrate for Vegas {
     }
 
     fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_window(self.window.size, path)
+        OperatingPoint::of_cut_window(self.window.size, path)
     }
 
     /// Nothing moves for a round trip: what is in flight was sent by another.

@@ -156,7 +156,7 @@ impl Migrate for Westwood {
         let estimate = self.bandwidth.estimate;
         OperatingPoint {
             bandwidth: (estimate > 0.0).then(|| Rate::from_bytes_per_sec_f64(estimate)),
-            ..OperatingPoint::of_window(self.window.size, path)
+            ..OperatingPoint::of_cut_window(self.window.size, path)
         }
     }
 

@@ -158,7 +158,10 @@ u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
 	struct tt_flow *flow = tt_flow_get(sk);
 	u32 window = ((struct tcp_sock *)sk)->snd_cwnd;
 
-	return flow ? tt_cubic_on_loss(&flow->cubic, &flow->cubic_knobs, window) : tt_max(window / 2, 2);
+	if (!flow)
+		return tt_max(window / 2, 2);
+	tt_path_on_cut(&flow->path, ((struct tcp_sock *)sk)->srtt_us >> 3);
+	return tt_cubic_on_loss(&flow->cubic, &flow->cubic_knobs, window);
 }
 
 /* The losses were none: what the window gained since stays. */

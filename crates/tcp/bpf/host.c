@@ -151,6 +151,16 @@ void tt_host_path_sample(struct tt_path *path, const u64 *fields)
 	tt_path_on_sample(path, fields[0], fields[1], fields[2], fields[3], fields[4]);
 }
 
+void tt_host_path_cut(struct tt_path *path, u64 srtt_us)
+{
+	tt_path_on_cut(path, srtt_us);
+}
+
+void tt_host_path_taken_over(struct tt_path *path, u32 how)
+{
+	tt_path_taken_over(path, how);
+}
+
 u64 tt_host_path_bandwidth(const struct tt_path *path)
 {
 	return tt_path_bandwidth(path);

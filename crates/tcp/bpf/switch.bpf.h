@@ -91,6 +91,7 @@ TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct
 	slot->next_done = next;
 	slot->refused = -failed;
 	if (!failed) {
+		tt_path_taken_over(&flow->path, how);
 		slot->switches++;
 		slot->switch_ns = took_ns;
 	}

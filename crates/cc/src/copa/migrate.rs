@@ -31,12 +31,14 @@ impl Migrate for Copa {
 
     fn take_over(&mut self, from: &HandOver) {
         self.set_window(from.window.as_f64());
-        self.slow_start = false;
+        // Where no queue ended the old window's growth, the search goes on.
+        self.slow_start = from.starved;
         self.started = true;
         self.velocity = Velocity::new(self.window);
         self.mode = Mode::new(from.now);
         self.drain = None;
-        self.descent = Some((from.bandwidth * from.min_rtt).as_f64());
+        let path = (from.bandwidth * from.min_rtt).as_f64();
+        self.descent = (!from.starved).then_some(path);
         let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
         self.rtt_min = WindowedMin::new();
         self.rtt_min.update(from.min_rtt_at, window, from.min_rtt.max(RTT_FLOOR));

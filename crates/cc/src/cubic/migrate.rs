@@ -13,7 +13,7 @@ impl Migrate for Cubic {
     }
 
     fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_window(self.window.size, path)
+        OperatingPoint::of_cut_window(self.window.size, path)
     }
 
     fn take_over(&mut self, from: &HandOver) {

@@ -53,6 +53,9 @@ pub struct HandOver {
     pub delivered: Bytes,
     /// Whether the old algorithm keeps the queue small by a model of the path (BBR, BBRv3).
     pub modelled: bool,
+    /// Whether the old algorithm was held back by losses that came without a queue. The path may then carry much more
+    /// than window, rate and bandwidth say, and by Floo's own measure, the capacity (§3.4), it has not converged.
+    pub starved: bool,
 }
 
 impl HandOver {
@@ -74,6 +77,7 @@ impl HandOver {
             inflight: path.inflight(),
             delivered: path.delivered(),
             modelled: point.modelled,
+            starved: point.cut_by_losses && path.lost_without_queue(),
         })
     }
 
@@ -95,12 +99,20 @@ pub struct OperatingPoint {
     pub bandwidth: Option<Rate>,
     /// Whether it keeps the queue small by a model of the path.
     pub modelled: bool,
+    /// Whether it cuts its window at losses, whatever they come from.
+    pub cut_by_losses: bool,
 }
 
 impl OperatingPoint {
     /// Of an algorithm that has a window: that, and as much per round trip.
     pub(crate) fn of_window(window: Bytes, path: &PathView) -> Self {
-        Self { window, rate: window / path.srtt(), bandwidth: None, modelled: false }
+        let rate = window / path.srtt();
+        Self { window, rate, bandwidth: None, modelled: false, cut_by_losses: false }
+    }
+
+    /// Of one that cuts its window at losses.
+    pub(crate) fn of_cut_window(window: Bytes, path: &PathView) -> Self {
+        Self { cut_by_losses: true, ..Self::of_window(window, path) }
     }
 
     /// Of one that has a bandwidth and allows twice the bandwidth-delay product in flight: what it
@@ -112,6 +124,7 @@ impl OperatingPoint {
             rate: bandwidth,
             bandwidth: Some(bandwidth),
             modelled: true,
+            cut_by_losses: false,
         }
     }
 }

@@ -10,6 +10,10 @@ use crate::{Ack, Loss, Sent, Timeout};
 const WINDOW: Duration = Duration::from_secs(10);
 /// And a delivery rate for so many round trips at least.
 const ROUNDS: u64 = 10;
+/// Losses that come at a smoothed round-trip time of less than 9/8 of the least one came without a queue: Floo's
+/// smallest buffer of 0.3 bandwidth-delay products makes 1.3 of it when it overflows, its largest jitter of a fifth
+/// 1.1 on the mean.
+const QUEUE: (u64, u64) = (9, 8);
 /// A round-trip time is at least this: rates stay finite on a link without delay.
 const RTT_FLOOR: Duration = Duration::from_micros(1);
 
@@ -24,6 +28,7 @@ pub struct PathView {
     inflight: Bytes,
     delivered: Bytes,
     in_recovery: bool,
+    lost_without_queue: bool,
     round: Round,
     /// Lost and acknowledged bytes of the last round trip and of this one.
     tally: [(Bytes, Bytes); 2],
@@ -39,6 +44,7 @@ impl PathView {
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             in_recovery: false,
+            lost_without_queue: false,
             round: Round::default(),
             tally: [(Bytes::ZERO, Bytes::ZERO); 2],
         }
@@ -75,13 +81,28 @@ impl PathView {
     pub fn on_loss(&mut self, loss: &Loss) {
         self.tally[1].0 += loss.lost;
         self.inflight = loss.inflight;
-        self.in_recovery = true;
+        self.on_congestion();
     }
 
     /// Everything in flight was written off.
     pub fn on_timeout(&mut self, timeout: &Timeout) {
         self.inflight = timeout.inflight;
+        self.on_congestion();
+    }
+
+    /// A loss of the first round trip of an episode: a window that is cut for it was as large as it could be, or was not.
+    fn on_congestion(&mut self) {
+        if !self.in_recovery
+            && let Some((min_rtt, _)) = self.min_rtt()
+        {
+            self.lost_without_queue = self.srtt * QUEUE.1 < min_rtt * QUEUE.0;
+        }
         self.in_recovery = true;
+    }
+
+    /// Another algorithm takes over: what was lost before is not what cuts its window.
+    pub(super) fn forget_losses(&mut self) {
+        self.lost_without_queue = false;
     }
 
     /// Lowest round-trip time of the last 10 s, and when it was measured.
@@ -115,6 +136,12 @@ impl PathView {
         let [(lost_before, acked_before), (lost, acked)] = self.tally;
         let lost = lost_before + lost;
         lost.as_f64() / (lost + acked_before + acked).as_f64().max(1.0)
+    }
+
+    /// Whether the last losses since the running algorithm began came without a queue, so that a window that was cut for
+    /// them says nothing of what the path carries.
+    pub fn lost_without_queue(&self) -> bool {
+        self.lost_without_queue
     }
 
     /// Whether losses are being repaired.

@@ -40,7 +40,7 @@ pub struct Switcher {
     kept: [Option<Kept>; ALGORITHMS.len()],
     path: PathView,
     pending: Option<Spec>,
-    /// Whether any algorithm of this connection ever converged.
+    /// Whether any algorithm of this connection ever converged, or did since the last one that losses had held back.
     converged: bool,
     switches: u64,
 }
@@ -131,6 +131,8 @@ impl Switcher {
         if let Some(record) = HandOver::of(&self.cca, &self.path, now) {
             let mut new = self.build(&spec);
             new.take_over(&record);
+            // What searches for the path's capacity again knows as little as a new connection.
+            self.converged &= !record.starved;
             self.install(spec, new);
         }
     }
@@ -175,6 +177,7 @@ impl Switcher {
 
     fn install(&mut self, spec: Spec, new: Controller) {
         self.keep_knobs();
+        self.path.forget_losses();
         self.cca = new;
         self.spec = spec;
         self.pending = None;

@@ -105,12 +105,67 @@ fn a_hand_over_keeps_window_and_rate_together() {
     }
 }
 
-/// Converged, so that every full switch is made at once.
+/// Converged, so that every full switch is made at once: losses with a queue have ended slow start.
 fn settled() -> (Switcher, Time) {
+    let (mut cca, now) = connection("newreno");
+    let queued = Ack { srtt: RTT * 2, ..ack(now) };
+    cca.on_ack(&queued);
+    cca.on_loss(&lost(now, now));
+    cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
+    (cca, now + RTT * 2)
+}
+
+/// Held back by losses that came without a queue.
+fn starved() -> (Switcher, Time) {
     let (mut cca, now) = connection("newreno");
     cca.on_loss(&lost(now, now));
     cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
     (cca, now + RTT * 2)
+}
+
+/// Floo §3.4: converged is what uses the capacity, and what random losses keep small does not. Who can search for the
+/// capacity does; the others go on.
+#[test]
+fn who_takes_over_from_an_algorithm_that_losses_held_back_searches_for_the_capacity() {
+    let phases = ["bbr", "bbr3", "copa", "cubic", "westwood", "vegas"].map(|next| {
+        let of = |(mut cca, now): (Switcher, Time)| {
+            cca.request(spec(next), Switch::Full, now);
+            assert_eq!((name(&cca), cca.switches()), (next, 1));
+            cca.phase()
+        };
+        (of(settled()), of(starved()))
+    });
+    let model = (Phase::ProbeRtt, Phase::SlowStart);
+    let same = (Phase::Steady, Phase::Steady);
+    assert_eq!(phases, [model, model, (Phase::Steady, Phase::SlowStart), same, same, same]);
+}
+
+#[test]
+fn losses_without_a_queue_count_for_the_algorithm_that_had_them() {
+    let (mut cca, now) = starved();
+    assert!(cca.path().lost_without_queue());
+    cca.request(spec("cubic"), Switch::Full, now);
+    assert!(!cca.path().lost_without_queue(), "CUBIC has lost nothing yet");
+    // Copa does not mind losses.
+    let (mut cca, mut now) = settled();
+    cca.request(spec("copa"), Switch::Full, now);
+    cca.on_loss(&lost(now, now));
+    assert!(cca.path().lost_without_queue());
+    now += RTT * 2;
+    cca.on_ack(&acked(now, now - RTT, MSS, RTT));
+    cca.request(spec("bbr"), Switch::Full, now);
+    assert_eq!((name(&cca), cca.phase()), ("bbr", Phase::ProbeRtt));
+}
+
+/// A search that the application never lets come to its end is not waited for.
+#[test]
+fn a_search_may_be_left_when_nothing_is_in_flight() {
+    let (mut cca, now) = starved();
+    cca.request(spec("bbr"), Switch::Full, now);
+    cca.request(spec("copa"), Switch::Full, now);
+    assert_eq!((name(&cca), cca.phase()), ("bbr", Phase::SlowStart));
+    cca.on_sent(&Sent { now, bytes: MSS, inflight: MSS, app_limited: true });
+    assert_eq!(name(&cca), "copa");
 }
 
 #[test]

@@ -51,5 +51,6 @@ pub(crate) fn hand_over(window: Bytes, srtt: Duration) -> HandOver {
         inflight: window,
         delivered: Bytes::new(100_000_000),
         modelled: false,
+        starved: false,
     }
 }

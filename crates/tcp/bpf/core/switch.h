@@ -24,6 +24,7 @@ struct tt_hand_over {
 	u64 inflight;
 	u32 min_rtt_us; /* 0: no round trip was measured, so there is nothing to hand over */
 	u32 min_rtt_at_us; /* modulo 2^32, as in the filters */
+	bool starved; /* the old algorithm was held back by losses that came without a queue */
 };
 
 /* Adds what the path says. Where there was no delivery rate, the window's stands for it. */
@@ -36,6 +37,7 @@ TT_INLINE void tt_hand_over_path(struct tt_hand_over *over, const struct tt_path
 	over->bandwidth_bytes_per_s = tt_max(bandwidth, 1);
 	over->min_rtt_us = tt_filter_get(&path->rtt_min);
 	over->min_rtt_at_us = path->rtt_min.oldest.first_us;
+	over->starved = path->lost_without_queue;
 }
 
 /* --- When. */
@@ -71,6 +73,17 @@ TT_INLINE bool tt_switch_starts_over(const struct tt_path *path, bool converged,
 	return !path->converged && !converged && has_delivered;
 }
 
+/*
+ * Another algorithm has taken over: the losses were the old one's, and what searches for the path's capacity again knows as
+ * little as a new connection.
+ */
+TT_INLINE void tt_path_taken_over(struct tt_path *path, u32 how)
+{
+	if (how == TT_HOW_FULL && path->lost_without_queue)
+		path->converged = false;
+	path->lost_without_queue = false;
+}
+
 /* --- What: the new algorithm is set up by its init() with the window handed over. */
 
 /*
@@ -86,10 +99,12 @@ TT_INLINE u32 tt_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 i
 
 TT_INLINE void tt_copa_take_over(struct tt_copa *c, const struct tt_hand_over *from)
 {
-	c->slow_start = false;
+	c->slow_start = from->starved;
 	c->started = true;
 	c->observed_us = from->now_us;
-	c->descent_bytes = tt_max(tt_min(from->bandwidth_bytes_per_s, TT_BANDWIDTH_MAX) * from->min_rtt_us / 1000000, 1);
+	if (!from->starved)
+		c->descent_bytes =
+			tt_max(tt_min(from->bandwidth_bytes_per_s, TT_BANDWIDTH_MAX) * from->min_rtt_us / 1000000, 1);
 	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, from->min_rtt_at_us, c->knobs[TT_COPA_MIN_RTT_WINDOW],
 			 from->min_rtt_us);
 	/* The smoothed round-trip time stands in, for pacing, until there are samples. */
@@ -107,7 +122,8 @@ TT_INLINE void tt_copa_inherit(struct tt_copa *c)
 
 /*
  * ProbeRTT, in which the old algorithm's queue drains, then ProbeBW with at most twice what the path holds. The least
- * round-trip time is not marked as expired: the first sample would replace it, and the queue is still in that.
+ * round-trip time is not marked as expired: the first sample would replace it, and the queue is still in that. After an
+ * algorithm that never filled the path it is Startup, and there is no queue.
  */
 TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *from)
 {
@@ -117,11 +133,16 @@ TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *fro
 	tt_rounds_max_reset(&b->max_bw, 0, bandwidth);
 	b->min_rtt_us = from->min_rtt_us;
 	b->min_rtt_at_us = from->now_us;
+	b->round_end = from->delivered;
+	b->seen_rtt = true;
+	if (from->starved) {
+		b->window = tt_max(window, 1);
+		b->pacing_bytes_per_s = tt_bbr_paced(b, tt_bbr_bw(b), b->tuning.knobs[TT_BBR_STARTUP_GAIN]);
+		return;
+	}
 	b->full_bw_bytes_per_s = bandwidth;
 	b->plateau = TT_BBR_PLATEAU_ROUNDS;
 	b->full_pipe = true;
-	b->round_end = from->delivered;
-	b->seen_rtt = true;
 	tt_bbr_enter_probe_rtt(b);
 	b->prior_window = tt_min(window, tt_bbr_bdp(b, bandwidth, b->tuning.knobs[TT_BBR_CWND_GAIN]));
 	b->window = tt_max(tt_min(window, b->tuning.knobs[TT_BBR_PROBE_RTT_CWND]), 1);

@@ -56,6 +56,8 @@ struct Outcome {
     /// (CUBIC goes on with the core's.)
     points: u64,
     points_agreed: u64,
+    /// Full switches to an algorithm that searches for what the path carries, since losses kept the old one from it.
+    searches: u64,
     /// Full switches of each ordered pair, by their places in [`Algorithm::ALL`].
     pairs: [[u64; 3]; 3],
 }
@@ -79,6 +81,7 @@ impl Outcome {
         self.agreed += other.agreed;
         self.points += other.points;
         self.points_agreed += other.points_agreed;
+        self.searches += other.searches;
         let both = self.pairs.iter_mut().flatten().zip(other.pairs.iter().flatten());
         both.for_each(|(sum, one)| *sum += one);
     }
@@ -202,6 +205,7 @@ impl Both {
             layout::HOW_FULL => {
                 self.seen.full += 1;
                 self.seen.pairs[from][self.core.place()] += 1;
+                self.seen.searches += u64::from(self.rust.phase() == Phase::SlowStart);
                 self.take_over(path, window);
             }
             layout::HOW_PART => {
@@ -210,6 +214,7 @@ impl Both {
             }
             _ => self.seen.over += 1,
         }
+        self.path.on_taken_over(how);
     }
 
     fn take_over(&mut self, path: &Path, window: u64) {
@@ -250,6 +255,13 @@ impl Both {
         self.path.note_converged(converged);
         if switched {
             self.switched(path, layout::HOW_FULL, due);
+        }
+    }
+
+    /// Before a loss: the kernel asks CUBIC for a threshold, once for each episode of them.
+    fn note_cut(&mut self, path: &Path) {
+        if matches!(self.core, Running::Cubic(_)) && !self.rust.path().in_recovery() {
+            self.path.on_cut(path.srtt);
         }
     }
 
@@ -336,6 +348,7 @@ impl Pair for Both {
     }
 
     fn on_loss(&mut self, path: &Path, loss: &Loss) {
+        self.note_cut(path);
         self.rust.on_loss(loss);
         let newest = loss.newest_sent_at.as_micros();
         match &mut self.core {
@@ -347,6 +360,7 @@ impl Pair for Both {
 
     fn on_timeout(&mut self, path: &Path, timeout: &Timeout) {
         let before = self.is_recovering();
+        self.note_cut(path);
         self.rust.on_timeout(timeout);
         match &mut self.core {
             Running::Copa(copa) => copa.on_timeout(path.now),
@@ -454,6 +468,7 @@ fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
     assert!(all.agreed as f64 > 0.999 * switches as f64, "moments: {all:?}");
     // The sequences do go everywhere.
     assert!(all.full > 2000 && all.part > 1000 && all.over > 20, "{all:?}");
+    assert!(all.searches > 100, "{all:?}");
     for (from, to) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
         assert!(all.pairs[from][to] > 100, "{all:?}");
     }

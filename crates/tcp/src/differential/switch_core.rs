@@ -6,6 +6,8 @@ mod c {
         pub(super) safe fn tt_host_path_size() -> u64;
         pub(super) safe fn tt_host_cubic_converged(window: u32, threshold: u32, rec: u32) -> u32;
         pub(super) fn tt_host_path_sample(path: *mut u64, fields: *const u64);
+        pub(super) fn tt_host_path_cut(path: *mut u64, srtt_us: u64);
+        pub(super) fn tt_host_path_taken_over(path: *mut u64, how: u32);
         pub(super) fn tt_host_path_bandwidth(path: *const u64) -> u64;
         pub(super) fn tt_host_path_converged(path: *mut u64, converged: u32);
         pub(super) fn tt_host_path_min_rtt_us(path: *const u64) -> u32;
@@ -42,6 +44,18 @@ impl CorePath {
     pub(super) fn on_sample(&mut self, fields: &[u64; 5]) {
         // SAFETY: see above, and the array has the length that `host.c` reads.
         unsafe { c::tt_host_path_sample(self.memory.as_mut_ptr(), fields.as_ptr()) };
+    }
+
+    /// The running algorithm cuts its window for losses, at this smoothed round-trip time.
+    pub(super) fn on_cut(&mut self, srtt_us: u64) {
+        // SAFETY: see above.
+        unsafe { c::tt_host_path_cut(self.memory.as_mut_ptr(), srtt_us) };
+    }
+
+    /// Another algorithm runs from here on, after a switch of this kind (`TT_HOW_*`).
+    pub(super) fn on_taken_over(&mut self, how: u32) {
+        // SAFETY: see above.
+        unsafe { c::tt_host_path_taken_over(self.memory.as_mut_ptr(), how) };
     }
 
     /// In bytes per second.

@@ -22,7 +22,6 @@ impl Migrate for Bbr {
         // Not marked expired: the first sample would replace an expired value, and the old
         // algorithm's queue is still in it. In ProbeRTT whatever is lower takes its place.
         self.min_rtt = MinRtt::known(from.min_rtt, from.now);
-        self.full_pipe = FullPipe::filled_at(from.bandwidth);
         self.rounds.restart(from.delivered);
         self.delivered = from.delivered;
         self.policer.reset();
@@ -30,6 +29,11 @@ impl Migrate for Bbr {
         self.conserve = false;
         self.seen_rtt = true;
         self.idle_restart = false;
+        if from.starved {
+            self.search(from);
+            return;
+        }
+        self.full_pipe = FullPipe::filled_at(from.bandwidth);
         self.mode = Mode::ProbeRtt(ProbeRtt::default());
         self.prior_window = from.window.min(self.bdp(from.bandwidth, self.tuning.cwnd_gain));
         if from.queue_is_known_small() {
@@ -47,6 +51,18 @@ impl Migrate for Bbr {
             self.seen_rtt = true;
             self.init_pacing_rate(srtt);
         }
+    }
+}
+
+impl Bbr {
+    /// Nobody has filled the pipe, so it is Startup's to do: ProbeBW would raise the rate by a quarter every eight round
+    /// trips. There is no queue to empty first.
+    fn search(&mut self, from: &HandOver) {
+        self.full_pipe = FullPipe::default();
+        self.mode = Mode::Startup;
+        self.prior_window = Bytes::ZERO;
+        self.window = from.window.max(self.min_window);
+        self.pacing_rate = self.paced(from.bandwidth, self.tuning.startup_gain);
     }
 }
 
@@ -142,6 +158,19 @@ mod tests {
             let point = OperatingPoint::of_model(BANDWIDTH, MSS * 160, &path);
             assert_eq!((point.window, point.rate), (MSS * want, BANDWIDTH));
         }
+    }
+
+    /// Startup from the rate that it was handed, not from what it would start with, and no ProbeRTT.
+    #[test]
+    fn after_an_algorithm_that_losses_held_back_it_starts_up() {
+        let record = HandOver { starved: true, ..hand_over(MSS * 10, Duration::from_millis(20)) };
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.take_over(&record);
+        assert_eq!((bbr.phase(), bbr.window()), (Phase::SlowStart, MSS * 10));
+        assert!(!bbr.full_pipe.reached());
+        assert_eq!(bbr.min_rtt.get(), Some(Duration::from_millis(20)));
+        let gain = bbr.pacing_rate.ratio(BANDWIDTH);
+        assert!((gain - 2.885 * 0.99).abs() < 0.01, "{gain}");
     }
 
     /// migration.md §7: BBR and BBRv3 know each other's minimum, while it is fresh.

@@ -2,6 +2,7 @@
 
 use trimtab_units::{Bytes, Duration};
 
+use super::full_bw::FullBw;
 use super::path::{MaxBw, MinRtt};
 use super::{AckPhase, Anchors, Bbr3, ProbeRtt, ShortTerm, Signals, State, Undo};
 use crate::bbr::gain::Gain;
@@ -22,11 +23,9 @@ impl Migrate for Bbr3 {
         self.min_rtt = MinRtt::known(from.min_rtt, from.now);
         self.short_term = ShortTerm::NONE;
         // A path that was losing more than is tolerated holds no more than was in flight.
-        let lossy = from.loss > self.tuning.loss_thresh;
+        let lossy = from.loss > self.tuning.loss_thresh && !from.starved;
         self.inflight_longterm = if lossy { from.window } else { Bytes::MAX };
         self.bw = from.bandwidth;
-        self.full_bw.restart(from.bandwidth);
-        self.full_bw.declare();
         self.rounds.restart(from.delivered);
         self.delivered = from.delivered;
         self.signals = Signals::default();
@@ -38,6 +37,13 @@ impl Migrate for Bbr3 {
         self.seen_rtt = true;
         self.idle_restart = false;
         self.prior_window = from.window;
+        self.full_bw = FullBw::default();
+        if from.starved {
+            self.search(from);
+            return;
+        }
+        self.full_bw.restart(from.bandwidth);
+        self.full_bw.declare();
         self.state = State::ProbeRtt(ProbeRtt::default());
         if from.queue_is_known_small() {
             self.window = from.window.max(self.min_window);
@@ -56,6 +62,17 @@ impl Migrate for Bbr3 {
             let rate = self.tuning.startup_gain.of_rate(self.window / srtt);
             self.pacing_rate = rate.max(self.mss / Duration::from_secs(1)); // as `pace` has it
         }
+    }
+}
+
+impl Bbr3 {
+    /// Nobody has filled the pipe: as [`Bbr`](crate::Bbr) does then.
+    fn search(&mut self, from: &HandOver) {
+        self.state = State::Startup;
+        self.prior_window = Bytes::ZERO;
+        self.window = from.window.max(self.min_window);
+        let rate = self.tuning.startup_gain.of_rate(from.bandwidth);
+        self.pacing_rate = rate.max(self.mss / Duration::from_secs(1)); // as `pace` has it
     }
 }
 
