@@ -28,6 +28,8 @@ const WAIT_MAX: Duration = Duration::from_millis(250);
 const WAIT_MIN: Duration = Duration::from_millis(1);
 /// Between looks at what changes rarely.
 const CHORES: Duration = Duration::from_secs(1);
+/// Between looks for slots whose connections are gone without a word from the kernel.
+const REAP: Duration = Duration::from_secs(10);
 /// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
 const LOOK_UPS: usize = 50;
 /// Lines on connections in a second; further ones are counted.
@@ -153,6 +155,7 @@ struct Agent {
     notes: usize,
     lost_events: u64,
     chores_at: Time,
+    reaped_at: Time,
     cpu: Duration,
 }
 
@@ -187,6 +190,7 @@ impl Agent {
             notes: 0,
             lost_events: 0,
             chores_at: now,
+            reaped_at: now,
             cpu: cpu_time(),
         };
         agent.set_default()?;
@@ -308,6 +312,12 @@ impl Agent {
         }
         let default = self.default.as_ref().and_then(DefaultAlgorithm::trouble);
         let mut core = self.shared.core();
+        let reaped = if now.since(self.reaped_at) >= REAP {
+            self.reaped_at = now;
+            core.datapath().reap()
+        } else {
+            Ok(Vec::new())
+        };
         let stats = core.datapath().stats();
         if stats.lost_events != self.lost_events {
             self.lost_events = stats.lost_events;
@@ -316,6 +326,14 @@ impl Agent {
         let open = core.len();
         let of_rules = core.config().troubles();
         drop(core);
+        match reaped {
+            Ok(gone) if gone.is_empty() => {}
+            Ok(gone) => tell(&format!(
+                "{} connections ended without a word from the kernel; their slots are free again",
+                gone.len()
+            )),
+            Err(error) => tell(&error.to_string()),
+        }
         let full = (stats.live >= u64::from(stats.slots)).then(|| {
             format!(
                 "all {} slots are taken: further connections run untuned; raise datapath.slots",

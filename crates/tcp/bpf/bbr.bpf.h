@@ -61,7 +61,7 @@ TT_INLINE void tt_bbr_take_knobs(struct tt_bbr *bbr, const struct tt_slot *slot)
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_handed *handed, bool paces)
+TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_tag *handed, bool paces)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	u32 index = handed->place - 1, srtt_us = tp->srtt_us >> 3;
@@ -91,14 +91,14 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_handed *handed, b
 	tt_bbr_is_ready(sk, bbr);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_open, struct sock *sk)
+/* A connection gets this algorithm. */
+static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_control *control = tt_control_get();
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
-	struct tt_handed handed = tt_handed_over(sk);
+	struct tt_tag handed = tt_handed_over(sk);
 	u32 initial_window = tp->snd_cwnd;
 	struct tt_flow *flow;
 	struct tt_bbr *bbr;
@@ -108,11 +108,11 @@ void BPF_PROG(tt_bbr_open, struct sock *sk)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (handed.place) {
 		tt_bbr_goes_on(sk, &handed, paces);
-		return;
+		return 0;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return; /* no memory: the window stays as it is, and every other hook lets it */
+		return 0; /* no memory: the window stays as it is, and every other hook lets it */
 	bbr = &flow->bbr;
 #pragma unroll
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
@@ -129,6 +129,13 @@ void BPF_PROG(tt_bbr_open, struct sock *sk)
 	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 	tt_slot_open(flow, tp, control, TT_CCA_BBR, adopted ? TT_FLAG_ADOPTED : 0,
 		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+	return 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_open, struct sock *sk)
+{
+	tt_bbr_take(sk);
 }
 
 /* Takes over new knobs, at the price of one comparison where there are none. */
@@ -169,7 +176,7 @@ TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, co
 	ack->prior_inflight = rs->prior_in_flight;
 	ack->rate_packets = sampled ? delivered : 0;
 	ack->rate_us = sampled ? interval_us : 0;
-	ack->recovery = tt_bbr_recovery_of(flow->ca_state);
+	ack->recovery = tt_bbr_recovery_of(tt_ca_state(tp));
 	ack->app_limited = rs->is_app_limited;
 	ack->maybe_delayed = rs->is_ack_delayed;
 }
@@ -185,8 +192,10 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 	struct tt_bbr *bbr;
 	bool starts;
 
-	if (!flow)
+	if (!flow) {
+		tt_bbr_take(sk); /* its `init` found no memory, or was left out */
 		return;
+	}
 	bbr = &flow->bbr;
 	starts = bbr->mode == TT_BBR_STARTUP;
 	tt_see(&seen, tp, rs);
@@ -262,7 +271,6 @@ void BPF_PROG(tt_bbr_state, struct sock *sk, u8 new_state)
 
 	if (!flow)
 		return;
-	flow->ca_state = new_state;
 	if (new_state != TCP_CA_Loss)
 		return;
 	tt_bbr_on_timeout(&flow->bbr, tp->tcp_mstamp, tt_packets_inflight(tp), tp->delivered, tp->lost);

@@ -75,7 +75,7 @@ TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, const struct tt_handed *handed, bool paces)
+TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, const struct tt_tag *handed, bool paces)
 {
 	u32 index = handed->place - 1;
 	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
@@ -104,15 +104,15 @@ TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, const struct tt_handed *hand
 	tt_copa_is_ready(flow, tp);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_copa_open, struct sock *sk)
+/* A connection gets this algorithm. */
+static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_control *control = tt_control_get();
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
 	struct tt_flow *flow;
-	struct tt_handed handed = tt_handed_over(sk);
+	struct tt_tag handed = tt_handed_over(sk);
 	struct tt_copa *copa;
 
 	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
@@ -120,11 +120,11 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (handed.place) {
 		tt_copa_goes_on(tp, &handed, paces);
-		return;
+		return 0;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return; /* no memory: the window stays as it is, and every other hook lets it */
+		return 0; /* no memory: the window stays as it is, and every other hook lets it */
 	copa = &flow->copa;
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
@@ -144,6 +144,13 @@ void BPF_PROG(tt_copa_open, struct sock *sk)
 	tt_copa_is_ready(flow, tp);
 	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0,
 		     copa->knobs[TT_COPA_INITIAL_WINDOW]);
+	return 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_copa_open, struct sock *sk)
+{
+	tt_copa_take(sk);
 }
 
 /* Takes over new knobs, at the price of one comparison where there are none. */
@@ -183,7 +190,7 @@ TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const str
 		ack.inflight = tt_packets_inflight(tp);
 		ack.newest_sent_us = newest_sent_us;
 		ack.cwnd_limited = tt_is_cwnd_limited(tp, copa->slow_start);
-		ack.in_recovery = flow->ca_state >= TCP_CA_Recovery;
+		ack.in_recovery = tt_ca_state(tp) >= TCP_CA_Recovery;
 		tt_copa_on_ack(copa, &ack);
 	}
 	__builtin_memset(pending, 0, sizeof(*pending));
@@ -200,8 +207,10 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 	struct tt_seen seen;
 	struct tt_copa *copa;
 
-	if (!flow)
+	if (!flow) {
+		tt_copa_take(sk); /* its `init` found no memory, or was left out */
 		return;
+	}
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_pending_add(&flow->pending, &seen);
@@ -246,7 +255,6 @@ void BPF_PROG(tt_copa_state, struct sock *sk, u8 new_state)
 
 	if (!flow)
 		return;
-	flow->ca_state = new_state;
 	if (new_state != TCP_CA_Loss)
 		return;
 	tt_copa_on_timeout(&flow->copa, ((struct tcp_sock *)sk)->tcp_mstamp);

@@ -18,7 +18,7 @@ TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *s
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_cubic_goes_on(struct sock *sk, const struct tt_handed *handed)
+TT_INLINE void tt_cubic_goes_on(struct sock *sk, const struct tt_tag *handed)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	u32 index = handed->place - 1, window = tt_min(handed->window, tp->snd_cwnd_clamp);
@@ -46,23 +46,23 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, const struct tt_handed *handed)
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_cubic_open, struct sock *sk)
+/* A connection gets this algorithm. */
+static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_control *control = tt_control_get();
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	struct tt_flow *flow;
-	struct tt_handed handed = tt_handed_over(sk);
+	struct tt_tag handed = tt_handed_over(sk);
 	u32 initial_window;
 
 	if (handed.place) {
 		tt_cubic_goes_on(sk, &handed);
-		return;
+		return 0;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return; /* no memory: the window does not grow, and losses halve it */
+		return 0; /* no memory: the window does not grow, and losses halve it */
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
 		flow->cubic_knobs.knobs[i] = control->cubic_defaults[i];
@@ -72,6 +72,13 @@ void BPF_PROG(tt_cubic_open, struct sock *sk)
 	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0,
 		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+	return 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_open, struct sock *sk)
+{
+	tt_cubic_take(sk);
 }
 
 /* Takes over new knobs. */
@@ -84,7 +91,7 @@ TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
 
 TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *tp)
 {
-	if (flow->ca_state >= TCP_CA_CWR)
+	if (tt_ca_state(tp) >= TCP_CA_CWR)
 		return TT_PHASE_RECOVERY;
 	return tp->snd_cwnd < tp->snd_ssthresh ? TT_PHASE_SLOW_START : TT_PHASE_STEADY;
 }
@@ -102,8 +109,10 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	u32 threshold;
 	__s32 rtt_us;
 
-	if (!flow)
+	if (!flow) {
+		tt_cubic_take(sk); /* its `init` found no memory, or was left out */
 		return;
+	}
 	rtt_us = sample->rtt_us;
 	tt_see_socket(&seen, tp);
 	seen.rtt_us = rtt_us > 0 ? rtt_us : 0;
@@ -180,7 +189,6 @@ void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
 
 	if (!flow)
 		return;
-	flow->ca_state = new_state;
 	if (new_state == TCP_CA_Loss)
 		tt_cubic_reset(&flow->cubic);
 }

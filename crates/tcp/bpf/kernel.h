@@ -90,6 +90,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
+	u8 icsk_ca_state : 5;
 	u8 icsk_ca_setsockopt : 1; /* a program has set the algorithm */
 	u64 icsk_ca_priv[13]; /* the algorithm's own: 104 bytes */
 };
@@ -150,6 +151,15 @@ struct bpf_iter_meta {
 struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
 	struct sock_common *sk_common;
+};
+
+struct bpf_map;
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
 };
 
 #pragma clang attribute pop

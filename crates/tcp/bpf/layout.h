@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 5
+#define TT_LAYOUT_VERSION 6
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -157,7 +157,8 @@
 	F(u32, switches)       /* how often another algorithm took over */                                             \
 	F(u32, switch_ns)      /* what the last time took */                                                           \
 	F(u32, refused)        /* the kernel's error number for the last `next`; 0: none */                            \
-	A(u32, measures_rest, 5)
+	F(u32, walk)           /* the last walk over sockets that found the connection's; of the control's `walk` */     \
+	A(u32, measures_rest, 4)
 #define TT_SLOT_SIZE 448
 
 /* What all connections share: one entry, in memory that user space maps, too. */
@@ -172,7 +173,8 @@
 	A(u32, copa_defaults, TT_KNOBS_MAX) /* knobs of a new connection; an initial window of 0 is the system's */    \
 	A(u32, cubic_defaults, TT_KNOBS_MAX)                                                                           \
 	A(u32, bbr_defaults, TT_KNOBS_MAX)                                                                             \
-	A(u64, control_rest, 2)
+	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
+	A(u32, control_rest, 3)
 #define TT_CONTROL_SIZE 232
 
 /* An event. The sums are those at the end; 0 when a connection opens. */

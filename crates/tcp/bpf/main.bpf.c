@@ -23,6 +23,7 @@ void BPF_PROG(tt_close, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_tag *tag;
 
 	if (!flow || flow->is_switching)
 		return;
@@ -31,7 +32,29 @@ void BPF_PROG(tt_close, struct sock *sk)
 		return;
 	}
 	tp->inet_conn.icsk_ca_priv[0] = 0;
-	tt_slot_free(flow, tp);
+	tag = bpf_sk_storage_get(&tt_tags, sk, 0, 0);
+	/* Another connection has the slot, when user space took it back before. */
+	if (tag && tag->id == flow->id)
+		tt_slot_free(flow, tp);
+}
+
+/*
+ * Marks the slots of all connections whose sockets are there, in every network namespace. A slot that was open before the walk
+ * and is not marked after it has lost its socket, without `release`.
+ */
+SEC("iter/bpf_sk_storage_map")
+int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct tt_control *control = tt_control_get();
+	struct tt_tag *tag = ctx->value;
+	struct tt_slot *slot;
+
+	if (!ctx->sk || !tag || !control)
+		return 0;
+	slot = tt_slot_get(tag->slot);
+	if (slot && slot->id == tag->id)
+		slot->walk = control->walk;
+	return 0;
 }
 
 #define TT_COPA_OPS                                                                                                    \

@@ -56,10 +56,10 @@ struct tt_flow {
 	u32 lost_packets; /* the socket's count when it was last published */
 	u32 min_rtt_us;
 	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
-	u8 ca_state;
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
 	bool paces; /* TCP paces because Copa or BBR told it to, and nobody else */
+	u8 rest;
 	struct tt_pending pending; /* Copa's */
 	struct tt_batch batch;
 	struct tt_path path;
@@ -91,6 +91,23 @@ struct {
 	__type(key, int);
 	__type(value, struct tt_flow);
 } tt_slotless SEC(".maps");
+
+/* What is kept with the socket of a connection that has a slot. It goes with the socket. */
+struct tt_tag {
+	u64 id;    /* of the connection */
+	u64 place; /* what the private area held, while one algorithm hands over to another; 0: none does */
+	u32 slot;
+	u32 how;
+	u32 window; /* packets to go on with */
+	u32 rest;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tt_tag);
+} tt_tags SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -214,11 +231,17 @@ TT_CHECKED_ONCE int tt_flow_clear(struct tt_flow *flow)
 /* What there is to keep of a new connection: with a slot, or without. Null when there is no memory. */
 TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *control)
 {
+	struct tt_tag *tag = bpf_sk_storage_get(&tt_tags, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 index = tt_slot_take(control);
 	struct tt_flow *flow;
+	u32 index;
 
 	tp->inet_conn.icsk_ca_priv[0] = 0;
+	if (!tag)
+		return 0; /* no slot that nothing says whose it is */
+	index = tt_slot_take(control);
+	tag->slot = index;
+	tag->id = 0;
 	if (index == TT_NO_SLOT) {
 		flow = bpf_sk_storage_get(&tt_slotless, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	} else {
@@ -247,6 +270,7 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 			    u32 flags, u32 initial_window)
 {
 	struct tt_event event = { .kind = TT_EVENT_OPEN };
+	struct tt_tag *tag;
 	struct tt_slot *slot;
 
 	if (flow->slot == TT_NO_SLOT)
@@ -254,7 +278,11 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	slot = tt_slot_get(flow->slot);
 	if (!slot)
 		return;
+	tag = bpf_sk_storage_get(&tt_tags, (void *)tp, 0, 0);
+	if (!tag)
+		return; /* never: tt_flow_new made it */
 	flow->id = __sync_fetch_and_add(&control->last_id, 1) + 1;
+	tag->id = flow->id;
 	__sync_fetch_and_add(&control->live, 1);
 
 	tt_seq_move(slot);
@@ -314,7 +342,10 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
 	u32 index = flow->slot;
 	struct tt_slot *slot = tt_slot_get(index);
 
-	if (!slot || !control || slot->id != flow->id)
+	if (!slot || !control)
+		return;
+	/* Once: user space frees a slot whose socket is gone, as it seems to it. */
+	if (__sync_val_compare_and_swap(&slot->id, flow->id, 0) != flow->id)
 		return;
 	event.slot = index;
 	event.id = flow->id;
@@ -322,9 +353,6 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
 	event.sent_bytes = tp->bytes_sent;
 	event.acked_bytes = tt_max(slot->acked_bytes, tp->bytes_acked);
 	event.lost_bytes = slot->lost_bytes + (u64)(tp->lost - flow->lost_packets) * tp->mss_cache;
-	tt_seq_move(slot);
-	slot->id = 0;
-	tt_seq_move(slot);
 	__sync_fetch_and_add(&control->live, -1);
 	bpf_map_push_elem(&tt_free, &index, 0);
 	tt_event_send(control, &event);
@@ -349,6 +377,15 @@ TT_INLINE void tt_see_socket(struct tt_seen *seen, const struct tcp_sock *tp)
 {
 	seen->now_us = tp->tcp_mstamp;
 	seen->packets_out = tp->packets_out;
+}
+
+/*
+ * The state of recovery, asked of the socket: `set_state` tells of the same, but where it did not run (docs/concepts/ebpf-datapath.md)
+ * what was remembered of it would stay wrong.
+ */
+TT_INLINE u8 tt_ca_state(const struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 }
 
 /* Only when it is needed: four loads. */

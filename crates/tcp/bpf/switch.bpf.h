@@ -26,19 +26,6 @@
 /* How a switch is made: the two that are ordered (TT_HOW_*), or from the beginning. */
 #define TT_HOW_ANEW 3
 
-struct tt_handed {
-	u64 place; /* what the private area held; 0: nothing is being handed over */
-	u32 how;
-	u32 window; /* packets to go on with */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct tt_handed);
-} tt_handed SEC(".maps");
-
 TT_INLINE u32 tt_next_cca(u32 next) { return next & ((1 << TT_NEXT_CCA_BITS) - 1); }
 
 TT_INLINE u32 tt_next_how(u32 next) { return (next >> TT_NEXT_CCA_BITS) & ((1 << TT_NEXT_HOW_BITS) - 1); }
@@ -49,12 +36,12 @@ TT_INLINE u32 tt_next_how(u32 next) { return (next >> TT_NEXT_CCA_BITS) & ((1 <<
 static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *flow, u32 order, u32 window)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_handed *handed = bpf_sk_storage_get(&tt_handed, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tt_tag *handed = bpf_sk_storage_get(&tt_tags, sk, 0, 0);
 	u32 cca = tt_next_cca(order);
 	int failed;
 
 	if (!handed)
-		return -ENOMEM;
+		return -ENOMEM; /* never: who has a slot has it */
 	handed->place = tp->inet_conn.icsk_ca_priv[0];
 	handed->how = tt_next_how(order);
 	handed->window = window;
@@ -122,7 +109,7 @@ TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt
 				u32 window)
 {
 	u32 next = *(volatile u32 *)&slot->next;
-	bool recovering = flow->ca_state >= TCP_CA_CWR;
+	bool recovering = tt_ca_state((struct tcp_sock *)sk) >= TCP_CA_CWR;
 
 	flow->path.converged |= converged;
 	if (!tt_switch_is_wanted(flow, slot, next))
@@ -141,14 +128,15 @@ TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt
 /* A packet leaves while nothing else is in flight; whether another algorithm runs from here on. */
 TT_INLINE bool tt_switch_if_nothing_is_known(struct sock *sk, struct tt_flow *flow, bool converged)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_slot *slot = tt_slot_get(flow->slot);
 	u32 next;
 
 	if (!slot)
 		return false;
 	next = *(volatile u32 *)&slot->next;
-	if (!tt_switch_is_wanted(flow, slot, next) || flow->ca_state >= TCP_CA_CWR ||
-	    !tt_switch_starts_over(&flow->path, converged, ((struct tcp_sock *)sk)->bytes_acked > 1))
+	if (!tt_switch_is_wanted(flow, slot, next) || tt_ca_state(tp) >= TCP_CA_CWR ||
+	    !tt_switch_starts_over(&flow->path, converged, tp->bytes_acked > 1))
 		return false;
 	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW, TCP_INIT_CWND);
 	return true;
@@ -157,10 +145,10 @@ TT_INLINE bool tt_switch_if_nothing_is_known(struct sock *sk, struct tt_flow *fl
 /* --- The side of the algorithm that comes. */
 
 /* How this connection is taken over: where state and slot are; a place of 0 when it is not. */
-TT_INLINE struct tt_handed tt_handed_over(struct sock *sk)
+TT_INLINE struct tt_tag tt_handed_over(struct sock *sk)
 {
-	struct tt_handed *handed = bpf_sk_storage_get(&tt_handed, sk, 0, 0);
-	struct tt_handed nothing = {};
+	struct tt_tag *handed = bpf_sk_storage_get(&tt_tags, sk, 0, 0);
+	struct tt_tag nothing = {};
 
 	return handed ? *handed : nothing;
 }

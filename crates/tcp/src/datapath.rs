@@ -1,17 +1,18 @@
 //! Loading, adopting and unloading; the table of connections.
 
 use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{MapCore, MapHandle, ObjectBuilder, OpenObject};
+use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, said};
 use crate::events::Events;
-use crate::flow::Flow;
+use crate::flow::{Flow, FlowId};
 use crate::kernel::{self, CongControl, Registration};
 use crate::knobs;
 use crate::layout::{
@@ -19,6 +20,7 @@ use crate::layout::{
 };
 use crate::mapping::Mapping;
 use crate::pins::Pins;
+use crate::walk::Walk;
 
 /// The eBPF programs, aligned as the reader of the format wants them.
 #[repr(align(8))]
@@ -118,6 +120,7 @@ pub struct Datapath {
     slots: Arc<Mapping<Slot>>,
     control: Mapping<Control>,
     events: MapHandle,
+    walk: Walk,
 }
 
 impl Datapath {
@@ -150,7 +153,8 @@ impl Datapath {
         let slots = Arc::new(map_memory(&pins.open_map("tt_slots")?)?);
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
-        Ok(Self { pins, name, suffix, adopted, slots, control, events })
+        let walk = Walk::open(&pins.walk(), pins.open_map("tt_free")?)?;
+        Ok(Self { pins, name, suffix, adopted, slots, control, events, walk })
     }
 
     /// Whether it was there already, from a process before.
@@ -183,6 +187,17 @@ impl Datapath {
     /// The connection in a slot, as named by an event.
     pub fn flow(&self, slot: u32) -> Option<Flow> {
         Flow::at(&self.slots, slot)
+    }
+
+    /// Looks for connections whose sockets are gone though the kernel did not say so, and frees their slots; gives those
+    /// connections. No event tells of them. The kernel walks over all sockets that run the algorithms, about 0.1 µs each, so
+    /// once in some seconds is enough.
+    ///
+    /// # Errors
+    /// The kernel refuses the walk.
+    pub fn reap(&self) -> Result<Vec<FlowId>, Error> {
+        let open: Vec<Flow> = self.flows().collect();
+        self.walk.reap(&open, &self.slots, &self.control[0])
     }
 
     /// Events of connections that open and close.
@@ -306,6 +321,8 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     control[0].slot_count.store(options.slots, Relaxed);
     control[0].layout_version.store(LAYOUT_VERSION, Relaxed);
 
+    pins.keep_walk(&mut walk(&object)?)?;
+
     for algorithm in Algorithm::ALL {
         let mut ops = object
             .maps_mut()
@@ -329,6 +346,16 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The walk over the sockets of our connections.
+fn walk(object: &Object) -> Result<Link, Error> {
+    let what = "load the walk over the sockets of our connections (iter/bpf_sk_storage_map)";
+    let missing = || Error::Kernel { what, reason: "the object has none".to_owned() };
+    let mut tags = object.maps().filter(|map| map.name() == OsStr::new("tt_tags"));
+    let mut programs = object.progs_mut().filter(|one| one.name() == OsStr::new("tt_walk_tags"));
+    let (tags, program) = tags.next().zip(programs.next()).ok_or_else(missing)?;
+    program.attach_iter(tags.as_fd()).map_err(|e| Error::of(what, &e))
 }
 
 fn write_defaults(control: &Control) {

@@ -136,6 +136,11 @@ impl Flow {
         Algorithm::of_slot(load(&self.slot().cca)).unwrap_or(Algorithm::Copa)
     }
 
+    /// Number of its slot, as events have it.
+    pub fn slot_number(&self) -> u32 {
+        self.index
+    }
+
     /// Number of the connection.
     pub fn id(&self) -> FlowId {
         self.identity.id

@@ -41,6 +41,7 @@ mod layout;
 mod mapping;
 mod pins;
 mod reporter;
+mod walk;
 
 pub use algorithm::Algorithm;
 pub use assign::{Assigner, Given, Order, Outcome, Socket};

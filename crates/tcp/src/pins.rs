@@ -17,6 +17,8 @@ use crate::error::Error;
 const BPF_FS: &str = "/sys/fs/bpf";
 /// Its magic number (`BPF_FS_MAGIC`).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+/// The walk over the sockets of our connections.
+const WALK: &str = "walk";
 /// Files of the registrations, one per algorithm, begin so. They are kept last: where they are, everything is.
 const LINK: &str = "link";
 /// So they begin before Linux 6.4, where they are struct_ops maps, …
@@ -88,6 +90,14 @@ impl Pins {
     pub(crate) fn open_map(&self, name: &str) -> Result<MapHandle, Error> {
         MapHandle::from_pinned_path(self.map(name))
             .map_err(|e| Error::of("open a map that is kept", &e))
+    }
+
+    pub(crate) fn walk(&self) -> PathBuf {
+        self.folder.join(WALK)
+    }
+
+    pub(crate) fn keep_walk(&self, link: &mut Link) -> Result<(), Error> {
+        link.pin(self.walk()).map_err(|e| Error::of("keep the walk over sockets", &e))
     }
 
     pub(crate) fn keep_link(&self, algorithm: Algorithm, link: &mut Link) -> Result<(), Error> {

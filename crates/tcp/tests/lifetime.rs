@@ -10,9 +10,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore as _, MapFlags};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
-use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, Options, unload_pins};
+use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, FlowId, Options, unload_pins};
 
 use common::{A, Loaded, Wire, need_kernel, wait_for};
 
@@ -318,7 +318,7 @@ fn what_is_kept_is_roots_alone() {
         assert_eq!((about.permissions().mode() & 0o077, about.uid()), (0, 0));
         files += 1;
     }
-    assert_eq!(files, 4 + Algorithm::ALL.len(), "maps and registrations");
+    assert_eq!(files, 4 + 1 + Algorithm::ALL.len(), "maps, the walk, registrations");
 }
 
 #[test]
@@ -357,4 +357,51 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     wait_for("the end", || (datapath.stats().live == 0).then_some(()));
     datapath.unload().unwrap();
     assert!(!available().contains(&options.name()));
+}
+
+/// A kernel that leaves out `release` is not at hand everywhere, so the slot of one connection gets the number of another, which
+/// has no socket.
+#[test]
+fn a_slot_without_a_socket_is_taken_back_and_no_other() {
+    need_kernel!();
+    let loaded = Loaded::new("_r", 8);
+    let wire = Wire::new("reap");
+    let host = wire.spawn("a", move || {
+        let datapath = loaded.datapath();
+        let listener = TcpListener::bind("[::1]:7015").unwrap();
+        set_tcp_congestion(&listener, datapath.name()).unwrap();
+        // One that has sent something, and is quiet.
+        let connect = || {
+            let client = TcpStream::connect("[::1]:7015").unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            server.write_all(&[1; 1000]).unwrap();
+            (&client).read_exact(&mut [0; 1000]).unwrap();
+            let opened = datapath.stats().opened;
+            let flow = datapath.flows().find(|flow| flow.id().0 == opened).unwrap();
+            (flow, server, client)
+        };
+        let (first, second) = (connect(), connect());
+        assert_eq!(datapath.reap().unwrap(), []);
+
+        let slots = MapHandle::from_pinned_path(datapath.folder().join("tt_slots")).unwrap();
+        let index = first.0.slot_number();
+        let mut slot = slots.lookup(&index.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+        // Its number is the first word.
+        slot[..8].copy_from_slice(&1000_u64.to_ne_bytes());
+        slots.update(&index.to_ne_bytes(), &slot, MapFlags::ANY).unwrap();
+        assert_eq!(datapath.reap().unwrap(), [FlowId(1000)]);
+        assert_eq!(datapath.reap().unwrap(), []);
+        assert!(second.0.is_open() && datapath.stats().live == 1);
+
+        // The next connection has the slot. When the socket that had it before closes, that is none of its business.
+        let third = connect();
+        assert_eq!(third.0.slot_number(), index);
+        drop(first);
+        drop((second.1, second.2));
+        wait_for("the end of the second", || (!second.0.is_open()).then_some(()));
+        assert!(third.0.is_open() && datapath.stats().live == 1);
+        drop((third.1, third.2));
+        wait_for("the end of the third", || (datapath.stats().live == 0).then_some(()));
+    });
+    host.join().unwrap();
 }

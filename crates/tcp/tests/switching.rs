@@ -65,23 +65,20 @@ fn connections_that_switch_all_the_time_arrive_whole_and_leave_nothing() {
     });
     println!("{switches} switches");
     assert!(switches > 20, "only {switches} switches");
-    // A known defect, whose cause is not found: of some 400 connections that switch every few milliseconds under heavy loss, one
-    // ends without the kernel calling `release`, and its slot stays taken until the datapath is unloaded.
-    let live = || loaded.datapath().stats().live;
-    let patience = std::time::Instant::now() + Duration::from_secs(5);
-    while live() > 0 && std::time::Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let stuck = live();
-    println!("{stuck} of {count} slots stay taken");
-    assert!(stuck <= 1, "{stuck} slots stay taken");
+    // Some kernels leave out hooks, `release` among them; see docs/concepts/ebpf-datapath.md.
+    let mut reaped = 0;
+    wait_for("the end of all", || {
+        reaped += loaded.datapath().reap().unwrap().len();
+        (loaded.datapath().stats().live == 0).then_some(())
+    });
+    println!("{reaped} of {count} slots were left");
     let stats = loaded.datapath().stats();
     assert_eq!(
         (stats.opened, stats.slotless, stats.lost_events),
         (count as u64, 0, 0),
         "{stats:?}"
     );
-    assert_eq!(loaded.datapath().flows().count() as u64, stuck);
+    assert_eq!(loaded.datapath().flows().count(), 0);
 }
 
 /// The other algorithm is gone from the kernel, so it cannot take over, and the one that runs goes on.
