@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::select::Distrust;
-use trimtab_tcp::{Event, EventKind, FlowId, Identity, Socket};
+use trimtab_tcp::{Algorithm, Event, EventKind, FlowId, Identity, Socket};
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
@@ -198,13 +198,14 @@ impl<D: Datapath> Core<D> {
         if places.iter().all(alike) { Wanted::Give(algorithm, first) } else { Wanted::Nothing }
     }
 
-    /// Whether we let take over what a socket runs.
+    /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken over; had somebody chosen one of
+    /// ours by hand, it would be another connection here.
     pub(crate) fn has_switched(&self, socket: &Socket, suffix: &str) -> bool {
         let Some(remote) = socket.remote else { return false };
         let id = self.by_addresses(socket.local, remote, socket.netns_cookie);
         let Some(connection) = id.and_then(|id| self.connections.get(&id)) else { return false };
         let switched = connection.link.switching().is_some_and(|s| s.switches > 0);
-        switched && name_of(suffix, connection.link.algorithm()) == socket.algorithm
+        switched && Algorithm::ALL.iter().any(|ours| name_of(suffix, *ours) == socket.algorithm)
     }
 
     /// Whether the connections of the rule in this place run several algorithms in turn.

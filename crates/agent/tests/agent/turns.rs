@@ -21,18 +21,20 @@ fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
     wire.set_default("a", "reno");
     wire.limit("20mbit", 100_000);
     let (_listener, accepted, client) = server(&wire, PORT);
-    let turns = "assign = true\nturns = [\"copa\", \"cubic\"]\nevery = \"300ms\"";
+    let turns = "assign = true\nturns = [\"bbr\", \"copa\", \"cubic\"]\nevery = \"300ms\"";
     setup.configure("", &rule_here(PORT, turns));
     let mut agent = start_in("turns", &setup);
-    assert_eq!(runs(&accepted), setup.algorithm());
+    assert_eq!(runs(&accepted), setup.options().name_of(Algorithm::Bbr));
     let (sender, reader) = (send(accepted.try_clone().unwrap()), read(client.try_clone().unwrap()));
 
-    let flow = wait_for("switches", || agent.flow(PORT).filter(|flow| flow.switches >= 3));
+    let flow = wait_for("switches", || agent.flow(PORT).filter(|flow| flow.switches >= 4));
     assert_eq!(flow.standing, Standing::Turning, "{flow:?}");
     assert!(names.contains(&runs(&accepted)));
     let why = ask_why(&setup.socket(), &PORT.to_string()).unwrap().to_string();
-    assert!(why.contains("copa -> cubic: the algorithms of the rule take turns"), "{why}");
-    assert!(why.contains("cubic -> copa") && why.contains("another one took over"), "{why}");
+    for turn in ["bbr -> copa", "copa -> cubic", "cubic -> bbr"] {
+        assert!(why.contains(&format!("{turn}: the algorithms of the rule take turns")), "{why}");
+    }
+    assert!(why.contains("another one took over"), "{why}");
 
     // Killed, and back: it is the same connection, and goes on from what runs.
     agent.signal(Signal::KILL);
@@ -55,31 +57,42 @@ fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
     sender.join().unwrap();
 }
 
-/// CUBIC keeps a buffer of 40 ms full and Copa does not, so by power the connection is to end up with Copa, whichever it
-/// begins with.
-#[test]
-fn a_rule_tries_the_algorithms_of_a_running_connection_and_stays_with_the_best() {
-    need_kernel!();
-    let setup = Setup::new("_q");
-    let wire = Wire::new("select");
+/// CUBIC keeps a buffer of 40 ms full and the others do not, so by power the connection is to end up with what is not CUBIC,
+/// whichever it begins with.
+fn stays_with(best: Algorithm, suffix: &str, wire: &str, port: u16) {
+    let (setup, wire, best_name) = (Setup::new(suffix), Wire::new(wire), best.name());
     wire.limit("20mbit", 100_000);
-    let more = "turns = [\"copa\", \"cubic\"]\nevery = \"600ms\"\nselect = \"power\"";
-    setup.configure("", &format!("[[rule]]\nname = \"web\"\nport = 7142\n{more}\n"));
+    let more =
+        format!("turns = [\"{best_name}\", \"cubic\"]\nevery = \"600ms\"\nselect = \"power\"");
+    setup.configure("", &format!("[[rule]]\nname = \"web\"\nport = {port}\n{more}\n"));
     let agent = setup.start();
-    let _server = wire.serve(&setup.options().name_of(Algorithm::Copa), 7142, u64::MAX, 1);
-    let client = wire.fetch(7142, Duration::from_secs(6));
+    let _server = wire.serve(&setup.options().name_of(best), port, u64::MAX, 1);
+    let client = wire.fetch(port, Duration::from_secs(6));
     let tried = wait_for("both were tried", || {
-        agent.flow(7142).filter(|flow| flow.switches >= 2 && flow.algorithm == "copa")
+        agent.flow(port).filter(|flow| flow.switches >= 2 && flow.algorithm == best_name)
     });
     assert_eq!((tried.standing, tried.switches), (Standing::Selecting, 2), "{tried:?}");
-    let why = ask_why(&setup.socket(), "7142").unwrap().to_string();
-    assert!(why.contains("copa -> cubic: chosen or tried again by power"), "{why}");
-    assert!(why.contains("cubic -> copa: chosen or tried again by power"), "{why}");
+    let why = ask_why(&setup.socket(), &port.to_string()).unwrap().to_string();
+    for turn in [format!("{best_name} -> cubic"), format!("cubic -> {best_name}")] {
+        assert!(why.contains(&format!("{turn}: chosen or tried again by power")), "{why}");
+    }
     // It stays for six periods, and three of them are looked at.
     for _ in 0..6 {
         std::thread::sleep(Duration::from_millis(300));
-        let stays = agent.flow(7142).unwrap();
-        assert_eq!((stays.algorithm.as_str(), stays.switches), ("copa", 2), "{stays:?}");
+        let stays = agent.flow(port).unwrap();
+        assert_eq!((stays.algorithm.as_str(), stays.switches), (best_name, 2), "{stays:?}");
     }
     assert!(client.join().unwrap() > 5_000_000, "{why}");
+}
+
+#[test]
+fn a_rule_tries_the_algorithms_of_a_running_connection_and_stays_with_copa() {
+    need_kernel!();
+    stays_with(Algorithm::Copa, "_q", "select", 7142);
+}
+
+#[test]
+fn a_rule_tries_the_algorithms_of_a_running_connection_and_stays_with_bbr() {
+    need_kernel!();
+    stays_with(Algorithm::Bbr, "_b", "selbbr", 7143);
 }
