@@ -1,4 +1,4 @@
-//! Responses as they are seen on the wire, for a policy that goes by them: the kernel's reports know none.
+//! Responses as they are seen on the wire, for a policy that goes by them: the kernel's reports know of them only what waits in the socket.
 
 use trimtab_steer::{Report, Responses as Tally};
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -29,13 +29,14 @@ struct Response {
 }
 
 impl Responses {
-    /// Takes a report in, and adds to it what it lacks: the responses that ended, what still waits as far as the application
-    /// says how much is left (`remaining`), and the mean rate, which the path did carry, as its delivery rate where
+    /// Takes a report in, and adds to it what it lacks: the responses that ended, what still waits outside the socket as far as the
+    /// application says how much is left (`remaining`), and the mean rate, which the path did carry, as its delivery rate where
     /// the kernel has no sample that the application did not limit.
     pub(crate) fn complete(&mut self, report: &mut Report, remaining: Option<Bytes>) {
         self.on_report(report);
+        let in_socket = report.responses.unsent;
         report.responses = tally(&self.ended);
-        report.responses.unsent = remaining.unwrap_or(Bytes::ZERO) - report.inflight;
+        report.responses.unsent = in_socket.max(remaining.unwrap_or(Bytes::ZERO) - report.inflight);
         self.ended.clear();
         // Acknowledgements come in bursts, so less than a round trip says nothing of a rate.
         if report.interval >= report.srtt && !report.interval.is_zero() {
@@ -150,10 +151,14 @@ mod tests {
         assert!((first.goodput_mean.mbps() - 1.6).abs() < 1e-9, "30 kB in 150 ms");
         assert_eq!(seen[3], Tally::default());
         responses.on_quiet(Time::from_secs(1) + STEP * 10);
-        let mut last = report(40, 0, 0, 0);
+        let in_socket = Tally { unsent: Bytes::new(3000), ..Tally::default() };
+        let mut last = Report { responses: in_socket, ..report(40, 0, 0, 0) };
         responses.complete(&mut last, Some(Bytes::new(7000)));
         assert_eq!((last.responses.arrived, last.responses.size_mean), (1, Bytes::new(2000)));
         assert_eq!(last.responses.unsent, Bytes::new(7000), "what the application says");
+        let mut unsaid = Report { responses: in_socket, ..report(41, 0, 0, 0) };
+        responses.complete(&mut unsaid, None);
+        assert_eq!(unsaid.responses.unsent, Bytes::new(3000), "what is in the socket");
     }
 
     #[test]

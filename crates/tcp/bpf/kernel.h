@@ -100,6 +100,7 @@ struct tcp_sock {
 	u32 lsndtime;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 write_seq; /* after the last byte that the application handed over */
 	u32 mss_cache;
 	u32 snd_cwnd;
 	u32 prior_cwnd; /* before the last reduction */

@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 6
+#define TT_LAYOUT_VERSION 7
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -158,7 +158,8 @@
 	F(u32, switch_ns)      /* what the last time took */                                                           \
 	F(u32, refused)        /* the kernel's error number for the last `next`; 0: none */                            \
 	F(u32, walk)           /* the last walk over sockets that found the connection's; of the control's `walk` */     \
-	A(u32, measures_rest, 4)
+	F(u32, unsent_bytes)   /* handed to the socket and never sent; modulo 2^32, as no send buffer is that long */      \
+	A(u32, measures_rest, 3)
 #define TT_SLOT_SIZE 448
 
 /* What all connections share: one entry, in memory that user space maps, too. */

@@ -540,6 +540,7 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 	slot->rtt_count += batch->rtt_count;
 	slot->window_bytes = standing->window_packets * mss_bytes;
 	slot->inflight_bytes = tt_packets_inflight(tp) * mss_bytes;
+	slot->unsent_bytes = tp->write_seq - tp->snd_nxt;
 	slot->pacing_bytes_per_s = standing->pacing_bytes_per_s;
 	slot->srtt_us = srtt_us;
 	slot->min_rtt_us = flow->min_rtt_us;

@@ -77,6 +77,8 @@ pub struct Sample {
     pub window: Bytes,
     /// Bytes in flight.
     pub inflight: Bytes,
+    /// Bytes that wait in the socket to be sent for the first time. What its buffer had no room for is with the application.
+    pub unsent: Bytes,
     /// The pacing rate; `None` before the first round-trip time.
     pub pacing: Option<Rate>,
     /// Payload of a full-size packet.
@@ -362,6 +364,7 @@ fn measure(slot: &Slot) -> Sample {
         min_rtt: (!min_rtt.is_zero()).then_some(min_rtt),
         window: bytes(&slot.window_bytes),
         inflight: bytes(&slot.inflight_bytes),
+        unsent: Bytes::new(load(&slot.unsent_bytes).into()),
         pacing: (pacing != u64::MAX).then(|| Rate::from_bytes_per_sec(pacing)),
         mss: Bytes::new(load(&slot.mss_bytes).into()),
         phase: match load(&slot.phase) {

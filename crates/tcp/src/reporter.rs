@@ -50,7 +50,7 @@ impl Reporter {
             inflight: sample.inflight,
             mss: sample.mss,
             phase: sample.phase,
-            responses: Responses::default(),
+            responses: Responses { unsent: sample.unsent, ..Responses::default() },
             factors,
         })
     }

@@ -36,6 +36,10 @@ fn a_connection_has_a_slot_with_sane_measurements_and_gives_it_back() {
     assert_eq!(sample.mss, Bytes::new(1448));
     assert!(sample.acked <= sample.sent && sample.inflight <= sample.sent, "{sample:?}");
 
+    // The server has given the socket as much as its buffer takes.
+    let given = report.responses.unsent + sample.inflight + sample.acked;
+    assert!(!report.responses.unsent.is_zero() && given <= Bytes::new(6_000_000), "{given}");
+
     // 50 Mbit/s with headers is 47.8 Mbit/s of data; half a second of it.
     let rate = (report.acked / report.interval).mbps();
     assert!((43.0..49.0).contains(&rate), "{rate} Mbit/s in {report:?}");
