@@ -49,6 +49,8 @@ class MusesEnvironments:
         kinds: Sequence[str],
         generated: int,
         delay_max_ms: int | None,
+        alpha_percent: int,
+        ahead: bool,
     ) -> None: ...
     @staticmethod
     def signals() -> list[str]: ...

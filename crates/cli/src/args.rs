@@ -154,8 +154,8 @@ pub(crate) struct Compare {
     pub(crate) app: Vec<App>,
 
     /// A congestion control: an algorithm with its settings (copa:mit, copa:delta=0.1), steering
-    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc), algorithms in turn (switch:cubic,bbr:every=20s,
-    /// switch:cubic,bbr:part) or a bound (oracle:copa, oracle:copa:restart=0.5,
+    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc), a learnt policy (muses, treeg), algorithms in turn
+    /// (switch:cubic,bbr:every=20s, switch:cubic,bbr:part) or a bound (oracle:copa, oracle:copa:restart=0.5,
     /// oracle-dynamic:copa, omniscient); may be given several times. `trimtab cc list` describes them
     #[arg(long, value_name = "CC")]
     pub(crate) cc: Vec<Contender>,

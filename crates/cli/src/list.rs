@@ -27,6 +27,7 @@ pub(crate) fn run(as_json: bool) -> Result<(), Failure> {
         a.knobs.iter().for_each(|k| text += &knob_line(k));
     }
     let heads = [
+        ("Learnt policies", SpecialKind::Learnt),
         ("Steering", SpecialKind::Steering),
         ("Experiments", SpecialKind::Experiment),
         ("Bounds that no real sender can reach", SpecialKind::Bound),
@@ -66,6 +67,7 @@ fn listing() -> Value {
         .collect();
     let special = SPECIAL.iter().map(|s| {
         let kind = match s.kind {
+            SpecialKind::Learnt => "learnt",
             SpecialKind::Steering => "steering",
             SpecialKind::Experiment => "experiment",
             SpecialKind::Bound => "bound",

@@ -11,6 +11,7 @@
 //! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses |
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
+//! | `muses`, `muses:lstm`, `treeg`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
 //! | `oracle:select`, `oracle:select:every=6s:cubic,copa` | bound: at every selection the algorithm that turns out best, tried on forks |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
@@ -24,6 +25,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use trimtab_cc::{ALGORITHMS, Knob, KnobError, Spec, SpecError};
 
+use crate::muses::{Learnt, MusesError, MusesSettings};
 use crate::select_bound::{BoundError, SelectBound};
 use crate::selection::{Selection, SelectionError};
 use crate::turns::{self, Turns, TurnsError};
@@ -57,6 +59,8 @@ pub enum ContenderKind {
     Switch(Turns),
     /// The algorithm is chosen while the flow runs (Floo).
     Select(Selection),
+    /// A policy learnt by imitation multiplies the window (Muses).
+    Muses(MusesSettings),
     /// Bound: the best single algorithm, per run (Floo's Static_Opt).
     StaticBest(SelectBound),
     /// Bound: the best algorithm at every selection, tried on forks.
@@ -106,6 +110,8 @@ pub static MORTISE_SETTINGS: [&Knob; 2] = [&SIGMA, &CPD];
 /// What a contender is that is no algorithm of the `cc` crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialKind {
+    /// A policy of its own, which was learnt.
+    Learnt,
     /// Turns knobs or changes the algorithm while the flow runs.
     Steering,
     /// Shows what something costs, and serves nobody better.
@@ -129,8 +135,22 @@ pub struct SpecialContender {
     pub settings: &'static [&'static Knob],
 }
 
-/// Steering, experiments and bounds, in the order in which they are listed.
-pub static SPECIAL: [SpecialContender; 11] = [
+/// Learnt policies, steering, experiments and bounds, in the order in which they are listed.
+pub static SPECIAL: [SpecialContender; 13] = [
+    SpecialContender {
+        name: "muses",
+        kind: SpecialKind::Learnt,
+        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is what takes over where the path is unlike training or the window runs away, cubic unless told, or none",
+        source: "Zhong et al., INFOCOM 2022",
+        settings: &[],
+    },
+    SpecialContender {
+        name: "treeg",
+        kind: SpecialKind::Learnt,
+        about: "the same with a single tree for all paths; takes :model=FILE and :safe=CC",
+        source: "Zhong et al., INFOCOM 2022, section IV-A",
+        settings: &[],
+    },
     SpecialContender {
         name: "mortise",
         kind: SpecialKind::Steering,
@@ -235,6 +255,8 @@ enum Problem {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     #[error(transparent)]
+    Muses(#[from] MusesError),
+    #[error(transparent)]
     Bound(#[from] BoundError),
     #[error("it takes no settings")]
     NoSettings,
@@ -329,6 +351,8 @@ impl FromStr for Contender {
                 ContenderKind::Select(selected(Selection::floo(rest, true)).map_err(fail)?)
             }
             "select" => ContenderKind::Select(selected(Selection::rule(rest)).map_err(fail)?),
+            "muses" => ContenderKind::Muses(learnt(rest, Learnt::Trees).map_err(fail)?),
+            "treeg" => ContenderKind::Muses(learnt(rest, Learnt::Global).map_err(fail)?),
             STATIC_BEST => ContenderKind::StaticBest(
                 SelectBound::single(rest).map_err(|e| fail(Problem::Bound(e)))?,
             ),
@@ -361,6 +385,10 @@ fn rule(text: &str) -> Result<Spec, Problem> {
 
 fn selected(selection: Result<Selection, SelectionError>) -> Result<Selection, Problem> {
     selection.map_err(Problem::Selection)
+}
+
+fn learnt(text: &str, learnt: Learnt) -> Result<MusesSettings, Problem> {
+    MusesSettings::parse(text, learnt).map_err(Problem::Muses)
 }
 
 /// The algorithm of an oracle; it needs a knob to search over.
@@ -461,6 +489,10 @@ mod tests {
         let turns = parse("switch:cubic,bbr:every=5s:part").unwrap();
         assert!(matches!(turns.kind(), ContenderKind::Switch(t) if t.specs.len() == 2));
         assert!(!turns.is_steered() && !turns.is_bound() && !is_steered(turns.label()));
+        for learnt in ["muses", "muses:lstm", "treeg:safe=copa:mit"] {
+            let contender = parse(learnt).unwrap();
+            assert!(!contender.is_steered() && !contender.is_bound(), "{learnt}");
+        }
         assert_eq!(parse(" newreno ").unwrap().to_string(), "newreno");
     }
 
@@ -498,6 +530,7 @@ mod tests {
         let e = parse("oracle:select:each=6s").unwrap_err();
         assert!(e.contains("name them as in cubic,bbr,copa:mvfst"), "{e}");
         assert!(parse("static-best:copa").unwrap_err().contains("2 to 16 algorithms"));
+        assert!(parse("muses:forest").unwrap_err().contains("there are lstm, model=FILE"));
         let e = parse("oracle").unwrap_err();
         assert!(e.contains("oracle:copa"), "{e}");
         let e = parse("oracle:westwood").unwrap_err();

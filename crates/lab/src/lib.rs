@@ -15,6 +15,7 @@ pub mod datapath;
 pub mod fetch;
 pub mod headline;
 pub mod links;
+pub mod muses;
 mod oracle;
 pub mod output;
 pub mod parity;

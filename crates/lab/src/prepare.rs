@@ -2,6 +2,7 @@
 //! at once and not after minutes.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use trimtab_apps::{
@@ -10,11 +11,13 @@ use trimtab_apps::{
 };
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
+use trimtab_steer::muses::Policy;
 use trimtab_steer::select::{Model as SelectModel, ModelError, Selector, Unusable};
 use trimtab_units::Duration;
 
 use crate::contender::ContenderKind;
 use crate::links;
+use crate::muses::{Learnt as LearntPolicy, MusesSettings, PolicyError};
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
 use crate::selection::{By, Learnt, Selection, shipped};
@@ -83,6 +86,28 @@ pub enum PrepareError {
         /// What is wrong.
         problem: ModelError,
     },
+    /// The file of a policy of Muses cannot be read.
+    #[error("{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE", path.display())]
+    PolicyFile {
+        /// The contender.
+        contender: String,
+        /// Its name without settings.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The file of a policy of Muses is none that can be used.
+    #[error("{contender}: {}: {problem}", path.display())]
+    Policy {
+        /// The contender.
+        contender: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: PolicyError,
+    },
     /// A setting of the video player is wrong.
     #[error("video: {0}")]
     Vod(#[from] VodConfigError),
@@ -110,6 +135,8 @@ pub struct Prepared {
     pub apps: Vec<PreparedApp>,
     /// The learnt policies of its contenders, by file.
     models: BTreeMap<PathBuf, Learnt>,
+    /// Those of Muses, by kind and file.
+    policies: BTreeMap<(LearntPolicy, PathBuf), Policy>,
     warnings: Vec<String>,
 }
 
@@ -120,8 +147,15 @@ pub struct Prepared {
 pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
     let (mut models, mut warnings) = (BTreeMap::new(), Vec::new());
+    let mut policies = BTreeMap::new();
     let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
     for contender in plan.scenario.cc.iter().chain(competitors) {
+        if let ContenderKind::Muses(settings) = contender.kind() {
+            let (learnt, path) = settings.key();
+            if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {
+                place.insert(policy(contender.label(), settings)?);
+            }
+        }
         let ContenderKind::Select(selection) = contender.kind() else { continue };
         let Some(path) = file_of(selection) else { continue };
         let model = match (learnt(contender.label(), selection, path), &selection.safe) {
@@ -136,7 +170,7 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
         };
         models.insert(path.to_owned(), model);
     }
-    Ok(Prepared { plan: plan.clone(), apps, models, warnings })
+    Ok(Prepared { plan: plan.clone(), apps, models, policies, warnings })
 }
 
 /// The file of the policy of a selection; of one that ships with the project, its name.
@@ -165,7 +199,34 @@ fn learnt(
     })
 }
 
+/// The policy of a contender of Muses.
+fn policy(contender: &str, settings: &MusesSettings) -> Result<Policy, PrepareError> {
+    let (_, path) = settings.key();
+    let bytes = match &settings.model {
+        None => settings.shipped().1.to_vec(),
+        Some(path) => std::fs::read(path).map_err(|cause| PrepareError::PolicyFile {
+            contender: contender.to_owned(),
+            name: contender.split(':').next().unwrap_or_default().to_owned(),
+            path: path.clone(),
+            cause,
+        })?,
+    };
+    settings.policy(bytes).map_err(|problem| {
+        let (contender, path) = (contender.to_owned(), path.to_owned());
+        PrepareError::Policy { contender, path, problem }
+    })
+}
+
 impl Prepared {
+    /// The policy of a contender of Muses.
+    ///
+    /// # Panics
+    /// The contender is not one of the plan.
+    pub(crate) fn policy(&self, settings: &MusesSettings) -> &Policy {
+        let (learnt, path) = settings.key();
+        &self.policies[&(learnt, path.to_owned())]
+    }
+
     /// The selector of a flow.
     pub(crate) fn selector(&self, selection: &Selection) -> Selector {
         let model = file_of(selection).and_then(|path| self.models.get(path));

@@ -56,6 +56,7 @@ pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> C
         ContenderKind::Select(selection) => {
             selected(prepared.selector(selection), selection.tuned, app)
         }
+        ContenderKind::Muses(settings) => settings.control(prepared.policy(settings)),
         ContenderKind::StaticBest(bound) | ContenderKind::OracleSelect(bound) => {
             let config = SelectorConfig::new(bound.candidates.clone(), Policy::External);
             selected(Selector::new(config), false, app)

@@ -8,8 +8,9 @@ use pyo3::types::PyBytes;
 use rayon::prelude::*;
 use trimtab_cc::muses::{Action, SIGNAL_NAMES, Trees};
 use trimtab_learn::Split;
-use trimtab_learn::muses::{Environments, EnvironmentsConfig, Outcome, Rollout, Setting};
+use trimtab_learn::muses::{Environments, EnvironmentsConfig, Oracle, Outcome, Rollout, Setting};
 use trimtab_sim::Control;
+use trimtab_steer::muses::Policy;
 use trimtab_units::{Bytes, Duration};
 
 use crate::refuse;
@@ -21,7 +22,7 @@ pub(crate) struct PyEnvironments(Arc<Environments>);
 #[pymethods]
 impl PyEnvironments {
     #[new]
-    #[pyo3(signature = (*, setting, split, length_ms, traces, kinds, generated, delay_max_ms))]
+    #[pyo3(signature = (*, setting, split, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,
@@ -32,6 +33,8 @@ impl PyEnvironments {
         kinds: Vec<String>,
         generated: usize,
         delay_max_ms: Option<u64>,
+        alpha_percent: u32,
+        ahead: bool,
     ) -> PyResult<Self> {
         let known = || Setting::ALL.map(Setting::name).join(", ");
         let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
@@ -49,6 +52,7 @@ impl PyEnvironments {
             recorded: traces.map(|root| (root, kinds)),
             generated,
             delay_max: delay_max_ms.map(Duration::from_millis),
+            oracle: Oracle { alpha_percent, ahead },
         };
         let environments = py.detach(|| Environments::new(&config)).map_err(refuse)?;
         Ok(Self(Arc::new(environments)))
@@ -99,7 +103,10 @@ pub(crate) fn muses_outcomes(
             let spec = text.parse().map_err(|problem| refuse(format!("{text}: {problem}")))?;
             Control::Algorithm { spec, steerer: None }
         }
-        (None, Some(bytes)) => Control::Trees(Trees::parse(bytes.leak()).map_err(refuse)?),
+        (None, Some(bytes)) => {
+            let trees = Trees::parse(bytes.leak()).map_err(refuse)?;
+            Control::Muses { policy: Policy::Trees(trees), safe: None }
+        }
         _ => return Err(refuse("name an algorithm or give trees")),
     };
     let all = &environments.0;

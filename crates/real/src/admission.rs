@@ -74,6 +74,9 @@ impl Place {
             ContenderKind::Switch(_) | ContenderKind::Select(_) => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
+            ContenderKind::Muses(_) => {
+                Err(refuse("only the simulator runs learnt policies".to_owned()))
+            }
             ContenderKind::Oracle(_)
             | ContenderKind::OracleDynamic(_)
             | ContenderKind::StaticBest(_)

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 
 use trimtab_apps::{App, AppFactors, Application, Command, Concurrency};
 use trimtab_cc::migrate::Switcher;
-use trimtab_cc::muses::{Muses, State, Trees};
+use trimtab_cc::muses::{Muses, State};
 use trimtab_cc::{Controller, Spec, set_knob};
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
+use trimtab_steer::muses::{Memory, Policy};
 use trimtab_steer::{Action, Collector, Snapshot, Steer, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -30,8 +31,13 @@ pub enum Control {
         /// What steers it; `None` leaves it alone.
         steerer: Option<Steerer>,
     },
-    /// Muses with the trees of a model that was loaded.
-    Trees(Trees<'static>),
+    /// Muses.
+    Muses {
+        /// What decides.
+        policy: Policy,
+        /// What takes over when the policy's guard speaks; `None` lets it go on.
+        safe: Option<Spec>,
+    },
     /// A sender that sees the links: a bound that no real one reaches.
     Omniscient,
 }
@@ -104,6 +110,8 @@ pub struct Flow {
     pub(crate) stop: Time,
     pub(crate) received: ReceiveTotals,
     steerer: Option<Steerer>,
+    /// Of the heavy policy that answers the states of its algorithm.
+    memory: Option<Memory>,
     report_at: Time,
     /// Requests made by the client.
     asked: u32,
@@ -125,11 +133,25 @@ impl Flow {
                 };
                 (governor, steerer.clone())
             }
-            Control::Trees(trees) => {
-                let muses = Muses::with_trees(&transport.cc_config(config.seed), *trees);
-                (Governor::Algorithm(muses.into()), None)
+            Control::Muses { policy, safe } => {
+                let limits = transport.cc_config(config.seed);
+                let muses = match policy {
+                    Policy::Trees(trees) => Muses::with_trees(&limits, *trees),
+                    Policy::Lstm(_) => Muses::new(&limits),
+                };
+                let governor = match safe {
+                    Some(safe) => {
+                        Governor::Switching(Box::new(Switcher::guarded(muses, *safe, &limits)))
+                    }
+                    None => Governor::Algorithm(muses.into()),
+                };
+                (governor, None)
             }
             Control::Omniscient => (Governor::Omniscient { window: Bytes::ZERO }, None),
+        };
+        let memory = match &config.control {
+            Control::Muses { policy: Policy::Lstm(lstm), .. } => Some(Memory::new(lstm.clone())),
+            _ => None,
         };
         // TCP is one byte stream, whatever the application would like.
         let concurrency = match transport.loss_detection {
@@ -161,6 +183,7 @@ impl Flow {
             stop: config.stop,
             received: ReceiveTotals::default(),
             steerer,
+            memory,
             report_at,
             asked: 0,
             answered: 0,
@@ -279,8 +302,19 @@ impl Flow {
             Upstream::Ack(info) => {
                 let arrivals = self.receiver.take(info);
                 self.sender.on_ack(now, info, arrivals);
+                self.answer_state();
             }
             Upstream::Request { number, size, .. } => self.answer(now, number, size),
+        }
+    }
+
+    /// The heavy policy answers the state that waits, if one does.
+    fn answer_state(&mut self) {
+        let algorithm = self.sender.governor.algorithm_mut();
+        if let (Some(memory), Some(Controller::Muses(muses))) = (&mut self.memory, algorithm)
+            && let Some(state) = muses.awaiting().copied()
+        {
+            muses.act_knowing(memory.decide(&state), memory.lstm().knows(&state));
         }
     }
 

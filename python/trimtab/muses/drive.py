@@ -51,6 +51,8 @@ def environments(stages: Stages, setting: str, split: str, decisions: int | None
         kinds=kinds,
         generated=stages.generated,
         delay_max_ms=stages.delay_max_ms or None,
+        alpha_percent=round(stages.alpha * 100),
+        ahead=stages.oracle == "ahead",
     )
 
 

@@ -13,8 +13,8 @@ from trimtab.muses.drive import Policy, drive, environments, oracle, taught
 from trimtab.muses.options import Stages
 from trimtab.muses.trees import Trees
 
-#: The columns of Table III.
-SETTINGS = ("steady-wifi", "fluctuating-wifi", "lte")
+#: The columns of Table III, and steady Wi-Fi on a channel that others use too.
+SETTINGS = ("steady-wifi", "fluctuating-wifi", "lte", "shared-wifi")
 #: What stands beside.
 BASELINES = ("cubic", "bbr", "copa", "vegas")
 #: Utilisation (0 to 1), 95th percentile of the queueing delay in seconds, loss (0 to 1).

@@ -46,9 +46,18 @@ class Stages:
     delay_max_ms: int = _option(
         0, "largest one-way delay to learn on, in place of Table II's 150 ms; 0: the table's"
     )
+    oracle: str = _option(
+        "ahead",
+        "the round trip that the oracle goes by: past, the last one (Muses, Eq. 1), or ahead, about now",
+    )
+    alpha: float = _option(1.25, "by how much it is larger than that (Muses, section III-D: 1.2)")
     judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
     judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
     resume: bool = _option(False, "go on from the last checkpoint in the folder")
+
+
+#: What these options may be.
+CHOICES = {"stage": ("lstm", "trees", "all"), "oracle": ("past", "ahead")}
 
 
 def parse(arguments: list[str]) -> Stages:
@@ -60,7 +69,7 @@ def parse(arguments: list[str]) -> Stages:
             parser.add_argument(name, action="store_true", help=about)
             continue
         kind = Path if "Path" in str(option.type) else type(default)
-        choices = ("lstm", "trees", "all") if option.name == "stage" else None
+        choices = CHOICES.get(option.name)
         shown = about if default is None else f"{about} [{default}]"
         parser.add_argument(name, type=kind, default=default, choices=choices, help=shown)
     stages = Stages(**vars(parser.parse_args(arguments)))
@@ -95,6 +104,8 @@ def problem(stages: Stages) -> str | None:
             return f"--{name} is {getattr(stages, name)}; it must be at least {low}"
     if stages.decisions % stages.window:
         return f"--decisions is {stages.decisions}; it must be a multiple of --window, {stages.window}"
+    if not 0.01 <= stages.alpha <= 10.0:
+        return f"--alpha is {stages.alpha}; it must be 0.01 to 10"
     if not 1 <= stages.grid <= 4:
         return f"--grid is {stages.grid}; it must be 1 to 4"
     if not 2 <= stages.leaves <= 5_000:

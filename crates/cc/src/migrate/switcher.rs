@@ -3,6 +3,7 @@
 use trimtab_units::{Bytes, Rate, Time};
 
 use super::{HandOver, Migrate, PathView};
+use crate::muses::{DRIVEN, Muses};
 use crate::{
     ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase,
     Sent, Spec, Timeout,
@@ -43,6 +44,8 @@ pub struct Switcher {
     /// Whether any algorithm of this connection ever converged, or did since the last one that losses had held back.
     converged: bool,
     switches: u64,
+    /// What takes over from a learnt policy that is not trusted any longer.
+    safe: Option<Spec>,
 }
 
 /// The knobs of an algorithm when another took over from it.
@@ -66,7 +69,15 @@ impl Switcher {
             pending: None,
             converged: false,
             switches: 0,
+            safe: None,
         }
+    }
+
+    /// A new connection that starts with a learnt policy, and goes on with the algorithm of `safe` when the policy's guard
+    /// speaks ([`Muses::alarm`]).
+    pub fn guarded(muses: Muses, safe: Spec, config: &Config) -> Self {
+        let spec = Spec::of(&DRIVEN);
+        Self { cca: muses.into(), safe: Some(safe), ..Self::new(spec, config) }
     }
 
     /// Asks for another algorithm. A full switch waits until the running one has converged and no loss
@@ -137,6 +148,18 @@ impl Switcher {
         }
     }
 
+    /// Even while losses are being repaired: a window that runs away is why there are any.
+    fn give_way_if_alarmed(&mut self, now: Time) {
+        if let (Some(safe), Controller::Muses(muses)) = (self.safe, &self.cca)
+            && muses.alarm().is_some()
+            && let Some(record) = HandOver::of(&self.cca, &self.path, now)
+        {
+            let mut new = self.build(&safe);
+            new.take_over(&record);
+            self.install(safe, new);
+        }
+    }
+
     /// Where nothing ever converged there is nothing to hand over, and waiting for it may take for
     /// ever (small responses over one long connection). So the new algorithm starts from the
     /// beginning, at a moment when nothing is in flight.
@@ -195,6 +218,7 @@ impl CongestionControl for Switcher {
     fn on_ack(&mut self, ack: &Ack) {
         self.path.on_ack(ack);
         self.cca.on_ack(ack);
+        self.give_way_if_alarmed(ack.now);
         self.switch_if_converged(ack.now);
     }
 

@@ -51,11 +51,11 @@ pub fn best_action(cwnd: u64, optimal: u64) -> Action {
     Action::all().min_by_key(distance).unwrap_or(Action::KEEP)
 }
 
-/// The optimal window in 1/1024 packets where the link carried this much in the last round trip: Eq. 1 with
-/// α = 1.2.
-pub fn optimal_window(carried: Bytes, packet: Bytes) -> u64 {
+/// The optimal window in 1/1024 packets where the link carries this much in a round trip, times α in percent (at most
+/// 1000): Eq. 1, for which the paper's α is 120.
+pub fn optimal_window(carried: Bytes, packet: Bytes, alpha_percent: u32) -> u64 {
     let parts = carried.get().min(1 << 40) * PACKET_PARTS;
-    (parts / packet.get().max(1)) * 6 / 5
+    (parts / packet.get().max(1)) * u64::from(alpha_percent.min(1000)) / 100
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
         use trimtab_units::{Duration, Rate};
         for (mbps, owd_ms, packets) in [(12.0, 20, 48.0), (36.0, 20, 144.0), (1.2, 150, 36.0)] {
             let carried = Rate::from_mbps(mbps) * Duration::from_millis(2 * owd_ms);
-            let window = optimal_window(carried, PACKET) as f64 / PACKET_PARTS as f64;
+            let window = optimal_window(carried, PACKET, 120) as f64 / PACKET_PARTS as f64;
             assert!((window - packets).abs() < 0.01, "{mbps} Mbit/s: {window}");
         }
     }

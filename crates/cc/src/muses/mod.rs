@@ -13,14 +13,18 @@
 //! * **Loss.** There is no reaction but the policy's, which sees it as a signal. A timeout is different: what was
 //!   in flight is written off, so the window falls to its floor (RFC 9002 §7.6.2), from which doubling every
 //!   10 ms leads back.
+//! * **Trust.** A guard watches each state ([`Alarm`]); a [`Switcher`](crate::migrate::Switcher) can hand the connection to
+//!   another algorithm when it speaks.
 //! * **A window that is not used** does not grow (RFC 9002 §7.8).
 
 mod action;
+mod guard;
 mod log2;
 mod signals;
 mod trees;
 
 pub use action::{ACTIONS, Action, PACKET_PARTS, best_action, optimal_window};
+pub use guard::Alarm;
 pub use log2::log2;
 pub use signals::{SIGNAL_NAMES, SIGNALS, State};
 pub use trees::{BINS, COMPONENTS, Counts, FILE_MAX, TREES_MAX, Trees, TreesError};
@@ -29,6 +33,7 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Sent, Timeout};
+use guard::Guard;
 use signals::Signals;
 
 /// The control interval (Muses §III-C).
@@ -75,6 +80,7 @@ pub struct Muses {
     is_used: bool,
     was_used: bool,
     awaiting: Option<State>,
+    guard: Guard,
     /// `None` where the actions come from outside.
     choice: Option<Choice>,
 }
@@ -107,6 +113,7 @@ impl Muses {
             is_used: false,
             was_used: false,
             awaiting: None,
+            guard: Guard::default(),
             choice: None,
         }
     }
@@ -140,9 +147,21 @@ impl Muses {
 
     /// Answers the state that waits; nothing happens when none does.
     pub fn act(&mut self, action: Action) {
-        if self.awaiting.take().is_some() && (self.was_used || !action.grows()) {
+        self.act_knowing(action, true);
+    }
+
+    /// As [`act`](Self::act), for a policy that can say whether it learnt from states like this one.
+    pub fn act_knowing(&mut self, action: Action, known: bool) {
+        let Some(state) = self.awaiting.take() else { return };
+        self.guard.watch(&state, known, self.mss);
+        if self.was_used || !action.grows() {
             self.set(action.apply(self.cwnd));
         }
+    }
+
+    /// Why the policy is not to be trusted any longer on this connection; `None` while it is.
+    pub fn alarm(&self) -> Option<Alarm> {
+        self.guard.alarm()
     }
 
     /// The window in 1/1024 packets, as the actions see it.
@@ -176,7 +195,8 @@ impl CongestionControl for Muses {
             self.awaiting = Some(state);
             if let Some(choice) = &mut self.choice {
                 let action = choice.decide(&state);
-                self.act(action);
+                let known = choice.trees.knows(&state);
+                self.act_knowing(action, known);
             }
         }
     }
@@ -226,7 +246,12 @@ impl Migrate for Muses {
     }
 
     fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_window(self.window(), path)
+        let mut window = self.window();
+        if let (Some(Alarm::RunAway), Some(bandwidth)) = (self.alarm(), path.bandwidth()) {
+            // What the policy made of it is not to be handed over.
+            window = window.min(bandwidth * path.srtt()).max(self.mss * PACKETS_MIN);
+        }
+        OperatingPoint::of_window(window, path)
     }
 
     fn take_over(&mut self, from: &HandOver) {
@@ -241,7 +266,7 @@ impl Migrate for Muses {
 /// Muses whose actions come from outside: from a training, or from a policy too heavy for this crate. It is not
 /// in the table of algorithms, since alone it does nothing.
 pub static DRIVEN: Algorithm = Algorithm {
-    name: "muses-driven",
+    name: "muses",
     about: "a window that an outside policy multiplies every 10 ms",
     source: "Zhong et al., INFOCOM 2022",
     knobs: Muses::KNOBS,

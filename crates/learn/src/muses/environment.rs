@@ -1,4 +1,8 @@
 //! Networks to learn on and to be judged on: Tables II and III.
+//!
+//! The paper's Wi-Fi traces are of a single client and its access point, so on those of Table III nobody else has the
+//! channel. Half of those to learn on, and those of [`Setting::SharedWifi`], have rivals that come and go: then what the link
+//! carries changes from one round trip to the next, and there is more to learn.
 
 use std::path::PathBuf;
 
@@ -34,11 +38,14 @@ pub enum Setting {
     FluctuatingWifi,
     /// Table III: cellular links.
     Lte,
+    /// Steady Wi-Fi on a channel that others use too; not the paper's.
+    SharedWifi,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 4] = [Self::Global, Self::SteadyWifi, Self::FluctuatingWifi, Self::Lte];
+    pub const ALL: [Self; 5] =
+        [Self::Global, Self::SteadyWifi, Self::FluctuatingWifi, Self::Lte, Self::SharedWifi];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -47,6 +54,7 @@ impl Setting {
             Self::SteadyWifi => "steady-wifi",
             Self::FluctuatingWifi => "fluctuating-wifi",
             Self::Lte => "lte",
+            Self::SharedWifi => "shared-wifi",
         }
     }
 
@@ -54,7 +62,7 @@ impl Setting {
     const fn path(self) -> (Range, Range, Range) {
         match self {
             Self::Global => ((5.0, 150.0), (0.0, 0.05), (1.5, 3000.0)),
-            Self::SteadyWifi => ((20.0, 30.0), (0.0, 0.0), (300.0, 300.0)),
+            Self::SteadyWifi | Self::SharedWifi => ((20.0, 30.0), (0.0, 0.0), (300.0, 300.0)),
             Self::FluctuatingWifi => ((20.0, 50.0), (0.001, 0.001), (300.0, 300.0)),
             Self::Lte => ((20.0, 50.0), (0.0, 0.0), (300.0, 300.0)),
         }
@@ -77,6 +85,26 @@ pub struct EnvironmentsConfig {
     /// The largest one-way delay to learn on, in place of Table II's (Muses Fig. 1b). Table III's settings are what is
     /// judged on, and stay as they are.
     pub delay_max: Option<Duration>,
+    /// What labels the states.
+    pub oracle: Oracle,
+}
+
+/// What knows the optimal window: the volume of a round trip, times α (Eq. 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oracle {
+    /// α in percent, 1 to 1000. The paper's is 120.
+    pub alpha_percent: u32,
+    /// Of which round trip: the last one, as in Eq. 1; or, where this is set, the one that what is under way now needs, from
+    /// one delay ago, when the link carried what is acknowledged now, to one delay ahead, when it gets what is sent now.
+    ///
+    /// Where capacity changes within a round trip, Eq. 1 follows what is over. The other half is not known to who learns,
+    /// which makes its labels ask for what is to be expected.
+    pub ahead: bool,
+}
+
+impl Oracle {
+    /// The paper's.
+    pub const PAPER: Self = Self { alpha_percent: 120, ahead: false };
 }
 
 /// Networks, ready to draw from.
@@ -86,6 +114,7 @@ pub struct Environments {
     split: Split,
     length: Duration,
     delay_max: Option<Duration>,
+    oracle: Oracle,
     cellular: Vec<NamedLink>,
 }
 
@@ -102,6 +131,8 @@ pub struct Environment {
     pub loss: f64,
     /// The link's buffer.
     pub buffer: Bytes,
+    /// What labels the states.
+    pub oracle: Oracle,
 }
 
 impl Environments {
@@ -119,6 +150,7 @@ impl Environments {
             split: config.split,
             length: config.length,
             delay_max: config.delay_max,
+            oracle: config.oracle,
             cellular,
         })
     }
@@ -138,11 +170,12 @@ impl Environments {
         let buffer = Bytes::from_f64(1000.0 * within(&mut random, buffer));
         let is_wifi = match self.setting {
             Setting::Global => random.random::<f64>() < 0.5,
-            Setting::SteadyWifi | Setting::FluctuatingWifi => true,
+            Setting::SteadyWifi | Setting::FluctuatingWifi | Setting::SharedWifi => true,
             Setting::Lte => false,
         };
         let link = if is_wifi { self.wifi(&mut random) } else { self.cellular(&mut random) };
-        Environment { name: link.name, capacity: link.capacity, delay, loss, buffer }
+        let NamedLink { name, capacity } = link;
+        Environment { name, capacity, delay, loss, buffer, oracle: self.oracle }
     }
 
     fn wifi(&self, random: &mut Pcg64Mcg) -> NamedLink {
@@ -150,22 +183,28 @@ impl Environments {
         let mut tries = TRIES;
         loop {
             let exponent = uniform(4.0, 6.0);
+            // Up to 500 m and 20 m by the tables; beyond the reach of the radio there is no network.
+            let reach = libm::pow(10.0, BUDGET_DB / (10.0 * exponent));
             let (shadowing_db, radius_m, speed_m_per_s) = match self.setting {
-                Setting::SteadyWifi => (3.0, 5.0, 0.0),
-                Setting::FluctuatingWifi => (10.0, 20.0, 1.2),
+                Setting::SteadyWifi | Setting::SharedWifi => (3.0, 5.0, 0.0),
+                Setting::FluctuatingWifi => (10.0, reach.min(20.0), 1.2),
                 Setting::Global | Setting::Lte => {
-                    // Up to 500 m by the table; beyond the reach of the radio there is no network.
-                    let reach = libm::pow(10.0, BUDGET_DB / (10.0 * exponent)).min(500.0);
-                    (uniform(0.0, 20.0), uniform(1.0, reach), uniform(0.0, 10.0))
+                    (uniform(0.0, 20.0), uniform(1.0, reach.min(500.0)), uniform(0.0, 10.0))
                 }
             };
+            let is_shared = match self.setting {
+                Setting::Global | Setting::Lte => uniform(0.0, 1.0) < 0.5,
+                Setting::SharedWifi => true,
+                Setting::SteadyWifi | Setting::FluctuatingWifi => false,
+            };
+            let rivals = if is_shared { uniform(0.0, 2.0) } else { 0.0 };
             let wifi = Wifi {
                 duration: self.length,
                 path_loss_exponent: exponent,
                 shadowing_db,
                 radius_m,
                 speed_m_per_s,
-                rivals: uniform(0.0, 2.0),
+                rivals,
                 ..Wifi::default()
             };
             let bit = if self.split == Split::Test { TEST_BIT } else { 0 };
@@ -201,6 +240,7 @@ mod tests {
             recorded: None,
             generated: 8,
             delay_max: None,
+            oracle: Oracle::PAPER,
         })
         .unwrap()
     }

@@ -7,7 +7,7 @@ use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::muses::Environment;
+use crate::muses::{Environment, Oracle};
 
 /// The first flow starts here, so that the link has a past of a round trip, which Eq. 1 looks at.
 const START: Time = Time::from_millis(400);
@@ -20,6 +20,7 @@ pub struct Rollout {
     world: World,
     capacity: Capacity,
     delay: Duration,
+    oracle: Oracle,
     packet: Bytes,
     flows: usize,
     /// Decisions left, and when it ends in any case.
@@ -79,6 +80,7 @@ impl Rollout {
             world,
             capacity: environment.capacity.clone(),
             delay: environment.delay,
+            oracle: environment.oracle,
             packet,
             flows: count,
             left: decisions,
@@ -121,14 +123,14 @@ impl Rollout {
         self.asked.is_none()
     }
 
-    /// The optimal window of each flow now, in 1/1024 packets (Eq. 1): what the link carried in the last round trip
-    /// of propagation, times α, in equal parts to the flows that have begun.
+    /// The optimal window of each flow now, in 1/1024 packets (Eq. 1): what the link carries in a round trip
+    /// of propagation, as the [`Oracle`] has it, in equal parts to the flows that have begun.
     pub fn optimal(&self) -> u64 {
         let now = self.world.now();
-        let round_trip = self.delay * 2;
-        let carried = self.capacity.bytes_between(now - round_trip, now);
+        let until = if self.oracle.ahead { now + self.delay } else { now };
+        let carried = self.capacity.bytes_between(until - self.delay * 2, until);
         let active = (0..self.flows).filter(|&i| start(i) <= now).count().max(1);
-        optimal_window(carried, self.packet) / active as u64
+        optimal_window(carried, self.packet, self.oracle.alpha_percent) / active as u64
     }
 
     /// The best action of the flow that has to decide (Eq. 2).
@@ -208,6 +210,7 @@ fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> 
 #[cfg(test)]
 mod tests {
     use trimtab_cc::muses::{Counts, PACKET_PARTS, Trees};
+    use trimtab_steer::muses::Policy;
     use trimtab_units::Rate;
 
     use super::*;
@@ -221,6 +224,7 @@ mod tests {
             delay: Duration::from_millis(owd_ms),
             loss: 0.0,
             buffer: Bytes::new(300_000),
+            oracle: Oracle::PAPER,
         }
     }
 
@@ -261,6 +265,11 @@ mod tests {
         assert!(rollout.outcome().utilisation > 0.9, "{:?}", rollout.outcome());
     }
 
+    /// Trees without a guard.
+    fn alone(trees: Trees<'static>) -> Control {
+        Control::Muses { policy: Policy::Trees(trees), safe: None }
+    }
+
     /// What trees do that choose among themselves as the algorithm does.
     fn by_trees(trees: Trees<'static>) -> impl FnMut(&Rollout) -> Action {
         let mut counts = Counts::default();
@@ -282,7 +291,7 @@ mod tests {
         let environment = Environment { loss: 0.05, ..constant(7.0, 33) };
         let mut outside = Rollout::new(&environment, 1, 400, 5);
         drive(&mut outside, by_trees(trees));
-        let flow = bulk(Control::Trees(trees), &environment, 0, 5);
+        let flow = bulk(alone(trees), &environment, 0, 5);
         let mut inside = Rollout::of(&environment, vec![flow], 0, START, 5);
         inside.world.run_until(outside.world.now());
         let seen = |r: &Rollout| {
@@ -322,7 +331,7 @@ mod tests {
         let trees = Trees::parse(SMALL).unwrap();
         let mut outside = Rollout::lasting(&environment, 1, length, 1);
         drive(&mut outside, by_trees(trees));
-        let inside = Rollout::run_alone(&environment, &Control::Trees(trees), 1, length, 1);
+        let inside = Rollout::run_alone(&environment, &alone(trees), 1, length, 1);
         assert_eq!(outside.outcome(), inside);
     }
 
