@@ -3,10 +3,13 @@
 //! Without the test harness, whose own thread may allocate at the same moment.
 
 use std::alloc::System;
+use std::sync::Arc;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use trimtab_cc::{Ack, Phase, RateSample, Sent, Spec};
+use trimtab_cc::muses::{Muses, Trees};
+use trimtab_cc::{Ack, Config, CongestionControl, Phase, RateSample, Sent, Spec};
 use trimtab_qoe::Factors;
+use trimtab_steer::muses::{Lstm, Memory};
 use trimtab_steer::select::{Model, Selector, SelectorConfig};
 use trimtab_steer::{Action, Collector, Snapshot, Steer};
 use trimtab_units::{Bytes, Duration, Time};
@@ -41,8 +44,45 @@ fn ack(now: Time, delivered: Bytes) -> Ack {
     }
 }
 
-/// Ten minutes of acknowledgements and fifty selections.
+/// The models that ship.
+static TREES: &[u8] = include_bytes!("../../../models/muses.trees");
+static LSTM: &[u8] = include_bytes!("../../../models/muses.safetensors");
+
 fn main() {
+    selections();
+    decisions();
+}
+
+/// Ten minutes in which trees decide and are chosen, and a minute in which the LSTM does.
+fn decisions() {
+    let mut light = Muses::with_trees(&Config::default(), Trees::parse(TREES).unwrap());
+    let mut heavy = Muses::new(&Config::default());
+    let mut memory = Memory::new(Arc::new(Lstm::parse(LSTM).unwrap()));
+    let (mut decided, mut chosen) = (0, 0);
+    let region = Region::new(ALLOCATOR);
+    let mut tree = light.tree();
+    for n in 1..=60_000u64 {
+        let ack = ack(Time::from_millis(10 * n), MSS * n);
+        light.on_ack(&ack);
+        chosen += u32::from(tree != light.tree());
+        tree = light.tree();
+        if n <= 6_000 {
+            heavy.on_ack(&ack);
+            if let Some(state) = heavy.awaiting().copied() {
+                heavy.act(memory.decide(&state));
+                decided += 1;
+            }
+        }
+    }
+    let stats = region.change();
+    assert_eq!((stats.allocations, stats.reallocations), (0, 0));
+    assert_eq!(decided, 6_000);
+    assert!(chosen >= 1, "the first tree is the global one");
+    println!("test ten_minutes_of_trees_and_one_of_the_lstm_allocate_nothing ... ok");
+}
+
+/// Ten minutes of acknowledgements and fifty selections.
+fn selections() {
     let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
     let mut selector = Selector::new(SelectorConfig::of_model(Model::random(candidates, 4)));
     let mut collector = Collector::new(Time::ZERO);

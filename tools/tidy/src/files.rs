@@ -78,7 +78,8 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Checks the manifest of a workspace crate: it must take part in the workspace's lints.
+/// Checks the manifest of a workspace crate: it must take part in the workspace's lints. One that is a workspace of its own
+/// has none to take part in.
 pub fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
     let manifest: toml::Table = match text.parse() {
         Ok(manifest) => manifest,
@@ -88,7 +89,7 @@ pub fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
         .get("lints")
         .and_then(|lints| lints.get("workspace"))
         .and_then(toml::Value::as_bool);
-    if inherits == Some(true) {
+    if inherits == Some(true) || manifest.contains_key("workspace") {
         Vec::new()
     } else {
         vec![Finding::at(path, "lacks `[lints] workspace = true`")]

@@ -33,6 +33,7 @@ fn long_sources_are_found_and_long_data_is_not() {
 fn a_crate_outside_the_lints_is_found() {
     assert_eq!(places(&files::check_manifest("c/Cargo.toml", "[package]\n")), ["c/Cargo.toml"]);
     assert_eq!(files::check_manifest("c/Cargo.toml", "[lints]\nworkspace = true\n"), []);
+    assert_eq!(files::check_manifest("c/Cargo.toml", "[workspace]\n"), [], "one of its own");
 }
 
 #[test]

@@ -1,0 +1,107 @@
+/*
+ * libtrimtab-cc: congestion control without an operating system, an allocator or a clock.
+ *
+ * A connection's state is a struct that the caller keeps; nothing is allocated, so nothing is freed. The caller tells what
+ * happens on the connection and asks for the window and the pacing rate. Functions for one connection must not run at the
+ * same time. Times are nanoseconds of any clock that never goes back, sizes are bytes.
+ */
+#ifndef TRIMTAB_CC_H
+#define TRIMTAB_CC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRIMTAB_CC_SIZE 3072
+#define TRIMTAB_CC_NEVER UINT64_MAX
+
+/* A connection. Its bytes are the library's; it may be moved between calls, but not copied to go on twice. */
+struct trimtab_cc {
+#if defined(__GNUC__)
+	unsigned char state[TRIMTAB_CC_SIZE] __attribute__((aligned(16)));
+#else
+	_Alignas(16) unsigned char state[TRIMTAB_CC_SIZE];
+#endif
+};
+
+struct trimtab_cc_config {
+	uint64_t mss_bytes;            /* of a full-size packet, 1 to 65536 */
+	uint64_t initial_window_bytes; /* 0: 10 packets */
+	uint64_t min_window_bytes;     /* 0: 2 packets */
+	uint64_t seed;                 /* of the algorithm's own randomness */
+};
+
+/* How fast the path delivered, measured on one acknowledged packet (draft-cheng-iccrg-delivery-rate-estimation). */
+struct trimtab_cc_rate {
+	uint64_t interval_ns;           /* the longer of send and acknowledgement interval; 0: there is no sample */
+	uint64_t delivered_bytes;       /* over the interval */
+	uint64_t prior_delivered_bytes; /* of the connection, when the packet was sent */
+	uint64_t tx_in_flight_bytes;    /* when the packet was sent, itself included */
+	uint64_t lost_bytes;            /* declared lost since the packet was sent */
+	uint8_t app_limited;            /* whether the application limited the sender when it was sent */
+};
+
+struct trimtab_cc_ack {
+	uint64_t now_ns;
+	uint64_t acked_bytes;          /* newly acknowledged */
+	uint64_t rtt_ns;               /* of the newest packet acknowledged; 0: not known */
+	uint64_t srtt_ns;              /* smoothed (RFC 6298), this one included */
+	uint64_t min_rtt_ns;           /* lowest of the connection */
+	uint64_t inflight_bytes;       /* after it */
+	uint64_t prior_inflight_bytes; /* before it */
+	uint64_t delivered_bytes;      /* over the life of the connection */
+	uint64_t newest_sent_ns;       /* when the newest packet acknowledged was sent */
+	struct trimtab_cc_rate rate;
+	uint8_t cwnd_limited;          /* whether the window limited the sender; a window that is not used does not grow */
+	uint8_t in_recovery;           /* whether losses are being repaired */
+};
+
+struct trimtab_cc_loss {
+	uint64_t now_ns;
+	uint64_t lost_bytes;           /* declared lost together */
+	uint64_t newest_sent_ns;       /* when the newest of them was sent */
+	uint64_t inflight_bytes;       /* after */
+	uint64_t prior_inflight_bytes; /* before */
+};
+
+/* Begins a connection with a rule-based algorithm: "cubic", "copa:delta=0.1", … as `trimtab cc list` has them. Gives 0, or
+ * -1 where there is no such algorithm or the configuration cannot be; then the struct must not be used. */
+int trimtab_cc_create(struct trimtab_cc *cc, const char *algorithm, const struct trimtab_cc_config *config);
+
+/* Begins a connection with the decision trees of a model file, whose bytes must stay where and as they are while the
+ * connection is used. They are checked: -1 where they are no sound model. `safe` is the algorithm that takes over for good
+ * when the path is unlike training or the window runs away; NULL for none. */
+int trimtab_cc_create_muses(struct trimtab_cc *cc, const void *model, size_t model_bytes, const char *safe,
+			    const struct trimtab_cc_config *config);
+
+/* A packet left; inflight_bytes includes it. app_limited: whether the application, not the window, limits the sender. */
+void trimtab_cc_on_sent(struct trimtab_cc *cc, uint64_t now_ns, uint64_t bytes, uint64_t inflight_bytes,
+			int app_limited);
+void trimtab_cc_on_ack(struct trimtab_cc *cc, const struct trimtab_cc_ack *ack);
+void trimtab_cc_on_loss(struct trimtab_cc *cc, const struct trimtab_cc_loss *loss);
+/* TCP's retransmission timeout or QUIC's persistent congestion: everything in flight was written off. */
+void trimtab_cc_on_timeout(struct trimtab_cc *cc, uint64_t now_ns, uint64_t prior_inflight_bytes,
+			   uint64_t inflight_bytes);
+
+/* When the algorithm wants trimtab_cc_on_timer to be called; TRIMTAB_CC_NEVER for never. */
+uint64_t trimtab_cc_next_timer(struct trimtab_cc *cc);
+void trimtab_cc_on_timer(struct trimtab_cc *cc, uint64_t now_ns);
+
+/* The most bytes that may be in flight now. */
+uint64_t trimtab_cc_window(struct trimtab_cc *cc);
+/* Bytes per second to pace at; 0 where the algorithm leaves it to the transport (RFC 9002, section 7.7). */
+uint64_t trimtab_cc_pacing_rate(struct trimtab_cc *cc);
+
+/* The number of the tree that decides now; -1 where none does. A new connection over the same path should start with the
+ * one that the last ended with. A tree that is not there changes nothing. */
+int trimtab_cc_tree(struct trimtab_cc *cc);
+void trimtab_cc_start_with(struct trimtab_cc *cc, int tree);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,86 @@
+//! A connection's algorithm, and what takes over from a learnt policy that is not to be trusted any longer.
+
+use trimtab_cc::migrate::{HandOver, Migrate, PathView};
+use trimtab_cc::muses::{Muses, Trees};
+use trimtab_cc::{Ack, Config, CongestionControl, Controller, Loss, Sent, Spec, Timeout};
+use trimtab_units::Time;
+
+/// The algorithm of a connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    cca: Controller,
+    config: Config,
+    /// What takes over when the guard of a learnt policy speaks, and what it will need to know.
+    safe: Option<(Spec, PathView)>,
+}
+
+impl Connection {
+    /// With a rule-based algorithm.
+    pub fn new(spec: &Spec, config: &Config) -> Self {
+        Self { cca: spec.build(config), config: *config, safe: None }
+    }
+
+    /// With the trees of a model; `safe` takes over for good when their guard speaks.
+    pub fn learnt(trees: Trees<'static>, safe: Option<Spec>, config: &Config) -> Self {
+        Self {
+            cca: Muses::with_trees(config, trees).into(),
+            config: *config,
+            safe: safe.map(|spec| (spec, PathView::new())),
+        }
+    }
+
+    /// The algorithm that runs.
+    pub fn controller(&self) -> &Controller {
+        &self.cca
+    }
+
+    /// The same, to turn it.
+    pub fn controller_mut(&mut self) -> &mut Controller {
+        &mut self.cca
+    }
+
+    /// A packet left.
+    pub fn on_sent(&mut self, sent: &Sent) {
+        if let Some((_, path)) = &mut self.safe {
+            path.on_sent(sent);
+        }
+        self.cca.on_sent(sent);
+    }
+
+    /// Data was acknowledged.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        if let Some((_, path)) = &mut self.safe {
+            path.on_ack(ack);
+        }
+        self.cca.on_ack(ack);
+        self.give_way_if_alarmed(ack.now);
+    }
+
+    /// Packets were declared lost.
+    pub fn on_loss(&mut self, loss: &Loss) {
+        if let Some((_, path)) = &mut self.safe {
+            path.on_loss(loss);
+        }
+        self.cca.on_loss(loss);
+    }
+
+    /// Everything in flight was written off.
+    pub fn on_timeout(&mut self, timeout: &Timeout) {
+        if let Some((_, path)) = &mut self.safe {
+            path.on_timeout(timeout);
+        }
+        self.cca.on_timeout(timeout);
+    }
+
+    fn give_way_if_alarmed(&mut self, now: Time) {
+        if let (Some((spec, path)), Controller::Muses(muses)) = (&self.safe, &self.cca)
+            && muses.alarm().is_some()
+            && let Some(record) = HandOver::of(&self.cca, path, now)
+        {
+            let mut new = spec.build(&self.config);
+            new.take_over(&record);
+            self.cca = new;
+            self.safe = None;
+        }
+    }
+}

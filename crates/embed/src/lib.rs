@@ -1,0 +1,20 @@
+//! Congestion control for C: any algorithm of `trimtab-cc`, and Muses with the trees of a model, in memory that the caller
+//! gives. No `std`, no allocator, no I/O, no clock.
+//!
+//! `include/trimtab-cc.h` is what C sees and says what each function does; `static/` makes `libtrimtab-cc.a` of this, on
+//! the host and for targets without an operating system. What to read first: the header, then [`Connection`].
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod connection;
+mod ffi;
+
+pub use connection::Connection;
+pub use ffi::{
+    RawAck, RawCc, RawConfig, RawLoss, RawRate, SIZE, trimtab_cc_create, trimtab_cc_create_muses,
+    trimtab_cc_next_timer, trimtab_cc_on_ack, trimtab_cc_on_loss, trimtab_cc_on_sent,
+    trimtab_cc_on_timeout, trimtab_cc_on_timer, trimtab_cc_pacing_rate, trimtab_cc_start_with,
+    trimtab_cc_tree, trimtab_cc_window,
+};
