@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * BBR's hooks, as those of Linux's own (`net/ipv4/tcp_bbr.c`, whose functions are named). It sees every acknowledgement by
- * itself: it counts rounds by them, and each has a delivery rate of its own.
+ * BBR's hooks, as those of Linux's own (`net/ipv4/tcp_bbr.c`, whose functions are named). Linux's runs with every
+ * acknowledgement. Here, where nothing is expected to change, those of up to half a round trip are one to it: in
+ * ProbeBW, with the window at its target and nothing lost (tt_bbr_is_due). What it goes by is not lost: the best of their delivery rates,
+ * the least of their round-trip times, the packets in all.
  *
  * One thing Linux does elsewhere: in ProbeRTT its BBR marks what it sends as limited by the application, in the socket, which
- * a program may not write in every kernel. The core knows those packets by how much was delivered when they were sent. And
- * below 1.2 Mbit/s it has single packets leave (`bbr_min_tso_segs`), not two: the hook would cost a sixth of all the others.
+ * a program may not write in every kernel. The core knows those packets by how much was delivered when they were sent. And two
+ * hooks are left out, which would cost a sixth of all the others each: below 1.2 Mbit/s Linux's has single packets leave, not two
+ * (`bbr_min_tso_segs`); and it wants a send buffer of three windows, where the system's two are of the largest that there was, in
+ * Startup at nearly three times what the path holds (`bbr_sndbuf_expand`).
  */
 #ifndef TRIMTAB_BBR_BPF_H
 #define TRIMTAB_BBR_BPF_H
 
 #include "switch.bpf.h"
 
-/* The send buffer in windows: in the first round of recovery all of one is sent again (`bbr_sndbuf_expand`). */
-#define TT_BBR_SNDBUF 3
+/*
+ * The least that it runs, as a share of a round trip: the draining phase may end early, by what is in flight, and the probing one may
+ * find more bandwidth; the other six are there for their time to pass.
+ */
+#define TT_BBR_YIELD_SHARE_SHIFT 3
+#define TT_BBR_PROBE_SHARE_SHIFT 2
+#define TT_BBR_CRUISE_SHARE_SHIFT 1
+/* What may arrive at once before it is a burst (`bbr_update_ack_aggregation`), as a share of a round trip's. */
+#define TT_BBR_BURST_SHARE_SHIFT 4
 
 /* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
 TT_CHECKED_ONCE int tt_bbr_clear(struct tt_bbr *bbr)
@@ -40,11 +51,14 @@ TT_INLINE void tt_bbr_apply_pacing(struct sock *sk, const struct tt_bbr *bbr)
 }
 
 /* The window and the pacing rate are the algorithm's from now on. */
-TT_INLINE void tt_bbr_is_ready(struct sock *sk, struct tt_bbr *bbr)
+TT_INLINE void tt_bbr_is_ready(struct sock *sk, struct tt_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_bbr *bbr = &flow->bbr;
 
 	tt_bbr_redraw(bbr);
+	__builtin_memset(&flow->pending, 0, sizeof(flow->pending));
+	flow->pending.eager = true;
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	/* For whoever takes the socket next: no slow start of its own once the pipe was full. */
 	tp->snd_ssthresh = bbr->full_pipe ? bbr->window : TCP_INFINITE_SSTHRESH;
@@ -88,7 +102,7 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_tag *handed, bool
 	} else {
 		tt_bbr_init(bbr, handed->how == TT_HOW_PART ? srtt_us : 0);
 	}
-	tt_bbr_is_ready(sk, bbr);
+	tt_bbr_is_ready(sk, flow);
 }
 
 /* A connection gets this algorithm. */
@@ -125,7 +139,7 @@ static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 	flow->paces = paces;
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
-	tt_bbr_is_ready(sk, bbr);
+	tt_bbr_is_ready(sk, flow);
 	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 	tt_slot_open(flow, tp, control, TT_CCA_BBR, adopted ? TT_FLAG_ADOPTED : 0,
 		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
@@ -154,31 +168,87 @@ TT_INLINE u8 tt_bbr_recovery_of(u8 ca_state)
 	return ca_state == TCP_CA_Recovery ? TT_BBR_REPAIRING : TT_BBR_TIMEOUT;
 }
 
-/* What `cong_control` is told, for the algorithm. */
-TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, const struct tcp_sock *tp,
-			  const struct rate_sample *rs, const struct tt_seen *seen)
+/* Adds what an acknowledgement said to what came since the algorithm ran. */
+TT_INLINE void tt_bbr_pending_add(struct tt_pending *pending, const struct rate_sample *rs, const struct tt_seen *seen)
 {
 	__s32 delivered = rs->delivered;
 	__s64 interval_us = rs->interval_us;
-	bool sampled = delivered >= 0 && interval_us > 0;
+
+	pending->acked_packets += seen->acked;
+	if (seen->rtt_us && (!pending->rtt_min_us || seen->rtt_us <= pending->rtt_min_us)) {
+		pending->rtt_min_us = seen->rtt_us;
+		pending->maybe_delayed = rs->is_ack_delayed;
+	}
+	/* a/b >= c/d without dividing */
+	if (delivered >= 0 && interval_us > 0 &&
+	    (!pending->rate_us || (u64)delivered * pending->rate_us >= (u64)pending->rate_packets * (u32)interval_us)) {
+		pending->rate_packets = delivered;
+		pending->rate_us = interval_us;
+		pending->app_limited = rs->is_app_limited;
+	}
+}
+
+/*
+ * Whether the algorithm is to run now: a round begins, something was lost, nothing is left in flight, more arrived at once than the
+ * path carries in that time, or it is time.
+ */
+TT_INLINE bool tt_bbr_is_due(const struct tt_flow *flow, const struct tcp_sock *tp, const struct rate_sample *rs,
+			     const struct tt_seen *seen)
+{
+	const struct tt_pending *pending = &flow->pending;
+	const struct tt_bbr *bbr = &flow->bbr;
+
+	if (tt_pending_is_due(pending, seen) || tt_is_at_or_after(rs->prior_delivered, bbr->round_end))
+		return true;
+	/* Bytes below 2^46, a rate below 2^37 over less than 2^26 us: a step is half a round trip at most. */
+	if ((u64)pending->acked_packets * bbr->mss_bytes * 1000000 >
+	    bbr->max_bw.bytes_per_s[0] * tt_min(tt_less(seen->now_us, pending->burst_from_us), 1 << 26))
+		return true;
+	return tt_ca_state(tp) >= TCP_CA_Recovery;
+}
+
+/* What is pending is done with; when the algorithm is to run again. */
+TT_INLINE void tt_bbr_pending_begin(struct tt_flow *flow, const struct tt_bbr_ack *ack)
+{
+	struct tt_pending *pending = &flow->pending;
+	const struct tt_bbr *bbr = &flow->bbr;
+	u64 phase_ends_us = bbr->phase_us + bbr->min_rtt_us + 1;
+	u32 shift = TT_BBR_CRUISE_SHARE_SHIFT;
+
+	if (bbr->phase <= TT_BBR_YIELD)
+		shift = bbr->phase == TT_BBR_YIELD ? TT_BBR_YIELD_SHARE_SHIFT : TT_BBR_PROBE_SHARE_SHIFT;
+	__builtin_memset(pending, 0, sizeof(*pending));
+	/* A phase ends with the first acknowledgement after its time, or, when it probes, as soon as it can after that. */
+	pending->due_us = tt_min(ack->now_us + (ack->srtt_us >> shift), phase_ends_us);
+	pending->burst_from_us = tt_less(ack->now_us, ack->srtt_us >> TT_BBR_BURST_SHARE_SHIFT);
+	pending->eager = bbr->mode != TT_BBR_PROBE_BW || bbr->window < bbr->target.packets ||
+			 bbr->recovery != TT_BBR_OPEN || bbr->idle_restart;
+}
+
+/* What `cong_control` was told since the algorithm ran, for it. */
+TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, const struct tcp_sock *tp,
+			  const struct rate_sample *rs, const struct tt_seen *seen)
+{
+	const struct tt_pending *pending = &flow->pending;
 
 	ack->now_us = seen->now_us;
 	ack->wait_ns = tt_less(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
 	ack->mss_bytes = tp->mss_cache;
 	ack->srtt_us = tp->srtt_us >> 3;
-	ack->rtt_us = seen->rtt_us;
-	ack->acked = seen->acked;
+	ack->rtt_us = pending->rtt_min_us;
+	ack->acked = pending->acked_packets;
+	ack->acked_before = pending->acked_packets - seen->acked;
 	ack->losses = seen->losses;
 	ack->delivered = tp->delivered;
 	ack->prior_delivered = rs->prior_delivered;
 	ack->lost = tp->lost;
 	ack->inflight = tt_packets_inflight(tp);
 	ack->prior_inflight = rs->prior_in_flight;
-	ack->rate_packets = sampled ? delivered : 0;
-	ack->rate_us = sampled ? interval_us : 0;
+	ack->rate_packets = pending->rate_packets;
+	ack->rate_us = pending->rate_us;
 	ack->recovery = tt_bbr_recovery_of(tt_ca_state(tp));
-	ack->app_limited = rs->is_app_limited;
-	ack->maybe_delayed = rs->is_ack_delayed;
+	ack->app_limited = pending->app_limited;
+	ack->maybe_delayed = pending->maybe_delayed;
 }
 
 TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs)
@@ -197,9 +267,13 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 		return;
 	}
 	bbr = &flow->bbr;
-	starts = bbr->mode == TT_BBR_STARTUP;
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
+	tt_bbr_pending_add(&flow->pending, rs, &seen);
+	if (!tt_bbr_is_due(flow, tp, rs, &seen))
+		return;
+
+	starts = bbr->mode == TT_BBR_STARTUP;
 	if (tt_batch_is_due(&flow->batch, &seen))
 		slot = tt_slot_get(flow->slot);
 	if (slot)
@@ -207,6 +281,7 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 	tt_bbr_see(&ack, flow, tp, rs, &seen);
 	bbr->window = tp->snd_cwnd;
 	tt_bbr_on_ack(bbr, &ack);
+	tt_bbr_pending_begin(flow, &ack);
 	if (bbr->drawn)
 		tt_bbr_redraw(bbr);
 	if (starts && bbr->full_pipe) /* `bbr_check_drain` */
@@ -245,6 +320,7 @@ u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
 	struct tt_flow *flow = tt_flow_get(sk);
 
 	if (flow) {
+		flow->pending.eager = true;
 		flow->bbr.window = tp->snd_cwnd;
 		tt_bbr_on_loss(&flow->bbr);
 	}
@@ -257,8 +333,10 @@ u32 BPF_PROG(tt_bbr_undo, struct sock *sk)
 {
 	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (flow)
+	if (flow) {
+		flow->pending.eager = true;
 		tt_bbr_on_spurious_loss(&flow->bbr);
+	}
 	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
@@ -273,6 +351,7 @@ void BPF_PROG(tt_bbr_state, struct sock *sk, u8 new_state)
 		return;
 	if (new_state != TCP_CA_Loss)
 		return;
+	flow->pending.eager = true;
 	tt_bbr_on_timeout(&flow->bbr, tp->tcp_mstamp, tt_packets_inflight(tp), tp->delivered, tp->lost);
 	if (flow->bbr.drawn)
 		tt_bbr_redraw(&flow->bbr);
@@ -291,18 +370,13 @@ void BPF_PROG(tt_bbr_event, struct sock *sk, u32 event)
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_bbr_is_converged(&flow->bbr)))
 		return;
 	bbr = &flow->bbr;
+	flow->pending.eager = true;
 	bbr->window = tp->snd_cwnd;
 	tt_bbr_on_first_sent(bbr, tp->tcp_mstamp, tp->app_limited != 0);
 	if (bbr->drawn)
 		tt_bbr_redraw(bbr);
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	tt_bbr_apply_pacing(sk, bbr);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(tt_bbr_sndbuf_expand, struct sock *sk)
-{
-	return TT_BBR_SNDBUF;
 }
 
 #endif

@@ -254,7 +254,7 @@ void tt_host_bbr_init(struct tt_bbr *b, const u32 *knobs, u32 mss_bytes, u32 win
 	tt_bbr_init(b, srtt_us);
 }
 
-/* The order is that of the struct. */
+/* The order is that of the struct, but for the last. */
 void tt_host_bbr_ack(struct tt_bbr *b, const u64 *fields)
 {
 	struct tt_bbr_ack ack = {
@@ -275,6 +275,7 @@ void tt_host_bbr_ack(struct tt_bbr *b, const u64 *fields)
 		.recovery = fields[14],
 		.app_limited = fields[15],
 		.maybe_delayed = fields[16],
+		.acked_before = fields[17],
 	};
 
 	tt_bbr_on_ack(b, &ack);

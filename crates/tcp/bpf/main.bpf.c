@@ -2,8 +2,9 @@
 /*
  * The programs that Linux calls: TCP congestion controls, by struct_ops.
  *
- * Who decides what, and how often: the window and the pacing rate are worked out here by the pure functions of core/, BBR's
- * and CUBIC's with every acknowledgement, Copa's four times a round trip and with every one in slow start. User space turns knobs and reads measurements
+ * Who decides what, and how often: the window and the pacing rate are worked out here by the pure functions of core/, CUBIC's
+ * with every acknowledgement, Copa's four times a round trip and with every one in slow start, BBR's twice to eight times, and
+ * with every one where something may change. User space turns knobs and reads measurements
  * through a shared slot (layout.h), about once per round trip, and without a system call; nothing here ever waits for it.
  * When user space is gone, the last knobs stay.
  *
@@ -72,7 +73,7 @@ struct tcp_congestion_ops copa_old = { TT_COPA_OPS, .cong_control = (void *)tt_c
 #define TT_BBR_OPS                                                                                                     \
 	.name = "trimtab_bbr", .init = (void *)tt_bbr_open, .release = (void *)tt_close,                               \
 	.ssthresh = (void *)tt_bbr_ssthresh, .undo_cwnd = (void *)tt_bbr_undo, .set_state = (void *)tt_bbr_state,      \
-	.cwnd_event = (void *)tt_bbr_event, .sndbuf_expand = (void *)tt_bbr_sndbuf_expand
+	.cwnd_event = (void *)tt_bbr_event
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops bbr = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack };

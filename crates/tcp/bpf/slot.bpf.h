@@ -29,7 +29,13 @@ struct tt_pending {
 	u32 rtt_min_us; /* 0 without a sample */
 	u32 rtt_max_us;
 	bool eager; /* the algorithm wants every acknowledgement */
-	u8 rest[3];
+	/* BBR's alone. */
+	bool app_limited;   /* the rate */
+	bool maybe_delayed; /* the least round-trip time, by the receiver */
+	u8 rest;
+	u32 rate_packets; /* the best delivery rate: packets in time */
+	u32 rate_us;      /* 0: no sample */
+	u64 burst_from_us; /* what the path would have carried since then is no burst */
 };
 
 /* What was measured since it was last published. */
@@ -60,7 +66,7 @@ struct tt_flow {
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
 	bool paces; /* TCP paces because Copa or BBR told it to, and nobody else */
 	u8 rest;
-	struct tt_pending pending; /* Copa's */
+	struct tt_pending pending; /* Copa's and BBR's */
 	struct tt_batch batch;
 	struct tt_path path;
 	union {

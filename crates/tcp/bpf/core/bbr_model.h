@@ -151,19 +151,20 @@ TT_INLINE void tt_aggregation_update(struct tt_aggregation *a, const struct tt_b
 {
 	/* Of a second's 10^6 microseconds and of the packet's bytes in one division. */
 	u64 expected = bw * tt_min(ack->now_us - a->epoch_us, TT_RTT_MAX_US) / (1000000ULL * ack->mss_bytes);
-	u32 extra;
+	u32 extra, now = ack->acked - ack->acked_before;
 
+	a->epoch_acked += ack->acked_before;
 	if (round_started && ++a->slot_age >= TT_AGGREGATION_SLOT_ROUNDS) {
 		a->slot_age = 0;
 		a->current = !a->current;
 		a->slots[a->current & 1] = 0;
 	}
 	/* Slower than expected: whatever was aggregated has been delivered. */
-	if (a->epoch_acked <= expected || a->epoch_acked + ack->acked >= TT_AGGREGATION_PACKETS_MAX) {
+	if (a->epoch_acked <= expected || a->epoch_acked + now >= TT_AGGREGATION_PACKETS_MAX) {
 		tt_aggregation_restart(a, ack->now_us);
 		expected = 0;
 	}
-	a->epoch_acked += ack->acked;
+	a->epoch_acked += now;
 	extra = tt_min(a->epoch_acked - (u32)expected, window);
 	if (extra > a->slots[a->current & 1])
 		a->slots[a->current & 1] = extra;

@@ -116,15 +116,16 @@ struct tt_bbr {
 	struct tt_bbr_knobs tuning;
 };
 
-/* An acknowledgement. */
+/* An acknowledgement, or several that are one to the algorithm: then the best of their samples. */
 struct tt_bbr_ack {
 	u64 now_us;
 	u64 wait_ns; /* until the pacer lets the next packet go */
 	u32 mss_bytes;
 	u32 srtt_us;
 	u32 rtt_us; /* 0: no sample */
-	u32 acked;  /* packets, by this acknowledgement, as the next */
-	u32 losses;
+	u32 acked;  /* packets */
+	u32 acked_before; /* of those, by others before this one: no burst by themselves */
+	u32 losses; /* packets, by this acknowledgement */
 	u32 delivered; /* over the life of the connection, as the next two, modulo 2^32 */
 	u32 prior_delivered; /* when the newest packet that it acknowledges was sent */
 	u32 lost;

@@ -166,3 +166,38 @@ fn the_core_of_bbr_agrees_with_the_rust_algorithm_on_thousands_of_random_sequenc
     assert!(all.seen.iter().all(|part| share(*part) > 0.002), "{all:?}");
     assert!(share(all.policed) > 0.01, "{all:?}");
 }
+
+/// A path of a packet each millisecond, 40 ms long, for two seconds with each acknowledgement by itself and for two with `step` as
+/// one, of which the last is told apart (`told`) or not; the window then, in packets.
+fn steady(step: u64, told: bool) -> u32 {
+    const RTT_MS: u64 = 40;
+    let words = knobs::defaults(Algorithm::Bbr);
+    let mut core = CoreBbr::new(&words, 1448, 10, RTT_MS * 1000);
+    let mut on_acks = |ms: u64, acked: u64, before: u64| {
+        let (now_us, delivered) = (1_000_000 + ms * 1000, ms);
+        let prior = delivered.saturating_sub(RTT_MS);
+        let (rtt_us, rate_us) = (RTT_MS * 1000, RTT_MS * 1000);
+        let fields = [
+            [now_us, 0, 1448, rtt_us, rtt_us, acked],
+            [0, delivered, prior, 0, RTT_MS, RTT_MS + 1],
+            [RTT_MS, rate_us, 0, 0, 0, before],
+        ];
+        core.on_ack(fields.as_flattened().try_into().expect("as many"));
+    };
+    for ms in 1..=2000 {
+        on_acks(ms, 1, 0);
+    }
+    for ms in (2000 + step..=4000).step_by(step as usize) {
+        on_acks(ms, step, if told { step - 1 } else { 0 });
+    }
+    core.window()
+}
+
+/// In the kernel several acknowledgements may be one to the algorithm. Those that came before it was asked are no burst.
+#[test]
+fn acknowledgements_that_are_taken_together_are_no_burst() {
+    let each = steady(1, true);
+    assert!((80..=92).contains(&each), "twice the path's 40 packets and a little: {each}");
+    assert!(steady(10, true).abs_diff(each) <= 1, "{} and {each}", steady(10, true));
+    assert!(steady(10, false) >= each + 8, "{} and {each}", steady(10, false));
+}

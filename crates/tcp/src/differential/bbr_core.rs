@@ -44,7 +44,7 @@ mod c {
 }
 
 /// Number of fields of `struct tt_bbr_ack`.
-pub(super) const ACK_FIELDS: usize = 17;
+pub(super) const ACK_FIELDS: usize = 18;
 
 /// `struct tt_bbr` and its functions.
 pub(super) struct CoreBbr {

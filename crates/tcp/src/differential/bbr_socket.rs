@@ -81,6 +81,7 @@ impl SocketBbr {
             self.recovery,
             acked.ack.rate.is_some_and(|sample| sample.app_limited).into(),
             (acked.packets == 0).into(),
+            0,
         ]);
         self.draw_if_used();
     }
