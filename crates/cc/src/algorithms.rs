@@ -3,7 +3,7 @@
 use enum_dispatch::enum_dispatch;
 
 use crate::muses::{self, Muses};
-use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno, Vegas, Westwood};
+use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno, Vegas, Vivace, Westwood};
 
 /// Any of the algorithms, dispatched without allocation or virtual calls.
 #[enum_dispatch(CongestionControl, Migrate)]
@@ -29,6 +29,8 @@ pub enum Controller {
     Westwood,
     /// INFOCOM 2022.
     Muses,
+    /// NSDI 2018, as deployed.
+    Vivace,
 }
 
 impl Controller {
@@ -43,6 +45,7 @@ impl Controller {
             Self::Vegas(_) => "vegas",
             Self::Westwood(_) => "westwood",
             Self::Muses(_) => muses::DRIVEN.name,
+            Self::Vivace(_) => "vivace",
         }
     }
 }
@@ -135,6 +138,14 @@ pub static ALGORITHMS: &[Algorithm] = &[
         knobs: Westwood::KNOBS,
         presets: &[],
         build: |config| Westwood::new(config).into(),
+    },
+    Algorithm {
+        name: "vivace",
+        about: "PCC Vivace as deployed: climbs the gradient of a utility of rate, loss and delay growth",
+        source: "Dong et al., NSDI 2018; PCC customization section 5",
+        knobs: Vivace::KNOBS,
+        presets: Vivace::PRESETS,
+        build: |config| Vivace::new(config).into(),
     },
 ];
 

@@ -20,6 +20,16 @@ pub struct Knob {
 }
 
 impl Knob {
+    pub(crate) const fn new(
+        name: &'static str,
+        unit: &'static str,
+        (min, max): (f64, f64),
+        default: f64,
+        about: &'static str,
+    ) -> Self {
+        Self { name, unit, min, max, default, about }
+    }
+
     /// Checks a value against the range.
     ///
     /// # Errors
@@ -29,6 +39,40 @@ impl Knob {
             Ok(())
         } else {
             Err(KnobError::OutOfRange { knob: self, value })
+        }
+    }
+}
+
+/// The values of an algorithm's knobs, in the order of its table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values<const N: usize>([f64; N]);
+
+impl<const N: usize> Values<N> {
+    /// The defaults of a table of `N` knobs.
+    pub(crate) fn new(knobs: &[Knob]) -> Self {
+        let mut values = [0.0; N];
+        for (value, knob) in values.iter_mut().zip(knobs) {
+            *value = knob.default;
+        }
+        Self(values)
+    }
+
+    pub(crate) fn get(&self, setting: impl Into<usize>) -> f64 {
+        self.0[setting.into()]
+    }
+
+    /// Whether a knob that is 0 or 1 is on.
+    pub(crate) fn is_on(&self, setting: impl Into<usize>) -> bool {
+        self.get(setting) >= 0.5
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Option<f64> {
+        self.0.get(index).copied()
+    }
+
+    pub(crate) fn set(&mut self, index: usize, value: f64) {
+        if let Some(slot) = self.0.get_mut(index) {
+            *slot = value;
         }
     }
 }

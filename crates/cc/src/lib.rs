@@ -38,6 +38,7 @@ mod spec;
 #[cfg(test)]
 mod testing;
 mod vegas;
+mod vivace;
 mod westwood;
 mod window;
 
@@ -50,6 +51,7 @@ pub use knob::{Knob, KnobError};
 pub use newreno::NewReno;
 pub use spec::{Spec, SpecError};
 pub use vegas::Vegas;
+pub use vivace::Vivace;
 pub use westwood::Westwood;
 
 use trimtab_units::{Bytes, Rate, Time};

@@ -87,6 +87,8 @@ fn every_algorithm_keeps_its_band() {
         ("bbr3", 0.95, 0.0..=20.0, 0.0),
         ("copa:delta=0.5", 0.95, 1.5..=3.5, 0.0),
         ("copa:delta=0.04", 0.99, 21.0..=41.0, 0.0),
+        ("vivace", 0.95, 0.0..=20.0, 0.01),
+        ("vivace:plain", 0.90, 0.0..=20.0, 0.01),
     ] {
         let seen = alone(cc, 80, 0.0);
         within(seen.utilisation, utilisation..=1.001, &format!("{cc} utilisation"), seen);

@@ -186,7 +186,17 @@ fn after_outage(cc: &str, transport: Transport, outage: Duration) -> (f64, u64) 
 #[test]
 fn flows_go_on_after_an_outage() {
     for transport in TRANSPORTS {
-        for cc in ["newreno", "cubic", "cubic:linux", "bbr", "bbr3", "copa", "vegas", "westwood"] {
+        for cc in [
+            "newreno",
+            "cubic",
+            "cubic:linux",
+            "bbr",
+            "bbr3",
+            "copa",
+            "vegas",
+            "westwood",
+            "vivace",
+        ] {
             let (goodput, timeouts) = after_outage(cc, transport, Duration::from_millis(500));
             assert!(goodput > 9.0, "{cc}: {goodput} Mbit/s");
             // The packets that waited in the queue arrive, so nothing is persistent congestion.

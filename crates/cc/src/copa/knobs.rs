@@ -1,6 +1,6 @@
 //! Copa's knobs. Mortise steers `delta`; the others are what of Copa users feel beside it.
 
-use crate::{Config, Knob, Preset};
+use crate::{Config, Knob, Preset, knob};
 
 /// A knob, by its place in [`KNOBS`].
 #[derive(Clone, Copy, Debug)]
@@ -21,42 +21,37 @@ pub(super) enum Setting {
 }
 
 /// The values of the knobs, in the order of [`KNOBS`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Values([f64; KNOBS.len()]);
+pub(super) type Values = knob::Values<{ KNOBS.len() }>;
 
-const fn knob(
-    name: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: f64,
-    about: &'static str,
-) -> Knob {
-    Knob { name, unit, min, max, default, about }
+impl From<Setting> for usize {
+    fn from(setting: Setting) -> Self {
+        setting as Self
+    }
 }
 
 pub(super) const KNOBS: &[Knob] = &[
-    knob(
+    Knob::new(
         "delta",
         "1/packet",
         (0.002, 2.0),
         0.5,
         "weight of delay against throughput: 1.25/delta packets queue on average",
     ),
-    knob(
+    Knob::new(
         "competitive",
         "1",
         (0.0, 1.0),
         1.0,
         "1: claims a share of the queue beside flows that fill it; 0: always yields to them",
     ),
-    knob(
+    Knob::new(
         "pacing_gain",
         "1",
         (1.0, 4.0),
         2.0,
         "pacing rate over window per round-trip time; more sends sooner and in larger bursts",
     ),
-    knob(
+    Knob::new(
         "initial_window",
         "packets",
         (1.0, 100.0),
@@ -64,14 +59,14 @@ pub(super) const KNOBS: &[Knob] = &[
         "window of a new connection, and the least after an idle time; more finishes small \
          transfers sooner and overflows small buffers",
     ),
-    knob(
+    Knob::new(
         "startup_gain",
         "1",
         (0.25, 1.0),
         1.0,
         "growth in slow start per packet acknowledged; less is slower and overshoots less",
     ),
-    knob(
+    Knob::new(
         "startup_exit",
         "1",
         (0.5, 20.0),
@@ -79,21 +74,21 @@ pub(super) const KNOBS: &[Knob] = &[
         "slow start ends once the rate is above this many times the target rate; more fills \
          jittery links sooner and queues more",
     ),
-    knob(
+    Knob::new(
         "restart",
         "1",
         (0.1, 2.0),
         1.0,
         "share of the window kept after an idle time longer than the retransmission timeout",
     ),
-    knob(
+    Knob::new(
         "restart_probe",
         "1",
         (0.0, 1.0),
         0.0,
         "1: slow start again after an idle time, which finds new capacity sooner; 0: not",
     ),
-    knob(
+    Knob::new(
         "loss_beta",
         "1",
         (0.3, 1.0),
@@ -101,14 +96,14 @@ pub(super) const KNOBS: &[Knob] = &[
         "share of the window kept after a loss: 1 ignores losses (the paper), less spares \
          small buffers",
     ),
-    knob(
+    Knob::new(
         "loss_tolerance",
         "1",
         (0.0, 1.0),
         0.0,
         "share of a round trip's packets whose loss is taken as noise and ignored",
     ),
-    knob(
+    Knob::new(
         "standing",
         "1",
         (0.0, 1.0),
@@ -116,7 +111,7 @@ pub(super) const KNOBS: &[Knob] = &[
         "share of a round-trip time over whose least the queue is judged: 0 takes the latest \
          sample, more is deaf to jitter and later to notice queues",
     ),
-    knob(
+    Knob::new(
         "min_rtt_window",
         "s",
         (1.0, 60.0),
@@ -124,7 +119,7 @@ pub(super) const KNOBS: &[Knob] = &[
         "for how long a minimum round-trip time counts; less follows a changing path, more \
          knows the empty queue better",
     ),
-    knob(
+    Knob::new(
         "velocity_max",
         "1",
         (1.0, 65_536.0),
@@ -144,37 +139,13 @@ pub(super) const PRESETS: &[Preset] = &[
     },
 ];
 
-impl Values {
-    /// The defaults; the initial window is the transport's, as far as the knob goes.
-    pub(super) fn new(config: &Config) -> Self {
-        let mut values = [0.0; KNOBS.len()];
-        for (value, knob) in values.iter_mut().zip(KNOBS) {
-            *value = knob.default;
-        }
-        let window = &KNOBS[Setting::InitialWindow as usize];
-        let packets = config.initial_window.as_f64() / config.mss.as_f64().max(1.0);
-        values[Setting::InitialWindow as usize] = packets.clamp(window.min, window.max);
-        Self(values)
-    }
-
-    pub(super) fn get(&self, setting: Setting) -> f64 {
-        self.0[setting as usize]
-    }
-
-    /// Whether a knob that is 0 or 1 is on.
-    pub(super) fn is_on(&self, setting: Setting) -> bool {
-        self.get(setting) >= 0.5
-    }
-
-    pub(super) fn at(&self, index: usize) -> Option<f64> {
-        self.0.get(index).copied()
-    }
-
-    pub(super) fn set(&mut self, index: usize, value: f64) {
-        if let Some(slot) = self.0.get_mut(index) {
-            *slot = value;
-        }
-    }
+/// The defaults; the initial window is the transport's, as far as the knob goes.
+pub(super) fn defaults(config: &Config) -> Values {
+    let mut values = Values::new(KNOBS);
+    let window = &KNOBS[Setting::InitialWindow as usize];
+    let packets = config.initial_window.as_f64() / config.mss.as_f64().max(1.0);
+    values.set(Setting::InitialWindow.into(), packets.clamp(window.min, window.max));
+    values
 }
 
 #[cfg(test)]

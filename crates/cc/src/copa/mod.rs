@@ -116,7 +116,7 @@ impl Copa {
             mss,
             window_min,
             window,
-            values: Values::new(config),
+            values: knobs::defaults(config),
             slow_start: true,
             velocity: Velocity::new(window),
             mode: Mode::new(Time::ZERO),

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::{Ack, Config, CongestionControl, Controller, Loss, Sent, Timeout};
+use crate::{Ack, Config, CongestionControl, Controller, Loss, LostPacket, Sent, Timeout};
 
 pub(crate) const MSS: Bytes = Bytes::new(1500);
 
@@ -69,6 +69,8 @@ struct Flow {
     delivered: Bytes,
     srtt: Duration,
     min_rtt: Duration,
+    /// Number of the packet that was lost last.
+    last_lost: Option<u64>,
 }
 
 struct Queue {
@@ -107,6 +109,7 @@ pub(crate) fn run(
             delivered: Bytes::ZERO,
             srtt: Duration::ZERO,
             min_rtt: Duration::MAX,
+            last_lost: None,
         })
         .collect();
     let mut delivered_before: Vec<Bytes> = std::vec![Bytes::ZERO; flows.len()];
@@ -215,8 +218,19 @@ impl Flow {
             .front()
             .filter(|p| p.back_at.is_none() && p.number + 3 <= packet.number)
         {
-            let newest_sent_at = p.sent_at;
+            let (newest_sent_at, number) = (p.sent_at, p.number);
             self.outstanding.pop_front();
+            self.cca.on_packet_lost(&LostPacket {
+                now,
+                bytes: MSS,
+                sent_at: newest_sent_at,
+                tx_in_flight: prior_inflight,
+                lost_since_sent: MSS,
+                app_limited: false,
+                delivered_at_send: self.delivered,
+                new_range: self.last_lost.is_none_or(|last| last + 1 != number),
+            });
+            self.last_lost = Some(number);
             self.inflight -= MSS;
             let lost = loss.map_or(Bytes::ZERO, |l| l.lost) + MSS;
             let inflight = self.inflight;

@@ -23,7 +23,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     /// Nothing panics and no output is out of bounds, with either way of switching; and a full switch
-    /// never leads into slow start.
+    /// leads into slow start only where losses without a queue may have held the old one back.
     #[test]
     fn any_pair_in_any_order_of_events(
         before in prop::collection::vec(super::ops(), 1..120),
@@ -45,8 +45,9 @@ proptest! {
                 let mut switched = sender.cca.switches();
                 for op in &after {
                     let converged = sender.cca.controller().is_converged();
+                    let starved = sender.cca.path().lost_without_queue();
                     sender.step(*op);
-                    if full && converged && sender.cca.switches() > switched {
+                    if full && converged && !starved && sender.cca.switches() > switched {
                         prop_assert_ne!(sender.cca.phase(), Phase::SlowStart, "{}", life);
                     }
                     switched = sender.cca.switches();

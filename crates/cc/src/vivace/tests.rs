@@ -1,0 +1,181 @@
+use super::climb::Climb;
+use super::interval::Seen;
+use super::knobs::{Setting, defaults};
+use super::losses::Losses;
+use super::*;
+use crate::migrate::{Migrate, PathView};
+use crate::testing::link::{self, Link, MSS};
+use crate::testing::{acked, hand_over};
+use crate::{Controller, Spec, set_knob};
+
+fn seen(rate: f64, loss: f64, slope: f64) -> Seen {
+    Seen { rate, arrived: None, packets: 50.0, loss, lost_ranges: 3, slope, slope_error2: 0.0 }
+}
+
+/// expected.md Z7: 5% of the rate, and more for each further step in the same direction that the bound bound; the step after
+/// a turn is of the first size again.
+#[test]
+fn steps_are_bounded_and_grow_with_their_streak() {
+    let mut climb = Climb::default();
+    let values = defaults();
+    let mut rate = 100.0;
+    let mut shares = std::vec![];
+    for gradient in [900.0, 900.0, 900.0, 900.0, -900.0, -900.0, -900.0] {
+        let next = climb.step(rate, gradient, 0.1, &values);
+        shares.push((next / rate - 1.0) * 100.0);
+        rate = next;
+    }
+    for (got, want) in shares.iter().zip([5.0, 5.0, 15.0, 25.0]) {
+        assert!((got - want).abs() < 1e-9, "{shares:?}");
+    }
+    // What was tried by being done is undone as a whole.
+    assert!((shares[4] + 20.0).abs() < 1e-9, "{shares:?}");
+    assert!((shares[5] + 5.0).abs() < 1e-9 && (shares[6] + 15.0).abs() < 1e-9, "{shares:?}");
+}
+
+/// A gradient of one is a step of omega; a small one is a probe.
+#[test]
+fn steps_follow_the_gradient() {
+    let mut values = defaults();
+    values.set(Setting::Omega.into(), 2.0);
+    let mut climb = Climb::default();
+    assert!((climb.step(100.0, 1.75, 0.1, &values) - 103.5).abs() < 1e-9);
+    assert!((climb.step(100.0, 0.01, 0.1, &values) - 103.0).abs() < 1e-9);
+    // Below 5% of a low rate a packet per round trip is allowed.
+    let mut low = Climb::default();
+    assert!((low.step(2.0, 0.3, 0.6, &values) - 2.6).abs() < 1e-9);
+}
+
+/// The path got worse while the rate fell: the secant says up, the utility says that less is better.
+#[test]
+fn a_rate_that_is_worth_less_than_nothing_is_too_high() {
+    let (values, losses) = (defaults(), Losses::default());
+    let mut climb = Climb::default();
+    climb.remember(&seen(10.0, 0.0, 0.0));
+    assert!(climb.gradient(&seen(11.0, 0.0, 0.0), &losses, &values) > 0.0);
+    assert!(climb.gradient(&seen(9.0, 0.0, 0.1), &losses, &values) < 0.0);
+}
+
+/// expected.md Z9, and that some tens of packets are not enough to tell, unless far more are lost.
+#[test]
+fn the_brakes_know_eleven_percent_from_nine() {
+    for (loss, intervals, brakes) in
+        [(0.11, 4, true), (0.11, 3, false), (0.09, 40, false), (0.3, 1, true)]
+    {
+        let mut losses = Losses::default();
+        let braked = (0..intervals).any(|_| {
+            losses.add(&seen(10.0, loss, 0.0));
+            losses.are_excessive()
+        });
+        assert_eq!(braked, brakes, "{loss} of {intervals} intervals");
+    }
+}
+
+/// §5.4: random losses of 4% differ by chance from interval to interval; the average of them is what counts.
+#[test]
+fn losses_that_chance_explains_count_as_their_average() {
+    let values = defaults();
+    let mut losses = Losses::default();
+    (0..100).for_each(|_| losses.add(&seen(10.0, 0.04, 0.0)));
+    for (loss, want) in [(0.02, 0.04), (0.06, 0.04), (0.2, 0.2)] {
+        let got = losses.smoothed(&values, seen(10.0, loss, 0.0)).loss;
+        assert!((got - want).abs() < 1e-3, "{loss}: {got}");
+    }
+}
+
+fn vivace(spec: &str) -> Vivace {
+    match spec.parse::<Spec>().unwrap().build(&Config::with_mss(MSS, 0)) {
+        Controller::Vivace(vivace) => vivace,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The first acknowledgement gives the rate of the initial window, doubled; the knobs bound it.
+#[test]
+fn slow_start_begins_where_the_initial_window_left() {
+    let rtt = Duration::from_millis(20);
+    for (spec, mbps) in [
+        ("vivace", 12.0),
+        ("vivace:initial_rate=15", 30.0),
+        ("vivace:startup_rate_max=8", 8.0),
+        ("vivace:initial_rate=15,startup_rate_max=20", 20.0),
+    ] {
+        let mut cca = vivace(spec);
+        assert_eq!(cca.window(), MSS * 10);
+        cca.on_ack(&acked(Time::from_millis(20), Time::ZERO, MSS, rtt));
+        assert!((cca.pacing_rate().unwrap().mbps() - mbps).abs() < 1e-6, "{spec}");
+        assert_eq!(cca.phase(), Phase::SlowStart);
+    }
+}
+
+/// §5.4: what the application leaves unused neither raises the rate nor lowers it.
+#[test]
+fn an_application_that_sends_little_teaches_nothing() {
+    for spec in ["vivace", "vivace:plain"] {
+        let mut cca = vivace(spec);
+        let rtt = Duration::from_millis(20);
+        cca.take_over(&hand_over(MSS * 80, rtt));
+        let rate = cca.rate;
+        let start = Time::from_secs(30);
+        for ms in 0..2000 {
+            let now = start + Duration::from_millis(ms);
+            let sent = Sent { now, bytes: MSS, inflight: MSS * 20, app_limited: true };
+            cca.on_sent(&sent);
+            if ms >= 20 {
+                cca.on_ack(&acked(now, now - rtt, MSS, rtt));
+            }
+        }
+        assert_eq!(cca.rate, rate, "{spec}");
+    }
+}
+
+/// migration.md E-8 and E-9: at the rate of what ran before, past slow start; and its rate is what the next one gets.
+#[test]
+fn takes_over_and_hands_over_by_rate() {
+    let mut cca = vivace("vivace");
+    cca.take_over(&hand_over(MSS * 150, Duration::from_micros(37_500)));
+    assert_eq!((cca.phase(), cca.is_converged()), (Phase::Steady, true));
+    assert!((cca.rate - 48.0).abs() < 1e-6, "{}", cca.rate);
+    cca.rate = 45.6;
+    let mut path = PathView::new();
+    let rtt = Duration::from_millis(20);
+    path.on_ack(&acked(Time::from_secs(30), Time::from_secs(30) - rtt, MSS, rtt));
+    let point = cca.operating_point(&path);
+    assert!((point.window.ratio(MSS) - 76.0).abs() < 0.01, "{point:?}");
+    assert!((point.rate.mbps() - 45.6).abs() < 1e-4, "{point:?}");
+    let mut plain = vivace("vivace:plain");
+    plain.take_over(&hand_over(MSS * 80, rtt));
+    let now = Time::from_secs(30);
+    plain.on_sent(&Sent { now, bytes: MSS, inflight: MSS, app_limited: false });
+    let first = plain.pacing_rate().unwrap().mbps();
+    plain.on_sent(&Sent { now: now + rtt, bytes: MSS, inflight: MSS, app_limited: false });
+    let second = plain.pacing_rate().unwrap().mbps();
+    assert!((first.max(second) - 50.4).abs() < 1e-4, "{first}, {second}");
+    assert!((first.min(second) - 45.6).abs() < 1e-4, "{first}, {second}");
+}
+
+/// A knob that is turned while it runs leaves the rate where it is.
+#[test]
+fn a_knob_can_be_turned_at_any_time() {
+    let mut turned = std::vec![];
+    let mut cca = vivace("vivace");
+    cca.take_over(&hand_over(MSS * 80, Duration::from_millis(20)));
+    for knob in Vivace::KNOBS {
+        set_knob(&mut cca, knob.name, knob.max).unwrap();
+        turned.push(cca.rate);
+    }
+    assert!(turned.iter().all(|rate| *rate == 48.0), "{turned:?}");
+}
+
+/// Slow start ends by the delay that it makes, before the buffer is full; the published one fills it.
+#[test]
+fn slow_start_leaves_before_the_buffer_is_full() {
+    let most = |spec: &str| {
+        let mut link = Link { buffer: 100_000, ..Link::fast() };
+        (link.from, link.until) = (Time::ZERO, Time::from_secs(2));
+        link::run(link, &[(spec, Time::ZERO)], |_, _, _| ()).queue_max
+    };
+    let (ours, plain) = (most("vivace"), most("vivace:startup_exit_latency=1000"));
+    assert!(ours < 160, "{ours} packets of a path of 80");
+    assert!(plain > ours * 5 / 4, "{plain} without the threshold, {ours} with it");
+}
