@@ -13,7 +13,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use crate::connection::Connection;
 
 /// Bytes of `struct trimtab_cc`, as the header has it.
-pub const SIZE: usize = 3072;
+pub const SIZE: usize = 4096;
 
 /// `struct trimtab_cc`: room for a [`Connection`].
 #[derive(Debug)]
