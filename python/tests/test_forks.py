@@ -1,5 +1,7 @@
 """Copies of the world tell what each choice costs, exactly."""
 
+import dataclasses
+
 import pytest
 
 import trimtab
@@ -34,3 +36,17 @@ def test_waits_add_up_to_completion_times() -> None:
     # The first period ran before, and requests that were open at the end finish later.
     assert 0 < waited <= sum(completions)
     assert waited > 0.3 * sum(completions)
+
+
+def test_connections_that_share_a_path_wait_together() -> None:
+    course = dataclasses.replace(SETTINGS, flows=(1, 5)).course()
+    alone, together = (
+        next(seed for seed in range(50) if course.describe(seed).startswith(f"{count} x "))
+        for count in (1, 5)
+    )
+    for seed, count in ((alone, 1), (together, 5)):
+        described = course.describe(seed)
+        requests = len(Episodes(course, [seed]).completions()[0])
+        one = dataclasses.replace(SETTINGS, flows=(1,)).course()
+        assert one.describe(seed) == described.replace(f"{count} x ", "1 x "), "all else is as it was"
+        assert requests >= count * len(Episodes(one, [seed]).completions()[0]) / 2

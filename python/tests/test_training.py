@@ -142,6 +142,14 @@ def test_a_training_ends_with_a_model_and_a_card_and_goes_on(
     assert "goes on after" in capsys.readouterr().out
 
 
+def test_the_slowest_requests_of_connections_that_share_a_path(tmp_path: Path) -> None:
+    arguments = ["--objective", "p90", "--flows", "1,3", "--out", str(tmp_path)]
+    assert main(["floo", "--method", "counterfactual", *SMALL, *arguments]) == 0
+    card = (tmp_path / "card.md").read_text(encoding="utf-8")
+    assert "| on one path | 1,3 |" in card and "| objective | p90 |" in card
+    assert "the 90th percentile of the completion time of each" in card
+
+
 def test_a_model_outlives_its_judges(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +190,9 @@ def test_a_checkpoint_that_does_not_say_its_settings_is_refused(
         (["--horizon", "0"], "--horizon is 0"),
         (["--conditions", "0"], "--conditions is 0"),
         (["--seed", "-1"], "--seed is -1"),
+        (["--flows", "1,0"], "--flows is 1,0; it must be numbers from 1 to 64 with commas between"),
+        (["--flows", "many"], "--flows is many"),
+        (["--objective", "p99"], "--objective is p99; it must be one of mean, p90"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_training(

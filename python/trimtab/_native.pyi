@@ -17,6 +17,7 @@ class Course:
         traces: str | PathLike[str] | None,
         kinds: Sequence[str],
         traffic: Sequence[str],
+        flows: Sequence[int],
         start: int | None,
         full_switch: bool,
         objective: str,

@@ -35,6 +35,8 @@ class Settings:
     """The kinds to take from it."""
     traffic: tuple[str, ...] = ("web", "web-burst")
     """The applications: web, web-burst (no pauses between clicks), download."""
+    flows: tuple[int, ...] = (1,)
+    """How many connections share the path, drawn for each episode."""
     start: str | None = None
     """The algorithm of the first period; none draws one."""
     full_switch: bool = True
@@ -60,6 +62,7 @@ class Settings:
             traces=self.traces,
             kinds=self.kinds,
             traffic=self.traffic,
+            flows=self.flows,
             start=None if self.start is None else self.algorithms.index(self.start),
             full_switch=self.full_switch,
             objective=self.objective,

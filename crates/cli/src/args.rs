@@ -241,7 +241,8 @@ pub(crate) struct Compare {
     pub(crate) html: Option<PathBuf>,
 
     /// Draw into an SVG file: KIND is `axis` (over the axis of the grid with several values), `period` (over the
-    /// selection periods of the contenders) or `switches` (distributions of what switches cost); may be given several times
+    /// selection periods of the contenders), `switches` (distributions of what switches cost) or `completion`
+    /// (distributions of completion times over the runs); may be given several times
     #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
     pub(crate) plot: Vec<(Kind, PathBuf)>,
 

@@ -196,14 +196,14 @@ pub static SPECIAL: [SpecialContender; 13] = [
     SpecialContender {
         name: "static-best",
         kind: SpecialKind::Bound,
-        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others as in static-best:cubic,copa:mvfst",
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others as in static-best:cubic,copa:mvfst, or of a shipped policy's as in static-best:counterfactual",
         source: "Floo section 5.2, Static_Opt",
         settings: &[],
     },
     SpecialContender {
         name: "oracle:select",
         kind: SpecialKind::Bound,
-        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others as in oracle:select:cubic,bbr,copa:mvfst",
+        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others as in oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
         source: "Floo, judged by the whole run",
         settings: &[],
     },

@@ -1,4 +1,5 @@
-//! The bounds of selection: `static-best`, `oracle:select:every=6s`, `oracle:select:cubic,bbr,copa:mvfst`, and their text.
+//! The bounds of selection: `static-best`, `oracle:select:every=6s`, `oracle:select:cubic,bbr,copa:mvfst`,
+//! `oracle:select:counterfactual`, and their text.
 
 use trimtab_cc::{Spec, SpecError};
 use trimtab_steer::select::{CANDIDATES_MAX, PERIOD};
@@ -37,7 +38,8 @@ impl SelectBound {
         if text.contains("every=") { Err(BoundError::NotAgain) } else { Ok(bound) }
     }
 
-    /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's candidates every 12 s.
+    /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's candidates every 12 s, which
+    /// rules have, too. The name of a shipped policy is what that chooses among.
     pub(crate) fn course(text: &str) -> Result<Self, BoundError> {
         let mut bound = Self { candidates: candidates(), every: PERIOD };
         let mut listed = text.trim();
@@ -52,6 +54,9 @@ impl SelectBound {
         }
         if listed.is_empty() {
             return Ok(bound);
+        }
+        if let Some(learnt) = selection::candidates_of_shipped(listed) {
+            return Ok(Self { candidates: learnt, ..bound });
         }
         // A comma stands between knobs as well.
         let sign = if listed.contains(';') { ';' } else { ',' };
@@ -90,6 +95,8 @@ mod tests {
         }
         let knobs = SelectBound::course("copa:delta=0.1,pacing_gain=2;copa;bbr").unwrap();
         assert_eq!(names(&knobs), [("copa", 2), ("copa", 0), ("bbr", 0)]);
+        let learnt = SelectBound::course("every=6s:counterfactual").unwrap();
+        assert_eq!((learnt.candidates.len(), names(&learnt)[0]), (4, ("cubic", 0)));
         let single = SelectBound::single("cubic,copa:mvfst").unwrap();
         assert_eq!(names(&single), [("cubic", 0), ("copa", mvfst)]);
     }

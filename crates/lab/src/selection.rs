@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::{Spec, SpecError};
 use trimtab_sim::Flow;
+use trimtab_steer::Steerer;
 use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Unusable, Utility};
-use trimtab_steer::{Mortise, Steerer};
 use trimtab_units::Duration;
 
 use crate::result::{RunRecord, SelectionsRecord};
@@ -70,16 +70,29 @@ pub fn candidates() -> Vec<Spec> {
     CANDIDATES.iter().filter_map(|name| Spec::new(name)).collect()
 }
 
-/// Floo's policy as its paper learns it, and the one learnt from forks of the simulator.
+/// Floo's policy as its paper learns it, the one learnt from forks of the simulator, and that for the slowest requests.
 const PPO: &str = "floo";
 const COUNTERFACTUAL: &str = "floo-counterfactual";
+const P90: &str = "floo-p90";
 
 /// The file of a policy that ships with the project; `models/` has the card of each.
 pub(crate) fn shipped(name: &str) -> &'static [u8] {
     match name {
+        P90 => include_bytes!("../../../models/floo-p90.safetensors"),
         COUNTERFACTUAL => include_bytes!("../../../models/floo-counterfactual.safetensors"),
         _ => include_bytes!("../../../models/floo.safetensors"),
     }
+}
+
+/// The candidates of a policy that ships with the project, by what tells it apart: `floo` or `counterfactual`.
+pub(crate) fn candidates_of_shipped(name: &str) -> Option<Vec<Spec>> {
+    let file = match name {
+        "floo" => PPO,
+        "counterfactual" => COUNTERFACTUAL,
+        _ => return None,
+    };
+    // A test reads both.
+    Model::parse(shipped(file)).ok().map(|model| model.candidates().to_vec())
 }
 
 impl Selection {
@@ -100,10 +113,13 @@ impl Selection {
             match (setting.trim(), setting.trim().split_once('=')) {
                 ("", _) => {}
                 ("counterfactual", _) => selection.by = By::Shipped(COUNTERFACTUAL),
+                ("p90", _) => selection.by = By::Shipped(P90),
                 (_, Some(("model", path))) => selection.by = By::Model(path.into()),
                 (setting, _) => {
-                    selection
-                        .set(setting, ", counterfactual, model=FILE, and safe=CC at the end")?;
+                    selection.set(
+                        setting,
+                        ", counterfactual, p90, model=FILE, and safe=CC at the end",
+                    )?;
                 }
             }
         }
@@ -142,14 +158,7 @@ impl Selection {
         };
         let period = self.every.unwrap_or(config.period);
         let safe = self.safe.unwrap_or(config.safe);
-        let mut config = SelectorConfig { period, how: self.how, safe, ..config };
-        if self.tuned {
-            // The Copa that Mortise knows.
-            let tuned = Mortise::algorithm();
-            let all = config.candidates.iter_mut().chain([&mut config.safe]);
-            all.filter(|c| c.algorithm().name == tuned.algorithm().name).for_each(|c| *c = tuned);
-        }
-        Selector::new(config)
+        Selector::new(SelectorConfig { period, how: self.how, safe, ..config })
     }
 }
 
@@ -253,11 +262,12 @@ mod tests {
 
     #[test]
     fn shipped_models_are_models() {
-        for name in [PPO, COUNTERFACTUAL] {
+        for name in [PPO, COUNTERFACTUAL, P90] {
             let model = Model::parse(shipped(name)).unwrap();
             assert_eq!(model.candidates().len(), CANDIDATES.len(), "{name}");
         }
-        for cc in ["floo", "floo:counterfactual", "floo+mortise"] {
+        assert_eq!(candidates_of_shipped("counterfactual").unwrap().len(), 4);
+        for cc in ["floo", "floo:counterfactual", "floo:p90", "floo+mortise"] {
             assert!(crate::prepare::prepare(&scenario(cc).plan().unwrap()).is_ok(), "{cc}");
         }
     }
@@ -296,16 +306,5 @@ mod tests {
                 "floo had no answer in 5 of 30 selections, and asked for its safe algorithm; the first time because rtt_min is not finite"
             ]
         );
-    }
-
-    #[test]
-    fn a_tuned_selection_has_the_copa_that_mortise_knows() {
-        let selection = Selection::rule("power").unwrap();
-        let none = Err(Unusable::Missing);
-        let plain = selection.selector(&none);
-        let tuned = Selection { tuned: true, ..selection }.selector(&none);
-        let copa = |s: &Selector| s.config().candidates[2];
-        assert!(copa(&tuned).is_same(&Mortise::algorithm()));
-        assert!(copa(&plain).settings().is_empty());
     }
 }

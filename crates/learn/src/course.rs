@@ -31,6 +31,8 @@ pub struct CourseConfig {
     pub recorded: Option<(PathBuf, Vec<String>)>,
     /// The applications.
     pub traffic: Vec<Traffic>,
+    /// How many connections share the path, to draw from: one at least.
+    pub flows: Vec<usize>,
     /// The algorithm of the first period; `None` draws one.
     pub start: Option<usize>,
 }
@@ -42,6 +44,7 @@ pub struct Course {
     links: Vec<NamedLink>,
     conditions: Vec<Condition>,
     traffic: Vec<Traffic>,
+    flows: Vec<usize>,
     start: Option<usize>,
 }
 
@@ -85,6 +88,7 @@ impl Course {
             ("the links", links.is_empty()),
             ("the conditions", config.conditions == 0),
             ("the applications", config.traffic.is_empty()),
+            ("the connections", config.flows.is_empty() || config.flows.contains(&0)),
             ("the periods", config.rules.periods == 0 || config.rules.period.is_zero()),
         ] {
             if is_missing {
@@ -96,6 +100,7 @@ impl Course {
             links,
             conditions: Condition::design(config.conditions, design),
             traffic: config.traffic,
+            flows: config.flows,
             start: config.start,
         })
     }
@@ -121,7 +126,9 @@ impl Course {
         let any = below(self.rules.algorithms.len());
         let start = self.start.unwrap_or(any);
         let seed = random.next_u64();
-        (Draw { link: link.capacity.clone(), condition, traffic, start, seed }, &link.name)
+        // Drawn last, so that whoever draws from one only has the episodes as they were before there were more.
+        let flows = self.flows[(random.next_u64() % self.flows.len() as u64) as usize];
+        (Draw { link: link.capacity.clone(), condition, traffic, flows, start, seed }, &link.name)
     }
 
     /// The episode of a seed, its first period run.

@@ -1,4 +1,4 @@
-//! One episode: a connection over one path, in which an algorithm is chosen every selection period.
+//! One episode: a connection over one path, or some that share it, in which an algorithm is chosen every selection period.
 
 use std::sync::Arc;
 
@@ -88,6 +88,8 @@ pub struct Draw {
     pub condition: Condition,
     /// The application.
     pub traffic: Traffic,
+    /// Connections that share the path, each with requests of its own; one at least.
+    pub flows: usize,
     /// The algorithm of the first period, by its number.
     pub start: usize,
     /// Seed of the requests, the losses and the jitter.
@@ -112,7 +114,10 @@ pub struct Step {
     pub done: bool,
 }
 
-/// A connection under way. A clone goes on as the original would.
+/// A connection under way, or some that share a path. A clone goes on as the original would.
+///
+/// Connections that share a path have the same algorithm, as those of one server that all ask the same policy mostly do: what a choice
+/// is worth is what all of them get by it, and not what one takes from the others. The state is that of the first.
 #[derive(Clone, Debug)]
 pub struct Episode {
     rules: Arc<Rules>,
@@ -120,8 +125,8 @@ pub struct Episode {
     current: usize,
     period: u32,
     last: Option<Duration>,
-    /// Requests before this one had completed when the last period ended.
-    settled: usize,
+    /// For each flow: requests before this one had completed when the last period ended.
+    settled: Vec<usize>,
 }
 
 impl Episode {
@@ -143,31 +148,36 @@ impl Episode {
         } else {
             JitterConfig::Uniform { max: jitter }
         };
-        let selector = Selector::new(SelectorConfig {
-            first: draw.start,
-            period: rules.period,
-            how: rules.switch,
-            ..SelectorConfig::new(rules.algorithms.to_vec(), Policy::External)
-        });
-        let flow = FlowConfig {
-            control: Control::Algorithm {
-                spec,
-                steerer: Some(Steerer::Select(Box::new(selector))),
-            },
-            transport: Transport::quic(),
-            app: draw.traffic.client(length, draw.seed),
-            start: Time::ZERO,
-            stop: Time::ZERO + length,
-            forward: vec![0],
-            reverse: Vec::new(),
-            forward_delay: rtt.mul_f64(0.5),
-            reverse_delay: rtt - rtt.mul_f64(0.5),
-            jitter,
-            seed: draw.seed,
+        let flow = |i: usize| {
+            let selector = Selector::new(SelectorConfig {
+                first: draw.start,
+                period: rules.period,
+                how: rules.switch,
+                ..SelectorConfig::new(rules.algorithms.to_vec(), Policy::External)
+            });
+            let seed = draw.seed.wrapping_add(i as u64);
+            FlowConfig {
+                control: Control::Algorithm {
+                    spec,
+                    steerer: Some(Steerer::Select(Box::new(selector))),
+                },
+                transport: Transport::quic(),
+                app: draw.traffic.client(length, seed),
+                start: Time::ZERO,
+                stop: Time::ZERO + length,
+                forward: vec![0],
+                reverse: Vec::new(),
+                forward_delay: rtt.mul_f64(0.5),
+                reverse_delay: rtt - rtt.mul_f64(0.5),
+                jitter,
+                seed,
+            }
         };
-        let world = World::new(&WorldConfig { links: vec![(link, draw.seed)], flows: vec![flow] });
+        let flows: Vec<_> = (0..draw.flows.max(1)).map(flow).collect();
+        let settled = vec![0; flows.len()];
+        let world = World::new(&WorldConfig { links: vec![(link, draw.seed)], flows });
         let mut episode =
-            Self { rules, world, current: draw.start, period: 0, last: None, settled: 0 };
+            Self { rules, world, current: draw.start, period: 0, last: None, settled };
         episode.run();
         episode
     }
@@ -178,15 +188,18 @@ impl Episode {
     /// There is no such algorithm.
     pub fn step(&mut self, algorithm: usize) -> Step {
         let spec = self.rules.algorithms[algorithm];
-        // The flow was set up with a steering that switches.
-        let asked = self.world.switch(0, spec, self.rules.switch);
-        debug_assert!(asked);
+        for flow in 0..self.settled.len() {
+            // The flow was set up with a steering that switches.
+            let asked = self.world.switch(flow, spec, self.rules.switch);
+            debug_assert!(asked);
+        }
         self.current = algorithm;
         self.run()
     }
 
-    /// What each algorithm would cost from here: the time that requests spend waiting over the next
-    /// `periods`, if it were chosen now and kept. Nothing changes here; each runs on a copy.
+    /// What each algorithm would cost from here, if it were chosen now and kept for the next `periods`: by the mean the time that
+    /// requests spend waiting, summed over them; by the 90th percentile that of the completion times of all requests that were or came
+    /// under way, those that are still open counted up to the end. Nothing changes here; each runs on a copy.
     pub fn costs(&self, periods: u32) -> Vec<Duration> {
         (0..self.rules.algorithms.len()).map(|choice| self.cost(choice, periods)).collect()
     }
@@ -194,7 +207,19 @@ impl Episode {
     /// The cost of one choice; see [`costs`](Self::costs).
     pub fn cost(&self, choice: usize, periods: u32) -> Duration {
         let mut fork = self.clone();
-        (0..periods.max(1)).map(|_| fork.step(choice).waited).sum()
+        let waited = (0..periods.max(1)).map(|_| fork.step(choice).waited).sum();
+        match self.rules.objective {
+            Objective::Mean => waited,
+            Objective::P90 => {
+                let now = fork.world.now();
+                let mut times: Vec<_> = (0..self.settled.len())
+                    .flat_map(|i| &fork.requests_of(i)[self.settled[i]..])
+                    .filter(|r| r.completed_at.is_none_or(|at| at > self.world.now()))
+                    .map(|r| r.completion_time().unwrap_or(now.since(r.sent_at)))
+                    .collect();
+                Objective::P90.of(&mut times).unwrap_or_default()
+            }
+        }
     }
 
     /// Whether all periods have run.
@@ -217,9 +242,13 @@ impl Episode {
         }
     }
 
-    /// The requests so far.
-    pub fn requests(&self) -> &[RequestRecord] {
-        self.world.flows()[0].app().requests()
+    /// The requests so far, of all connections, one after another.
+    pub fn requests(&self) -> impl Iterator<Item = &RequestRecord> {
+        (0..self.settled.len()).flat_map(|flow| self.requests_of(flow))
+    }
+
+    fn requests_of(&self, flow: usize) -> &[RequestRecord] {
+        self.world.flows()[flow].app().requests()
     }
 
     /// Events simulated so far.
@@ -232,12 +261,12 @@ impl Episode {
     pub fn finish(mut self, grace: Duration) -> Vec<Duration> {
         let last = self.world.now() + grace;
         let open = |r: &RequestRecord| r.completed_at.is_none();
-        while self.world.now() < last && self.requests()[self.settled..].iter().any(open) {
+        while self.world.now() < last && self.requests().any(open) {
             self.world.run_until(self.world.now() + Duration::from_millis(500));
         }
         let now = self.world.now();
         let waited = |r: &RequestRecord| r.completion_time().unwrap_or(now.since(r.sent_at));
-        self.requests().iter().map(waited).collect()
+        self.requests().map(waited).collect()
     }
 
     /// Runs one period.
@@ -248,23 +277,19 @@ impl Episode {
         self.period += 1;
         let mut completions = Vec::new();
         let mut waited = Duration::ZERO;
-        let mut settled = self.settled;
-        for request in &self.world.flows()[0].app().requests()[self.settled..] {
-            let end = request.completed_at.unwrap_or(until).min(until);
-            waited += end.since(request.sent_at.max(from));
-            if let Some(time) = request.completion_time()
-                && request.completed_at.is_some_and(|at| at > from)
-            {
-                completions.push(time);
+        for (flow, settled) in self.settled.iter_mut().enumerate() {
+            let requests = &self.world.flows()[flow].app().requests()[*settled..];
+            for request in requests {
+                let end = request.completed_at.unwrap_or(until).min(until);
+                waited += end.since(request.sent_at.max(from));
+                if let Some(time) = request.completion_time()
+                    && request.completed_at.is_some_and(|at| at > from)
+                {
+                    completions.push(time);
+                }
             }
+            *settled += requests.iter().take_while(|r| r.completed_at.is_some()).count();
         }
-        for request in &self.world.flows()[0].app().requests()[self.settled..] {
-            if request.completed_at.is_none() {
-                break;
-            }
-            settled += 1;
-        }
-        self.settled = settled;
         let completion = self.rules.objective.of(&mut completions);
         let reward = match (self.last, completion) {
             (Some(last), Some(current)) => libm::log(last.ratio(current)),
@@ -295,6 +320,7 @@ impl Objective {
 
 #[cfg(test)]
 mod tests {
+    use trimtab_cc::Controller;
     use trimtab_units::Rate;
 
     use super::*;
@@ -318,7 +344,7 @@ mod tests {
             buffer_bdp: 1.0,
         };
         let link = Capacity::Constant(Rate::from_mbps(mbps));
-        Draw { link, condition, traffic: Traffic::WebBurst, start, seed: 9 }
+        Draw { link, condition, traffic: Traffic::WebBurst, flows: 1, start, seed: 9 }
     }
 
     #[test]
@@ -334,7 +360,7 @@ mod tests {
     fn waits_add_up_to_the_completion_times() {
         // Little's law; on a link that keeps up, nearly nothing is open at the end.
         let mut episode = Episode::new(rules(20), &draw(20.0, 1));
-        let first = episode.requests().iter().filter(|r| r.completed_at.is_some()).count();
+        let first = episode.requests().filter(|r| r.completed_at.is_some()).count();
         assert!(first > 10, "the first period has run: {first}");
         let mut waited = Duration::ZERO;
         while !episode.is_done() {
@@ -344,7 +370,7 @@ mod tests {
         let end = Time::ZERO + Duration::from_secs(60);
         let within =
             |r: &RequestRecord| r.completed_at.unwrap_or(end).min(end).since(r.sent_at.max(from));
-        let total: Duration = episode.requests().iter().map(within).sum();
+        let total: Duration = episode.requests().map(within).sum();
         assert_eq!(waited, total);
     }
 
@@ -364,6 +390,48 @@ mod tests {
         assert!((step.reward - gain).abs() < 1e-12 && gain != 0.0, "{gain}");
     }
 
+    /// Four connections wait longer on a link for one, and what they all get is what counts.
+    #[test]
+    fn connections_that_share_a_path_count_together() {
+        let alone = Episode::new(rules(10), &draw(6.0, 1));
+        let mut four = Episode::new(rules(10), &Draw { flows: 4, ..draw(6.0, 1) });
+        assert!(four.requests().count() > 3 * alone.requests().count());
+        let expected = four.cost(1, 2);
+        assert!(expected > alone.cost(1, 2) * 4, "{expected:?}");
+        assert_eq!(four.step(1).waited + four.step(1).waited, expected);
+        let names = four.world.flows().iter().filter_map(|flow| flow.governor().algorithm());
+        assert_eq!(names.map(Controller::name).collect::<Vec<_>>(), ["bbr"; 4]);
+    }
+
+    /// Of ten requests the slowest but one: what most have got does not matter.
+    #[test]
+    fn choices_may_be_judged_by_the_slowest_tenth() {
+        let by = |objective| {
+            let rules = Rules { objective, ..(*rules(10)).clone() };
+            Episode::new(Arc::new(rules), &draw(6.0, 1))
+        };
+        let mut episode = by(Objective::P90);
+        let costs = episode.costs(4);
+        assert!(costs[0] > costs[1] && costs[1] > Duration::ZERO, "{costs:?}");
+        let (from, settled) = (episode.world.now(), episode.settled[0]);
+        for _ in 0..4 {
+            episode.step(1);
+        }
+        let now = episode.world.now();
+        let time = |r: &RequestRecord| r.completion_time().unwrap_or(now.since(r.sent_at));
+        let under_way = |r: &&RequestRecord| r.completed_at.is_none_or(|at| at > from);
+        let mut times: Vec<_> =
+            episode.requests().skip(settled).filter(under_way).map(time).collect();
+        times.sort_unstable();
+        let slower = times.iter().filter(|&&t| t > costs[1]).count();
+        assert!(
+            slower * 10 <= times.len() && times.contains(&costs[1]),
+            "{slower} of {}",
+            times.len()
+        );
+        assert!(by(Objective::Mean).cost(1, 4) > costs[1], "the sum over all requests");
+    }
+
     #[test]
     fn objectives() {
         let ms = Duration::from_millis;
@@ -378,8 +446,8 @@ mod tests {
     fn outstanding_requests_may_finish() {
         let mut episode = Episode::new(rules(2), &draw(0.5, 1));
         episode.step(1);
-        let open = episode.requests().iter().filter(|r| r.completed_at.is_none()).count();
-        let count = episode.requests().len();
+        let open = episode.requests().filter(|r| r.completed_at.is_none()).count();
+        let count = episode.requests().count();
         assert!(open > 0, "half a megabit is not enough");
         let times = episode.finish(Duration::from_secs(120));
         assert_eq!(times.len(), count);

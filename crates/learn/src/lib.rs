@@ -28,6 +28,7 @@
 //!     wifi: 0,
 //!     recorded: None,
 //!     traffic: vec![Traffic::WebBurst],
+//!     flows: vec![1],
 //!     start: Some(0),
 //! })
 //! .unwrap();

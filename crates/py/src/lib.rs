@@ -34,7 +34,7 @@ struct PyCourse(Arc<Course>);
 #[pymethods]
 impl PyCourse {
     #[new]
-    #[pyo3(signature = (*, algorithms, period_ms, periods, split, conditions, generated, wifi, traces, kinds, traffic, start, full_switch, objective))]
+    #[pyo3(signature = (*, algorithms, period_ms, periods, split, conditions, generated, wifi, traces, kinds, traffic, flows, start, full_switch, objective))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,
@@ -48,6 +48,7 @@ impl PyCourse {
         traces: Option<std::path::PathBuf>,
         kinds: Vec<String>,
         traffic: Vec<String>,
+        flows: Vec<usize>,
         start: Option<usize>,
         full_switch: bool,
         objective: &str,
@@ -79,6 +80,7 @@ impl PyCourse {
             wifi,
             recorded: traces.map(|root| (root, kinds)),
             traffic,
+            flows,
             start,
         };
         let course = py.detach(|| Course::new(config)).map_err(refuse)?;
@@ -102,7 +104,8 @@ impl PyCourse {
         let (draw, link) = self.0.draw(seed);
         let path = draw.condition;
         format!(
-            "{} over {link}, round trip {}, jitter {}, loss {:.3}%, buffer {:.2} BDP",
+            "{} x {} over {link}, round trip {}, jitter {}, loss {:.3}%, buffer {:.2} BDP",
+            draw.flows,
             draw.traffic.name(),
             path.rtt,
             path.jitter,

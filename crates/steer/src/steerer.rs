@@ -1,5 +1,6 @@
 //! Any of the steerings, without a virtual call.
 
+use trimtab_cc::{Config, Spec, get_knob};
 use trimtab_units::Duration;
 
 use crate::select::Selector;
@@ -18,13 +19,19 @@ pub enum Steerer {
     Both(Both),
 }
 
-/// Two steerings of one connection: one chooses the algorithm, the other turns the knobs of one of them. Each sees
-/// every report and does what it does alone. A report has one answer: another algorithm goes first, and a knob
+/// How far the tuner may move δ from that of the Copa that was chosen, as a factor: to the next Copa and no further, since
+/// which of them suits the path is the selector's to say.
+const REACH: f64 = 2.0;
+
+/// Two steerings of one connection: one chooses the algorithm, the other turns the knobs of one of them, around the values
+/// with which it was chosen. Each sees every report. A report has one answer: another algorithm goes first, and a knob
 /// that was to be turned at the same time is turned when its algorithm runs next.
 #[derive(Clone, Debug)]
 pub struct Both {
     selector: Box<Selector>,
     tuner: Box<Mortise>,
+    /// The δ with which the Copa that runs, or ran last, was chosen.
+    own: f64,
     /// What the tuner wants and could not have yet.
     waiting: Option<Action>,
 }
@@ -32,7 +39,34 @@ pub struct Both {
 impl Both {
     /// `selector` chooses the algorithm, `tuner` turns Copa's knobs while that runs.
     pub fn new(selector: Selector, tuner: Mortise) -> Self {
-        Self { selector: Box::new(selector), tuner: Box::new(tuner), waiting: None }
+        let own = tuner.applied_delta();
+        let mut both =
+            Self { selector: Box::new(selector), tuner: Box::new(tuner), own, waiting: None };
+        both.tune_what_was_chosen();
+        both.waiting = None;
+        both
+    }
+
+    /// What the tuner asks for, as near as it may have it.
+    fn within_reach(&mut self, action: Action) -> Action {
+        match action {
+            Action::Set { knob: "delta", value } => {
+                let value = value.clamp(self.own / REACH, self.own * REACH);
+                self.tuner.start_from(value);
+                Action::Set { knob: "delta", value }
+            }
+            other => other,
+        }
+    }
+
+    /// Of another Copa nothing that was to be turned of the one before is of use.
+    fn tune_what_was_chosen(&mut self) {
+        if let Some(delta) = delta_of(&self.selector.algorithm()) {
+            self.own = delta;
+            self.tuner.start_from(delta);
+            // It may have run before, and then comes back as it was left.
+            self.waiting = Some(Action::Set { knob: "delta", value: delta });
+        }
     }
 
     /// What chooses the algorithm.
@@ -44,6 +78,12 @@ impl Both {
     pub fn tuner(&self) -> &Mortise {
         &self.tuner
     }
+}
+
+/// The δ of a Copa; `None` of anything else.
+fn delta_of(spec: &Spec) -> Option<f64> {
+    let is_copa = spec.algorithm().name == Mortise::algorithm().algorithm().name;
+    is_copa.then(|| get_knob(&spec.build(&Config::default()), "delta")).flatten()
 }
 
 /// The knob that an action turns.
@@ -65,7 +105,7 @@ impl Steer for Both {
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
         let choice = self.selector.on_report(report);
-        let turned = self.tuner.on_report(report);
+        let turned = self.tuner.on_report(report).map(|action| self.within_reach(action));
         if let Some(turned) = &turned
             && self.waiting.as_ref().and_then(knob) == knob(turned)
         {
@@ -73,6 +113,7 @@ impl Steer for Both {
         }
         if choice.is_some() {
             self.waiting = turned.or(self.waiting);
+            self.tune_what_was_chosen();
             return choice;
         }
         let runs = report.algorithm == Mortise::algorithm().algorithm().name;

@@ -28,6 +28,7 @@ def write(
     command = shlex.join(["python", "-m", "trimtab.train", *whole])
     recorded = f", recordings of {settings.kinds}" if settings.traces is not None else ""
     best = judged.best_single()
+    summed = {"mean": "the mean", "p90": "the 90th percentile of the"}[settings.objective]
     seconds = PERIODS * settings.period_ms / 1000
     return f"""# Model card: Floo by {settings.method}
 
@@ -43,6 +44,8 @@ Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s
 | command | `{command}` |
 | seed | {settings.seed} |
 | connections | {settings.count()} of {settings.course().periods} periods: {settings.traffic} |
+| on one path | {settings.flows} |
+| objective | {settings.objective} |
 | links | {settings.generated} generated{recorded} |
 | conditions | {settings.conditions}, by the WSP algorithm over Floo's table 4 |
 | decisions | {progress["decisions"]} |
@@ -55,7 +58,7 @@ are those that scale the states of PPO and those of the evaluation.
 ## Evaluation
 
 On {len(judged.times["policy"])} connections of {seconds:g} s over links and conditions that training did
-not see, Wi-Fi among them: the mean completion time of each. What is open at the end runs on for 60 s at most;
+not see, Wi-Fi among them: {summed} completion time of each. What is open at the end runs on for 60 s at most;
 a request that is not complete then counts up to there. Changes and shares are by ratio, averaged over
 connections, beside `{best}`, the best single algorithm. `static-best` is the best single algorithm of each
 connection in hindsight; `oracle` tries every choice on forks, two periods ahead, before it chooses.

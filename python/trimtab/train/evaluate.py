@@ -24,9 +24,21 @@ Floats = NDArray[np.float64]
 Chooser = Callable[[Episodes, Array], Sequence[int]]
 
 
+def _mean(times: Floats) -> float:
+    return float(times.mean())
+
+
+def _p90(times: Floats) -> float:
+    return float(np.percentile(times, 90))
+
+
+#: By the objective of a training, what its policy is judged by.
+SUMMARIES: dict[str, Callable[[Floats], float]] = {"mean": _mean, "p90": _p90}
+
+
 @dataclass
 class Judged:
-    """Mean completion time in seconds of each connection, by who chose."""
+    """Completion time in seconds of each connection, summed up by the training's objective, by who chose."""
 
     times: dict[str, Floats]
     algorithms: tuple[str, ...]
@@ -71,15 +83,22 @@ def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
     choosers["random"] = lambda episodes, _: random.integers(count, size=len(episodes)).tolist()
     choosers["oracle"] = lambda episodes, _: np.argmin(episodes.costs(2), axis=1).tolist()
     choosers["policy"] = lambda _, states: policy.choose(states).tolist()
-    times = {name: run(course, chooser, settings.judge) for name, chooser in choosers.items()}
+    sum_up = SUMMARIES[settings.objective]
+    times = {name: run(course, chooser, settings.judge, sum_up=sum_up) for name, chooser in choosers.items()}
     if not len(times["policy"]):
         raise ValueError("none of the connections had a request: judge by more of them, or of longer periods")
     times["static-best"] = np.min([times[name] for name in policy.algorithms], axis=0)
     return Judged(times, policy.algorithms)
 
 
-def run(course: Course, choose: Chooser, count: int, periods: int = PERIODS) -> Floats:
-    """Give the mean completion time of each of `count` connections."""
+def run(
+    course: Course,
+    choose: Chooser,
+    count: int,
+    periods: int = PERIODS,
+    sum_up: Callable[[Floats], float] = _mean,
+) -> Floats:
+    """Give the completion time of each of `count` connections, summed up over its requests."""
     means: list[float] = []
     for begin in range(0, count, BATCH):
         seeds = list(range(begin, min(begin + BATCH, count)))
@@ -87,7 +106,7 @@ def run(course: Course, choose: Chooser, count: int, periods: int = PERIODS) -> 
         for _ in range(periods - 1):
             states = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
             episodes.step(choose(episodes, states))
-        means += [float(np.mean(times)) if times else float("nan") for times in episodes.completions()]
+        means += [sum_up(np.asarray(times)) if times else float("nan") for times in episodes.completions()]
     done = np.asarray(means)
     # A connection without any request says nothing, and says it of everyone.
     return np.asarray(done[~np.isnan(done)], np.float64)

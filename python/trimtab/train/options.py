@@ -23,6 +23,9 @@ RANGES: dict[str, tuple[int, int | None]] = {
     "judge": (1, None),
     "horizon": (1, None),
 }
+#: The most connections that share a path, and what sums up their completion times.
+FLOWS_MAX = 64
+OBJECTIVES = ("mean", "p90")
 #: The most algorithms that `trimtab` chooses among.
 CANDIDATES_MAX = 16
 
@@ -48,7 +51,8 @@ class Training:
     )
     first: str = _option("bbr", "what connections start with once the policy is in use, and its fallback")
     traffic: str = _option("web,web-burst", "applications: web, web-burst, download")
-    objective: str = _option("mean", "what sums up a period's completion times: mean, p90")
+    flows: str = _option("1", "connections that share a path, all with the same choice, drawn from this list")
+    objective: str = _option("mean", "what sums up completion times (Floo, section 5.5.2): mean, p90")
     conditions: int = _option(1_000, "network conditions in the space-filling design")
     generated: int = _option(128, "generated links")
     traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
@@ -77,6 +81,7 @@ class Training:
             traces=self.traces,
             kinds=tuple(self.kinds.split(",")),
             traffic=tuple(self.traffic.split(",")),
+            flows=tuple(int(count) for count in self.flows.split(",")),
             objective=self.objective,
         )
         return dataclasses.replace(settings, **changes)
@@ -115,10 +120,21 @@ def problem(training: Training) -> str | None:
             range_ = f"at least {least}" if most is None else f"{least} to {most}"
             return f"--{name} is {value}; it must be {range_}"
     names = training.names()
+    listed = _listed_problem(training)
+    if listed is not None:
+        return listed
     if training.periods == 1:
         return "--periods is 1; it must be at least 2, for the first runs before anything is chosen"
     if not 2 <= len(names) <= CANDIDATES_MAX or len(set(names)) < len(names):
         return f"--algorithms is {training.algorithms}; it must be 2 to {CANDIDATES_MAX} different ones"
     if training.first not in names:
         return f"--first is {training.first}; it must be one of --algorithms: {', '.join(names)}"
+    return None
+
+
+def _listed_problem(training: Training) -> str | None:
+    if not all(count.isdigit() and 1 <= int(count) <= FLOWS_MAX for count in training.flows.split(",")):
+        return f"--flows is {training.flows}; it must be numbers from 1 to {FLOWS_MAX} with commas between"
+    if training.objective not in OBJECTIVES:
+        return f"--objective is {training.objective}; it must be one of {', '.join(OBJECTIVES)}"
     return None

@@ -215,7 +215,10 @@ fn figures() {
     let e = compare(dir.path(), &["--plot", "axis"]);
     assert!(e.contains("it takes KIND=FILE, as in axis=figure.svg"), "{e}");
     let e = compare(dir.path(), &["--plot", "pie=a.svg"]);
-    assert!(e.contains("no figure \"pie\": there are axis, period and switches"), "{e}");
+    assert!(
+        e.contains("no figure \"pie\": there are axis, period, switches and completion"),
+        "{e}"
+    );
     let e = unwritten(dir.path(), &["--plot", "axis=a.svg"]);
     assert!(e.contains("needs one of rtt, buffer, loss, jitter and flows"), "{e}");
     let e = unwritten(dir.path(), &["--plot", "period=a.svg"]);

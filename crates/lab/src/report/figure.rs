@@ -1,5 +1,5 @@
-//! Figures of papers as SVG files of their own: how contenders do along an axis or by how often they choose, and what
-//! switches cost.
+//! Figures of papers as SVG files of their own: how contenders do along an axis or by how often they choose, what switches
+//! cost, and completion times as distributions over the runs.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use trimtab_units::Duration;
 
 use super::chart::{Axis, Frame, Scale, escape, open, path};
-use crate::result::{Comparison, RunRecord, SwitchRecord};
+use crate::result::{Comparison, RctRecord, RunRecord, SwitchRecord};
 use crate::stats::Sorted;
 use crate::summary::in_order;
 
@@ -20,17 +20,23 @@ pub enum Kind {
     Period,
     /// Distributions of the loss in the second after a switch, and of the time until the flow had settled.
     Switches,
+    /// Distributions, over the runs, of the mean, the median and the 90th percentile of completion times.
+    Completion,
 }
 
 impl Kind {
     /// All of them, by name.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("axis", Self::Axis), ("period", Self::Period), ("switches", Self::Switches)];
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("axis", Self::Axis),
+        ("period", Self::Period),
+        ("switches", Self::Switches),
+        ("completion", Self::Completion),
+    ];
 }
 
 /// No figure is called so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no figure {0:?}: there are axis, period and switches")]
+#[error("no figure {0:?}: there are axis, period, switches and completion")]
 pub struct UnknownKind(String);
 
 impl FromStr for Kind {
@@ -58,6 +64,9 @@ pub enum FigureError {
     /// Nothing switches.
     #[error("the figure `switches` needs contenders that switch algorithms, as switch:cubic,bbr")]
     NoSwitches,
+    /// Nothing has requests.
+    #[error("the figure `completion` needs an application with requests, as web or download")]
+    NoRequests,
 }
 
 /// Dark enough on white, and told apart by those who see few colours (Okabe and Ito, "Color Universal Design", 2008).
@@ -95,6 +104,7 @@ pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError
         Kind::Axis => along(&runs)?,
         Kind::Period => by_period(&runs)?,
         Kind::Switches => switches(&runs)?,
+        Kind::Completion => completion(&runs)?,
     };
     let rows = names.len().div_ceil(panels.len());
     let (width, height) = (WIDTH * panels.len() as f64, HEIGHT + LINE * rows as f64 + 8.0);
@@ -225,6 +235,33 @@ fn switches(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
     Ok((names, panels))
 }
 
+/// What sums up the completion times of a run, with what it is called.
+type Summary = (&'static str, fn(&RctRecord) -> f64);
+
+fn completion(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+    let names = names(runs.iter().filter(|run| run.rct_ms.is_some()).map(|run| run.cc.as_str()));
+    if names.is_empty() {
+        return Err(FigureError::NoRequests);
+    }
+    let distribution = |(label, value): Summary| {
+        let of = |(colour, cc): (usize, &String)| {
+            let own = runs.iter().filter(|run| run.cc == *cc);
+            let sorted = Sorted::new(own.filter_map(|run| run.rct_ms.as_ref().map(value)));
+            let point = |i: u32| Some((sorted.percentile(f64::from(i) / 2.0)?, f64::from(i) / 2.0));
+            Line { colour, points: (0..=200).filter_map(point).collect() }
+        };
+        let lines: Vec<Line> = names.iter().enumerate().map(of).collect();
+        panel(label, true, "% of runs at or below", &lines)
+    };
+    let panels: [Summary; 3] = [
+        ("mean completion time of a run, ms", |rct| rct.mean),
+        ("its median, ms", |rct| rct.p50),
+        ("its 90th percentile, ms", |rct| rct.p90),
+    ];
+    let panels = panels.into_iter().map(distribution).collect();
+    Ok((names, panels))
+}
+
 fn names<'a>(of: impl Iterator<Item = &'a str>) -> Vec<String> {
     in_order(of).into_iter().map(str::to_owned).collect()
 }
@@ -309,6 +346,9 @@ mod tests {
         let points = means(own.map(|run| (run.cell.jitter_ms, worth(run))));
         assert_eq!(points.iter().map(|p| p.0).collect::<Vec<_>>(), [0.0, 5.0, 20.0]);
         assert!(points[2].1 > points[0].1, "late packets cost: {points:?}");
+        let svg = figure(Kind::Completion, &c).unwrap();
+        assert_eq!(lines(&svg), 8, "two lines in each of three panels, and their keys: {svg}");
+        assert!(svg.contains("its 90th percentile, ms") && svg.contains("% of runs at or below"));
         for kind in [Kind::Period, Kind::Switches] {
             assert!(figure(kind, &c).unwrap_err().to_string().contains(&format!("`{kind}` needs")));
         }

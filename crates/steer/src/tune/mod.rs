@@ -165,6 +165,11 @@ impl Mortise {
         Self { delta, applied: delta, ..Self::new(config) }
     }
 
+    /// Copa runs with this δ in 1/packet, which somebody else chose: what follows starts from there.
+    pub fn start_from(&mut self, delta: f64) {
+        (self.delta, self.applied) = (delta, delta);
+    }
+
     /// The algorithm that it steers: Copa, with what it sets once.
     ///
     /// # Panics
