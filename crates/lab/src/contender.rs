@@ -140,7 +140,7 @@ pub static SPECIAL: [SpecialContender; 13] = [
     SpecialContender {
         name: "muses",
         kind: SpecialKind::Learnt,
-        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is what takes over where the path is unlike training or the window runs away, cubic unless told, or none",
+        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is what takes over where the path is unlike training or the window runs away, copa:mvfst unless told, or none",
         source: "Zhong et al., INFOCOM 2022",
         settings: &[],
     },

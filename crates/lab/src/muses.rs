@@ -9,7 +9,7 @@ use trimtab_sim::Control;
 use trimtab_steer::muses::{Lstm, LstmError, Policy};
 
 /// What takes over when a policy's guard speaks, unless told otherwise.
-const SAFE: &str = "cubic";
+const SAFE: &str = "copa:mvfst";
 
 /// Which policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +133,7 @@ mod tests {
     fn settings_in_any_order() {
         let muses = MusesSettings::parse("", Learnt::Trees).unwrap();
         assert_eq!((&muses.learnt, &muses.model), (&Learnt::Trees, &None));
-        assert_eq!(muses.safe.unwrap().algorithm().name, "cubic");
+        assert_eq!(muses.safe.unwrap().algorithm().name, "copa");
         let muses = MusesSettings::parse(
             "model=out/my.safetensors:lstm:safe=copa:delta=0.1",
             Learnt::Trees,
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// A policy that only ever grows, by 5% every 10 ms, runs away on any link: the guard hands over to CUBIC, which does
+    /// A policy that only ever grows, by 5% every 10 ms, runs away on any link: the guard hands over to Copa, which does
     /// not lose most of what it sends.
     #[test]
     fn a_policy_that_runs_away_gives_way() {
