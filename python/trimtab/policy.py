@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
-from safetensors.numpy import save_file
+
+from trimtab.tensors import save_file
 
 #: Units of the hidden layer, and the slope of the leaky ReLU below zero (not given by Floo).
 HIDDEN = 200

@@ -20,7 +20,8 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 from safetensors import safe_open
-from safetensors.numpy import save_file
+
+from trimtab.tensors import save_file
 
 FORMAT = "trimtab-muses-lstm"
 VERSION = "1"
