@@ -193,7 +193,9 @@ impl Vivace {
         // §5.4: what the application left unused says nothing of the path.
         if interval.app_limited {
             match interval.purpose {
-                Purpose::Up | Purpose::Down => self.pair = Pair { sent: 0, ..self.pair },
+                Purpose::Up | Purpose::Down => {
+                    self.pair = Pair { down_first: self.pair.down_first, ..Pair::default() };
+                }
                 Purpose::Start | Purpose::Step => self.awaiting = false,
                 Purpose::Wait => {}
             }
@@ -247,8 +249,7 @@ impl Vivace {
     /// Decides before all of the interval is known, if that is down (§5.2).
     fn step_early(&mut self) {
         let Some(interval) = self.intervals.find(Purpose::Step) else { return };
-        // Not after each one more: who looks often enough sees a fall in any noise.
-        if interval.samples == 0 || interval.samples % EARLY_SAMPLES != 0 || interval.app_limited {
+        if interval.app_limited {
             return;
         }
         let seen = interval.seen();
@@ -347,6 +348,9 @@ impl CongestionControl for Vivace {
         }
         let of = self.intervals.on_ack(ack.now, ack.newest_sent_at, ack.acked, ack.rtt);
         let asked = of.map(|interval| interval.asked);
+        // Not after each one more: who looks often enough sees a fall in any noise.
+        let look = ack.rtt.is_some()
+            && of.is_some_and(|i| i.purpose == Purpose::Step && i.samples % EARLY_SAMPLES == 0);
         if let Some(rtt) = ack.rtt {
             if !self.starting {
                 self.watch_latency(rtt, ack);
@@ -359,7 +363,7 @@ impl CongestionControl for Vivace {
         while let Some(interval) = self.intervals.take_resolved(ack.newest_sent_at, self.grace()) {
             self.conclude(&interval, ack.now);
         }
-        if self.is_on(Setting::Early) {
+        if look && self.is_on(Setting::Early) {
             self.step_early();
         }
     }
