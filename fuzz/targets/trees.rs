@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trimtab_cc::muses::{ACTIONS, BINS, Counts, SIGNALS, Trees};
+use trimtab_cc::muses::{ACTIONS, BINS, Counts, Past, SIGNALS, Trees};
 
 /// Where the head of a file has its length and its checksum, and where what is summed up begins.
 const LENGTH_AT: usize = 12;
@@ -25,11 +25,12 @@ fn check(bytes: &[u8]) {
     match Trees::parse(bytes) {
         Ok(trees) => {
             assert!(trees.first() < trees.count() && trees.states() > 0);
-            let mut counts = Counts::default();
+            let (mut counts, mut past) = (Counts::default(), Past::default());
             for x in [i16::MIN, -1, 0, 1, 500, 4000, i16::MAX] {
                 let state = [x; SIGNALS];
+                let inputs = past.see(&state);
                 for tree in 0..=trees.count() {
-                    assert!(usize::from(trees.decide(tree, &state).number()) < ACTIONS);
+                    assert!(usize::from(trees.decide(tree, &inputs).number()) < ACTIONS);
                 }
                 let segments = trees.segments(&state);
                 assert!(segments.iter().all(|segment| *segment < BINS));

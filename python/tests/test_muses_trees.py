@@ -9,7 +9,8 @@ from trimtab._native import muses_outcomes
 from trimtab.muses import options
 from trimtab.muses.drive import environments
 from trimtab.muses.extract import NEVER, STATES
-from trimtab.muses.trees import BINS, COMPONENTS, LEAF, SIGNALS, Node, Trees, decide, file_size
+from trimtab.muses.inputs import SIGNALS
+from trimtab.muses.trees import BINS, COMPONENTS, LEAF, Node, Trees, decide, file_size
 
 SMALL = Path(__file__).parents[2] / "fuzz" / "seeds" / "trees" / "small"
 

@@ -44,7 +44,7 @@ class MusesEnvironments:
         self,
         *,
         setting: str,
-        split: str,
+        part: str,
         length_ms: int,
         traces: str | PathLike[str] | None,
         kinds: Sequence[str],

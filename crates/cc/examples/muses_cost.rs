@@ -1,9 +1,10 @@
 //! What a decision of Muses costs: `cargo run --release -p trimtab-cc --example muses_cost [MODEL]`.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::time::Instant;
 
-use trimtab_cc::muses::{Counts, SIGNALS, State, Trees};
+use trimtab_cc::muses::{Counts, Past, SIGNALS, State, Trees};
 
 /// States that are asked for, again and again: more than a branch predictor can learn by heart.
 const STATES: usize = 1 << 14;
@@ -33,8 +34,11 @@ fn main() {
         (0..ROUNDS).map(round).fold(f64::MAX, f64::min)
     };
     println!("{path}: {} trees, {} bytes", trees.count(), bytes.len());
-    let walks = (0..trees.count())
-        .map(|tree| best(&|state| usize::from(trees.decide(tree, state).number())));
+    // A walk with what makes a tree's inputs of a state.
+    let past = RefCell::new(Past::default());
+    let decide = |tree, state: &State| trees.decide(tree, &past.borrow_mut().see(state));
+    let walks =
+        (0..trees.count()).map(|tree| best(&|state| usize::from(decide(tree, state).number())));
     let (mean, worst) = walks.fold((0.0, 0.0f64), |(sum, worst), ns| (sum + ns, worst.max(ns)));
     println!(
         "a decision: {:.0} ns, {worst:.0} ns by the slowest tree",

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use trimtab_cc::ALGORITHMS;
 use trimtab_cc::muses::Trees;
-use trimtab_learn::Split;
-use trimtab_learn::muses::{Environments, EnvironmentsConfig, Oracle, Outcome, Rollout, Setting};
+use trimtab_learn::muses::{
+    Environments, EnvironmentsConfig, Oracle, Outcome, Part, Rollout, Setting,
+};
 use trimtab_sim::Control;
 use trimtab_steer::muses::{Lstm, Policy};
 use trimtab_units::Duration;
@@ -37,7 +38,7 @@ fn main() {
     for setting in SETTINGS {
         let all = Environments::new(&EnvironmentsConfig {
             setting,
-            split: Split::Test,
+            part: Part::Test,
             length: length + Duration::from_secs(2),
             recorded: traces.clone().map(|root| (root, vec!["cellular-lte".to_owned()])),
             generated: 32,

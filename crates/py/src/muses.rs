@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
 use trimtab_cc::muses::{Action, SIGNAL_NAMES, Trees};
-use trimtab_learn::Split;
-use trimtab_learn::muses::{Environments, EnvironmentsConfig, Oracle, Outcome, Rollout, Setting};
+use trimtab_learn::muses::{
+    Environments, EnvironmentsConfig, Oracle, Outcome, Part, Rollout, Setting,
+};
 use trimtab_sim::Control;
 use trimtab_steer::muses::Policy;
 use trimtab_units::{Bytes, Duration};
@@ -22,12 +23,12 @@ pub(crate) struct PyEnvironments(Arc<Environments>);
 #[pymethods]
 impl PyEnvironments {
     #[new]
-    #[pyo3(signature = (*, setting, split, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead))]
+    #[pyo3(signature = (*, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,
         setting: &str,
-        split: &str,
+        part: &str,
         length_ms: u64,
         traces: Option<PathBuf>,
         kinds: Vec<String>,
@@ -40,14 +41,17 @@ impl PyEnvironments {
         let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
         let setting = found
             .ok_or_else(|| refuse(format!("setting {setting:?}: write one of {}", known())))?;
-        let split = match split {
-            "train" => Split::Train,
-            "test" => Split::Test,
-            other => return Err(refuse(format!("split {other:?}: write train or test"))),
+        let part = match part {
+            "train" => Part::Train,
+            "validation" => Part::Validation,
+            "test" => Part::Test,
+            other => {
+                return Err(refuse(format!("part {other:?}: write train, validation or test")));
+            }
         };
         let config = EnvironmentsConfig {
             setting,
-            split,
+            part,
             length: Duration::from_millis(length_ms),
             recorded: traces.map(|root| (root, kinds)),
             generated,

@@ -24,6 +24,8 @@ from trimtab.muses.options import Stages
 BEFORE = 10
 PART = 5e-3
 PATIENCE = 100
+#: One LSTM in so many iterations stays, for the learning curve.
+KEEP = 4
 #: Settings that change nothing of what was learnt so far.
 FREE = (
     "out",
@@ -43,10 +45,7 @@ FREE = (
 def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
     """Run the loop, or go on with it. Raises ValueError where it cannot."""
     start = time.perf_counter()
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(1.0),
-        optax.adam(optax.linear_schedule(stages.rate, stages.rate / 10, 20_000)),
-    )
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(_schedule(stages)))
     world = environments(stages, "global", "train")
     random = np.random.default_rng(stages.seed)
     kept: list[Flows] = []
@@ -55,6 +54,11 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
         teacher, state, kept, losses, spent, right = _load(stages, optimiser)
         random = np.random.default_rng((stages.seed, len(losses)))
         print(f"goes on after iteration {len(losses)}")
+    elif stages.start is not None:
+        teacher = lstm.Teacher.load(stages.start / "lstm.safetensors").widened(stages.seed, stages.hidden)
+        state, spent, right = optimiser.init(teacher.params), 0.0, 0.0
+        kept = _flows(stages.start / "checkpoint")
+        teacher = teacher.turned(_seen(kept[-1]))
     else:
         blank = np.zeros(lstm.SIGNALS, np.float32)
         teacher = lstm.Teacher(lstm.init(stages.seed, stages.hidden), blank, blank + 1)
@@ -66,11 +70,13 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
             print(f"the loss has settled for {PATIENCE} iterations")
             break
         # The oracle drives some of the first networks, so that the first labels are not all of a standstill.
-        fresh = _gather(stages, world, teacher, iteration, by_oracle=0.5**iteration)
+        by_oracle = 0.5**iteration if stages.start is None else 0.0
+        fresh = _gather(stages, world, teacher, iteration, by_oracle=by_oracle)
         kept.append(fresh)
-        if iteration == 0:
-            seen = fresh.states[fresh.best != NONE].astype(np.float32)
+        if len(kept) == 1:
+            seen = _seen(fresh)
             teacher.mean, teacher.scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1.0)
+            teacher = teacher.turned(seen)
         teacher.params, state, loss, right = _learn(stages, teacher, state, step, kept=kept, random=random)
         losses.append(loss)
         seconds = spent + time.perf_counter() - start
@@ -181,9 +187,12 @@ def _save(
         **params,
         mean=teacher.mean,
         scale=teacher.scale,
+        turn=teacher.turn,
         about=np.array(about),
     )
     teacher.save(stages.out / "lstm.safetensors")
+    if len(losses) % KEEP == 0:
+        teacher.save(folder / f"lstm-{len(losses):05}.safetensors")
 
 
 def _write(path: Path, **arrays: Any) -> None:
@@ -209,10 +218,28 @@ def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows
         params = {k[7:]: jnp.asarray(file[k]) for k in file.files if k.startswith("params.")}
         blank, shape = jax.tree.flatten(optimiser.init(params))
         leaves = [jnp.asarray(file[f"state{i}"]) for i in range(len(blank))]
-        teacher = lstm.Teacher(params, file["mean"], file["scale"])
-    kept = []
-    for i in range(len(about["losses"])):
-        with np.load(path.parent / f"flows-{i + 1:05}.npz") as flows:
-            kept.append(Flows(flows["states"], flows["actions"], flows["best"]))
+        teacher = lstm.Teacher(params, file["mean"], file["scale"], file["turn"])
+    kept = [] if stages.start is None else _flows(stages.start / "checkpoint")
+    kept += _flows(path.parent)[: len(about["losses"])]
     state = jax.tree.unflatten(shape, leaves)
     return teacher, state, kept, about["losses"], float(about["seconds"]), float(about["right"])
+
+
+def _seen(flows: Flows) -> Any:
+    """Give the states in which something was decided."""
+    return flows.states[flows.best != NONE].astype(np.float32)
+
+
+def _flows(folder: Path) -> list[Flows]:
+    """Read the flows of each iteration that a checkpoint's folder has."""
+    kept = []
+    for path in sorted(folder.glob("flows-?????.npz")):
+        with np.load(path) as flows:
+            kept.append(Flows(flows["states"], flows["actions"], flows["best"]))
+    return kept
+
+
+def _schedule(stages: Stages) -> Any:
+    """Let the rate fall to nothing over the steps of all iterations: the end is then no accident."""
+    batches = -(-max(stages.sample, stages.parallel) // stages.batch) * (stages.decisions // stages.window)
+    return optax.linear_schedule(stages.rate, 0.0, stages.rounds * stages.epochs * batches)

@@ -35,7 +35,7 @@ class Flows:
     best: NDArray[np.int8]
 
 
-def environments(stages: Stages, setting: str, split: str, decisions: int | None = None) -> MusesEnvironments:
+def environments(stages: Stages, setting: str, part: str, decisions: int | None = None) -> MusesEnvironments:
     """Give the networks of a setting, for flows of so many decisions.
 
     Raises ValueError where recordings cannot be had.
@@ -45,7 +45,7 @@ def environments(stages: Stages, setting: str, split: str, decisions: int | None
         kinds = [kind for kind in kinds if "lte" in kind] or kinds
     return MusesEnvironments(
         setting=setting,
-        split=split,
+        part=part,
         length_ms=(decisions or stages.decisions) * 10 + 2_000,
         traces=stages.traces,
         kinds=kinds,

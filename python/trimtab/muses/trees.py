@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.muses.inputs import SIGNALS
+
 MAGIC = b"TRIMTREE"
 VERSION = 1
-SIGNALS = 7
 ACTIONS = 7
 COMPONENTS = 3
 BINS = 10
@@ -29,7 +30,7 @@ EACH = 8 + COMPONENTS * BINS * 4 + 8
 NODE = 6
 
 Ints = NDArray[np.int64]
-#: Signal, threshold, node to go on with where the signal is above it; for a leaf LEAF | action, 0, 0.
+#: Input, threshold, node to go on with where the input is above it; for a leaf LEAF | action, 0, 0.
 Node = tuple[int, int, int]
 
 
@@ -54,6 +55,8 @@ class Trees:
     """The nodes of each tree: one that goes on does so to the next one and a later one."""
     first: int
     states: int
+    inputs: int = SIGNALS
+    """How many inputs the nodes may compare: the signals alone, or all of trimtab.muses.inputs."""
 
     def pack(self) -> bytes:
         """Give the bytes of the file. Raises ValueError where it or a number is too large."""
@@ -73,7 +76,9 @@ class Trees:
 
     def _packed(self) -> bytes:
         ranges = np.stack([self.low, self.high], axis=1).astype("<i2")
-        body = struct.pack("<4BHHI", SIGNALS, ACTIONS, COMPONENTS, BINS, self.first, INTERVAL_MS, self.states)
+        body = struct.pack(
+            "<4BHHI", self.inputs, ACTIONS, COMPONENTS, BINS, self.first, INTERVAL_MS, self.states
+        )
         body += ranges.tobytes()
         for weights, origin, width in zip(self.weights, self.origin, self.width, strict=True):
             body += struct.pack(f"<{SIGNALS}iii", *map(int, weights), int(origin), int(width))
@@ -101,13 +106,13 @@ def file_size(trees: int, leaves: int) -> int:
     return BEFORE + trees * (EACH + NODE * (2 * leaves - 1))
 
 
-def decide(tree: list[Node], states: NDArray[np.int16]) -> NDArray[np.int64]:
-    """Give the action of a tree in each state, as the file's reader does."""
+def decide(tree: list[Node], inputs: NDArray[np.int16]) -> NDArray[np.int64]:
+    """Give the action of a tree for the inputs in each row, as the file's reader does."""
     kind, threshold, right = (np.array(column) for column in zip(*tree, strict=True))
-    at = np.zeros(len(states), np.int64)
+    at = np.zeros(len(inputs), np.int64)
     while (going := (kind[at] & LEAF) == 0).any():
         rows = np.nonzero(going)[0]
         here = at[rows]
-        below = states[rows, kind[here]] <= threshold[here]
+        below = inputs[rows, kind[here]] <= threshold[here]
         at[rows] = np.where(below, here + 1, right[here])
     return np.asarray(kind[at] & ~LEAF, np.int64)

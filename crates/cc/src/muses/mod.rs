@@ -19,12 +19,14 @@
 
 mod action;
 mod guard;
+mod inputs;
 mod log2;
 mod signals;
 mod trees;
 
 pub use action::{ACTIONS, Action, PACKET_PARTS, best_action, optimal_window};
 pub use guard::Alarm;
+pub use inputs::{INPUT_NAMES, INPUTS, Inputs, Past};
 pub use log2::log2;
 pub use signals::{SIGNAL_NAMES, SIGNALS, State};
 pub use trees::{BINS, COMPONENTS, Counts, FILE_MAX, TREES_MAX, Trees, TreesError};
@@ -47,6 +49,7 @@ struct Choice {
     trees: Trees<'static>,
     tree: usize,
     counts: Counts,
+    past: Past,
 }
 
 impl Choice {
@@ -59,7 +62,7 @@ impl Choice {
             self.tree = self.trees.nearest(&self.counts);
             self.counts = Counts::default();
         }
-        self.trees.decide(self.tree, state)
+        self.trees.decide(self.tree, &self.past.see(state))
     }
 }
 
@@ -120,7 +123,8 @@ impl Muses {
 
     /// A new connection that asks the trees of a model.
     pub fn with_trees(config: &Config, trees: Trees<'static>) -> Self {
-        let choice = Choice { trees, tree: trees.first(), counts: Counts::default() };
+        let tree = trees.first();
+        let choice = Choice { trees, tree, counts: Counts::default(), past: Past::default() };
         Self { choice: Some(choice), ..Self::new(config) }
     }
 

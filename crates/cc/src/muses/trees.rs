@@ -7,6 +7,7 @@
 use core::fmt;
 
 use super::action::{ACTIONS, Action};
+use super::inputs::{INPUTS, Inputs};
 use super::signals::{SIGNALS, State};
 
 /// Components of the projection (Muses §III-E: n = 3).
@@ -97,6 +98,7 @@ impl core::error::Error for TreesError {}
 #[derive(Clone, Copy)]
 pub struct Trees<'a> {
     bytes: &'a [u8],
+    inputs: usize,
     trees: usize,
     first: usize,
     states: u32,
@@ -131,12 +133,14 @@ impl<'a> Trees<'a> {
         if u32_at(bytes, SUM_AT) != crc32(&bytes[BODY_AT..]) {
             return Err(TreesError::Checksum);
         }
-        let shape = [SIGNALS as u8, ACTIONS as u8, COMPONENTS as u8, BINS as u8];
-        if bytes[BODY_AT..BODY_AT + 4] != shape {
+        let inputs = usize::from(bytes[BODY_AT]);
+        let shape = [ACTIONS as u8, COMPONENTS as u8, BINS as u8];
+        if ![SIGNALS, INPUTS].contains(&inputs) || bytes[BODY_AT + 1..BODY_AT + 4] != shape {
             return Err(TreesError::Shape);
         }
         let model = Self {
             bytes,
+            inputs,
             trees: usize::from(u16_at(bytes, 10)),
             first: usize::from(u16_at(bytes, 24)),
             states: u32_at(bytes, 28),
@@ -180,7 +184,7 @@ impl<'a> Trees<'a> {
         for node in 0..count {
             let (kind, _, right) = self.node(from + node);
             let good = if kind & LEAF == 0 {
-                usize::from(kind) < SIGNALS && right > node + 1 && right < count
+                usize::from(kind) < self.inputs && right > node + 1 && right < count
             } else {
                 usize::from(kind & !LEAF) < ACTIONS
             };
@@ -194,6 +198,11 @@ impl<'a> Trees<'a> {
     /// How many trees there are: 1 to [`TREES_MAX`].
     pub fn count(&self) -> usize {
         self.trees
+    }
+
+    /// How many inputs its nodes may compare: the [`SIGNALS`] of Table I alone, or all [`INPUTS`].
+    pub fn inputs(&self) -> usize {
+        self.inputs
     }
 
     /// The tree to ask while nothing is known of the path: that of the largest cluster.
@@ -225,8 +234,8 @@ impl<'a> Trees<'a> {
         })
     }
 
-    /// What tree number `tree` does in a state. A tree that is not there does nothing.
-    pub fn decide(&self, tree: usize, state: &State) -> Action {
+    /// What tree number `tree` does, asked with these inputs. A tree that is not there does nothing.
+    pub fn decide(&self, tree: usize, inputs: &Inputs) -> Action {
         if tree >= self.trees {
             return Action::KEEP;
         }
@@ -238,7 +247,7 @@ impl<'a> Trees<'a> {
             if kind & LEAF != 0 {
                 return Action::new(kind & !LEAF).unwrap_or(Action::KEEP);
             }
-            at = if state[usize::from(kind)] <= threshold { at + 1 } else { right };
+            at = if inputs[usize::from(kind)] <= threshold { at + 1 } else { right };
         }
         Action::KEEP
     }
@@ -362,6 +371,10 @@ mod tests {
         [4000, qdelay, 4000, 5000, 5000, 0, 3500]
     }
 
+    fn asked(state: &State) -> Inputs {
+        crate::muses::Past::default().see(state)
+    }
+
     #[test]
     fn the_checksum_is_the_known_one() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
@@ -371,7 +384,7 @@ mod tests {
     fn trees_are_walked_by_their_thresholds() {
         let trees = Trees::parse(SMALL).unwrap();
         assert_eq!((trees.count(), trees.first(), trees.states()), (2, 1, 4));
-        let decide = |tree, qdelay| trees.decide(tree, &state(qdelay)).number();
+        let decide = |tree, qdelay| trees.decide(tree, &asked(&state(qdelay))).number();
         // Tree 0: qdelay up to 100 grows, up to 500 keeps, above shrinks.
         assert_eq!([100, 101, 500, 501].map(|q| decide(0, q)), [6, 3, 3, 1]);
         assert_eq!(decide(1, 700), 2, "a single leaf");
@@ -434,13 +447,29 @@ mod tests {
             let mut counts = Counts::default();
             for x in [i16::MIN, -1, 0, 100, 4000, i16::MAX] {
                 for tree in 0..3 {
-                    assert!(usize::from(trees.decide(tree, &[x; SIGNALS]).number()) < ACTIONS);
+                    assert!(usize::from(trees.decide(tree, &[x; INPUTS]).number()) < ACTIONS);
                 }
                 counts.add(trees.segments(&[x; SIGNALS]));
                 assert!(trees.nearest(&counts) < trees.count());
             }
         }
         assert!(accepted > 1_000, "{accepted} were walked");
+    }
+
+    #[test]
+    fn a_file_says_how_many_inputs_its_nodes_compare() {
+        let nodes = Trees::parse(SMALL).unwrap().nodes_at();
+        assert_eq!(Trees::parse(SMALL).unwrap().inputs(), SIGNALS);
+        let mut bytes = patched(BODY_AT, &[INPUTS as u8]);
+        bytes[nodes] = INPUTS as u8 - 1;
+        let bytes = sealed(bytes);
+        let trees = Trees::parse(&bytes).unwrap();
+        assert_eq!(trees.inputs(), INPUTS);
+        let mut inputs = asked(&state(700));
+        inputs[INPUTS - 1] = 100;
+        assert_eq!(trees.decide(0, &inputs).number(), 6);
+        inputs[INPUTS - 1] = 101;
+        assert_eq!(trees.decide(0, &inputs).number(), 1, "then by qdelay");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use trimtab_units::{Bytes, Duration, Rate};
 
 use crate::links::{self, LinksError, NamedLink, Split};
 
-/// Seeds of generated networks for judging have this bit, those for learning have not.
-const TEST_BIT: u64 = 1 << 63;
+/// Seeds of generated networks have these bits by their [`Part`].
+const PART_BITS: u64 = 3 << 62;
 /// The first of these many tries whose link carries anything worth a policy is taken.
 const TRIES: u32 = 16;
 /// A link slower than this on average is out of range of its access point.
@@ -69,13 +69,49 @@ impl Setting {
     }
 }
 
+/// What networks are for. No link is in two parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// To learn on.
+    Train,
+    /// To choose among models by: every other of the recordings that [`Split::Test`] holds back.
+    Validation,
+    /// To be judged on, when all is chosen: the rest of them.
+    Test,
+}
+
+impl Part {
+    const fn bits(self) -> u64 {
+        match self {
+            Self::Train => 0,
+            Self::Validation => 1 << 62,
+            Self::Test => 2 << 62,
+        }
+    }
+
+    /// Those of the cellular links, in their order, that are of this part.
+    fn of(self, links: Vec<NamedLink>) -> Vec<NamedLink> {
+        let every_other = |odd: bool| {
+            let mine = links.iter().enumerate().filter(|(i, _)| (i % 2 == 1) == odd);
+            mine.map(|(_, link)| link.clone()).collect()
+        };
+        match self {
+            // A single one is for both.
+            _ if links.len() < 2 => links,
+            Self::Train => links,
+            Self::Validation => every_other(false),
+            Self::Test => every_other(true),
+        }
+    }
+}
+
 /// What networks are drawn from.
 #[derive(Clone, Debug)]
 pub struct EnvironmentsConfig {
     /// The ranges.
     pub setting: Setting,
-    /// To learn or to be judged.
-    pub split: Split,
+    /// To learn, to choose by or to be judged.
+    pub part: Part,
     /// How long a flow lasts at most: generated Wi-Fi links are as long.
     pub length: Duration,
     /// A folder of recordings, and the kinds to take from it; without one, cellular links are generated.
@@ -111,7 +147,7 @@ impl Oracle {
 #[derive(Clone, Debug)]
 pub struct Environments {
     setting: Setting,
-    split: Split,
+    part: Part,
     length: Duration,
     delay_max: Option<Duration>,
     oracle: Oracle,
@@ -141,24 +177,24 @@ impl Environments {
     /// # Errors
     /// A recording cannot be read, or there is none.
     pub fn new(config: &EnvironmentsConfig) -> Result<Self, LinksError> {
+        let split = if config.part == Part::Train { Split::Train } else { Split::Test };
         let cellular = match &config.recorded {
-            Some((root, kinds)) => links::recorded(root, kinds, config.split)?,
-            None => links::generated(config.generated.max(1), config.split),
+            Some((root, kinds)) => links::recorded(root, kinds, split)?,
+            None => links::generated(config.generated.max(1), split),
         };
         Ok(Self {
             setting: config.setting,
-            split: config.split,
+            part: config.part,
             length: config.length,
             delay_max: config.delay_max,
             oracle: config.oracle,
-            cellular,
+            cellular: config.part.of(cellular),
         })
     }
 
     /// The network of a seed. The same seed gives the same network.
     pub fn draw(&self, seed: u64) -> Environment {
-        let bit = if self.split == Split::Test { TEST_BIT } else { 0 };
-        let mut random = Pcg64Mcg::seed_from_u64((seed & !TEST_BIT) | bit);
+        let mut random = Pcg64Mcg::seed_from_u64((seed & !PART_BITS) | self.part.bits());
         let within =
             |random: &mut Pcg64Mcg, (low, high): Range| low + (high - low) * random.random::<f64>();
         let (mut delay, loss, buffer) = self.setting.path();
@@ -207,8 +243,7 @@ impl Environments {
                 rivals,
                 ..Wifi::default()
             };
-            let bit = if self.split == Split::Test { TEST_BIT } else { 0 };
-            let seed = ((uniform(0.0, 1.0) * (1u64 << 53) as f64) as u64) | bit;
+            let seed = ((uniform(0.0, 1.0) * (1u64 << 53) as f64) as u64) | self.part.bits();
             let capacity = Capacity::trace(wifi.generate(seed).trace);
             tries -= 1;
             if capacity.mean_rate() >= RATE_MIN || tries == 0 {
@@ -232,10 +267,10 @@ impl Environments {
 mod tests {
     use super::*;
 
-    fn environments(setting: Setting, split: Split) -> Environments {
+    fn environments(setting: Setting, part: Part) -> Environments {
         Environments::new(&EnvironmentsConfig {
             setting,
-            split,
+            part,
             length: Duration::from_secs(5),
             recorded: None,
             generated: 8,
@@ -247,7 +282,7 @@ mod tests {
 
     #[test]
     fn draws_stay_in_the_ranges_of_table_2() {
-        let all = environments(Setting::Global, Split::Train);
+        let all = environments(Setting::Global, Part::Train);
         let drawn: Vec<_> = (0..200).map(|seed| all.draw(seed)).collect();
         let of = |f: &dyn Fn(&Environment) -> f64| {
             let values = drawn.iter().map(f);
@@ -265,16 +300,21 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_a_network_and_the_splits_have_none_in_common() {
-        let (train, test) = (
-            environments(Setting::SteadyWifi, Split::Train),
-            environments(Setting::SteadyWifi, Split::Test),
-        );
+    fn a_seed_is_a_network_and_the_parts_have_none_in_common() {
+        let [train, valid, test] = [Part::Train, Part::Validation, Part::Test]
+            .map(|part| environments(Setting::SteadyWifi, part));
         let same = (train.draw(3), train.draw(3));
         assert_eq!((&same.0.name, same.0.delay), (&same.1.name, same.1.delay));
         let names = |e: &Environments| (0..40).map(|s| e.draw(s).name).collect::<Vec<_>>();
         let judged = names(&test);
         assert!(names(&train).iter().all(|name| !judged.contains(name)));
+        assert!(names(&valid).iter().all(|name| !judged.contains(name)));
+        let cellular = [Part::Train, Part::Validation, Part::Test]
+            .map(|part| names(&environments(Setting::Lte, part)));
+        for (i, links) in cellular.iter().enumerate() {
+            let others = cellular.iter().enumerate().filter(|(j, _)| *j != i);
+            assert!(others.flat_map(|(_, other)| other).all(|name| !links.contains(name)));
+        }
         let slow = |e: &Environments| e.draw(7).delay >= Duration::from_millis(20);
         assert!(slow(&train) && slow(&test));
     }
@@ -283,11 +323,11 @@ mod tests {
     fn the_range_of_delays_can_be_narrowed() {
         let narrow = Environments {
             delay_max: Some(Duration::from_millis(10)),
-            ..environments(Setting::Global, Split::Train)
+            ..environments(Setting::Global, Part::Train)
         };
         assert!((0..50).all(|seed| narrow.draw(seed).delay <= Duration::from_millis(10)));
         for setting in [Setting::SteadyWifi, Setting::Lte] {
-            let table = environments(setting, Split::Test);
+            let table = environments(setting, Part::Test);
             let judged = Environments { delay_max: narrow.delay_max, ..table.clone() };
             assert!((0..5).all(|seed| judged.draw(seed).delay == table.draw(seed).delay));
         }

@@ -9,5 +9,5 @@
 mod environment;
 mod rollout;
 
-pub use environment::{Environment, Environments, EnvironmentsConfig, Oracle, Setting};
+pub use environment::{Environment, Environments, EnvironmentsConfig, Oracle, Part, Setting};
 pub use rollout::{Outcome, Rollout};

@@ -238,7 +238,7 @@ fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::muses::{Counts, PACKET_PARTS, Trees};
+    use trimtab_cc::muses::{Counts, PACKET_PARTS, Past, Trees};
     use trimtab_steer::muses::Policy;
     use trimtab_units::Rate;
 
@@ -303,12 +303,13 @@ mod tests {
     fn by_trees(trees: Trees<'static>) -> impl FnMut(&Rollout) -> Action {
         let mut counts = Counts::default();
         let mut tree = trees.first();
+        let mut past = Past::default();
         move |r| {
             if counts.add(trees.segments(&r.state())) >= trees.states() {
                 tree = trees.nearest(&counts);
                 counts = Counts::default();
             }
-            trees.decide(tree, &r.state())
+            trees.decide(tree, &past.see(&r.state()))
         }
     }
 

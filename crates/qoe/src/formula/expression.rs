@@ -5,7 +5,7 @@ use exmex::{Express, FlatEx};
 use super::error::{FormulaError, Problem};
 use super::functions::JetOperators;
 use super::jet::Jet;
-use super::rewrite::{Vocabulary, rewrite};
+use super::rewrite::rewrite;
 
 /// An expression whose variables are numbered slots.
 #[derive(Clone, Debug)]
@@ -17,9 +17,10 @@ impl Expression {
     /// Parses `text`. Returns the expression and the names of its variables, by slot.
     pub(crate) fn parse<'a>(
         text: &'a str,
-        vocabulary: &Vocabulary<'_>,
+        is_known: &dyn Fn(&str) -> bool,
+        known: &dyn Fn() -> Vec<String>,
     ) -> Result<(Self, Vec<&'a str>), FormulaError> {
-        let rewritten = rewrite(text, vocabulary)?;
+        let rewritten = rewrite(text, is_known, known)?;
         let flat = FlatEx::parse(&rewritten.text)
             .map_err(|e| FormulaError::new(1, Problem::Library(e.msg().into())))?;
         Ok((Self { flat }, rewritten.names))
