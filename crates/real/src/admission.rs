@@ -113,7 +113,7 @@ impl Governor {
 /// The algorithm of ours that stands for this one: where the kernel has none, and where its own has no knobs to be set.
 fn ebpf(spec: &Spec) -> Option<Algorithm> {
     match Algorithm::from_name(spec.algorithm().name)? {
-        Algorithm::Copa => Some(Algorithm::Copa),
+        ours @ (Algorithm::Copa | Algorithm::Vivace) => Some(ours),
         Algorithm::Bbr if !spec.settings().is_empty() => Some(Algorithm::Bbr),
         // CUBIC in the simulator is RFC 9438's, in eBPF Linux's: with knobs neither stands for the other.
         _ => None,

@@ -74,6 +74,26 @@ fn seen(world: &mut World, from: Time, until: Time) -> Seen {
     Seen { mbps: (sent - dropped) * 0.012 / time, queue: queue / looks, loss: dropped / sent }
 }
 
+/// How long after an outage of 10 s the first second ends in which 90% of the link is used, in seconds.
+fn after_an_outage(cc: &str, seed: u64) -> f64 {
+    // 12 Mbit/s for 10 s, nothing for 10 s, 12 Mbit/s again.
+    let times = (0..10_000).chain(20_000..60_000).map(|ms| ms + 1).collect();
+    let trace = Trace::from_opportunities(times).unwrap();
+    let link =
+        LinkConfig::new(Capacity::trace(Arc::new(trace))).queue(QueueConfig::drop_tail_packets(50));
+    let mut world = world(link, cc, RTT, seed);
+    let received = |world: &World| world.flows()[0].received().goodput;
+    for second in 20..59 {
+        world.run_until(Time::from_secs(second));
+        let before = received(&world);
+        world.run_until(Time::from_secs(second + 1));
+        if (received(&world) - before).bits() >= 0.9 * 12e6 {
+            return (second - 19) as f64;
+        }
+    }
+    f64::INFINITY
+}
+
 /// Mean over seeds of what one flow does over a link from 10 to 40 s.
 fn settled(link: &LinkConfig, cc: &str, rtt: Duration) -> Seen {
     let runs = (1..=4).map(|seed| {
@@ -195,6 +215,17 @@ fn the_brakes_shorten_a_disaster() {
 }
 
 /// §5.4: a path of 1 ms holds four packets at 48 Mbit/s.
+/// Timeouts halve the rate; a path on which nothing arrives for several of them is searched anew, as by a new connection.
+#[test]
+fn an_outage_is_followed_by_slow_start() {
+    for cc in ["vivace", "vivace:plain"] {
+        let slowest = (1..=8).map(|seed| after_an_outage(cc, seed)).fold(0.0, f64::max);
+        println!("{cc}: {slowest} s");
+        // The timer doubles during the outage: up to as long again passes before anything is sent.
+        assert!(slowest <= 12.0, "{cc}: {slowest} s");
+    }
+}
+
 #[test]
 fn intervals_are_prolonged_on_short_paths() {
     let rtt = Duration::from_millis(1);

@@ -369,3 +369,102 @@ void tt_host_bbr_take_over(struct tt_bbr *b, const struct tt_path *path, const u
 		over.bandwidth_bytes_per_s = fields[5];
 	tt_bbr_take_over(b, &over);
 }
+
+/* --- PCC Vivace. */
+
+struct tt_host_vivace {
+	struct tt_vivace state;
+	u32 initial_window;
+};
+
+u64 tt_host_vivace_size(void)
+{
+	return sizeof(struct tt_host_vivace);
+}
+
+void tt_host_vivace_knobs(struct tt_host_vivace *h, const u32 *knobs)
+{
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		h->state.knobs[i] = knobs[i];
+	tt_vivace_on_knobs(&h->state);
+}
+
+void tt_host_vivace_init(struct tt_host_vivace *h, const u32 *knobs, u32 mss_bytes, u32 window, u32 down_first)
+{
+	__builtin_memset(h, 0, sizeof(*h));
+	h->initial_window = window;
+	tt_host_vivace_knobs(h, knobs);
+	tt_vivace_init(&h->state, mss_bytes, window, down_first);
+}
+
+void tt_host_vivace_send(struct tt_host_vivace *h, u64 now_us, u32 sent, u32 app_limited)
+{
+	tt_vivace_on_send(&h->state, now_us, sent, app_limited);
+}
+
+/* Now, when the newest was sent, round-trip time, smoothed, packets; and the delivery rate, packets in microseconds. */
+void tt_host_vivace_ack(struct tt_host_vivace *h, const u64 *fields)
+{
+	struct tt_vivace_ack ack = {
+		.now_us = fields[0],
+		.newest_sent_us = fields[1],
+		.rtt_us = fields[2],
+		.srtt_us = fields[3],
+		.acked = fields[4],
+		.rate_packets = fields[5],
+		.rate_us = fields[6],
+	};
+
+	tt_vivace_on_ack(&h->state, &ack, h->initial_window);
+}
+
+void tt_host_vivace_lost(struct tt_host_vivace *h, u64 sent_us, u32 packets)
+{
+	tt_vivace_on_lost(&h->state, sent_us, packets);
+}
+
+void tt_host_vivace_timeout(struct tt_host_vivace *h)
+{
+	tt_vivace_on_timeout(&h->state, h->initial_window);
+}
+
+u64 tt_host_vivace_window(const struct tt_host_vivace *h)
+{
+	return tt_vivace_window(&h->state, h->initial_window, 1);
+}
+
+u64 tt_host_vivace_pacing_bytes_per_s(const struct tt_host_vivace *h)
+{
+	return tt_vivace_pacing_bytes_per_s(&h->state);
+}
+
+u32 tt_host_vivace_starting(const struct tt_host_vivace *h)
+{
+	return h->state.starting;
+}
+
+u32 tt_host_vivace_operating_window(const struct tt_host_vivace *h)
+{
+	return tt_vivace_operating_window(&h->state);
+}
+
+/* Now, window in bytes, smoothed round-trip time, bandwidth, least round-trip time, when that was, and whether losses starved the last. */
+void tt_host_vivace_take_over(struct tt_host_vivace *h, const u64 *fields)
+{
+	struct tt_hand_over over = {
+		.now_us = fields[0],
+		.window_bytes = fields[1],
+		.srtt_us = fields[2],
+		.bandwidth_bytes_per_s = fields[3],
+		.min_rtt_us = fields[4],
+		.min_rtt_at_us = fields[5],
+		.starved = fields[6],
+	};
+
+	tt_vivace_take_over(&h->state, &over);
+}
+
+void tt_host_vivace_inherit(struct tt_host_vivace *h, u64 window_bytes, u64 srtt_us)
+{
+	tt_vivace_inherit(&h->state, window_bytes, srtt_us);
+}

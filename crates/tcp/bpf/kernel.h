@@ -117,6 +117,7 @@ struct tcp_sock {
 	u32 app_limited; /* not 0: the application holds the sender back */
 	u32 rate_delivered; /* packets: the last sample of the delivery rate */
 	u32 rate_interval_us;
+	u32 data_segs_out; /* segments with data, each time that they were sent */
 	u64 bytes_sent;
 	u64 bytes_acked;
 	u64 tcp_mstamp;      /* us on CLOCK_MONOTONIC: when this acknowledgement came */

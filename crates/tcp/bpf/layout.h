@@ -29,6 +29,7 @@
 #define TT_CCA_COPA 1
 #define TT_CCA_CUBIC 2
 #define TT_CCA_BBR 3
+#define TT_CCA_VIVACE 5
 
 /* Phases, in the order of trimtab_cc::Phase. */
 #define TT_PHASE_SLOW_START 0
@@ -46,7 +47,7 @@
 #define TT_EVENT_CLOSE 2
 
 /* Room for the knobs of any algorithm. */
-#define TT_KNOBS_MAX 14
+#define TT_KNOBS_MAX 16
 /* How another algorithm takes over: with what is known of the path, or with the window alone; core/switch.h. */
 #define TT_HOW_FULL 1
 #define TT_HOW_PART 2
@@ -96,6 +97,24 @@
 	K(8, EXTRA_ACKED_GAIN, extra_acked_gain, TT_SCALE_Q16, PLAIN)                                                  \
 	K(9, PACING_MARGIN, pacing_margin, TT_SCALE_Q16, PLAIN)
 #define TT_BBR_KNOBS_COUNT 10
+#define TT_VIVACE_KNOBS(K)                                                                                             \
+	K(0, ALPHA, alpha, TT_SCALE_Q16, PLAIN)                                                                        \
+	K(1, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                          \
+	K(2, GAMMA, gamma, TT_SCALE_Q10, PLAIN)                                                                        \
+	K(3, DELTA, delta, TT_SCALE_Q16, PLAIN)                                                                        \
+	K(4, OMEGA, omega, TT_SCALE_Q16, PLAIN)                                                                        \
+	K(5, INITIAL_RATE, initial_rate, TT_SCALE_Q10, PLAIN)                                                          \
+	K(6, STARTUP_EXIT_LATENCY, startup_exit_latency, TT_SCALE_Q16, PLAIN)                                          \
+	K(7, STARTUP_EXIT_LOSS, startup_exit_loss, TT_SCALE_Q16, PLAIN)                                                \
+	K(8, STARTUP_RATE_MAX, startup_rate_max, TT_SCALE_Q10, PLAIN)                                                  \
+	K(9, LATENCY_FILTER, latency_filter, TT_SCALE_Q16, PLAIN)                                                      \
+	K(10, LOSS_FILTER, loss_filter, TT_SCALE_Q16, PLAIN)                                                           \
+	K(11, MIN_PACKETS, min_packets, TT_SCALE_Q4, PLAIN)                                                            \
+	K(12, EXPLORE, explore, TT_SCALE_Q16, PLAIN)                                                                   \
+	K(13, UNIFIED, unified, 1, PLAIN)                                                                              \
+	K(14, EARLY, early, 1, PLAIN)                                                                                  \
+	K(15, BRAKES, brakes, 1, PLAIN)
+#define TT_VIVACE_KNOBS_COUNT 16
 
 /*
  * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
@@ -124,6 +143,7 @@
 	A(u32, copa_knobs, TT_COPA_KNOBS_COUNT) /* those of all three fill two cache lines */                          \
 	A(u32, cubic_knobs, TT_CUBIC_KNOBS_COUNT)                                                                      \
 	A(u32, bbr_knobs, TT_BBR_KNOBS_COUNT)                                                                          \
+	A(u32, vivace_knobs, TT_VIVACE_KNOBS_COUNT)                                                                    \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
@@ -160,7 +180,7 @@
 	F(u32, walk)           /* the last walk over sockets that found the connection's; of the control's `walk` */     \
 	F(u32, unsent_bytes)   /* handed to the socket and never sent; modulo 2^32, as no send buffer is that long */      \
 	A(u32, measures_rest, 3)
-#define TT_SLOT_SIZE 448
+#define TT_SLOT_SIZE 512
 
 /* What all connections share: one entry, in memory that user space maps, too. */
 #define TT_CONTROL_FIELDS(F, A)                                                                                        \
@@ -174,9 +194,10 @@
 	A(u32, copa_defaults, TT_KNOBS_MAX) /* knobs of a new connection; an initial window of 0 is the system's */    \
 	A(u32, cubic_defaults, TT_KNOBS_MAX)                                                                           \
 	A(u32, bbr_defaults, TT_KNOBS_MAX)                                                                             \
+	A(u32, vivace_defaults, TT_KNOBS_MAX)                                                                          \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	A(u32, control_rest, 3)
-#define TT_CONTROL_SIZE 232
+#define TT_CONTROL_SIZE 320
 
 /* An event. The sums are those at the end; 0 when a connection opens. */
 #define TT_EVENT_FIELDS(F, A)                                                                                          \
@@ -194,7 +215,7 @@
 /* What is set before loading: the number of slots, then the names under which the algorithms are registered. */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4
-#define TT_SETTINGS_SIZE 52
+#define TT_SETTINGS_SIZE 68
 
 #ifndef TT_RUST
 #include "types.h"
@@ -214,6 +235,7 @@ struct tt_settings {
 	char copa_name[TT_CA_NAME_SIZE];
 	char cubic_name[TT_CA_NAME_SIZE];
 	char bbr_name[TT_CA_NAME_SIZE];
+	char vivace_name[TT_CA_NAME_SIZE];
 };
 _Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, copa_name) == TT_SETTINGS_NAMES_AT, "layout");
@@ -230,6 +252,9 @@ enum tt_cubic_knob { TT_CUBIC_KNOBS(TT_KNOB_PLACE) };
 #undef TT_KNOB_PLACE
 #define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_BBR_##upper = place,
 enum tt_bbr_knob { TT_BBR_KNOBS(TT_KNOB_PLACE) };
+#undef TT_KNOB_PLACE
+#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_VIVACE_##upper = place,
+enum tt_vivace_knob { TT_VIVACE_KNOBS(TT_KNOB_PLACE) };
 #undef TT_KNOB_PLACE
 #endif
 

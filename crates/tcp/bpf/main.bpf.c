@@ -15,6 +15,7 @@
 #include "bbr.bpf.h"
 #include "copa.bpf.h"
 #include "cubic.bpf.h"
+#include "vivace.bpf.h"
 
 /* The kernel asks for a licence that it counts as compatible with its own. These files are under any of three. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -80,6 +81,17 @@ struct tcp_congestion_ops bbr = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops bbr_old = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack_before_6_10 };
+
+#define TT_VIVACE_OPS                                                                                                  \
+	.name = "trimtab_pcc", .init = (void *)tt_vivace_open, .release = (void *)tt_close,                         \
+	.ssthresh = (void *)tt_vivace_ssthresh, .undo_cwnd = (void *)tt_vivace_undo,                                   \
+	.set_state = (void *)tt_vivace_state, .cwnd_event = (void *)tt_vivace_event
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops vivace = { TT_VIVACE_OPS, .cong_control = (void *)tt_vivace_ack };
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops vivace_old = { TT_VIVACE_OPS, .cong_control = (void *)tt_vivace_ack_before_6_10 };
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops cubic = {

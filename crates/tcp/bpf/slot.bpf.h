@@ -72,6 +72,7 @@ struct tt_flow {
 	union {
 		struct tt_copa copa;
 		struct tt_bbr bbr;
+		struct tt_vivace vivace;
 		struct {
 			struct tt_cubic cubic;
 			struct tt_cubic_knobs cubic_knobs;
@@ -313,6 +314,9 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 #pragma unroll
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
 		slot->bbr_knobs[i] = control->bbr_defaults[i];
+#pragma unroll
+	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
+		slot->vivace_knobs[i] = control->vivace_defaults[i];
 	slot->next_done = slot->next;
 	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;

@@ -50,6 +50,8 @@ static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.cubic_name, TT_CA_NAME_SIZE);
 	else if (cca == TT_CCA_BBR)
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.bbr_name, TT_CA_NAME_SIZE);
+	else if (cca == TT_CCA_VIVACE)
+		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.vivace_name, TT_CA_NAME_SIZE);
 	else
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
 	flow->is_switching = false;

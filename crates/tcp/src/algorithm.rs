@@ -1,6 +1,6 @@
 //! The algorithms that are in the kernel, and their knobs there.
 
-use trimtab_cc::{Bbr, Copa, Cubic, Knob};
+use trimtab_cc::{Bbr, Copa, Cubic, Knob, Vivace};
 
 use crate::layout::{self, Control, Encoded, KNOBS_MAX, Slot};
 use std::sync::atomic::AtomicU32;
@@ -15,6 +15,8 @@ pub enum Algorithm {
     Cubic,
     /// BBR version 1, with everything that `trimtab_cc::Bbr` has.
     Bbr,
+    /// PCC Vivace, with everything that `trimtab_cc::Vivace` has.
+    Vivace,
 }
 
 /// CUBIC's knobs in the kernel: those of `trimtab_cc::Cubic` but `linux`, which is always on.
@@ -34,7 +36,7 @@ static CUBIC_KNOBS: [Knob; 4] = [
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Copa, Self::Cubic, Self::Bbr];
+    pub const ALL: [Self; 4] = [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace];
 
     /// Its name, as in [`trimtab_cc::ALGORITHMS`].
     pub fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Algorithm {
             Self::Copa => "copa",
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
+            Self::Vivace => "vivace",
         }
     }
 
@@ -56,12 +59,18 @@ impl Algorithm {
             Self::Copa => Copa::KNOBS,
             Self::Cubic => &CUBIC_KNOBS,
             Self::Bbr => Bbr::KNOBS,
+            Self::Vivace => Vivace::KNOBS,
         }
     }
 
     /// The name under which the kernel knows it.
     pub(crate) fn kernel_name(self, suffix: &str) -> String {
-        format!("trimtab_{}{suffix}", self.name())
+        let name = match self {
+            // Of the kernel's 15 letters the prefix has eight, and some are for a suffix.
+            Self::Vivace => "pcc",
+            _ => self.name(),
+        };
+        format!("trimtab_{name}{suffix}")
     }
 
     /// From what a slot has; `None` when no algorithm of this layout is called so.
@@ -75,6 +84,7 @@ impl Algorithm {
             Self::Copa => layout::CCA_COPA,
             Self::Cubic => layout::CCA_CUBIC,
             Self::Bbr => layout::CCA_BBR,
+            Self::Vivace => layout::CCA_VIVACE,
         }
     }
 
@@ -84,6 +94,7 @@ impl Algorithm {
             Self::Copa => &slot.copa_knobs,
             Self::Cubic => &slot.cubic_knobs,
             Self::Bbr => &slot.bbr_knobs,
+            Self::Vivace => &slot.vivace_knobs,
         }
     }
 
@@ -93,6 +104,7 @@ impl Algorithm {
             Self::Copa => &layout::COPA_KNOBS,
             Self::Cubic => &layout::CUBIC_KNOBS,
             Self::Bbr => &layout::BBR_KNOBS,
+            Self::Vivace => &layout::VIVACE_KNOBS,
         }
     }
 
@@ -102,6 +114,7 @@ impl Algorithm {
             Self::Copa => &control.copa_defaults,
             Self::Cubic => &control.cubic_defaults,
             Self::Bbr => &control.bbr_defaults,
+            Self::Vivace => &control.vivace_defaults,
         }
     }
 }

@@ -374,6 +374,8 @@ fn struct_ops(algorithm: Algorithm, variant: CongControl) -> &'static str {
         (Algorithm::Copa, CongControl::Four) => "copa",
         (Algorithm::Bbr, CongControl::Two) => "bbr_old",
         (Algorithm::Bbr, CongControl::Four) => "bbr",
+        (Algorithm::Vivace, CongControl::Two) => "vivace_old",
+        (Algorithm::Vivace, CongControl::Four) => "vivace",
         (Algorithm::Cubic, _) => "cubic", // it has no cong_control
     }
 }
@@ -442,7 +444,7 @@ mod tests {
             let list = program.insns().iter();
             list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect::<Vec<_>>()
         };
-        for name in ["tt_copa_ack", "tt_bbr_ack"] {
+        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack"] {
             let (now, before) = (instructions(name), instructions(&format!("{name}_before_6_10")));
             assert_eq!(now.len(), before.len());
             let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();

@@ -214,7 +214,7 @@ fn a_connection_changes_its_algorithm() {
     let loaded = Loaded::new("_w", 8);
     let wire = Wire::new("switch");
     let names = Algorithm::ALL.map(|algorithm| loaded.datapath().name_of(algorithm));
-    let [copa, cubic, bbr] = names.clone();
+    let [copa, cubic, bbr, ..] = names.clone();
     assert!(names.iter().all(|name| available().contains(name)));
     let (tell, hear) = std::sync::mpsc::channel();
     let (go_on, wait) = std::sync::mpsc::channel::<()>();

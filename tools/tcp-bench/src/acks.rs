@@ -57,10 +57,15 @@ pub(crate) fn measure(
             per_ack: "tt_cubic_acked",
         },
         Kind { name: loaded.name_of(Algorithm::Bbr), prefix: "tt_bbr_", per_ack: "tt_bbr_ack" },
+        Kind {
+            name: loaded.name_of(Algorithm::Vivace),
+            prefix: "tt_vivace_",
+            per_ack: "tt_vivace_ack",
+        },
     ];
     let _statistics = Statistics::on()?;
-    let mut parts = [const { BTreeMap::<String, Vec<f64>>::new() }; 4];
-    let mut sums = [const { Vec::new() }; 4];
+    let mut parts = [const { BTreeMap::<String, Vec<f64>>::new() }; 5];
+    let mut sums = [const { Vec::new() }; 5];
     let mut ports = 7110..;
     for round in 0..rounds.max(1) {
         eprintln!("round {} of {rounds} with statistics of the programs", round + 1);

@@ -28,6 +28,7 @@ impl Migrate for Vivace {
         self.losses = Losses::default();
         self.climb = Climb::default();
         self.stuck = 0;
+        self.timed_out = 0.0;
         self.excessive_since = None;
         // The queue of the one before it is no reason to brake at once.
         self.calm_at = from.now + from.srtt * 2;

@@ -11,7 +11,9 @@
 //! * Slow start doubles in every interval and ends early by delay or losses (§2.1 names both thresholds and gives none); it
 //!   leaves at half the rate of the interval that showed them. The published one waits for the utility of each rate.
 //! * A step that did not pay is undone as a whole, however large it was.
-//! * A timeout halves the rate and forgets the utilities.
+//! * A timeout halves the rate and forgets the utilities. Another before anything arrives means that the path is not what it was
+//!   (RFC 9002 §7.6, persistent congestion): slow start, from the rate of the initial window
+//!   where that is less.
 
 mod climb;
 mod interval;
@@ -95,6 +97,8 @@ pub struct Vivace {
     stuck: u32,
     /// No brake before: the last one has to show its effect.
     calm_at: Time,
+    /// The rate before a timeout, in Mbit/s, when nothing arrived since; 0 otherwise.
+    timed_out: f64,
 }
 
 /// Two probes around a rate.
@@ -135,6 +139,7 @@ impl Vivace {
             excessive_since: None,
             stuck: 0,
             calm_at: Time::ZERO,
+            timed_out: 0.0,
         }
     }
 
@@ -305,6 +310,13 @@ impl Vivace {
         self.late >= EXIT_SAMPLES
     }
 
+    /// The initial window in each round trip, or what is configured, in Mbit/s.
+    fn initial_rate(&self) -> f64 {
+        let window = self.config.initial_window.bits() * 1e-6;
+        let rate = window / self.srtt.as_secs_f64().max(1e-6);
+        rate.max(self.values.get(Setting::InitialRate))
+    }
+
     /// A packet in each round trip, in Mbit/s.
     fn packet(&self) -> f64 {
         self.config.mss.bits() * 1e-6 / self.srtt.as_secs_f64().max(1e-6)
@@ -335,15 +347,14 @@ impl CongestionControl for Vivace {
     fn on_ack(&mut self, ack: &Ack) {
         self.srtt = ack.srtt;
         self.start_window += ack.acked;
+        self.timed_out = 0.0;
         if let Some(rtt) = ack.rtt {
             self.rtt_min.update(ack.now, RTT_MIN_WINDOW, rtt);
         }
         if self.rate == 0.0 {
             // The initial window was the first interval: the next is twice that.
-            let first = self.config.initial_window.bits() * 1e-6 / ack.srtt.as_secs_f64().max(1e-6);
-            let first = first.max(self.values.get(Setting::InitialRate));
             let most = self.values.get(Setting::StartupRateMax);
-            self.go((2.0 * first).min(most));
+            self.go((2.0 * self.initial_rate()).min(most));
             return;
         }
         let of = self.intervals.on_ack(ack.now, ack.newest_sent_at, ack.acked, ack.rtt);
@@ -377,9 +388,18 @@ impl CongestionControl for Vivace {
 
     fn on_timeout(&mut self, _timeout: &Timeout) {
         self.intervals.clear();
-        if self.rate > 0.0 {
-            self.leave_start(self.rate / 2.0);
+        if self.rate == 0.0 {
+            return;
         }
+        if self.timed_out == 0.0 {
+            self.timed_out = self.rate;
+            self.leave_start(self.rate / 2.0);
+            return;
+        }
+        self.starting = true;
+        self.start_window = self.config.initial_window;
+        self.start_utility = f64::NEG_INFINITY;
+        self.forget(self.timed_out.min(self.initial_rate()));
     }
 
     fn window(&self) -> Bytes {

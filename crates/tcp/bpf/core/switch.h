@@ -13,6 +13,7 @@
 #include "copa.h"
 #include "cubic.h"
 #include "path.h"
+#include "vivace.h"
 
 /* trimtab_cc::HandOver. */
 struct tt_hand_over {
@@ -58,6 +59,11 @@ TT_INLINE bool tt_bbr_is_converged(const struct tt_bbr *b)
 	return b->mode == TT_BBR_PROBE_BW && b->recovery == TT_BBR_OPEN && !b->conserve;
 }
 
+TT_INLINE bool tt_vivace_is_converged(const struct tt_vivace *v)
+{
+	return !v->starting && v->rate_q8;
+}
+
 /* A full switch waits until the old algorithm has converged, and until no loss is being repaired. */
 TT_INLINE bool tt_switch_is_due(u32 how, const struct tt_path *path, bool converged, bool recovering)
 {
@@ -95,6 +101,12 @@ TT_INLINE u32 tt_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 i
 	u64 path = tt_rate_times_us(tt_bbr_bw(b), srtt_us) / tt_max(b->mss_bytes, 1);
 
 	return tt_max(tt_min(b->window, tt_max(inflight, path)), 1);
+}
+
+/* The packets of a round trip: Vivace's own window is a bound only. */
+TT_INLINE u32 tt_vivace_operating_window(const struct tt_vivace *v)
+{
+	return tt_max(tt_vivace_packets(v, v->rate_q8), 1);
 }
 
 TT_INLINE void tt_copa_take_over(struct tt_copa *c, const struct tt_hand_over *from)
@@ -147,6 +159,28 @@ TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *fro
 	b->prior_window = tt_min(window, tt_bbr_bdp(b, bandwidth, b->tuning.knobs[TT_BBR_CWND_GAIN]));
 	b->window = tt_max(tt_min(window, b->tuning.knobs[TT_BBR_PROBE_RTT_CWND]), 1);
 	tt_bbr_pace(b, TT_GAIN_UNIT);
+}
+
+/* Past slow start, at the rate of what ran before; its queue is no reason to brake at once. */
+TT_INLINE void tt_vivace_take_over(struct tt_vivace *v, const struct tt_hand_over *from)
+{
+	u64 rate = tt_min(from->window_bytes, 1ULL << 40) * 1000000 / tt_max(from->srtt_us, 1);
+
+	v->srtt_us = from->srtt_us;
+	tt_filter_update(&v->rtt_min, &v->rtt_min_ring, from->min_rtt_at_us, TT_VIVACE_RTT_WINDOW_US, from->min_rtt_us);
+	v->calm_us = from->now_us + 2 * from->srtt_us;
+	v->starting = from->starved;
+	v->start_packets = from->window_bytes / v->mss_bytes;
+	tt_vivace_forget(v, tt_min(tt_min(rate, from->bandwidth_bytes_per_s), TT_BANDWIDTH_MAX) << TT_RATE_SHIFT);
+}
+
+/* The window alone: slow start from there on. */
+TT_INLINE void tt_vivace_inherit(struct tt_vivace *v, u64 window_bytes, u64 srtt_us)
+{
+	v->srtt_us = srtt_us;
+	v->start_packets = window_bytes / v->mss_bytes;
+	if (srtt_us)
+		tt_vivace_go(v, (tt_min(window_bytes, 1ULL << 40) * 1000000 / srtt_us) << TT_RATE_SHIFT);
 }
 
 /* The window, which is its threshold from now on, is the plateau; HyStart rests until a timeout. */

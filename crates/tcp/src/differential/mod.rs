@@ -14,6 +14,8 @@ mod driver;
 mod path;
 mod switch;
 mod switch_core;
+mod vivace;
+mod vivace_core;
 
 use self::path::{Outcome, run};
 

@@ -23,6 +23,8 @@ use crate::layout;
 
 const SEQUENCES: u64 = 1500;
 const EVENTS: u64 = 1500;
+/// Those that hand over to each other. What Vivace hands over is a rate (`vivace.rs`).
+const SWITCHED: [Algorithm; 3] = [Algorithm::Copa, Algorithm::Cubic, Algorithm::Bbr];
 /// Values of δ that the kernel's integers have exactly.
 const DELTAS: [f64; 4] = [0.5, 0.25, 0.0625, 0.03125];
 
@@ -58,7 +60,7 @@ struct Outcome {
     points_agreed: u64,
     /// Full switches to an algorithm that searches for what the path carries, since losses kept the old one from it.
     searches: u64,
-    /// Full switches of each ordered pair, by their places in [`Algorithm::ALL`].
+    /// Full switches of each ordered pair, by their places in [`SWITCHED`].
     pairs: [[u64; 3]; 3],
 }
 
@@ -120,7 +122,7 @@ struct Both {
 
 /// An algorithm with some knobs, as both sides want it.
 fn drawn(rng: &mut Pcg64Mcg) -> (Spec, Algorithm, Words) {
-    let algorithm = Algorithm::ALL[rng.random_range(0..Algorithm::ALL.len())];
+    let algorithm = SWITCHED[rng.random_range(0..SWITCHED.len())];
     let mut words = knobs::defaults(algorithm);
     let mut spec = Spec::new(algorithm.name()).expect("in the table");
     match algorithm {
@@ -139,7 +141,7 @@ fn drawn(rng: &mut Pcg64Mcg) -> (Spec, Algorithm, Words) {
                 spec.set(place.knob.name, value).expect("in range");
             }
         }
-        Algorithm::Bbr => {}
+        Algorithm::Bbr | Algorithm::Vivace => {}
     }
     (spec, algorithm, words)
 }
@@ -439,6 +441,7 @@ fn begin(algorithm: Algorithm, words: &Words, mss: u64, window: u64, seed: u64) 
         Algorithm::Copa => Running::Copa(CoreCopa::new(words, mss as u32, mss as u32, window)),
         Algorithm::Cubic => Running::Cubic(SocketCubic::new(words, packets)),
         Algorithm::Bbr => Running::Bbr(SocketBbr::new(CoreBbr::new(words, mss, packets, 0), seed)),
+        Algorithm::Vivace => unreachable!("it is none of those that are drawn"),
     }
 }
 

@@ -22,12 +22,18 @@ const BUFFER: u32 = 60;
 /// Between switches.
 const TURN: Duration = Duration::from_secs(1);
 /// What takes over in turn, beginning with Copa: every algorithm from every other.
-const ORDER: [Algorithm; 6] = [
+const ORDER: [Algorithm; 12] = [
     Algorithm::Cubic,
     Algorithm::Bbr,
     Algorithm::Copa,
     Algorithm::Bbr,
     Algorithm::Cubic,
+    Algorithm::Copa,
+    Algorithm::Vivace,
+    Algorithm::Cubic,
+    Algorithm::Vivace,
+    Algorithm::Bbr,
+    Algorithm::Vivace,
     Algorithm::Copa,
 ];
 /// Throughput is looked at in pieces of this.
