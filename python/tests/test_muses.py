@@ -98,9 +98,26 @@ def test_settings_that_know_flows_by_heart_are_not_chosen() -> None:
     states[:, :, 0] = random.permutation(flows)[:, None] * 100
     odd = random.random(flows) < 0.3
     actions = np.where((states[:, :, 1] > 4_000) ^ odd[:, None], 5, 1).astype(np.int8)
-    stages = options.parse(["--grid", "4"])
-    _, found = extract.fit(stages, extract.Demonstrations(states, actions), np.arange(flows))
-    assert "min_samples_split 2," not in found, found
+    for criterion in options.CHOICES["criterion"]:
+        stages = options.parse(["--grid", "4", "--criterion", criterion])
+        _, found = extract.fit(stages, extract.Demonstrations(states, actions), np.arange(flows))
+        assert "min_samples_split 2," not in found, (criterion, found)
+
+
+def test_a_tree_of_ratios_does_what_is_nearest_to_their_mean() -> None:
+    # Where the first signal is low two thirds halve and a third doubles: a mean of -1/3, nearest to 1/1.2.
+    states = np.zeros((300, 7), np.int16)
+    states[:150, 0] = 1_000
+    actions = np.full(300, 5, np.int8)
+    actions[150:] = np.where(np.arange(150) % 3 == 0, 6, 0)
+    shown = extract.Demonstrations(states[:, None], actions[:, None])
+    fitted = {
+        criterion: extract.fit(options.parse(["--criterion", criterion]), shown, np.arange(300))[0]
+        for criterion in options.CHOICES["criterion"]
+    }
+    two = states[[0, 299]]
+    assert decide(fitted["ratio"], two).tolist() == [5, 1]
+    assert decide(fitted["entropy"], two).tolist() == [5, 0]
 
 
 def test_a_cluster_without_flows_to_judge_by_has_no_score() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from trimtab._native import muses_outcomes
 from trimtab.muses import options
+from trimtab.muses.chosen import Several
 from trimtab.muses.drive import environments
 from trimtab.muses.extract import NEVER, STATES
 from trimtab.muses.inputs import SIGNALS
@@ -109,3 +110,15 @@ def test_flows_that_are_judged_last_long_enough_for_a_tree_to_be_selected() -> N
     length = stages.judged * 10
     for selected, kept in zip(outcomes(selecting, length), outcomes(fixed, length), strict=True):
         assert selected[0] < 0.8 * kept[0], (selected, kept)
+
+
+def test_several_trees_drive_as_the_file_says() -> None:
+    # Tree 1 first; after four states without a queue the other (tests of crates/cc have the same file).
+    model = small()
+    several = Several(model, 2, 4)
+    nobody = np.zeros(2, np.int64)
+    states = np.zeros((2, 7), np.int16)
+    states[1, 1] = 950
+    done = [several.act(states, nobody, nobody).tolist() for _ in range(5)]
+    assert done == [[2, 2]] * 3 + [[6, 2]] * 2
+    assert several.trees.tolist() == [0, 1]

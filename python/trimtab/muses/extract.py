@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import f1_score, silhouette_score
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from trimtab._native import MusesRollouts
 from trimtab.muses import lstm
+from trimtab.muses.chosen import Several, by_one
 from trimtab.muses.drive import NONE, drive, environments, taught
+from trimtab.muses.inputs import INPUTS, SIGNALS, inputs
 from trimtab.muses.options import Stages, numbers
 from trimtab.muses.trees import ACTIONS, BINS, COMPONENTS, LEAF, WEIGHT_POINT, Node, Trees, decide
 
@@ -30,8 +32,13 @@ UNIT = 1_024
 SCALE = 1 << 20
 #: Flows that no tree is fitted to: one in so many.
 HELD_OUT = 5
-#: The search for a tree's settings looks at no more states than this.
-SEARCHED = 200_000
+#: The search for a tree's settings looks at no more states than this, and a tree is fitted to no more.
+SEARCHED = 100_000
+FITTED = 500_000
+#: The silhouette is that of so many flows.
+SILHOUETTE = 2_000
+#: The logarithm of what each action multiplies the window by.
+RATIOS = np.log2([1 / 2, 1 / 1.2, 1 / 1.05, 1.0, 1.05, 1.2, 2.0])
 #: What a group's tree is fitted to besides its own states: some of all, with this much weight in sum, so that
 #: it does what is right on the whole where its own group never was. Without them a tree may double a window
 #: that its group never saw as large.
@@ -50,13 +57,19 @@ Ints = NDArray[np.int64]
 class Demonstrations:
     """What the LSTM did: a row for each flow; an action of NONE is an interval that was not reached."""
 
-    states: NDArray[np.int16]
+    inputs: NDArray[np.int16]
     actions: NDArray[np.int8]
 
     def of(self, rows: Ints) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
-        """Give the states and actions of these flows, one after the other."""
+        """Give the inputs and actions of these flows, one after the other."""
         actions = self.actions[rows]
-        return self.states[rows][actions != NONE], actions[actions != NONE]
+        return self.inputs[rows][actions != NONE], actions[actions != NONE]
+
+    def with_more(self, more: Demonstrations) -> Demonstrations:
+        """Give these and those."""
+        return Demonstrations(
+            np.concatenate([self.inputs, more.inputs]), np.concatenate([self.actions, more.actions])
+        )
 
 
 @dataclass
@@ -70,6 +83,7 @@ class Projection:
     @classmethod
     def of(cls, states: NDArray[np.int16]) -> Projection:
         """Find the components of these states, by standard deviations of each signal."""
+        states = states[:, :SIGNALS]
         values = states.astype(np.float64)
         scale = np.maximum(values.std(axis=0), 1.0)
         _, vectors = np.linalg.eigh(np.cov((values / scale).T))
@@ -89,43 +103,55 @@ class Projection:
 
 
 def _along(states: NDArray[np.int16], weights: Ints) -> Ints:
-    return np.asarray((states.astype(np.int64) @ weights.T) >> WEIGHT_POINT, np.int64)
+    return np.asarray((states[:, :SIGNALS].astype(np.int64) @ weights.T) >> WEIGHT_POINT, np.int64)
 
 
-def gather(stages: Stages, teacher: lstm.Teacher, tree: list[Node] | None, number: int) -> Demonstrations:
+def gather(
+    stages: Stages, teacher: lstm.Teacher, by: list[Node] | Trees | None, number: int
+) -> tuple[Demonstrations, Ints]:
     """Ask the LSTM in the states of new flows over the networks of Table II.
 
     Their delays, losses, buffers and Wi-Fi links are drawn anew; the cellular links are those of training.
     It drives them itself (the paper's way), or a tree does: what a tree does wrong leads to states that the
-    LSTM avoids, and there is no telling what to do there unless it is asked (Bastani et al., 2018).
+    LSTM avoids, and there is no telling what to do there unless it is asked (Bastani et al., 2018). Where
+    several trees drive, what counts is what comes after their first choice. Also gives the tree of each flow.
     """
-    world = environments(stages, "global", "train")
+    several = isinstance(by, Trees)
+    # Half the flows, twice as long.
+    total = max(1, stages.flows // 2) if several else stages.flows
+    decisions = stages.decisions * (2 if several else 1)
+    world = environments(stages, "global", "train", decisions)
     random = np.random.default_rng((stages.seed, 2, number))
-    states, actions = [], []
+    seen, actions, chosen = [], [], []
     start, done = time.perf_counter(), 0
-
-    def of_tree(seen: NDArray[np.int16], _which: Ints, _best: Ints) -> Ints:
-        return decide(tree or [], seen)
-
-    while done < stages.flows:
-        count = min(stages.parallel, stages.flows - done)
+    while done < total:
+        count = min(stages.parallel, total - done)
         seeds = [int(seed) for seed in random.integers(2**62, size=count)]
-        rollouts = MusesRollouts(world, seeds, 1, stages.decisions)
+        rollouts = MusesRollouts(world, seeds, 1, decisions)
         heavy = taught(teacher, count, 1)
-        if tree is None:
-            flows = drive(rollouts, heavy, 1, stages.decisions)
+        trees = np.zeros(count, np.int64)
+        if by is None:
+            flows = drive(rollouts, heavy, 1, decisions)
+        elif isinstance(by, Trees):
+            light = Several(by, count, stages.decisions)
+            flows = drive(rollouts, light.act, 1, decisions, asked=heavy)
+            trees = light.trees
         else:
-            flows = drive(rollouts, of_tree, 1, stages.decisions, asked=heavy)
-        states.append(flows.states)
-        actions.append(flows.actions)
+            flows = drive(rollouts, by_one(by), 1, decisions, asked=heavy)
+        known = inputs(flows.states)[
+            :, -stages.decisions :, : INPUTS if stages.inputs == "memory" else SIGNALS
+        ]
+        seen.append(known)
+        actions.append(flows.actions[:, -stages.decisions :])
+        chosen.append(trees)
         done += count
-        print(f"{done} of {stages.flows} flows; {time.perf_counter() - start:.0f} s", flush=True)
-    return Demonstrations(np.concatenate(states), np.concatenate(actions))
+        print(f"{done} of {total} flows; {time.perf_counter() - start:.0f} s", flush=True)
+    return Demonstrations(np.concatenate(seen), np.concatenate(actions)), np.concatenate(chosen)
 
 
 def distributions(shown: Demonstrations, projection: Projection) -> tuple[Floats, Floats]:
     """Give P(f) and P_s(f) of each flow: shares of its states by segment and action, and by segment."""
-    flows = len(shown.states)
+    flows = len(shown.inputs)
     joint = np.zeros((flows, COMPONENTS, BINS, ACTIONS))
     for flow in range(flows):
         states, actions = shown.of(np.array([flow]))
@@ -143,12 +169,21 @@ def cluster(stages: Stages, points: Floats) -> tuple[Floats, Ints, dict[int, flo
         if k >= len(points):
             break
         means = KMeans(k, n_init=3, random_state=stages.seed).fit(points)
-        scores[k] = float(silhouette_score(points, means.labels_)) if len(set(means.labels_)) > 1 else -1.0
+        scores[k] = _silhouette(stages, points, means.labels_)
         if best is None or scores[k] > scores[best.n_clusters]:
             best = means
     if best is None:
         raise ValueError(f"{len(points)} flows are too few for {stages.clusters} clusters: give more --flows")
     return best.cluster_centers_, best.labels_.astype(np.int64), scores
+
+
+def _silhouette(stages: Stages, points: Floats, labels: Any) -> float:
+    if len(set(labels)) < 2:
+        return -1.0
+    some = np.random.default_rng((stages.seed, 6)).permutation(len(points))[:SILHOUETTE]
+    if len(set(labels[some])) < 2:
+        return -1.0
+    return float(silhouette_score(points[some], labels[some]))
 
 
 def fit(
@@ -167,21 +202,28 @@ def fit(
     apart = max(1, len(mixed) // 5)
     judged = _some(random, *shown.of(mixed[:apart]), SEARCHED // 5)
     fitted = _some(random, *shown.of(mixed[apart:] if len(mixed) > 1 else mixed), SEARCHED - SEARCHED // 5)
-    best: tuple[float, dict[str, Any]] = (-1.0, {})
+    best: tuple[float, dict[str, Any]] = (-np.inf, {})
     for split, decrease in product(SPLITS[: stages.grid], DECREASES[: stages.grid]):
         wanted: dict[str, Any] = {"min_samples_split": split, "min_impurity_decrease": decrease}
-        tree = _classifier(stages, wanted).fit(*fitted)
-        right = float((tree.predict(judged[0]) == judged[1]).mean())
-        if right > best[0]:
-            best = (right, wanted)
-    states, actions = shown.of(rows)
+        tree = nodes_of(_fitted(stages, wanted, *fitted))
+        score = _score(stages, decide(tree, judged[0]), judged[1])
+        if score > best[0]:
+            best = (score, wanted)
+    states, actions = _some(random, *shown.of(rows), FITTED)
     weights = np.ones(len(states))
     if others is not None:
         each = OTHERS_WEIGHT * len(states) / max(1, len(others[0]))
         weights = np.concatenate([weights, np.full(len(others[0]), each)])
         states, actions = np.concatenate([states, others[0]]), np.concatenate([actions, others[1]])
-    tree = _classifier(stages, best[1]).fit(states, actions, weights)
+    tree = _fitted(stages, best[1], states, actions, weights)
     return nodes_of(tree), ", ".join(f"{name} {value}" for name, value in best[1].items())
+
+
+def _score(stages: Stages, done: Ints, actions: NDArray[np.int8]) -> float:
+    """Say how good this is beside what the LSTM did; more is better."""
+    if stages.criterion == "entropy":
+        return float((done == actions).mean())
+    return -float(((RATIOS[done] - RATIOS[actions]) ** 2).mean())
 
 
 def _some(
@@ -192,22 +234,37 @@ def _some(
     return states[chosen], actions[chosen]
 
 
-def _classifier(stages: Stages, settings: dict[str, Any]) -> DecisionTreeClassifier:
-    return DecisionTreeClassifier(
-        criterion="entropy", max_leaf_nodes=stages.leaves, random_state=stages.seed, **settings
-    )
+def _fitted(
+    stages: Stages,
+    settings: dict[str, Any],
+    seen: NDArray[np.int16],
+    actions: NDArray[np.int8],
+    weights: Floats | None = None,
+) -> Any:
+    """Fit a tree to actions, or to the logarithms of what they multiply the window by.
+
+    To an entropy all actions are equally wrong beside the right one, be it a step of 5 % or a halving.
+    """
+    common: dict[str, Any] = {"max_leaf_nodes": stages.leaves, "random_state": stages.seed, **settings}
+    if stages.criterion == "entropy":
+        return DecisionTreeClassifier(criterion="entropy", **common).fit(seen, actions, weights)
+    return DecisionTreeRegressor(**common).fit(seen, RATIOS[actions], weights)
 
 
-def nodes_of(classifier: DecisionTreeClassifier) -> list[Node]:
+def nodes_of(fitted: Any) -> list[Node]:
     """Write a tree as nodes, parents first; parts that all do the same are one leaf."""
-    tree, actions = classifier.tree_, classifier.classes_
+    tree = fitted.tree_
+    if isinstance(fitted, DecisionTreeClassifier):
+        done = fitted.classes_[tree.value[:, 0].argmax(axis=1)]
+    else:
+        done = np.abs(tree.value[:, 0] - RATIOS).argmin(axis=1)
     nodes: list[Node] = []
 
     def leaf_of(at: int) -> int | None:
         """Give the action of all leaves below, if it is one."""
         left, right = tree.children_left[at], tree.children_right[at]
         if left < 0:
-            return int(actions[tree.value[at][0].argmax()])
+            return int(done[at])
         both = leaf_of(left), leaf_of(right)
         return both[0] if both[0] == both[1] else None
 
@@ -232,14 +289,12 @@ def nodes_of(classifier: DecisionTreeClassifier) -> list[Node]:
 
 def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[str, Any]]:
     """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
-    shown = gather(stages, teacher, None, 0)
+    shown, _ = gather(stages, teacher, None, 0)
     for number in range(1, stages.passes + 1):
-        tree, _ = fit(stages, shown, np.arange(len(shown.states)))
-        more = gather(stages, teacher, tree, number)
-        shown = Demonstrations(
-            np.concatenate([shown.states, more.states]), np.concatenate([shown.actions, more.actions])
-        )
-    flows = len(shown.states)
+        tree, _ = fit(stages, shown, np.arange(len(shown.inputs)))
+        more, _ = gather(stages, teacher, tree, number)
+        shown = shown.with_more(more)
+    flows = len(shown.inputs)
     # Nothing is fitted to the others, neither trees nor what selects among them.
     is_kept = np.arange(flows) % HELD_OUT != 0
     kept, held = np.nonzero(is_kept)[0], np.nonzero(~is_kept)[0]
@@ -252,42 +307,57 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
     matrix = np.linalg.lstsq(margins[kept], points[kept], rcond=None)[0].T
     weights = np.rint(2.0 * centres @ matrix * SCALE).astype(np.int64)
     norms = np.rint((centres**2).sum(axis=1) * SCALE).astype(np.int64)
-    whole, found = fit(stages, shown, kept)
-    some = np.random.default_rng((stages.seed, 5)).permutation(len(everywhere[0]))[:OTHERS]
-    others = (everywhere[0][some], everywhere[1][some])
-    nearest = distances(points[held], centres).argmin(axis=1)
-    trees, rows = [], []
-    for j in range(k):
-        mine, apart = kept[labels == j], held[nearest == j]
-        # Where flows are equal there may be fewer groups than asked for.
-        tree, searched = fit(stages, shown, mine if len(mine) else kept, others)
-        trees.append(tree)
-        rows.append(
-            {
-                "flows": len(mine) + len(apart),
-                **agreement(tree, *shown.of(apart)),
-                "nodes": len(tree),
-                "search": searched,
-            }
+    low, high = everywhere[0].min(axis=0)[:SIGNALS], everywhere[0].max(axis=0)[:SIGNALS]
+    common = {"low": low, "high": high, **vars(projection), "states": STATES, "inputs": shown.inputs.shape[2]}
+
+    def fit_all(shown: Demonstrations, kept: Ints, labels: Ints) -> tuple[Trees, list[str]]:
+        whole, found = fit(stages, shown, kept)
+        seen, actions = shown.of(kept)
+        others = _some(np.random.default_rng((stages.seed, 5)), seen, actions, OTHERS)
+        trees, settings = [], []
+        for j in range(k):
+            # Where flows are equal there may be fewer groups than asked for.
+            mine = kept[labels == j] if (labels == j).any() else kept
+            tree, searched = fit(stages, shown, mine, others)
+            trees.append(tree)
+            settings.append(searched)
+            print(f"tree {j + 1} of {k}: {len(tree)} nodes of {len(mine)} flows, {searched}", flush=True)
+        # While nothing is known of the path the global tree is asked; it is never the nearest.
+        many = Trees(
+            norms=np.append(norms, NEVER),
+            centres=np.append(weights, np.zeros_like(weights[:1]), axis=0),
+            nodes=[*trees, whole],
+            first=k,
+            **common,
         )
-        print(f"tree {j + 1} of {k}: {rows[-1]}", flush=True)
-    low, high = everywhere[0].min(axis=0), everywhere[0].max(axis=0)
-    common = {"low": low, "high": high, **vars(projection), "states": STATES}
-    # While nothing is known of the path the global tree is asked; it is never the nearest.
-    many = Trees(
-        norms=np.append(norms, NEVER),
-        centres=np.append(weights, np.zeros_like(weights[:1]), axis=0),
-        nodes=[*trees, whole],
-        first=k,
-        **common,
-    )
-    one = Trees(norms=norms[:1], centres=weights[:1], nodes=[whole], first=0, **common)
+        return many, [*settings, found]
+
+    many, settings = fit_all(shown, kept, labels)
+    mine = {j: int((labels == j).sum()) for j in range(k)}
+    if stages.passes:
+        # What a group's tree does wrong is corrected, too.
+        more, chosen = gather(stages, teacher, many, stages.passes + 1)
+        more_rows = np.arange(flows, flows + len(more.inputs))
+        all_ = shown.with_more(more)
+        many, settings = fit_all(all_, np.append(kept, more_rows), np.append(labels, chosen))
+    one = Trees(norms=norms[:1], centres=weights[:1], nodes=[many.nodes[k]], first=0, **common)
+    nearest = distances(points[held], centres).argmin(axis=1)
+    rows = [
+        {
+            "flows": mine[j] + int((nearest == j).sum()),
+            **agreement(many.nodes[j], *shown.of(held[nearest == j])),
+            "nodes": len(many.nodes[j]),
+            "search": settings[j],
+        }
+        for j in range(k)
+    ]
+    whole = many.nodes[k]
     about = {
         "flows": flows,
         "held": len(held),
         "silhouettes": scores,
         "clusters": rows,
-        "treeg": {**agreement(whole, *shown.of(held)), "nodes": len(whole), "search": found},
+        "treeg": {**agreement(whole, *shown.of(held)), "nodes": len(whole), "search": settings[k]},
         "top2": top_two(points[held], margins[held], centres, norms, weights),
         "bytes": (len(many.pack()), len(one.pack())),
     }

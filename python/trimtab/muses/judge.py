@@ -28,7 +28,7 @@ def judge(stages: Stages, teacher: lstm.Teacher, models: dict[str, Trees]) -> di
     length = stages.judged * 10
     found: dict[str, dict[str, Outcomes]] = {}
     for setting in SETTINGS:
-        world = environments(stages, setting, "test", stages.judged)
+        world = environments(stages, setting, stages.part, stages.judged)
 
         def driven(policy: Policy, world: Any = world) -> Outcomes:
             rollouts = MusesRollouts(world, seeds, 1, length_ms=length)
@@ -103,8 +103,8 @@ def card(
             )
         parts.append("\n".join(lines) + "\n")
     parts.append(
-        f"Over {stages.judge} networks of each setting of Table III that were not learnt on, flows of "
-        f"{stages.judged / 100:.0f} s, mean and standard error:\n"
+        f"Over {stages.judge} networks of each setting of Table III, of those for {stages.part} and none "
+        f"learnt on, flows of {stages.judged / 100:.0f} s, mean and standard error:\n"
     )
     parts.append(table(judged) + "\n")
     return "\n".join(parts)

@@ -38,6 +38,12 @@ class Stages:
     sharing: float = _option(0.2, "share of the iterations with several flows on each link")
     flows: int = _option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
     passes: int = _option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
+    inputs: str = _option(
+        "memory", "what trees are asked with: paper, Table I's signals, or memory, what follows from them too"
+    )
+    criterion: str = _option(
+        "ratio", "what trees are fitted by: entropy of the actions (the paper's) or the ratio of the windows"
+    )
     leaves: int = _option(500, "most leaves of a tree (Muses, section III-E: 500)")
     clusters: str = _option("2-40", "numbers of clusters to choose from; the silhouette decides")
     grid: int = _option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
@@ -54,11 +60,18 @@ class Stages:
     alpha: float = _option(1.25, "by how much it is larger than that (Muses, section III-D: 1.2)")
     judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
     judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
+    part: str = _option("test", "the networks to judge by: validation, while there is to choose, or test")
     resume: bool = _option(False, "go on from the last checkpoint in the folder")
 
 
 #: What these options may be.
-CHOICES = {"stage": ("lstm", "trees", "all"), "oracle": ("past", "ahead")}
+CHOICES = {
+    "stage": ("lstm", "trees", "all"),
+    "oracle": ("past", "ahead"),
+    "inputs": ("paper", "memory"),
+    "criterion": ("entropy", "ratio"),
+    "part": ("validation", "test"),
+}
 
 
 def parse(arguments: list[str]) -> Stages:

@@ -8,7 +8,7 @@ use trimtab_net::{Capacity, Link, LinkConfig, Packet, QueueConfig};
 use trimtab_sim::{World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::{memory, processor, selection, worlds};
+use crate::{memory, muses, processor, selection, worlds};
 
 /// Simulated time of the basic case: 0.18 million packets at 12 Mbit/s.
 pub(crate) const SECS: u64 = 180;
@@ -41,6 +41,8 @@ pub(crate) enum Case {
     Collect,
     Decide,
     Switch,
+    /// A decision of Muses' trees, ns.
+    Muses,
 }
 
 /// Nanoseconds per packet.
@@ -117,6 +119,7 @@ pub(crate) fn round(running: &World) -> Vec<(Case, f64)> {
         (Case::Collect, selection::collect()),
         (Case::Decide, selection::decide()),
         (Case::Switch, selection::switch()),
+        (Case::Muses, muses::decide()),
     ]);
     samples
 }

@@ -5,6 +5,7 @@
 mod cases;
 mod figures;
 mod memory;
+mod muses;
 mod peer;
 mod processor;
 mod selection;

@@ -1,0 +1,100 @@
+//! A whole flow of each policy of Muses that ships, decision by decision: what it did yesterday it does today, on every machine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use trimtab_cc::muses::{Action, Counts, Past, State, Trees};
+use trimtab_learn::muses::{Environments, EnvironmentsConfig, Oracle, Part, Rollout, Setting};
+use trimtab_steer::muses::{Lstm, Memory};
+use trimtab_units::Duration;
+
+/// Long enough for the trees to choose once.
+const LENGTH: Duration = Duration::from_secs(20);
+const SEED: u64 = 3;
+
+fn shipped(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// How many decisions a flow over a shared Wi-Fi network took, a sum over all states and actions in their order, and the
+/// window that each second began with, in 1/256 of a doubling.
+fn trace(mut policy: impl FnMut(&State) -> Action) -> (u32, u64, Vec<i16>) {
+    let networks = Environments::new(&EnvironmentsConfig {
+        setting: Setting::SharedWifi,
+        part: Part::Test,
+        length: LENGTH + Duration::from_secs(2),
+        recorded: None,
+        generated: 1,
+        delay_max: None,
+        oracle: Oracle::PAPER,
+    })
+    .unwrap();
+    let mut rollout = Rollout::lasting(&networks.draw(SEED), 1, LENGTH, SEED);
+    // FNV-1a over the little-endian bytes.
+    let (mut decisions, mut sum, mut windows) = (0, 0xcbf2_9ce4_8422_2325u64, Vec::new());
+    while !rollout.is_done() {
+        let state = rollout.state();
+        let action = policy(&state);
+        if decisions % 100 == 0 {
+            windows.push(state[6]);
+        }
+        let bytes = state.iter().flat_map(|signal| signal.to_le_bytes()).chain([action.number()]);
+        sum = bytes.fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        decisions += 1;
+        rollout.act(action);
+    }
+    (decisions, sum, windows)
+}
+
+fn by_trees(file: &str) -> impl FnMut(&State) -> Action {
+    let trees = Trees::parse(shipped(file).leak()).unwrap();
+    let (mut counts, mut past, mut tree) = (Counts::default(), Past::default(), trees.first());
+    move |state| {
+        if trees.count() > 1 && counts.add(trees.segments(state)) >= trees.states() {
+            tree = trees.nearest(&counts);
+            counts = Counts::default();
+        }
+        trees.decide(tree, &past.see(state))
+    }
+}
+
+#[test]
+fn the_trees_do_what_they_did() {
+    assert_eq!(
+        trace(by_trees("muses.trees")),
+        (
+            1344,
+            18433924782030648444,
+            vec![
+                3410, 4124, 4293, 4082, 4049, 4282, 4246, 4412, 4308, 4245, 4030, 4124, 4376, 4178
+            ]
+        )
+    );
+    assert_eq!(
+        trace(by_trees("treeg.trees")),
+        (
+            1341,
+            10018445466041797623,
+            vec![
+                3410, 4124, 4293, 4082, 4049, 4282, 4246, 4412, 4308, 4245, 4030, 4083, 4284, 4216
+            ]
+        )
+    );
+}
+
+#[test]
+fn the_lstm_does_what_it_did() {
+    let lstm = Arc::new(Lstm::parse(&shipped("muses.safetensors")).unwrap());
+    let mut memory = Memory::new(lstm);
+    assert_eq!(
+        trace(|state| memory.decide(state)),
+        (
+            1344,
+            6833064783065831559,
+            vec![
+                3410, 4245, 4380, 4056, 4056, 4326, 4380, 4325, 4325, 4204, 4177, 4123, 4392, 4257
+            ]
+        )
+    );
+}
