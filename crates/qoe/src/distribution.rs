@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::factors::Name;
 use crate::formula::expression::Expression;
 use crate::formula::jet::Jet;
-use crate::formula::{FactorRef, FormulaError, factor_names, user_names};
+use crate::formula::{FactorRef, FormulaError, Vocabulary, factor_names, user_names};
 use crate::{Factors, Gradient, Hints};
 
 /// What the network gave over a while, as samples in any order.
@@ -189,7 +189,8 @@ impl DistributionModel {
             core::iter::once(statistics.to_owned()).chain(factor_names(&user)).collect()
         };
         let is_known = |name: &str| Variable::find(name, &user).is_some();
-        let (expression, names) = Expression::parse(text, &is_known, &known)?;
+        let vocabulary = Vocabulary { is_known: &is_known, known: &known, is_statistic: None };
+        let (expression, names) = Expression::parse(text, &vocabulary)?;
         let variables: Vec<Variable> =
             names.into_iter().filter_map(|name| Variable::find(name, &user)).collect();
         let score = move |samples: &Samples<'_>, factors: &Factors| {

@@ -11,6 +11,7 @@
 //! Throughput is in Mbit/s, delay in seconds and loss a fraction, wherever a number is bare.
 #![deny(missing_docs)]
 
+mod aggregate;
 mod conference;
 mod distribution;
 mod download;
@@ -22,6 +23,7 @@ mod smooth;
 mod streaming;
 mod web;
 
+pub use aggregate::{AggregateFormula, Statistic, StatisticKind};
 pub use conference::{Conference, conference_qoe};
 pub use distribution::{DistributionModel, Samples};
 pub use download::{Download, download_qoe, retransmission_penalty};

@@ -31,6 +31,10 @@ pub(crate) enum Problem {
         known: Vec<String>,
     },
     UnknownFunction(String),
+    /// A name of many values, without a statistic of them.
+    BareVariable(String),
+    /// A statistic of something else than one name.
+    StatisticOfNothing(String),
     NotCalled(&'static str),
     LoneLog,
     MissingOperand {
@@ -108,6 +112,13 @@ impl fmt::Display for Problem {
                     write!(f, "{} {}", if i == 0 { "" } else { "," }, function.name)?;
                 }
                 f.write_str("); to multiply, write *")
+            }
+            Self::BareVariable(name) => write!(
+                f,
+                "`{name}` has many values in an interval: write mean({name}), p75({name}) or another statistic of it"
+            ),
+            Self::StatisticOfNothing(name) => {
+                write!(f, "`{name}` is a statistic of one name, as in {name}(throughput)")
             }
             Self::NotCalled(name) => {
                 write!(f, "`{name}` is a function: put its arguments in parentheses after it")

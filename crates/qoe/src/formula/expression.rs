@@ -5,7 +5,7 @@ use exmex::{Express, FlatEx};
 use super::error::{FormulaError, Problem};
 use super::functions::JetOperators;
 use super::jet::Jet;
-use super::rewrite::rewrite;
+use super::rewrite::{Vocabulary, rewrite};
 
 /// An expression whose variables are numbered slots.
 #[derive(Clone, Debug)]
@@ -17,10 +17,9 @@ impl Expression {
     /// Parses `text`. Returns the expression and the names of its variables, by slot.
     pub(crate) fn parse<'a>(
         text: &'a str,
-        is_known: &dyn Fn(&str) -> bool,
-        known: &dyn Fn() -> Vec<String>,
+        vocabulary: &Vocabulary<'_>,
     ) -> Result<(Self, Vec<&'a str>), FormulaError> {
-        let rewritten = rewrite(text, is_known, known)?;
+        let rewritten = rewrite(text, vocabulary)?;
         let flat = FlatEx::parse(&rewritten.text)
             .map_err(|e| FormulaError::new(1, Problem::Library(e.msg().into())))?;
         Ok((Self { flat }, rewritten.names))

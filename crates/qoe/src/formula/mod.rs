@@ -21,6 +21,7 @@ use crate::{Factor, FactorError, Factors, Gradient, OperatingPoint};
 use expression::Expression;
 use functions::function;
 use jet::Jet;
+pub(crate) use rewrite::Vocabulary;
 
 /// A variable of a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,7 +146,9 @@ impl Formula {
         };
         let known =
             || ["T", "D", "L"].map(str::to_owned).into_iter().chain(factor_names(&user)).collect();
-        let (expression, names) = Expression::parse(text, &|name| find(name).is_some(), &known)?;
+        let is_known = |name: &str| find(name).is_some();
+        let vocabulary = Vocabulary { is_known: &is_known, known: &known, is_statistic: None };
+        let (expression, names) = Expression::parse(text, &vocabulary)?;
         let variables = names.into_iter().filter_map(find).collect();
         Ok(Self { shared: Arc::new(Parsed { text: text.into(), expression, variables }) })
     }

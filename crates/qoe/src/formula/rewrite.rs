@@ -55,12 +55,23 @@ struct Rewriter<'a> {
     frames: Vec<Frame>,
 }
 
-/// Checks and rewrites `text`, whose variables are those that `known` lists.
+/// The names that a formula may use.
+pub(crate) struct Vocabulary<'v> {
+    /// Whether there is a variable of this name.
+    pub(crate) is_known: &'v dyn Fn(&str) -> bool,
+    /// All variables, for an error message.
+    pub(crate) known: &'v dyn Fn() -> Vec<String>,
+    /// Whether `NAME(VARIABLE)` is a statistic of the variable's samples. Where it is set, variables stand only in such
+    /// calls, and each call is a variable of the rewritten formula.
+    pub(crate) is_statistic: Option<&'v dyn Fn(&str) -> bool>,
+}
+
+/// Checks and rewrites `text`, whose variables are those of the vocabulary.
 pub(crate) fn rewrite<'a>(
     text: &'a str,
-    is_known: &dyn Fn(&str) -> bool,
-    known: &dyn Fn() -> Vec<String>,
+    vocabulary: &Vocabulary<'_>,
 ) -> Result<Rewritten<'a>, FormulaError> {
+    let Vocabulary { is_known, known, is_statistic } = *vocabulary;
     let tokens = tokens(text)?;
     if tokens.is_empty() {
         return Err(FormulaError::new(1, Problem::Empty));
@@ -80,6 +91,25 @@ pub(crate) fn rewrite<'a>(
             (Token::Name(name), true) => {
                 let called = tokens_left.next_if(|next| next.token == Token::Open);
                 match (called, function(name)) {
+                    (Some(_), None) if is_statistic.is_some_and(|is| is(name)) => {
+                        let argument = tokens_left.next_if(|t| matches!(t.token, Token::Name(_)));
+                        let Some(argument) = argument else {
+                            return fail(Problem::StatisticOfNothing(name.into()));
+                        };
+                        if !is_known(argument.text) {
+                            let (name, known) = (argument.text.into(), known());
+                            let problem = Problem::UnknownVariable { name, known };
+                            return Err(FormulaError::new(argument.column, problem));
+                        }
+                        let Some(close) = tokens_left.next_if(|t| t.token == Token::Close) else {
+                            return fail(Problem::StatisticOfNothing(name.into()));
+                        };
+                        let start = at.text.as_ptr() as usize - text.as_ptr() as usize;
+                        let end = close.text.as_ptr() as usize - text.as_ptr() as usize;
+                        r.variable(&text[start..=end]);
+                        operand_next = false;
+                        continue;
+                    }
                     (Some(_), Some(function)) => {
                         r.open(at.column, Some(function))?;
                         true
@@ -87,6 +117,9 @@ pub(crate) fn rewrite<'a>(
                     _ if name == "log" => return fail(Problem::LoneLog),
                     (Some(_), None) => return fail(Problem::UnknownFunction(name.into())),
                     (None, Some(function)) => return fail(Problem::NotCalled(function.name)),
+                    (None, None) if is_known(name) && is_statistic.is_some() => {
+                        return fail(Problem::BareVariable(name.into()));
+                    }
                     (None, None) if is_known(name) => {
                         r.variable(name);
                         false
@@ -243,7 +276,8 @@ mod tests {
 
     fn rewritten(text: &str) -> String {
         let known = |name: &str| ["T", "D", "min_rtt"].contains(&name);
-        rewrite(text, &known, &|| vec![]).unwrap().text
+        let vocabulary = Vocabulary { is_known: &known, known: &Vec::new, is_statistic: None };
+        rewrite(text, &vocabulary).unwrap().text
     }
 
     #[test]
