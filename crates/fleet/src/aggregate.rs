@@ -1,0 +1,278 @@
+//! One aggregate: its contexts' learners, the configuration in force, and what becomes of each interval.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use trimtab_qoe::Statistic;
+use trimtab_steer::customize::{Learner, Trial};
+
+use crate::{Configuration, Context, Decision, Interval, Key, RewardSource, Service, Summary};
+
+/// Intervals that may be open at a time: reports of the latest ones may still come.
+pub const OPEN_MAX: usize = 4;
+
+/// What an operator may tell an aggregate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Hold {
+    /// Learn.
+    #[default]
+    Learning,
+    /// Stay at the best guess of each context.
+    Paused,
+    /// Run these values of the knobs under `[knobs]`, in their order, in every context.
+    Pinned {
+        /// Kept inside the permitted ranges.
+        values: Vec<f64>,
+    },
+}
+
+/// An interval whose results are awaited.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Open {
+    context: Context,
+    version: u64,
+    trial: Trial,
+}
+
+/// The state of one aggregate: plain data for serde.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aggregate {
+    key: Key,
+    /// What is learnt, as the service described it; learning starts anew when that changes.
+    learnt: Vec<crate::KnobRange>,
+    learners: BTreeMap<Context, Learner>,
+    open: BTreeMap<Interval, Open>,
+    /// The latest interval that was opened.
+    latest: Option<Interval>,
+    version: u64,
+    point: Vec<f64>,
+    hold: Hold,
+    /// Proposals until now: the counter of the draws.
+    draws: u64,
+}
+
+/// Why an interval cannot be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CloseError {
+    /// It was never opened, is closed already, or was given up for later ones.
+    #[error(
+        "interval {0} is not open: it was never begun, is closed already, or {OPEN_MAX} later ones were begun"
+    )]
+    NotOpen(Interval),
+}
+
+impl Aggregate {
+    /// A new aggregate that knows nothing.
+    pub fn new(key: Key) -> Self {
+        Self {
+            key,
+            learnt: Vec::new(),
+            learners: BTreeMap::new(),
+            open: BTreeMap::new(),
+            latest: None,
+            version: 0,
+            point: Vec::new(),
+            hold: Hold::default(),
+            draws: 0,
+        }
+    }
+
+    /// Which one it is.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The learner of a context, once there was an interval of it.
+    pub fn learner(&self, context: Context) -> Option<&Learner> {
+        self.learners.get(&context)
+    }
+
+    /// What an operator told it.
+    pub fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// Tells it to learn, pause, or run what it is told, from the next interval on.
+    pub fn set_hold(&mut self, hold: Hold) {
+        self.hold = hold;
+    }
+
+    /// Starts learning again at these values of the knobs under `[knobs]`, in one context or all, as when an operator
+    /// rolls back.
+    pub fn restart_at(&mut self, service: &Service, context: Option<Context>, values: &[f64]) {
+        let point = service.space().unit(values);
+        for (_, learner) in
+            self.learners.iter_mut().filter(|(c, _)| context.is_none_or(|x| x == **c))
+        {
+            learner.restart_at(&point);
+        }
+    }
+
+    /// The version in force in an interval that is open.
+    pub fn version_in(&self, interval: Interval) -> Option<u64> {
+        self.open.get(&interval).map(|open| open.version)
+    }
+
+    /// The intervals whose results are awaited, oldest first.
+    pub fn open_intervals(&self) -> impl Iterator<Item = Interval> {
+        self.open.keys().copied()
+    }
+
+    /// The configuration for an interval. The same one however often it is asked for; asked for an interval before the
+    /// latest, it gives the one in force now.
+    ///
+    /// At most [`OPEN_MAX`] intervals stay open: the oldest is given up without a reward when there are more.
+    pub fn open(&mut self, service: &Service, interval: Interval) -> Configuration {
+        if self.learnt != service.knobs() {
+            self.learnt = service.knobs().to_vec();
+            self.learners.clear();
+            self.open.clear();
+            self.point.clear();
+        }
+        let begun = self.latest.is_some_and(|latest| interval <= latest);
+        if !begun || self.point.is_empty() {
+            self.latest = self.latest.max(Some(interval));
+            let context = service.context_at(&self.key, interval);
+            let trial = self.propose(service, context);
+            if trial.point != self.point {
+                self.version += 1;
+                self.point.clone_from(&trial.point);
+            }
+            self.open.insert(interval, Open { context, version: self.version, trial });
+            while self.open.len() > OPEN_MAX {
+                if let Some((_, given_up)) = self.open.pop_first()
+                    && let Some(learner) = self.learners.get_mut(&given_up.context)
+                {
+                    learner.observe(&given_up.trial, None, false);
+                }
+            }
+        }
+        self.configuration(service)
+    }
+
+    /// The configuration in force.
+    fn configuration(&self, service: &Service) -> Configuration {
+        Configuration {
+            version: self.version,
+            algorithm: service.algorithm().name.to_owned(),
+            knobs: service.configured(&self.point),
+        }
+    }
+
+    fn propose(&mut self, service: &Service, context: Context) -> Trial {
+        let start = self.start(service);
+        let settings = service.settings();
+        let learner = self.learners.entry(context).or_insert_with(|| {
+            Learner::new(settings.clone(), start, service.safe(), service.active())
+        });
+        match &self.hold {
+            Hold::Paused => learner.hold_at(learner.centre().to_vec()),
+            Hold::Pinned { values } => learner.hold_at(service.space().unit(values)),
+            Hold::Learning => {
+                self.draws += 1;
+                learner.propose(draw(service.seed(), &self.key, context, self.draws))
+            }
+        }
+    }
+
+    /// Where a context that is new begins: at the mean of those that have learnt something, weighted by their steps.
+    fn start(&self, service: &Service) -> Vec<f64> {
+        let steps: f64 = self.learners.values().map(|l| f64::from(l.steps())).sum();
+        if steps == 0.0 {
+            return service.start();
+        }
+        let mut mean = vec![0.0; service.knobs().len()];
+        for learner in self.learners.values() {
+            let weight = f64::from(learner.steps()) / steps;
+            mean.iter_mut().zip(learner.centre()).for_each(|(m, c)| *m += weight * c);
+        }
+        mean
+    }
+
+    /// Takes what all connections saw in an interval, learns from it, and says what it made of it.
+    ///
+    /// # Errors
+    /// The interval is not open; nothing changes.
+    pub fn close(
+        &mut self,
+        service: &Service,
+        interval: Interval,
+        summary: &Summary,
+    ) -> Result<Decision, CloseError> {
+        let open = self.open.remove(&interval).ok_or(CloseError::NotOpen(interval))?;
+        let enough = summary.connections() >= service.connections_min();
+        let formulas = [
+            (Some(service.reward()), RewardSource::Reward),
+            (service.surrogate(), RewardSource::Surrogate),
+        ];
+        let rewarded = formulas
+            .into_iter()
+            .filter(|_| enough)
+            .find_map(|(formula, source)| Some((Service::value(formula?, summary)?, source)));
+        let broken: Vec<String> = service
+            .guards()
+            .iter()
+            .filter(|guard| enough && guard.is_broken(summary))
+            .map(ToString::to_string)
+            .collect();
+        let reward = rewarded.map(|(reward, _)| reward);
+        let start = self.start(service);
+        let learner = self.learners.entry(open.context).or_insert_with(|| {
+            Learner::new(service.settings().clone(), start, service.safe(), service.active())
+        });
+        let before = service.configured(learner.centre());
+        let lesson = learner.observe(&open.trial, reward, !broken.is_empty());
+        let after = service.configured(learner.centre());
+        let active = learner.active().iter().map(|&k| service.knobs()[k].name.clone()).collect();
+        Ok(Decision {
+            key: self.key.clone(),
+            interval,
+            context: service.contexts().name(open.context),
+            version: open.version,
+            tried: service.configured(&open.trial.point),
+            purpose: open.trial.purpose,
+            connections: summary.connections(),
+            statistics: statistics(service, summary),
+            source: rewarded.map_or(RewardSource::Missing, |(_, source)| source),
+            reward,
+            broken,
+            lesson,
+            active,
+            before,
+            after,
+        })
+    }
+}
+
+/// Everything that the service's formulas read, with the values of this interval.
+fn statistics(service: &Service, summary: &Summary) -> Vec<(String, f64)> {
+    let formulas = std::iter::once(service.reward())
+        .chain(service.surrogate())
+        .chain(service.guards().iter().map(crate::Guard::formula));
+    let mut read: Vec<&Statistic> =
+        formulas.flat_map(trimtab_qoe::AggregateFormula::statistics).collect();
+    read.sort();
+    read.dedup();
+    let value = |s: &Statistic| Some((s.to_string(), summary.statistic(s)?));
+    read.into_iter().filter_map(value).collect()
+}
+
+/// A number for a draw: the same for the same service, aggregate, context and count, and like chance between them.
+fn draw(seed: u64, key: &Key, context: Context, count: u64) -> u64 {
+    // FNV-1a over the key, then two rounds of a finaliser with full avalanche.
+    let text = key.to_string();
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    mix(mix(hash ^ seed.rotate_left(32)) ^ count ^ (u64::from(context.0) << 48))
+}
+
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests;

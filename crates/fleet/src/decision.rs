@@ -1,0 +1,114 @@
+//! Everything about one decision: what was tried, what came back, and why it changed.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use trimtab_steer::customize::{Alarm, Lesson, Outcome, Purpose};
+
+use crate::{Interval, Key};
+
+/// Where a reward comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardSource {
+    /// The service's reward.
+    Reward,
+    /// Its surrogate, since statistics of the reward were missing (paper 002 §3.3).
+    Surrogate,
+    /// Nothing: too few connections, or no statistics for either formula.
+    Missing,
+}
+
+/// What became of an interval. Its [`Display`](fmt::Display) is a sentence or two for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The aggregate.
+    pub key: Key,
+    /// The interval that is decided on.
+    pub interval: Interval,
+    /// Its context, by name.
+    pub context: String,
+    /// The version of the configuration that was in force.
+    pub version: u64,
+    /// The knobs that were in force.
+    pub tried: Vec<(String, f64)>,
+    /// Why those.
+    pub purpose: Purpose,
+    /// Connections that were reported.
+    pub connections: u64,
+    /// The statistics that reward, surrogate and guards read, with their values.
+    pub statistics: Vec<(String, f64)>,
+    /// What the reward is, of which formula.
+    pub source: RewardSource,
+    /// The reward, if there is one.
+    pub reward: Option<f64>,
+    /// The guards that were broken.
+    pub broken: Vec<String>,
+    /// What was learnt: what is usual, the gradient, a step, an alarm.
+    pub lesson: Lesson,
+    /// The knobs that are learnt at present, by name.
+    pub active: Vec<String>,
+    /// The best guess before it.
+    pub before: Vec<(String, f64)>,
+    /// The best guess after it.
+    pub after: Vec<(String, f64)>,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.purpose {
+            Purpose::Explore { .. } => f.write_str("Tried a point beside the best guess. ")?,
+            Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,
+            Purpose::Safe => f.write_str("Ran the safe configuration. ")?,
+            Purpose::Held => f.write_str("Ran what it was told to; learning is halted. ")?,
+        }
+        match (self.reward, self.source) {
+            (Some(reward), RewardSource::Surrogate) => write!(f, "Surrogate reward {reward:.4}")?,
+            (Some(reward), _) => write!(f, "Reward {reward:.4}")?,
+            (None, _) => f.write_str("No reward: too few connections or statistics")?,
+        }
+        if self.reward.is_some() {
+            write!(f, ", usual is {:.4} ± {:.4}", self.lesson.mean, self.lesson.deviation)?;
+        }
+        for guard in &self.broken {
+            write!(f, "; {guard} was broken")?;
+        }
+        f.write_str(". ")?;
+        match &self.lesson.outcome {
+            Outcome::NoReward => f.write_str("Nothing was learnt."),
+            Outcome::Stale => {
+                f.write_str("Nothing was learnt: learning had started anew meanwhile.")
+            }
+            Outcome::AwaitsOpposite => f.write_str("The opposite point comes next."),
+            Outcome::Gathering { have, need } => {
+                write!(f, "{have} of {need} estimates for a step.")
+            }
+            Outcome::Stepped { held_back, .. } => {
+                f.write_str("Stepped:")?;
+                for ((knob, before), (_, after)) in self.before.iter().zip(&self.after) {
+                    if before != after {
+                        write!(f, " {knob} {before:.4} to {after:.4}")?;
+                    }
+                }
+                f.write_str(if *held_back { ", up to the permitted range." } else { "." })
+            }
+            Outcome::FellBack { alarm: Alarm::Reward { limit, .. } } => {
+                write!(
+                    f,
+                    "Fell back to the safe configuration: below {limit:.4} too often in a row."
+                )
+            }
+            Outcome::FellBack { alarm: Alarm::Guard } => f.write_str(
+                "Fell back to the safe configuration: a guard was broken too often in a row.",
+            ),
+            Outcome::Resting { left } => {
+                write!(f, "The safe configuration stays for {left} more intervals.")
+            }
+            Outcome::Restarted => f.write_str("Learning starts again from there."),
+            Outcome::Tested { left } => write!(f, "{left} tests are left."),
+            Outcome::Selected { .. } => {
+                write!(f, "From now on these are learnt: {}.", self.active.join(", "))
+            }
+        }
+    }
+}

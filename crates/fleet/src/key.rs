@@ -1,0 +1,236 @@
+//! Who is configured together: a service to a destination prefix (paper 002 §3.1).
+
+use core::fmt;
+use core::str::FromStr;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// The longest name of a service, in bytes.
+pub const SERVICE_NAME_LEN_MAX: usize = 63;
+
+/// A type of service, such as `tv` or `game-downloads`: lower-case letters, digits, `-`, `_` and `.`, beginning with a
+/// letter or digit, at most [`SERVICE_NAME_LEN_MAX`] bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ServiceName(String);
+
+impl ServiceName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ServiceName {
+    type Err = KeyError;
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
+        let first = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+        if first && text.len() <= SERVICE_NAME_LEN_MAX && text.bytes().all(good) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(KeyError::ServiceName(shortened(text)))
+        }
+    }
+}
+
+impl TryFrom<String> for ServiceName {
+    type Error = KeyError;
+    fn try_from(text: String) -> Result<Self, KeyError> {
+        text.parse()
+    }
+}
+
+impl From<ServiceName> for String {
+    fn from(name: ServiceName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A destination subnet: IPv4 or IPv6, no bits set behind its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Prefix(IpNet);
+
+impl Prefix {
+    /// Whether an address is in the subnet.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.contains(&address)
+    }
+
+    /// Its length in bits.
+    pub fn len(&self) -> u8 {
+        self.0.prefix_len()
+    }
+
+    /// Whether it is every address of its family.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first address.
+    pub fn address(&self) -> IpAddr {
+        self.0.addr()
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = KeyError;
+    /// Parses `203.0.113.0/24`, `2001:db8::/32`; a lone address is a subnet of one.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        let net = net.map_err(|_| KeyError::Prefix(shortened(text)))?;
+        if net == net.trunc() {
+            Ok(Self(net))
+        } else {
+            Err(KeyError::HostBits { given: net.to_string(), meant: net.trunc().to_string() })
+        }
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = KeyError;
+    fn try_from(text: String) -> Result<Self, KeyError> {
+        text.parse()
+    }
+}
+
+impl From<Prefix> for String {
+    fn from(prefix: Prefix) -> Self {
+        prefix.to_string()
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An aggregate: written as `tv/203.0.113.0/24`, ordered by service and then by prefix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Key {
+    /// The type of service.
+    pub service: ServiceName,
+    /// Where its connections go.
+    pub prefix: Prefix,
+}
+
+impl FromStr for Key {
+    type Err = KeyError;
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let (service, prefix) =
+            text.split_once('/').ok_or_else(|| KeyError::Form(shortened(text)))?;
+        Ok(Self { service: service.parse()?, prefix: prefix.parse()? })
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = KeyError;
+    fn try_from(text: String) -> Result<Self, KeyError> {
+        text.parse()
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.to_string()
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.service, self.prefix)
+    }
+}
+
+/// Why a text is no key, or no part of one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// There is no `/` in it.
+    #[error("{0:?} is no aggregate: write SERVICE/PREFIX, as in tv/203.0.113.0/24")]
+    Form(String),
+    /// The service's name is empty, too long, or has other characters than it may.
+    #[error(
+        "{0:?} is no name of a service: 1 to {SERVICE_NAME_LEN_MAX} lower-case letters, digits, - _ . beginning with a letter or digit"
+    )]
+    ServiceName(String),
+    /// The prefix is none.
+    #[error(
+        "{0:?} is no prefix: write an address and a length, as in 203.0.113.0/24 or 2001:db8::/32"
+    )]
+    Prefix(String),
+    /// Bits behind the length are set, so that one subnet would have many names.
+    #[error("{given} has bits set behind its length: did you mean {meant}?")]
+    HostBits {
+        /// As it was given.
+        given: String,
+        /// The subnet that it lies in.
+        meant: String,
+    },
+}
+
+/// What is quoted of a text that nobody vouches for.
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        for text in ["tv/203.0.113.0/24", "game-downloads.eu/2001:db8::/32", "0/0.0.0.0/0"] {
+            let key: Key = text.parse().unwrap();
+            assert_eq!(key.to_string(), text);
+            let json = serde_json::to_string(&key).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(serde_json::from_str::<Key>(&json).unwrap(), key);
+        }
+        let one: Key = "tv/203.0.113.9".parse().unwrap();
+        assert_eq!(one.to_string(), "tv/203.0.113.9/32");
+        assert!(one.prefix.contains("203.0.113.9".parse().unwrap()));
+        assert!(!one.prefix.contains("203.0.113.8".parse().unwrap()));
+    }
+
+    #[test]
+    fn order_is_by_service_and_then_by_address() {
+        let texts =
+            ["a/10.0.0.0/8", "a/10.0.0.0/9", "a/9.0.0.0/8", "a/2001:db8::/32", "b/1.0.0.0/8"];
+        let mut keys: Vec<Key> = texts.map(|t| t.parse().unwrap()).into();
+        keys.sort();
+        let sorted: Vec<_> = keys.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            sorted,
+            ["a/9.0.0.0/8", "a/10.0.0.0/8", "a/10.0.0.0/9", "a/2001:db8::/32", "b/1.0.0.0/8"]
+        );
+    }
+
+    #[test]
+    fn mistakes_say_what_to_write() {
+        for (text, words) in [
+            ("tv", "write SERVICE/PREFIX"),
+            ("TV/10.0.0.0/8", "is no name of a service"),
+            ("-tv/10.0.0.0/8", "is no name of a service"),
+            ("/10.0.0.0/8", "is no name of a service"),
+            ("tv/10.0.0.0/33", "is no prefix"),
+            ("tv/", "is no prefix"),
+            ("tv/10.1.2.3/8", "did you mean 10.0.0.0/8?"),
+        ] {
+            let message = text.parse::<Key>().unwrap_err().to_string();
+            assert!(message.contains(words), "{text}: {message}");
+        }
+        let long = "x".repeat(1_000_000);
+        assert!(long.parse::<Key>().unwrap_err().to_string().len() < 300);
+    }
+}

@@ -1,0 +1,366 @@
+//! The description of a service: how it is configured, what is learnt, and what is good.
+
+mod raw;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use trimtab_cc::{Algorithm, Knob};
+use trimtab_qoe::{AggregateFormula, FormulaError};
+use trimtab_steer::customize::{Dimension, Estimator, Preset, Settings, SettingsError, Space};
+use trimtab_units::{Duration, Time};
+
+use crate::{
+    Context, Contexts, ContextsError, Guard, GuardError, Interval, Key, KeyError, ServiceName,
+    Summary, SummaryError,
+};
+
+/// What every edge reports: throughput in Mbit/s, round-trip and request times in seconds, the share of packets that was
+/// lost, and the share of playing time in which a video stood still.
+pub const BUILT_IN_STATISTICS: [&str; 5] =
+    ["throughput", "rtt", "loss", "request_time", "rebuffering"];
+
+/// Shortest and longest interval.
+const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+
+/// A knob that is learnt, with its permitted range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnobRange {
+    /// Its name.
+    pub name: String,
+    /// Its unit; `1` for a pure number.
+    pub unit: String,
+    /// Range and scale.
+    pub dimension: Dimension,
+    /// Where learning starts.
+    pub start: f64,
+    /// The value of the safe configuration.
+    pub safe: f64,
+}
+
+/// How it is learnt: a preset, and what differs from it. See [`Settings`] for the meaning of each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is a setting of the same name in trimtab_steer")]
+pub struct Learning {
+    pub preset: Preset,
+    pub estimator: Option<Estimator>,
+    pub radius: Option<f64>,
+    pub radius_min: Option<f64>,
+    pub rate: Option<f64>,
+    pub momentum: Option<f64>,
+    pub average: Option<u32>,
+    pub step_max: Option<f64>,
+    pub halving: Option<u32>,
+    pub alarm_after: Option<u32>,
+    pub alarm_deviations: Option<f64>,
+    pub rest: Option<u32>,
+    pub select_every: Option<u32>,
+    pub select_reach: Option<f64>,
+    pub select_repeats: Option<u32>,
+}
+
+impl Learning {
+    /// The settings that it amounts to.
+    ///
+    /// # Errors
+    /// One is out of its range.
+    pub fn settings(&self) -> Result<Settings, SettingsError> {
+        let of = Settings::of(self.preset);
+        let radius = self.radius.unwrap_or(of.radius);
+        let settings = Settings {
+            estimator: self.estimator.unwrap_or(of.estimator),
+            radius,
+            radius_min: self.radius_min.unwrap_or(of.radius_min.min(radius)),
+            rate: self.rate.unwrap_or(of.rate),
+            momentum: self.momentum.unwrap_or(of.momentum),
+            average: self.average.unwrap_or(of.average),
+            step_max: self.step_max.unwrap_or(of.step_max),
+            halving: self.halving.unwrap_or(of.halving),
+            alarm_after: self.alarm_after.unwrap_or(of.alarm_after),
+            alarm_deviations: self.alarm_deviations.unwrap_or(of.alarm_deviations),
+            rest: self.rest.unwrap_or(of.rest),
+            select_every: self.select_every.unwrap_or(of.select_every),
+            select_reach: self.select_reach.unwrap_or(of.select_reach),
+            select_repeats: self.select_repeats.unwrap_or(of.select_repeats),
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+/// A service, checked: nothing in it can fail later. `docs/concepts/customize.md` describes every key of its file.
+#[derive(Clone, Debug)]
+pub struct Service {
+    name: ServiceName,
+    interval: Duration,
+    contexts: Contexts,
+    algorithm: &'static Algorithm,
+    knobs: Vec<KnobRange>,
+    fixed: Vec<(String, f64)>,
+    space: Space,
+    active: usize,
+    reward: AggregateFormula,
+    surrogate: Option<AggregateFormula>,
+    guards: Vec<Guard>,
+    connections_min: u64,
+    settings: Settings,
+    seed: u64,
+}
+
+/// Why a text describes no service.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The file cannot be read.
+    #[error("cannot read the service {}: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// It is not TOML, or has keys that there are not; the message has line and column.
+    #[error("{}", .0.to_string().trim_end())]
+    Parse(Box<toml::de::Error>),
+    /// The name is none.
+    #[error(transparent)]
+    Name(KeyError),
+    /// The interval is too short or too long.
+    #[error("interval: a configuration is in force for 1s to 24h; paper 002 uses 10min to 20min")]
+    Interval,
+    /// The contexts cannot be.
+    #[error("contexts: {0}")]
+    Contexts(#[from] ContextsError),
+    /// There is no such algorithm.
+    #[error("there is no algorithm {0:?}: `trimtab cc list` names them")]
+    Algorithm(String),
+    /// The algorithm has no such knob.
+    #[error("{algorithm} has no knob {knob:?}{}", did_you_mean(.nearest))]
+    UnknownKnob {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The name that is none.
+        knob: String,
+        /// The knob that was perhaps meant.
+        nearest: Option<&'static str>,
+    },
+    /// No knob is named.
+    #[error("no knob to learn: name at least one under [knobs]")]
+    NoKnob,
+    /// A knob's permitted range is not one, or is wider than the guarantees of the algorithm.
+    #[error(
+        "knob {knob}: the permitted range {min} to {max} must lie within {least} to {most}, min below max"
+    )]
+    Range {
+        /// The knob.
+        knob: String,
+        /// The least permitted value that was given.
+        min: f64,
+        /// The largest permitted value that was given.
+        max: f64,
+        /// The least that the algorithm takes.
+        least: f64,
+        /// The most that the algorithm takes.
+        most: f64,
+    },
+    /// A logarithmic scale that begins at zero.
+    #[error("knob {0}: a logarithmic scale begins above 0")]
+    Logarithmic(String),
+    /// A value is outside the permitted range.
+    #[error("{what} {knob} = {value} is outside the permitted range {min} to {max}")]
+    Value {
+        /// Of what: `safe`, `start`.
+        what: &'static str,
+        /// The knob.
+        knob: String,
+        /// Its value.
+        value: f64,
+        /// The least permitted value.
+        min: f64,
+        /// The largest permitted value.
+        max: f64,
+    },
+    /// A safe or start value is given for a knob that is not learnt.
+    #[error(
+        "{what} {knob}: it is not under [knobs]; a knob that is never changed stands under [fixed]"
+    )]
+    NotLearnt {
+        /// Of what: `safe`, `start`.
+        what: &'static str,
+        /// The knob.
+        knob: String,
+    },
+    /// A knob is both learnt and fixed.
+    #[error("knob {0} stands under [knobs] and under [fixed]: leave one out")]
+    LearntAndFixed(String),
+    /// The number of active knobs is none.
+    #[error("active = {0}: 1 to 8 knobs are learnt at a time; paper 002 learns 3 or 4")]
+    Active(usize),
+    /// A named statistic is none.
+    #[error(transparent)]
+    Statistic(SummaryError),
+    /// A reward is no formula.
+    #[error("{what} {text:?}: {cause}")]
+    Reward {
+        /// `reward` or `surrogate`.
+        what: &'static str,
+        /// The formula.
+        text: String,
+        /// What is wrong with it.
+        cause: FormulaError,
+    },
+    /// A guard is none.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// A setting of learning is out of its range.
+    #[error("learning: {0}")]
+    Learning(#[from] SettingsError),
+}
+
+fn did_you_mean(nearest: &Option<&'static str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
+}
+
+impl Service {
+    /// Parses the description of a service.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, ServiceError> {
+        toml::from_str::<raw::Raw>(text).map_err(|e| ServiceError::Parse(Box::new(e)))?.checked()
+    }
+
+    /// Reads the description of a service from a file.
+    ///
+    /// # Errors
+    /// As [`Service::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self, ServiceError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| ServiceError::Read { path: path.to_owned(), cause })?;
+        Self::parse(&text)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &ServiceName {
+        &self.name
+    }
+
+    /// How long a configuration is in force.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The interval at a time since 1970-01-01 00:00 UTC.
+    pub fn interval_at(&self, at: Time) -> Interval {
+        Interval::at(at, self.interval)
+    }
+
+    /// How the week is divided.
+    pub fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// The context of an aggregate's interval: that of its beginning.
+    pub fn context_at(&self, key: &Key, interval: Interval) -> Context {
+        self.contexts.at(&key.prefix, interval.start(self.interval))
+    }
+
+    /// The algorithm that is configured.
+    pub fn algorithm(&self) -> &'static Algorithm {
+        self.algorithm
+    }
+
+    /// The knobs that may be learnt.
+    pub fn knobs(&self) -> &[KnobRange] {
+        &self.knobs
+    }
+
+    /// The permitted box.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Knobs that are learnt at a time.
+    pub fn active(&self) -> usize {
+        self.active
+    }
+
+    /// The reward.
+    pub fn reward(&self) -> &AggregateFormula {
+        &self.reward
+    }
+
+    /// The reward for intervals without the statistics of the first.
+    pub fn surrogate(&self) -> Option<&AggregateFormula> {
+        self.surrogate.as_ref()
+    }
+
+    /// What must hold of every interval.
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    /// The fewest connections whose statistics make a reward.
+    pub fn connections_min(&self) -> u64 {
+        self.connections_min
+    }
+
+    /// How it is learnt.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The same service, learnt in another way.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The seed of all draws.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The same service with other draws.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Where learning starts, in the unit cube.
+    pub fn start(&self) -> Vec<f64> {
+        self.space.unit(&self.knobs.iter().map(|k| k.start).collect::<Vec<_>>())
+    }
+
+    /// The safe configuration, in the unit cube.
+    pub fn safe(&self) -> Vec<f64> {
+        self.space.unit(&self.knobs.iter().map(|k| k.safe).collect::<Vec<_>>())
+    }
+
+    /// Knobs and values at a point of the unit cube, with the fixed ones.
+    pub fn configured(&self, point: &[f64]) -> Vec<(String, f64)> {
+        let names = self.knobs.iter().map(|k| k.name.clone());
+        names.zip(self.space.values(point)).chain(self.fixed.iter().cloned()).collect()
+    }
+
+    /// The value of a formula for an interval; `None` when a statistic is missing or it has none.
+    pub fn value(formula: &AggregateFormula, summary: &Summary) -> Option<f64> {
+        Some(formula.value(|s| summary.statistic(s))).filter(|value| value.is_finite())
+    }
+}
+
+/// The knob of that name.
+fn knob(algorithm: &'static Algorithm, name: &str) -> Result<&'static Knob, ServiceError> {
+    algorithm.knobs.iter().find(|k| k.name == name).ok_or_else(|| {
+        let near = |k: &&Knob| strsim::damerau_levenshtein(k.name, name);
+        let nearest = algorithm.knobs.iter().min_by_key(near).filter(|k| near(k) <= 3);
+        ServiceError::UnknownKnob {
+            algorithm: algorithm.name,
+            knob: name.chars().take(80).collect(),
+            nearest: nearest.map(|k| k.name),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

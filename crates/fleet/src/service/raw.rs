@@ -1,0 +1,206 @@
+//! A service's description as it is written, and its checks.
+
+use serde::Deserialize;
+use trimtab_cc::find;
+use trimtab_qoe::AggregateFormula;
+use trimtab_steer::customize::{Dimension, Space};
+use trimtab_units::Duration;
+
+use super::{BUILT_IN_STATISTICS, INTERVALS, KnobRange, Learning, Service, ServiceError, knob};
+use crate::summary::check_name;
+use crate::{Contexts, Guard};
+
+/// As it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Raw {
+    name: String,
+    #[serde(default = "twenty_minutes")]
+    interval: String,
+    #[serde(default = "vivace")]
+    algorithm: String,
+    reward: String,
+    surrogate: Option<String>,
+    #[serde(default)]
+    guards: Vec<String>,
+    #[serde(default)]
+    statistics: Vec<String>,
+    active: Option<usize>,
+    #[serde(default = "one")]
+    connections_min: u64,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    contexts: Contexts,
+    #[serde(default)]
+    knobs: toml::Table,
+    #[serde(default)]
+    fixed: Values,
+    #[serde(default)]
+    safe: Values,
+    #[serde(default)]
+    start: Values,
+    #[serde(default)]
+    learning: Learning,
+}
+
+/// Values of knobs by name, in the order in which they are written.
+type Values = std::collections::BTreeMap<String, f64>;
+
+fn twenty_minutes() -> String {
+    "20min".into()
+}
+fn vivace() -> String {
+    "vivace".into()
+}
+const fn one() -> u64 {
+    1
+}
+
+/// How the values of a knob are spread.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Scale {
+    #[default]
+    Linear,
+    Log,
+}
+
+/// A permitted range as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRange {
+    min: Option<f64>,
+    max: Option<f64>,
+    #[serde(default)]
+    scale: Scale,
+}
+
+impl Raw {
+    pub(super) fn checked(self) -> Result<Service, ServiceError> {
+        let name = self.name.parse().map_err(ServiceError::Name)?;
+        let interval: Duration = self.interval.parse().map_err(|_| ServiceError::Interval)?;
+        if !(INTERVALS.0..=INTERVALS.1).contains(&interval) {
+            return Err(ServiceError::Interval);
+        }
+        self.contexts.check()?;
+        let algorithm =
+            find(&self.algorithm).ok_or_else(|| ServiceError::Algorithm(self.algorithm.clone()))?;
+        for name in self.fixed.keys().chain(self.safe.keys()).chain(self.start.keys()) {
+            knob(algorithm, name)?;
+        }
+        let knobs = self.ranges(algorithm)?;
+        if knobs.is_empty() {
+            return Err(ServiceError::NoKnob);
+        }
+        let active = self.active.unwrap_or(knobs.len().min(4));
+        if !(1..=8).contains(&active) {
+            return Err(ServiceError::Active(active));
+        }
+        let fixed = self.fixed(algorithm, &knobs)?;
+        let names = self.names()?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let formula = |what, text: &str| {
+            AggregateFormula::parse(text, &names).map_err(|cause| ServiceError::Reward {
+                what,
+                text: text.to_owned(),
+                cause,
+            })
+        };
+        let reward = formula("reward", &self.reward)?;
+        let surrogate = self.surrogate.as_ref().map(|t| formula("surrogate", t)).transpose()?;
+        let guards: Result<Vec<Guard>, _> =
+            self.guards.iter().map(|text| Guard::parse(text, &names)).collect();
+        Ok(Service {
+            name,
+            interval,
+            algorithm,
+            space: Space::new(knobs.iter().map(|k| k.dimension).collect()),
+            active: active.min(knobs.len()),
+            fixed,
+            knobs,
+            reward,
+            surrogate,
+            guards: guards?,
+            connections_min: self.connections_min,
+            settings: self.learning.settings()?,
+            seed: self.seed,
+            contexts: self.contexts,
+        })
+    }
+
+    /// The names that formulas may read.
+    fn names(&self) -> Result<Vec<String>, ServiceError> {
+        for name in &self.statistics {
+            check_name(name).map_err(ServiceError::Statistic)?;
+        }
+        let built_in = BUILT_IN_STATISTICS.map(str::to_owned);
+        Ok(built_in.into_iter().chain(self.statistics.iter().cloned()).collect())
+    }
+
+    /// The knobs that may be learnt, in the order of the file.
+    fn ranges(
+        &self,
+        algorithm: &'static trimtab_cc::Algorithm,
+    ) -> Result<Vec<KnobRange>, ServiceError> {
+        for (what, values) in [("safe", &self.safe), ("start", &self.start)] {
+            if let Some(knob) = values.keys().find(|k| !self.knobs.contains_key(*k)) {
+                return Err(ServiceError::NotLearnt { what, knob: knob.clone() });
+            }
+        }
+        self.knobs
+            .iter()
+            .map(|(name, value)| {
+                let own = knob(algorithm, name)?;
+                let range: RawRange =
+                    value.clone().try_into().map_err(|e| ServiceError::Parse(Box::new(e)))?;
+                // §5.5: never wider than what the algorithm itself permits.
+                let (min, max) = (range.min.unwrap_or(own.min), range.max.unwrap_or(own.max));
+                if !(min >= own.min && max <= own.max && min < max) {
+                    let (least, most) = (own.min, own.max);
+                    return Err(ServiceError::Range { knob: name.clone(), min, max, least, most });
+                }
+                let logarithmic = matches!(range.scale, Scale::Log);
+                if logarithmic && min <= 0.0 {
+                    return Err(ServiceError::Logarithmic(name.clone()));
+                }
+                let inside = |what, value: f64| {
+                    if (min..=max).contains(&value) {
+                        Ok(value)
+                    } else {
+                        Err(ServiceError::Value { what, knob: name.clone(), value, min, max })
+                    }
+                };
+                let safe = inside("safe", self.safe.get(name).copied().unwrap_or(own.default))?;
+                let start = inside("start", self.start.get(name).copied().unwrap_or(safe))?;
+                let dimension = Dimension { min, max, logarithmic };
+                Ok(KnobRange { name: name.clone(), unit: own.unit.into(), dimension, start, safe })
+            })
+            .collect()
+    }
+
+    /// The knobs that never change.
+    fn fixed(
+        &self,
+        algorithm: &'static trimtab_cc::Algorithm,
+        learnt: &[KnobRange],
+    ) -> Result<Vec<(String, f64)>, ServiceError> {
+        self.fixed
+            .iter()
+            .map(|(name, &value)| {
+                let own = knob(algorithm, name)?;
+                if learnt.iter().any(|k| k.name == *name) {
+                    return Err(ServiceError::LearntAndFixed(name.clone()));
+                }
+                own.check(value).map_err(|_| ServiceError::Value {
+                    what: "fixed",
+                    knob: name.clone(),
+                    value,
+                    min: own.min,
+                    max: own.max,
+                })?;
+                Ok((name.clone(), value))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,105 @@
+use super::*;
+
+const GAMES: &str = r#"
+name = "games"
+interval = "10min"
+algorithm = "vivace"
+reward = "p50(throughput) - 0.1 * mean(loss)"
+surrogate = "mean(throughput)"
+guards = ["mean(loss) < 0.1", "p75(rtt) < 0.5"]
+statistics = ["bitrate"]
+active = 2
+
+[contexts]
+bands = [0, 12]
+weekend = false
+utc_offset = "-05:00"
+
+[knobs]
+startup_rate_max = { min = 1, max = 1000, scale = "log" }
+beta = { max = 100, scale = "log" }
+loss_filter = {}
+
+[fixed]
+alpha = 1.5
+
+[safe]
+startup_rate_max = 20
+
+[start]
+beta = 50
+
+[learning]
+preset = "paper"
+rate = 0.2
+"#;
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(GAMES.contains(from), "{from}");
+    let error = Service::parse(&GAMES.replace(from, to)).unwrap_err();
+    error.to_string()
+}
+
+#[test]
+fn everything_is_read() {
+    let service = Service::parse(GAMES).unwrap();
+    assert_eq!(service.interval(), Duration::from_secs(600));
+    assert_eq!((service.contexts().count(), service.active()), (2, 2));
+    // In the order of the file, which says which ones are learnt first.
+    let names: Vec<_> = service.knobs().iter().map(|k| k.name.as_str()).collect();
+    assert_eq!(names, ["startup_rate_max", "beta", "loss_filter"]);
+    let beta = &service.knobs()[1];
+    assert_eq!(
+        (beta.dimension.min, beta.dimension.max),
+        (5.0, 100.0),
+        "the rest is the algorithm's"
+    );
+    assert_eq!((beta.start, beta.safe), (50.0, 11.35));
+    let settings = service.settings();
+    assert_eq!((settings.estimator, settings.rate), (Estimator::OnePoint, 0.2));
+    let configured = service.configured(&service.safe());
+    let of = |knob: &str| configured.iter().find(|(name, _)| name == knob).unwrap().1;
+    assert!((of("startup_rate_max") - 20.0).abs() < 1e-9);
+    assert!((of("beta") - 11.35).abs() < 1e-9);
+    assert_eq!(of("alpha"), 1.5);
+}
+
+#[test]
+fn the_penalty_for_loss_stays_bounded_below() {
+    // §5.5; the bound itself is the algorithm's.
+    let message = changed("beta = { max", "beta = { min = 1, max");
+    assert!(message.contains("beta") && message.contains("within 5 to 1000"), "{message}");
+}
+
+#[test]
+fn mistakes_say_what_is_right() {
+    for (from, to, words) in [
+        ("\"games\"", "\"Games\"", "is no name of a service"),
+        ("10min", "10", "1s to 24h"),
+        ("10min", "2ms", "1s to 24h"),
+        ("\"vivace\"", "\"vivasse\"", "trimtab cc list"),
+        ("[0, 12]", "[12]", "ascend from 0"),
+        ("-05:00", "EST", "no offset from UTC"),
+        ("p50(throughput)", "throughput", "write mean(throughput)"),
+        ("p50(throughput)", "p50(bitrat)", "unknown variable `bitrat`"),
+        ("mean(loss) < 0.1", "mean(loss)", "is no guard"),
+        ("[\"bitrate\"]", "[\"bit rate\"]", "is no name of a statistic"),
+        ("active = 2", "active = 0", "1 to 8"),
+        // Its safe value then names a knob that is not learnt.
+        ("startup_rate_max = { min", "startup_rate_mx = { min", "not under [knobs]"),
+        ("loss_filter = {}", "loss_filtre = {}", "did you mean loss_filter?"),
+        ("loss_filter = {}", "loss_filter = { scale = \"log\" }", "begins above 0"),
+        ("loss_filter = {}", "loss_filter = { min = 0.05, max = 0.01 }", "min below max"),
+        ("alpha = 1.5", "alpha = 99", "outside the permitted range 0.1 to 10"),
+        ("alpha = 1.5", "beta = 50", "under [knobs] and under [fixed]"),
+        ("startup_rate_max = 20\n", "omega = 1\n", "not under [knobs]"),
+        ("startup_rate_max = 20\n", "startup_rate_max = 2000\n", "safe startup_rate_max = 2000"),
+        ("rate = 0.2", "momentum = 1", "learning: momentum = 1"),
+        ("rate = 0.2", "rat = 0.2", "unknown field `rat`"),
+    ] {
+        let message = changed(from, to);
+        assert!(message.contains(words), "{to}: {message}");
+    }
+    let default_outside = changed("startup_rate_max = 20\n", "");
+    assert!(default_outside.contains("safe startup_rate_max = 100000"), "{default_outside}");
+}
