@@ -24,6 +24,9 @@ pub(crate) enum Command {
     /// The congestion controls there are.
     #[command(subcommand)]
     Cc(Cc),
+    /// Customization for a fleet of servers.
+    #[command(subcommand)]
+    Fleet(Fleet),
     Parity(Parity),
     Validate(Validate),
     Emu(Box<Emu>),
@@ -249,6 +252,56 @@ pub(crate) struct Compare {
     /// Write runs, requests and time series as Parquet files into a folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// No progress bar
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fleet {
+    Simulate(FleetSimulate),
+}
+
+/// Simulate a fleet: engine, edges and learners in virtual time on simulated links.
+///
+/// Says what was learnt beside the best fixed configuration of each aggregate and context in hindsight, the best single
+/// one for all, random search, an epsilon-greedy grid, no adaptation, and other algorithms.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab fleet simulate --scenario scenarios/fleet-downloads.toml
+  trimtab fleet simulate --scenario scenarios/fleet-policing.toml --seed 2 --json policing.json
+  trimtab fleet simulate --scenario scenarios/fleet-downloads.toml --aggregates 10 --duration 48h --plot regret.svg
+
+`docs/concepts/customize.md` describes scenario files of fleets.")]
+pub(crate) struct FleetSimulate {
+    /// The scenario file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: PathBuf,
+
+    /// The seed of links, connections and draws
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// So many aggregates, instead of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) aggregates: Option<u32>,
+
+    /// How long the fleet runs in virtual time, as 168h, instead of what the scenario says
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Duration>,
+
+    /// Write the results as JSON; `-` for standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Draw reward and regret over time into an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Runs at once; all cores unless told
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
 
     /// No progress bar
     #[arg(long, short)]

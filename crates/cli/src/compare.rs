@@ -140,7 +140,7 @@ fn replace<T: Clone>(list: &mut Vec<T>, given: &[T]) {
 }
 
 /// The command as it was typed, quoted where a shell needs it.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = |arg: String| {
         if !arg.is_empty() && arg.chars().all(plain) {

@@ -7,6 +7,7 @@ mod agent;
 mod args;
 mod compare;
 mod emu;
+mod fleet;
 mod list;
 mod parity;
 mod trace;
@@ -80,6 +81,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Trace(args) => trace::run(args.command),
         Command::Cc(Cc::List { json }) => list::run(json),
+        Command::Fleet(args) => fleet::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),

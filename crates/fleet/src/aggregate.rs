@@ -50,6 +50,9 @@ pub struct Aggregate {
     hold: Hold,
     /// Proposals until now: the counter of the draws.
     draws: u64,
+    /// Where the first context begins, in values of the knobs, when others have learnt something already.
+    #[serde(default)]
+    prior: Option<Vec<f64>>,
 }
 
 /// Why an interval cannot be closed.
@@ -75,7 +78,21 @@ impl Aggregate {
             point: Vec::new(),
             hold: Hold::default(),
             draws: 0,
+            prior: None,
         }
+    }
+
+    /// A new aggregate that begins where others of its service have come to (§7, "Cross-aggregate learning"), given as
+    /// values of the knobs under `[knobs]`; see [`Aggregate::guess`].
+    #[must_use]
+    pub fn starting_at(self, values: Vec<f64>) -> Self {
+        Self { prior: Some(values), ..self }
+    }
+
+    /// The best guess over all contexts, in values of the knobs under `[knobs]`: the mean of their centres, weighted by
+    /// their steps. `None` until there was a step.
+    pub fn guess(&self, service: &Service) -> Option<Vec<f64>> {
+        self.mean_centre(service).map(|point| service.space().values(&point))
     }
 
     /// Which one it is.
@@ -176,18 +193,27 @@ impl Aggregate {
         }
     }
 
-    /// Where a context that is new begins: at the mean of those that have learnt something, weighted by their steps.
+    /// Where a context that is new begins: at the mean of those that have learnt something.
     fn start(&self, service: &Service) -> Vec<f64> {
+        let prior = self.prior.as_ref().filter(|p| p.len() == service.knobs().len());
+        self.mean_centre(service).unwrap_or_else(|| match prior {
+            Some(values) => service.space().unit(values),
+            None => service.start(),
+        })
+    }
+
+    /// The mean of the centres of all contexts, weighted by their steps.
+    fn mean_centre(&self, service: &Service) -> Option<Vec<f64>> {
         let steps: f64 = self.learners.values().map(|l| f64::from(l.steps())).sum();
         if steps == 0.0 {
-            return service.start();
+            return None;
         }
         let mut mean = vec![0.0; service.knobs().len()];
         for learner in self.learners.values() {
             let weight = f64::from(learner.steps()) / steps;
             mean.iter_mut().zip(learner.centre()).for_each(|(m, c)| *m += weight * c);
         }
-        mean
+        Some(mean)
     }
 
     /// Takes what all connections saw in an interval, learns from it, and says what it made of it.

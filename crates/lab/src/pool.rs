@@ -9,10 +9,7 @@ use rayon::prelude::*;
 /// Set by the command line when the user presses Ctrl-C: no further job begins.
 pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// The user asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("interrupted; nothing was written")]
-pub struct Interrupted;
+pub use trimtab_fleet_sim::Interrupted;
 
 /// How to go about many jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +54,16 @@ pub fn run_all<J: Sync, R: Send>(
     };
     bar.finish_and_clear();
     results
+}
+
+impl trimtab_fleet_sim::Runner for Effort {
+    fn run_all<J: Sync, R: Send>(
+        &self,
+        jobs: &[J],
+        work: impl Fn(&J) -> R + Sync,
+    ) -> Result<Vec<R>, Interrupted> {
+        run_all(jobs, *self, work)
+    }
 }
 
 fn progress_bar(jobs: u64, quiet: bool) -> ProgressBar {

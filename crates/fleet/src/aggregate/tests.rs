@@ -226,3 +226,21 @@ fn another_description_of_the_knobs_starts_anew() {
     assert_eq!(configuration.version, 2, "versions still grow");
     assert!(aggregate.close(&other, Interval(0), &Summary::new(0)).is_err());
 }
+
+#[test]
+fn a_new_aggregate_may_begin_where_others_have_come_to() {
+    let service = service("");
+    let mut first = aggregate();
+    for n in 0..40 {
+        let configuration = first.open(&service, Interval(n));
+        let back = summary(&[("throughput", 20.0 + reward_of(&configuration))]);
+        first.close(&service, Interval(n), &back).unwrap();
+    }
+    let guess = first.guess(&service).unwrap();
+    let mut second = aggregate().starting_at(guess.clone());
+    assert_eq!(second.guess(&service), None, "it has learnt nothing itself");
+    second.open(&service, Interval(0));
+    let context = service.context_at(second.key(), Interval(0));
+    let centre = service.space().values(second.learner(context).unwrap().centre());
+    assert!((centre[0] / guess[0] - 1.0).abs() < 1e-6, "{centre:?} {guess:?}");
+}

@@ -88,9 +88,9 @@ fn stroke(number: usize) -> String {
 }
 
 /// A line of a panel, with the number of its colour.
-struct Line {
-    colour: usize,
-    points: Vec<(f64, f64)>,
+pub(super) struct Line {
+    pub(super) colour: usize,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 /// Draws a figure of a comparison's first application.
@@ -106,6 +106,11 @@ pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError
         Kind::Switches => switches(&runs)?,
         Kind::Completion => completion(&runs)?,
     };
+    Ok(compose(&names, &panels))
+}
+
+/// Panels side by side, with the names of their lines below.
+pub(super) fn compose(names: &[String], panels: &[String]) -> String {
     let rows = names.len().div_ceil(panels.len());
     let (width, height) = (WIDTH * panels.len() as f64, HEIGHT + LINE * rows as f64 + 8.0);
     let mut svg = format!(
@@ -126,7 +131,7 @@ pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError
             escape(name)
         );
     }
-    Ok(svg + "</svg>\n")
+    svg + "</svg>\n"
 }
 
 /// The names of the lines, and the panels.
@@ -277,7 +282,7 @@ fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 /// A panel; its vertical axis is logarithmic where values differ by more than ten times.
-fn panel(label: &str, log: bool, y_label: &str, lines: &[Line]) -> String {
+pub(super) fn panel(label: &str, log: bool, y_label: &str, lines: &[Line]) -> String {
     let frame = Frame::new(WIDTH, HEIGHT);
     let points = || lines.iter().flat_map(|line| line.points.iter().copied());
     let (xs, ys) = (|| points().map(|(x, _)| x), || points().map(|(_, y)| y));

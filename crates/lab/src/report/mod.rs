@@ -6,6 +6,7 @@
 mod cast;
 mod chart;
 pub mod figure;
+pub mod fleet;
 mod plots;
 mod series;
 

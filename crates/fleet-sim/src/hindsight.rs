@@ -1,0 +1,87 @@
+//! The best fixed configurations in hindsight, by search over many on the same links.
+//!
+//! Three rounds, each with more intervals and fewer candidates: points spread evenly over the permitted box and where
+//! learning starts; the best of them and points near those; the best again. It may miss the very best, so a learner may
+//! come out above it.
+
+use std::collections::BTreeMap;
+
+use rand::RngExt;
+use trimtab_fleet::Context;
+
+use super::connection::generator;
+use super::contest::{Field, halton};
+
+/// Intervals of a context in each of the rounds.
+const ROUNDS: [usize; 3] = [3, 8, 16];
+/// Candidates that come into the second round and the third.
+const KEPT: [usize; 2] = [6, 4];
+/// Points near each of the best three, in the second round, and how near.
+const NEAR: (usize, f64) = (4, 0.15);
+
+/// What was found for one aggregate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hindsight {
+    /// The best for each context.
+    pub(super) best: BTreeMap<Context, Vec<f64>>,
+    /// Mean reward over all contexts of the points of the first round, in their order.
+    pub(super) first_round: Vec<f64>,
+}
+
+/// The points of the first round: alike for all aggregates.
+pub(super) fn candidates(field: &Field<'_>) -> Vec<Vec<f64>> {
+    let knobs = field.service.knobs().len();
+    let spread = (0..field.scenario.fixed).map(|i| halton(i, knobs));
+    [field.service.start(), field.service.safe()].into_iter().chain(spread).collect()
+}
+
+/// Searches for one aggregate.
+pub(super) fn search(field: &Field<'_>) -> Hindsight {
+    let mut of_context: BTreeMap<Context, Vec<u64>> = BTreeMap::new();
+    for n in 0..field.scenario.intervals() {
+        of_context.entry(field.context(n)).or_default().push(n);
+    }
+    let first = candidates(field);
+    let mut found = Hindsight { first_round: vec![0.0; first.len()], ..Hindsight::default() };
+    for (&context, intervals) in &of_context {
+        let scores = scored(field, first.clone(), intervals, ROUNDS[0]);
+        for ((_, score), sum) in scores.iter().zip(&mut found.first_round) {
+            *sum += score / of_context.len() as f64;
+        }
+        let mut points = best(scores, KEPT[0]);
+        let parts = [8, u64::from(field.aggregate), u64::from(context.0)];
+        let mut random = generator(field.seed, &parts);
+        for point in points.clone().iter().take(3) {
+            points.extend((0..NEAR.0).map(|_| {
+                let near = |x: &f64| x + NEAR.1 * (2.0 * random.random::<f64>() - 1.0);
+                point.iter().map(near).map(|x| x.clamp(0.0, 1.0)).collect::<Vec<f64>>()
+            }));
+        }
+        let points = best(scored(field, points, intervals, ROUNDS[1]), KEPT[1]);
+        let winner = best(scored(field, points, intervals, ROUNDS[2]), 1);
+        found.best.extend(winner.into_iter().map(|point| (context, point)));
+    }
+    found
+}
+
+/// Mean reward of each point over so many intervals, spread evenly.
+fn scored(
+    field: &Field<'_>,
+    points: Vec<Vec<f64>>,
+    intervals: &[u64],
+    count: usize,
+) -> Vec<(Vec<f64>, f64)> {
+    let count = count.min(intervals.len());
+    let at = |k: usize| intervals[(2 * k + 1) * intervals.len() / (2 * count)];
+    let score = |point: &[f64]| {
+        let spec = field.spec(point);
+        let reward = |k| field.reward(&field.summary(at(k), spec));
+        (0..count).map(reward).sum::<f64>() / count as f64
+    };
+    points.into_iter().map(|point| (score(&point), point)).map(|(s, p)| (p, s)).collect()
+}
+
+fn best(mut scored: Vec<(Vec<f64>, f64)>, count: usize) -> Vec<Vec<f64>> {
+    scored.sort_by(|a, b| b.1.total_cmp(&a.1));
+    scored.into_iter().take(count).map(|(point, _)| point).collect()
+}

@@ -1,0 +1,347 @@
+//! What a simulated fleet is made of, as a TOML file.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use trimtab_cc::Spec;
+use trimtab_fleet::{Service, ServiceError};
+use trimtab_units::{Bytes, Duration, Rate};
+
+/// A simulated fleet. `docs/concepts/customize.md` describes every key of its file.
+#[derive(Clone, Debug)]
+pub struct FleetScenario {
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub about: String,
+    /// Aggregates, each with links of its own.
+    pub aggregates: u32,
+    /// How long the fleet runs, in virtual time.
+    pub duration: Duration,
+    /// Connections that are simulated in each interval of each aggregate.
+    pub connections: u32,
+    /// Fixed configurations that are tried in hindsight for each aggregate.
+    pub fixed: u32,
+    /// What connections do.
+    pub app: FleetApp,
+    /// What they run over.
+    pub links: FleetLinks,
+    /// An outage in the middle of learning.
+    pub outage: Option<Outage>,
+    /// The services; the first is described in full, others replace its keys.
+    pub services: Vec<Service>,
+    /// Algorithms to compare with, at their defaults or as they are set.
+    pub baselines: Vec<(String, Spec)>,
+    /// What the paper reports, to stand beside our figures.
+    pub paper: Vec<String>,
+}
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FleetApp {
+    /// One file of a size between these, log-uniform.
+    Download(Bytes, Bytes),
+    /// Video for so long.
+    Vod(Duration),
+}
+
+/// The links of the fleet: each range is drawn from once per aggregate, log-uniform.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FleetLinks {
+    /// Mean capacity.
+    pub rate: (Rate, Rate),
+    /// Base round-trip time.
+    pub rtt: (Duration, Duration),
+    /// Droptail buffer in bandwidth-delay products.
+    pub buffer: (f64, f64),
+    /// Random loss.
+    pub loss: (f64, f64),
+    /// Whether capacity follows generated cellular traces.
+    pub cellular: bool,
+    /// Standard deviation of the logarithm of the capacity from connection to connection.
+    pub spread: f64,
+    /// What of the capacity is left in the first, second and third band of a weekday; weekends keep half of the way up.
+    pub load: [f64; 3],
+    /// How far capacity drifts, as an amplitude of its logarithm, over weeks.
+    pub drift: f64,
+    /// Abrupt changes of an aggregate's links during the run: everything is drawn anew.
+    pub changes: u32,
+    /// A policer: share of the capacity that passes, and how long the bucket lasts at full capacity.
+    pub policer: Option<(f64, Duration)>,
+}
+
+/// An outage: everything becomes far worse for a while.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outage {
+    /// The first interval.
+    pub from: u64,
+    /// The first interval after it.
+    pub until: u64,
+    /// What of the capacity is left.
+    pub capacity: f64,
+    /// Random loss on top.
+    pub loss: f64,
+}
+
+/// As it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    about: String,
+    aggregates: u32,
+    duration: String,
+    connections: u32,
+    #[serde(default = "forty_eight")]
+    fixed: u32,
+    app: RawApp,
+    links: RawLinks,
+    outage: Option<RawOutage>,
+    service: Vec<toml::Table>,
+    #[serde(default)]
+    baselines: Vec<String>,
+    #[serde(default)]
+    paper: Vec<String>,
+}
+
+const fn forty_eight() -> u32 {
+    48
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "lowercase", tag = "kind")]
+enum RawApp {
+    Download { size: [String; 2] },
+    Vod { length: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLinks {
+    rate: [String; 2],
+    rtt: [String; 2],
+    buffer: [f64; 2],
+    #[serde(default)]
+    loss: [f64; 2],
+    #[serde(default)]
+    cellular: bool,
+    #[serde(default)]
+    spread: f64,
+    #[serde(default = "unloaded")]
+    load: [f64; 3],
+    #[serde(default)]
+    drift: f64,
+    #[serde(default)]
+    changes: u32,
+    policer: Option<RawPolicer>,
+}
+
+const fn unloaded() -> [f64; 3] {
+    [1.0; 3]
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPolicer {
+    share: f64,
+    bucket: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawOutage {
+    from: u64,
+    until: u64,
+    capacity: f64,
+    loss: f64,
+}
+
+/// Why a text is no simulated fleet.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetScenarioError {
+    /// The file cannot be read.
+    #[error("cannot read the scenario {}: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// It is not TOML, or has keys that there are not; the message has line and column.
+    #[error("{}", .0.to_string().trim_end())]
+    Parse(Box<toml::de::Error>),
+    /// A service is not one.
+    #[error("service {number}: {cause}")]
+    Service {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        cause: Box<ServiceError>,
+    },
+    /// A value is outside its range.
+    #[error("{key}: {must}")]
+    Value {
+        /// Which one.
+        key: String,
+        /// What it must be.
+        must: String,
+    },
+}
+
+fn value(key: &str, must: impl Into<String>) -> FleetScenarioError {
+    FleetScenarioError::Value { key: key.into(), must: must.into() }
+}
+
+impl FleetScenario {
+    /// Parses a scenario.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, FleetScenarioError> {
+        let raw: Raw = toml::from_str(text).map_err(|e| FleetScenarioError::Parse(Box::new(e)))?;
+        raw.checked()
+    }
+
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// As [`FleetScenario::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self, FleetScenarioError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| FleetScenarioError::Read { path: path.to_owned(), cause })?;
+        let mut scenario = Self::parse(&text)?;
+        if scenario.name.is_empty() {
+            scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(scenario)
+    }
+
+    /// Intervals of the run.
+    pub fn intervals(&self) -> u64 {
+        (self.duration.ratio(self.services[0].interval()) as u64).max(1)
+    }
+}
+
+impl Raw {
+    fn checked(self) -> Result<FleetScenario, FleetScenarioError> {
+        for (key, count, most) in [
+            ("aggregates", self.aggregates, 10_000),
+            ("connections", self.connections, 1000),
+            ("fixed", self.fixed, 10_000),
+        ] {
+            if !(1..=most).contains(&count) {
+                return Err(value(key, format!("a whole number from 1 to {most}")));
+            }
+        }
+        let services = services(&self.service)?;
+        let duration =
+            self.duration.parse::<Duration>().map_err(|e| value("duration", e.to_string()))?;
+        let baselines = self.baselines.into_iter().map(|text| {
+            let spec =
+                text.parse::<Spec>().map_err(|e| value("baselines", format!("{text}: {e}")))?;
+            Ok((text, spec))
+        });
+        let app = match self.app {
+            RawApp::Download { size: [least, most] } => {
+                let parse =
+                    |t: &str| t.parse::<Bytes>().map_err(|e| value("app.size", e.to_string()));
+                FleetApp::Download(parse(&least)?, parse(&most)?)
+            }
+            RawApp::Vod { length } => FleetApp::Vod(
+                length.parse::<Duration>().map_err(|e| value("app.length", e.to_string()))?,
+            ),
+        };
+        if let FleetApp::Download(least, most) = app
+            && !(Bytes::new(1)..=most).contains(&least)
+        {
+            return Err(value("app.size", "[\"LEAST\", \"MOST\"], the least above nothing"));
+        }
+        let outage = self.outage.map(|o| Outage {
+            from: o.from,
+            until: o.until,
+            capacity: o.capacity.clamp(0.001, 1.0),
+            loss: o.loss.clamp(0.0, 1.0),
+        });
+        Ok(FleetScenario {
+            name: self.name,
+            about: self.about,
+            aggregates: self.aggregates,
+            duration,
+            connections: self.connections,
+            fixed: self.fixed,
+            app,
+            links: self.links.checked()?,
+            outage,
+            services,
+            baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
+            paper: self.paper,
+        })
+    }
+}
+
+/// The services: keys that a later one leaves out are those of the first.
+fn services(tables: &[toml::Table]) -> Result<Vec<Service>, FleetScenarioError> {
+    let Some(first) = tables.first() else {
+        return Err(value("service", "at least one [[service]]"));
+    };
+    let of = |(n, table): (usize, &toml::Table)| {
+        let mut whole = first.clone();
+        whole.extend(table.clone());
+        let fail = |cause| FleetScenarioError::Service { number: n + 1, cause: Box::new(cause) };
+        Service::parse(&whole.to_string()).map_err(fail)
+    };
+    let services: Vec<Service> = tables.iter().enumerate().map(of).collect::<Result<_, _>>()?;
+    let same = services
+        .windows(2)
+        .all(|pair| pair[0].interval() == pair[1].interval() && pair[0].knobs() == pair[1].knobs());
+    if same { Ok(services) } else { Err(value("service", "all have the same interval and knobs")) }
+}
+
+impl RawLinks {
+    fn checked(self) -> Result<FleetLinks, FleetScenarioError> {
+        let rate = |t: &String| t.parse::<Rate>().map_err(|e| value("links.rate", e.to_string()));
+        let time =
+            |t: &String| t.parse::<Duration>().map_err(|e| value("links.rtt", e.to_string()));
+        let links = FleetLinks {
+            rate: (rate(&self.rate[0])?, rate(&self.rate[1])?),
+            rtt: (time(&self.rtt[0])?, time(&self.rtt[1])?),
+            buffer: self.buffer.into(),
+            loss: self.loss.into(),
+            cellular: self.cellular,
+            spread: self.spread,
+            load: self.load,
+            drift: self.drift,
+            changes: self.changes,
+            policer: self
+                .policer
+                .map(|p| {
+                    Ok((
+                        p.share,
+                        p.bucket
+                            .parse::<Duration>()
+                            .map_err(|e| value("links.policer", e.to_string()))?,
+                    ))
+                })
+                .transpose()?,
+        };
+        let ascends = |(least, most): (f64, f64), floor: f64| least >= floor && least <= most;
+        let good = [
+            ("links.rate", ascends((links.rate.0.mbps(), links.rate.1.mbps()), 0.01)),
+            ("links.rtt", ascends((links.rtt.0.as_secs_f64(), links.rtt.1.as_secs_f64()), 0.0001)),
+            ("links.buffer", ascends(links.buffer, 0.01)),
+            ("links.loss", ascends(links.loss, 0.0) && links.loss.1 < 1.0),
+            ("links.load", links.load.iter().all(|l| (0.01..=1.0).contains(l))),
+            ("links.spread", (0.0..=2.0).contains(&links.spread)),
+            ("links.drift", (0.0..=2.0).contains(&links.drift)),
+            ("links.policer", links.policer.is_none_or(|(s, _)| (0.001..=1.0).contains(&s))),
+        ];
+        match good.iter().find(|(_, good)| !good) {
+            Some((key, _)) => {
+                Err(value(key, "a range from the least to the most that links can have"))
+            }
+            None => Ok(links),
+        }
+    }
+}

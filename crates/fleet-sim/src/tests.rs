@@ -1,0 +1,99 @@
+use super::*;
+
+const SMALL: &str = r#"
+name = "small"
+aggregates = 3
+duration = "24h"
+connections = 1
+fixed = 4
+baselines = ["bbr"]
+[app]
+kind = "download"
+size = ["100KB", "300KB"]
+[links]
+rate = ["2Mbit/s", "20Mbit/s"]
+rtt = ["20ms", "80ms"]
+buffer = [0.5, 4]
+loss = [0.0001, 0.01]
+load = [1.0, 0.7, 0.5]
+[[service]]
+name = "small"
+interval = "1h"
+reward = "mean(throughput)"
+[service.knobs]
+initial_rate = { min = 0.2, max = 20, scale = "log" }
+startup_rate_max = { min = 1, max = 100, scale = "log" }
+[service.safe]
+initial_rate = 1
+startup_rate_max = 50
+[[service]]
+name = "small-latency"
+reward = "mean(throughput) - 100 * mean(rtt)"
+"#;
+
+/// So many threads.
+struct Threads(usize);
+
+impl Runner for Threads {
+    fn run_all<J: Sync, R: Send>(
+        &self,
+        jobs: &[J],
+        work: impl Fn(&J) -> R + Sync,
+    ) -> Result<Vec<R>, Interrupted> {
+        use rayon::prelude::*;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.0).build().unwrap();
+        Ok(pool.install(|| jobs.par_iter().with_max_len(1).map(&work).collect()))
+    }
+}
+
+#[test]
+fn everyone_takes_part_and_threads_change_nothing() {
+    let scenario = FleetScenario::parse(SMALL).unwrap();
+    assert_eq!(scenario.intervals(), 24);
+    let one = simulate(&scenario, 5, &Threads(1), "").unwrap();
+    let two = simulate(&scenario, 5, &Threads(2), "").unwrap();
+    let json = |r: &FleetResult| serde_json::to_string(r).unwrap();
+    assert_eq!(json(&one), json(&two));
+    assert_ne!(json(&one), json(&simulate(&scenario, 6, &Threads(2), "").unwrap()));
+    let names: Vec<_> = one.services[0].contenders.iter().map(|c| c.name.as_str()).collect();
+    for name in [
+        "learnt",
+        "paper's estimator",
+        "start",
+        "random search",
+        "epsilon-greedy",
+        "bbr",
+        "best for all",
+        "best per context",
+    ] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let table = render(&one);
+    assert!(table.contains("small-latency: mean(throughput) - 100 * mean(rtt)"), "{table}");
+}
+
+#[test]
+fn the_best_in_hindsight_is_better_than_where_learning_starts() {
+    let scenario = FleetScenario::parse(SMALL).unwrap();
+    let result = simulate(&scenario, 5, &Threads(2), "").unwrap();
+    let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
+    assert!(of("best per context").reward > 1.05 * of("start").reward);
+}
+
+#[test]
+fn mistakes_say_what_is_right() {
+    for (from, to, words) in [
+        ("aggregates = 3", "aggregates = 0", "aggregates: a whole number from 1"),
+        ("24h", "24", "duration: a duration needs a unit"),
+        ("[\"bbr\"]", "[\"bbrr\"]", "baselines: bbrr: no such algorithm"),
+        ("kind = \"download\"", "kind = \"upload\"", "unknown variant `upload`"),
+        ("[0.5, 4]", "[4, 0.5]", "links.buffer: a range"),
+        ("\"mean(throughput)\"", "\"throughput\"", "service 1: reward"),
+        ("- 100 * mean(rtt)", "- 100 * mean(rt)", "service 2: reward"),
+        ("load =", "lode =", "unknown field `lode`"),
+    ] {
+        assert!(SMALL.contains(from), "{from}");
+        let message = FleetScenario::parse(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(message.contains(words), "{to}: {message}");
+    }
+}

@@ -1,0 +1,28 @@
+//! A simulated fleet as a figure: reward by window, and regret.
+
+use trimtab_fleet_sim::FleetResult;
+
+use super::figure::{Line, compose, panel};
+
+/// Draws the rewards of all contenders with the first service, and the learner's regret where there is one.
+pub fn plot(result: &FleetResult) -> String {
+    let Some(service) = result.services.first() else { return compose(&[], &[]) };
+    let at = |w: usize, of: usize| (w + 1) as f64 / of as f64 * result.intervals as f64;
+    let points = |values: &[f64]| {
+        values.iter().enumerate().map(|(w, &v)| (at(w, values.len()), v)).collect()
+    };
+    let names: Vec<String> = service.contenders.iter().map(|c| c.name.clone()).collect();
+    let lines: Vec<Line> = service
+        .contenders
+        .iter()
+        .enumerate()
+        .map(|(colour, c)| Line { colour, points: points(&c.windows) })
+        .collect();
+    let mut panels = vec![panel("intervals", false, "mean reward", &lines)];
+    if !service.regret.is_empty() {
+        let colour = names.iter().position(|name| name == "learnt").unwrap_or(0);
+        let regret = [Line { colour, points: points(&service.regret) }];
+        panels.push(panel("intervals", false, "regret of what is learnt, per aggregate", &regret));
+    }
+    compose(&names, &panels)
+}
