@@ -123,7 +123,6 @@ impl Connection {
             burst: (rate * bucket).max(Bytes::new(15_000)),
         });
         Self {
-            // What nobody polices is four times as fast as what passes on average.
             rate,
             rtt,
             buffer: (rate * rtt.mul_f64(base.buffer_bdp)).max(Bytes::new(15_000)),
