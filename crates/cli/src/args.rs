@@ -9,6 +9,8 @@ use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource, TransportKind};
 use trimtab_units::{Duration, Rate};
 
+pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
+
 /// Congestion control that serves what users feel: compare algorithms by quality of experience.
 #[derive(Debug, Parser)]
 #[command(name = "trimtab", version, propagate_version = true, max_term_width = 100)]
@@ -38,6 +40,7 @@ pub(crate) enum Command {
         namespaces: Vec<u64>,
     },
     Agent(Agent),
+    Engine(Box<Engine>),
     /// Say what this machine supports of TCP tuning, what is missing, and what to do.
     Doctor {
         /// As JSON

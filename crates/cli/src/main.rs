@@ -7,6 +7,8 @@ mod agent;
 mod args;
 mod compare;
 mod emu;
+mod engine;
+mod engine_args;
 mod fleet;
 mod list;
 mod parity;
@@ -59,8 +61,8 @@ fn main() -> ExitCode {
         }
     };
     // `emu` passes signals on to its program, and needs to be without other threads to change its user namespace; the
-    // agent has its own.
-    if !matches!(cli.command, Command::Emu(_) | Command::Agent(_)) {
+    // agent and the engine have their own.
+    if !matches!(cli.command, Command::Emu(_) | Command::Agent(_) | Command::Engine(_)) {
         // Without a handler Ctrl-C still ends the program; a temporary file may stay.
         let _ = ctrlc::set_handler(first_interrupt);
     }
@@ -85,6 +87,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Parity(args) => parity::run(&args),
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),
+        Command::Engine(args) => engine::run(*args),
         Command::Doctor { json, root } => agent::doctor(&root, json),
         Command::Manual { folder } => manual(&folder),
         Command::Completions { shell } => {

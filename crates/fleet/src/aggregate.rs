@@ -131,6 +131,11 @@ impl Aggregate {
         self.open.get(&interval).map(|open| open.version)
     }
 
+    /// The latest interval that was opened, whether its results are awaited still or not.
+    pub fn latest(&self) -> Option<Interval> {
+        self.latest
+    }
+
     /// The intervals whose results are awaited, oldest first.
     pub fn open_intervals(&self) -> impl Iterator<Item = Interval> {
         self.open.keys().copied()

@@ -1,0 +1,213 @@
+//! The flags of `trimtab engine`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use trimtab_engine::{Hold, Name, Role};
+
+/// Learn a configuration of congestion control for each aggregate of a fleet's traffic.
+///
+/// Edges report once per interval what the connections of each service to each destination subnet saw; the engine learns
+/// from it which knobs do best, by the reward of the service, and hands them out.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab engine run --config /etc/trimtab/engine.toml
+  trimtab engine token add edge-17 --role edge --service tv
+  trimtab engine aggregates 203.0.113
+  trimtab engine explain tv/203.0.113.0/24
+  trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
+
+Signals to `run`: SIGHUP reads the services and the certificate again, SIGTERM ends it; edges keep what they have.")]
+pub(crate) struct Engine {
+    #[command(subcommand)]
+    pub(crate) command: EngineCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EngineCommand {
+    /// Run the engine.
+    Run {
+        /// The configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
+    /// How the engine does, and its services.
+    Status(AskEngine),
+    /// The aggregates, in the order of their names.
+    Aggregates {
+        /// A part of the service's name, a space, and the prefix
+        search: Option<String>,
+        /// Of this service only
+        #[arg(long, value_name = "NAME")]
+        service: Option<String>,
+        /// That are held so only
+        #[arg(long, value_name = "STATE")]
+        hold: Option<HoldName>,
+        /// So many at most
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        limit: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// What was tried with an aggregate, what came back, and why it changed.
+    Explain {
+        /// Which, as tv/203.0.113.0/24
+        #[arg(value_parser = aggregate)]
+        aggregate: Name,
+        /// The latest so many decisions
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        last: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// Keep an aggregate at its best guess.
+    Pause(Order),
+    /// Let an aggregate learn again, from what was pinned where something was.
+    Resume(Order),
+    /// Put knobs of your own in force, and keep them.
+    Pin {
+        #[command(flatten)]
+        order: Order,
+        /// Knobs, as gamma=900; those left out have their safe values
+        #[arg(required = true, value_name = "KNOB=VALUE", value_parser = knob)]
+        knobs: Vec<(String, f64)>,
+    },
+    /// Put in force what was in force in an earlier interval, and keep it.
+    Rollback {
+        #[command(flatten)]
+        order: Order,
+        /// The interval's number, from `explain`
+        #[arg(long, value_name = "INTERVAL")]
+        to: i64,
+    },
+    /// What operators did, the latest first.
+    Audit {
+        /// So many lines at most
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// Make, list and revoke tokens, on the engine's machine.
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token, and print it; it is not told again.
+    Add {
+        /// Whose it is; no two have the same
+        name: String,
+        /// What it may do
+        #[arg(long)]
+        role: RoleName,
+        /// A service that an edge may report for; may be given several times
+        #[arg(long, value_name = "NAME")]
+        service: Vec<String>,
+        /// The engine's configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
+    /// Every token, without its secret.
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// The engine's configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
+    /// Revoke a token.
+    Revoke {
+        /// Whose it is
+        name: String,
+        /// The engine's configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
+}
+
+/// What to tell an aggregate.
+#[derive(Debug, Args)]
+pub(crate) struct Order {
+    /// Which, as tv/203.0.113.0/24
+    #[arg(value_parser = aggregate)]
+    pub(crate) aggregate: Name,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
+}
+
+/// How to ask the engine.
+#[derive(Debug, Args)]
+pub(crate) struct AskEngine {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where the engine is
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TRIMTAB_ENGINE",
+        default_value = "http://127.0.0.1:7480"
+    )]
+    pub(crate) engine: String,
+    /// A file with the token; without, it is taken from TRIMTAB_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// A file with the certificates that vouch for the engine, in PEM, where those of the web do not
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HoldName {
+    Learning,
+    Paused,
+    Pinned,
+}
+
+impl From<HoldName> for Hold {
+    fn from(name: HoldName) -> Self {
+        match name {
+            HoldName::Learning => Self::Learning,
+            HoldName::Paused => Self::Paused,
+            HoldName::Pinned => Self::Pinned,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RoleName {
+    /// Reports for its services, and asks for their configurations
+    Edge,
+    /// Sees all, and may pause, pin and roll back
+    Operator,
+    /// Sees all
+    Viewer,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Edge => Self::Edge,
+            RoleName::Operator => Self::Operator,
+            RoleName::Viewer => Self::Viewer,
+        }
+    }
+}
+
+fn aggregate(text: &str) -> Result<Name, String> {
+    let (service, prefix) =
+        text.split_once('/').ok_or("write SERVICE/PREFIX, as tv/203.0.113.0/24")?;
+    Ok(Name { service: service.to_owned(), prefix: prefix.to_owned() })
+}
+
+fn knob(text: &str) -> Result<(String, f64), String> {
+    let fail = || "write KNOB=VALUE, as gamma=900".to_owned();
+    let (knob, value) = text.split_once('=').ok_or_else(fail)?;
+    Ok((knob.to_owned(), value.parse().map_err(|_| fail())?))
+}

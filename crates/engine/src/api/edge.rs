@@ -1,0 +1,190 @@
+//! What edges ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::gate::{Asker, Sent};
+use super::refusal::Refusal;
+use super::types::{
+    ConfigurationAnswer, ConfigurationItem, ConfigurationQuery, Held, ReportAnswer, ReportBatch,
+};
+use crate::clock::now_ms;
+use crate::engine::Engine;
+use crate::learning::{Learning, ServiceInfo};
+use crate::store::{Batch, Name, Outcome, Report, StoreError, Token};
+
+/// Aggregates of one question.
+const HAVE_MAX: usize = 1000;
+/// Reports of one batch.
+const REPORTS_MAX: usize = 10_000;
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+fn own(token: &Token, service: &str) -> Result<(), Refusal> {
+    if token.services.iter().any(|own| own == service) {
+        return Ok(());
+    }
+    let message = format!("{} may not speak for the service {service:?}", token.name);
+    Err(Refusal::service(message))
+}
+
+fn whole(number: u64, what: &str) -> Result<i64, Refusal> {
+    i64::try_from(number).map_err(|_| Refusal::malformed(format!("{what} {number} is too large")))
+}
+
+/// `POST /v1/reports`
+pub(super) async fn report(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker(token)): Extension<Asker>,
+    sent: Sent<ReportBatch>,
+) -> Result<Json<ReportAnswer>, Refusal> {
+    let now = now_ms();
+    let skew = sent.value.sent_ms.saturating_sub(now);
+    if skew.saturating_abs() > engine.skew_ms {
+        let message = format!(
+            "the clock of {} is {} s off, {} s are allowed: set it, or mend what delays its reports",
+            token.name,
+            skew / 1000,
+            engine.skew_ms / 1000
+        );
+        return Err(Refusal::clock(message));
+    }
+    if sent.value.reports.len() > REPORTS_MAX {
+        let message = format!("a batch has at most {REPORTS_MAX} reports: send several");
+        return Err(Refusal::oversized(message));
+    }
+    let learning = engine.learning();
+    let services = learning.services();
+    let reports: Vec<Report> = sent
+        .value
+        .reports
+        .into_iter()
+        .map(|text| check(&*learning, &services, &token, (now, engine.skew_ms), &text))
+        .collect::<Result<_, _>>()?;
+    let count = reports.len();
+    let batch = Batch {
+        token: token.id,
+        sequence: whole(sent.value.sequence, "the sequence number")?,
+        digest: Sha256::digest(&sent.bytes).into(),
+        received_ms: now,
+        reports,
+    };
+    let (late, again) = match engine.ingest.keep(batch).await {
+        Ok(Outcome::Accepted { late }) => (late, false),
+        Ok(Outcome::Again) => (0, true),
+        Ok(Outcome::Replayed { last }) => {
+            let message = format!(
+                "batch {} of {} was sent before, or by somebody else with its token: the last one kept is {last}",
+                sent.value.sequence, token.name
+            );
+            return Err(Refusal::replayed(message));
+        }
+        Err(e) => {
+            if let crate::ingest::NotKept::Store(e) = &e {
+                engine.metrics.store_error();
+                crate::engine::log(&format!("store: {e}"));
+            }
+            return Err(e.into());
+        }
+    };
+    let kept = count - late as usize;
+    engine.metrics.batch(if again { "again" } else { "kept" }, if again { 0 } else { kept }, late);
+    Ok(Json(ReportAnswer { kept: kept as u32, late, again, now_ms: now_ms() }))
+}
+
+fn check(
+    learning: &dyn Learning,
+    services: &[ServiceInfo],
+    token: &Token,
+    (now_ms, skew_ms): (i64, i64),
+    text: &str,
+) -> Result<Report, Refusal> {
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|e| Refusal::malformed(format!("a report is not base64: {e}")))?;
+    let (name, interval) = learning.read(&bytes).map_err(Refusal::malformed)?;
+    own(token, &name.service)?;
+    let service = services.iter().find(|known| known.name == name.service).ok_or_else(|| {
+        Refusal::service(format!("the engine has no service {:?} now", name.service))
+    })?;
+    let latest = (now_ms + skew_ms).div_euclid(service.interval_ms);
+    if interval > latest {
+        let message = format!("{name}: interval {interval} has not begun, {latest} is the latest");
+        return Err(Refusal::clock(message));
+    }
+    Ok(Report { name, interval, bytes })
+}
+
+/// `POST /v1/configurations`
+pub(super) async fn configurations(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker(token)): Extension<Asker>,
+    sent: Sent<ConfigurationQuery>,
+) -> Result<Json<ConfigurationAnswer>, Refusal> {
+    let ConfigurationQuery { have, wait_s } = sent.value;
+    if have.len() > HAVE_MAX {
+        return Err(Refusal::oversized(format!(
+            "at most {HAVE_MAX} aggregates at once: ask several times"
+        )));
+    }
+    have.iter().try_for_each(|held| own(&token, &held.service))?;
+    let wait = Duration::from_secs(wait_s.into()).min(WAIT_MAX);
+    let until = tokio::time::Instant::now() + wait;
+    let mut changes = engine.changes.subscribe();
+    let names: Vec<Name> = have.iter().map(Held::name).collect();
+    let have = Arc::new(have);
+    loop {
+        let asked = Arc::clone(&have);
+        let configurations = engine.ask(move |engine| newer(engine, &asked)).await?;
+        if !configurations.is_empty() || !wait_for_one_of(&mut changes, &names, until).await {
+            return Ok(Json(ConfigurationAnswer { configurations, now_ms: now_ms() }));
+        }
+    }
+}
+
+/// Whether to look again: one of these has changed, or it cannot be known that none has.
+async fn wait_for_one_of(
+    changes: &mut tokio::sync::broadcast::Receiver<crate::engine::Changed>,
+    names: &[Name],
+    until: tokio::time::Instant,
+) -> bool {
+    loop {
+        match tokio::time::timeout_at(until, changes.recv()).await {
+            // Nobody is told of an empty round but those who should go: the engine ends.
+            Ok(Ok(changed)) if changed.is_empty() => return false,
+            Ok(Ok(changed)) if changed.iter().any(|name| names.contains(name)) => return true,
+            Ok(Ok(_)) => {}
+            Ok(Err(RecvError::Lagged(_))) => return true,
+            Ok(Err(RecvError::Closed)) | Err(_) => return false,
+        }
+    }
+}
+
+fn newer(engine: &Engine, have: &[Held]) -> Result<Vec<ConfigurationItem>, StoreError> {
+    let learning = engine.learning();
+    let names: Vec<Name> = have.iter().map(Held::name).collect();
+    let force = engine.store.in_force(&names)?;
+    // Both are in the order of `have`.
+    let mut force = force.into_iter().peekable();
+    let mut found = Vec::new();
+    for (held, name) in have.iter().zip(names) {
+        let there = force.next_if(|there| there.name == name);
+        let (version, text) = match there {
+            Some(there) => (there.version as u64, Some(there.configuration)),
+            None => (0, learning.first(&name)),
+        };
+        // A configuration that a service no longer has is nobody's.
+        let configuration = text.and_then(|text| serde_json::from_str(&text).ok());
+        if let Some(configuration) = configuration.filter(|_| held.version != Some(version)) {
+            let Name { service, prefix } = name;
+            found.push(ConfigurationItem { service, prefix, version, configuration });
+        }
+    }
+    Ok(found)
+}

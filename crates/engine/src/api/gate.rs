@@ -1,0 +1,113 @@
+//! Who may ask: the token of each request, its role and its rate; and the counting of what is refused.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+
+use super::refusal::{Refusal, Refused};
+use crate::clock::now_ms;
+use crate::engine::{Engine, log};
+use crate::secret;
+use crate::store::{Role, Token};
+
+/// Who asks; an extension of requests that passed the gate.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker(pub(crate) Arc<Token>);
+
+/// The roles that may use a route.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) roles: &'static [Role],
+}
+
+/// Lets a request pass, or refuses it.
+pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(AUTHORIZATION).cloned();
+    match admit(&gate, given).await {
+        Ok(token) => {
+            request.extensions_mut().insert(Asker(Arc::new(token)));
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn admit(gate: &Gate, given: Option<HeaderValue>) -> Result<Token, Refusal> {
+    let given = given.ok_or_else(|| {
+        Refusal::token("this needs a token, in the header `Authorization: Bearer TOKEN`")
+    })?;
+    let hash = given
+        .to_str()
+        .ok()
+        .and_then(|text| text.strip_prefix("Bearer "))
+        .and_then(|token| secret::hash(token.trim()))
+        .ok_or_else(|| {
+            Refusal::token("that is no token of this engine: they begin with trimtab_")
+        })?;
+    let now = now_ms();
+    let token = gate.engine.ask(move |engine| engine.token(&hash, now)).await?;
+    let token = token.ok_or_else(|| Refusal::token("nobody has this token, or it was revoked"))?;
+    if !gate.engine.allows(token.id, now) {
+        let rate = gate.engine.limits.requests_per_second;
+        let message =
+            format!("{} asks more than {rate} times a second: ask less often", token.name);
+        return Err(Refusal::rate(message));
+    }
+    if !gate.roles.contains(&token.role) {
+        let may: Vec<&str> = gate.roles.iter().map(|role| role.name()).collect();
+        let message = format!(
+            "{} is of role {}, this is for {}",
+            token.name,
+            token.role.name(),
+            may.join(" and ")
+        );
+        return Err(Refusal::role(message));
+    }
+    Ok(token)
+}
+
+/// Counts and logs what was refused.
+pub(crate) async fn note(
+    State(engine): State<Arc<Engine>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let what = format!("{} {}", request.method(), request.uri().path());
+    let from = request.extensions().get::<crate::server::Peer>().copied();
+    let response = next.run(request).await;
+    if let Some(Refused(refusal)) = response.extensions().get::<Refused>() {
+        engine.metrics.refused(refusal.reason);
+        let from = from.map_or_else(|| "nowhere".to_owned(), |peer| peer.0.to_string());
+        log(&format!("refused ({}) {what} from {from}: {}", refusal.reason, refusal.message));
+    }
+    response
+}
+
+/// The body of a request: JSON of a certain form, and no larger than the engine takes.
+pub(crate) struct Sent<T> {
+    pub(crate) value: T,
+    pub(crate) bytes: axum::body::Bytes,
+}
+
+impl<T: DeserializeOwned> FromRequest<Arc<Engine>> for Sent<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, engine: &Arc<Engine>) -> Result<Self, Refusal> {
+        let most = usize::try_from(engine.limits.body.get()).unwrap_or(usize::MAX);
+        let bytes = axum::body::to_bytes(request.into_body(), most).await.map_err(|e| {
+            // What else goes wrong with a body is that it breaks off; nobody then reads the answer.
+            Refusal::oversized(format!(
+                "a request has at most {most} bytes: send less at once ({e})"
+            ))
+        })?;
+        let value = serde_json::from_slice(&bytes)
+            .map_err(|e| Refusal::malformed(format!("not what this expects: {e}")))?;
+        Ok(Self { value, bytes })
+    }
+}

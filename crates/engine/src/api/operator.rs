@@ -1,0 +1,375 @@
+//! What operators and viewers ask for.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::gate::{Asker, Sent};
+use super::refusal::Refusal;
+use super::types::{
+    Action, AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Done, NewToken,
+    OrderBody, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
+};
+use crate::clock::now_ms;
+use crate::engine::Engine;
+use crate::learning::Wish;
+use crate::secret;
+use crate::store::{Decided, Hold, Name, Order, Role, Row, Search, Token};
+
+/// Rows of one page.
+const PAGE_MAX: usize = 1000;
+const PAGE: usize = 50;
+
+/// Rows of a page, and one more, which tells whether there are more.
+fn page(limit: Option<usize>) -> usize {
+    limit.unwrap_or(PAGE).clamp(1, PAGE_MAX) + 1
+}
+
+/// Drops the row that only tells whether there are more.
+fn cut<T>(mut rows: Vec<T>, limit: usize) -> (Vec<T>, bool) {
+    let more = rows.len() >= limit;
+    rows.truncate(limit - 1);
+    (rows, more)
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
+}
+
+/// `GET /v1/status`
+pub(super) async fn status(State(engine): State<Arc<Engine>>) -> Result<Json<StatusBody>, Refusal> {
+    let counts = engine.ask(|engine| engine.store.counts()).await?;
+    Ok(Json(StatusBody {
+        schema: "trimtab.engine.status/1".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        up_s: (now_ms() - engine.started_ms) as f64 / 1000.0,
+        counts,
+        services: engine.learning().services(),
+    }))
+}
+
+/// `GET /v1/services`
+pub(super) async fn services(State(engine): State<Arc<Engine>>) -> Json<ServicesBody> {
+    Json(ServicesBody { services: engine.learning().services() })
+}
+
+/// Which aggregates.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    /// A part of the service's name, a space, and the prefix
+    q: Option<String>,
+    /// Of this service only
+    service: Option<String>,
+    /// That are held so only
+    hold: Option<Hold>,
+    /// After this one: service of the last one of the page before
+    after_service: Option<String>,
+    /// After this one: prefix of the last one of the page before
+    after_prefix: Option<String>,
+    /// So many at most; 50 unless told, 1000 at most
+    limit: Option<usize>,
+}
+
+/// `GET /v1/aggregates`
+pub(super) async fn aggregates(
+    State(engine): State<Arc<Engine>>,
+    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<AggregatesBody>, Refusal> {
+    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
+    let limit = page(query.limit);
+    let after = query
+        .after_service
+        .map(|service| Name { service, prefix: query.after_prefix.unwrap_or_default() });
+    let search = Search {
+        text: query.q.unwrap_or_default().trim().to_owned(),
+        service: query.service,
+        hold: query.hold,
+        after,
+        limit,
+    };
+    let rows = engine.ask(move |engine| engine.store.aggregates(&search)).await?;
+    let (rows, more) = cut(rows, limit);
+    let aggregates = rows.into_iter().map(|row| body(&engine, row)).collect();
+    Ok(Json(AggregatesBody { aggregates, more }))
+}
+
+fn body(engine: &Engine, row: Row) -> AggregateBody {
+    let configuration = if row.version == 0 {
+        engine.learning().first(&row.name).unwrap_or_default()
+    } else {
+        row.configuration
+    };
+    AggregateBody {
+        service: row.name.service,
+        prefix: row.name.prefix,
+        hold: row.hold,
+        version: row.version as u64,
+        configuration: json(&configuration),
+        changed_ms: row.changed_ms,
+        closed: row.closed,
+        reward: row.reward,
+        decisions: row.decisions,
+    }
+}
+
+/// Which aggregate.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneQuery {
+    /// The service
+    service: String,
+    /// The destination subnet
+    prefix: String,
+}
+
+async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
+    let asked = name.clone();
+    let row = engine.ask(move |engine| engine.store.aggregate(&asked)).await?;
+    row.ok_or_else(|| {
+        Refusal::unknown(format!("nobody has reported for {name}: is it spelt as in the list?"))
+    })
+}
+
+/// `GET /v1/aggregate`
+pub(super) async fn aggregate(
+    State(engine): State<Arc<Engine>>,
+    query: Result<Query<OneQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<AggregateBody>, Refusal> {
+    let Query(OneQuery { service, prefix }) =
+        query.map_err(|e| Refusal::malformed(e.to_string()))?;
+    let row = find(&engine, &Name { service, prefix }).await?;
+    Ok(Json(body(&engine, row)))
+}
+
+/// Which decisions.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecisionsQuery {
+    /// The service
+    service: String,
+    /// The destination subnet
+    prefix: String,
+    /// About intervals before this one only
+    before: Option<i64>,
+    /// So many at most; 50 unless told, 1000 at most
+    limit: Option<usize>,
+}
+
+/// `GET /v1/decisions`
+pub(super) async fn decisions(
+    State(engine): State<Arc<Engine>>,
+    query: Result<Query<DecisionsQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<DecisionsBody>, Refusal> {
+    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
+    let name = Name { service: query.service, prefix: query.prefix };
+    let row = find(&engine, &name).await?;
+    let limit = page(query.limit);
+    let before = query.before.unwrap_or(i64::MAX);
+    let rows = engine.ask(move |engine| engine.store.decisions(row.id, before, limit)).await?;
+    let (rows, more) = cut(rows, limit);
+    let learning = engine.learning();
+    let first = learning.first(&name).unwrap_or_default();
+    let known = learning.services().into_iter().find(|service| service.name == name.service);
+    let decisions = rows.iter().map(|row| decision(row, &first)).collect();
+    Ok(Json(DecisionsBody {
+        interval_ms: known.map_or(0, |service| service.interval_ms),
+        decisions,
+        more,
+    }))
+}
+
+fn decision(row: &Decided, first: &str) -> DecisionBody {
+    let configuration = if row.version == 0 { first } else { &row.configuration };
+    DecisionBody {
+        interval: row.interval,
+        at_ms: row.at_ms,
+        hold: row.hold,
+        version: row.version as u64,
+        configuration: json(configuration),
+        reports: row.reports,
+        reward: row.reward,
+        why: json(&row.detail),
+    }
+}
+
+/// `POST /v1/aggregate`
+pub(super) async fn order(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker(token)): Extension<Asker>,
+    sent: Sent<OrderBody>,
+) -> Result<Json<AggregateBody>, Refusal> {
+    let wanted = sent.value;
+    let name = Name { service: wanted.service.clone(), prefix: wanted.prefix.clone() };
+    let row = find(&engine, &name).await?;
+    let changed =
+        || Refusal::changed(format!("{name} has changed meanwhile: look again, then say it again"));
+    if wanted.version.is_some_and(|version| version as i64 != row.version) {
+        return Err(changed());
+    }
+    let (hold, wish) = wish(&engine, &row, &wanted).await?;
+    let held = engine
+        .learning()
+        .wish(&name, row.state.as_deref(), &wish, now_ms())
+        .map_err(|message| Refusal::malformed(format!("{name}: {message}")))?;
+    let detail = match (&held.configuration, wanted.reason.trim()) {
+        (None, reason) => reason.to_owned(),
+        (Some((version, text)), "") => format!("version {version}: {text}"),
+        (Some((version, text)), reason) => format!("{reason}; version {version}: {text}"),
+    };
+    let order = Order {
+        who: token.name.clone(),
+        action: wanted.action.name(),
+        hold,
+        detail,
+        configuration: held.configuration,
+        state: Some(held.state),
+        now_ms: now_ms(),
+    };
+    if !engine.ask(move |engine| engine.store.order(&row, &order)).await? {
+        return Err(changed());
+    }
+    engine.tell(vec![name.clone()]);
+    let row = find(&engine, &name).await?;
+    Ok(Json(body(&engine, row)))
+}
+
+/// What an order asks of the learning, and how the aggregate is held afterwards.
+async fn wish(
+    engine: &Arc<Engine>,
+    row: &Row,
+    wanted: &OrderBody,
+) -> Result<(Hold, Wish), Refusal> {
+    let needs = |what: &str| Refusal::malformed(format!("{} needs `{what}`", wanted.action.name()));
+    match wanted.action {
+        Action::Pause => Ok((Hold::Paused, Wish::Pause)),
+        Action::Resume => Ok((Hold::Learning, Wish::Resume)),
+        Action::Pin => {
+            let knobs = wanted.knobs.clone().ok_or_else(|| needs("knobs"))?;
+            Ok((Hold::Pinned, Wish::Pin(knobs)))
+        }
+        Action::Rollback => {
+            let interval = wanted.interval.ok_or_else(|| needs("interval"))?;
+            let (id, before) = (row.id, interval.saturating_add(1));
+            let found = engine.ask(move |engine| engine.store.decisions(id, before, 1)).await?;
+            let found = found.into_iter().find(|decided| decided.interval == interval);
+            let found = found.ok_or_else(|| {
+                Refusal::unknown(format!("{}: nothing is kept of interval {interval}", row.name))
+            })?;
+            let first = || engine.learning().first(&row.name).unwrap_or_default();
+            let back = if found.version == 0 { first() } else { found.configuration };
+            Ok((Hold::Pinned, Wish::Back(back)))
+        }
+    }
+}
+
+/// Where a page begins.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditQuery {
+    /// Lines before this one only
+    before: Option<i64>,
+    /// So many at most; 50 unless told, 1000 at most
+    limit: Option<usize>,
+}
+
+/// `GET /v1/audit`
+pub(super) async fn audit(
+    State(engine): State<Arc<Engine>>,
+    query: Result<Query<AuditQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<AuditBody>, Refusal> {
+    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
+    let limit = page(query.limit);
+    let before = query.before.unwrap_or(i64::MAX);
+    let lines = engine.ask(move |engine| engine.store.audit(before, limit)).await?;
+    let (lines, more) = cut(lines, limit);
+    Ok(Json(AuditBody { lines, more }))
+}
+
+/// `GET /v1/tokens`
+pub(super) async fn tokens(State(engine): State<Arc<Engine>>) -> Result<Json<TokensBody>, Refusal> {
+    let tokens = engine.ask(|engine| engine.store.tokens()).await?;
+    Ok(Json(TokensBody { tokens }))
+}
+
+/// `POST /v1/tokens`
+pub(super) async fn add_token(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker(asker)): Extension<Asker>,
+    sent: Sent<NewToken>,
+) -> Result<Json<TokenSecret>, Refusal> {
+    let NewToken { name, role, services } = sent.value;
+    let known = engine.learning().services();
+    if let Some(stray) = services.iter().find(|service| !known.iter().any(|k| k.name == **service))
+    {
+        return Err(Refusal::malformed(format!("the engine has no service {stray:?}")));
+    }
+    let (secret, token) = new_token(&name, role, services).map_err(Refusal::malformed)?;
+    let added = engine
+        .ask(move |engine| {
+            let added = engine.store.add_token(&token, &asker.name)?;
+            engine.read_tokens(now_ms())?;
+            Ok(added)
+        })
+        .await?;
+    match added {
+        Some(_) => Ok(Json(TokenSecret { name, token: secret })),
+        None => {
+            Err(Refusal::changed(format!("there was a token {name:?} already: take another name")))
+        }
+    }
+}
+
+/// A token that is not in the store yet, and its secret; or what is wrong with what is asked for.
+pub(crate) fn new_token(
+    name: &str,
+    role: Role,
+    services: Vec<String>,
+) -> Result<(String, Token), String> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(letters) {
+        return Err(format!("{name:?} is no name: 1 to 64 letters, digits, and - _ . @"));
+    }
+    if (role == Role::Edge) == services.is_empty() {
+        return Err(
+            "an edge needs the services that it reports for, and others have none".to_owned()
+        );
+    }
+    let (secret, hash) = secret::mint().map_err(|e| e.to_string())?;
+    let token = Token {
+        id: 0,
+        name: name.to_owned(),
+        role,
+        services,
+        created_ms: now_ms(),
+        revoked_ms: None,
+        hash,
+    };
+    Ok((secret, token))
+}
+
+/// `POST /v1/tokens/revoke`
+pub(super) async fn revoke_token(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker(asker)): Extension<Asker>,
+    sent: Sent<RevokeToken>,
+) -> Result<Json<Done>, Refusal> {
+    let name = sent.value.name;
+    let asked = name.clone();
+    let done = engine
+        .ask(move |engine| {
+            let done = engine.store.revoke_token(&asked, &asker.name, now_ms())?;
+            engine.read_tokens(now_ms())?;
+            Ok(done)
+        })
+        .await?;
+    if done {
+        Ok(Json(Done { done }))
+    } else {
+        Err(Refusal::unknown(format!("there is no token {name:?} that is not revoked")))
+    }
+}

@@ -1,0 +1,270 @@
+//! What travels between the engine, edges and operators: JSON, with the units in the names.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::learning::ServiceInfo;
+use crate::store::{Audit, Counts, Hold, Name, Role, Token};
+
+/// Reports of an edge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportBatch {
+    /// Larger than that of any batch of this edge before; a batch without an answer is sent again with the same number.
+    pub sequence: u64,
+    /// The edge's clock when it sent this, in ms since 1970.
+    pub sent_ms: i64,
+    /// One for each aggregate and interval: `trimtab_fleet::Report`, encoded, in base64.
+    pub reports: Vec<String>,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportAnswer {
+    /// Reports that are kept, whatever happens.
+    pub kept: u32,
+    /// Reports that came after their interval was closed, and are not kept.
+    pub late: u32,
+    /// This batch had been kept before.
+    pub again: bool,
+    /// The engine's clock, in ms since 1970.
+    pub now_ms: i64,
+}
+
+/// The configurations that an edge has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigurationQuery {
+    /// Of each aggregate that it serves; at most 1000.
+    pub have: Vec<Held>,
+    /// Wait so long at most for one to change, in s; 0 to 60.
+    #[serde(default)]
+    pub wait_s: u32,
+}
+
+/// The configuration of an aggregate that an edge has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    /// The service.
+    pub service: String,
+    /// The destination subnet.
+    pub prefix: String,
+    /// Its version; none where it has none.
+    pub version: Option<u64>,
+}
+
+/// Configurations that an edge does not have yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigurationAnswer {
+    /// One for each aggregate that has another version.
+    pub configurations: Vec<ConfigurationItem>,
+    /// The engine's clock, in ms since 1970.
+    pub now_ms: i64,
+}
+
+/// The configuration of an aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigurationItem {
+    /// The service.
+    pub service: String,
+    /// The destination subnet.
+    pub prefix: String,
+    /// Grows with each change; 0 is the service's first.
+    pub version: u64,
+    /// The algorithm and its knobs.
+    pub configuration: Value,
+}
+
+/// How the engine does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusBody {
+    /// Names this form: `trimtab.engine.status/1`.
+    pub schema: String,
+    /// The engine's.
+    pub version: String,
+    /// Since it came, in s.
+    pub up_s: f64,
+    /// How much there is.
+    pub counts: Counts,
+    /// The services.
+    pub services: Vec<ServiceInfo>,
+}
+
+/// The services.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServicesBody {
+    /// In the order of their names.
+    pub services: Vec<ServiceInfo>,
+}
+
+/// Aggregates of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AggregatesBody {
+    /// In the order of their names.
+    pub aggregates: Vec<AggregateBody>,
+    /// There are more, after the last of these.
+    pub more: bool,
+}
+
+/// An aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AggregateBody {
+    /// The service.
+    pub service: String,
+    /// The destination subnet.
+    pub prefix: String,
+    /// Whether it learns.
+    pub hold: Hold,
+    /// Of the configuration in force; 0 for the service's first.
+    pub version: u64,
+    /// The configuration in force.
+    pub configuration: Value,
+    /// When it changed, in ms since 1970.
+    pub changed_ms: i64,
+    /// The last interval that was closed.
+    pub closed: Option<i64>,
+    /// What it brought.
+    pub reward: Option<f64>,
+    /// How many decisions there were.
+    pub decisions: i64,
+}
+
+/// Decisions about an aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionsBody {
+    /// The length of an interval, in ms.
+    pub interval_ms: i64,
+    /// The latest first.
+    pub decisions: Vec<DecisionBody>,
+    /// There are more, before the last of these.
+    pub more: bool,
+}
+
+/// What was tried in an interval, what came back, and what followed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecisionBody {
+    /// The interval that was closed.
+    pub interval: i64,
+    /// When it was closed, in ms since 1970.
+    pub at_ms: i64,
+    /// Whether it learnt then.
+    pub hold: Hold,
+    /// Of the configuration in force.
+    pub version: u64,
+    /// That configuration.
+    pub configuration: Value,
+    /// Reports that came.
+    pub reports: i64,
+    /// What it brought.
+    pub reward: Option<f64>,
+    /// Why what followed followed.
+    pub why: Value,
+}
+
+/// What an operator wants of an aggregate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrderBody {
+    /// The service.
+    pub service: String,
+    /// The destination subnet.
+    pub prefix: String,
+    /// What to do.
+    pub action: Action,
+    /// The version that the operator looked at: refused where it is another by now.
+    pub version: Option<u64>,
+    /// For `pin`: the knobs, as `{"gamma": 100}`; those left out are the safe ones.
+    pub knobs: Option<Value>,
+    /// For `rollback`: to what was in force in this interval.
+    pub interval: Option<i64>,
+    /// Why, for the audit log.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// What an operator can do to an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Keep the configuration in force.
+    Pause,
+    /// Learn again.
+    Resume,
+    /// Put a configuration in force, and keep it.
+    Pin,
+    /// Put a configuration of before in force, and keep it.
+    Rollback,
+}
+
+impl Action {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Pin => "pin",
+            Self::Rollback => "rollback",
+        }
+    }
+}
+
+/// The audit log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditBody {
+    /// The latest first.
+    pub lines: Vec<Audit>,
+    /// There are more, before the last of these.
+    pub more: bool,
+}
+
+/// Every token, without its secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TokensBody {
+    /// In the order in which they were made.
+    pub tokens: Vec<Token>,
+}
+
+/// A token to be made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// Whose it is; no two have the same.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The services that an edge may report for.
+    #[serde(default)]
+    pub services: Vec<String>,
+}
+
+/// A new token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenSecret {
+    /// Whose it is.
+    pub name: String,
+    /// The token; it is not told again.
+    pub token: String,
+}
+
+/// A token to be revoked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeToken {
+    /// Whose it is.
+    pub name: String,
+}
+
+/// It was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Done {
+    /// Always true.
+    pub done: bool,
+}
+
+impl Held {
+    pub(crate) fn name(&self) -> Name {
+        Name { service: self.service.clone(), prefix: self.prefix.clone() }
+    }
+}

@@ -1,0 +1,191 @@
+//! Asks an engine that runs, over its API.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use ureq::Agent;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+use crate::api::{
+    AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
+    DecisionsBody, ErrorBody, OrderBody, ReportAnswer, ReportBatch, StatusBody,
+};
+use crate::error::Error;
+use crate::store::{Hold, Name};
+
+/// Longer than anything that an engine lets wait.
+const ANSWER_WITHIN: Duration = Duration::from_secs(90);
+
+/// Which aggregates to list.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// A part of the service's name, a space, and the prefix.
+    pub search: String,
+    /// Of this service only.
+    pub service: Option<String>,
+    /// That are held so only.
+    pub hold: Option<Hold>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Whom to ask, and as whom.
+pub struct Client {
+    url: String,
+    token: String,
+    agent: Agent,
+}
+
+impl Client {
+    /// Asks the engine at a URL with a token; `authority` is a file with the certificates in PEM that it is trusted by, where
+    /// those of the web are not.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no certificate.
+    pub fn new(url: &str, token: &str, authority: Option<&Path>) -> Result<Self, Error> {
+        let mut config =
+            Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_WITHIN));
+        if let Some(path) = authority {
+            let fail = |reason: String| Error::Authority { path: path.to_owned(), reason };
+            let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
+            let mut trusted = Vec::new();
+            for item in parse_pem(&bytes) {
+                if let PemItem::Certificate(one) = item.map_err(|e| fail(e.to_string()))? {
+                    trusted.push(one);
+                }
+            }
+            if trusted.is_empty() {
+                return Err(fail("none begins there".to_owned()));
+            }
+            let roots = RootCerts::new_with_certs(&trusted);
+            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        }
+        let url = url.trim_end_matches('/').to_owned();
+        Ok(Self { url, token: token.trim().to_owned(), agent: config.build().into() })
+    }
+
+    fn read<T: DeserializeOwned>(
+        &self,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<T, Error> {
+        let gone = |e: &dyn std::fmt::Display| Error::NoEngine {
+            url: self.url.clone(),
+            reason: e.to_string(),
+        };
+        let mut answer = answer.map_err(|e| gone(&e))?;
+        let status = answer.status();
+        let text = answer.body_mut().read_to_string().map_err(|e| gone(&e))?;
+        if status.is_success() {
+            return serde_json::from_str(&text)
+                .map_err(|e| gone(&format!("something else does, or another version: {e}")));
+        }
+        let said = serde_json::from_str::<ErrorBody>(&text)
+            .map_or_else(|_| format!("it answers {status}"), |body| body.message);
+        Err(match status.as_u16() {
+            401 | 403 => Error::Token { url: self.url.clone(), reason: said },
+            _ => Error::Refused(said),
+        })
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
+        let query = query.iter().map(|(name, value)| (*name, value.as_str()));
+        let request = self.agent.get(format!("{}{path}", self.url)).query_pairs(query);
+        self.read(request.header("Authorization", format!("Bearer {}", self.token)).call())
+    }
+
+    fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+        let text = serde_json::to_string(body).expect("what is sent is plain data");
+        let request =
+            self.agent.post(format!("{}{path}", self.url)).content_type("application/json");
+        self.read(request.header("Authorization", format!("Bearer {}", self.token)).send(text))
+    }
+
+    /// How the engine does.
+    ///
+    /// # Errors
+    /// It is not there, or refuses.
+    pub fn status(&self) -> Result<StatusBody, Error> {
+        self.get("/v1/status", &[])
+    }
+
+    /// Aggregates, in the order of their names; asks as often as it takes.
+    ///
+    /// # Errors
+    /// It is not there, or refuses.
+    pub fn aggregates(&self, listing: &Listing) -> Result<AggregatesBody, Error> {
+        let mut all = AggregatesBody { aggregates: Vec::new(), more: true };
+        while all.more && all.aggregates.len() < listing.limit {
+            let left = listing.limit - all.aggregates.len();
+            let mut query =
+                vec![("q", listing.search.clone()), ("limit", left.min(1000).to_string())];
+            query.extend(listing.service.clone().map(|service| ("service", service)));
+            query.extend(listing.hold.map(|hold| ("hold", hold.name().to_owned())));
+            if let Some(last) = all.aggregates.last() {
+                query.push(("after_service", last.service.clone()));
+                query.push(("after_prefix", last.prefix.clone()));
+            }
+            let page: AggregatesBody = self.get("/v1/aggregates", &query)?;
+            all.aggregates.extend(page.aggregates);
+            all.more = page.more;
+        }
+        Ok(all)
+    }
+
+    /// One aggregate.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, or knows none of this name.
+    pub fn aggregate(&self, name: &Name) -> Result<AggregateBody, Error> {
+        self.get(
+            "/v1/aggregate",
+            &[("service", name.service.clone()), ("prefix", name.prefix.clone())],
+        )
+    }
+
+    /// Decisions about an aggregate, the latest first.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, or knows none of this name.
+    pub fn decisions(&self, name: &Name, limit: usize) -> Result<DecisionsBody, Error> {
+        let query = [
+            ("service", name.service.clone()),
+            ("prefix", name.prefix.clone()),
+            ("limit", limit.to_string()),
+        ];
+        self.get("/v1/decisions", &query)
+    }
+
+    /// Pauses, resumes, pins or rolls back an aggregate.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn order(&self, order: &OrderBody) -> Result<AggregateBody, Error> {
+        self.post("/v1/aggregate", order)
+    }
+
+    /// The audit log, the latest first.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn audit(&self, limit: usize) -> Result<AuditBody, Error> {
+        self.get("/v1/audit", &[("limit", limit.to_string())])
+    }
+
+    /// Hands reports in; they are on the engine's disk when this returns.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn report(&self, batch: &ReportBatch) -> Result<ReportAnswer, Error> {
+        self.post("/v1/reports", batch)
+    }
+
+    /// The configurations that this edge does not have, at once or when one changes.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn configurations(&self, query: &ConfigurationQuery) -> Result<ConfigurationAnswer, Error> {
+        self.post("/v1/configurations", query)
+    }
+}

@@ -1,0 +1,248 @@
+//! The engine's configuration: a TOML file, checked as a whole before anything starts.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use toml::Spanned;
+use trimtab_units::{Bytes, Duration};
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {reason}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// It says something wrong.
+    #[error("{}:{line}: {message}", .path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+}
+
+impl ConfigError {
+    pub(crate) fn read(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::Read { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    /// Something wrong at a byte of a text.
+    pub(crate) fn at(path: &Path, text: &str, at: usize, message: &str) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        Self::Wrong {
+            path: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            message: message.trim_end().replace('\n', "; "),
+        }
+    }
+}
+
+/// What the engine is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The folder with a TOML file for each service.
+    pub services: PathBuf,
+    /// How long after an interval edges may still report it.
+    pub grace: Duration,
+    /// How far an edge's clock may be off.
+    pub skew: Duration,
+    /// How long decisions and the audit log are kept.
+    pub keep: Duration,
+    /// Where it keeps what it must not lose.
+    pub store: Keep,
+    /// Its certificate and key, in PEM; without, it speaks plain HTTP.
+    pub tls: Option<Tls>,
+    /// What it takes from others at most.
+    pub limits: Limits,
+}
+
+/// Where the engine keeps what it must not lose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// A file of SQLite's.
+    File(PathBuf),
+}
+
+/// Files for TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The certificate and those that vouch for it.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// What the engine takes from others at most.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The body of a request.
+    #[serde(deserialize_with = "parsed")]
+    pub body: Bytes,
+    /// Requests of a token in a second, on average; in a burst ten times as many.
+    pub requests_per_second: u32,
+    /// Connections at a time.
+    pub connections: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: Bytes::new(4_000_000), requests_per_second: 20, connections: 20_000 }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    #[serde(default = "listen")]
+    listen: Spanned<SocketAddr>,
+    services: PathBuf,
+    #[serde(default = "grace", deserialize_with = "parsed")]
+    grace: Duration,
+    #[serde(default = "skew", deserialize_with = "parsed")]
+    skew: Duration,
+    #[serde(default = "keep", deserialize_with = "parsed")]
+    keep: Duration,
+    store: RawStore,
+    tls: Option<RawTls>,
+    #[serde(default)]
+    plaintext: bool,
+    #[serde(default)]
+    limits: Limits,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStore {
+    file: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTls {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+fn listen() -> Spanned<SocketAddr> {
+    Spanned::new(0..0, SocketAddr::from(([127, 0, 0, 1], 7480)))
+}
+
+fn grace() -> Duration {
+    Duration::from_secs(30)
+}
+
+fn skew() -> Duration {
+    Duration::from_secs(120)
+}
+
+/// A week: with 100,000 aggregates and an interval of 20 minutes, that is 50 million decisions.
+fn keep() -> Duration {
+    Duration::from_secs(7 * 24 * 3600)
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err: std::fmt::Display>>(
+    from: D,
+) -> Result<T, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+impl Config {
+    /// Reads a file. Paths in it are taken from its folder.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something wrong: then where, and what to do.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|e| ConfigError::read(path, e))?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let raw: Raw = toml::from_str(text).map_err(|e| {
+            ConfigError::at(path, text, e.span().map_or(0, |span| span.start), e.message())
+        })?;
+        let from_here = |file: PathBuf| path.parent().unwrap_or(Path::new("")).join(file);
+        if raw.tls.is_none() && !raw.plaintext && !raw.listen.get_ref().ip().is_loopback() {
+            let message = format!(
+                "tokens would travel in the clear from {}: give [tls] a certificate and a key, or, where something in \
+                 front of the engine speaks TLS, say plaintext = true",
+                raw.listen.get_ref()
+            );
+            return Err(ConfigError::at(path, text, raw.listen.span().start, &message));
+        }
+        Ok(Self {
+            listen: raw.listen.into_inner(),
+            services: from_here(raw.services),
+            grace: raw.grace,
+            skew: raw.skew,
+            keep: raw.keep,
+            store: Keep::File(from_here(raw.store.file)),
+            tls: raw.tls.map(|tls| Tls {
+                certificate: from_here(tls.certificate),
+                key: from_here(tls.key),
+            }),
+            limits: raw.limits,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(Path::new("/etc/trimtab/engine.toml"), text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default_and_paths_start_at_the_file() {
+        let config = parse("services = \"services\"\n[store]\nfile = \"../e.db\"\n").unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:7480");
+        assert_eq!(config.services, Path::new("/etc/trimtab/services"));
+        assert_eq!(config.store, Keep::File("/etc/trimtab/../e.db".into()));
+        assert_eq!(config.grace, Duration::from_secs(30));
+        assert_eq!(config.limits.body, Bytes::new(4_000_000));
+    }
+
+    #[test]
+    fn tokens_never_travel_in_the_clear_by_oversight() {
+        let text = "services = \"s\"\nlisten = \"0.0.0.0:7480\"\n";
+        let store = "[store]\nfile = \"e.db\"\n";
+        let refused = parse(&format!("{text}{store}")).unwrap_err();
+        assert!(
+            refused.starts_with("/etc/trimtab/engine.toml:2: tokens would travel"),
+            "{refused}"
+        );
+        assert!(parse(&format!("{text}plaintext = true\n{store}")).is_ok());
+        let tls = "[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
+        let config = parse(&format!("{text}{store}{tls}")).unwrap();
+        assert_eq!(config.tls.unwrap().key, Path::new("/etc/trimtab/k.pem"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let refused =
+            parse("services = \"s\"\ngrace = \"30\"\n[store]\nfile = \"e\"\n").unwrap_err();
+        assert!(
+            refused.starts_with("/etc/trimtab/engine.toml:2: ") && refused.contains("unit"),
+            "{refused}"
+        );
+        let refused = parse("services = \"s\"\n[store]\nfile = \"e\"\nfrob = 1\n").unwrap_err();
+        assert!(
+            refused.starts_with("/etc/trimtab/engine.toml:4: ") && refused.contains("frob"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+// Draws values over time as SVG: a curve, dots, and marks where something changed.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SIZE = { width: 560, height: 190, left: 56, right: 10, top: 10, bottom: 24 };
+
+function shape(name, attributes, text) {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+/** A number as a label: four digits that matter. */
+export function label(value) {
+  if (value === null || value === undefined) return "–";
+  return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
+}
+
+/** The ends of an axis: a little beyond the values, and never the same. */
+function ends(values) {
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  const room = (high - low || Math.abs(high) || 1) * 0.08;
+  return [low - room, high + room];
+}
+
+/**
+ * @param {string} title what it shows, for those who do not see it
+ * @param {{at: number, value: ?number}[]} curve in the order of time; joined by lines where none is missing
+ * @param {{at: number, value: number}[]} dots
+ * @param {number[]} marks times at which something changed
+ */
+export function chart(title, curve, dots, marks) {
+  const { width, height, left, right, top, bottom } = SIZE;
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const known = curve.filter((point) => point.value !== null);
+  const all = [...known, ...dots];
+  if (all.length === 0) {
+    svg.append(shape("text", { x: left, y: height / 2 }, "nothing yet"));
+    return svg;
+  }
+  const [low, high] = ends(all.map((point) => point.value));
+  const times = [...curve, ...dots].map((point) => point.at);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const x = (at) => left + ((at - first) / (last - first || 1)) * (width - left - right);
+  const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
+
+  for (const value of [low, (low + high) / 2, high]) {
+    const at = y(value);
+    svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: at, y2: at }));
+    svg.append(shape("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, label(value)));
+  }
+  const clock = (at) => new Date(at).toISOString().slice(5, 16).replace("T", " ");
+  svg.append(shape("text", { x: left, y: height - 6 }, `${clock(first)} UTC`));
+  svg.append(shape("text", { x: width - right, y: height - 6, "text-anchor": "end" }, clock(last)));
+  for (const at of marks.filter((at) => at >= first && at <= last)) {
+    svg.append(shape("line", { class: "mark", x1: x(at), x2: x(at), y1: top, y2: height - bottom }));
+  }
+  let path = "";
+  let joined = false;
+  for (const point of curve) {
+    if (point.value !== null) {
+      path += `${joined ? "L" : "M"}${x(point.at).toFixed(1)} ${y(point.value).toFixed(1)}`;
+    }
+    joined = point.value !== null;
+  }
+  svg.append(shape("path", { class: "curve", d: path || "M0 0" }));
+  for (const point of dots) {
+    const dot = shape("circle", { class: "dot", cx: x(point.at), cy: y(point.value), r: 2.4 });
+    dot.append(shape("title", {}, `${clock(point.at)}: ${label(point.value)}`));
+    svg.append(dot);
+  }
+  return svg;
+}

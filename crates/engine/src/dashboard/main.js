@@ -1,0 +1,80 @@
+// Which page is shown, by the address behind `#`, and who may see it.
+
+import { ask, token } from "/assets/api.js";
+import { aggregate, audit, list, make } from "/assets/views.js";
+
+/** How often a page that nobody works in is drawn anew. */
+const AGAIN_MS = 15000;
+
+const main = document.getElementById("main");
+const message = document.getElementById("message");
+const nav = document.getElementById("nav");
+const listState = { fail };
+
+function fail(error) {
+  if (error.status === 401) {
+    token.forget();
+    signIn(error.message);
+    return;
+  }
+  message.textContent = error.message;
+}
+
+function signIn(problem) {
+  nav.hidden = true;
+  message.textContent = problem ?? "";
+  const field = make("input", { type: "password", id: "token", autocomplete: "off", required: true });
+  const submit = (event) => {
+    event.preventDefault();
+    token.set(field.value.trim());
+    ask("/v1/status").then(show, fail);
+  };
+  main.replaceChildren(
+    make("h2", {}, "Who asks?"),
+    make("p", { class: "faint" }, "A token of an operator or viewer: `trimtab engine token add NAME --role viewer` makes one."),
+    make("form", { class: "bar", onsubmit: submit }, make("label", { for: "token" }, "Token"), field,
+      make("button", { type: "submit", class: "main" }, "Enter")),
+  );
+  field.focus();
+}
+
+let turn = 0;
+
+async function show() {
+  if (!token.get()) return signIn();
+  const mine = ++turn;
+  const [path, query] = location.hash.slice(1).split("?");
+  const name = Object.fromEntries(new URLSearchParams(query));
+  const pages = { "/aggregate": () => aggregate(name, show), "/audit": audit };
+  try {
+    const nodes = await (pages[path] ?? (() => list(listState)))();
+    if (mine !== turn) return;
+    nav.hidden = false;
+    message.textContent = "";
+    main.replaceChildren(...nodes);
+    main.dataset.page = path || "/";
+  } catch (error) {
+    fail(error);
+  }
+}
+
+document.getElementById("leave").addEventListener("click", () => {
+  token.forget();
+  signIn();
+});
+addEventListener("hashchange", () => show().then(() => main.focus()));
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea");
+  const search = document.getElementById("search");
+  if (event.key === "/" && !typing && search) {
+    event.preventDefault();
+    search.focus();
+  }
+});
+setInterval(() => {
+  // Whoever types, chooses or is asked something is left alone.
+  const active = document.activeElement;
+  const busy = (active !== main && main.contains(active)) || document.querySelector("dialog");
+  if (token.get() && !busy && !document.hidden) show();
+}, AGAIN_MS);
+show();

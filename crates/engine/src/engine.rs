@@ -1,0 +1,151 @@
+//! What the parts of the engine share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use tokio::sync::broadcast;
+
+use crate::clock::now_ms;
+use crate::config::Limits;
+use crate::ingest::Ingest;
+use crate::learning::Learning;
+use crate::metrics::Metrics;
+use crate::store::{Name, Store, StoreError, Token};
+
+/// How long the list of tokens is believed; another process may revoke one.
+const TOKENS_FOR_MS: i64 = 2000;
+/// A burst of requests of a token, in seconds of its rate.
+const BURST_S: f64 = 10.0;
+/// Rounds of changes that somebody who waits may sleep through; then they look at everything anew.
+const ROUNDS: usize = 64;
+
+/// Whose configurations changed.
+pub(crate) type Changed = Arc<Vec<Name>>;
+
+/// The engine.
+pub(crate) struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ingest: Ingest,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    pub(crate) skew_ms: i64,
+    pub(crate) grace_ms: i64,
+    pub(crate) started_ms: i64,
+    pub(crate) changes: broadcast::Sender<Changed>,
+    /// Set when the engine ends: who waits is answered.
+    pub(crate) ending: AtomicBool,
+    learning: RwLock<Arc<dyn Learning>>,
+    tokens: RwLock<Arc<HashMap<Vec<u8>, Token>>>,
+    tokens_read_ms: AtomicI64,
+    /// When each token's allowance was last counted, and what was left of it then.
+    allowances: Mutex<HashMap<i64, (i64, f64)>>,
+}
+
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) learning: Arc<dyn Learning>,
+    pub(crate) ingest: Ingest,
+    pub(crate) limits: Limits,
+    pub(crate) skew_ms: i64,
+    pub(crate) grace_ms: i64,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            store: parts.store,
+            ingest: parts.ingest,
+            metrics: Metrics::new(),
+            limits: parts.limits,
+            skew_ms: parts.skew_ms,
+            grace_ms: parts.grace_ms,
+            started_ms: now_ms(),
+            changes: broadcast::channel(ROUNDS).0,
+            ending: AtomicBool::new(false),
+            learning: RwLock::new(parts.learning),
+            tokens: RwLock::default(),
+            tokens_read_ms: AtomicI64::new(i64::MIN),
+            allowances: Mutex::default(),
+        }
+    }
+
+    /// The learning, as the services say now.
+    pub(crate) fn learning(&self) -> Arc<dyn Learning> {
+        self.learning.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Learns by other services from now on.
+    pub(crate) fn set_learning(&self, learning: Arc<dyn Learning>) {
+        *self.learning.write().unwrap_or_else(PoisonError::into_inner) = learning;
+    }
+
+    /// Whose token it is that has this hash; the list is read again when it is old. Blocks.
+    pub(crate) fn token(&self, hash: &[u8], now_ms: i64) -> Result<Option<Token>, StoreError> {
+        if now_ms.saturating_sub(self.tokens_read_ms.load(Ordering::Relaxed)) >= TOKENS_FOR_MS {
+            self.read_tokens(now_ms)?;
+        }
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
+        // Looked up by hash: how long that takes tells of the hash, of which nobody can make a token.
+        Ok(tokens.get(hash).filter(|token| token.revoked_ms.is_none()).cloned())
+    }
+
+    /// Reads the tokens from the store.
+    pub(crate) fn read_tokens(&self, now_ms: i64) -> Result<(), StoreError> {
+        let all =
+            self.store.tokens()?.into_iter().map(|token| (token.hash.clone(), token)).collect();
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(all);
+        self.tokens_read_ms.store(now_ms, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether a token may ask once more now.
+    pub(crate) fn allows(&self, token: i64, now_ms: i64) -> bool {
+        let rate = f64::from(self.limits.requests_per_second);
+        let mut all = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at_ms, left) = all.entry(token).or_insert((now_ms, rate * BURST_S));
+        let gained = (now_ms - *at_ms).max(0) as f64 / 1000.0 * rate;
+        *left = (*left + gained).min(rate * BURST_S);
+        *at_ms = now_ms;
+        let allowed = *left >= 1.0;
+        if allowed {
+            *left -= 1.0;
+        }
+        allowed
+    }
+
+    /// Tells who waits that configurations changed.
+    pub(crate) fn tell(&self, changed: Vec<Name>) {
+        if !changed.is_empty() {
+            // Nobody may wait.
+            let _ = self.changes.send(Arc::new(changed));
+        }
+    }
+
+    /// Asks the store, away from the threads that serve others.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let engine = Arc::clone(self);
+        let answer =
+            tokio::task::spawn_blocking(move || question(&engine)).await.unwrap_or_else(|e| {
+                Err(StoreError::Unusable {
+                    what: "ask",
+                    place: "the store".to_owned(),
+                    reason: e.to_string(),
+                })
+            });
+        if let Err(e) = &answer {
+            self.metrics.store_error();
+            log(&format!("store: {e}"));
+        }
+        answer
+    }
+}
+
+/// A line for whoever runs the engine.
+pub(crate) fn log(line: &str) {
+    eprintln!("trimtab engine: {line}");
+}

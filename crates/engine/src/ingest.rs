@@ -1,0 +1,77 @@
+//! The door of the store: batches that come at the same time are kept by one commit.
+//!
+//! A commit costs a wait for the disk, whatever it holds. One thread takes all that wait, keeps them together, and only
+//! then says so to each; under load this makes a commit serve hundreds of edges, and adds nothing when there is one.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::store::{Batch, Outcome, Store, StoreError};
+
+/// Batches that wait at most; beyond, edges are asked to come back.
+const WAITING_MAX: usize = 4096;
+/// Batches of one commit at most, so that none waits long.
+const COMMIT_MAX: usize = 512;
+
+type Waiting = (Batch, oneshot::Sender<Result<Outcome, StoreError>>);
+
+/// Where batches go in.
+#[derive(Clone)]
+pub(crate) struct Ingest(SyncSender<Waiting>);
+
+/// Why a batch was not kept.
+#[derive(Debug)]
+pub(crate) enum NotKept {
+    /// Too many wait.
+    Busy,
+    /// The engine ends.
+    Ending,
+    /// The store says no.
+    Store(StoreError),
+}
+
+impl Ingest {
+    /// Starts the thread; it ends when the last of these is dropped.
+    pub(crate) fn start(store: Arc<dyn Store>) -> Result<Self, Error> {
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        std::thread::Builder::new()
+            .name("ingest".to_owned())
+            .spawn(move || keep_all(&*store, &receiver))
+            .map_err(|e| Error::system("start the thread for reports", e))?;
+        Ok(Self(sender))
+    }
+
+    /// Keeps a batch; when this returns an outcome, it is on the disk.
+    pub(crate) async fn keep(&self, batch: Batch) -> Result<Outcome, NotKept> {
+        let (sender, receiver) = oneshot::channel();
+        self.0.try_send((batch, sender)).map_err(|e| match e {
+            TrySendError::Full(_) => NotKept::Busy,
+            TrySendError::Disconnected(_) => NotKept::Ending,
+        })?;
+        receiver.await.map_err(|_| NotKept::Ending)?.map_err(NotKept::Store)
+    }
+}
+
+fn keep_all(store: &dyn Store, receiver: &Receiver<Waiting>) {
+    while let Ok(first) = receiver.recv() {
+        let mut waiting = vec![first];
+        waiting.extend(receiver.try_iter().take(COMMIT_MAX - 1));
+        let (batches, askers): (Vec<Batch>, Vec<_>) = waiting.into_iter().unzip();
+        // Whoever hung up sends again, and is told then that it was kept.
+        match store.accept(&batches) {
+            Ok(outcomes) => {
+                for (asker, outcome) in askers.into_iter().zip(outcomes) {
+                    let _ = asker.send(Ok(outcome));
+                }
+            }
+            Err(e) => {
+                for asker in askers {
+                    let _ = asker.send(Err(e.clone()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the engine asks of the learning, and nothing more: the rest of the engine moves texts and bytes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Closed, Name, Open};
+
+/// A service, as edges and operators need to know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceInfo {
+    /// Its name.
+    pub name: String,
+    /// How long its intervals are, in ms; they are counted from 1970.
+    pub interval_ms: i64,
+    /// The algorithm whose knobs are learnt.
+    pub algorithm: String,
+    /// The reward, as it is written.
+    pub reward: String,
+    /// The knobs that may be learnt, with their ranges.
+    pub knobs: Vec<KnobInfo>,
+}
+
+/// A knob that may be learnt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KnobInfo {
+    /// Its name.
+    pub name: String,
+    /// The least value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+}
+
+/// What an operator wants of an aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wish {
+    /// Stay at the best guess of each context.
+    Pause,
+    /// Learn; from what is pinned, where something is.
+    Resume,
+    /// These knobs, as `{"gamma": 100}`; the others have their safe values.
+    Pin(serde_json::Value),
+    /// The knobs of a configuration that was in force before.
+    Back(String),
+}
+
+/// What it leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) state: Vec<u8>,
+    /// With its version.
+    pub(crate) configuration: Option<(i64, String)>,
+}
+
+/// Learning, service by service. Deterministic: the same calls have the same answers.
+pub(crate) trait Learning: Send + Sync {
+    /// The services, in the order of their names.
+    fn services(&self) -> Vec<ServiceInfo>;
+
+    /// Whom a report is about, and its interval; else what is wrong with it.
+    fn read(&self, report: &[u8]) -> Result<(Name, i64), String>;
+
+    /// The configuration of an aggregate of which nobody has heard; none where there is no such service.
+    fn first(&self, name: &Name) -> Option<String>;
+
+    /// Closes an interval, and says what is in force from now on.
+    fn decide(&self, open: &Open, now_ms: i64) -> Closed;
+
+    /// Carries out an operator's wish: the learner's state after it, and what is in force from now on where that changes;
+    /// or what is wrong with it.
+    fn wish(
+        &self,
+        name: &Name,
+        state: Option<&[u8]>,
+        wish: &Wish,
+        now_ms: i64,
+    ) -> Result<Held, String>;
+}

@@ -1,0 +1,44 @@
+//! The engine of a fleet: takes reports of edges in, learns a configuration of congestion control for each aggregate of
+//! traffic, and hands it out (paper 002 §2 to §4).
+//!
+//! [`run`] is the process. What it learns, and how, is `trimtab-fleet`'s; this crate keeps what must not be lost
+//! (`store`), talks to edges, operators and browsers (`api`, `server`, `dashboard`), and closes intervals when they are
+//! over (`closer`). [`Client`] asks an engine that runs.
+//!
+//! What to read first: `store/mod.rs`, which says what is kept and when it is safe; then `api/mod.rs`, the table of all
+//! that can be asked for.
+
+mod api;
+mod client;
+mod clock;
+mod closer;
+mod config;
+mod dashboard;
+mod engine;
+mod error;
+mod ingest;
+mod learning;
+mod metrics;
+mod run;
+mod secret;
+mod server;
+mod services;
+mod store;
+mod tables;
+mod tokens;
+
+pub use api::{
+    Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
+    ConfigurationQuery, DecisionBody, DecisionsBody, Done, ErrorBody, Held, NewToken, OrderBody,
+    ReportAnswer, ReportBatch, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
+};
+pub use client::{Client, Listing};
+pub use config::{Config, ConfigError, Keep, Limits, Tls};
+pub use error::Error;
+pub use learning::{KnobInfo, ServiceInfo};
+pub use run::run;
+pub use store::{Audit, Counts, Hold, Name, Role, StoreError, Token};
+pub use tables::{
+    aggregate_text, aggregates_text, audit_text, explain_text, status_text, tokens_text,
+};
+pub use tokens::{add_token, list_tokens, revoke_token};

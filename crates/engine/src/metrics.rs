@@ -1,0 +1,157 @@
+//! What Prometheus reads: sums over everything, never a series for an aggregate or an edge.
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::store::Counts;
+
+/// The type of what [`Metrics::page`] writes.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// One label.
+type Label = [(&'static str, String); 1];
+
+/// From the last report that a decision goes by to the decision, without the grace.
+const DELAY_BOUNDS_S: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+/// What is counted.
+pub(crate) struct Metrics {
+    registry: Registry,
+    /// Batches, by what became of them.
+    batches: Family<Label, Counter>,
+    reports: Family<Label, Counter>,
+    refused: Family<Label, Counter>,
+    decisions: Family<Label, Counter>,
+    changes: Family<Label, Counter>,
+    delay: Histogram,
+    store_errors: Counter,
+    aggregates: Gauge,
+    held: Gauge,
+    waiting: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("trimtab_engine");
+        let metrics = Self {
+            batches: Family::default(),
+            reports: Family::default(),
+            refused: Family::default(),
+            decisions: Family::default(),
+            changes: Family::default(),
+            delay: Histogram::new(DELAY_BOUNDS_S),
+            store_errors: Counter::default(),
+            aggregates: Gauge::default(),
+            held: Gauge::default(),
+            waiting: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register(
+            "batches",
+            "Batches of reports, by what became of them",
+            metrics.batches.clone(),
+        );
+        registry.register("reports", "Reports, by what became of them", metrics.reports.clone());
+        registry.register(
+            "refused",
+            "Requests that were refused, by reason",
+            metrics.refused.clone(),
+        );
+        registry.register(
+            "decisions",
+            "Intervals of aggregates that were closed",
+            metrics.decisions.clone(),
+        );
+        registry.register("changes", "Configurations that changed", metrics.changes.clone());
+        registry.register_with_unit(
+            "decision_delay",
+            "From when an interval may be closed, its grace over, to its being closed",
+            Unit::Seconds,
+            metrics.delay.clone(),
+        );
+        registry.register(
+            "store_errors",
+            "Times that the store did not do what it should",
+            metrics.store_errors.clone(),
+        );
+        registry.register("aggregates", "Aggregates", metrics.aggregates.clone());
+        registry.register(
+            "held_aggregates",
+            "Aggregates that an operator paused or pinned",
+            metrics.held.clone(),
+        );
+        registry.register(
+            "waiting_reports",
+            "Reports whose interval is not closed yet",
+            metrics.waiting.clone(),
+        );
+        Self { registry, ..metrics }
+    }
+
+    pub(crate) fn batch(&self, outcome: &'static str, kept: usize, late: u32) {
+        self.batches.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+        self.reports.get_or_create(&[("outcome", "kept".to_owned())]).inc_by(kept as u64);
+        self.reports.get_or_create(&[("outcome", "late".to_owned())]).inc_by(u64::from(late));
+    }
+
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.refused.get_or_create(&[("reason", reason.to_owned())]).inc();
+    }
+
+    /// Intervals were closed, so late after the first moment at which they might have been.
+    pub(crate) fn closed(&self, service: &str, closed: usize, changed: usize, delay_s: f64) {
+        self.decisions.get_or_create(&[("service", service.to_owned())]).inc_by(closed as u64);
+        self.changes.get_or_create(&[("service", service.to_owned())]).inc_by(changed as u64);
+        self.delay.observe(delay_s);
+    }
+
+    pub(crate) fn store_error(&self) {
+        self.store_errors.inc();
+    }
+
+    /// The page.
+    pub(crate) fn page(&self, counts: &Counts) -> String {
+        self.aggregates.set(counts.aggregates);
+        self.held.set(counts.paused + counts.pinned);
+        self.waiting.set(counts.waiting_reports);
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry).expect("writing to a text does not fail");
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_on_the_page() {
+        let metrics = Metrics::new();
+        metrics.batch("kept", 3, 1);
+        metrics.refused("token");
+        metrics.refused("token");
+        metrics.closed("tv", 5, 4, 0.2);
+        metrics.store_error();
+        let page =
+            metrics.page(&Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() });
+        for line in [
+            "trimtab_engine_batches_total{outcome=\"kept\"} 1",
+            "trimtab_engine_reports_total{outcome=\"kept\"} 3",
+            "trimtab_engine_reports_total{outcome=\"late\"} 1",
+            "trimtab_engine_refused_total{reason=\"token\"} 2",
+            "trimtab_engine_decisions_total{service=\"tv\"} 5",
+            "trimtab_engine_changes_total{service=\"tv\"} 4",
+            "trimtab_engine_decision_delay_seconds_bucket{le=\"0.25\"} 1",
+            "trimtab_engine_store_errors_total 1",
+            "trimtab_engine_aggregates 7",
+            "trimtab_engine_held_aggregates 3",
+            "# EOF",
+        ] {
+            assert!(page.lines().any(|l| l == line), "{line}\n{page}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The process: opens the store, starts the threads, serves, and ends in good order.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::config::{Config, Keep};
+use crate::engine::{Engine, Parts, log};
+use crate::error::Error;
+use crate::ingest::Ingest;
+use crate::learning::Learning;
+use crate::server::{Certificate, serve};
+use crate::services::Services;
+use crate::store::{Sqlite, Store};
+use crate::{api, closer};
+
+/// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services and the certificate again.
+///
+/// # Errors
+/// The configuration is wrong, the store does not open, or the address is taken.
+pub fn run(path: &Path) -> Result<(), Error> {
+    let config = Config::read(path)?;
+    let store = open_store(&config)?;
+    let learning: Arc<dyn Learning> = Arc::new(Services::read(&config.services)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::system("start the threads that serve", e))?;
+    runtime.block_on(run_with(path, &config, store, learning))
+}
+
+/// Opens the store that a configuration names.
+pub(crate) fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    let Keep::File(file) = &config.store;
+    Ok(Arc::new(Sqlite::open(file)?))
+}
+
+async fn run_with(
+    path: &Path,
+    config: &Config,
+    store: Arc<dyn Store>,
+    learning: Arc<dyn Learning>,
+) -> Result<(), Error> {
+    let certificate = Certificate::default();
+    certificate.load(config.tls.as_ref())?;
+    let ingest = Ingest::start(Arc::clone(&store))?;
+    let engine = Arc::new(Engine::new(Parts {
+        store,
+        learning,
+        ingest,
+        limits: config.limits,
+        skew_ms: config.skew.as_millis() as i64,
+        grace_ms: config.grace.as_millis() as i64,
+    }));
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|e| Error::system(format!("listen on {}", config.listen), e))?;
+    let address = listener.local_addr().map_err(|e| Error::system("listen", e))?;
+    let fail = |e| Error::system("handle signals", e);
+    let mut hangup = signal(SignalKind::hangup()).map_err(fail)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
+    let closer = closer::start(Arc::clone(&engine), config.keep.as_millis() as i64)?;
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    log(&format!(
+        "listens at {scheme}://{address}, with the services of {}",
+        config.services.display()
+    ));
+
+    let (end, ending) = watch::channel(false);
+    let serving = tokio::spawn(serve(
+        listener,
+        api::router(&engine),
+        certificate.clone(),
+        config.limits.connections,
+        ending,
+    ));
+    loop {
+        tokio::select! {
+            _ = hangup.recv() => reload(path, &engine, &certificate),
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    log("ends");
+    engine.ending.store(true, Ordering::Relaxed);
+    // An empty round wakes those who wait for a change.
+    let _ = engine.changes.send(Arc::default());
+    let _ = end.send(true);
+    let _ = serving.await;
+    closer
+        .join()
+        .map_err(|_| Error::system("close intervals", "its thread panicked; the message is above"))
+}
+
+/// Reads what may change while the engine runs; what is wrong is said, and nothing of it is taken over.
+fn reload(path: &Path, engine: &Engine, certificate: &Certificate) {
+    let read = || -> Result<(), Error> {
+        let config = Config::read(path)?;
+        let services = Services::read(&config.services)?;
+        certificate.load(config.tls.as_ref())?;
+        engine.set_learning(Arc::new(services));
+        Ok(())
+    };
+    match read() {
+        Ok(()) => {
+            log(
+                "reads its services and certificate again; other settings hold from its next start",
+            );
+        }
+        Err(e) => log(&format!("goes on as before: {e}")),
+    }
+}

@@ -1,0 +1,299 @@
+//! The learning of `trimtab-fleet`, as the engine asks for it: services are files, states and configurations are JSON.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use trimtab_fleet::{Aggregate, Configuration, Hold, Interval, Key, Report, Service, Summary};
+use trimtab_units::Time;
+
+use crate::config::ConfigError;
+use crate::engine::log;
+use crate::learning::{Held, KnobInfo, Learning, ServiceInfo, Wish};
+use crate::store::{Closed, Name, Open};
+
+/// The services of a folder.
+pub(crate) struct Services {
+    all: BTreeMap<String, Arc<Service>>,
+    infos: Vec<ServiceInfo>,
+}
+
+/// The reward as it is written, for people.
+#[derive(Deserialize)]
+struct RewardText {
+    reward: String,
+}
+
+impl Services {
+    /// Reads every `*.toml` of a folder.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read, a file describes no service, or two the same one, or there is none.
+    pub(crate) fn read(folder: &Path) -> Result<Self, ConfigError> {
+        let fail = |e: std::io::Error| ConfigError::read(folder, e);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(fail)? {
+            files.push(entry.map_err(fail)?.path());
+        }
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        files.sort();
+        let mut services = Self { all: BTreeMap::new(), infos: Vec::new() };
+        for path in files {
+            let wrong = |message: &str| ConfigError::at(&path, "", 0, message);
+            let text = std::fs::read_to_string(&path).map_err(|e| ConfigError::read(&path, e))?;
+            let service = Service::parse(&text).map_err(|e| wrong(&e.to_string()))?;
+            let reward =
+                toml::from_str::<RewardText>(&text).map_err(|e| wrong(e.message()))?.reward;
+            let name = service.name().as_str().to_owned();
+            if services.all.contains_key(&name) {
+                return Err(wrong(&format!(
+                    "another file describes the service {name:?}, too: keep one"
+                )));
+            }
+            services.infos.push(info(&service, reward));
+            services.all.insert(name, Arc::new(service));
+        }
+        if services.all.is_empty() {
+            return Err(ConfigError::read(
+                folder,
+                "no file there ends in .toml; each describes a service",
+            ));
+        }
+        services.infos.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(services)
+    }
+
+    /// Whether there is a service of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.all.contains_key(name)
+    }
+
+    fn find(&self, name: &Name) -> Result<(&Service, Key), String> {
+        let service = self.all.get(&name.service).ok_or("the engine has no such service now")?;
+        Ok((service, key(name)?))
+    }
+}
+
+fn info(service: &Service, reward: String) -> ServiceInfo {
+    let knob = |(index, range): (usize, &trimtab_fleet::KnobRange)| {
+        let end = |unit: f64| {
+            let mut point = service.safe();
+            point[index] = unit;
+            service.space().values(&point)[index]
+        };
+        KnobInfo { name: range.name.clone(), min: end(0.0), max: end(1.0) }
+    };
+    ServiceInfo {
+        name: service.name().as_str().to_owned(),
+        interval_ms: service.interval().as_millis() as i64,
+        algorithm: service.algorithm().name.to_owned(),
+        reward,
+        knobs: service.knobs().iter().enumerate().map(knob).collect(),
+    }
+}
+
+fn key(name: &Name) -> Result<Key, String> {
+    format!("{}/{}", name.service, name.prefix)
+        .parse()
+        .map_err(|e: trimtab_fleet::KeyError| e.to_string())
+}
+
+fn interval_at(service: &Service, now_ms: i64) -> Interval {
+    service.interval_at(Time::from_millis(now_ms.max(0) as u64))
+}
+
+/// A state from before this version of the engine is not understood: learning starts anew, and says so.
+fn load(key: &Key, state: Option<&[u8]>) -> Aggregate {
+    state.map_or_else(
+        || Aggregate::new(key.clone()),
+        |state| {
+            serde_json::from_slice(state).unwrap_or_else(|e| {
+                log(&format!("{key} learns anew, since its state is not understood: {e}"));
+                Aggregate::new(key.clone())
+            })
+        },
+    )
+}
+
+fn state_of(aggregate: &Aggregate) -> Vec<u8> {
+    serde_json::to_vec(aggregate).expect("an aggregate is plain data")
+}
+
+/// A configuration as edges, operators and the store have it; its version travels beside it.
+fn text_of(configuration: &Configuration) -> String {
+    let knobs: serde_json::Map<String, Value> =
+        configuration.knobs.iter().map(|(knob, value)| (knob.clone(), json!(value))).collect();
+    json!({ "algorithm": configuration.algorithm, "knobs": knobs }).to_string()
+}
+
+/// What is in force from an interval on, if it is another version than before.
+fn put_in_force(
+    aggregate: &mut Aggregate,
+    service: &Service,
+    interval: Interval,
+    before: i64,
+) -> Option<(i64, String)> {
+    let configuration = aggregate.open(service, interval);
+    let version = configuration.version as i64;
+    (version != before).then(|| (version, text_of(&configuration)))
+}
+
+/// The interval that is learnt from: the one that was reported, or another of its context in which the same configuration
+/// was in force and of which nobody reported.
+fn measured(
+    aggregate: &Aggregate,
+    service: &Service,
+    interval: Interval,
+    version: u64,
+) -> Option<Interval> {
+    let in_force = |at: &Interval| aggregate.version_in(*at) == Some(version);
+    let context = |at: Interval| service.context_at(aggregate.key(), at);
+    Some(interval).filter(in_force).or_else(|| {
+        let mut others: Vec<Interval> = aggregate.open_intervals().filter(in_force).collect();
+        others.retain(|&other| context(other) == context(interval));
+        others.pop()
+    })
+}
+
+impl Learning for Services {
+    fn services(&self) -> Vec<ServiceInfo> {
+        self.infos.clone()
+    }
+
+    fn read(&self, report: &[u8]) -> Result<(Name, i64), String> {
+        let report = Report::decode(report).map_err(|e| e.to_string())?;
+        let name = Name {
+            service: report.key.service.as_str().to_owned(),
+            prefix: report.key.prefix.to_string(),
+        };
+        let interval =
+            i64::try_from(report.interval.0).map_err(|_| format!("{name}: no such interval"))?;
+        Ok((name, interval))
+    }
+
+    fn first(&self, name: &Name) -> Option<String> {
+        let (service, _) = self.find(name).ok()?;
+        Some(text_of(&Configuration {
+            version: 0,
+            algorithm: service.algorithm().name.to_owned(),
+            knobs: service.configured(&service.safe()),
+        }))
+    }
+
+    fn decide(&self, open: &Open, now_ms: i64) -> Closed {
+        let untouched = |sentence: String| Closed {
+            state: None,
+            configuration: None,
+            reward: None,
+            detail: json!({ "sentence": sentence }).to_string(),
+        };
+        let (service, key) = match self.find(&open.name) {
+            Ok(found) => found,
+            Err(e) => return untouched(format!("Nothing was learnt: {e}.")),
+        };
+        let mut aggregate = load(&key, open.state.as_deref());
+        let interval = Interval(open.interval.max(0) as u64);
+        let version = open.version as u64;
+        let reports: Vec<Report> =
+            open.reports.iter().filter_map(|bytes| Report::decode(bytes).ok()).collect();
+        let mut summary = Summary::new(0);
+        let mut fitting = 0;
+        for report in reports.iter().filter(|report| report.version == version) {
+            summary.merge(&report.summary);
+            fitting += 1;
+        }
+        let from = measured(&aggregate, service, interval, version).filter(|_| fitting > 0);
+        let decision = from.and_then(|from| aggregate.close(service, from, &summary).ok());
+        let configuration =
+            put_in_force(&mut aggregate, service, interval_at(service, now_ms), open.version);
+        let detail = match &decision {
+            Some(decision) => json!({
+                "sentence": decision.to_string(),
+                "fitting_reports": fitting,
+                "decision": decision,
+            }),
+            None => json!({
+                "sentence": format!(
+                    "Nothing was learnt: {fitting} of {} reports were measured under version {version}, which was to be \
+                     tried{}.",
+                    open.reports.len(),
+                    if version == 0 { " by nobody: it is the service's first" } else { "" }
+                ),
+                "fitting_reports": fitting,
+            }),
+        };
+        Closed {
+            state: Some(state_of(&aggregate)),
+            configuration,
+            reward: decision.and_then(|decision| decision.reward),
+            detail: detail.to_string(),
+        }
+    }
+
+    fn wish(
+        &self,
+        name: &Name,
+        state: Option<&[u8]>,
+        wish: &Wish,
+        now_ms: i64,
+    ) -> Result<Held, String> {
+        let (service, key) = self.find(name)?;
+        let mut aggregate = load(&key, state);
+        let before = aggregate.latest();
+        match wish {
+            Wish::Pause => aggregate.set_hold(Hold::Paused),
+            Wish::Pin(knobs) => {
+                let values = chosen(service, knobs)?;
+                aggregate.set_hold(Hold::Pinned { values });
+            }
+            Wish::Back(text) => {
+                let then: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+                let values = learnt(service, &then["knobs"]);
+                aggregate.set_hold(Hold::Pinned { values });
+            }
+            Wish::Resume => {
+                if let Hold::Pinned { values } = aggregate.hold().clone() {
+                    aggregate.restart_at(service, None, &values);
+                }
+                aggregate.set_hold(Hold::Learning);
+            }
+        }
+        // What is in force changes with an interval; so that it does now, the next one begins early.
+        let now = interval_at(service, now_ms);
+        let next = before.map_or(now, |before| before.max(now)).next();
+        let configuration = put_in_force(&mut aggregate, service, next, -1);
+        Ok(Held { state: state_of(&aggregate), configuration })
+    }
+}
+
+/// The values of the knobs that may be learnt, of those that an operator names; the others are safe.
+fn chosen(service: &Service, knobs: &Value) -> Result<Vec<f64>, String> {
+    let knobs = knobs.as_object().ok_or("`knobs` is an object, as {\"gamma\": 100}")?;
+    let known =
+        || service.knobs().iter().map(|knob| knob.name.as_str()).collect::<Vec<_>>().join(", ");
+    for (name, value) in knobs {
+        let index =
+            service.knobs().iter().position(|knob| &knob.name == name).ok_or_else(|| {
+                format!("no knob {name:?} may be set here: there are {}", known())
+            })?;
+        let value = value.as_f64().ok_or_else(|| format!("{name} needs a number"))?;
+        let mut point = service.safe();
+        point[index] = service.space().dimensions()[index].unit(value);
+        let kept = service.space().values(&point)[index];
+        if (kept - value).abs() > 1e-9 * value.abs().max(1e-9) {
+            return Err(format!(
+                "{name} = {value} is outside what the service permits; {kept} is nearest"
+            ));
+        }
+    }
+    Ok(learnt(service, &Value::Object(knobs.clone())))
+}
+
+fn learnt(service: &Service, knobs: &Value) -> Vec<f64> {
+    let safe = service.space().values(&service.safe());
+    let value =
+        |(knob, safe): (&trimtab_fleet::KnobRange, f64)| knobs[&knob.name].as_f64().unwrap_or(safe);
+    service.knobs().iter().zip(safe).map(value).collect()
+}

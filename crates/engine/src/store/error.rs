@@ -1,0 +1,49 @@
+//! What can go wrong with a store.
+
+/// Why a store does not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// There is no more room.
+    #[error(
+        "no room left for {place}: nothing more is acknowledged until there is; make room on that disk, edges keep \
+         what they could not send"
+    )]
+    Full {
+        /// The file or server.
+        place: String,
+    },
+    /// The file is damaged, or something else.
+    #[error(
+        "{place} is damaged or no store of the engine ({reason}): move it away to start anew, or put a copy from before \
+         in its place"
+    )]
+    Damaged {
+        /// The file.
+        place: String,
+        /// What was found.
+        reason: String,
+    },
+    /// It was written by another version.
+    #[error(
+        "{place} has tables of version {found}, this engine writes version {known}: run the engine that wrote it, or give \
+         this one another store"
+    )]
+    Version {
+        /// The file or server.
+        place: String,
+        /// The version there.
+        found: String,
+        /// Ours.
+        known: u32,
+    },
+    /// It does not open or answer.
+    #[error("cannot {what} {place}: {reason}")]
+    Unusable {
+        /// What was tried.
+        what: &'static str,
+        /// The file or server.
+        place: String,
+        /// What was said.
+        reason: String,
+    },
+}

@@ -1,0 +1,338 @@
+//! What the engine remembers, behind one trait: SQLite in a file by default, PostgreSQL for several engines.
+//!
+//! A store knows nothing of learning: a learner's state, a configuration and the reasons of a decision are bytes and
+//! texts to it. What it promises is when they are kept: [`Store::accept`] and [`Store::close`] return when what they did
+//! is on the disk, all of it or nothing.
+
+mod error;
+mod sqlite;
+#[cfg(test)]
+mod tests;
+
+pub use error::StoreError;
+pub(crate) use sqlite::Sqlite;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the tables; a store of another version is refused.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Reports for its services, and asks for their configurations.
+    Edge,
+    /// Sees all, and may pause, pin and roll back.
+    Operator,
+    /// Sees all.
+    Viewer,
+}
+
+impl Role {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Edge => "edge",
+            Self::Operator => "operator",
+            Self::Viewer => "viewer",
+        }
+    }
+
+    /// The role of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Edge, Self::Operator, Self::Viewer].into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// A token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Token {
+    /// Its number.
+    pub id: i64,
+    /// Whose it is; no two have the same.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The services that an edge may report for.
+    pub services: Vec<String>,
+    /// When it was made, in ms since 1970.
+    pub created_ms: i64,
+    /// When it was revoked.
+    pub revoked_ms: Option<i64>,
+    /// SHA-256 of the secret.
+    #[serde(skip)]
+    pub(crate) hash: Vec<u8>,
+}
+
+/// Whether an aggregate learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Hold {
+    /// It learns, and its configuration changes.
+    Learning,
+    /// An operator keeps the configuration that it had.
+    Paused,
+    /// An operator keeps a configuration that they chose.
+    Pinned,
+}
+
+impl Hold {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Learning => "learning",
+            Self::Paused => "paused",
+            Self::Pinned => "pinned",
+        }
+    }
+
+    /// That of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Learning, Self::Paused, Self::Pinned].into_iter().find(|hold| hold.name() == name)
+    }
+}
+
+/// An aggregate's name: what the traffic is, and where it goes.
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Name {
+    /// The service.
+    pub service: String,
+    /// The destination subnet.
+    pub prefix: String,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.service, self.prefix)
+    }
+}
+
+/// A report, as it is kept until its interval is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) name: Name,
+    pub(crate) interval: i64,
+    /// Encoded.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What an edge sends at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// The number of the edge's token.
+    pub(crate) token: i64,
+    /// Larger than that of any batch of this edge before.
+    pub(crate) sequence: i64,
+    /// SHA-256 of what was sent, to tell a batch that is sent again from another with its number.
+    pub(crate) digest: [u8; 32],
+    pub(crate) received_ms: i64,
+    pub(crate) reports: Vec<Report>,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is kept.
+    Accepted {
+        /// So many of its reports came after their interval was closed; they are not kept.
+        late: u32,
+    },
+    /// It was kept before: the edge did not hear the answer.
+    Again,
+    /// Another batch with this number, or a later one, was kept before.
+    Replayed {
+        /// The number of the last one that was kept.
+        last: i64,
+    },
+}
+
+/// An aggregate with reports of an interval that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    pub(crate) name: Name,
+    pub(crate) interval: i64,
+    pub(crate) hold: Hold,
+    pub(crate) version: i64,
+    pub(crate) configuration: String,
+    pub(crate) state: Option<Vec<u8>>,
+    /// Encoded.
+    pub(crate) reports: Vec<Vec<u8>>,
+}
+
+/// What closing it leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Closed {
+    pub(crate) state: Option<Vec<u8>>,
+    /// A new one, where it changes, with its version.
+    pub(crate) configuration: Option<(i64, String)>,
+    pub(crate) reward: Option<f64>,
+    /// Why, as JSON.
+    pub(crate) detail: String,
+}
+
+/// Which aggregates to close.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due<'a> {
+    pub(crate) service: &'a str,
+    /// The last interval that is over.
+    pub(crate) through: i64,
+    /// At most so many in one transaction.
+    pub(crate) limit: usize,
+    pub(crate) now_ms: i64,
+}
+
+/// A configuration in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InForce {
+    pub(crate) name: Name,
+    pub(crate) version: i64,
+    pub(crate) configuration: String,
+}
+
+/// An aggregate, as a row of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) id: i64,
+    pub(crate) name: Name,
+    pub(crate) hold: Hold,
+    pub(crate) version: i64,
+    pub(crate) configuration: String,
+    pub(crate) state: Option<Vec<u8>>,
+    pub(crate) closed: Option<i64>,
+    pub(crate) reward: Option<f64>,
+    pub(crate) decisions: i64,
+    pub(crate) changed_ms: i64,
+}
+
+/// Which aggregates to list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Search {
+    /// A part of the service's name or the prefix.
+    pub(crate) text: String,
+    pub(crate) service: Option<String>,
+    pub(crate) hold: Option<Hold>,
+    /// After this one, in the order of names.
+    pub(crate) after: Option<Name>,
+    pub(crate) limit: usize,
+}
+
+/// A decision, as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decided {
+    pub(crate) interval: i64,
+    pub(crate) at_ms: i64,
+    pub(crate) hold: Hold,
+    pub(crate) version: i64,
+    pub(crate) configuration: String,
+    pub(crate) reports: i64,
+    pub(crate) reward: Option<f64>,
+    pub(crate) detail: String,
+}
+
+/// What an operator does to an aggregate.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) who: String,
+    pub(crate) action: &'static str,
+    pub(crate) hold: Hold,
+    /// Put in force, where one is given, with its version.
+    pub(crate) configuration: Option<(i64, String)>,
+    /// The learner's, where it changes.
+    pub(crate) state: Option<Vec<u8>>,
+    pub(crate) detail: String,
+    pub(crate) now_ms: i64,
+}
+
+/// A line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Audit {
+    /// Grows with each line.
+    pub id: i64,
+    /// In ms since 1970.
+    pub at_ms: i64,
+    /// Whose token.
+    pub who: String,
+    /// What they did.
+    pub action: String,
+    /// To what.
+    pub subject: String,
+    /// How.
+    pub detail: String,
+}
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counts {
+    /// Aggregates.
+    pub aggregates: i64,
+    /// Of these, paused.
+    pub paused: i64,
+    /// Of these, pinned.
+    pub pinned: i64,
+    /// Edges that ever reported.
+    pub edges: i64,
+    /// Reports that wait for their interval to be closed.
+    pub waiting_reports: i64,
+    /// Decisions, those among them that are no longer kept, too.
+    pub decisions: i64,
+}
+
+/// What is made of an interval that is over.
+pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Closed + 'a;
+
+/// Where the engine keeps what it must not lose. Calls block.
+pub(crate) trait Store: Send + Sync {
+    /// Keeps batches, each wholly or not at all, and says what became of each; in the order given.
+    fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError>;
+
+    /// Closes intervals that are due, the oldest first: for each, asks `decide` and keeps what it says, in one transaction
+    /// for all. Says whose configuration changed, and how many were closed; with fewer than the limit, no more are due.
+    fn close(
+        &self,
+        due: &Due<'_>,
+        decide: &mut Decide<'_>,
+    ) -> Result<(usize, Vec<Name>), StoreError>;
+
+    /// The configurations in force of those of these that there are.
+    fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError>;
+
+    /// Aggregates, in the order of their names.
+    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError>;
+
+    /// One.
+    fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError>;
+
+    /// Decisions about one, the latest first, of intervals before a given one.
+    fn decisions(
+        &self,
+        aggregate: i64,
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Decided>, StoreError>;
+
+    /// Carries out an operator's order on an aggregate that has had no decision and no order since it was read, and writes
+    /// it down. False: it has changed.
+    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError>;
+
+    /// The audit log, the latest first, of lines before a given one.
+    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError>;
+
+    /// Every token.
+    fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+
+    /// Adds a token and gives it a number, and writes that down; none where the name is taken.
+    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError>;
+
+    /// Revokes the token of a name, and writes that down; false where there is none that is not revoked.
+    fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError>;
+
+    /// How much there is.
+    fn counts(&self) -> Result<Counts, StoreError>;
+
+    /// Forgets decisions and lines of the audit log from before a time, at most so many of each; says how many.
+    fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError>;
+}

@@ -1,0 +1,562 @@
+//! The store in a file: SQLite with a write-ahead log, one writer, readers beside it.
+//!
+//! Every commit is on the disk when it returns (`synchronous = FULL`): what was acknowledged survives a loss of power,
+//! and not only the death of the process.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::types::Type;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRow, Transaction,
+    TransactionBehavior, named_params, params,
+};
+
+use super::{
+    Audit, Batch, Closed, Counts, Decide, Decided, Due, Hold, InForce, Name, Open, Order, Outcome,
+    Role, Row, SCHEMA_VERSION, Search, Store, StoreError, Token,
+};
+
+const SCHEMA: &str = include_str!("schema.sql");
+/// How long a writer waits for another process (`trimtab engine token`) that writes.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+/// Names whose numbers are remembered; beyond, they are asked for again.
+const KNOWN_MAX: usize = 1 << 20;
+const ROW: &str = "id, service, prefix, hold, version, configuration, state, closed, reward, decisions, changed_ms";
+
+/// A store in a file.
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    writer: Mutex<Writer>,
+    /// Those that nobody uses now.
+    readers: Mutex<Vec<Connection>>,
+}
+
+pub(super) struct Writer {
+    pub(super) db: Connection,
+    /// The numbers of aggregates, and the last interval of each that was closed.
+    known: HashMap<Name, (i64, i64)>,
+}
+
+impl Sqlite {
+    /// Opens the store in a file, and makes it where there is none.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let fail = |e: rusqlite::Error| error_of(path, "open", &e);
+        let mut db = Connection::open(path).map_err(fail)?;
+        db.busy_timeout(BUSY_WAIT).map_err(fail)?;
+        db.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
+        db.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
+        db.pragma_update(None, "cache_size", -65_536).map_err(fail)?;
+        db.set_prepared_statement_cache_capacity(64);
+        prepare_schema(path, &mut db)?;
+        Ok(Self {
+            path: path.to_owned(),
+            writer: Mutex::new(Writer { db, known: HashMap::new() }),
+            readers: Mutex::default(),
+        })
+    }
+
+    fn fail(&self, what: &'static str, e: &rusqlite::Error) -> StoreError {
+        error_of(&self.path, what, e)
+    }
+
+    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
+        // Whoever panicked has left a transaction that was rolled back, and names that are still right.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let done = idle.map_or_else(|| self.new_reader(), Ok).and_then(|db| Ok((ask(&db)?, db)));
+        let (answer, db) = done.map_err(|e| self.fail("read", &e))?;
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(db);
+        Ok(answer)
+    }
+
+    fn new_reader(&self) -> rusqlite::Result<Connection> {
+        let db = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        db.busy_timeout(BUSY_WAIT)?;
+        Ok(db)
+    }
+
+    /// Does something in one transaction; when it fails, nothing of it stays.
+    fn write<T>(
+        &self,
+        act: impl FnOnce(&Transaction<'_>, &mut HashMap<Name, (i64, i64)>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let mut writer = self.writer();
+        let Writer { db, known } = &mut *writer;
+        let done = db
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .and_then(|tx| act(&tx, known).and_then(|done| tx.commit().map(|()| done)));
+        done.map_err(|e| {
+            // They may name what was rolled back.
+            known.clear();
+            self.fail("write to", &e)
+        })
+    }
+}
+
+fn error_of(path: &Path, what: &'static str, e: &rusqlite::Error) -> StoreError {
+    let place = path.display().to_string();
+    let reason = e.to_string();
+    match e.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full { place },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Damaged { place, reason }
+        }
+        _ => StoreError::Unusable { what, place, reason },
+    }
+}
+
+fn prepare_schema(path: &Path, db: &mut Connection) -> Result<(), StoreError> {
+    let fail = |e: rusqlite::Error| error_of(path, "open", &e);
+    let place = path.display().to_string();
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    let tables: i64 =
+        tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
+    if tables == 0 {
+        tx.execute_batch(SCHEMA).map_err(fail)?;
+        tx.execute("INSERT INTO meta VALUES ('schema', ?1)", [SCHEMA_VERSION.to_string()])
+            .map_err(fail)?;
+        return tx.commit().map_err(fail);
+    }
+    let found: Result<String, _> =
+        tx.query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| row.get(0));
+    match found {
+        Ok(found) if found == SCHEMA_VERSION.to_string() => Ok(()),
+        Ok(found) => Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
+        Err(e) => {
+            let reason = format!("it has tables, but does not say of which version: {e}");
+            Err(StoreError::Damaged { place, reason })
+        }
+    }
+}
+
+fn bad(column: usize, what: &str) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, what.to_owned().into())
+}
+
+fn hold(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<Hold> {
+    Hold::from_name(&row.get::<_, String>(column)?).ok_or_else(|| bad(column, "no such hold"))
+}
+
+fn aggregate_row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        id: row.get(0)?,
+        name: Name { service: row.get(1)?, prefix: row.get(2)? },
+        hold: hold(row, 3)?,
+        version: row.get(4)?,
+        configuration: row.get(5)?,
+        state: row.get(6)?,
+        closed: row.get(7)?,
+        reward: row.get(8)?,
+        decisions: row.get(9)?,
+        changed_ms: row.get(10)?,
+    })
+}
+
+fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<Token> {
+    let services: String = row.get(3)?;
+    Ok(Token {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        role: Role::from_name(&row.get::<_, String>(2)?).ok_or_else(|| bad(2, "no such role"))?,
+        services: serde_json::from_str(&services).map_err(|e| bad(3, &e.to_string()))?,
+        hash: row.get(4)?,
+        created_ms: row.get(5)?,
+        revoked_ms: row.get(6)?,
+    })
+}
+
+fn write_audit(
+    tx: &Transaction<'_>,
+    at_ms: i64,
+    [who, action, subject, detail]: [&str; 4],
+) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO audit (at_ms, who, action, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![at_ms, who, action, subject, detail])?;
+    Ok(())
+}
+
+/// The number of an aggregate, which is made where there is none, and the last interval of it that was closed.
+fn find(
+    tx: &Transaction<'_>,
+    known: &mut HashMap<Name, (i64, i64)>,
+    name: &Name,
+    now_ms: i64,
+) -> rusqlite::Result<(i64, i64)> {
+    if let Some(found) = known.get(name) {
+        return Ok(*found);
+    }
+    let there = tx
+        .prepare_cached("SELECT id, closed FROM aggregates WHERE service = ?1 AND prefix = ?2")?
+        .query_row(params![name.service, name.prefix], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or(i64::MIN)))
+        })
+        .optional()?;
+    let found = match there {
+        Some(found) => found,
+        None => {
+            tx.prepare_cached(
+                "INSERT INTO aggregates (service, prefix, hold, version, configuration, decisions, changed_ms)
+                 VALUES (?1, ?2, 'learning', 0, '', 0, ?3)",
+            )?
+            .execute(params![name.service, name.prefix, now_ms])?;
+            (tx.last_insert_rowid(), i64::MIN)
+        }
+    };
+    if known.len() >= KNOWN_MAX {
+        known.clear();
+    }
+    known.insert(name.clone(), found);
+    Ok(found)
+}
+
+fn accept_one(
+    tx: &Transaction<'_>,
+    known: &mut HashMap<Name, (i64, i64)>,
+    batch: &Batch,
+) -> rusqlite::Result<Outcome> {
+    let last: Option<(i64, Vec<u8>)> = tx
+        .prepare_cached("SELECT sequence, digest FROM edges WHERE token = ?1")?
+        .query_row([batch.token], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match last {
+        Some((last, digest)) if last == batch.sequence && digest == batch.digest => {
+            return Ok(Outcome::Again);
+        }
+        Some((last, _)) if last >= batch.sequence => return Ok(Outcome::Replayed { last }),
+        _ => {}
+    }
+    let mut late = 0;
+    for report in &batch.reports {
+        let (aggregate, closed) = find(tx, known, &report.name, batch.received_ms)?;
+        if report.interval <= closed {
+            late += 1;
+            continue;
+        }
+        tx.prepare_cached(
+            "INSERT INTO reports (aggregate, service, interval, bytes) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            aggregate,
+            report.name.service,
+            report.interval,
+            report.bytes
+        ])?;
+    }
+    let kept = batch.reports.len() as i64 - i64::from(late);
+    tx.prepare_cached(
+        "INSERT INTO edges VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (token) DO UPDATE
+         SET sequence = ?2, digest = ?3, seen_ms = ?4, reports = reports + ?5",
+    )?
+    .execute(params![batch.token, batch.sequence, batch.digest, batch.received_ms, kept])?;
+    Ok(Outcome::Accepted { late })
+}
+
+/// The intervals that are due, with the numbers of their aggregates.
+fn find_due(tx: &Transaction<'_>, due: &Due<'_>) -> rusqlite::Result<Vec<(i64, i64)>> {
+    tx.prepare_cached(
+        "SELECT interval, aggregate FROM reports WHERE service = ?1 AND interval <= ?2
+         GROUP BY interval, aggregate ORDER BY interval, aggregate LIMIT ?3",
+    )?
+    .query_map(params![due.service, due.through, due.limit as i64], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?
+    .collect()
+}
+
+fn load(tx: &Transaction<'_>, service: &str, interval: i64, id: i64) -> rusqlite::Result<Open> {
+    let reports = tx
+        .prepare_cached(
+            "SELECT bytes FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3
+             ORDER BY id",
+        )?
+        .query_map(params![service, interval, id], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let row = tx
+        .prepare_cached(&format!("SELECT {ROW} FROM aggregates WHERE id = ?1"))?
+        .query_row([id], aggregate_row)?;
+    Ok(Open {
+        name: row.name,
+        interval,
+        hold: row.hold,
+        version: row.version,
+        configuration: row.configuration,
+        state: row.state,
+        reports,
+    })
+}
+
+fn keep(
+    tx: &Transaction<'_>,
+    (id, now_ms): (i64, i64),
+    open: &Open,
+    closed: &Closed,
+) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "DELETE FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3",
+    )?
+    .execute(params![open.name.service, open.interval, id])?;
+    tx.prepare_cached("INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+        .execute(params![
+            id,
+            open.interval,
+            now_ms,
+            open.hold.name(),
+            open.version,
+            open.configuration,
+            open.reports.len() as i64,
+            closed.reward,
+            closed.detail
+        ])?;
+    tx.prepare_cached(
+        "UPDATE aggregates SET state = coalesce(:state, state), closed = :closed, reward = :reward,
+             decisions = decisions + 1, version = coalesce(:version, version),
+             configuration = coalesce(:next, configuration),
+             changed_ms = CASE WHEN :next IS NULL THEN changed_ms ELSE :now END
+         WHERE id = :id",
+    )?
+    .execute(named_params! {
+        ":state": closed.state, ":closed": open.interval, ":reward": closed.reward,
+        ":version": closed.configuration.as_ref().map(|c| c.0),
+        ":next": closed.configuration.as_ref().map(|c| &c.1), ":now": now_ms, ":id": id,
+    })?;
+    Ok(())
+}
+
+impl Store for Sqlite {
+    fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError> {
+        self.write(|tx, known| batches.iter().map(|batch| accept_one(tx, known, batch)).collect())
+    }
+
+    fn close(
+        &self,
+        due: &Due<'_>,
+        decide: &mut Decide<'_>,
+    ) -> Result<(usize, Vec<Name>), StoreError> {
+        self.write(|tx, known| {
+            let found = find_due(tx, due)?;
+            let mut changed = Vec::new();
+            for &(interval, id) in &found {
+                let open = load(tx, due.service, interval, id)?;
+                let closed = decide(&open);
+                keep(tx, (id, due.now_ms), &open, &closed)?;
+                if let Some(known) = known.get_mut(&open.name) {
+                    known.1 = interval;
+                }
+                if closed.configuration.is_some() {
+                    changed.push(open.name);
+                }
+            }
+            Ok((found.len(), changed))
+        })
+    }
+
+    fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {
+        self.read(|db| {
+            let mut ask = db.prepare_cached(
+                "SELECT version, configuration FROM aggregates
+                 WHERE service = ?1 AND prefix = ?2 AND version > 0",
+            )?;
+            let mut found = Vec::new();
+            for name in names {
+                let there = ask
+                    .query_row(params![name.service, name.prefix], |row| {
+                        Ok((row.get(0)?, row.get(1)?))
+                    })
+                    .optional()?;
+                if let Some((version, configuration)) = there {
+                    found.push(InForce { name: name.clone(), version, configuration });
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
+        let after =
+            search.after.clone().unwrap_or(Name { service: String::new(), prefix: String::new() });
+        self.read(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {ROW} FROM aggregates WHERE (service, prefix) > (:service, :prefix)
+                     AND (:only IS NULL OR service = :only) AND (:hold IS NULL OR hold = :hold)
+                     AND (:text = '' OR instr(service || ' ' || prefix, :text) > 0)
+                 ORDER BY service, prefix LIMIT :limit"
+            ))?
+            .query_map(
+                named_params! {
+                    ":service": after.service, ":prefix": after.prefix, ":only": search.service,
+                    ":hold": search.hold.map(Hold::name), ":text": search.text, ":limit": search.limit as i64,
+                },
+                aggregate_row,
+            )?
+            .collect()
+        })
+    }
+
+    fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {ROW} FROM aggregates WHERE service = ?1 AND prefix = ?2"
+            ))?
+            .query_row(params![name.service, name.prefix], aggregate_row)
+            .optional()
+        })
+    }
+
+    fn decisions(
+        &self,
+        aggregate: i64,
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Decided>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT interval, at_ms, hold, version, configuration, reports, reward, detail FROM decisions
+                 WHERE aggregate = ?1 AND interval < ?2 ORDER BY interval DESC LIMIT ?3",
+            )?
+            .query_map(params![aggregate, before, limit as i64], |row| {
+                Ok(Decided {
+                    interval: row.get(0)?,
+                    at_ms: row.get(1)?,
+                    hold: hold(row, 2)?,
+                    version: row.get(3)?,
+                    configuration: row.get(4)?,
+                    reports: row.get(5)?,
+                    reward: row.get(6)?,
+                    detail: row.get(7)?,
+                })
+            })?
+            .collect()
+        })
+    }
+
+    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
+        self.write(|tx, _| {
+            let changed = tx.execute(
+                "UPDATE aggregates SET hold = :hold, state = coalesce(:state, state),
+                     version = coalesce(:version, version), configuration = coalesce(:next, configuration),
+                     changed_ms = CASE WHEN :next IS NULL THEN changed_ms ELSE :now END
+                 WHERE id = :id AND version = :seen AND hold = :held AND decisions = :decisions",
+                named_params! {
+                    ":hold": order.hold.name(), ":state": order.state, ":next": order.configuration.as_ref().map(|c| &c.1),
+                    ":version": order.configuration.as_ref().map(|c| c.0),
+                    ":now": order.now_ms, ":id": seen.id, ":seen": seen.version, ":held": seen.hold.name(),
+                    ":decisions": seen.decisions,
+                },
+            )?;
+            if changed == 0 {
+                return Ok(false);
+            }
+            let subject = seen.name.to_string();
+            write_audit(tx, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
+            Ok(true)
+        })
+    }
+
+    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT id, at_ms, who, action, subject, detail FROM audit WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
+            )?
+            .query_map(params![before, limit as i64], |row| {
+                Ok(Audit {
+                    id: row.get(0)?,
+                    at_ms: row.get(1)?,
+                    who: row.get(2)?,
+                    action: row.get(3)?,
+                    subject: row.get(4)?,
+                    detail: row.get(5)?,
+                })
+            })?
+            .collect()
+        })
+    }
+
+    fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT id, name, role, services, hash, created_ms, revoked_ms FROM tokens ORDER BY id",
+            )?
+            .query_map([], token_row)?
+            .collect()
+        })
+    }
+
+    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
+        let services = serde_json::Value::from(token.services.clone()).to_string();
+        self.write(|tx, _| {
+            let added = tx.execute(
+                "INSERT INTO tokens (name, role, services, hash, created_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (name) DO NOTHING",
+                params![token.name, token.role.name(), services, token.hash, token.created_ms],
+            )?;
+            if added == 0 {
+                return Ok(None);
+            }
+            let id = tx.last_insert_rowid();
+            let detail = format!("{} {services}", token.role.name());
+            write_audit(tx, token.created_ms, [who, "token added", &token.name, &detail])?;
+            Ok(Some(id))
+        })
+    }
+
+    fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.write(|tx, _| {
+            let revoked = tx.execute(
+                "UPDATE tokens SET revoked_ms = ?2 WHERE name = ?1 AND revoked_ms IS NULL",
+                params![name, now_ms],
+            )?;
+            if revoked == 0 {
+                return Ok(false);
+            }
+            write_audit(tx, now_ms, [who, "token revoked", name, ""])?;
+            Ok(true)
+        })
+    }
+
+    fn counts(&self) -> Result<Counts, StoreError> {
+        self.read(|db| {
+            db.query_row(
+                "SELECT count(*), coalesce(sum(hold = 'paused'), 0), coalesce(sum(hold = 'pinned'), 0),
+                     (SELECT count(*) FROM edges), (SELECT count(*) FROM reports), coalesce(sum(decisions), 0)
+                 FROM aggregates",
+                [],
+                |row| {
+                    Ok(Counts {
+                        aggregates: row.get(0)?,
+                        paused: row.get(1)?,
+                        pinned: row.get(2)?,
+                        edges: row.get(3)?,
+                        waiting_reports: row.get(4)?,
+                        decisions: row.get(5)?,
+                    })
+                },
+            )
+        })
+    }
+
+    fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError> {
+        self.write(|tx, _| {
+            let decisions = tx.execute(
+                "DELETE FROM decisions WHERE (aggregate, interval) IN (SELECT aggregate, interval FROM decisions
+                     INDEXED BY decisions_at WHERE at_ms < ?1 LIMIT ?2)",
+                params![before_ms, limit as i64],
+            )?;
+            let lines = tx.execute(
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < ?1 ORDER BY id LIMIT ?2)",
+                params![before_ms, limit as i64],
+            )?;
+            Ok(decisions + lines)
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! What a store promises. Each test runs on every kind of store.
+
+use super::*;
+
+fn name(prefix: &str) -> Name {
+    Name { service: "tv".to_owned(), prefix: prefix.to_owned() }
+}
+
+fn batch(token: i64, sequence: i64, interval: i64, prefixes: &[&str]) -> Batch {
+    let report = |prefix: &&str| Report {
+        name: name(prefix),
+        interval,
+        bytes: format!("{token}/{sequence}").into_bytes(),
+    };
+    let digest = [sequence as u8; 32];
+    let reports = prefixes.iter().map(report).collect();
+    Batch { token, sequence, digest, received_ms: 1000 + sequence, reports }
+}
+
+fn due(through: i64, limit: usize) -> Due<'static> {
+    Due { service: "tv", through, limit, now_ms: 5000 }
+}
+
+fn decide(open: &Open) -> Closed {
+    let next = open.state.as_ref().map_or(1, |state| state[0] + 1);
+    Closed {
+        state: Some(vec![next]),
+        configuration: Some((i64::from(next), format!("{{\"try\":{next}}}"))),
+        reward: Some(f64::from(next)),
+        detail: format!("{}", open.reports.len()),
+    }
+}
+
+/// Runs a test on every store that this machine has.
+fn on_every_store(test: impl Fn(&dyn Store)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    test(&Sqlite::open(&folder.path().join("engine.db")).expect("a store"));
+}
+
+#[test]
+fn a_batch_counts_once_however_often_it_is_sent() {
+    on_every_store(|store| {
+        let first = batch(1, 7, 10, &["a", "b"]);
+        assert_eq!(
+            store.accept(std::slice::from_ref(&first)),
+            Ok(vec![Outcome::Accepted { late: 0 }])
+        );
+        assert_eq!(store.accept(std::slice::from_ref(&first)), Ok(vec![Outcome::Again]));
+        let other = Batch { digest: [99; 32], ..first };
+        assert_eq!(store.accept(&[other]), Ok(vec![Outcome::Replayed { last: 7 }]));
+        let older = batch(1, 6, 10, &["a"]);
+        assert_eq!(store.accept(&[older]), Ok(vec![Outcome::Replayed { last: 7 }]));
+        assert_eq!(
+            store.accept(&[batch(2, 1, 10, &["a"])]),
+            Ok(vec![Outcome::Accepted { late: 0 }])
+        );
+        assert_eq!(store.counts().unwrap().waiting_reports, 3);
+        assert_eq!(store.counts().unwrap().edges, 2);
+        // Several at once, of which one is refused: the others are kept.
+        let many = [batch(1, 8, 10, &["c"]), batch(1, 8, 11, &["d"]), batch(2, 2, 10, &["c"])];
+        let many = many.map(|mut one| {
+            one.digest[0] = one.reports[0].interval as u8;
+            one
+        });
+        let kept = Outcome::Accepted { late: 0 };
+        assert_eq!(store.accept(&many), Ok(vec![kept, Outcome::Replayed { last: 8 }, kept]));
+        assert_eq!(store.counts().unwrap().waiting_reports, 5);
+    });
+}
+
+#[test]
+fn intervals_are_closed_in_order_once_each_and_what_is_late_is_told() {
+    on_every_store(|store| {
+        store
+            .accept(&[
+                batch(1, 1, 11, &["a"]),
+                batch(1, 2, 10, &["a", "b"]),
+                batch(2, 1, 10, &["a"]),
+            ])
+            .unwrap();
+        let mut seen = Vec::new();
+        let mut note = |open: &Open| {
+            seen.push((
+                open.interval,
+                open.name.prefix.clone(),
+                open.reports.len(),
+                open.state.clone(),
+            ));
+            decide(open)
+        };
+        assert_eq!(store.close(&due(9, 10), &mut note), Ok((0, vec![])), "none is due");
+        assert_eq!(store.close(&due(11, 2), &mut note), Ok((2, vec![name("a"), name("b")])));
+        assert_eq!(store.close(&due(11, 2), &mut note), Ok((1, vec![name("a")])));
+        assert_eq!(
+            seen,
+            [
+                (10, "a".to_owned(), 2, None),
+                (10, "b".to_owned(), 1, None),
+                (11, "a".to_owned(), 1, Some(vec![1]))
+            ]
+        );
+        let a = store.aggregate(&name("a")).unwrap().unwrap();
+        assert_eq!((a.version, a.closed, a.reward, a.decisions), (2, Some(11), Some(2.0), 2));
+        assert_eq!(a.configuration, "{\"try\":2}");
+        let decisions = store.decisions(a.id, i64::MAX, 10).unwrap();
+        let kept: Vec<_> = decisions.iter().map(|d| (d.interval, d.version, d.reports)).collect();
+        assert_eq!(kept, [(11, 1, 1), (10, 0, 2)]);
+        assert_eq!(store.decisions(a.id, 11, 10).unwrap().len(), 1);
+        // Late, before and after the engine was started again.
+        assert_eq!(
+            store.accept(&[batch(3, 1, 11, &["a", "b"])]),
+            Ok(vec![Outcome::Accepted { late: 1 }])
+        );
+        assert_eq!(store.counts().unwrap().waiting_reports, 1);
+        let force = store.in_force(&[name("a"), name("none")]).unwrap();
+        assert_eq!(
+            force,
+            [InForce { name: name("a"), version: 2, configuration: "{\"try\":2}".to_owned() }]
+        );
+    });
+}
+
+#[test]
+fn a_decision_without_a_new_configuration_leaves_the_old_one() {
+    on_every_store(|store| {
+        store.accept(&[batch(1, 1, 1, &["a"]), batch(1, 2, 2, &["a"])]).unwrap();
+        store.close(&due(1, 9), &mut decide).unwrap();
+        let still = |_: &Open| Closed {
+            state: None,
+            configuration: None,
+            reward: None,
+            detail: "{}".to_owned(),
+        };
+        assert_eq!(store.close(&due(2, 9), &mut { still }), Ok((1, vec![])));
+        let a = store.aggregate(&name("a")).unwrap().unwrap();
+        assert_eq!((a.version, a.state, a.reward, a.closed), (1, Some(vec![1]), None, Some(2)));
+    });
+}
+
+#[test]
+fn lists_are_searched_and_paged() {
+    on_every_store(|store| {
+        let prefixes: Vec<String> = (0..25).map(|i| format!("10.0.{i:02}.0/24")).collect();
+        let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+        store.accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
+        let mut all = Vec::new();
+        let mut search = Search { limit: 10, ..Search::default() };
+        loop {
+            let page = store.aggregates(&search).unwrap();
+            let Some(last) = page.last() else { break };
+            search.after = Some(last.name.clone());
+            all.extend(page.into_iter().map(|row| row.name.prefix));
+        }
+        assert_eq!(all, prefixes);
+        let find = |text: &str| {
+            store.aggregates(&Search { text: text.to_owned(), limit: 99, ..Search::default() })
+        };
+        assert_eq!(find("0.07.").unwrap().len(), 1);
+        assert_eq!(find("tv 10.0.1").unwrap().len(), 10);
+        assert_eq!(find("%").unwrap().len(), 0, "no pattern");
+        let paused = Search { hold: Some(Hold::Paused), limit: 9, ..Search::default() };
+        assert_eq!(store.aggregates(&paused).unwrap().len(), 0);
+        let other = Search { service: Some("vod".to_owned()), limit: 9, ..Search::default() };
+        assert_eq!(store.aggregates(&other).unwrap().len(), 0);
+    });
+}
+
+#[test]
+fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
+    on_every_store(|store| {
+        store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+        let order = Order {
+            who: "kim".to_owned(),
+            action: "pin",
+            hold: Hold::Pinned,
+            configuration: Some((2, "{}".to_owned())),
+            state: None,
+            detail: "because".to_owned(),
+            now_ms: 77,
+        };
+        let seen = store.aggregate(&name("a")).unwrap().unwrap();
+        store.close(&due(1, 9), &mut decide).unwrap();
+        assert_eq!(store.order(&seen, &order), Ok(false), "it has changed since");
+        assert_eq!(store.audit(i64::MAX, 9), Ok(vec![]));
+        let seen = store.aggregate(&name("a")).unwrap().unwrap();
+        assert_eq!(store.order(&seen, &order), Ok(true));
+        assert_eq!(store.order(&seen, &order), Ok(false), "somebody else was faster");
+        let a = store.aggregate(&name("a")).unwrap().unwrap();
+        assert_eq!(
+            (a.hold, a.version, a.configuration.as_str(), a.changed_ms),
+            (Hold::Pinned, 2, "{}", 77)
+        );
+        assert_eq!(store.counts().unwrap().pinned, 1);
+        let log = store.audit(i64::MAX, 9).unwrap();
+        assert_eq!(log.len(), 1);
+        assert_eq!(
+            (log[0].who.as_str(), log[0].action.as_str(), log[0].subject.as_str()),
+            ("kim", "pin", "tv a")
+        );
+    });
+}
+
+#[test]
+fn tokens_come_and_go() {
+    on_every_store(|store| {
+        let token = Token {
+            id: 0,
+            name: "edge-1".to_owned(),
+            role: Role::Edge,
+            services: vec!["tv".to_owned()],
+            created_ms: 5,
+            revoked_ms: None,
+            hash: vec![3; 32],
+        };
+        let id = store.add_token(&token, "root").unwrap().expect("a new name");
+        assert_eq!(store.add_token(&token, "root"), Ok(None), "the name is taken");
+        assert_eq!(store.tokens(), Ok(vec![Token { id, ..token.clone() }]));
+        assert_eq!(store.revoke_token("edge-1", "root", 9), Ok(true));
+        assert_eq!(store.revoke_token("edge-1", "root", 10), Ok(false));
+        assert_eq!(store.tokens().unwrap()[0].revoked_ms, Some(9));
+        assert_eq!(store.audit(i64::MAX, 9).unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn old_decisions_are_forgotten_a_few_at_a_time() {
+    on_every_store(|store| {
+        let batches: Vec<Batch> = (1..=5).map(|i| batch(1, i, i, &["a"])).collect();
+        store.accept(&batches).unwrap();
+        store.close(&due(3, 9), &mut decide).unwrap();
+        store.close(&Due { now_ms: 9000, ..due(5, 9) }, &mut decide).unwrap();
+        assert_eq!(store.forget(5000, 2), Ok(0), "not older");
+        assert_eq!(store.forget(9000, 2), Ok(2));
+        assert_eq!(store.forget(9000, 2), Ok(1));
+        let a = store.aggregate(&name("a")).unwrap().unwrap();
+        assert_eq!(store.decisions(a.id, i64::MAX, 9).unwrap().len(), 2);
+        assert_eq!(store.counts().unwrap().decisions, 5, "how many there were is known");
+    });
+}
+
+#[test]
+fn a_file_survives_being_opened_again_and_others_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let store = Sqlite::open(&path).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    drop(store);
+    let store = Sqlite::open(&path).unwrap();
+    assert_eq!(store.accept(&[batch(1, 1, 1, &["a"])]), Ok(vec![Outcome::Again]));
+    store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
+    drop(store);
+    let error = |path: &std::path::Path| Sqlite::open(path).err().expect("refused").to_string();
+    assert!(error(&path).contains("tables of version 9, this engine writes version 1"));
+    std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
+    assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
+    let nowhere = folder.path().join("no/such/engine.db");
+    assert!(error(&nowhere).starts_with("cannot open "), "{}", error(&nowhere));
+}
+
+#[test]
+fn a_damaged_page_is_named_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let prefixes: Vec<String> = (0..2000).map(|i| format!("10.0.{i}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    Sqlite::open(&path).unwrap().accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8192..].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let asked = Sqlite::open(&path).and_then(|store| store.accept(&[batch(1, 2, 1, &prefixes)]));
+    assert!(matches!(asked, Err(StoreError::Damaged { .. })), "{asked:?}");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_is_named_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Sqlite::open(&folder.path().join("engine.db")).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    store.writer().db.pragma_update(None, "max_page_count", 40).unwrap();
+    let prefixes: Vec<String> = (0..5000).map(|i| format!("10.0.{i}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    let full = store.accept(&[batch(1, 2, 1, &["b"]), batch(1, 3, 1, &prefixes)]);
+    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
+    assert_eq!(store.counts().unwrap().waiting_reports, 1, "nothing of it was kept");
+    store.writer().db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+    assert_eq!(store.accept(&[batch(1, 2, 1, &["b"])]), Ok(vec![Outcome::Accepted { late: 0 }]));
+    assert_eq!(store.counts().unwrap().waiting_reports, 2);
+}

@@ -1,0 +1,203 @@
+//! What people see on a terminal of what the engine says.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table};
+use serde_json::Value;
+
+use crate::api::{AggregateBody, AggregatesBody, AuditBody, DecisionsBody, StatusBody};
+use crate::store::Token;
+
+/// A time, as `2026-11-22 04:20:00`, in UTC.
+fn time(ms: i64) -> String {
+    // Days to a date by the calendar's 400-year cycle, begun on 1 March so that a leap day is the last of its year.
+    let (days, second) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000) / 1000);
+    let shifted = days + 719_468;
+    let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, year) =
+        if month < 10 { (month + 3, year + era * 400) } else { (month - 9, year + era * 400 + 1) };
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{of_month:02} {hour:02}:{minute:02}:{:02}", second % 60)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
+}
+
+/// The knobs of a configuration, as `gamma 100, delta 0.5`.
+fn knobs(configuration: &Value) -> String {
+    let empty = serde_json::Map::new();
+    let all = configuration["knobs"].as_object().unwrap_or(&empty);
+    let one = |(knob, value): (&String, &Value)| {
+        value
+            .as_f64()
+            .map_or_else(|| format!("{knob} {value}"), |value| format!("{knob} {}", short(value)))
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Four digits that matter.
+fn short(value: f64) -> String {
+    let digits = if value == 0.0 { 0 } else { 3 - libm::floor(libm::log10(value.abs())) as i32 };
+    let text = format!("{value:.*}", digits.clamp(0, 9) as usize);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+fn table<const N: usize>(head: [&str; N], right: &[usize]) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(head);
+    for &column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn finish(table: &Table) -> String {
+    table.lines().fold(String::new(), |mut text, line| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+        text
+    })
+}
+
+/// How the engine does.
+pub fn status_text(status: &StatusBody) -> String {
+    let counts = &status.counts;
+    let mut text = format!(
+        "trimtab engine {}, up {:.0} s\n{} aggregates ({} paused, {} pinned), {} edges, {} decisions, {} reports wait\n\n",
+        status.version,
+        status.up_s,
+        counts.aggregates,
+        counts.paused,
+        counts.pinned,
+        counts.edges,
+        counts.decisions,
+        counts.waiting_reports
+    );
+    let mut rows = table(["SERVICE", "INTERVAL", "ALGORITHM", "REWARD", "KNOBS"], &[1]);
+    for service in &status.services {
+        let names: Vec<&str> = service.knobs.iter().map(|knob| knob.name.as_str()).collect();
+        rows.add_row([
+            service.name.clone(),
+            format!("{} s", service.interval_ms as f64 / 1000.0),
+            service.algorithm.clone(),
+            service.reward.clone(),
+            names.join(", "),
+        ]);
+    }
+    text.push_str(&finish(&rows));
+    text
+}
+
+/// Aggregates.
+pub fn aggregates_text(body: &AggregatesBody) -> String {
+    if body.aggregates.is_empty() {
+        return "no aggregate is like that; they appear when edges report\n".to_owned();
+    }
+    let mut rows =
+        table(["AGGREGATE", "STATE", "REWARD", "DECISIONS", "VERSION", "IN FORCE"], &[2, 3, 4]);
+    for one in &body.aggregates {
+        rows.add_row([
+            format!("{}/{}", one.service, one.prefix),
+            one.hold.name().to_owned(),
+            number(one.reward),
+            one.decisions.to_string(),
+            one.version.to_string(),
+            knobs(&one.configuration),
+        ]);
+    }
+    let more = if body.more { "there are more: search, or raise --limit\n" } else { "" };
+    finish(&rows) + more
+}
+
+/// An aggregate, in a line.
+pub fn aggregate_text(one: &AggregateBody) -> String {
+    format!(
+        "{}/{} is {}; in force, version {} of {}: {}\n",
+        one.service,
+        one.prefix,
+        one.hold.name(),
+        one.version,
+        one.configuration["algorithm"].as_str().unwrap_or("-"),
+        knobs(&one.configuration)
+    )
+}
+
+/// An aggregate and why it is as it is.
+pub fn explain_text(one: &AggregateBody, history: &DecisionsBody) -> String {
+    let mut text = aggregate_text(one);
+    for decision in &history.decisions {
+        let _ = write!(
+            text,
+            "\n{} interval {}, version {}, {} reports, reward {}\n  in force: {}\n  {}\n",
+            time(decision.interval * history.interval_ms),
+            decision.interval,
+            decision.version,
+            decision.reports,
+            number(decision.reward),
+            knobs(&decision.configuration),
+            decision.why["sentence"].as_str().unwrap_or("-")
+        );
+    }
+    if history.decisions.is_empty() {
+        text.push_str("nothing was decided yet\n");
+    }
+    text
+}
+
+/// The audit log.
+pub fn audit_text(body: &AuditBody) -> String {
+    let mut rows = table(["WHEN (UTC)", "WHO", "WHAT", "OF WHAT", "HOW"], &[]);
+    for line in &body.lines {
+        rows.add_row([&time(line.at_ms), &line.who, &line.action, &line.subject, &line.detail]);
+    }
+    finish(&rows)
+}
+
+/// Every token.
+pub fn tokens_text(tokens: &[Token]) -> String {
+    let mut rows = table(["NAME", "ROLE", "SERVICES", "MADE (UTC)", "REVOKED (UTC)"], &[]);
+    for token in tokens {
+        rows.add_row([
+            token.name.clone(),
+            token.role.name().to_owned(),
+            token.services.join(", "),
+            time(token.created_ms),
+            token.revoked_ms.map_or_else(|| "-".to_owned(), time),
+        ]);
+    }
+    finish(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        assert_eq!(time(0), "1970-01-01 00:00:00");
+        assert_eq!(time(1_795_320_000_000), "2026-11-22 04:00:00");
+        assert_eq!(time(951_782_399_000), "2000-02-28 23:59:59");
+        assert_eq!(time(951_868_799_000), "2000-02-29 23:59:59");
+        assert_eq!(time(-1000), "1969-12-31 23:59:59");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_matter() {
+        assert_eq!(
+            ["0", "0.05", "1234.5", "98.76", "100"].map(|t| short(t.parse().unwrap())),
+            ["0", "0.05", "1234", "98.76", "100"]
+        );
+    }
+}

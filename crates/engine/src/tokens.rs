@@ -1,0 +1,60 @@
+//! Tokens, made and revoked on the engine's machine: by who may write its store, whether the engine runs or not.
+
+use std::path::Path;
+
+use crate::api::new_token;
+use crate::clock::now_ms;
+use crate::config::Config;
+use crate::error::Error;
+use crate::run::open_store;
+use crate::services::Services;
+use crate::store::{Role, Token};
+
+/// In the audit log, who acts on the engine's machine.
+const HERE: &str = "(the engine's machine)";
+
+/// Makes a token in the store of a configuration; the token itself is told this once.
+///
+/// # Errors
+/// The configuration or store is wrong, the name is taken, or an edge has no services, or some that do not exist.
+pub fn add_token(
+    config: &Path,
+    name: &str,
+    role: Role,
+    services: Vec<String>,
+) -> Result<String, Error> {
+    let config = Config::read(config)?;
+    let known = Services::read(&config.services)?;
+    if let Some(stray) = services.iter().find(|service| !known.has(service)) {
+        return Err(Error::Refused(format!(
+            "there is no service {stray:?} in {}",
+            config.services.display()
+        )));
+    }
+    let (secret, token) = new_token(name, role, services).map_err(Error::Refused)?;
+    match open_store(&config)?.add_token(&token, HERE)? {
+        Some(_) => Ok(secret),
+        None => {
+            Err(Error::Refused(format!("there was a token {name:?} already: take another name")))
+        }
+    }
+}
+
+/// Every token in the store of a configuration.
+///
+/// # Errors
+/// The configuration or store is wrong.
+pub fn list_tokens(config: &Path) -> Result<Vec<Token>, Error> {
+    Ok(open_store(&Config::read(config)?)?.tokens()?)
+}
+
+/// Revokes a token in the store of a configuration; an engine that runs heeds it within two seconds.
+///
+/// # Errors
+/// The configuration or store is wrong, or there is no such token.
+pub fn revoke_token(config: &Path, name: &str) -> Result<(), Error> {
+    if open_store(&Config::read(config)?)?.revoke_token(name, HERE, now_ms())? {
+        return Ok(());
+    }
+    Err(Error::Refused(format!("there is no token {name:?} that is not revoked")))
+}

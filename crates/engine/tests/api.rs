@@ -1,0 +1,319 @@
+//! The API as edges, operators and strangers find it, at an engine that runs as a process of its own.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use common::{Process, Site, batch, now_ms, report};
+use serde_json::{Value, json};
+use trimtab_engine::{
+    Action, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
+};
+
+const TV: &str = "tv/203.0.113.0/24";
+
+#[test]
+fn engine_process() {
+    common::run_if_asked();
+}
+
+fn name() -> Name {
+    Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() }
+}
+
+/// Says something to the engine, and gives the status and body that it answers.
+fn say(
+    engine: &Process,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: &[u8],
+) -> (u16, Value) {
+    let address = engine.url.strip_prefix("http://").expect("plain HTTP");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let token =
+        token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n{token}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("it listens");
+    // Whoever sends too much is answered before all is sent.
+    let _ = stream.write_all(body);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    (status, serde_json::from_str(body).unwrap_or(Value::String(body.to_owned())))
+}
+
+fn refused(engine: &Process, token: &str, body: &Value) -> (u16, String) {
+    let bytes = body.to_string();
+    let (status, answer) = say(engine, "POST", "/v1/reports", Some(token), bytes.as_bytes());
+    (status, answer["reason"].as_str().unwrap_or_default().to_owned())
+}
+
+/// How often the engine says that it refused something for a reason.
+fn count(engine: &Process, token: &str, reason: &str) -> u64 {
+    let (_, page) = say(engine, "GET", "/metrics", Some(token), b"");
+    let series = format!("trimtab_engine_refused_total{{reason=\"{reason}\"}} ");
+    let page = page.as_str().expect("a page").to_owned();
+    page.lines()
+        .find_map(|line| line.strip_prefix(&series))
+        .map_or(0, |n| n.parse().expect("a number"))
+}
+
+#[test]
+fn what_is_wrong_is_refused_counted_and_changes_nothing() {
+    let site = Site::new("[limits]\nbody = \"20KB\"\nrequests_per_second = 1000");
+    let engine = site.start();
+    let now = (now_ms() / 1000) as u64;
+    let good = json!({ "sequence": 5, "sent_ms": now_ms(), "reports": [report(TV, now, 0, 5.0)] });
+    let with = |key: &str, value: Value| {
+        let mut body = good.clone();
+        body[key] = value;
+        body
+    };
+    let stranger = format!("trimtab_{}", "A".repeat(43));
+    let refuse = |token: &str, body: &Value, status: u16, reason: &str| {
+        let before = count(&engine, &site.viewer, reason);
+        assert_eq!(refused(&engine, token, body), (status, reason.to_owned()));
+        assert_eq!(count(&engine, &site.viewer, reason), before + 1, "{reason} is counted");
+    };
+    refuse(&stranger, &good, 401, "token");
+    refuse("hello", &good, 401, "token");
+    refuse(&site.operator, &good, 403, "role");
+    refuse(
+        &site.edge,
+        &with("reports", json!([report("vod/203.0.113.0/24", now, 0, 5.0)])),
+        403,
+        "service",
+    );
+    refuse(
+        &site.edge,
+        &with("reports", json!([report("game/203.0.113.0/24", now, 0, 5.0)])),
+        403,
+        "service",
+    );
+    refuse(&site.edge, &with("sent_ms", json!(now_ms() - 3_600_000)), 400, "clock");
+    refuse(&site.edge, &with("sent_ms", json!(now_ms() + 3_600_000)), 400, "clock");
+    refuse(&site.edge, &with("reports", json!([report(TV, now + 1000, 0, 5.0)])), 400, "clock");
+    refuse(&site.edge, &with("reports", json!(["AAAA"])), 400, "malformed");
+    refuse(&site.edge, &with("reports", json!(["no base64!"])), 400, "malformed");
+    refuse(&site.edge, &with("sequence", json!(-1)), 400, "malformed");
+    refuse(&site.edge, &with("frob", json!(1)), 400, "malformed");
+    refuse(&site.edge, &with("reports", json!(["A".repeat(30_000)])), 413, "oversized");
+    let client = engine.client(&site.viewer);
+    assert_eq!(client.status().unwrap().counts.aggregates, 0, "nothing of all that was kept");
+
+    let bytes = good.to_string();
+    let (status, answer) = say(&engine, "POST", "/v1/reports", Some(&site.edge), bytes.as_bytes());
+    assert_eq!((status, &answer["kept"], &answer["again"]), (200, &json!(1), &json!(false)));
+    let (status, answer) = say(&engine, "POST", "/v1/reports", Some(&site.edge), bytes.as_bytes());
+    assert_eq!((status, &answer["again"]), (200, &json!(true)), "the same once more is no harm");
+    refuse(&site.edge, &with("reports", json!([report(TV, now, 0, 900.0)])), 409, "replayed");
+    refuse(&site.edge, &with("sequence", json!(4)), 409, "replayed");
+    assert_eq!(client.status().unwrap().counts.edges, 1);
+}
+
+#[test]
+fn every_route_of_the_description_asks_for_a_token_of_its_roles() {
+    let site = Site::new("[limits]\nrequests_per_second = 1000");
+    let engine = site.start();
+    let (status, description) = say(&engine, "GET", "/openapi.json", None, b"");
+    assert_eq!((status, &description["openapi"]), (200, &json!("3.1.0")));
+    let mut seen = 0;
+    for (path, operations) in description["paths"].as_object().expect("paths") {
+        for (method, operation) in operations.as_object().expect("operations") {
+            seen += 1;
+            let method = method.to_uppercase();
+            let (status, answer) = say(&engine, &method, path, None, b"{}");
+            assert_eq!((status, &answer["reason"]), (401, &json!("token")), "{method} {path}");
+            let roles = operation["x-roles"].as_array().expect("roles");
+            for (role, token) in
+                [("edge", &site.edge), ("operator", &site.operator), ("viewer", &site.viewer)]
+            {
+                let (status, answer) = say(&engine, &method, path, Some(token), b"{}");
+                let may = roles.contains(&json!(role));
+                assert_ne!(status, 404, "{method} {path} is served: {answer}");
+                assert_ne!(status, 405, "{method} {path} is served: {answer}");
+                assert_eq!(status != 403, may, "{method} {path} for {role}: {status} {answer}");
+                // What it answers where nothing is missing is what it says that it answers.
+                if status == 200 {
+                    let schema =
+                        &operation["responses"]["200"]["content"]["application/json"]["schema"];
+                    let form =
+                        schema["$ref"].as_str().and_then(|r| r.rsplit('/').next()).expect("a form");
+                    let form = &description["components"]["schemas"][form];
+                    for field in form["required"].as_array().expect("fields") {
+                        assert!(
+                            answer.get(field.as_str().expect("a name")).is_some(),
+                            "{path}: {field}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(seen, 12);
+    assert_eq!(say(&engine, "GET", "/nowhere", None, b"").0, 404);
+    assert_eq!(say(&engine, "GET", "/healthz", None, b"").0, 200);
+    let (status, page) = say(&engine, "GET", "/", None, b"");
+    assert_eq!(status, 200);
+    assert!(page.as_str().is_some_and(|page| page.contains("<title>Trimtab engine</title>")));
+}
+
+/// Waits for something that the engine does by itself.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_edge_reports_and_is_told_and_operators_have_their_way() {
+    let site = Site::new("");
+    let engine = site.start();
+    let (edge, viewer, operator) =
+        (engine.client(&site.edge), engine.client(&site.viewer), engine.client(&site.operator));
+    let asks = |version, wait_s| ConfigurationQuery {
+        have: vec![Held { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned(), version }],
+        wait_s,
+    };
+    let first = edge.configurations(&asks(None, 0)).unwrap().configurations.remove(0);
+    assert_eq!((first.version, &first.configuration["algorithm"]), (0, &json!("vivace")));
+    assert_eq!(edge.configurations(&asks(Some(0), 0)).unwrap().configurations, []);
+
+    // Nobody tried what the first report was measured under; from then on there is something to learn from.
+    let interval = (now_ms() / 1000) as u64;
+    let waiting = {
+        let client = engine.client(&site.edge);
+        let query = asks(Some(0), 30);
+        std::thread::spawn(move || client.configurations(&query).expect("an answer"))
+    };
+    edge.report(&batch(1, vec![report(TV, interval, 0, 5.0)])).unwrap();
+    let told = waiting.join().expect("no panic").configurations.remove(0);
+    assert_eq!(told.version, 1, "who waits is told at once");
+    let mut version = told.version;
+    for sequence in 2..5 {
+        let interval = (now_ms() / 1000) as u64;
+        edge.report(&batch(sequence, vec![report(TV, interval, version, 5.0)])).unwrap();
+        let decided = until("a decision", || {
+            let decisions = viewer.decisions(&name(), 10).ok()?.decisions;
+            decisions.into_iter().find(|decision| decision.interval == interval as i64)
+        });
+        assert_eq!((decided.version, decided.reward.map(f64::round)), (version, Some(5.0)));
+        assert!(
+            decided.why["sentence"].as_str().is_some_and(|why| why.contains("Reward 5")),
+            "{decided:?}"
+        );
+        version = viewer.aggregate(&name()).unwrap().version;
+    }
+
+    let order = |action, knobs, interval| OrderBody {
+        service: "tv".to_owned(),
+        prefix: "203.0.113.0/24".to_owned(),
+        action,
+        version: None,
+        knobs,
+        interval,
+        reason: "a test".to_owned(),
+    };
+    let gamma = |body: &trimtab_engine::AggregateBody| {
+        body.configuration["knobs"]["gamma"].as_f64().map(f64::round)
+    };
+    assert!(matches!(viewer.order(&order(Action::Pause, None, None)), Err(Error::Token { .. })));
+    assert_eq!(operator.order(&order(Action::Pause, None, None)).unwrap().hold, Hold::Paused);
+    let pinned = operator.order(&order(Action::Pin, Some(json!({ "gamma": 77 })), None)).unwrap();
+    assert_eq!((pinned.hold, gamma(&pinned)), (Hold::Pinned, Some(77.0)));
+    assert!(pinned.version > version, "edges get it");
+    let got = edge.configurations(&asks(Some(version), 0)).unwrap().configurations.remove(0);
+    assert_eq!(got.version, pinned.version);
+    let wrong = operator.order(&order(Action::Pin, Some(json!({ "gamma": 77_000 })), None));
+    assert!(wrong.unwrap_err().to_string().contains("outside what the service permits"));
+    let wrong = operator.order(&order(Action::Pin, Some(json!({ "gama": 7 })), None));
+    assert!(wrong.unwrap_err().to_string().contains("no knob \"gama\""));
+    let stale = OrderBody { version: Some(version), ..order(Action::Pause, None, None) };
+    assert!(operator.order(&stale).unwrap_err().to_string().contains("has changed meanwhile"));
+
+    // It stays pinned whatever comes, and what came is still told.
+    let interval = (now_ms() / 1000) as u64;
+    edge.report(&batch(9, vec![report(TV, interval, pinned.version, 8.0)])).unwrap();
+    until("a decision while pinned", || {
+        let decisions = viewer.decisions(&name(), 1).ok()?.decisions;
+        (decisions.first()?.interval == interval as i64).then_some(())
+    });
+    let after = viewer.aggregate(&name()).unwrap();
+    assert_eq!((after.hold, gamma(&after)), (Hold::Pinned, Some(77.0)));
+
+    let history = viewer.decisions(&name(), 100).unwrap().decisions;
+    let tried = history.iter().find(|decision| decision.version == 1).expect("the first trial");
+    let back = operator.order(&order(Action::Rollback, None, Some(tried.interval))).unwrap();
+    for (knob, value) in tried.configuration["knobs"].as_object().expect("knobs") {
+        let (then, now) =
+            (value.as_f64().unwrap(), back.configuration["knobs"][knob].as_f64().unwrap());
+        assert!((then - now).abs() <= 1e-9 * then.abs(), "{knob}: {then} {now}");
+    }
+    let resumed = operator.order(&order(Action::Resume, None, None)).unwrap();
+    assert_eq!(resumed.hold, Hold::Learning);
+    let audit = viewer.audit(10).unwrap().lines;
+    let actions: Vec<&str> = audit.iter().map(|line| line.action.as_str()).take(4).collect();
+    assert_eq!(actions, ["resume", "rollback", "pin", "pause"]);
+    assert!(
+        audit.iter().take(4).all(|line| line.who == "kim" && line.detail.starts_with("a test"))
+    );
+    let found =
+        viewer.aggregates(&Listing { search: "203.0".to_owned(), limit: 5, ..Listing::default() });
+    assert_eq!(found.unwrap().aggregates.len(), 1);
+}
+
+#[test]
+fn a_revoked_token_and_a_missing_engine_are_named() {
+    let site = Site::new("");
+    let engine = site.start();
+    let client = engine.client(&site.viewer);
+    client.status().unwrap();
+    trimtab_engine::revoke_token(&site.config(), "robin").unwrap();
+    let refused = until("that the engine heeds it", || client.status().err());
+    assert!(
+        matches!(&refused, Error::Token { reason, .. } if reason.contains("revoked")),
+        "{refused}"
+    );
+    let url = engine.url.clone();
+    engine.kill();
+    let gone = Client::new(&url, &site.operator, None).unwrap().status().unwrap_err();
+    assert!(gone.to_string().contains("Start it with `trimtab engine run"), "{gone}");
+}
+
+#[test]
+fn who_asks_too_often_is_told_to_wait() {
+    let site = Site::new("[limits]\nrequests_per_second = 1");
+    let engine = site.start();
+    let client = engine.client(&site.viewer);
+    let answers: Vec<bool> = (0..40).map(|_| client.status().is_ok()).collect();
+    assert!(answers[..10].iter().all(|ok| *ok), "a burst is no harm");
+    assert!(answers.iter().filter(|ok| !**ok).count() >= 10, "{answers:?}");
+    engine.client(&site.operator).status().expect("others are not kept waiting");
+}
+
+#[test]
+fn it_speaks_tls_to_who_trusts_its_certificate() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+    let tls = format!("[tls]\ncertificate = \"{data}/certificate.pem\"\nkey = \"{data}/key.pem\"");
+    let site = Site::new(&tls);
+    let engine = site.start();
+    assert!(engine.url.starts_with("https://127.0.0.1:"), "{}", engine.url);
+    let authority = format!("{data}/authority.pem");
+    let client = Client::new(&engine.url, &site.viewer, Some(authority.as_ref())).unwrap();
+    assert_eq!(client.status().unwrap().counts.aggregates, 0);
+    let distrusting = Client::new(&engine.url, &site.viewer, None).unwrap();
+    assert!(matches!(distrusting.status(), Err(Error::NoEngine { .. })), "nobody vouches for it");
+}

@@ -1,0 +1,145 @@
+//! An engine as a process of its own, for tests that ask, kill and start it again.
+//!
+//! The process is this test program once more: told where a configuration is, its test `engine_process` runs the engine.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use trimtab_engine::{Client, ReportBatch, Role, add_token};
+use trimtab_fleet::{Interval, Report, Sketch, Summary};
+
+const CONFIG: &str = "TRIMTAB_TEST_ENGINE_CONFIG";
+
+/// To be called by the test `engine_process` of each test program.
+pub(crate) fn run_if_asked() {
+    let Some(config) = std::env::var_os(CONFIG) else { return };
+    // Ends with the test that started it, even when that was killed.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    trimtab_engine::run(Path::new(&config)).expect("the engine runs");
+    std::process::exit(0);
+}
+
+/// A folder with a configuration, a service `tv` with intervals of a second, and tokens.
+pub(crate) struct Site {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) edge: String,
+    pub(crate) operator: String,
+    pub(crate) viewer: String,
+}
+
+impl Site {
+    /// With lines of the configuration beside the usual ones.
+    pub(crate) fn new(settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let services = folder.path().join("services");
+        std::fs::create_dir(&services).expect("a folder");
+        let service = |name: &str| {
+            format!(
+                "name = \"{name}\"\ninterval = \"1s\"\nreward = \"mean(throughput)\"\n[knobs]\n\
+                 gamma = {{ min = 1, max = 5000, scale = \"log\" }}\n\
+                 startup_rate_max = {{ min = 1, max = 1000, scale = \"log\" }}\n[safe]\nstartup_rate_max = 20\n"
+            )
+        };
+        for name in ["tv", "vod"] {
+            std::fs::write(services.join(format!("{name}.toml")), service(name))
+                .expect("a service");
+        }
+        let config = folder.path().join("engine.toml");
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n{settings}\n\
+             [store]\nfile = \"engine.db\"\n"
+        );
+        std::fs::write(&config, text).expect("a configuration");
+        let token = |name: &str, role, services: &[&str]| {
+            let services = services.iter().map(|s| (*s).to_owned()).collect();
+            add_token(&config, name, role, services).expect("a token")
+        };
+        Self {
+            edge: token("edge-1", Role::Edge, &["tv"]),
+            operator: token("kim", Role::Operator, &[]),
+            viewer: token("robin", Role::Viewer, &[]),
+            folder,
+        }
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.path().join("engine.toml")
+    }
+
+    /// Starts an engine, and waits until it listens.
+    pub(crate) fn start(&self) -> Process {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "engine_process", "--nocapture"])
+            .env(CONFIG, self.config())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the engine starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let url = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let (_, rest) = line.split_once("listens at ")?;
+                Some(rest.split(',').next()?.to_owned())
+            })
+            .expect("the engine listens");
+        // What else it says must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Process { child, url }
+    }
+}
+
+/// An engine that runs.
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+}
+
+impl Process {
+    pub(crate) fn client(&self, token: &str) -> Client {
+        Client::new(&self.url, token, None).expect("a client")
+    }
+
+    /// Kills it, as a loss of power would.
+    pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub(crate) fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64
+}
+
+/// A report for an aggregate such as `tv/203.0.113.0/24`.
+pub(crate) fn report(key: &str, interval: u64, version: u64, throughput: f64) -> String {
+    let mut summary = Summary::new(10);
+    summary.set("throughput", Sketch::of([throughput; 10])).expect("a statistic");
+    let key = key.parse().expect("a key");
+    let report = Report { key, interval: Interval(interval), version, summary };
+    STANDARD.encode(report.encode().expect("a report"))
+}
+
+/// A batch that is sent now.
+pub(crate) fn batch(sequence: u64, reports: Vec<String>) -> ReportBatch {
+    ReportBatch { sequence, sent_ms: now_ms(), reports }
+}

@@ -1,0 +1,115 @@
+//! An engine that is killed at any instant loses no report that it acknowledged, and no decision.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use common::{Process, Site, batch, now_ms, report};
+use trimtab_engine::{DecisionBody, Name, ReportBatch};
+
+const KEY: &str = "tv/203.0.113.0/24";
+
+#[test]
+fn engine_process() {
+    common::run_if_asked();
+}
+
+fn name() -> Name {
+    Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() }
+}
+
+/// Numbers between 0 and 1, the same in each run.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The edge: sends a batch for each next interval, again and again until it is acknowledged.
+struct Edge {
+    first_interval: u64,
+    next: u64,
+    unanswered: Option<ReportBatch>,
+    acknowledged: u64,
+}
+
+impl Edge {
+    fn send(&mut self, engine: &Process, token: &str) -> bool {
+        let (interval, sequence) = (self.first_interval + self.next, self.next);
+        let batch = self
+            .unanswered
+            .get_or_insert_with(|| batch(sequence, vec![report(KEY, interval, 0, 5.0)]));
+        match engine.client(token).report(batch) {
+            Ok(answer) => {
+                assert_eq!(answer.late, 0, "interval {interval} was closed before its report came");
+                self.acknowledged += 1;
+                self.next += 1;
+                self.unanswered = None;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Everything that was decided, by interval.
+fn decisions(engine: &Process, token: &str) -> BTreeMap<i64, DecisionBody> {
+    let body = engine.client(token).decisions(&name(), 1000);
+    let all = body.map(|body| body.decisions).unwrap_or_default();
+    all.into_iter().map(|decision| (decision.interval, decision)).collect()
+}
+
+#[test]
+fn a_hundred_kills_lose_nothing() {
+    let site = Site::new("");
+    // Long ago, so that each interval may be closed at once.
+    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let mut chance = Chance(6);
+    let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
+    for round in 0..100 {
+        let engine = site.start();
+        let now = decisions(&engine, &site.viewer);
+        for (interval, decision) in &seen {
+            assert_eq!(
+                now.get(interval),
+                Some(decision),
+                "round {round}: a decision was lost or changed"
+            );
+        }
+        seen = now;
+        // In the middle of sending, of a commit, of closing, or of nothing.
+        let pid = engine.child.id().to_string();
+        let rest = Duration::from_micros((chance.next() * 25_000.0) as u64);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(rest);
+            std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill")
+        });
+        while edge.send(&engine, &site.edge) {}
+        assert!(killer.join().expect("no panic").success());
+        engine.kill();
+    }
+    let engine = site.start();
+    assert!(edge.send(&engine, &site.edge), "the engine that is left alone answers");
+    let until = Instant::now() + Duration::from_secs(60);
+    let (mut now, wanted) = (BTreeMap::new(), edge.next - 1);
+    while now.len() < wanted as usize && Instant::now() < until {
+        now = decisions(&engine, &site.viewer);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(edge.acknowledged >= 20, "{} reports are too few to show anything", edge.acknowledged);
+    let decided: Vec<u64> = now.keys().map(|interval| *interval as u64 - first_interval).collect();
+    assert_eq!(
+        decided,
+        (1..=wanted).collect::<Vec<_>>(),
+        "one decision for each report that was acknowledged"
+    );
+    assert!(now.values().all(|decision| decision.reports == 1), "each report counts once");
+    let counts = engine.client(&site.operator).status().expect("it answers").counts;
+    assert_eq!((counts.decisions as u64, counts.waiting_reports), (wanted, 0));
+}
