@@ -7,13 +7,14 @@ use trimtab_cc::Copa;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_qoe::{Factor, Factors, Model};
+use trimtab_steer::distill::{Distill, TREE};
 use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
 use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
 use trimtab_tcp::Algorithm;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::arm::Arm;
-use crate::config::{Mode, Rule, Safety, Select, Steering, Turns};
+use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
 use crate::datapath::Link;
 use crate::decision::{Cause, Change, Decision, Decisions, seconds};
 use crate::guard::{Guard, Verdict};
@@ -41,7 +42,7 @@ pub enum Standing {
     Steered,
     /// The algorithms of its rule take turns.
     Turning,
-    /// It runs that of its rule's algorithms which does best, or which a policy prefers.
+    /// It runs that of its rule's algorithms, or asks that of its model's trees, which does best, or which a policy prefers.
     Selecting,
     /// Decisions are made for it, and not carried out.
     Advised,
@@ -82,7 +83,7 @@ impl Standing {
             Self::Steered => "its knobs follow its experience",
             Self::Turning => "the algorithms of its rule take turns",
             Self::Selecting => {
-                "it runs that of its rule's algorithms which does best, or which a policy prefers"
+                "it runs that of its rule's algorithms, or trees, which does best, or which a policy prefers"
             }
             Self::Advised => "decisions are made for it, and not carried out",
             Self::Set => "it has the knobs of its rule",
@@ -112,6 +113,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) rule: Option<&'a Rule>,
     /// Intervals are this many times as long as the steering asks for.
     pub(crate) stretch: f64,
+    /// The tree with which an earlier connection to the same destination ended.
+    pub(crate) tree: Option<usize>,
 }
 
 /// What a look at a connection brought.
@@ -147,6 +150,8 @@ pub(crate) struct Connection<L> {
     responses: Responses,
     /// Selections of the present steering for which a learnt policy had no answer.
     unanswered: u64,
+    /// That the guard of Muses spoke was told.
+    told_guard: bool,
     window: Window,
     guard: Guard,
     /// What we have told it.
@@ -174,6 +179,7 @@ impl<L: Link> Connection<L> {
             sizes: Sizes::default(),
             responses: Responses::default(),
             unanswered: 0,
+            told_guard: false,
             window: Window::default(),
             guard: Guard::default(),
             applied: Vec::new(),
@@ -199,6 +205,7 @@ impl<L: Link> Connection<L> {
             None => {}
             Some(Steering::Mortise) => self.start(setting),
             Some(Steering::Turns(turns)) => self.start_turns(turns),
+            Some(Steering::Muses(forest)) => self.start_trees(forest, setting),
         }
         for &(knob, value) in &rule.knobs {
             self.turn(knob, value, Cause::Rule, setting);
@@ -210,7 +217,7 @@ impl<L: Link> Connection<L> {
         let running = self.link.algorithm();
         match &rule.steering {
             Some(Steering::Turns(turns)) => turns.algorithms.contains(&running),
-            Some(Steering::Mortise) | None => running == rule.algorithm,
+            Some(Steering::Mortise | Steering::Muses(_)) | None => running == rule.algorithm,
         }
     }
 
@@ -225,7 +232,9 @@ impl<L: Link> Connection<L> {
             Some(_) if mode == Mode::Advise => Standing::Advised,
             Some(rule) => match &rule.steering {
                 Some(Steering::Mortise) => Standing::Steered,
-                Some(Steering::Turns(Turns { select: Some(_), .. })) => Standing::Selecting,
+                Some(Steering::Turns(Turns { select: Some(_), .. }) | Steering::Muses(_)) => {
+                    Standing::Selecting
+                }
                 Some(Steering::Turns(_)) => Standing::Turning,
                 None => Standing::Set,
             },
@@ -332,6 +341,65 @@ impl<L: Link> Connection<L> {
         (self.responses, self.unanswered) = (Responses::default(), 0);
     }
 
+    /// The model and what is safe are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
+    /// else that with which an earlier connection ended.
+    fn start_trees(&mut self, forest: &Forest, setting: &Setting<'_>) {
+        let safe = forest.safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+        if setting.mode == Mode::Apply
+            && let Some(algorithm) = forest.safe
+        {
+            for (knob, value) in forest.safe_knobs() {
+                // An error is the connection's end, which the next look sees.
+                let _ = self.link.set_of(algorithm, knob, value);
+            }
+        }
+        let number = forest.number.map_or(0.0, f64::from);
+        let goes_on = number > 0.0 && self.link.knob("model").is_ok_and(|model| model == number);
+        for (knob, value) in [("safe", safe), ("model", number)] {
+            if self.link.knob(knob).is_ok_and(|now| now != value) {
+                self.turn(knob, value, Cause::Rule, setting);
+            }
+        }
+        let Some(trees) = forest.trees.filter(|_| number > 0.0) else { return };
+        let has = self.link.knob(TREE).ok().map(|tree| tree as usize);
+        let chosen = has.filter(|tree| goes_on && *tree != trees.first());
+        let distill = Distill::new(trees, chosen.or(setting.tree));
+        let tree = distill.tree();
+        if has != Some(tree) {
+            let cause = if setting.tree == Some(tree) { Cause::Before } else { Cause::Start };
+            self.turn(TREE, tree as f64, cause, setting);
+        }
+        self.steering = Some(Box::new(Steerer::Distill(distill)));
+    }
+
+    /// The checksum of the model whose trees it asks, and which of them it is.
+    pub(crate) fn tree(&self) -> Option<(u32, usize)> {
+        match self.steering.as_deref() {
+            Some(Steerer::Distill(distill)) => Some((distill.trees().checksum(), distill.tree())),
+            _ => None,
+        }
+    }
+
+    /// What is safe has taken over, in the kernel: what to tell of it.
+    fn on_guard(&mut self, setting: &Setting<'_>) -> Option<String> {
+        let is_trees = setting.rule.is_some_and(|r| matches!(r.steering, Some(Steering::Muses(_))));
+        let to = self.link.algorithm();
+        if !is_trees || self.told_guard || to == Algorithm::Muses {
+            return None;
+        }
+        let why = self.link.alarm()?.to_string();
+        (self.told_guard, self.steering) = (true, None);
+        let note = format!("{}: {why}; {} goes on with it", self.link.identity().remote, to.name());
+        let change = Change::Algorithm {
+            from: Algorithm::Muses.name().to_owned(),
+            to: to.name().to_owned(),
+            full: true,
+        };
+        let at_s = seconds(setting.now);
+        self.decisions.add(Decision { at_s, change, applied: true, cause: Cause::Guard { why } });
+        Some(note)
+    }
+
     /// Selections of the present steering for which a learnt policy had no answer, and why the first time.
     pub(crate) fn unanswered(&self) -> (u64, Option<Distrust>) {
         match self.steering.as_deref() {
@@ -429,8 +497,10 @@ impl<L: Link> Connection<L> {
         if !self.guard.is_resting() {
             self.steer(&report, setting);
         }
+        looked.note = self.on_guard(setting);
         if let Some(measured) = self.window.on_report(&report) {
-            looked.note = self.guard(&measured, setting);
+            let harm = self.guard(&measured, setting);
+            looked.note = looked.note.or(harm);
             let score = self.scored(&measured, &factors, setting.rule);
             (self.last, self.score) = (Some(measured), score.or(self.score));
             looked.window = Some((measured, score));
@@ -491,6 +561,7 @@ impl<L: Link> Connection<L> {
                     throughput_mbps: (report.acked / report.interval).mbps(),
                 }
             }
+            Steerer::Distill(_) => Cause::Nearest,
             _ => Cause::Burst,
         };
         self.turn(knob, value, cause, setting);

@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::SocketAddr;
 
 use trimtab_qoe::{Factors, Model};
+use trimtab_steer::distill::TREE;
 use trimtab_steer::select::Distrust;
 use trimtab_tcp::{Algorithm, Event, EventKind, FlowId, Identity, Socket};
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
 use crate::assign::{Addresses, Wanted, name_of};
-use crate::config::{Config, Rule, Steering};
+use crate::config::{Config, Mode, Rule, Steering};
 use crate::connection::{Connection, Hint, Setting, Standing};
 use crate::datapath::{Datapath, Link};
+use crate::ended::Ended;
 use crate::governor::Governor;
 use crate::places::{Places, Who};
 use crate::tally::{NO_RULE, Tallies, Tally};
@@ -41,6 +43,8 @@ pub struct Core<D: Datapath> {
     notes: Vec<String>,
     /// What connections ran before they were given an algorithm, as far as a rule assigns any.
     pub(crate) former: HashMap<Addresses, String>,
+    /// The trees with which connections ended.
+    ended: Ended,
     adopted: usize,
     looks: u64,
 }
@@ -62,12 +66,41 @@ impl<D: Datapath> Core<D> {
             by_addresses: HashMap::new(),
             notes: Vec::new(),
             former: HashMap::new(),
+            ended: Ended::default(),
             adopted: 0,
             looks: 0,
         };
+        core.plant();
         core.find_all(now);
         core.adopted = core.connections.len();
         core
+    }
+
+    /// Brings the models of the rules into the kernel. Connections to come begin with that of the first rule that has one, until they
+    /// are looked at.
+    fn plant(&mut self) {
+        let (datapath, mut is_first) = (&self.datapath, true);
+        for rule in &mut self.config.rules {
+            let Some(Steering::Muses(forest)) = &mut rule.steering else { continue };
+            let Some(trees) = &forest.trees else { continue };
+            let number = match datapath.add_trees(trees) {
+                Ok(number) => number,
+                Err(error) => {
+                    forest.problem = Some(error.to_string());
+                    continue;
+                }
+            };
+            forest.number = Some(number as u8);
+            if std::mem::take(&mut is_first) && self.config.mode == Mode::Apply {
+                let safe = forest.safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+                let first = trees.first() as f64;
+                for (knob, value) in [("model", number), (TREE, first), ("safe", safe)] {
+                    if let Err(error) = datapath.set_default(Algorithm::Muses, knob, value) {
+                        forest.problem = Some(error.to_string());
+                    }
+                }
+            }
+        }
     }
 
     /// The datapath.
@@ -119,7 +152,8 @@ impl<D: Datapath> Core<D> {
         let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
         let arm = Arm::of(identity.remote.ip(), self.config.holdback);
         let setting = setting(&self.config, place, now, self.governor.stretch());
-        let connection = Connection::new(link, arm, place, &setting);
+        let tree = tree_of(&self.ended, &identity, setting.rule);
+        let connection = Connection::new(link, arm, place, &Setting { tree, ..setting });
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
         self.connections.insert(identity.id, Box::new(connection));
         self.by_addresses.insert(addresses(&identity), identity.id);
@@ -156,6 +190,9 @@ impl<D: Datapath> Core<D> {
             (connection.decisions.count, connection.standing(setting.mode, setting.rule));
         let (unanswered_before, _) = connection.unanswered();
         let looked = connection.look(&setting);
+        if let Some((model, tree)) = connection.tree() {
+            self.ended.note(connection.link.identity().remote.ip(), model, tree);
+        }
         let stands = connection.standing(setting.mode, setting.rule);
         let (place, arm) = (connection.rule, connection.arm);
         let decisions = connection.decisions.count - decided;
@@ -222,6 +259,7 @@ impl<D: Datapath> Core<D> {
     /// Follows another configuration. Connections whose rule says the same as before go on undisturbed.
     pub fn reload(&mut self, config: Config, now: Time) {
         let before = std::mem::replace(&mut self.config, config);
+        self.plant();
         self.places = Places::new(&self.config.rules, now);
         // Models have no equality; what they print is all there is to them.
         let print = |rule: Option<&Rule>| format!("{rule:?}");
@@ -238,7 +276,8 @@ impl<D: Datapath> Core<D> {
                 connection.rule = place;
             } else {
                 let setting = setting(&self.config, place, now, self.governor.stretch());
-                connection.follow(arm, place, &setting);
+                let tree = tree_of(&self.ended, identity, setting.rule);
+                connection.follow(arm, place, &Setting { tree, ..setting });
             }
         }
     }
@@ -327,7 +366,15 @@ pub(crate) fn addresses(identity: &Identity) -> Addresses {
 
 fn setting(config: &Config, place: Option<usize>, now: Time, stretch: f64) -> Setting<'_> {
     let rule = place.and_then(|place| config.rules.get(place));
-    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch }
+    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None }
+}
+
+/// The tree with which an earlier connection under this rule to the same destination ended.
+fn tree_of(ended: &Ended, identity: &Identity, rule: Option<&Rule>) -> Option<usize> {
+    match &rule?.steering {
+        Some(Steering::Muses(forest)) => ended.tree(identity.remote.ip(), forest.trees?.checksum()),
+        _ => None,
+    }
 }
 
 /// What is said the first time that the policy of a rule has no answer. That there is none is said when the agent reads its

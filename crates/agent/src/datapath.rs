@@ -1,9 +1,12 @@
 //! What the agent needs of a datapath: so little that tests bring one of their own.
 
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::muses::Trees;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
-use trimtab_tcp::{Algorithm, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching};
+use trimtab_tcp::{
+    Alarm, Algorithm, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching,
+};
 use trimtab_units::Time;
 
 /// Connections that can be steered.
@@ -16,6 +19,18 @@ pub trait Datapath {
 
     /// The one in a slot.
     fn link(&self, slot: u32) -> Option<Self::Link>;
+
+    /// Lets connections ask the trees of a model; gives its number, for their knob `model`.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn add_trees(&self, trees: &Trees<'_>) -> Result<f64, Error>;
+
+    /// Sets a knob of an algorithm's connections to come.
+    ///
+    /// # Errors
+    /// It has no such knob.
+    fn set_default(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error>;
 }
 
 /// One connection.
@@ -43,6 +58,15 @@ pub trait Link {
     /// # Errors
     /// There is no such knob, or the connection has ended.
     fn set(&self, knob: &str, value: f64) -> Result<f64, Error>;
+
+    /// Turns a knob of an algorithm that may take over.
+    ///
+    /// # Errors
+    /// It has no such knob, or the connection has ended.
+    fn set_of(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error>;
+
+    /// Why the guard of Muses let what is safe take over; `None` where it did not.
+    fn alarm(&self) -> Option<Alarm>;
 
     /// The value of a knob, as last set by anybody.
     ///
@@ -88,6 +112,14 @@ impl Datapath for Kernel {
     fn link(&self, slot: u32) -> Option<KernelLink> {
         self.flow(slot).map(KernelLink::new)
     }
+
+    fn add_trees(&self, trees: &Trees<'_>) -> Result<f64, Error> {
+        Kernel::add_trees(self, trees)
+    }
+
+    fn set_default(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
+        self.set_default_of(algorithm, knob, value)
+    }
 }
 
 impl Link for KernelLink {
@@ -118,6 +150,14 @@ impl Link for KernelLink {
 
     fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
         self.flow.set(knob, value)
+    }
+
+    fn set_of(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
+        self.flow.set_of(algorithm, knob, value)
+    }
+
+    fn alarm(&self) -> Option<Alarm> {
+        self.flow.sample()?.alarm
     }
 
     fn knob(&self, knob: &str) -> Result<f64, Error> {

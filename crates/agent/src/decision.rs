@@ -84,6 +84,15 @@ pub enum Cause {
         /// Why, the first time on this connection.
         why: String,
     },
+    /// The states of the connection lay nearest to the group of this tree.
+    Nearest,
+    /// An earlier connection to the same destination ended with it.
+    Before,
+    /// The guard of a learnt policy let what is safe take over.
+    Guard {
+        /// Why.
+        why: String,
+    },
     /// As large bursts as the path has proven to hold.
     Burst,
     /// The connection suffered.
@@ -131,6 +140,13 @@ impl fmt::Display for Cause {
             Self::Learnt => f.write_str("the learnt policy prefers it"),
             Self::Unanswered { why } => {
                 write!(f, "the learnt policy has no answer, and this is safe: {why}")
+            }
+            Self::Nearest => f.write_str("its states of late are nearest to those of this tree"),
+            Self::Before => {
+                f.write_str("an earlier connection to the same destination ended with it")
+            }
+            Self::Guard { why } => {
+                write!(f, "the policy's guard let what is safe take over: {why}")
             }
             Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
             Self::Harm { harm, loss, queueing_ms } => {

@@ -17,6 +17,7 @@ mod core;
 mod datapath;
 mod decision;
 mod default;
+mod ended;
 mod error;
 mod governor;
 mod guard;
@@ -38,8 +39,8 @@ pub use agent::{run, unload};
 pub use arm::Arm;
 pub use assign::Assigned;
 pub use config::{
-    Config, ConfigError, DatapathOptions, Learnt, Matches, Mode, Ports, Prefix, Rule, Safety,
-    Select, Share, Sockets, Steering, Turns,
+    Config, ConfigError, DatapathOptions, Forest, Learnt, Matches, Mode, Ports, Prefix, Rule,
+    Safety, Select, Share, Sockets, Steering, Turns,
 };
 pub use connection::Standing;
 pub use control::{ask_flows, ask_status, ask_why};

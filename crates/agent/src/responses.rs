@@ -124,6 +124,7 @@ mod tests {
             inflight: Bytes::new(inflight),
             mss: Bytes::new(1448),
             phase: Phase::Steady,
+            states: None,
             responses: Tally::default(),
             factors: Factors::new(),
         }

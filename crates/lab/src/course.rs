@@ -194,7 +194,9 @@ impl<'a> Course<'a> {
         let (lambda, tau) = match first.steerer() {
             Some(Steerer::Mortise(m)) => (m.hints().lambda, m.tradeoff()),
             Some(Steerer::Both(both)) => (both.tuner().hints().lambda, both.tuner().tradeoff()),
-            Some(Steerer::Schedule(_) | Steerer::Select(_)) | None => (f64::NAN, f64::NAN),
+            Some(Steerer::Schedule(_) | Steerer::Select(_) | Steerer::Distill(_)) | None => {
+                (f64::NAN, f64::NAN)
+            }
         };
         s.lambda.push(lambda);
         s.tau.push(tau);

@@ -15,7 +15,7 @@ use trimtab_steer::muses::Policy;
 use trimtab_steer::select::{Model as SelectModel, ModelError, Selector, Unusable};
 use trimtab_units::Duration;
 
-use crate::contender::ContenderKind;
+use crate::contender::{Contender, ContenderKind};
 use crate::links;
 use crate::muses::{Learnt as LearntPolicy, MusesSettings, PolicyError};
 use crate::result::TraceOrigin;
@@ -222,6 +222,14 @@ impl Prepared {
     ///
     /// # Panics
     /// The contender is not one of the plan.
+    /// The learnt policy of a contender; `None` of one that has none.
+    pub fn policy_of(&self, contender: &Contender) -> Option<&Policy> {
+        match contender.kind() {
+            ContenderKind::Muses(settings) => Some(self.policy(settings)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn policy(&self, settings: &MusesSettings) -> &Policy {
         let (learnt, path) = settings.key();
         &self.policies[&(learnt, path.to_owned())]

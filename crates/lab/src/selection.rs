@@ -167,7 +167,7 @@ pub(crate) fn record(flows: &[Flow]) -> Option<SelectionsRecord> {
     let selectors = flows.iter().filter_map(|flow| match flow.steerer()? {
         Steerer::Select(selector) => Some(selector.as_ref()),
         Steerer::Both(both) => Some(both.selector()),
-        Steerer::Mortise(_) | Steerer::Schedule(_) => None,
+        Steerer::Mortise(_) | Steerer::Schedule(_) | Steerer::Distill(_) => None,
     });
     let choosing = selectors.filter(|s| !matches!(s.config().policy, Policy::External));
     choosing.map(Selector::selections).fold(None, |sum: Option<SelectionsRecord>, s| {

@@ -5,10 +5,14 @@ use std::net::TcpListener;
 
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_cc::Spec;
+use trimtab_cc::muses::Trees;
 use trimtab_lab::contender::{Contender, ContenderKind};
+use trimtab_lab::muses::Learnt;
 use trimtab_lab::prepare::PreparedApp;
 use trimtab_lab::run::mortise;
 use trimtab_lab::scenario::{Scenario, TransportKind};
+use trimtab_steer::distill::Distill;
+use trimtab_steer::muses::Policy;
 use trimtab_steer::{Mortise, Steerer};
 use trimtab_tcp::Algorithm;
 
@@ -29,6 +33,13 @@ pub enum Governor {
         /// What steers it; `None` leaves the knobs as they are.
         steerer: Option<Steerer>,
     },
+    /// Trees in eBPF, of which user space chooses one for the connection.
+    Trees {
+        /// The model.
+        trees: Trees<'static>,
+        /// What takes over when its guard speaks, with its knobs; `None` lets it go on.
+        safe: Option<(Algorithm, Spec)>,
+    },
 }
 
 /// The kernel's name of an algorithm of ours that it may have.
@@ -40,8 +51,8 @@ const KERNEL: [(&str, &str); 5] = [
     ("westwood", "westwood"),
 ];
 /// Those that every Linux has, or nearly.
-const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa and bbr with knobs, mortise and \
-                     mortise-disc; vegas and westwood run where the kernel offers them";
+const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa and bbr with knobs, mortise, \
+                     mortise-disc, muses and treeg; vegas and westwood run where the kernel offers them";
 
 /// Where a contender's algorithm is in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +85,14 @@ impl Place {
             ContenderKind::Switch(_) | ContenderKind::Select(_) => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
-            ContenderKind::Muses(_) => {
-                Err(refuse("only the simulator runs learnt policies".to_owned()))
-            }
+            ContenderKind::Muses(settings) if settings.learnt == Learnt::Lstm => Err(refuse(
+                "an LSTM counts in fractions, which no kernel does: only the simulator runs it"
+                    .to_owned(),
+            )),
+            ContenderKind::Muses(settings) => match settings.safe.as_ref().map(safe) {
+                Some(Err(problem)) => Err(refuse(problem)),
+                Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
+            },
             ContenderKind::Oracle(_)
             | ContenderKind::OracleDynamic(_)
             | ContenderKind::StaticBest(_)
@@ -89,11 +105,15 @@ impl Place {
 }
 
 impl Governor {
-    /// What stands for a contender in the kernel, for an application.
+    /// What stands for a contender in the kernel, for an application; with its learnt policy, where it has one.
     ///
     /// # Errors
     /// [`RealError::Contender`] when nothing does, or only in a module that this kernel lacks.
-    pub fn of(contender: &Contender, app: &PreparedApp) -> Result<Self, RealError> {
+    pub fn of(
+        contender: &Contender,
+        app: &PreparedApp,
+        policy: Option<&Policy>,
+    ) -> Result<Self, RealError> {
         let steered = |settings, discrete| {
             let steerer = Some(Steerer::Mortise(mortise(settings, discrete, app)));
             Self::Ebpf { algorithm: Algorithm::Copa, spec: Mortise::algorithm(), steerer }
@@ -105,8 +125,37 @@ impl Governor {
             (Place::Ebpf(algorithm), ContenderKind::Rule(spec)) => {
                 Ok(Self::Ebpf { algorithm, spec: *spec, steerer: None })
             }
+            (Place::Ebpf(_), ContenderKind::Muses(settings)) => {
+                let Some(Policy::Trees(trees)) = policy else {
+                    unreachable!("its policy was read before the first run, and is trees")
+                };
+                let safe = settings.safe.as_ref().and_then(|spec| safe(spec).ok());
+                Ok(Self::Trees { trees: *trees, safe })
+            }
             (Place::Ebpf(_), _) => unreachable!("switching and bounds have no place in the kernel"),
         }
+    }
+
+    /// What steers its connections, at their beginning.
+    pub(crate) fn steerer(&self) -> Option<Steerer> {
+        match self {
+            Self::Kernel(_) => None,
+            Self::Ebpf { steerer, .. } => steerer.clone(),
+            Self::Trees { trees, .. } => Some(Steerer::Distill(Distill::new(*trees, None))),
+        }
+    }
+}
+
+/// The algorithm in eBPF that takes over as what is safe, with its knobs. CUBIC is Linux's there.
+fn safe(spec: &Spec) -> Result<(Algorithm, Spec), String> {
+    let name = spec.algorithm().name;
+    let algorithm = Algorithm::from_name(name)
+        .filter(|algorithm| algorithm.as_safe().is_some())
+        .ok_or_else(|| format!("safe={name}: only copa, cubic and bbr take over in the kernel"))?;
+    let has = |knob: &str| knob == "linux" || algorithm.knobs().iter().any(|k| k.name == knob);
+    match spec.settings().iter().find(|(knob, _)| !has(knob)) {
+        Some((knob, _)) => Err(format!("safe={name}: in the kernel it has no knob {knob}")),
+        None => Ok((algorithm, *spec)),
     }
 }
 
@@ -165,7 +214,31 @@ mod tests {
 
     fn of(contender: &str) -> Result<Governor, String> {
         let app = PreparedApp::new(&AppSettings::new(AppKind::Download)).unwrap();
-        Governor::of(&contender.parse().unwrap(), &app).map_err(|e| e.to_string())
+        let trees = Trees::parse(SMALL).unwrap();
+        let policy = Some(&Policy::Trees(trees));
+        Governor::of(&contender.parse().unwrap(), &app, policy).map_err(|e| e.to_string())
+    }
+
+    static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
+
+    /// By default what is safe is `copa:mvfst`, and its knobs go with it.
+    #[test]
+    fn muses_is_trees_and_what_is_safe() {
+        for name in ["muses", "treeg"] {
+            let Ok(Governor::Trees { trees, safe: Some((Algorithm::Copa, spec)) }) = of(name)
+            else {
+                panic!("{name} is trees");
+            };
+            assert_eq!(trees.count(), 2);
+            assert_eq!(spec.settings(), [("delta", 0.04), ("competitive", 0.0)]);
+        }
+        assert!(matches!(of("treeg:safe=none"), Ok(Governor::Trees { safe: None, .. })));
+        let cubic = of("muses:safe=cubic:linux");
+        assert!(matches!(cubic, Ok(Governor::Trees { safe: Some((Algorithm::Cubic, _)), .. })));
+        let Some(Steerer::Distill(distill)) = of("muses").unwrap().steerer() else {
+            panic!("it chooses")
+        };
+        assert_eq!(distill.tree(), 1, "the model's first");
     }
 
     #[test]
@@ -212,6 +285,8 @@ mod tests {
             ("omniscient", "only the simulator"),
             ("oracle:copa", "only the simulator"),
             ("oracle-dynamic:copa", "only the simulator"),
+            ("muses:lstm", "fractions"),
+            ("muses:safe=vegas", "only copa, cubic and bbr take over"),
             ("bbr3", "Linux has no such"),
             ("cubic:beta=0.5", "no knobs"),
         ] {

@@ -5,13 +5,17 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
+use trimtab_cc::Spec;
 use trimtab_emu::Topology;
-use trimtab_tcp::{Datapath, Flow};
+use trimtab_steer::distill::TREE;
+use trimtab_tcp::{Algorithm, Datapath, Flow};
 
 use crate::admission::Governor;
 use crate::error::RealError;
 use crate::rig::Rig;
 use crate::sys;
+
+const LISTEN: &str = "listen for a connection in the namespace of the servers";
 
 /// An established connection.
 #[derive(Debug)]
@@ -30,28 +34,56 @@ pub(crate) fn connect(
     topology: &Topology,
     governor: &Governor,
 ) -> Result<Connection, RealError> {
-    let listen = "listen for a connection in the namespace of the servers";
     match governor {
         Governor::Kernel(name) => {
             let listener = listen_with(topology, rig.next_port(), (*name).to_owned())
-                .map_err(RealError::system(listen))?;
+                .map_err(RealError::system(LISTEN))?;
             establish(topology, &listener)
         }
         Governor::Ebpf { algorithm, spec, .. } => {
             let (datapath, _alone) = rig.datapath();
             // A connection takes the defaults of when it is established: nobody else may connect meanwhile.
             datapath.reset_defaults();
-            for &(knob, value) in spec.settings() {
-                datapath.set_default_of(*algorithm, knob, value)?;
+            set_defaults(datapath, *algorithm, spec)?;
+            connect_ebpf(rig, topology, datapath, *algorithm)
+        }
+        Governor::Trees { trees, safe } => {
+            let (datapath, _alone) = rig.datapath();
+            datapath.reset_defaults();
+            let of_safe = safe.and_then(|(algorithm, _)| algorithm.as_safe()).unwrap_or(0.0);
+            let (number, first) = (datapath.add_trees(trees)?, trees.first() as f64);
+            for (knob, value) in [("model", number), (TREE, first), ("safe", of_safe)] {
+                datapath.set_default_of(Algorithm::Muses, knob, value)?;
             }
-            let port = rig.next_port();
-            let listener = listen_with(topology, port, datapath.name_of(*algorithm))
-                .map_err(RealError::system(listen))?;
-            let mut connection = establish(topology, &listener)?;
-            connection.flow = Some(slot(datapath, port)?);
-            Ok(connection)
+            if let Some((algorithm, spec)) = safe {
+                set_defaults(datapath, *algorithm, spec)?;
+            }
+            connect_ebpf(rig, topology, datapath, Algorithm::Muses)
         }
     }
+}
+
+/// The knobs of a spec, as far as the algorithm has them in the kernel: there CUBIC is Linux's, and needs not be told.
+fn set_defaults(datapath: &Datapath, algorithm: Algorithm, spec: &Spec) -> Result<(), RealError> {
+    for &(knob, value) in spec.settings().iter().filter(|(knob, _)| *knob != "linux") {
+        datapath.set_default_of(algorithm, knob, value)?;
+    }
+    Ok(())
+}
+
+/// Connects with the defaults that are set.
+fn connect_ebpf(
+    rig: &Rig,
+    topology: &Topology,
+    datapath: &Datapath,
+    algorithm: Algorithm,
+) -> Result<Connection, RealError> {
+    let port = rig.next_port();
+    let listener = listen_with(topology, port, datapath.name_of(algorithm))
+        .map_err(RealError::system(LISTEN))?;
+    let mut connection = establish(topology, &listener)?;
+    connection.flow = Some(slot(datapath, port)?);
+    Ok(connection)
 }
 
 fn listen_with(topology: &Topology, port: u16, algorithm: String) -> io::Result<TcpListener> {

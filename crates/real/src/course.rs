@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 
 use trimtab_apps::{App, Application, BulkConfig};
 use trimtab_emu::{Config, Report, ServerSide, Topology};
+use trimtab_lab::contender::Contender;
 use trimtab_lab::course::{BIN, GRACE, is_answered};
 use trimtab_lab::links;
 use trimtab_lab::pool::INTERRUPTED;
-use trimtab_lab::prepare::Prepared;
+use trimtab_lab::prepare::{Prepared, PreparedApp};
 use trimtab_lab::record::{Delays, FlowMeasurement, Measurement};
 use trimtab_lab::result::Series;
 use trimtab_lab::scenario::{AppKind, Job};
@@ -102,7 +103,7 @@ fn members(prepared: &Prepared, job: &Job) -> Result<(usize, Vec<Member>), RealE
     let mut members = Vec::new();
     for number in 0..u64::from(job.cell.flows) {
         members.push(Member {
-            governor: Governor::of(&scenario.cc[job.contender], app)?,
+            governor: governor(prepared, &scenario.cc[job.contender], app)?,
             app: client(app.settings.kind, number),
             start: Time::from_nanos(scenario.stagger.as_nanos().saturating_mul(number)),
         });
@@ -111,11 +112,19 @@ fn members(prepared: &Prepared, job: &Job) -> Result<(usize, Vec<Member>), RealE
     for competitor in &scenario.competitor {
         for _ in 0..competitor.flows {
             let app = client(competitor.app, members.len() as u64);
-            let governor = Governor::of(&competitor.cc, &prepared.apps[job.app])?;
+            let governor = governor(prepared, &competitor.cc, &prepared.apps[job.app])?;
             members.push(Member { governor, app, start: Time::ZERO + competitor.start });
         }
     }
     Ok((own_flows, members))
+}
+
+fn governor(
+    prepared: &Prepared,
+    contender: &Contender,
+    app: &PreparedApp,
+) -> Result<Governor, RealError> {
+    Governor::of(contender, app, prepared.policy_of(contender))
 }
 
 /// Half of the base round trip: the propagation delay of each direction.
@@ -196,9 +205,7 @@ impl Crew {
             let app = SharedApp::new(member.app);
             let received = Arc::new(AtomicU64::new(0));
             let insight = Insight::default();
-            if let (Governor::Ebpf { steerer: Some(steerer), .. }, Some(flow)) =
-                (member.governor, &connection.flow)
-            {
+            if let (Some(steerer), Some(flow)) = (member.governor.steerer(), &connection.flow) {
                 let (flow, app, insight) = (flow.clone(), app.clone(), insight.clone());
                 let next = member.start;
                 steered.push(Steered { flow, steerer, app, insight, next, reporter: None });

@@ -2,7 +2,8 @@
 //!
 //! A run is a [`trimtab_emu::Topology`] with the link of the simulator in its middle, a client and a server with real
 //! sockets for each flow, the application's state machine behind the client, and congestion control in the kernel: its
-//! own (`cubic`, `bbr`, …), or [`trimtab_tcp`]'s Copa or BBR in eBPF with knobs that are fixed, or that Mortise turns from here.
+//! own (`cubic`, `bbr`, …), or [`trimtab_tcp`]'s Copa, BBR or Muses in eBPF with knobs that are fixed, or that Mortise and Muses'
+//! selection turn from here.
 //! It gives the same [`Measurement`](trimtab_lab::record::Measurement) as a run in the simulator.
 //!
 //! ```no_run

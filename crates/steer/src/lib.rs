@@ -7,6 +7,7 @@
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.
 
 pub mod customize;
+pub mod distill;
 pub mod muses;
 mod report;
 mod schedule;

@@ -1,6 +1,7 @@
 //! The two messages of the narrow waist, and the collector that fills the first.
 
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::muses::Counts;
 use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
 use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -48,6 +49,9 @@ pub struct Report {
     pub mss: Bytes,
     /// The phase of the algorithm at its end.
     pub phase: Phase,
+    /// Where the states of Muses lay in it, for the choice of its tree ([`Distill`](crate::distill::Distill)). `None` while another
+    /// algorithm runs, and from a datapath whose Muses chooses by itself.
+    pub states: Option<Counts>,
     /// What became of the application's responses.
     pub responses: Responses,
     /// The application's live factors at its end.
@@ -240,6 +244,7 @@ impl Collector {
             inflight: end.inflight,
             mss: end.mss,
             phase: end.phase,
+            states: None,
             responses: self.responses.mean(end.unsent),
             factors: end.factors,
         };

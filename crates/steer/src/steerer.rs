@@ -3,6 +3,7 @@
 use trimtab_cc::{Config, Spec, get_knob};
 use trimtab_units::Duration;
 
+use crate::distill::Distill;
 use crate::select::Selector;
 use crate::{Action, Mortise, Report, Schedule, Steer};
 
@@ -17,6 +18,8 @@ pub enum Steerer {
     Select(Box<Selector>),
     /// The algorithm that suits best, and Mortise while it is Copa.
     Both(Both),
+    /// The tree of Muses that suits best.
+    Distill(Distill),
 }
 
 /// How far the tuner may move δ from that of the Copa that was chosen, as a factor: to the next Copa and no further, since
@@ -128,6 +131,7 @@ impl Steer for Steerer {
             Self::Schedule(s) => s.interval(srtt),
             Self::Select(s) => s.interval(srtt),
             Self::Both(b) => b.interval(srtt),
+            Self::Distill(d) => d.interval(srtt),
         }
     }
 
@@ -137,6 +141,7 @@ impl Steer for Steerer {
             Self::Schedule(s) => s.switches(),
             Self::Select(s) => s.switches(),
             Self::Both(b) => b.switches(),
+            Self::Distill(d) => d.switches(),
         }
     }
 
@@ -146,6 +151,7 @@ impl Steer for Steerer {
             Self::Schedule(s) => s.on_report(report),
             Self::Select(s) => s.on_report(report),
             Self::Both(b) => b.on_report(report),
+            Self::Distill(d) => d.on_report(report),
         }
     }
 }

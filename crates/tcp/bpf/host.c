@@ -1,5 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /* The core for the host: the same text as in the kernel, with the few functions that the differential test calls. */
+#include "layout.h"
+
+/* The models, which are maps in the kernel: each thread of a test has its own. */
+static _Thread_local const struct tt_model *tt_host_models;
+static _Thread_local const struct tt_node *tt_host_nodes;
+
+TT_INLINE const struct tt_model *tt_model_get(u32 index)
+{
+	return tt_host_models && index < TT_MODELS_MAX ? &tt_host_models[index] : 0;
+}
+
+TT_INLINE const struct tt_node *tt_node_get(u32 index)
+{
+	return tt_host_nodes && index < TT_NODES_MAX ? &tt_host_nodes[index] : 0;
+}
+
 #include "core/switch.h"
 
 u64 tt_host_copa_size(void)
@@ -467,4 +483,104 @@ void tt_host_vivace_take_over(struct tt_host_vivace *h, const u64 *fields)
 void tt_host_vivace_inherit(struct tt_host_vivace *h, u64 window_bytes, u64 srtt_us)
 {
 	tt_vivace_inherit(&h->state, window_bytes, srtt_us);
+}
+
+/* --- Muses. */
+
+u64 tt_host_muses_size(void)
+{
+	return sizeof(struct tt_muses);
+}
+
+/* What stands for both maps from now on; they have to stay where they are. */
+void tt_host_muses_models(const u32 *models, const u64 *nodes)
+{
+	tt_host_models = (const struct tt_model *)models;
+	tt_host_nodes = (const struct tt_node *)nodes;
+}
+
+u32 tt_host_muses_walk(u32 model, u32 tree, const __s16 *inputs)
+{
+	return tt_trees_decide(tt_model_get(model), tree, inputs);
+}
+
+u32 tt_host_muses_knows(u32 model, const __s16 *state)
+{
+	return tt_trees_know(tt_model_get(model), state);
+}
+
+u32 tt_host_muses_segment(u32 model, u32 component, const __s16 *state)
+{
+	return tt_trees_segment(tt_model_get(model), component, state);
+}
+
+__s16 tt_host_log2(u64 x)
+{
+	return tt_log2(x);
+}
+
+void tt_host_muses_knobs(struct tt_muses *m, const u32 *knobs)
+{
+	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
+		m->knobs[i] = knobs[i];
+}
+
+void tt_host_muses_init(struct tt_muses *m, const u32 *knobs, u32 window)
+{
+	__builtin_memset(m, 0, sizeof(*m));
+	tt_host_muses_knobs(m, knobs);
+	tt_muses_init(m, window);
+}
+
+/* The order is that of the struct. Whether an interval ended. */
+u32 tt_host_muses_ack(struct tt_muses *m, const u64 *fields)
+{
+	struct tt_muses_ack ack = {
+		.now_us = fields[0],
+		.mss_bytes = fields[1],
+		.sent = fields[2],
+		.acked = fields[3],
+		.rtt_us = fields[4],
+		.srtt_us = fields[5],
+		.min_rtt_us = fields[6],
+		.rate_us = fields[7],
+		.rate_packets = fields[8],
+		.since_bytes = fields[9],
+		.rate_of_new = true,
+		.cwnd_limited = fields[10],
+	};
+
+	return tt_muses_on_ack(m, &ack);
+}
+
+void tt_host_muses_timeout(struct tt_muses *m)
+{
+	tt_muses_on_timeout(m);
+}
+
+void tt_host_muses_idle(struct tt_muses *m)
+{
+	tt_muses_on_idle(m);
+}
+
+u64 tt_host_muses_cwnd(const struct tt_muses *m)
+{
+	return m->cwnd;
+}
+
+u32 tt_host_muses_alarm(const struct tt_muses *m)
+{
+	return m->alarm;
+}
+
+/* What was answered last, in room for TT_INPUTS numbers. */
+void tt_host_muses_inputs(const struct tt_muses *m, __s16 *inputs)
+{
+	for (int i = 0; i < TT_INPUTS; i++)
+		inputs[i] = m->inputs[i];
+}
+
+u32 tt_host_muses_operating_window(const struct tt_muses *m, u64 bandwidth, u32 srtt_us)
+{
+	return tt_muses_operating_window(m, bandwidth, srtt_us);
 }

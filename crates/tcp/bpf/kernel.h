@@ -140,6 +140,8 @@ struct rate_sample {
 	u32 acked_sacked;
 	u32 prior_delivered; /* packets delivered when the newest that was acknowledged was sent */
 	u32 prior_in_flight;
+	u32 last_end_seq; /* after the last byte of the newest packet that was acknowledged */
+	bool is_retrans;  /* that one was sent again */
 	bool is_app_limited;
 	bool is_ack_delayed; /* perhaps, by the receiver */
 };

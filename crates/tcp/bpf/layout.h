@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 7
+#define TT_LAYOUT_VERSION 8
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -29,6 +29,7 @@
 #define TT_CCA_COPA 1
 #define TT_CCA_CUBIC 2
 #define TT_CCA_BBR 3
+#define TT_CCA_MUSES 4
 #define TT_CCA_VIVACE 5
 
 /* Phases, in the order of trimtab_cc::Phase. */
@@ -41,6 +42,13 @@
 /* Bits of a slot's `flags`. */
 #define TT_FLAG_COMPETITIVE 1 /* Copa is in TCP-competitive mode */
 #define TT_FLAG_ADOPTED 2     /* the connection was open before the algorithm got it */
+#define TT_FLAG_ALARM_SHIFT 2 /* two bits: TT_ALARM_*, what the guard of Muses has said on this connection */
+#define TT_FLAG_ALARM_BITS 2
+
+/* Why a learnt policy is not trusted any longer, in the order of trimtab_tcp::Alarm. */
+#define TT_ALARM_UNKNOWN 1
+#define TT_ALARM_RUN_AWAY 2
+#define TT_ALARM_NO_MODEL 3
 
 /* Events. */
 #define TT_EVENT_OPEN 1
@@ -116,6 +124,50 @@
 	K(15, BRAKES, brakes, 1, PLAIN)
 #define TT_VIVACE_KNOBS_COUNT 16
 
+/* Muses: the number of its model (0: none), of the tree in it, and of the algorithm that takes over when its guard speaks (0: none). */
+#define TT_MUSES_KNOBS(K)                                                                                              \
+	K(0, CAP, cap, 1, PLAIN)                                                                                       \
+	K(1, TREE, tree, 1, PLAIN)                                                                                     \
+	K(2, MODEL, model, 1, PLAIN)                                                                                   \
+	K(3, SAFE, safe, 1, PLAIN)
+#define TT_MUSES_KNOBS_COUNT 4
+
+/* The models of Muses: numbers of trimtab_cc::muses, and how much there is room for. */
+#define TT_SIGNALS 7
+#define TT_STATE_WORDS 8 /* room for the signals: a power of two, so that any number is brought into it */
+#define TT_INPUTS 15
+#define TT_INPUT_WORDS 16 /* room for the inputs of a tree, of which the first are the signals: as above */
+#define TT_ACTIONS 7
+#define TT_COMPONENTS 3
+#define TT_BINS 10
+#define TT_CELLS 30 /* of all components */
+#define TT_TREES_MAX 64
+#define TT_MODELS_MAX 8  /* those that connections run at once; the first is none */
+#define TT_NODES_MAX 65536 /* of all of them */
+#define TT_WALK_MAX 64   /* no walk is longer; those of the shipped models have 25 steps at most */
+/* In a node's kind: a leaf, the rest is the action. */
+#define TT_LEAF 0x80
+
+/* A model, but for its nodes. Signed numbers are in two's complement. */
+#define TT_MODEL_FIELDS(F, A)                                                                                          \
+	F(u32, trees)          /* 0: there is no such model */                                                         \
+	F(u32, checksum)       /* of its file; with the next it is its name */                                         \
+	F(u32, length)         /* of its file in bytes */                                                              \
+	F(u32, node_first)     /* its nodes, of tt_nodes */                                                            \
+	F(u32, node_count)                                                                                             \
+	F(u32, model_rest)                                                                                             \
+	A(u32, range_low, TT_STATE_WORDS) /* least and greatest value of each signal in training; signed */            \
+	A(u32, range_high, TT_STATE_WORDS)                                                                             \
+	A(u32, weights, 24)    /* TT_STATE_WORDS of each component; signed, 16 bits after the point */        \
+	A(u32, component_low, 4) /* where its first segment begins; signed */                          \
+	A(u32, component_width, 4)                                                                                     \
+	A(u32, tree_first, TT_TREES_MAX) /* the root of each tree, of tt_nodes */
+#define TT_MODEL_SIZE 472
+/* A node, in one word: kind, threshold (signed) and where to go on above it, counted from the tree's root. */
+#define TT_NODE_SIZE 8
+#define TT_NODE_THRESHOLD_SHIFT 16
+#define TT_NODE_ABOVE_SHIFT 32
+
 /*
  * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
  */
@@ -140,10 +192,12 @@
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
-	A(u32, copa_knobs, TT_COPA_KNOBS_COUNT) /* those of all three fill two cache lines */                          \
+	A(u32, copa_knobs, TT_COPA_KNOBS_COUNT) /* those of all five fit four cache lines */                          \
 	A(u32, cubic_knobs, TT_CUBIC_KNOBS_COUNT)                                                                      \
 	A(u32, bbr_knobs, TT_BBR_KNOBS_COUNT)                                                                          \
 	A(u32, vivace_knobs, TT_VIVACE_KNOBS_COUNT)                                                                    \
+	A(u32, muses_knobs, TT_MUSES_KNOBS_COUNT)                                                                      \
+	A(u32, orders_rest, 12)                                                                                        \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
@@ -179,8 +233,9 @@
 	F(u32, refused)        /* the kernel's error number for the last `next`; 0: none */                            \
 	F(u32, walk)           /* the last walk over sockets that found the connection's; of the control's `walk` */     \
 	F(u32, unsent_bytes)   /* handed to the socket and never sent; modulo 2^32, as no send buffer is that long */      \
-	A(u32, measures_rest, 3)
-#define TT_SLOT_SIZE 512
+	A(u32, cells, TT_CELLS) /* how often Muses' states lay in each segment of each component, modulo 2^32 */       \
+	A(u32, measures_rest, 5)
+#define TT_SLOT_SIZE 704
 
 /* What all connections share: one entry, in memory that user space maps, too. */
 #define TT_CONTROL_FIELDS(F, A)                                                                                        \
@@ -195,9 +250,10 @@
 	A(u32, cubic_defaults, TT_KNOBS_MAX)                                                                           \
 	A(u32, bbr_defaults, TT_KNOBS_MAX)                                                                             \
 	A(u32, vivace_defaults, TT_KNOBS_MAX)                                                                          \
+	A(u32, muses_defaults, TT_KNOBS_MAX)                                                                           \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	A(u32, control_rest, 3)
-#define TT_CONTROL_SIZE 320
+#define TT_CONTROL_SIZE 384
 
 /* An event. The sums are those at the end; 0 when a connection opens. */
 #define TT_EVENT_FIELDS(F, A)                                                                                          \
@@ -215,7 +271,7 @@
 /* What is set before loading: the number of slots, then the names under which the algorithms are registered. */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4
-#define TT_SETTINGS_SIZE 68
+#define TT_SETTINGS_SIZE 84
 
 #ifndef TT_RUST
 #include "types.h"
@@ -236,7 +292,23 @@ struct tt_settings {
 	char cubic_name[TT_CA_NAME_SIZE];
 	char bbr_name[TT_CA_NAME_SIZE];
 	char vivace_name[TT_CA_NAME_SIZE];
+	char muses_name[TT_CA_NAME_SIZE];
 };
+struct tt_model {
+	TT_MODEL_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_node {
+	u8 kind;
+	u8 rest;
+	__s16 threshold;
+	u16 above;
+	u16 end;
+};
+_Static_assert(sizeof(struct tt_model) == TT_MODEL_SIZE, "layout");
+_Static_assert(TT_CELLS == TT_COMPONENTS * TT_BINS && TT_COMPONENTS * TT_STATE_WORDS == 24 && TT_COMPONENTS < 4, "layout");
+_Static_assert(sizeof(struct tt_node) == TT_NODE_SIZE, "layout");
+_Static_assert(__builtin_offsetof(struct tt_node, threshold) * 8 == TT_NODE_THRESHOLD_SHIFT, "layout");
+_Static_assert(__builtin_offsetof(struct tt_node, above) * 8 == TT_NODE_ABOVE_SHIFT, "layout");
 _Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, copa_name) == TT_SETTINGS_NAMES_AT, "layout");
 _Static_assert(sizeof(struct tt_slot) == TT_SLOT_SIZE, "layout");
@@ -255,6 +327,9 @@ enum tt_bbr_knob { TT_BBR_KNOBS(TT_KNOB_PLACE) };
 #undef TT_KNOB_PLACE
 #define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_VIVACE_##upper = place,
 enum tt_vivace_knob { TT_VIVACE_KNOBS(TT_KNOB_PLACE) };
+#undef TT_KNOB_PLACE
+#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_MUSES_##upper = place,
+enum tt_muses_knob { TT_MUSES_KNOBS(TT_KNOB_PLACE) };
 #undef TT_KNOB_PLACE
 #endif
 

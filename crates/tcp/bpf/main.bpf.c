@@ -16,6 +16,7 @@
 #include "copa.bpf.h"
 #include "cubic.bpf.h"
 #include "vivace.bpf.h"
+#include "muses.bpf.h"
 
 /* The kernel asks for a licence that it counts as compatible with its own. These files are under any of three. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -92,6 +93,16 @@ struct tcp_congestion_ops vivace = { TT_VIVACE_OPS, .cong_control = (void *)tt_v
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops vivace_old = { TT_VIVACE_OPS, .cong_control = (void *)tt_vivace_ack_before_6_10 };
+#define TT_MUSES_OPS                                                                                                   \
+	.name = "trimtab_tree", .init = (void *)tt_muses_open, .release = (void *)tt_close,                            \
+	.ssthresh = (void *)tt_muses_ssthresh, .undo_cwnd = (void *)tt_muses_undo, .set_state = (void *)tt_muses_state, \
+	.cwnd_event = (void *)tt_muses_event
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops muses = { TT_MUSES_OPS, .cong_control = (void *)tt_muses_ack };
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops muses_old = { TT_MUSES_OPS, .cong_control = (void *)tt_muses_ack_before_6_10 };
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops cubic = {

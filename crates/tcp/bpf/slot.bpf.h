@@ -7,6 +7,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#include "models.bpf.h"
 #include "core/switch.h"
 
 /* Set before loading; the verifier sees constants. */
@@ -21,6 +22,9 @@ const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 /* A slot is written twice a round trip, and no more often than this: user space steers by the round trip. */
 #define TT_PUBLISH_SHARE_SHIFT 1
 #define TT_PUBLISH_MIN_US 500
+
+/* The flags that stay when the algorithm changes, and whatever it publishes. */
+#define TT_FLAGS_KEPT (TT_FLAG_ADOPTED | ((1 << TT_FLAG_ALARM_BITS) - 1) << TT_FLAG_ALARM_SHIFT)
 
 /* What was acknowledged since the algorithm last ran. */
 struct tt_pending {
@@ -64,7 +68,7 @@ struct tt_flow {
 	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
-	bool paces; /* TCP paces because Copa or BBR told it to, and nobody else */
+	bool paces; /* TCP paces because Copa, BBR or Muses told it to, and nobody else */
 	u8 rest;
 	struct tt_pending pending; /* Copa's and BBR's */
 	struct tt_batch batch;
@@ -73,6 +77,7 @@ struct tt_flow {
 		struct tt_copa copa;
 		struct tt_bbr bbr;
 		struct tt_vivace vivace;
+		struct tt_muses muses;
 		struct {
 			struct tt_cubic cubic;
 			struct tt_cubic_knobs cubic_knobs;
@@ -317,6 +322,9 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 #pragma unroll
 	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
 		slot->vivace_knobs[i] = control->vivace_defaults[i];
+#pragma unroll
+	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
+		slot->muses_knobs[i] = control->muses_defaults[i];
 	slot->next_done = slot->next;
 	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;
@@ -556,7 +564,7 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 	slot->min_rtt_us = flow->min_rtt_us;
 	slot->mss_bytes = mss_bytes;
 	slot->phase = standing->phase;
-	slot->flags = (slot->flags & TT_FLAG_ADOPTED) | standing->flags;
+	slot->flags = (slot->flags & TT_FLAGS_KEPT) | standing->flags;
 	slot->inverse_delta_q16 = standing->inverse_q16;
 	slot->acks += batch->acks;
 	slot->knobs_version = flow->knobs_version;

@@ -52,6 +52,8 @@ static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.bbr_name, TT_CA_NAME_SIZE);
 	else if (cca == TT_CCA_VIVACE)
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.vivace_name, TT_CA_NAME_SIZE);
+	else if (cca == TT_CCA_MUSES)
+		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.muses_name, TT_CA_NAME_SIZE);
 	else
 		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
 	flow->is_switching = false;
@@ -68,11 +70,12 @@ TT_INLINE void tt_switch_done(struct tt_flow *flow, struct tt_slot *slot, u32 ne
 	tt_seq_move(slot);
 }
 
-TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, u32 next, u32 how,
-				   u32 window)
+/* Lets this algorithm take over, and `next` is the last order that is done with. */
+TT_INLINE void tt_switch_to(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, u32 cca, u32 next, u32 how,
+			    u32 window)
 {
 	u64 start_ns = bpf_ktime_get_ns();
-	int failed = tt_switch(sk, flow, tt_next_cca(next) | how << TT_NEXT_CCA_BITS, window);
+	int failed = tt_switch(sk, flow, cca | how << TT_NEXT_CCA_BITS, window);
 	u64 took_ns = bpf_ktime_get_ns() - start_ns;
 
 	flow->next = next;
@@ -85,6 +88,12 @@ TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct
 		slot->switch_ns = took_ns;
 	}
 	tt_seq_move(slot);
+}
+
+TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, u32 next, u32 how,
+				   u32 window)
+{
+	tt_switch_to(sk, flow, slot, tt_next_cca(next), next, how, window);
 }
 
 /*
@@ -172,7 +181,7 @@ TT_INLINE void tt_slot_hand_over(struct tt_slot *slot, struct tt_flow *flow, u32
 {
 	tt_seq_move(slot);
 	slot->cca = cca;
-	slot->flags &= TT_FLAG_ADOPTED;
+	slot->flags &= TT_FLAGS_KEPT;
 	slot->inverse_delta_q16 = 0;
 	tt_seq_move(slot);
 	flow->knobs_version = *(volatile u32 *)&slot->version;

@@ -1,5 +1,6 @@
 //! The algorithms that are in the kernel, and their knobs there.
 
+use trimtab_cc::muses::Muses;
 use trimtab_cc::{Bbr, Copa, Cubic, Knob, Vivace};
 
 use crate::layout::{self, Control, Encoded, KNOBS_MAX, Slot};
@@ -17,6 +18,9 @@ pub enum Algorithm {
     Bbr,
     /// PCC Vivace, with everything that `trimtab_cc::Vivace` has.
     Vivace,
+    /// Muses: the trees of a model ([`Datapath::add_trees`](crate::Datapath::add_trees)) multiply the window every 10 ms. Without a
+    /// model what is safe takes over with the first acknowledgement.
+    Muses,
 }
 
 /// CUBIC's knobs in the kernel: those of `trimtab_cc::Cubic` but `linux`, which is always on.
@@ -34,17 +38,47 @@ static CUBIC_KNOBS: [Knob; 4] = [
     },
 ];
 
+/// Muses' knobs in the kernel: that of `trimtab_cc::muses::Muses`, and what user space decides for a connection.
+static MUSES_KNOBS: [Knob; 4] = [
+    Muses::KNOBS[0],
+    Knob {
+        name: "tree",
+        unit: "number",
+        min: 0.0,
+        max: (layout::TREES_MAX - 1) as f64,
+        default: 0.0,
+        about: "the tree of the model that is asked",
+    },
+    Knob {
+        name: "model",
+        unit: "number",
+        min: 0.0,
+        max: (layout::MODELS_MAX - 1) as f64,
+        default: 0.0,
+        about: "the model, of those that were added; 0 none",
+    },
+    Knob {
+        name: "safe",
+        unit: "number",
+        min: 0.0,
+        max: 3.0,
+        default: 1.0,
+        about: "what takes over when the guard speaks: 0 nothing, 1 Copa, 2 CUBIC, 3 BBR, each with its own knobs",
+    },
+];
+
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace];
+    pub const ALL: [Self; 5] = [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace, Self::Muses];
 
-    /// Its name, as in [`trimtab_cc::ALGORITHMS`].
+    /// Its name, as in [`trimtab_cc::ALGORITHMS`], where Muses is not, since it is nothing without a model.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copa => "copa",
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
             Self::Vivace => "vivace",
+            Self::Muses => "muses",
         }
     }
 
@@ -60,6 +94,7 @@ impl Algorithm {
             Self::Cubic => &CUBIC_KNOBS,
             Self::Bbr => Bbr::KNOBS,
             Self::Vivace => Vivace::KNOBS,
+            Self::Muses => &MUSES_KNOBS,
         }
     }
 
@@ -68,7 +103,8 @@ impl Algorithm {
         let name = match self {
             // Of the kernel's 15 letters the prefix has eight, and some are for a suffix.
             Self::Vivace => "pcc",
-            _ => self.name(),
+            Self::Muses => "tree",
+            other => other.name(),
         };
         format!("trimtab_{name}{suffix}")
     }
@@ -78,13 +114,14 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.slot_number() == cca)
     }
 
-    /// As a slot has it.
+    /// As a slot has it, and the knob `safe` of Muses.
     pub(crate) fn slot_number(self) -> u32 {
         match self {
             Self::Copa => layout::CCA_COPA,
             Self::Cubic => layout::CCA_CUBIC,
             Self::Bbr => layout::CCA_BBR,
             Self::Vivace => layout::CCA_VIVACE,
+            Self::Muses => layout::CCA_MUSES,
         }
     }
 
@@ -95,7 +132,14 @@ impl Algorithm {
             Self::Cubic => &slot.cubic_knobs,
             Self::Bbr => &slot.bbr_knobs,
             Self::Vivace => &slot.vivace_knobs,
+            Self::Muses => &slot.muses_knobs,
         }
+    }
+
+    /// The value of Muses' knob `safe` that lets this one take over; `None` of Vivace and of Muses
+    /// itself.
+    pub fn as_safe(self) -> Option<f64> {
+        (self.slot_number() < layout::CCA_MUSES).then(|| f64::from(self.slot_number()))
     }
 
     /// How its knobs become integers, in the order of [`Algorithm::knobs`].
@@ -105,6 +149,7 @@ impl Algorithm {
             Self::Cubic => &layout::CUBIC_KNOBS,
             Self::Bbr => &layout::BBR_KNOBS,
             Self::Vivace => &layout::VIVACE_KNOBS,
+            Self::Muses => &layout::MUSES_KNOBS,
         }
     }
 
@@ -115,6 +160,7 @@ impl Algorithm {
             Self::Cubic => &control.cubic_defaults,
             Self::Bbr => &control.bbr_defaults,
             Self::Vivace => &control.vivace_defaults,
+            Self::Muses => &control.muses_defaults,
         }
     }
 }

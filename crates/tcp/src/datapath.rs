@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
+use trimtab_cc::muses::Trees;
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, said};
@@ -16,9 +18,10 @@ use crate::flow::{Flow, FlowId};
 use crate::kernel::{self, CongControl, Registration};
 use crate::knobs;
 use crate::layout::{
-    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_NAMES_AT, SETTINGS_SIZE, Slot,
+    CA_NAME_SIZE, Control, LAYOUT_VERSION, MODELS_MAX, SETTINGS_NAMES_AT, SETTINGS_SIZE, Slot,
 };
 use crate::mapping::Mapping;
+use crate::models::Models;
 use crate::pins::Pins;
 use crate::walk::Walk;
 
@@ -29,7 +32,7 @@ static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trimtab.bpf.o")));
 
 /// The maps that are kept, by their name in the object.
-const MAPS: [&str; 4] = ["tt_slots", "tt_control", "tt_free", "tt_events"];
+const MAPS: [&str; 6] = ["tt_slots", "tt_control", "tt_free", "tt_events", "tt_models", "tt_nodes"];
 /// The kernel's names end after so many bytes, the last a zero (`TCP_CA_NAME_MAX`).
 const NAME_MAX: usize = 15;
 /// `tcp_congestion_ops` in `bpf/kernel.h` begins with the name, then come the flags.
@@ -47,14 +50,14 @@ pub struct Options {
     /// Appended to the algorithms' names, `trimtab_copa` and the like: at most 2 letters, digits or `_`. For
     /// tests, since the kernel knows each name once.
     pub suffix: String,
-    /// Slots, one per connection: 1.9 kB each. Connections beyond run with the default knobs, unseen.
+    /// Slots, one per connection: 2.2 kB each. Connections beyond run with the default knobs, unseen.
     pub slots: u32,
     /// Whether users without privilege may pick the algorithms for their sockets.
     pub unrestricted: bool,
 }
 
 impl Default for Options {
-    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (32 MB of the kernel's memory), for all users.
+    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (37 MB of the kernel's memory), for all users.
     fn default() -> Self {
         Self {
             folder: PathBuf::from("/sys/fs/bpf/trimtab"),
@@ -88,7 +91,7 @@ impl Options {
             return Err(Error::Option { what });
         }
         if !(1..=SLOTS_MAX).contains(&self.slots) {
-            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 1.9 kB each", self.slots);
+            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 2.2 kB each", self.slots);
             return Err(Error::Option { what });
         }
         Ok(())
@@ -119,6 +122,7 @@ pub struct Datapath {
     adopted: bool,
     slots: Arc<Mapping<Slot>>,
     control: Mapping<Control>,
+    models: Models,
     events: MapHandle,
     walk: Walk,
 }
@@ -151,10 +155,14 @@ impl Datapath {
         check_layout(&pins, pins.layout().unwrap_or_default())?;
         let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
         let slots = Arc::new(map_memory(&pins.open_map("tt_slots")?)?);
+        let models = Models::new(
+            map_memory(&pins.open_map("tt_models")?)?,
+            map_memory(&pins.open_map("tt_nodes")?)?,
+        );
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
         let walk = Walk::open(&pins.walk(), pins.open_map("tt_free")?)?;
-        Ok(Self { pins, name, suffix, adopted, slots, control, events, walk })
+        Ok(Self { pins, name, suffix, adopted, slots, control, models, events, walk })
     }
 
     /// Whether it was there already, from a process before.
@@ -253,6 +261,24 @@ impl Datapath {
     /// Every knob of connections to come as it was at first, of every algorithm.
     pub fn reset_defaults(&self) {
         write_defaults(&self.control[0]);
+    }
+
+    /// Lets connections of [`Algorithm::Muses`] ask the trees of a model; gives its number, for their knob `model`. A model that is
+    /// there already is not added again. One that no connection has, and none would get, gives way when there is no room.
+    ///
+    /// # Errors
+    /// There is no room, or a tree is too deep: [`Error::Trees`].
+    pub fn add_trees(&self, trees: &Trees<'_>) -> Result<f64, Error> {
+        let place = knobs::find(Algorithm::Muses, "model")?.index;
+        let of = |words: &[AtomicU32]| words[place].load(Relaxed) as usize;
+        let mut used = [false; MODELS_MAX];
+        let default = of(Algorithm::Muses.defaults(&self.control[0]));
+        let open = self.slots.iter().filter(|slot| slot.id.load(Relaxed) != 0);
+        let numbers = open.map(|slot| of(Algorithm::Muses.knobs_of(slot))).chain([default]);
+        for number in numbers.filter(|number| *number < MODELS_MAX) {
+            used[number] = true;
+        }
+        self.models.add(trees, used).map(|number| number as f64).map_err(Error::Trees)
     }
 
     /// Counts over all connections.
@@ -376,6 +402,8 @@ fn struct_ops(algorithm: Algorithm, variant: CongControl) -> &'static str {
         (Algorithm::Bbr, CongControl::Four) => "bbr",
         (Algorithm::Vivace, CongControl::Two) => "vivace_old",
         (Algorithm::Vivace, CongControl::Four) => "vivace",
+        (Algorithm::Muses, CongControl::Two) => "muses_old",
+        (Algorithm::Muses, CongControl::Four) => "muses",
         (Algorithm::Cubic, _) => "cubic", // it has no cong_control
     }
 }
@@ -444,7 +472,7 @@ mod tests {
             let list = program.insns().iter();
             list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect::<Vec<_>>()
         };
-        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack"] {
+        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack"] {
             let (now, before) = (instructions(name), instructions(&format!("{name}_before_6_10")));
             assert_eq!(now.len(), before.len());
             let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();

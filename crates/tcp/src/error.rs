@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use trimtab_cc::KnobError;
 
+use crate::models::TreesRefused;
+
 /// Why the datapath did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -76,6 +78,9 @@ pub enum Error {
         /// What the kernel and libbpf said.
         reason: String,
     },
+    /// A model of Muses has no place in the kernel.
+    #[error(transparent)]
+    Trees(#[from] TreesRefused),
     /// The connection has ended.
     #[error("the connection has ended")]
     Closed,

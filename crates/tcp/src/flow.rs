@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, fence};
 
 use trimtab_cc::Phase;
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::muses::{self, Counts};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithm::Algorithm;
@@ -91,8 +92,33 @@ pub struct Sample {
     pub delta: f64,
     /// Acknowledgements seen.
     pub acks: u64,
+    /// Where the states of Muses lay since the connection began, for the choice of its tree; `None` while another algorithm runs.
+    pub states: Option<Counts>,
+    /// Why Muses is not trusted any longer on this connection; `None` while it is, or where it never ran.
+    pub alarm: Option<Alarm>,
     /// Of the interval that the last [`Flow::start_interval`] ended.
     pub extremes: Extremes,
+}
+
+/// Why what is safe took over from Muses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// Its states left the range of those that the model learnt from.
+    Unknown,
+    /// The window grew far beyond what the path carries.
+    RunAway,
+    /// It had no model.
+    NoModel,
+}
+
+impl std::fmt::Display for Alarm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown => muses::Alarm::Unknown.fmt(f),
+            Self::RunAway => muses::Alarm::RunAway.fmt(f),
+            Self::NoModel => f.write_str("there is no model"),
+        }
+    }
 }
 
 /// Extremes of an interval.
@@ -187,15 +213,7 @@ impl Flow {
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
     pub fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
-        let (algorithm, slot) = (self.algorithm(), self.slot());
-        let place = knobs::find(algorithm, knob)?;
-        if !self.is_open() {
-            return Err(Error::Closed);
-        }
-        let word = place.encode(value);
-        algorithm.knobs_of(slot)[place.index].store(word, Relaxed);
-        self.tell_knobs();
-        Ok(place.decode(word))
+        self.set_of(self.algorithm(), knob, value)
     }
 
     /// The kernel takes orders only for whom they are meant: should the connection end right here, the next one in the
@@ -215,6 +233,22 @@ impl Flow {
         let place = knobs::find(algorithm, knob)?;
         let word = algorithm.knobs_of(self.slot())[place.index].load(Relaxed);
         if self.is_open() { Ok(place.decode(word)) } else { Err(Error::Closed) }
+    }
+
+    /// Sets a knob of an algorithm that may run later, as [`set`](Self::set) does of the one that runs: of what is to take over when
+    /// the guard of Muses speaks.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob, or the connection has ended.
+    pub fn set_of(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
+        let place = knobs::find(algorithm, knob)?;
+        if !self.is_open() {
+            return Err(Error::Closed);
+        }
+        let word = place.encode(value);
+        algorithm.knobs_of(self.slot())[place.index].store(word, Relaxed);
+        self.tell_knobs();
+        Ok(place.decode(word))
     }
 
     /// Asks for another algorithm: with these knobs, and the others at their defaults; or, without, with all of them as
@@ -380,8 +414,20 @@ fn measure(slot: &Slot) -> Sample {
             inverse => f64::from(layout::SCALE_Q16) / f64::from(inverse),
         },
         acks: slot.acks.load(Relaxed),
+        states: (load(&slot.cca) == layout::CCA_MUSES).then(|| states(slot)),
+        alarm: match flags >> layout::FLAG_ALARM_SHIFT & ((1 << layout::FLAG_ALARM_BITS) - 1) {
+            layout::ALARM_UNKNOWN => Some(Alarm::Unknown),
+            layout::ALARM_RUN_AWAY => Some(Alarm::RunAway),
+            layout::ALARM_NO_MODEL => Some(Alarm::NoModel),
+            _ => None,
+        },
         extremes: extremes(slot),
     }
+}
+
+fn states(slot: &Slot) -> Counts {
+    let cell = |component: usize, bin: usize| load(&slot.cells[component * layout::BINS + bin]);
+    Counts::of(std::array::from_fn(|component| std::array::from_fn(|bin| cell(component, bin))))
 }
 
 /// Those of the interval that ended when the epoch last moved.

@@ -1,6 +1,6 @@
 //! Linux TCP as a datapath: congestion control in eBPF, steered through shared memory.
 //!
-//! [`Datapath::load`] puts the algorithms `trimtab_copa` and `trimtab_cubic` into the kernel, beside `cubic` and `bbr`: a
+//! [`Datapath::load`] puts the algorithms `trimtab_copa`, `trimtab_cubic`, `trimtab_bbr` and `trimtab_tree` into the kernel, beside `cubic` and `bbr`: a
 //! program picks one by the socket option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each
 //! connection that runs one has a slot in memory that kernel and user space share; a [`Flow`] reads measurements from it
 //! and turns knobs in it without a system call. What is loaded stays in the kernel when this process ends, with the knobs as they are, and the
@@ -39,6 +39,7 @@ mod kernel;
 mod knobs;
 mod layout;
 mod mapping;
+mod models;
 mod pins;
 mod reporter;
 mod walk;
@@ -49,8 +50,9 @@ pub use datapath::{Datapath, Options, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::{Event, EventKind, Events};
-pub use flow::{Extremes, Flow, FlowId, Identity, Sample, Switching};
+pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
 pub use kernel::CongControl;
+pub use models::TreesRefused;
 pub use reporter::Reporter;
 
 use trimtab_units::Time;

@@ -7,11 +7,12 @@
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::layout::{Control, Slot};
+use crate::layout::{Control, Model, Slot};
 
 /// What may be read from any bytes, and written by another at any time.
 ///
@@ -23,6 +24,10 @@ pub(crate) unsafe trait Shared {}
 unsafe impl Shared for Slot {}
 // SAFETY: as above.
 unsafe impl Shared for Control {}
+// SAFETY: as above.
+unsafe impl Shared for Model {}
+// SAFETY: it is one.
+unsafe impl Shared for AtomicU64 {}
 
 /// The entries of an array map, shared with the kernel.
 #[derive(Debug)]

@@ -52,6 +52,7 @@ impl Path {
             inflight: sent,
             mss,
             phase: Phase::Steady,
+            states: None,
             responses: Responses::default(),
             factors: Factors::new(),
         }

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use trimtab_cc::muses::Trees;
 use trimtab_tcp::Algorithm;
 
 use crate::hosts::Hosts;
 use crate::programs::{Plain, Runs, Statistics, runs};
 use crate::table::{Figure, Target, median};
-use crate::{BenchError, Loaded, load};
+use crate::{BenchError, Loaded, load, system};
 
 /// An algorithm's programs: how their names begin, and which of them runs once for each acknowledgement.
 struct Kind {
@@ -43,6 +44,18 @@ fn one(hosts: &Hosts, kind: &Kind, port: u16) -> Result<BTreeMap<String, f64>, B
     Ok(of_kind.map(|(name, (_, time))| (name, time as f64 / acks as f64)).collect())
 }
 
+/// The model that ships, for Muses' connections; without what is safe, so that the trees run to the end.
+fn plant(loaded: &Loaded) -> Result<(), BenchError> {
+    static MODEL: &[u8] = include_bytes!("../../../models/muses.trees");
+    let trees = Trees::parse(MODEL).map_err(system("read the trees that ship"))?;
+    let datapath = loaded.datapath()?;
+    let number = datapath.add_trees(&trees)?;
+    for (knob, value) in [("model", number), ("tree", trees.first() as f64), ("safe", 0.0)] {
+        datapath.set_default_of(Algorithm::Muses, knob, value)?;
+    }
+    Ok(())
+}
+
 pub(crate) fn measure(
     hosts: &Hosts,
     loaded: &Loaded,
@@ -62,10 +75,16 @@ pub(crate) fn measure(
             prefix: "tt_vivace_",
             per_ack: "tt_vivace_ack",
         },
+        Kind {
+            name: loaded.name_of(Algorithm::Muses),
+            prefix: "tt_muses_",
+            per_ack: "tt_muses_ack",
+        },
     ];
+    plant(loaded)?;
     let _statistics = Statistics::on()?;
-    let mut parts = [const { BTreeMap::<String, Vec<f64>>::new() }; 5];
-    let mut sums = [const { Vec::new() }; 5];
+    let mut parts = [const { BTreeMap::<String, Vec<f64>>::new() }; 6];
+    let mut sums = [const { Vec::new() }; 6];
     let mut ports = 7110..;
     for round in 0..rounds.max(1) {
         eprintln!("round {} of {rounds} with statistics of the programs", round + 1);

@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, whose mistakes are told with their line and column.
 
 mod error;
+mod forest;
 mod learnt;
 mod raw;
 mod turns;
@@ -14,6 +15,7 @@ use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 pub use error::ConfigError;
+pub use forest::Forest;
 pub use learnt::Learnt;
 pub use turns::{Select, Turns};
 pub use value::{Ports, Prefix, Share};
@@ -23,6 +25,8 @@ use raw::{Raw, RawRule};
 
 /// Knobs that Mortise turns itself.
 const STEERED_KNOBS: [&str; 2] = ["delta", "pacing_gain"];
+/// Knobs that are turned where the trees of Muses are chosen.
+const MUSES_KNOBS: [&str; 3] = ["tree", "model", "safe"];
 
 /// Whether decisions are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
@@ -133,6 +137,8 @@ pub enum Steering {
     Mortise,
     /// Algorithms in turn, whatever the path is like.
     Turns(Turns),
+    /// The trees of Muses, of which one is chosen by where the connection's states lay (INFOCOM 2022).
+    Muses(Forest),
 }
 
 /// What a connection must be.
@@ -214,7 +220,14 @@ impl Config {
 impl Config {
     /// What is wrong with what the rules name, and what is done about it.
     pub fn troubles(&self) -> Vec<String> {
-        self.of_learnt(Learnt::trouble)
+        let of_trees = |rule: &Rule| match &rule.steering {
+            Some(Steering::Muses(forest)) => {
+                forest.trouble().map(|what| format!("rule {}: {what}", rule.name))
+            }
+            _ => None,
+        };
+        let of_trees: Vec<String> = self.rules.iter().filter_map(of_trees).collect();
+        [self.of_learnt(Learnt::trouble), of_trees].concat()
     }
 
     /// What is not as the rules name it, and need not be.
@@ -246,9 +259,19 @@ fn algorithm_named(
 }
 
 fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, ConfigError> {
-    let turns = turns::check(source, raw)?;
+    let forest = Forest::read(source, raw)?;
+    let turns = turns::check(source, raw, forest.is_some())?;
     let algorithm = match (&raw.algorithm, &turns) {
-        (Some(name), _) => algorithm_named(source, name)?,
+        (Some(name), _) => {
+            let algorithm = algorithm_named(source, name)?;
+            if (algorithm == Algorithm::Muses) != forest.is_some() {
+                let what = "muses is its trees, and they are chosen: give both or neither of algorithm = \"muses\" and \
+                            steer = \"muses\"";
+                return Err(source.error(name.span().start, what));
+            }
+            algorithm
+        }
+        (None, None) if forest.is_some() => Algorithm::Muses,
         (None, Some(turns)) => turns.first(),
         (None, None) => Algorithm::Copa,
     };
@@ -288,8 +311,14 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 return Err(source.error(name.span().start, what));
             }
             "mortise" => Some(Steering::Mortise),
+            forest::MUSES if turns.is_some() => {
+                let what = "muses is one algorithm, and turns are of several: give one of the two";
+                return Err(source.error(name.span().start, what));
+            }
+            forest::MUSES => forest.map(Steering::Muses),
             other => {
-                let what = format!("no steering {other:?}: give \"mortise\" or \"none\"");
+                let what =
+                    format!("no steering {other:?}: give \"mortise\", \"muses\" or \"none\"");
                 return Err(source.error(name.span().start, &what));
             }
         },
@@ -314,6 +343,12 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             return Err(fail(&format!(
                 "{} = {value} is out of its range, {} to {} {}",
                 knob.name, knob.min, knob.max, knob.unit
+            )));
+        }
+        if matches!(steering, Some(Steering::Muses(_))) && MUSES_KNOBS.contains(&knob.name) {
+            return Err(fail(&format!(
+                "steer = \"muses\" turns {} itself: leave it out; model and safe of the rule say which",
+                knob.name
             )));
         }
         if steering.is_some() && STEERED_KNOBS.contains(&knob.name) {

@@ -189,3 +189,35 @@ fn a_learnt_policy_is_named_with_its_file_and_what_is_safe() {
     let e = refused("[[rule]]\nmodel = \"a\"");
     assert!(e.contains("say how turns are taken: give turns"), "{e}");
 }
+
+/// Muses is its trees: what says one of the two, or mixes it with turns, is refused.
+#[test]
+fn muses_is_trees_and_nothing_else() {
+    let refused = |text: &str| {
+        let text = format!("[[rule]]\n{text}\n");
+        Config::parse(Path::new("/a.toml"), &text).unwrap_err().to_string()
+    };
+    for (text, what) in [
+        ("algorithm = \"muses\"", "give both or neither"),
+        ("algorithm = \"copa\"\nsteer = \"muses\"", "give both or neither"),
+        (
+            "steer = \"muses\"\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"",
+            "turns are of several",
+        ),
+        ("turns = [\"copa\", \"muses\"]\nevery = \"1s\"", "muses takes no turns"),
+        ("steer = \"muses\"\nsafe = \"muses\"", "is not safe"),
+        ("steer = \"muses\"\nknobs = { tree = 3 }", "turns tree itself"),
+        ("steer = \"muses\"\nevery = \"1s\"", "give turns"),
+    ] {
+        let error = refused(text);
+        assert!(error.contains(what), "{text}: {error}");
+    }
+    let text = "[[rule]]\nalgorithm = \"muses\"\nsteer = \"muses\"\nassign = true\nknobs = { cap = 100 }\n";
+    let config = Config::parse(Path::new("/a.toml"), text).unwrap();
+    let rule = &config.rules[0];
+    assert!(matches!(
+        &rule.steering,
+        Some(Steering::Muses(Forest { safe: Some(Algorithm::Copa), .. }))
+    ));
+    assert_eq!((rule.algorithm, rule.assign), (Algorithm::Muses, true));
+}

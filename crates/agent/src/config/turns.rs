@@ -56,11 +56,16 @@ impl Turns {
 }
 
 /// What a rule says of turns, if anything.
-pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>, ConfigError> {
+pub(super) fn check(
+    source: &Source<'_>,
+    raw: &RawRule,
+    has_trees: bool,
+) -> Result<Option<Turns>, ConfigError> {
     let fail = |at: usize, what: &str| Err(source.error(at, what));
     let Some(first) = raw.turns.first() else {
-        let texts = [&raw.switch, &raw.select, &raw.model, &raw.safe];
-        let others = texts.into_iter().flatten().map(|text| text.span().start);
+        let of_trees = [&raw.model, &raw.safe].into_iter().filter(|_| !has_trees);
+        let texts = [&raw.switch, &raw.select].into_iter().chain(of_trees);
+        let others = texts.flatten().map(|text| text.span().start);
         return match others.chain(raw.every.as_ref().map(|every| every.span().start)).next() {
             Some(at) => fail(
                 at,
@@ -75,6 +80,12 @@ pub(super) fn check(source: &Source<'_>, raw: &RawRule) -> Result<Option<Turns>,
         .iter()
         .map(|name| super::algorithm_named(source, name))
         .collect::<Result<_, _>>()?;
+    if algorithms.contains(&Algorithm::Muses) {
+        return fail(
+            at,
+            "muses takes no turns: give steer = \"muses\" without turns, and what is safe as safe",
+        );
+    }
     let again = algorithms.iter().skip(1).chain(&algorithms[..1]);
     if algorithms.iter().zip(again).any(|(one, next)| one == next) {
         return fail(at, "turns need two algorithms at least, each other than the next");

@@ -3,9 +3,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::muses::{BINS, COMPONENTS, Counts, Trees};
 use trimtab_cc::{Copa, Phase};
 use trimtab_steer::{Mortise, Report, Responses};
-use trimtab_tcp::{Algorithm, Error, Switching};
+use trimtab_tcp::{Alarm, Algorithm, Error, Switching};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
@@ -25,6 +26,9 @@ struct Pipe {
     cookie: Option<u64>,
     /// To what, whether with knobs, and how.
     switches: Vec<(Algorithm, bool, Switch)>,
+    /// Of Muses' states, in which segment all of them lie.
+    segment: usize,
+    alarm: Option<Alarm>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +41,10 @@ struct FakeLink {
 #[derive(Clone, Debug, Default)]
 struct Fake {
     pipes: Rc<RefCell<Vec<Rc<RefCell<Pipe>>>>>,
+    /// The checksums of the models.
+    planted: Rc<RefCell<Vec<u32>>>,
+    /// Knobs of Muses' connections to come.
+    defaults: Rc<RefCell<BTreeMap<String, f64>>>,
 }
 
 impl Fake {
@@ -54,7 +62,8 @@ impl Fake {
             opened: Time::ZERO,
             adopted: false,
         };
-        let knobs = Copa::KNOBS.iter().map(|k| (k.name.to_owned(), k.default)).collect();
+        let knobs = Copa::KNOBS.iter().map(|k| (k.name.to_owned(), k.default));
+        let knobs = knobs.chain(self.defaults.borrow().clone()).collect();
         let pipe = Pipe {
             identity,
             knobs,
@@ -63,6 +72,8 @@ impl Fake {
             open: true,
             cookie: None,
             switches: Vec::new(),
+            segment: 0,
+            alarm: None,
         };
         let pipe = Rc::new(RefCell::new(pipe));
         self.pipes.borrow_mut().push(Rc::clone(&pipe));
@@ -76,6 +87,22 @@ impl Datapath for Fake {
     fn links(&self) -> Vec<FakeLink> {
         let all = self.pipes.borrow().len() as u32;
         (0..all).filter_map(|slot| self.link(slot)).collect()
+    }
+
+    fn add_trees(&self, trees: &Trees<'_>) -> Result<f64, Error> {
+        let mut planted = self.planted.borrow_mut();
+        let place = planted.iter().position(|sum| *sum == trees.checksum());
+        let place = place.unwrap_or_else(|| {
+            planted.push(trees.checksum());
+            planted.len() - 1
+        });
+        Ok(place as f64 + 1.0)
+    }
+
+    fn set_default(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
+        assert_eq!(algorithm, Algorithm::Muses);
+        self.defaults.borrow_mut().insert(knob.to_owned(), value);
+        Ok(value)
     }
 
     fn link(&self, slot: u32) -> Option<FakeLink> {
@@ -140,6 +167,13 @@ impl Link for FakeLink {
             inflight: mss * 30,
             mss,
             phase: Phase::Steady,
+            states: (pipe.identity.algorithm == "muses").then(|| {
+                let mut counts = Counts::default();
+                for _ in 0..(interval.as_millis_f64() / 10.0) as u64 {
+                    counts.add([pipe.segment; COMPONENTS]);
+                }
+                counts
+            }),
             responses: Responses::default(),
             factors,
         })
@@ -169,6 +203,14 @@ impl Link for FakeLink {
         }
         pipe.knobs.insert(knob.to_owned(), value);
         Ok(value)
+    }
+
+    fn set_of(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
+        self.set(&format!("{}.{knob}", algorithm.name()), value)
+    }
+
+    fn alarm(&self) -> Option<Alarm> {
+        self.pipe.borrow().alarm
     }
 
     fn knob(&self, knob: &str) -> Result<f64, Error> {
@@ -577,4 +619,87 @@ fn hints_of_the_application_come_before_the_rule() {
     assert!(why.flow.hinted);
     assert_eq!(why.factors, [("R".to_owned(), Some(1.0))]);
     assert!(!core.hint(FlowId(9), None, Factors::new(), Time::ZERO));
+}
+
+/// `small` has two trees and chooses every four states: tree 0 where the states lie low, tree 1 where they lie high, and first.
+fn of_trees(more: &str) -> Config {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/trees/small");
+    config(&format!(
+        "[[rule]]\nname = \"phones\"\nport = 443\nsteer = \"muses\"\nmodel = {model:?}\n{more}"
+    ))
+}
+
+#[test]
+fn the_tree_follows_the_states_and_the_next_connection_begins_with_it() {
+    let fake = Fake::default();
+    let mut core = Core::new(fake.clone(), of_trees(""), Time::ZERO);
+    assert!(core.config().troubles().is_empty(), "{:?}", core.config().troubles());
+    let defaults = fake.defaults.borrow().clone();
+    assert_eq!((defaults["model"], defaults["tree"], defaults["safe"]), (1.0, 1.0, 1.0));
+    let (phone, event) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    phone.borrow_mut().identity.algorithm = "muses";
+    core.on_event(&event, Time::ZERO);
+    assert_eq!(standing(&core, 1), Standing::Selecting);
+    let knobs = phone.borrow().knobs.clone();
+    assert_eq!((knobs["copa.delta"], knobs["copa.competitive"]), (0.04, 0.0), "copa:mvfst");
+    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
+    assert_eq!(phone.borrow().knobs["tree"], 0.0, "the states lie low");
+    phone.borrow_mut().segment = BINS - 1;
+    let now = pass(&mut core, &fake, now, 3.0);
+    assert_eq!(phone.borrow().knobs["tree"], 1.0);
+    let why = core.why("5000", now).unwrap().to_string();
+    assert!(
+        why.contains("tree 1.0000 -> 0.0000: its states of late") || why.contains("tree = 0"),
+        "{why}"
+    );
+    phone.borrow_mut().segment = 0;
+    let now = pass(&mut core, &fake, now, 3.0);
+
+    // To the same place, and to another.
+    for (remote, tree) in [("192.0.2.1:5001", 0.0), ("192.0.2.2:5001", 1.0)] {
+        let (next, event) = fake.open("10.0.0.1:443", remote);
+        next.borrow_mut().identity.algorithm = "muses";
+        core.on_event(&event, now);
+        assert_eq!(next.borrow().knobs["tree"], tree, "{remote}");
+    }
+    // The next agent finds the tree as it was left.
+    let again = Core::new(fake.clone(), of_trees(""), now);
+    assert_eq!(again.adopted(), 3);
+    assert_eq!(phone.borrow().knobs["tree"], 0.0);
+}
+
+#[test]
+fn what_the_guard_did_is_told_once() {
+    let fake = Fake::default();
+    let mut core = Core::new(fake.clone(), of_trees("safe = \"cubic\""), Time::ZERO);
+    assert_eq!(fake.defaults.borrow()["safe"], 2.0);
+    let (phone, event) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    phone.borrow_mut().identity.algorithm = "muses";
+    core.on_event(&event, Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 2.0);
+    core.take_notes();
+    phone.borrow_mut().identity.algorithm = "cubic";
+    phone.borrow_mut().alarm = Some(Alarm::RunAway);
+    let now = pass(&mut core, &fake, now, 3.0);
+    let notes = core.take_notes();
+    assert_eq!(notes, ["192.0.2.1:5000: the window ran away; cubic goes on with it"]);
+    let why = core.why("5000", now).unwrap().to_string();
+    assert!(why.contains("muses -> cubic: the policy's guard"), "{why}");
+    assert_eq!(standing(&core, 1), Standing::Measured);
+}
+
+#[test]
+fn a_model_that_cannot_be_used_leaves_what_is_safe_and_is_told() {
+    let fake = Fake::default();
+    let text = "[[rule]]\nname = \"phones\"\nsteer = \"muses\"\nmodel = \"nowhere.trees\"\n";
+    let core = Core::new(fake.clone(), config(text), Time::ZERO);
+    let troubles = core.config().troubles();
+    assert!(troubles[0].starts_with("rule phones: the model nowhere.trees: "), "{troubles:?}");
+    assert!(troubles[0].ends_with("; copa runs in its place"), "{troubles:?}");
+    assert!(fake.defaults.borrow().is_empty() && fake.planted.borrow().is_empty());
+    // The one that ships is one that can be.
+    let shipped = "[[rule]]\nname = \"phones\"\nsteer = \"muses\"\nsafe = \"none\"\n";
+    let core = Core::new(fake.clone(), config(shipped), Time::ZERO);
+    assert!(core.config().troubles().is_empty());
+    assert_eq!((fake.planted.borrow().len(), fake.defaults.borrow()["safe"]), (1, 0.0));
 }

@@ -11,6 +11,7 @@ mod hints;
 mod learnt;
 mod lifetime;
 mod model;
+mod muses;
 mod nginx;
 mod policy;
 mod setup;

@@ -29,7 +29,9 @@ pub use guard::Alarm;
 pub use inputs::{INPUT_NAMES, INPUTS, Inputs, Past};
 pub use log2::log2;
 pub use signals::{SIGNAL_NAMES, SIGNALS, State};
-pub use trees::{BINS, COMPONENTS, Counts, FILE_MAX, TREES_MAX, Trees, TreesError};
+pub use trees::{
+    BINS, COMPONENTS, Component, Counts, FILE_MAX, Node, TREES_MAX, Trees, TreesError, WEIGHT_POINT,
+};
 
 use trimtab_units::{Bytes, Duration, Time};
 

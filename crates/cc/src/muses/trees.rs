@@ -34,7 +34,7 @@ const NODE_SIZE: usize = 6;
 /// Marks a leaf in a node's first byte; the rest of it is the action.
 const LEAF: u8 = 0x80;
 /// Bits after the point of a projection's weights.
-const WEIGHT_POINT: u32 = 16;
+pub const WEIGHT_POINT: u32 = 16;
 /// No selection waits for more states than this: counts fit 32 bits with room to spare.
 const STATES_MAX: u32 = 1_000_000;
 
@@ -102,6 +102,34 @@ pub struct Trees<'a> {
     trees: usize,
     first: usize,
     states: u32,
+}
+
+/// A node of a tree, for whoever walks the trees elsewhere: in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// The walk ends here.
+    Leaf(Action),
+    /// It goes on with the next node where the input is at most the threshold, else with node `above` of the same tree,
+    /// which is a later one.
+    Test {
+        /// Number of the input, below [`Trees::inputs`].
+        input: usize,
+        /// In the input's own scale.
+        threshold: i16,
+        /// Number of a node, counted from the tree's first.
+        above: usize,
+    },
+}
+
+/// A component of the projection that says in which segment a state lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// A weight for each signal, with [`WEIGHT_POINT`] bits after the point.
+    pub weights: [i32; SIGNALS],
+    /// Where the first segment begins.
+    pub low: i32,
+    /// How wide a segment is: 1 or more.
+    pub width: i32,
 }
 
 impl fmt::Debug for Trees<'_> {
@@ -287,6 +315,31 @@ impl<'a> Trees<'a> {
         (0..self.trees).min_by_key(|&tree| distance(tree)).unwrap_or(self.first)
     }
 
+    /// The nodes of a tree, in their order; none of a tree that is not there.
+    pub fn nodes(&self, tree: usize) -> impl ExactSizeIterator<Item = Node> + '_ {
+        let (from, count) = if tree < self.trees { self.entry(tree) } else { (0, 0) };
+        (from..from + count).map(|index| {
+            let (kind, threshold, above) = self.node(index);
+            if kind & LEAF == 0 {
+                Node::Test { input: usize::from(kind), threshold, above }
+            } else {
+                Node::Leaf(Action::new(kind & !LEAF).unwrap_or(Action::KEEP))
+            }
+        })
+    }
+
+    /// A component of the projection, below [`COMPONENTS`].
+    pub fn projection(&self, component: usize) -> Component {
+        let (at, low, width) = self.component(component);
+        let weight = |signal| u32_at(self.bytes, at + signal * 4) as i32;
+        Component { weights: core::array::from_fn(weight), low, width }
+    }
+
+    /// The checksum that its file has.
+    pub fn checksum(&self) -> u32 {
+        u32_at(self.bytes, SUM_AT)
+    }
+
     /// Where a component's weights are, its least value and the width of its segments.
     fn component(&self, i: usize) -> (usize, i32, i32) {
         let at = PROJECTION_AT + i * COMPONENT_SIZE;
@@ -313,7 +366,7 @@ impl<'a> Trees<'a> {
 }
 
 /// How often states lay in each segment of each component.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     cells: [[u32; BINS]; COMPONENTS],
     seen: u32,
@@ -327,6 +380,32 @@ impl Counts {
         }
         self.seen += 1;
         self.seen
+    }
+
+    /// Those that were counted elsewhere. Each state is in one segment of every component.
+    pub fn of(cells: [[u32; BINS]; COMPONENTS]) -> Self {
+        Self { cells, seen: cells[0].iter().fold(0, |sum, n| sum.wrapping_add(*n)) }
+    }
+
+    /// How many states were counted.
+    pub fn seen(&self) -> u32 {
+        self.seen
+    }
+
+    /// Those that came after `before`, of counts that only grow, modulo 2^32.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self::of(core::array::from_fn(|i| {
+            core::array::from_fn(|j| self.cells[i][j].wrapping_sub(before.cells[i][j]))
+        }))
+    }
+
+    /// These and others.
+    #[must_use]
+    pub fn and(&self, others: &Self) -> Self {
+        Self::of(core::array::from_fn(|i| {
+            core::array::from_fn(|j| self.cells[i][j].saturating_add(others.cells[i][j]))
+        }))
     }
 }
 
@@ -410,6 +489,50 @@ mod tests {
         assert_eq!(choose([0, 0, 0, 0]), 0, "centre 0 is of empty queues");
         assert_eq!(choose([950; 4]), 1);
         assert_eq!(choose([0, 0, 950, 950]), 0, "the first of equals");
+    }
+
+    /// Whoever walks by [`Trees::nodes`], and counts by [`Trees::projection`], comes to the same.
+    #[test]
+    fn nodes_and_projection_say_what_the_walk_and_the_segments_do() {
+        let trees = Trees::parse(SMALL).unwrap();
+        assert_eq!(trees.nodes(2).len(), 0);
+        for qdelay in (-50..3000).step_by(7) {
+            let state = state(qdelay);
+            for tree in 0..trees.count() {
+                let nodes: std::vec::Vec<Node> = trees.nodes(tree).collect();
+                let mut at = 0;
+                let action = loop {
+                    match nodes[at] {
+                        Node::Leaf(action) => break action,
+                        Node::Test { input, threshold, above } => {
+                            at = if state[input] <= threshold { at + 1 } else { above };
+                        }
+                    }
+                };
+                assert_eq!(action, trees.decide(tree, &asked(&state)));
+            }
+            let Component { weights, low, width } = trees.projection(0);
+            let sum: i64 =
+                weights.iter().zip(state).map(|(w, x)| i64::from(*w) * i64::from(x)).sum();
+            let along = ((sum >> WEIGHT_POINT) - i64::from(low)) / i64::from(width);
+            assert_eq!(along.clamp(0, 9) as usize, trees.segments(&state)[0]);
+        }
+    }
+
+    #[test]
+    fn counts_are_told_apart_and_put_together() {
+        let mut counts = Counts::default();
+        counts.add([0, 3, 9]);
+        let before = counts;
+        counts.add([0, 4, 9]);
+        counts.add([1, 4, 8]);
+        let later = counts.since(&before);
+        assert_eq!((later.seen(), later.and(&before)), (2, counts));
+        let mut cells = [[0; BINS]; COMPONENTS];
+        for (component, segment) in [0, 3, 9].into_iter().enumerate() {
+            cells[component][segment] = 1;
+        }
+        assert_eq!(Counts::of(cells), before);
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn report(now: Time) -> Report {
         inflight: MSS * 30,
         mss: MSS,
         phase: Phase::Steady,
+        states: None,
         responses: Responses::default(),
         factors: Factors::new(),
     }

@@ -41,6 +41,7 @@ fn report(now: Time, link: Link) -> Report {
         inflight: MSS.mul_f64(packets),
         mss: MSS,
         phase: Phase::Steady,
+        states: None,
         responses: Responses::default(),
         factors: Factors::new().with_request(Bytes::new(1_000_000)),
     }

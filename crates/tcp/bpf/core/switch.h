@@ -12,6 +12,7 @@
 #include "bbr.h"
 #include "copa.h"
 #include "cubic.h"
+#include "muses.h"
 #include "path.h"
 #include "vivace.h"
 

@@ -11,6 +11,8 @@ mod cubic;
 mod cubic_core;
 mod cubic_socket;
 mod driver;
+mod muses;
+mod muses_core;
 mod path;
 mod switch;
 mod switch_core;

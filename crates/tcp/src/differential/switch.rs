@@ -23,7 +23,7 @@ use crate::layout;
 
 const SEQUENCES: u64 = 1500;
 const EVENTS: u64 = 1500;
-/// Those that hand over to each other. What Vivace hands over is a rate (`vivace.rs`).
+/// Those that hand over to each other. What Vivace hands over is a rate (`vivace.rs`), what Muses does its window (`muses.rs`).
 const SWITCHED: [Algorithm; 3] = [Algorithm::Copa, Algorithm::Cubic, Algorithm::Bbr];
 /// Values of δ that the kernel's integers have exactly.
 const DELTAS: [f64; 4] = [0.5, 0.25, 0.0625, 0.03125];
@@ -141,7 +141,7 @@ fn drawn(rng: &mut Pcg64Mcg) -> (Spec, Algorithm, Words) {
                 spec.set(place.knob.name, value).expect("in range");
             }
         }
-        Algorithm::Bbr | Algorithm::Vivace => {}
+        Algorithm::Bbr | Algorithm::Vivace | Algorithm::Muses => {}
     }
     (spec, algorithm, words)
 }
@@ -441,7 +441,7 @@ fn begin(algorithm: Algorithm, words: &Words, mss: u64, window: u64, seed: u64) 
         Algorithm::Copa => Running::Copa(CoreCopa::new(words, mss as u32, mss as u32, window)),
         Algorithm::Cubic => Running::Cubic(SocketCubic::new(words, packets)),
         Algorithm::Bbr => Running::Bbr(SocketBbr::new(CoreBbr::new(words, mss, packets, 0), seed)),
-        Algorithm::Vivace => unreachable!("it is none of those that are drawn"),
+        Algorithm::Vivace | Algorithm::Muses => unreachable!("it is none of those that are drawn"),
     }
 }
 

@@ -16,6 +16,7 @@ fn survives(
     at_most: impl Fn(Algorithm) -> Duration,
 ) {
     let loaded = Loaded::new(suffix, 8);
+    super::muses::shipped(&loaded);
     std::thread::scope(|scope| {
         for algorithm in Algorithm::ALL {
             let name = loaded.datapath().name_of(algorithm);

@@ -4,6 +4,7 @@ mod bbr;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod muses;
 mod prototype;
 mod support;
 mod switching;

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * Muses: every 10 ms a tree multiplies the window. crates/cc/src/muses in C, which says why each thing is as it is: mod.rs, action.rs
+ * and guard.rs. Which tree is asked is a knob here: user space chooses it, by the segments that are counted for it.
+ *
+ * Windows are in 1/1024 packets, and below 2^30 of them (the knob `cap`).
+ */
+#ifndef TRIMTAB_MUSES_H
+#define TRIMTAB_MUSES_H
+
+#include "muses_inputs.h"
+#include "muses_trees.h"
+
+#define TT_MUSES_INTERVAL_US 10000
+#define TT_MUSES_PARTS 1024
+#define TT_MUSES_PACKETS_MIN 2
+/* The guard: so many suspicious states in a row, and what makes one. */
+#define TT_GUARD_PATIENCE 100
+#define TT_GUARD_FAST 10
+/* tt_log2() of four and sixteen packets and of sixteen, in 1/1024, and of the microseconds of a second. */
+#define TT_LOG_GUARD_FOLD 3072
+#define TT_LOG_GUARD_FOLD_FAST 3584
+#define TT_LOG_GUARD_LEAST 3584
+#define TT_LOG_MILLION 5102
+
+struct tt_muses {
+	struct tt_signals signals;
+	u64 began_us; /* when the interval began */
+	u64 cwnd;
+	u64 initial;
+	u32 knobs[TT_MUSES_KNOBS_COUNT];
+	u32 mss_bytes;
+	u32 sent_before;  /* the socket's count of packets at the acknowledgement before */
+	u32 least_rtt_us; /* of the connection; 0 before a sample */
+	u32 pacing_due;   /* the pacing rate is to be worked out */
+	__s16 inputs[TT_INPUT_WORDS]; /* at the end of the last interval: the state, what follows from it, and a 0 */
+	struct tt_past past;
+	u8 segments[4];   /* of it */
+	u8 action;        /* in it */
+	u8 has_begun;     /* the first acknowledgement came */
+	u8 is_used;       /* the window limited the sender in this interval */
+	u8 was_used;      /* and in the one before */
+	u8 unknown;       /* the guard's counts */
+	u8 running;
+	u8 alarm;         /* TT_ALARM_*: what the guard has said; it does not take it back */
+	u8 was_lost;      /* the timeout that the socket repairs was heeded */
+};
+
+TT_INLINE void tt_muses_set(struct tt_muses *m, u64 cwnd)
+{
+	u64 least = TT_MUSES_PACKETS_MIN * TT_MUSES_PARTS;
+	u64 most = tt_max((u64)m->knobs[TT_MUSES_CAP] * TT_MUSES_PARTS, least);
+
+	m->cwnd = tt_min(tt_max(cwnd, least), most);
+}
+
+/* A connection begins with a window of so many packets, or goes on with it. All else is zero. */
+TT_INLINE void tt_muses_init(struct tt_muses *m, u32 window)
+{
+	m->initial = tt_max((u64)window, TT_MUSES_PACKETS_MIN) * TT_MUSES_PARTS;
+	tt_muses_set(m, (u64)window * TT_MUSES_PARTS);
+}
+
+/* The window in packets. */
+TT_INLINE u32 tt_muses_window(const struct tt_muses *m)
+{
+	return m->cwnd / TT_MUSES_PARTS;
+}
+
+/* The window after an action. */
+TT_INLINE u64 tt_action_apply(u32 action, u64 cwnd)
+{
+	switch (action) {
+	case 0: return cwnd / 2;
+	case 1: return cwnd * 5 / 6;
+	case 2: return cwnd * 20 / 21;
+	case 4: return cwnd * 21 / 20;
+	case 5: return cwnd * 6 / 5;
+	case 6: return cwnd * 2;
+	default: return cwnd;
+	}
+}
+
+/* The guard looks at the next state. Logarithms are compared: window against so many times rate times round-trip time. */
+TT_INLINE void tt_guard_watch(struct tt_muses *m, bool known)
+{
+	const __s16 *state = m->inputs;
+	__s32 per = TT_LOG_MILLION + tt_log2(tt_max(m->mss_bytes, 1));
+	__s32 carried = state[TT_SIGNAL_DRATE] + state[TT_SIGNAL_MIN_RTT] - per;
+	__s32 cwnd = state[TT_SIGNAL_CWND];
+	u32 unknown = known ? 0 : tt_min(m->unknown + 1, 255), running = 0;
+
+	if (cwnd > TT_LOG_GUARD_LEAST && cwnd > carried + TT_LOG_GUARD_FOLD)
+		running = tt_min(m->running + (cwnd > carried + TT_LOG_GUARD_FOLD_FAST ? TT_GUARD_FAST : 1), 255);
+	m->unknown = unknown;
+	m->running = running;
+	if (m->alarm)
+		return;
+	if (running >= TT_GUARD_PATIENCE)
+		m->alarm = TT_ALARM_RUN_AWAY;
+	else if (unknown >= TT_GUARD_PATIENCE)
+		m->alarm = TT_ALARM_UNKNOWN;
+}
+
+/* An interval has ended: its state is answered. */
+TT_CHECKED_ONCE int tt_muses_decide(struct tt_muses *m)
+{
+	const struct tt_model *model;
+
+	if (!m)
+		return 0;
+	tt_signals_end_interval(&m->signals, m->cwnd, m->inputs);
+	tt_past_see(&m->past, m->inputs);
+	model = tt_model_get(m->knobs[TT_MUSES_MODEL]);
+	m->action = TT_ACTION_KEEP;
+	if (!model || !model->trees) {
+		m->alarm = TT_ALARM_NO_MODEL;
+		return 0;
+	}
+	m->action = tt_trees_decide(model, m->knobs[TT_MUSES_TREE], m->inputs);
+	for (u32 i = 0; i < TT_COMPONENTS; i++)
+		m->segments[i] = tt_trees_segment(model, i, m->inputs);
+	tt_guard_watch(m, tt_trees_know(model, m->inputs));
+	if (m->was_used || m->action <= TT_ACTION_KEEP)
+		tt_muses_set(m, tt_action_apply(m->action, m->cwnd));
+	return 0;
+}
+
+/* Whether an interval ended with this acknowledgement: then the window may be another. */
+TT_INLINE bool tt_muses_on_ack(struct tt_muses *m, const struct tt_muses_ack *ack)
+{
+	tt_signals_on_ack(&m->signals, ack);
+	m->mss_bytes = ack->mss_bytes;
+	m->is_used |= ack->cwnd_limited;
+	if (m->has_begun && ack->now_us - m->began_us < TT_MUSES_INTERVAL_US)
+		return false;
+	m->has_begun = 1;
+	m->began_us = ack->now_us;
+	m->was_used = m->is_used;
+	m->is_used = 0;
+	tt_muses_decide(m);
+	return true;
+}
+
+/* Everything in flight is written off (RFC 9002 §7.6.2). */
+TT_INLINE void tt_muses_on_timeout(struct tt_muses *m)
+{
+	tt_muses_set(m, 0);
+}
+
+/* Nothing was sent for longer than a retransmission timeout (RFC 5681 §4.1). */
+TT_INLINE void tt_muses_on_idle(struct tt_muses *m)
+{
+	tt_muses_set(m, tt_min(m->cwnd, m->initial));
+}
+
+/*
+ * The packets that it hands over: what a policy made of its window before it was stopped is not among them. `bandwidth` in bytes
+ * per second is the path's; 0 where it is not known.
+ */
+TT_INLINE u32 tt_muses_operating_window(const struct tt_muses *m, u64 bandwidth, u32 srtt_us)
+{
+	u32 window = tt_muses_window(m);
+	u64 carried = tt_min(bandwidth, 1ULL << 37) * tt_min(srtt_us, 1 << 26) / 1000000 / tt_max(m->mss_bytes, 1);
+
+	if (m->alarm != TT_ALARM_RUN_AWAY || !bandwidth)
+		return window;
+	return tt_max(tt_min(window, carried), TT_MUSES_PACKETS_MIN);
+}
+
+#endif
