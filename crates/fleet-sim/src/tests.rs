@@ -97,3 +97,16 @@ fn mistakes_say_what_is_right() {
         assert!(message.contains(words), "{to}: {message}");
     }
 }
+
+#[test]
+fn every_fleet_that_ships_is_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()) {
+        if file.file_name().unwrap().to_string_lossy().starts_with("fleet-") {
+            FleetScenario::load(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5, "{seen} fleets");
+}
