@@ -5,3 +5,4 @@ mod fault;
 mod place;
 mod rate;
 mod support;
+mod witness;
