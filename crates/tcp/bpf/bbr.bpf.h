@@ -26,17 +26,7 @@
 /* What may arrive at once before it is a burst (`bbr_update_ack_aggregation`), as a share of a round trip's. */
 #define TT_BBR_BURST_SHARE_SHIFT 4
 
-/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
-TT_CHECKED_ONCE int tt_bbr_clear(struct tt_bbr *bbr)
-{
-	volatile u64 *words = (volatile u64 *)bbr;
-
-	if (!bbr)
-		return 0;
-	for (u32 i = 0; i < sizeof(*bbr) / sizeof(u64); i++)
-		words[i] = 0;
-	return 0;
-}
+TT_CLEARED_BY(tt_bbr_clear, struct tt_bbr);
 
 /* Where the gain cycle begins next, for the draw that was used. */
 TT_INLINE void tt_bbr_redraw(struct tt_bbr *bbr)
@@ -136,13 +126,10 @@ static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 	bbr->window = initial_window;
 	bbr->round_end = tp->delivered;
 	tt_bbr_init(bbr, tp->srtt_us >> 3);
-	flow->paces = paces;
-	flow->lost_packets = tp->lost;
-	flow->last_ack_us = tp->tcp_mstamp;
+	tt_flow_begin(flow, tp, paces);
 	tt_bbr_is_ready(sk, flow);
-	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 	tt_slot_open(flow, tp, control, TT_CCA_BBR, adopted ? TT_FLAG_ADOPTED : 0,
-		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+		     tt_initial_window_q10(control));
 	return 0;
 }
 

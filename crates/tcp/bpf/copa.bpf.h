@@ -43,17 +43,7 @@ TT_INLINE u64 tt_copa_apply_pacing(struct sock *sk, const struct tt_copa *copa)
 	return rate;
 }
 
-/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
-TT_CHECKED_ONCE int tt_copa_clear(struct tt_copa *copa)
-{
-	volatile u64 *words = (volatile u64 *)copa;
-
-	if (!copa)
-		return 0;
-	for (u32 i = 0; i < sizeof(*copa) / sizeof(u64); i++)
-		words[i] = 0;
-	return 0;
-}
+TT_CLEARED_BY(tt_copa_clear, struct tt_copa);
 
 TT_INLINE void tt_copa_begin(struct tt_flow *flow, struct tcp_sock *tp, u64 window_bytes)
 {
@@ -138,9 +128,7 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
 		copa->started = true;
 	}
-	flow->paces = paces;
-	flow->lost_packets = tp->lost;
-	flow->last_ack_us = tp->tcp_mstamp;
+	tt_flow_begin(flow, tp, paces);
 	tt_copa_is_ready(flow, tp);
 	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0,
 		     copa->knobs[TT_COPA_INITIAL_WINDOW]);
@@ -280,19 +268,6 @@ void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
 		flow->pending.eager = flow->copa.slow_start;
 	}
 	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);
-}
-
-/* Losses move the window by the algorithm's own rules, so neither the threshold nor an undo does. */
-SEC("struct_ops")
-u32 BPF_PROG(tt_copa_ssthresh, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(tt_copa_undo, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
 #endif

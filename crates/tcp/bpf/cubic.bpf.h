@@ -54,7 +54,6 @@ static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
 	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
 	struct tt_flow *flow;
 	struct tt_tag handed = tt_handed_over(sk);
-	u32 initial_window;
 
 	if (handed.place) {
 		tt_cubic_goes_on(sk, &handed);
@@ -67,11 +66,8 @@ static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
 		flow->cubic_knobs.knobs[i] = control->cubic_defaults[i];
 	tt_cubic_on_knobs(&flow->cubic_knobs);
-	flow->lost_packets = tp->lost;
-	flow->last_ack_us = tp->tcp_mstamp;
-	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
-	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0,
-		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+	tt_flow_begin(flow, tp, false);
+	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, tt_initial_window_q10(control));
 	return 0;
 }
 

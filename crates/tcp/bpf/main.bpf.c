@@ -62,7 +62,7 @@ int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 #define TT_COPA_OPS                                                                                                    \
 	.name = "trimtab_copa", .init = (void *)tt_copa_open, .release = (void *)tt_close,                             \
-	.ssthresh = (void *)tt_copa_ssthresh, .undo_cwnd = (void *)tt_copa_undo, .set_state = (void *)tt_copa_state,   \
+	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_keep_window, .set_state = (void *)tt_copa_state, \
 	.cwnd_event = (void *)tt_copa_event
 
 /* Of each two the loader creates one, by what the kernel's BTF says of `cong_control`. */
@@ -84,8 +84,8 @@ SEC(".struct_ops.link")
 struct tcp_congestion_ops bbr_old = { TT_BBR_OPS, .cong_control = (void *)tt_bbr_ack_before_6_10 };
 
 #define TT_VIVACE_OPS                                                                                                  \
-	.name = "trimtab_pcc", .init = (void *)tt_vivace_open, .release = (void *)tt_close,                         \
-	.ssthresh = (void *)tt_vivace_ssthresh, .undo_cwnd = (void *)tt_vivace_undo,                                   \
+	.name = "trimtab_pcc", .init = (void *)tt_vivace_open, .release = (void *)tt_close,                            \
+	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_keep_window,                                    \
 	.set_state = (void *)tt_vivace_state, .cwnd_event = (void *)tt_vivace_event
 
 SEC(".struct_ops.link")
@@ -93,9 +93,10 @@ struct tcp_congestion_ops vivace = { TT_VIVACE_OPS, .cong_control = (void *)tt_v
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops vivace_old = { TT_VIVACE_OPS, .cong_control = (void *)tt_vivace_ack_before_6_10 };
+
 #define TT_MUSES_OPS                                                                                                   \
 	.name = "trimtab_tree", .init = (void *)tt_muses_open, .release = (void *)tt_close,                            \
-	.ssthresh = (void *)tt_muses_ssthresh, .undo_cwnd = (void *)tt_muses_undo, .set_state = (void *)tt_muses_state, \
+	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_keep_window, .set_state = (void *)tt_muses_state, \
 	.cwnd_event = (void *)tt_muses_event
 
 SEC(".struct_ops.link")

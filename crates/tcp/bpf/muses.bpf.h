@@ -16,17 +16,7 @@
 #define TT_MUSES_PACING_TIMES 5
 #define TT_MUSES_PACING_OVER 4
 
-/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
-TT_CHECKED_ONCE int tt_muses_clear(struct tt_muses *muses)
-{
-	volatile u64 *words = (volatile u64 *)muses;
-
-	if (!muses)
-		return 0;
-	for (u32 i = 0; i < sizeof(*muses) / sizeof(u64); i++)
-		words[i] = 0;
-	return 0;
-}
+TT_CLEARED_BY(tt_muses_clear, struct tt_muses);
 
 TT_INLINE u32 tt_muses_apply_window(struct tcp_sock *tp, const struct tt_muses *muses)
 {
@@ -94,7 +84,6 @@ static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
 	struct tt_tag handed = tt_handed_over(sk);
 	struct tt_flow *flow;
-	u32 initial_window;
 
 	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
 	if (paces)
@@ -109,13 +98,10 @@ static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 #pragma unroll
 	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
 		flow->muses.knobs[i] = control->muses_defaults[i];
-	flow->paces = paces;
-	flow->lost_packets = tp->lost;
-	flow->last_ack_us = tp->tcp_mstamp;
+	tt_flow_begin(flow, tp, paces);
 	tt_muses_is_ready(sk, flow, tp->snd_cwnd);
-	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 	tt_slot_open(flow, tp, control, TT_CCA_MUSES, adopted ? TT_FLAG_ADOPTED : 0,
-		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+		     tt_initial_window_q10(control));
 	return 0;
 }
 
@@ -300,19 +286,6 @@ void BPF_PROG(tt_muses_event, struct sock *sk, u32 event)
 		tt_muses_on_idle(&flow->muses);
 		tt_muses_apply_window(tp, &flow->muses);
 	}
-}
-
-/* Losses are signals to the policy, so neither the threshold nor an undo moves the window. */
-SEC("struct_ops")
-u32 BPF_PROG(tt_muses_ssthresh, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(tt_muses_undo, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
 #endif

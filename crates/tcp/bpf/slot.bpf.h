@@ -10,6 +10,10 @@
 #include "models.bpf.h"
 #include "core/switch.h"
 
+/* The kernel's: no threshold is known, and a new connection's window (RFC 6928). */
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define TCP_INIT_CWND 10
+
 /* Set before loading; the verifier sees constants. */
 const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 
@@ -228,17 +232,24 @@ TT_INLINE u32 tt_slot_take(struct tt_control *control)
 	return TT_NO_SLOT;
 }
 
-/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
-TT_CHECKED_ONCE int tt_flow_clear(struct tt_flow *flow)
-{
-	volatile u64 *words = (volatile u64 *)flow;
+/*
+ * A function that makes such a struct all zero again; words of eight bytes have to divide it. Volatile, or the compiler makes a call
+ * of memset() of it, which there is none of.
+ */
+#define TT_CLEARED_BY(name, type)                                                                                      \
+	TT_CHECKED_ONCE int name(type *what)                                                                           \
+	{                                                                                                              \
+		volatile u64 *words = (volatile u64 *)what;                                                            \
+                                                                                                                       \
+		if (!what)                                                                                             \
+			return 0;                                                                                      \
+		for (u32 i = 0; i < sizeof(type) / sizeof(u64); i++)                                                   \
+			words[i] = 0;                                                                                  \
+		return 0;                                                                                              \
+	}                                                                                                              \
+	_Static_assert(sizeof(type) % sizeof(u64) == 0, "words")
 
-	if (!flow)
-		return 0;
-	for (u32 i = 0; i < sizeof(*flow) / sizeof(u64); i++)
-		words[i] = 0;
-	return 0;
-}
+TT_CLEARED_BY(tt_flow_clear, struct tt_flow);
 
 /* What there is to keep of a new connection: with a slot, or without. Null when there is no memory. */
 TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *control)
@@ -275,6 +286,22 @@ TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk)
 	if (place)
 		return bpf_map_lookup_elem(&tt_flows, &index);
 	return bpf_sk_storage_get(&tt_slotless, sk, 0, 0);
+}
+
+/* What there is to know of the socket before the algorithm runs. */
+TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp, bool paces)
+{
+	flow->paces = paces;
+	flow->lost_packets = tp->lost;
+	flow->last_ack_us = tp->tcp_mstamp;
+}
+
+/* Copa's initial window for the slot of a connection that begins with another algorithm. */
+TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control)
+{
+	u32 initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
+
+	return initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10;
 }
 
 /* Fills the slot of a new connection, and says that it is there. Every algorithm's knobs are the defaults, since any may run. */

@@ -19,9 +19,6 @@
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define ENOMEM 12
-/* The kernel's: no threshold is known, and a new connection's window (RFC 6928). */
-#define TCP_INFINITE_SSTHRESH 0x7fffffff
-#define TCP_INIT_CWND 10
 
 /* How a switch is made: the two that are ordered (TT_HOW_*), or from the beginning. */
 #define TT_HOW_ANEW 3
@@ -185,6 +182,20 @@ TT_INLINE void tt_slot_hand_over(struct tt_slot *slot, struct tt_flow *flow, u32
 	slot->inverse_delta_q16 = 0;
 	tt_seq_move(slot);
 	flow->knobs_version = *(volatile u32 *)&slot->version;
+}
+
+/* --- Of algorithms that move the window by their own rules at losses: neither the threshold nor an undo does. */
+
+SEC("struct_ops")
+u32 BPF_PROG(tt_keep_threshold, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_ssthresh;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(tt_keep_window, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
 #endif

@@ -15,17 +15,7 @@
 /* As Copa's (copa.bpf.h): one packet in flight would wait for the receiver's delayed acknowledgement. */
 #define TT_VIVACE_WINDOW_MIN_PACKETS 2
 
-/* All zero again. Volatile, or the compiler makes a call of memset() of it, which there is none of. */
-TT_CHECKED_ONCE int tt_vivace_clear(struct tt_vivace *vivace)
-{
-	volatile u64 *words = (volatile u64 *)vivace;
-
-	if (!vivace)
-		return 0;
-	for (u32 i = 0; i < sizeof(*vivace) / sizeof(u64); i++)
-		words[i] = 0;
-	return 0;
-}
+TT_CLEARED_BY(tt_vivace_clear, struct tt_vivace);
 
 TT_INLINE u32 tt_vivace_apply_window(struct tcp_sock *tp, const struct tt_vivace *vivace)
 {
@@ -98,7 +88,6 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
 	struct tt_tag handed = tt_handed_over(sk);
 	struct tt_flow *flow;
-	u32 initial_window;
 
 	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
 	if (paces)
@@ -117,13 +106,10 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 	/* The former algorithm's slow start ended where its threshold says so. */
 	if (adopted && tp->snd_cwnd >= tp->snd_ssthresh)
 		flow->vivace.starting = false;
-	flow->paces = paces;
-	flow->lost_packets = tp->lost;
-	flow->last_ack_us = tp->tcp_mstamp;
+	tt_flow_begin(flow, tp, paces);
 	tt_vivace_apply_pacing(sk, &flow->vivace);
-	initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 	tt_slot_open(flow, tp, control, TT_CCA_VIVACE, adopted ? TT_FLAG_ADOPTED : 0,
-		     initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10);
+		     tt_initial_window_q10(control));
 	return 0;
 }
 
@@ -224,19 +210,6 @@ void BPF_PROG(tt_vivace_event, struct sock *sk, u32 event)
 		return;
 	/* Nothing was in flight: the application left the rate unused. */
 	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out, tp->app_limited);
-}
-
-/* Losses are part of what an interval was worth, so neither the threshold nor an undo moves the window. */
-SEC("struct_ops")
-u32 BPF_PROG(tt_vivace_ssthresh, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(tt_vivace_undo, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
 #endif

@@ -41,16 +41,26 @@ TT_INLINE __s64 tt_over(__s64 a, u64 b)
 /* a / b as a share; 0 for a b of 0. Both are below 2^32. */
 TT_INLINE u64 tt_share_q32(u64 a, u64 b) { return b ? (a << 32) / b : 0; }
 
+/* The place of the highest bit of x; 0 of 0. */
+TT_INLINE u32 tt_log2_whole(u64 x)
+{
+	u32 whole = 0;
+
+#pragma unroll
+	for (u32 bits = 32; bits; bits /= 2) {
+		if (x >> bits) {
+			x >>= bits;
+			whole += bits;
+		}
+	}
+	return whole;
+}
+
 /* log2 of x, which is not 0: bit by bit, since squaring doubles the logarithm. */
 TT_CHECKED_ONCE u64 tt_log2_q32(u64 x)
 {
-	u64 whole = 0, share_q32 = 0, mantissa_q31;
+	u64 whole = tt_log2_whole(x), share_q32 = 0, mantissa_q31;
 
-#pragma unroll
-	for (int step = 32; step; step >>= 1) {
-		if (x >> whole >> step)
-			whole += step;
-	}
 	mantissa_q31 = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
 	for (int bit = 31; bit >= 4; bit--) {
 		mantissa_q31 = mantissa_q31 * mantissa_q31 >> 31;

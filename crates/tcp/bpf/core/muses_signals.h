@@ -7,6 +7,7 @@
 #define TRIMTAB_MUSES_SIGNALS_H
 
 #include "../layout.h"
+#include "fixed.h"
 
 /* The places of the signals in a state. */
 #define TT_SIGNAL_SRTT 0
@@ -24,21 +25,6 @@
 #define TT_RATIO_KNEE (TT_RATIO_ONE / 16)
 #define TT_LOG_KNEE 1536 /* tt_log2(TT_RATIO_KNEE - 1) */
 #define TT_SIGNAL_MAX (1ULL << 50)
-
-/* The place of the highest bit. */
-TT_INLINE u32 tt_log2_whole(u64 x)
-{
-	u32 whole = 0;
-
-#pragma unroll
-	for (u32 bits = 32; bits; bits /= 2) {
-		if (x >> bits) {
-			x >>= bits;
-			whole += bits;
-		}
-	}
-	return whole;
-}
 
 /* 256 * log2(1 + x), rounded down. By itself, or the verifier would look at each of its ways at each call. */
 TT_CHECKED_ONCE int tt_log2(u64 x)

@@ -43,7 +43,7 @@ TT_INLINE __s64 tt_trend_centred(__s64 products, __s64 a, __s64 b, u32 n)
 /* The slope, 0 where it falls or where there is no line; and whether its own error explains it. */
 TT_CHECKED_ONCE u64 tt_trend_slope_q32(const struct tt_trend *t, bool *explained)
 {
-	u64 xy, xx, yy, slope_q32, fitted, shift = 0;
+	u64 xy, xx, yy, slope_q32, fitted, shift;
 	__s64 centred;
 
 	if (!t || !explained)
@@ -58,22 +58,12 @@ TT_CHECKED_ONCE u64 tt_trend_slope_q32(const struct tt_trend *t, bool *explained
 	xy = centred;
 	yy = tt_trend_centred(t->yy, t->y, t->y, t->n);
 	/* Both to below 2^31, so that the quotient fits, and no further. */
-#pragma unroll
-	for (int step = 32; step; step >>= 1) {
-		if (xy >> shift >> 30 >> step)
-			shift += step;
-	}
-	shift += (xy >> shift >> 31) != 0;
+	shift = tt_less(tt_log2_whole(xy), 30);
 	slope_q32 = ((xy >> shift) << 32) / tt_max(xx >> shift, 1);
 	if (slope_q32 >> 32)
 		return tt_min(slope_q32, 64 * TT_ONE_Q32); /* no error explains that */
 	/* fitted / yy is the share of the variance that the line explains: r^2 (n - 2) <= errors^2 (1 - r^2). */
-	shift = 0;
-#pragma unroll
-	for (int step = 32; step; step >>= 1) {
-		if (tt_max(xy, yy) >> shift >> 30 >> step)
-			shift += step;
-	}
+	shift = tt_less(tt_log2_whole(tt_max(xy, yy)), 30);
 	fitted = (xy >> shift) * slope_q32 >> 32;
 	*explained = fitted * ((t->n - 2) * 16ULL + TT_SLOPE_ERRORS2_Q4) <= TT_SLOPE_ERRORS2_Q4 * (yy >> shift);
 	return slope_q32;
