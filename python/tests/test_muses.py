@@ -123,6 +123,7 @@ def test_a_tree_of_ratios_does_what_is_nearest_to_their_mean() -> None:
 def test_a_cluster_without_flows_to_judge_by_has_no_score() -> None:
     nothing = extract.agreement([(0x82, 0, 0)], states_of(0), np.zeros(0, np.int8))
     assert nothing == {"agreement": None, "f1": None}
+    whole = {"agreement": 0.5, "f1": 0.25, "states": 9.0}
     score = {"agreement": 0.5, "f1": 0.25, "nodes": 1, "search": "-"}
     distilled = {
         "flows": 9,
@@ -134,7 +135,15 @@ def test_a_cluster_without_flows_to_judge_by_has_no_score() -> None:
         "bytes": (2, 1),
     }
     stages = options.parse([])
-    text = judge.card(stages, {}, learnt=None, distilled=distilled, checksum="0", arguments=[])
+    text = judge.card(
+        stages,
+        {},
+        learnt=None,
+        distilled=distilled,
+        whole=whole,
+        checksum="0",
+        arguments=[],
+    )
     assert "| 0 | 4 | 1 | \N{EN DASH} | \N{EN DASH} | - |" in text
     assert "| global | 9 | 1 | 50.0% | 0.25 | - |" in text
 

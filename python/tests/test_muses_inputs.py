@@ -9,9 +9,9 @@ SECOND = [4000, 60, 3900, 5100, 5256, 0, 3501]
 
 
 def test_differences_and_averages() -> None:
-    past = Past()
+    past = Past(3)
     rows = [np.array([state, state], np.int16) for state in (FIRST, SECOND)]
-    first, second = (past.see(states)[0] for states in rows)
+    first, second = (past.see(states, np.array([2, 0]))[0] for states in rows)
     assert first.tolist() == [*FIRST, -5400, -5500, 100, 0, 0, 0, 0, -5400]
     assert second[SIGNALS:].tolist() == [-5655, -5755, -156, 224, 252, 1, -35, -5431]
 

@@ -8,6 +8,7 @@ from trimtab.muses import lstm
 
 SMALL = Path(__file__).parents[2] / "fuzz" / "seeds" / "lstm" / "small"
 #: The actions over forty states; crates/steer/src/muses.rs has the same.
+BYTES = SMALL.with_name("bytes")
 GOLDEN = "1111113003555555555555555555555555555555"
 
 
@@ -24,14 +25,30 @@ def state(step: int) -> list[int]:
     return [3000 + 900 * ((step * (i + 2)) % 7 - 3) + 10 * step for i in range(lstm.SIGNALS)]
 
 
-def test_the_file_and_its_answers(tmp_path: Path) -> None:
-    teacher = small()
-    teacher.save(tmp_path / "small")
-    assert (tmp_path / "small").read_bytes() == SMALL.read_bytes()
+def answers(teacher: lstm.Teacher) -> str:
+    """What it does in forty states."""
     carry = lstm.blank(teacher.params, 1)
     said = ""
     for step in range(40):
         seen = teacher.see(np.array([state(step)], np.int16))
         carry, action = lstm.choose(teacher.params, carry, seen)
         said += str(int(action[0]))
-    assert said == GOLDEN
+    return said
+
+
+def test_the_file_and_its_answers(tmp_path: Path) -> None:
+    teacher = small()
+    teacher.save(tmp_path / "small")
+    assert (tmp_path / "small").read_bytes() == SMALL.read_bytes()
+    assert answers(teacher) == GOLDEN
+
+
+def test_the_file_of_whole_numbers(tmp_path: Path) -> None:
+    teacher = small()
+    teacher.save(tmp_path / "bytes", whole=True)
+    assert (tmp_path / "bytes").read_bytes() == BYTES.read_bytes()
+    read = lstm.Teacher.load(tmp_path / "bytes")
+    assert answers(read) == GOLDEN
+    for name in lstm.WHOLE:
+        off = np.abs(np.asarray(read.params[name]) - np.asarray(teacher.params[name])).max()
+        assert 0.0 < off <= 3.0 / 254.0, (name, off)

@@ -115,7 +115,7 @@ def test_flows_that_are_judged_last_long_enough_for_a_tree_to_be_selected() -> N
 def test_several_trees_drive_as_the_file_says() -> None:
     # Tree 1 first; after four states without a queue the other (tests of crates/cc have the same file).
     model = small()
-    several = Several(model, 2, 4)
+    several = Several(model, 2, 1, 4)
     nobody = np.zeros(2, np.int64)
     states = np.zeros((2, 7), np.int16)
     states[1, 1] = 950

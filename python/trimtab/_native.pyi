@@ -52,6 +52,7 @@ class MusesEnvironments:
         delay_max_ms: int | None,
         alpha_percent: int,
         ahead: bool,
+        even_at_mbps: float | None,
     ) -> None: ...
     @staticmethod
     def signals() -> list[str]: ...

@@ -12,7 +12,7 @@ use trimtab_learn::muses::{
 };
 use trimtab_sim::Control;
 use trimtab_steer::muses::Policy;
-use trimtab_units::{Bytes, Duration};
+use trimtab_units::{Bytes, Duration, Rate};
 
 use crate::refuse;
 
@@ -23,7 +23,7 @@ pub(crate) struct PyEnvironments(Arc<Environments>);
 #[pymethods]
 impl PyEnvironments {
     #[new]
-    #[pyo3(signature = (*, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead))]
+    #[pyo3(signature = (*, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead, even_at_mbps))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,
@@ -36,6 +36,7 @@ impl PyEnvironments {
         delay_max_ms: Option<u64>,
         alpha_percent: u32,
         ahead: bool,
+        even_at_mbps: Option<f64>,
     ) -> PyResult<Self> {
         let known = || Setting::ALL.map(Setting::name).join(", ");
         let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
@@ -56,7 +57,7 @@ impl PyEnvironments {
             recorded: traces.map(|root| (root, kinds)),
             generated,
             delay_max: delay_max_ms.map(Duration::from_millis),
-            oracle: Oracle { alpha_percent, ahead },
+            oracle: Oracle { alpha_percent, ahead, even_at: even_at_mbps.map(Rate::from_mbps) },
         };
         let environments = py.detach(|| Environments::new(&config)).map_err(refuse)?;
         Ok(Self(Arc::new(environments)))

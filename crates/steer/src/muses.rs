@@ -228,14 +228,31 @@ fn checksum(file: &SafeTensors<'_>) -> Result<String, LstmError> {
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The numbers of a tensor of this shape.
+/// The numbers of a tensor of this shape: as they are, or whole ones of eight bits with a scale for each row in another
+/// tensor, `NAME.scale`.
 fn floats(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, LstmError> {
-    let view = file.tensor(name).map_err(|_| LstmError::Shape(name.to_owned()))?;
-    if view.dtype() != Dtype::F32 || view.shape() != shape {
-        return Err(LstmError::Shape(name.to_owned()));
+    let wrong = || LstmError::Shape(name.to_owned());
+    let view = file.tensor(name).map_err(|_| wrong())?;
+    if view.shape() != shape {
+        return Err(wrong());
     }
-    let (numbers, _) = view.data().as_chunks::<4>();
-    let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let numbers: Vec<f32> = match (view.dtype(), shape) {
+        (Dtype::F32, _) => {
+            let (numbers, _) = view.data().as_chunks::<4>();
+            numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+        }
+        (Dtype::I8, [rows, columns]) => {
+            let scales = floats(file, &format!("{name}.scale"), &[*rows])?;
+            let rows = view.data().chunks_exact((*columns).max(1)).zip(scales);
+            let scaled = |(row, scale): (&[u8], f32)| {
+                row.iter()
+                    .map(move |byte| f32::from(byte.cast_signed()) * scale)
+                    .collect::<Vec<_>>()
+            };
+            rows.flat_map(scaled).collect()
+        }
+        _ => return Err(wrong()),
+    };
     let good = numbers.iter().all(|x| x.is_finite());
     if good { Ok(numbers) } else { Err(LstmError::Number(name.to_owned())) }
 }
@@ -277,6 +294,27 @@ mod tests {
             (0..40).map(|step| char::from(b'0' + memory.decide(&state(step)).number())).collect();
         assert_eq!(said, GOLDEN);
         assert_eq!(memory.lstm().hidden(), 4);
+    }
+
+    /// The same four units in whole numbers; python/tests/test_muses_lstm.py writes this file, too.
+    static BYTES: &[u8] = include_bytes!("../../../fuzz/seeds/lstm/bytes");
+
+    #[test]
+    fn weights_may_be_whole_numbers_with_a_scale_for_each_row() {
+        let mut memory = Memory::new(Arc::new(Lstm::parse(BYTES).unwrap()));
+        let said: String =
+            (0..40).map(|step| char::from(b'0' + memory.decide(&state(step)).number())).collect();
+        assert_eq!(said, GOLDEN);
+        let full = lstm();
+        let rows = memory
+            .lstm()
+            .layers
+            .iter()
+            .zip(&full.layers)
+            .flat_map(|(a, b)| a.rows.iter().zip(&b.rows).map(|(a, b)| (a - b).abs()));
+        // Weights are at most 3; half a step of 127 is the most that one is off.
+        let most = rows.fold(0.0, f32::max);
+        assert!(most > 0.0 && most <= 3.0 / 254.0, "{most}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ from tensorboard.summary import Writer
 
 from trimtab._native import MusesRollouts
 from trimtab.muses import lstm
-from trimtab.muses.drive import NONE, SHARING, Flows, drive, environments, oracle, taught
+from trimtab.muses.drive import NONE, SHARING, WIRED, Flows, drive, environments, oracle, taught
 from trimtab.muses.options import Stages
 
 #: The stop rule: the loss of an iteration differs from the mean of this many before by less than this part,
@@ -26,6 +26,8 @@ PART = 5e-3
 PATIENCE = 100
 #: One LSTM in so many iterations stays, for the learning curve.
 KEEP = 4
+#: Settings of the oracle.
+LABELS = ("oracle", "alpha", "even_at")
 #: Settings that change nothing of what was learnt so far.
 FREE = (
     "out",
@@ -49,7 +51,7 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
     """Run the loop, or go on with it. Raises ValueError where it cannot."""
     start = time.perf_counter()
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(_schedule(stages)))
-    world = environments(stages, "global", "train")
+    worlds = [environments(stages, setting, "train") for setting in ("global", WIRED)]
     random = np.random.default_rng(stages.seed)
     kept: list[Flows] = []
     losses: list[float] = []
@@ -60,8 +62,7 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
     elif stages.start is not None:
         teacher = lstm.Teacher.load(stages.start / "lstm.safetensors").widened(stages.seed, stages.hidden)
         state, spent, right = optimiser.init(teacher.params), 0.0, 0.0
-        kept = _flows(stages.start / "checkpoint")
-        teacher = teacher.turned(_seen(kept[-1]))
+        kept = _earlier(stages)
     else:
         blank = np.zeros(lstm.SIGNALS, np.float32)
         teacher = lstm.Teacher(lstm.init(stages.seed, stages.hidden), blank, blank + 1)
@@ -74,12 +75,14 @@ def train(stages: Stages) -> tuple[lstm.Teacher, dict[str, float]]:
             break
         # The oracle drives some of the first networks, so that the first labels are not all of a standstill.
         by_oracle = 0.5**iteration if stages.start is None else 0.0
-        fresh = _gather(stages, world, teacher, iteration, by_oracle=by_oracle)
+        fresh = _gather(stages, worlds, teacher, iteration, by_oracle=by_oracle)
         kept.append(fresh)
         if len(kept) == 1:
             seen = _seen(fresh)
-            teacher.mean, teacher.scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1.0)
-            teacher = teacher.turned(seen)
+            if stages.start is None:
+                teacher.mean, teacher.scale = seen.mean(axis=0), np.maximum(seen.std(axis=0), 1.0)
+        if iteration == 0:
+            teacher = teacher.turned(_seen(fresh))
         teacher.params, state, loss, right = _learn(stages, teacher, state, step, kept=kept, random=random)
         losses.append(loss)
         seconds = spent + time.perf_counter() - start
@@ -114,11 +117,14 @@ def has_settled(losses: list[float]) -> bool:
     return True
 
 
-def _gather(stages: Stages, world: Any, teacher: lstm.Teacher, iteration: int, *, by_oracle: float) -> Flows:
-    """Drive one flow, or several that share, over each of `parallel` networks."""
+def _gather(
+    stages: Stages, worlds: list[Any], teacher: lstm.Teacher, iteration: int, *, by_oracle: float
+) -> Flows:
+    """Drive one flow over each of `parallel` networks, or as many flows that share fewer."""
     random = np.random.default_rng((stages.seed, iteration, 1))
     shared = random.random() < stages.sharing
-    flows = SHARING if shared else 1
+    flows = int(random.choice(SHARING)) if shared else 1
+    world = worlds[int(random.integers(len(worlds))) if shared else 0]
     networks = max(1, stages.parallel // flows)
     seeds = [int(seed) for seed in random.integers(2**62, size=networks)]
     rollouts = MusesRollouts(world, seeds, flows, stages.decisions * flows)
@@ -222,7 +228,7 @@ def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows
         blank, shape = jax.tree.flatten(optimiser.init(params))
         leaves = [jnp.asarray(file[f"state{i}"]) for i in range(len(blank))]
         teacher = lstm.Teacher(params, file["mean"], file["scale"], file["turn"])
-    kept = [] if stages.start is None else _flows(stages.start / "checkpoint")
+    kept = [] if stages.start is None else _earlier(stages)
     kept += _flows(path.parent)[: len(about["losses"])]
     state = jax.tree.unflatten(shape, leaves)
     return teacher, state, kept, about["losses"], float(about["seconds"]), float(about["right"])
@@ -231,6 +237,14 @@ def _load(stages: Stages, optimiser: Any) -> tuple[lstm.Teacher, Any, list[Flows
 def _seen(flows: Flows) -> Any:
     """Give the states in which something was decided."""
     return flows.states[flows.best != NONE].astype(np.float32)
+
+
+def _earlier(stages: Stages) -> list[Flows]:
+    """Read the flows of the run to start from; none where another oracle labelled them."""
+    folder = Path(stages.start or ".") / "checkpoint"
+    with np.load(folder / "checkpoint.npz") as file:
+        before, now = json.loads(str(file["about"]))["settings"], _settings(stages)
+    return _flows(folder) if all(before.get(name) == now[name] for name in LABELS) else []
 
 
 def _flows(folder: Path) -> list[Flows]:

@@ -17,8 +17,10 @@ SIGNALS = 7
 NONE = -1
 #: What the native half says of a network where nothing decides any more.
 DONE = 255
-#: Flows on a link that several share.
-SHARING = 4
+#: Flows on a link that several share: one of these numbers.
+SHARING = (2, 3, 4, 6, 10, 16)
+#: The links that they share are half the time these, of constant rate.
+WIRED = "wired"
 
 States = NDArray[np.int16]
 Actions = NDArray[np.int64]
@@ -53,6 +55,7 @@ def environments(stages: Stages, setting: str, part: str, decisions: int | None 
         delay_max_ms=stages.delay_max_ms or None,
         alpha_percent=round(stages.alpha * 100),
         ahead=stages.oracle == "ahead",
+        even_at_mbps=stages.even_at or None,
     )
 
 

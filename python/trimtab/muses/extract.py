@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from trimtab._native import MusesRollouts
 from trimtab.muses import lstm
 from trimtab.muses.chosen import Several, by_one
-from trimtab.muses.drive import NONE, drive, environments, taught
+from trimtab.muses.drive import NONE, SHARING, WIRED, drive, environments, taught
 from trimtab.muses.inputs import INPUTS, SIGNALS, inputs
 from trimtab.muses.options import Stages, numbers
 from trimtab.muses.trees import ACTIONS, BINS, COMPONENTS, LEAF, WEIGHT_POINT, Node, Trees, decide
@@ -112,38 +112,52 @@ def gather(
     """Ask the LSTM in the states of new flows over the networks of Table II.
 
     Their delays, losses, buffers and Wi-Fi links are drawn anew; the cellular links are those of training.
-    It drives them itself (the paper's way), or a tree does: what a tree does wrong leads to states that the
-    LSTM avoids, and there is no telling what to do there unless it is asked (Bastani et al., 2018). Where
+    On a part of them several flows share a link. It drives them itself (the paper's way), or a tree does:
+    what a tree does wrong leads to states that the LSTM avoids, and there is no telling what to do there
+    unless it is asked (Bastani et al., 2018). Where
     several trees drive, what counts is what comes after their first choice. Also gives the tree of each flow.
     """
     several = isinstance(by, Trees)
     # Half the flows, twice as long.
     total = max(1, stages.flows // 2) if several else stages.flows
     decisions = stages.decisions * (2 if several else 1)
-    world = environments(stages, "global", "train", decisions)
+    worlds = [environments(stages, setting, "train", decisions) for setting in ("global", WIRED)]
     random = np.random.default_rng((stages.seed, 2, number))
     seen, actions, chosen = [], [], []
     start, done = time.perf_counter(), 0
+    batches, shared = 0, 0
+    sizes = random.permutation(SHARING)
     while done < total:
         count = min(stages.parallel, total - done)
-        seeds = [int(seed) for seed in random.integers(2**62, size=count)]
-        rollouts = MusesRollouts(world, seeds, 1, decisions)
-        heavy = taught(teacher, count, 1)
+        batches += 1
+        # The share of sharing is even, whatever is drawn.
+        each, world = 1, worlds[0]
+        if int(batches * stages.sharing) > shared:
+            each, world = int(sizes[shared % len(sizes)]), worlds[shared % len(worlds)]
+            shared += 1
+        networks = -(-count // each)
+        count = networks * each
+        seeds = [int(seed) for seed in random.integers(2**62, size=networks)]
+        rollouts = MusesRollouts(world, seeds, each, decisions * each)
+        heavy = taught(teacher, networks, each)
         trees = np.zeros(count, np.int64)
         if by is None:
-            flows = drive(rollouts, heavy, 1, decisions)
+            flows = drive(rollouts, heavy, each, decisions)
         elif isinstance(by, Trees):
-            light = Several(by, count, stages.decisions)
-            flows = drive(rollouts, light.act, 1, decisions, asked=heavy)
+            light = Several(by, networks, each, stages.decisions)
+            flows = drive(rollouts, light.act, each, decisions, asked=heavy)
             trees = light.trees
         else:
-            flows = drive(rollouts, by_one(by), 1, decisions, asked=heavy)
+            flows = drive(rollouts, by_one(by, networks, each), each, decisions, asked=heavy)
         known = inputs(flows.states)[
             :, -stages.decisions :, : INPUTS if stages.inputs == "memory" else SIGNALS
         ]
-        seen.append(known)
-        actions.append(flows.actions[:, -stages.decisions :])
-        chosen.append(trees)
+        done_here = flows.actions[:, -stages.decisions :]
+        # A flow that others left no room may not have come so far.
+        came = (done_here != NONE).any(axis=1)
+        seen.append(known[came])
+        actions.append(done_here[came])
+        chosen.append(trees[came])
         done += count
         print(f"{done} of {total} flows; {time.perf_counter() - start:.0f} s", flush=True)
     return Demonstrations(np.concatenate(seen), np.concatenate(actions)), np.concatenate(chosen)
@@ -200,8 +214,8 @@ def fit(
     mixed = random.permutation(rows)
     # Of a single flow there is nothing to judge by but itself.
     apart = max(1, len(mixed) // 5)
-    judged = _some(random, *shown.of(mixed[:apart]), SEARCHED // 5)
-    fitted = _some(random, *shown.of(mixed[apart:] if len(mixed) > 1 else mixed), SEARCHED - SEARCHED // 5)
+    judged = some(random, *shown.of(mixed[:apart]), SEARCHED // 5)
+    fitted = some(random, *shown.of(mixed[apart:] if len(mixed) > 1 else mixed), SEARCHED - SEARCHED // 5)
     best: tuple[float, dict[str, Any]] = (-np.inf, {})
     for split, decrease in product(SPLITS[: stages.grid], DECREASES[: stages.grid]):
         wanted: dict[str, Any] = {"min_samples_split": split, "min_impurity_decrease": decrease}
@@ -209,7 +223,7 @@ def fit(
         score = _score(stages, decide(tree, judged[0]), judged[1])
         if score > best[0]:
             best = (score, wanted)
-    states, actions = _some(random, *shown.of(rows), FITTED)
+    states, actions = some(random, *shown.of(rows), FITTED)
     weights = np.ones(len(states))
     if others is not None:
         each = OTHERS_WEIGHT * len(states) / max(1, len(others[0]))
@@ -226,7 +240,7 @@ def _score(stages: Stages, done: Ints, actions: NDArray[np.int8]) -> float:
     return -float(((RATIOS[done] - RATIOS[actions]) ** 2).mean())
 
 
-def _some(
+def some(
     random: np.random.Generator, states: NDArray[np.int16], actions: NDArray[np.int8], most: int
 ) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
     """Give so many of these states with their actions, or all."""
@@ -313,7 +327,7 @@ def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[s
     def fit_all(shown: Demonstrations, kept: Ints, labels: Ints) -> tuple[Trees, list[str]]:
         whole, found = fit(stages, shown, kept)
         seen, actions = shown.of(kept)
-        others = _some(np.random.default_rng((stages.seed, 5)), seen, actions, OTHERS)
+        others = some(np.random.default_rng((stages.seed, 5)), seen, actions, OTHERS)
         trees, settings = [], []
         for j in range(k):
             # Where flows are equal there may be fewer groups than asked for.

@@ -18,18 +18,20 @@ States = NDArray[np.int16]
 
 
 class Past:
-    """What flows keep of their states before; a row for each."""
+    """What so many flows keep of their states before; a row for each."""
 
-    def __init__(self) -> None:
-        self.averages: NDArray[np.int64] | None = None
+    def __init__(self, flows: int) -> None:
+        self.averages = np.zeros((flows, len(AVERAGED)), np.int64)
+        self.is_set = np.zeros(flows, np.bool_)
 
-    def see(self, states: States) -> States:
-        """Take the next state of each flow; gives what a tree is asked with."""
+    def see(self, states: States, flows: NDArray[np.int64]) -> States:
+        """Take the next state of each of these flows; gives what a tree is asked with."""
         wide = states.astype(np.int64)
         here = wide[:, AVERAGED] << PARTS_BITS
-        before = here if self.averages is None else self.averages
-        self.averages = before + ((here - before) >> SHIFTS)
-        drate_8, drate_64, cwnd_8, qdelay_8 = (self.averages >> PARTS_BITS).T
+        before = np.where(self.is_set[flows, None], self.averages[flows], here)
+        averages = before + ((here - before) >> SHIFTS)
+        self.averages[flows], self.is_set[flows] = averages, True
+        drate_8, drate_64, cwnd_8, qdelay_8 = (averages >> PARTS_BITS).T
         srtt, qdelay, min_rtt, srate, drate, _loss, cwnd = wide.T
         derived = [
             cwnd - drate - min_rtt,
@@ -46,5 +48,5 @@ class Past:
 
 def inputs(states: States) -> States:
     """Give the inputs of all states of flows: a row for each flow, a column for each interval."""
-    past = Past()
-    return np.stack([past.see(states[:, at]) for at in range(states.shape[1])], axis=1)
+    past, flows = Past(len(states)), np.arange(len(states))
+    return np.stack([past.see(states[:, at], flows) for at in range(states.shape[1])], axis=1)

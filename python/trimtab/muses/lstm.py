@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ VERSION = "1"
 LAYERS = 2
 SIGNALS = 7
 ACTIONS = 7
+#: The tensors that may be whole numbers in a file, the most that one of them is, and the name of its scales.
+WHOLE = ("layer0.hidden", "layer1.hidden", "layer1.input")
+WHOLE_MOST = 127
+SCALE = ".scale"
 #: A direction in which standardised states vary less than this, by variance, is not blown up.
 SPREAD_MIN = 1e-4
 
@@ -90,7 +95,7 @@ def choose(params: Params, carry: Carry, seen: jax.Array) -> tuple[Carry, jax.Ar
     return carry, scores.argmax(axis=-1)
 
 
-@jax.jit
+@partial(jax.jit, donate_argnums=1)
 def choose_of_many(
     params: Params, carries: Carry, flows: jax.Array, seen: jax.Array
 ) -> tuple[Carry, jax.Array]:
@@ -247,10 +252,19 @@ class Teacher:
         params["head.bias"] = self.params["head.bias"]
         return Teacher({name: jnp.asarray(value) for name, value in params.items()}, self.mean, self.scale)
 
-    def save(self, path: Path) -> str:
-        """Write the file. Gives its checksum, by which the model is known."""
+    def save(self, path: Path, *, whole: bool = False) -> str:
+        """Write the file. Gives its checksum, by which the model is known.
+
+        With `whole`, the weights of the large tensors are whole numbers of eight bits with a scale for each
+        row, which takes a quarter. Those of the signals and of the actions stay as they are: there a small
+        difference of large numbers counts.
+        """
         params = self.params | {"layer0.input": np.asarray(self.params["layer0.input"]) @ self.turn}
         tensors = {name: np.ascontiguousarray(value, "<f4") for name, value in sorted(params.items())}
+        for name in WHOLE if whole else ():
+            scale = np.maximum(np.abs(tensors[name]).max(axis=1) / WHOLE_MOST, np.finfo("<f4").tiny)
+            tensors[name + SCALE] = scale.astype("<f4")
+            tensors[name] = np.rint(tensors[name] / tensors[name + SCALE][:, None]).astype(np.int8)
         tensors |= {"norm.mean": self.mean.astype("<f4"), "norm.scale": self.scale.astype("<f4")}
         digest = hashlib.sha256()
         for name, tensor in sorted(tensors.items()):
@@ -270,5 +284,7 @@ class Teacher:
             if about.get("format") != FORMAT or about.get("version") != VERSION:
                 raise ValueError(f"{path} is no {FORMAT} model of version {VERSION}: train it again")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        for name in [name for name in tensors if name + SCALE in tensors]:
+            tensors[name] = tensors[name].astype(np.float32) * tensors.pop(name + SCALE)[:, None]
         mean, scale = tensors.pop("norm.mean"), tensors.pop("norm.scale")
         return cls({name: jnp.asarray(value) for name, value in tensors.items()}, mean, scale)

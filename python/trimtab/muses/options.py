@@ -35,7 +35,9 @@ class Stages:
     batch: int = _option(32, "flows of a batch")
     window: int = _option(100, "intervals over which gradients go back")
     rate: float = _option(1e-3, "learning rate at the start; it falls to nothing in the last iteration")
-    sharing: float = _option(0.2, "share of the iterations with several flows on each link")
+    sharing: float = _option(
+        0.4, "share of the iterations, and of the trees' flows, with several flows on each link"
+    )
     flows: int = _option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
     passes: int = _option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
     inputs: str = _option(
@@ -58,6 +60,11 @@ class Stages:
         "the round trip that the oracle goes by: past, the last one (Muses, Eq. 1), or ahead, about now",
     )
     alpha: float = _option(1.25, "by how much it is larger than that (Muses, section III-D: 1.2)")
+    even_at: float = _option(
+        24.0,
+        "rate of a flow, in Mbit/s, for which alpha is that; what it is above one falls with the root of the "
+        "rate, so that flows which share a link can tell who has too much of it; 0: the same for all (Muses)",
+    )
     judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
     judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
     part: str = _option("test", "the networks to judge by: validation, while there is to choose, or test")
@@ -71,6 +78,14 @@ CHOICES = {
     "inputs": ("paper", "memory"),
     "criterion": ("entropy", "ratio"),
     "part": ("validation", "test"),
+}
+#: From where to where these may be.
+RANGES = {
+    "alpha": (0.01, 10.0),
+    "sharing": (0.0, 1.0),
+    "even_at": (0.0, 100_000.0),
+    "grid": (1, 4),
+    "leaves": (2, 5_000),
 }
 
 
@@ -118,12 +133,9 @@ def problem(stages: Stages) -> str | None:
             return f"--{name} is {getattr(stages, name)}; it must be at least {low}"
     if stages.decisions % stages.window:
         return f"--decisions is {stages.decisions}; it must be a multiple of --window, {stages.window}"
-    if not 0.01 <= stages.alpha <= 10.0:
-        return f"--alpha is {stages.alpha}; it must be 0.01 to 10"
-    if not 1 <= stages.grid <= 4:
-        return f"--grid is {stages.grid}; it must be 1 to 4"
-    if not 2 <= stages.leaves <= 5_000:
-        return f"--leaves is {stages.leaves}; it must be 2 to 5000"
+    for name, (least_of, most) in RANGES.items():
+        if not least_of <= (value := getattr(stages, name)) <= most:
+            return f"--{name} is {value}; it must be {least_of:g} to {most:g}"
     return _problem_of_trees(stages)
 
 

@@ -26,6 +26,7 @@ def main(arguments: list[str]) -> int:
             teacher.save(path)
         teacher = lstm.Teacher.load(path)
         checksum = teacher.save(path)
+        teacher.save(stages.out / "muses.safetensors", whole=True)
         models = {}
         if stages.stage in ("trees", "all"):
             many, one, distilled = extract.extract(stages, teacher)
@@ -34,8 +35,15 @@ def main(arguments: list[str]) -> int:
                 model.save(stages.out / f"{name}.trees")
         print(f"judging on {stages.judge} networks of each setting of Table III", flush=True)
         judged = judge.judge(stages, teacher, models)
+        whole = judge.closeness(stages, teacher, lstm.Teacher.load(stages.out / "muses.safetensors"))
         text = judge.card(
-            stages, judged, learnt=learnt, distilled=distilled, checksum=checksum, arguments=arguments
+            stages,
+            judged,
+            learnt=learnt,
+            distilled=distilled,
+            whole=whole,
+            checksum=checksum,
+            arguments=arguments,
         )
         (stages.out / "card.md").write_text(text, encoding="utf-8")
     except ModuleNotFoundError as problem:

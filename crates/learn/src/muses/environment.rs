@@ -24,6 +24,15 @@ const RATE_MIN: Rate = Rate::from_bits_per_sec(300_000);
 /// modulation ends.
 const BUDGET_DB: f64 = 62.0;
 
+/// What α is above one in percent, at least and at most, where it depends on the rate.
+const ABOVE_MIN: f64 = 8.0;
+const ABOVE_MAX: f64 = 100.0;
+/// A link of constant rate carries this much, in Mbit/s, on a logarithmic scale.
+const WIRED_MBPS: Range = (2.0, 100.0);
+/// From such a share of a round trip's volume to such a one is its buffer, and no less than 20 packets.
+const WIRED_BUFFER: Range = (0.5, 4.0);
+const WIRED_BUFFER_MIN: Bytes = Bytes::new(30_000);
+
 /// From the least to the greatest.
 type Range = (f64, f64);
 
@@ -40,12 +49,21 @@ pub enum Setting {
     Lte,
     /// Steady Wi-Fi on a channel that others use too; not the paper's.
     SharedWifi,
+    /// A link of constant rate, with the delays of Table II: what several flows learn to share on, beside its radio links; not
+    /// the paper's.
+    Wired,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 5] =
-        [Self::Global, Self::SteadyWifi, Self::FluctuatingWifi, Self::Lte, Self::SharedWifi];
+    pub const ALL: [Self; 6] = [
+        Self::Global,
+        Self::SteadyWifi,
+        Self::FluctuatingWifi,
+        Self::Lte,
+        Self::SharedWifi,
+        Self::Wired,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -55,6 +73,7 @@ impl Setting {
             Self::FluctuatingWifi => "fluctuating-wifi",
             Self::Lte => "lte",
             Self::SharedWifi => "shared-wifi",
+            Self::Wired => "wired",
         }
     }
 
@@ -65,6 +84,8 @@ impl Setting {
             Self::SteadyWifi | Self::SharedWifi => ((20.0, 30.0), (0.0, 0.0), (300.0, 300.0)),
             Self::FluctuatingWifi => ((20.0, 50.0), (0.001, 0.001), (300.0, 300.0)),
             Self::Lte => ((20.0, 50.0), (0.0, 0.0), (300.0, 300.0)),
+            // The buffer goes by the link.
+            Self::Wired => ((5.0, 150.0), (0.0, 0.0), (0.0, 0.0)),
         }
     }
 }
@@ -136,11 +157,28 @@ pub struct Oracle {
     /// Where capacity changes within a round trip, Eq. 1 follows what is over. The other half is not known to who learns,
     /// which makes its labels ask for what is to be expected.
     pub ahead: bool,
+    /// Where set, α is that of a flow whose share of the link is this rate, and what it is above one falls with the square
+    /// root of the share. `None` is the paper's: α is the same for all.
+    ///
+    /// Flows that share a queue all see the same delay. With one α for all, the delay says how full the link is and nothing
+    /// about who has too much of it, and a window that is twice the fair one looks as right as the fair one. Where the delay
+    /// to be kept depends on the flow's own rate, there is one rate for all at which every flow finds its delay right (as with
+    /// Vegas and Copa, which keep a number of packets in the queue, so that the delay grows with the number of flows; with the
+    /// root it grows by its root, and twenty flows fit into a buffer that one fills by a third).
+    pub even_at: Option<Rate>,
 }
 
 impl Oracle {
     /// The paper's.
-    pub const PAPER: Self = Self { alpha_percent: 120, ahead: false };
+    pub const PAPER: Self = Self { alpha_percent: 120, ahead: false, even_at: None };
+
+    /// α in percent of a flow with this share of the link.
+    pub fn alpha_of(&self, share: Rate) -> u32 {
+        let Some(at) = self.even_at else { return self.alpha_percent };
+        let above = f64::from(self.alpha_percent.saturating_sub(100));
+        let fold = at.bits_per_sec() / share.bits_per_sec().max(1.0);
+        100 + (above * libm::sqrt(fold)).clamp(ABOVE_MIN, ABOVE_MAX) as u32
+    }
 }
 
 /// Networks, ready to draw from.
@@ -204,14 +242,34 @@ impl Environments {
         let delay = Duration::from_millis_f64(within(&mut random, delay));
         let loss = within(&mut random, loss);
         let buffer = Bytes::from_f64(1000.0 * within(&mut random, buffer));
+        if self.setting == Setting::Wired {
+            return self.wired(&mut random, delay);
+        }
         let is_wifi = match self.setting {
             Setting::Global => random.random::<f64>() < 0.5,
             Setting::SteadyWifi | Setting::FluctuatingWifi | Setting::SharedWifi => true,
-            Setting::Lte => false,
+            Setting::Lte | Setting::Wired => false,
         };
         let link = if is_wifi { self.wifi(&mut random) } else { self.cellular(&mut random) };
         let NamedLink { name, capacity } = link;
         Environment { name, capacity, delay, loss, buffer, oracle: self.oracle }
+    }
+
+    fn wired(&self, random: &mut Pcg64Mcg, delay: Duration) -> Environment {
+        let mut uniform = |low: f64, high: f64| low + (high - low) * random.random::<f64>();
+        let (slow, fast) = WIRED_MBPS;
+        let rate = Rate::from_mbps(slow * libm::pow(fast / slow, uniform(0.0, 1.0)));
+        let volume = (rate * (delay * 2)).as_f64();
+        let buffer = Bytes::from_f64(volume * uniform(WIRED_BUFFER.0, WIRED_BUFFER.1));
+        Environment {
+            name: format!("constant:{rate}"),
+            capacity: Capacity::Constant(rate),
+            delay,
+            // Of two links one loses nothing at random.
+            loss: (uniform(-0.01, 0.01)).max(0.0),
+            buffer: buffer.max(WIRED_BUFFER_MIN),
+            oracle: self.oracle,
+        }
     }
 
     fn wifi(&self, random: &mut Pcg64Mcg) -> NamedLink {
@@ -224,12 +282,12 @@ impl Environments {
             let (shadowing_db, radius_m, speed_m_per_s) = match self.setting {
                 Setting::SteadyWifi | Setting::SharedWifi => (3.0, 5.0, 0.0),
                 Setting::FluctuatingWifi => (10.0, reach.min(20.0), 1.2),
-                Setting::Global | Setting::Lte => {
+                Setting::Global | Setting::Lte | Setting::Wired => {
                     (uniform(0.0, 20.0), uniform(1.0, reach.min(500.0)), uniform(0.0, 10.0))
                 }
             };
             let is_shared = match self.setting {
-                Setting::Global | Setting::Lte => uniform(0.0, 1.0) < 0.5,
+                Setting::Global | Setting::Lte | Setting::Wired => uniform(0.0, 1.0) < 0.5,
                 Setting::SharedWifi => true,
                 Setting::SteadyWifi | Setting::FluctuatingWifi => false,
             };
@@ -317,6 +375,28 @@ mod tests {
         }
         let slow = |e: &Environments| e.draw(7).delay >= Duration::from_millis(20);
         assert!(slow(&train) && slow(&test));
+    }
+
+    #[test]
+    fn links_of_constant_rate_have_the_delays_of_table_2() {
+        let all = environments(Setting::Wired, Part::Train);
+        let drawn: Vec<_> = (0..100).map(|seed| all.draw(seed)).collect();
+        let rates = drawn.iter().map(|e| e.capacity.mean_rate().mbps());
+        let (low, high) = rates.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
+        assert!((2.0..3.0).contains(&low) && (70.0..=100.0).contains(&high), "{low} to {high}");
+        assert!(drawn.iter().all(|e| e.buffer >= WIRED_BUFFER_MIN));
+        let lossless = drawn.iter().filter(|e| e.loss == 0.0).count();
+        assert!((30..=70).contains(&lossless), "{lossless} of 100");
+    }
+
+    #[test]
+    fn who_has_more_of_the_link_is_to_wait_for_less() {
+        let oracle =
+            Oracle { alpha_percent: 125, ahead: true, even_at: Some(Rate::from_mbps(24.0)) };
+        let alpha = |mbps| oracle.alpha_of(Rate::from_mbps(mbps));
+        assert_eq!([alpha(24.0), alpha(6.0), alpha(96.0)], [125, 150, 112]);
+        assert_eq!([alpha(0.1), alpha(1e4)], [200, 108], "within limits");
+        assert_eq!(Oracle::PAPER.alpha_of(Rate::from_mbps(1.0)), 120);
     }
 
     #[test]

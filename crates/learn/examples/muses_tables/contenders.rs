@@ -1,0 +1,43 @@
+//! Who runs: the learnt policies, every algorithm and the omniscient sender.
+
+use std::sync::Arc;
+
+use trimtab_cc::ALGORITHMS;
+use trimtab_cc::muses::Trees;
+use trimtab_sim::Control;
+use trimtab_steer::muses::{Lstm, Policy};
+
+/// Beside the learnt policies where a table is to be short.
+const FEW: [&str; 3] = ["cubic", "bbr", "copa:mvfst"];
+
+/// The policies of the models in this folder, with the guard, beside all algorithms; or beside few, and then also the trees
+/// without it.
+pub(crate) fn contenders(models: &str, few: bool) -> Vec<(String, Control)> {
+    let read = |file: &str| {
+        let path = format!("{models}/{file}");
+        std::fs::read(&path).unwrap_or_else(|problem| panic!("{path}: {problem}"))
+    };
+    let trees = |file: &str| Policy::Trees(Trees::parse(read(file).leak()).expect("a sound model"));
+    let lstm = Lstm::parse(&read("muses.safetensors")).expect("a sound model");
+    let safe = "copa:mvfst".parse().ok();
+    let mut all: Vec<(String, Control)> = [
+        ("muses", trees("muses.trees")),
+        ("treeg", trees("treeg.trees")),
+        ("muses:lstm", Policy::Lstm(Arc::new(lstm))),
+    ]
+    .map(|(name, policy)| (name.to_owned(), Control::Muses { policy, safe }))
+    .into();
+    let rules: Vec<&str> = if few {
+        let unguarded = Control::Muses { policy: trees("muses.trees"), safe: None };
+        all.insert(1, ("muses:safe=none".to_owned(), unguarded));
+        FEW.into()
+    } else {
+        ALGORITHMS.iter().map(|algorithm| algorithm.name).chain(["copa:mvfst"]).collect()
+    };
+    all.extend(rules.into_iter().map(|name| {
+        let spec = name.parse().expect("it is in the table");
+        (name.to_owned(), Control::Algorithm { spec, steerer: None })
+    }));
+    all.push(("omniscient".to_owned(), Control::Omniscient));
+    all
+}

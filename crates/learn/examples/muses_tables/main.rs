@@ -1,0 +1,53 @@
+//! What the policies of Muses and every algorithm come to: utilisation, delay, loss, how far networks are apart, and what is in
+//! flight (Figs. 3 and 4); on the networks of Table III, or on such as nobody has learnt on.
+//!
+//! `cargo run --release -p trimtab-learn --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [outside]]]`; TRACES is a
+//! folder of recordings for the cellular networks, MODELS the folder of the models; `outside` takes networks that leave
+//! Table II, on which the models were learnt.
+
+mod contenders;
+mod networks;
+mod rows;
+
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use trimtab_learn::muses::Rollout;
+use trimtab_units::Duration;
+
+use rows::{HEAD, Run, row};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| {
+        arguments.get(at).map_or(default, |text| text.parse().expect("a whole number"))
+    };
+    let (count, length) = (number(0, 20), Duration::from_secs(number(1, 30)));
+    let traces: Option<PathBuf> = arguments.get(2).map(Into::into);
+    let models = arguments.get(3).map_or("models", String::as_str);
+    let is_outside = match arguments.get(4).map(String::as_str) {
+        None => false,
+        Some("outside") => true,
+        Some(other) => panic!("{other}: write outside, or nothing for Table III"),
+    };
+    let contenders = contenders::contenders(models, is_outside);
+    let kinds = if is_outside {
+        networks::outside_of_table_2(length, traces.as_ref())
+    } else {
+        networks::of_table_3(length, traces.as_ref())
+    };
+    println!("{HEAD}");
+    for (kind, draw) in &kinds {
+        for (name, control) in &contenders {
+            let runs: Vec<Run> = (0..count)
+                .into_par_iter()
+                .map(|seed| {
+                    let network = draw(seed);
+                    let (outcome, apart) = Rollout::run_watched(&network, control, length, seed);
+                    (network.delay.as_millis_f64(), outcome, apart)
+                })
+                .collect();
+            println!("| {kind} | {name} | {} |", row(&runs));
+        }
+    }
+}
