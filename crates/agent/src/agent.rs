@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use trimtab_edge::Edge;
 use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options};
 use trimtab_units::{Duration, Time};
 
 use crate::assign::{self, Assignment};
-use crate::config::{Config, DatapathOptions};
+use crate::config::{Config, DatapathOptions, Fleet};
 use crate::control::{self, Question};
 use crate::core::Core;
 use crate::default::DefaultAlgorithm;
@@ -101,9 +102,10 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let mut lock = Lock::sockets(&config.sockets.folder)?;
     let reload = on_signal(SIGHUP)?;
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
+    let edge = config.fleet.as_ref().map(start_edge).transpose()?;
     let datapath = Datapath::load(&options(&config.datapath))?;
     lock.datapath(datapath.folder())?;
-    let mut agent = Agent::new(path, config, datapath)?;
+    let mut agent = Agent::new(path, config, edge, datapath)?;
     agent.open_doors()?;
     agent.manager.ready();
     while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
@@ -113,6 +115,12 @@ pub fn run(path: &Path) -> Result<(), Error> {
         agent.step()?;
     }
     agent.stop()
+}
+
+fn start_edge(fleet: &Fleet) -> Result<Arc<Edge>, Error> {
+    let refused = |why: String| Error::Refused(format!("[fleet]: {why}"));
+    let options = fleet.options().map_err(refused)?;
+    Edge::start(&options).map(Arc::new).map_err(|e| refused(e.to_string()))
 }
 
 fn options(datapath: &DatapathOptions) -> Options {
@@ -148,6 +156,7 @@ struct Agent {
     assignment: Assignment,
     /// What is wrong with the configuration on disk, when the one before is kept.
     refused: Option<String>,
+    edge: Option<Arc<Edge>>,
     diag: Option<(SockDiag, u64)>,
     /// Connections that have ended since the last chores.
     ended: Vec<Identity>,
@@ -160,12 +169,17 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(path: &Path, config: Config, datapath: Datapath) -> Result<Self, Error> {
+    fn new(
+        path: &Path,
+        config: Config,
+        edge: Option<Arc<Edge>>,
+        datapath: Datapath,
+    ) -> Result<Self, Error> {
         let now = trimtab_tcp::now();
         let events = datapath.events()?;
         let (name, was_adopted) = (datapath.name().to_owned(), datapath.was_adopted());
         let assignment = Assignment::new(&config, now);
-        let core = Core::new(datapath, config, now);
+        let core = Core::with_edge(datapath, config, edge.clone(), now);
         tell_of(core.config());
         let there = if was_adopted { "found in the kernel" } else { "loaded" };
         tell(&format!("{name} {there}; {} connections taken over", core.adopted()));
@@ -185,6 +199,7 @@ impl Agent {
             default: None,
             assignment,
             refused: None,
+            edge,
             diag,
             ended: Vec::new(),
             notes: 0,
@@ -344,6 +359,7 @@ impl Agent {
             .into_iter()
             .chain(self.assignment.trouble())
             .chain(of_rules)
+            .chain(self.edge.as_ref().and_then(|edge| edge.status().trouble))
             .chain(full)
             .chain(self.refused.clone())
             .collect();
@@ -375,9 +391,12 @@ impl Agent {
         let config = Config::read(&self.path)?;
         let mut core = self.shared.core();
         let before = core.config();
-        if before.sockets != config.sockets || before.datapath != config.datapath {
+        let fixed = |config: &Config| {
+            (config.sockets.clone(), config.datapath.clone(), config.fleet.clone())
+        };
+        if fixed(before) != fixed(&config) {
             return Err(Error::Refused(
-                "[sockets] and [datapath] cannot change while the agent runs: restart it"
+                "[sockets], [datapath] and [fleet] cannot change while the agent runs: restart it"
                     .to_owned(),
             ));
         }

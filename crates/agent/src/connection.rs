@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_cc::Copa;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
+use trimtab_edge::Edge;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
 use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
@@ -14,7 +15,8 @@ use trimtab_tcp::Algorithm;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::arm::Arm;
-use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
+use crate::config::{Customized, Forest, Mode, Rule, Safety, Select, Steering, Turns};
+use crate::customize::Part;
 use crate::datapath::Link;
 use crate::decision::{Cause, Change, Decision, Decisions, seconds};
 use crate::guard::{Guard, Verdict};
@@ -46,6 +48,8 @@ pub enum Standing {
     Selecting,
     /// Decisions are made for it, and not carried out.
     Advised,
+    /// It has the knobs that the engine of the fleet chose for its aggregate.
+    Customized,
     /// It has the knobs of its rule.
     Set,
     /// It runs another algorithm than its rule is about, and is measured only.
@@ -68,6 +72,7 @@ impl Standing {
             Self::Turning => "turning",
             Self::Selecting => "selecting",
             Self::Advised => "advised",
+            Self::Customized => "customized",
             Self::Set => "set",
             Self::Measured => "measured",
             Self::Holdback => "holdback",
@@ -86,6 +91,7 @@ impl Standing {
                 "it runs that of its rule's algorithms, or trees, which does best, or which a policy prefers"
             }
             Self::Advised => "decisions are made for it, and not carried out",
+            Self::Customized => "it has the knobs that the engine of the fleet chose",
             Self::Set => "it has the knobs of its rule",
             Self::Measured => {
                 "it runs another algorithm than its rule is about, so it is measured only"
@@ -115,6 +121,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) stretch: f64,
     /// The tree with which an earlier connection to the same destination ended.
     pub(crate) tree: Option<usize>,
+    /// Where the configurations of a fleet come from.
+    pub(crate) edge: Option<&'a Edge>,
 }
 
 /// What a look at a connection brought.
@@ -150,6 +158,8 @@ pub(crate) struct Connection<L> {
     responses: Responses,
     /// Selections of the present steering for which a learnt policy had no answer.
     unanswered: u64,
+    /// Its part in what an edge reports of its aggregate.
+    part: Option<Box<Part>>,
     /// That the guard of Muses spoke was told.
     told_guard: bool,
     window: Window,
@@ -179,6 +189,7 @@ impl<L: Link> Connection<L> {
             sizes: Sizes::default(),
             responses: Responses::default(),
             unanswered: 0,
+            part: None,
             told_guard: false,
             window: Window::default(),
             guard: Guard::default(),
@@ -197,6 +208,7 @@ impl<L: Link> Connection<L> {
         self.rule = place;
         self.steering = None;
         self.guard = Guard::default();
+        self.end(setting.edge);
         let Some(rule) = setting.rule.filter(|_| arm == Arm::Treated) else { return };
         if !self.runs(rule) {
             return;
@@ -206,6 +218,7 @@ impl<L: Link> Connection<L> {
             Some(Steering::Mortise) => self.start(setting),
             Some(Steering::Turns(turns)) => self.start_turns(turns),
             Some(Steering::Muses(forest)) => self.start_trees(forest, setting),
+            Some(Steering::Fleet(customized)) => self.start_customized(customized, setting),
         }
         for &(knob, value) in &rule.knobs {
             self.turn(knob, value, Cause::Rule, setting);
@@ -217,7 +230,9 @@ impl<L: Link> Connection<L> {
         let running = self.link.algorithm();
         match &rule.steering {
             Some(Steering::Turns(turns)) => turns.algorithms.contains(&running),
-            Some(Steering::Mortise | Steering::Muses(_)) | None => running == rule.algorithm,
+            Some(Steering::Mortise | Steering::Muses(_) | Steering::Fleet(_)) | None => {
+                running == rule.algorithm
+            }
         }
     }
 
@@ -236,6 +251,7 @@ impl<L: Link> Connection<L> {
                     Standing::Selecting
                 }
                 Some(Steering::Turns(_)) => Standing::Turning,
+                Some(Steering::Fleet(_)) => Standing::Customized,
                 None => Standing::Set,
             },
         }
@@ -372,6 +388,47 @@ impl<L: Link> Connection<L> {
         self.steering = Some(Box::new(Steerer::Distill(distill)));
     }
 
+    fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
+        let key = customized.key(self.link.identity().remote.ip());
+        self.part = Some(Box::new(Part::new(key)));
+        self.responses = Responses::default();
+        self.customize(setting);
+    }
+
+    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its next monitor interval begins.
+    fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
+        let (Some(mut part), Some(edge)) = (self.part.take(), setting.edge) else { return None };
+        let note = part.follow(edge).and_then(|to| {
+            let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
+            if to.algorithm != running.name() {
+                return Some(format!(
+                    "{aggregate}: the engine configures {}, and the rule is about {}: name that algorithm in one of both",
+                    to.algorithm,
+                    running.name()
+                ));
+            }
+            let cause = Cause::Fleet { aggregate, version: to.version };
+            let given = |name: &str| to.knobs.iter().find(|(knob, _)| knob == name);
+            for knob in running.knobs() {
+                // What it no longer says is as the algorithm has it.
+                let was = self.applied.iter().any(|(name, _)| *name == knob.name);
+                if let Some(value) = given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default)) {
+                    self.turn(knob.name, value, cause.clone(), setting);
+                }
+            }
+            None
+        });
+        self.part = Some(part);
+        note
+    }
+
+    /// It ends, or its rule does: hands in what it saw for its aggregate.
+    pub(crate) fn end(&mut self, edge: Option<&Edge>) {
+        if let (Some(mut part), Some(edge)) = (self.part.take(), edge) {
+            part.hand_in(edge);
+        }
+    }
+
     /// The checksum of the model whose trees it asks, and which of them it is.
     pub(crate) fn tree(&self) -> Option<(u32, usize)> {
         match self.steering.as_deref() {
@@ -464,6 +521,7 @@ impl<L: Link> Connection<L> {
     /// Looks at the connection when it is due.
     pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
         let Some(acks) = self.link.acks() else { return Looked::default() };
+        let customized = self.customize(setting);
         let happened = acks != self.acks;
         self.acks = acks;
         if !happened {
@@ -473,14 +531,18 @@ impl<L: Link> Connection<L> {
             }
             self.responses.on_quiet(setting.now);
             let wait = self.idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
-            return Looked { next: Some(setting.now + wait), ..Looked::default() };
+            return Looked {
+                next: Some(setting.now + wait),
+                note: customized,
+                ..Looked::default()
+            };
         }
         if !self.idle.is_zero() {
             // The idle time says nothing of the path: a report begins now.
             self.idle = Duration::ZERO;
             self.window = Window::default();
             let next = self.link.begin(setting.now).then(|| setting.now + IDLE_FIRST);
-            return Looked { next, ..Looked::default() };
+            return Looked { next, note: customized, ..Looked::default() };
         }
         let factors = self.live_factors(setting.rule);
         let Some(mut report) = self.link.report(setting.now, factors) else {
@@ -492,12 +554,19 @@ impl<L: Link> Connection<L> {
             let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
             self.responses.complete(&mut report, remaining);
         }
+        // What ran something else than the engine chose says nothing of what it chose.
+        if let Some(part) = self.part.as_deref_mut()
+            && setting.mode == Mode::Apply
+            && !self.yielded
+        {
+            part.on_report(&report, &self.responses.times(&report));
+        }
         let was_yielded = self.yielded;
         let mut looked = Looked { reported: true, ..Looked::default() };
         if !self.guard.is_resting() {
             self.steer(&report, setting);
         }
-        looked.note = self.on_guard(setting);
+        looked.note = customized.or_else(|| self.on_guard(setting));
         if let Some(measured) = self.window.on_report(&report) {
             let harm = self.guard(&measured, setting);
             looked.note = looked.note.or(harm);

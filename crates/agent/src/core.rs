@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use trimtab_edge::Edge;
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::distill::TREE;
 use trimtab_steer::select::Distrust;
@@ -45,6 +47,8 @@ pub struct Core<D: Datapath> {
     pub(crate) former: HashMap<Addresses, String>,
     /// The trees with which connections ended.
     ended: Ended,
+    /// Where the configurations of a fleet come from.
+    edge: Option<Arc<Edge>>,
     adopted: usize,
     looks: u64,
 }
@@ -52,6 +56,11 @@ pub struct Core<D: Datapath> {
 impl<D: Datapath> Core<D> {
     /// Takes over every connection that is open.
     pub fn new(datapath: D, config: Config, now: Time) -> Self {
+        Self::with_edge(datapath, config, None, now)
+    }
+
+    /// The same, with an edge of the fleet that the configuration names.
+    pub fn with_edge(datapath: D, config: Config, edge: Option<Arc<Edge>>, now: Time) -> Self {
         let places = Places::new(&config.rules, now);
         let mut core = Self {
             datapath,
@@ -67,6 +76,7 @@ impl<D: Datapath> Core<D> {
             notes: Vec::new(),
             former: HashMap::new(),
             ended: Ended::default(),
+            edge,
             adopted: 0,
             looks: 0,
         };
@@ -151,7 +161,8 @@ impl<D: Datapath> Core<D> {
         let identity = *link.identity();
         let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
         let arm = Arm::of(identity.remote.ip(), self.config.holdback);
-        let setting = setting(&self.config, place, now, self.governor.stretch());
+        let setting =
+            setting(&self.config, self.edge.as_deref(), place, now, self.governor.stretch());
         let tree = tree_of(&self.ended, &identity, setting.rule);
         let connection = Connection::new(link, arm, place, &Setting { tree, ..setting });
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
@@ -161,7 +172,8 @@ impl<D: Datapath> Core<D> {
     }
 
     fn remove(&mut self, id: FlowId) {
-        let Some(connection) = self.connections.remove(&id) else { return };
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        connection.end(self.edge.as_deref());
         let addresses = addresses(connection.link.identity());
         // A new connection may have them already.
         if self.by_addresses.get(&addresses) == Some(&id) {
@@ -185,7 +197,13 @@ impl<D: Datapath> Core<D> {
     fn look(&mut self, id: FlowId, now: Time) {
         // A connection that has ended is still in the heap.
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let setting = setting(&self.config, connection.rule, now, self.governor.stretch());
+        let setting = setting(
+            &self.config,
+            self.edge.as_deref(),
+            connection.rule,
+            now,
+            self.governor.stretch(),
+        );
         let (decided, was) =
             (connection.decisions.count, connection.standing(setting.mode, setting.rule));
         let (unanswered_before, _) = connection.unanswered();
@@ -275,7 +293,13 @@ impl<D: Datapath> Core<D> {
             if same {
                 connection.rule = place;
             } else {
-                let setting = setting(&self.config, place, now, self.governor.stretch());
+                let setting = setting(
+                    &self.config,
+                    self.edge.as_deref(),
+                    place,
+                    now,
+                    self.governor.stretch(),
+                );
                 let tree = tree_of(&self.ended, identity, setting.rule);
                 connection.follow(arm, place, &Setting { tree, ..setting });
             }
@@ -327,7 +351,13 @@ impl<D: Datapath> Core<D> {
     /// connection has ended.
     pub fn hint(&mut self, id: FlowId, model: Option<Model>, factors: Factors, now: Time) -> bool {
         let Some(connection) = self.connections.get_mut(&id) else { return false };
-        let setting = setting(&self.config, connection.rule, now, self.governor.stretch());
+        let setting = setting(
+            &self.config,
+            self.edge.as_deref(),
+            connection.rule,
+            now,
+            self.governor.stretch(),
+        );
         connection.on_hint(Hint { model, factors }, &setting);
         true
     }
@@ -364,9 +394,15 @@ pub(crate) fn addresses(identity: &Identity) -> Addresses {
     (identity.local, identity.remote, identity.netns_cookie)
 }
 
-fn setting(config: &Config, place: Option<usize>, now: Time, stretch: f64) -> Setting<'_> {
+fn setting<'a>(
+    config: &'a Config,
+    edge: Option<&'a Edge>,
+    place: Option<usize>,
+    now: Time,
+    stretch: f64,
+) -> Setting<'a> {
     let rule = place.and_then(|place| config.rules.get(place));
-    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None }
+    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None, edge }
 }
 
 /// The tree with which an earlier connection under this rule to the same destination ended.

@@ -93,6 +93,13 @@ pub enum Cause {
         /// Why.
         why: String,
     },
+    /// The engine of the fleet chose it for the aggregate.
+    Fleet {
+        /// As `tv/203.0.113.0/24`.
+        aggregate: String,
+        /// Of the configuration.
+        version: u64,
+    },
     /// As large bursts as the path has proven to hold.
     Burst,
     /// The connection suffered.
@@ -147,6 +154,9 @@ impl fmt::Display for Cause {
             }
             Self::Guard { why } => {
                 write!(f, "the policy's guard let what is safe take over: {why}")
+            }
+            Self::Fleet { aggregate, version } => {
+                write!(f, "configuration {version} of {aggregate}, by the engine of the fleet")
             }
             Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
             Self::Harm { harm, loss, queueing_ms } => {

@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod control;
 mod core;
+mod customize;
 mod datapath;
 mod decision;
 mod default;
@@ -39,8 +40,8 @@ pub use agent::{run, unload};
 pub use arm::Arm;
 pub use assign::Assigned;
 pub use config::{
-    Config, ConfigError, DatapathOptions, Forest, Learnt, Matches, Mode, Ports, Prefix, Rule,
-    Safety, Select, Share, Sockets, Steering, Turns,
+    Config, ConfigError, Customized, DatapathOptions, Fleet, Forest, Learnt, Matches, Mode, Ports,
+    Prefix, Rule, Safety, Select, Share, Sockets, Steering, Turns,
 };
 pub use connection::Standing;
 pub use control::{ask_flows, ask_status, ask_why};

@@ -45,6 +45,12 @@ impl Responses {
         }
     }
 
+    /// Takes a report in; how long each of the responses took that ended since the last one.
+    pub(crate) fn times(&mut self, report: &Report) -> Vec<Duration> {
+        self.on_report(report);
+        self.ended.drain(..).map(|ended| ended.acked_at.since(ended.began)).collect()
+    }
+
     fn on_report(&mut self, report: &Report) {
         let (sent, acked) = (!report.sent.is_zero(), !report.acked.is_zero());
         if sent || acked {

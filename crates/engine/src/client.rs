@@ -10,7 +10,7 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::api::{
     AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
-    DecisionsBody, ErrorBody, OrderBody, ReportAnswer, ReportBatch, StatusBody,
+    DecisionsBody, ErrorBody, OrderBody, ReportAnswer, ReportBatch, ServicesBody, StatusBody,
 };
 use crate::error::Error;
 use crate::store::{Hold, Name};
@@ -108,6 +108,14 @@ impl Client {
     /// It is not there, or refuses.
     pub fn status(&self) -> Result<StatusBody, Error> {
         self.get("/v1/status", &[])
+    }
+
+    /// The services, with the length of their intervals.
+    ///
+    /// # Errors
+    /// It is not there, or refuses.
+    pub fn services(&self) -> Result<ServicesBody, Error> {
+        self.get("/v1/services", &[])
     }
 
     /// Aggregates, in the order of their names; asks as often as it takes.

@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, whose mistakes are told with their line and column.
 
 mod error;
+mod fleet;
 mod forest;
 mod learnt;
 mod raw;
@@ -15,6 +16,7 @@ use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 pub use error::ConfigError;
+pub use fleet::{Customized, Fleet};
 pub use forest::Forest;
 pub use learnt::Learnt;
 pub use turns::{Select, Turns};
@@ -56,6 +58,8 @@ pub struct Config {
     pub sockets: Sockets,
     /// What is loaded into the kernel, and where it is kept.
     pub datapath: DatapathOptions,
+    /// The engine of the fleet, where rules have their knobs from it.
+    pub fleet: Option<Fleet>,
     /// In the order of the file: the first that matches is in force.
     pub rules: Vec<Rule>,
 }
@@ -139,6 +143,8 @@ pub enum Steering {
     Turns(Turns),
     /// The trees of Muses, of which one is chosen by where the connection's states lay (INFOCOM 2022).
     Muses(Forest),
+    /// The engine of a fleet, which learns the knobs of each aggregate (paper 002).
+    Fleet(Customized),
 }
 
 /// What a connection must be.
@@ -189,8 +195,10 @@ impl Config {
                 return Err(source.error(at, &what));
             }
         }
+        let fleet = Fleet::read(&source, &raw)?;
         let safety = raw.safety;
         Ok(Self {
+            fleet,
             mode: raw.mode,
             holdback: raw.holdback.0,
             default_algorithm: raw.default_algorithm,
@@ -260,6 +268,7 @@ fn algorithm_named(
 
 fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, ConfigError> {
     let forest = Forest::read(source, raw)?;
+    let customized = Customized::read(source, raw)?;
     let turns = turns::check(source, raw, forest.is_some())?;
     let algorithm = match (&raw.algorithm, &turns) {
         (Some(name), _) => {
@@ -272,6 +281,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             algorithm
         }
         (None, None) if forest.is_some() => Algorithm::Muses,
+        (None, None) if customized.is_some() => fleet::ALGORITHM,
         (None, Some(turns)) => turns.first(),
         (None, None) => Algorithm::Copa,
     };
@@ -316,9 +326,15 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 return Err(source.error(name.span().start, what));
             }
             forest::MUSES => forest.map(Steering::Muses),
+            fleet::FLEET if turns.is_some() => {
+                let what = "the engine of a fleet turns the knobs of one algorithm, and turns are of several: give one of the two";
+                return Err(source.error(name.span().start, what));
+            }
+            fleet::FLEET => customized.map(Steering::Fleet),
             other => {
-                let what =
-                    format!("no steering {other:?}: give \"mortise\", \"muses\" or \"none\"");
+                let what = format!(
+                    "no steering {other:?}: give \"mortise\", \"muses\", \"fleet\" or \"none\""
+                );
                 return Err(source.error(name.span().start, &what));
             }
         },
@@ -350,6 +366,11 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 "steer = \"muses\" turns {} itself: leave it out; model and safe of the rule say which",
                 knob.name
             )));
+        }
+        if matches!(steering, Some(Steering::Fleet(_))) {
+            return Err(fail(
+                "the engine of the fleet sets the knobs: leave it out, and put it under [fixed] of the service",
+            ));
         }
         if steering.is_some() && STEERED_KNOBS.contains(&knob.name) {
             return Err(fail(&format!(

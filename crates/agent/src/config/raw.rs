@@ -28,8 +28,23 @@ pub(super) struct Raw {
     pub(super) sockets: RawSockets,
     #[serde(default)]
     pub(super) datapath: RawDatapath,
+    pub(super) fleet: Option<RawFleet>,
     #[serde(default)]
     pub(super) rule: Vec<RawRule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFleet {
+    pub(super) engine: String,
+    pub(super) token_file: PathBuf,
+    pub(super) authority: Option<PathBuf>,
+    #[serde(default = "fleet_folder")]
+    pub(super) folder: PathBuf,
+}
+
+fn fleet_folder() -> PathBuf {
+    PathBuf::from("/var/lib/trimtab/edge")
 }
 
 fn no_holdback() -> Text<Share> {
@@ -116,6 +131,8 @@ pub(super) struct RawRule {
     pub(super) select: Option<Spanned<String>>,
     pub(super) model: Option<Spanned<String>>,
     pub(super) safe: Option<Spanned<String>>,
+    pub(super) service: Option<Spanned<String>>,
+    pub(super) prefix: Option<Spanned<[u8; 2]>>,
     #[serde(default)]
     pub(super) knobs: Numbers,
 }

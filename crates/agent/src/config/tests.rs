@@ -221,3 +221,39 @@ fn muses_is_trees_and_nothing_else() {
     ));
     assert_eq!((rule.algorithm, rule.assign), (Algorithm::Muses, true));
 }
+
+#[test]
+fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
+    const FLEET: &str =
+        "[fleet]\nengine = \"https://engine.example:7440\"\ntoken_file = \"edge.token\"\n";
+    let rule = |more: &str| format!("{FLEET}[[rule]]\nsteer = \"fleet\"\n{more}");
+    let text = rule("service = \"tv\"");
+    let config = Config::parse(Path::new("/etc/trimtab/agent.toml"), &text).unwrap();
+    let fleet = config.fleet.unwrap();
+    assert_eq!(fleet.token_file, Path::new("/etc/trimtab/edge.token"), "beside the configuration");
+    assert_eq!(fleet.folder, Path::new("/var/lib/trimtab/edge"));
+    let error = fleet.options().unwrap_err();
+    assert!(error.contains("trimtab engine token add"), "{error}");
+    assert_eq!(config.rules[0].algorithm, Algorithm::Vivace);
+    let Some(Steering::Fleet(customized)) = &config.rules[0].steering else { panic!() };
+    assert_eq!((customized.service.as_str(), customized.prefix), ("tv", [24, 48]));
+
+    for (text, said) in [
+        ("[[rule]]\nsteer = \"fleet\"\nservice = \"tv\"".to_owned(), "add [fleet] with engine"),
+        (rule(""), "give service = "),
+        (rule("service = \"TV\""), "lower-case"),
+        (rule("service = \"tv\"\nprefix = [33, 48]"), "at most [32, 128]"),
+        (rule("service = \"tv\"\nknobs = { gamma = 1 }"), "under [fixed] of the service"),
+        (
+            rule("service = \"tv\"\nturns = [\"copa\", \"cubic\"]\nevery = \"20s\""),
+            "give one of the two",
+        ),
+        ("[[rule]]\nservice = \"tv\"".to_owned(), "add steer = \"fleet\""),
+        ("[[rule]]\nprefix = [24, 48]".to_owned(), "or use to"),
+        ("[fleet]\nengine = \"x\"".to_owned(), "token_file"),
+    ] {
+        let error = refused(&text);
+        assert!(error.contains(said), "{error}");
+        assert!(error.starts_with("agent.toml:"), "{error}");
+    }
+}

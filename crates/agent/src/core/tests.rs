@@ -12,6 +12,7 @@ use trimtab_units::{Bytes, Rate};
 use super::*;
 use crate::config::Mode;
 
+mod fleet;
 #[path = "../../tests/agent/model.rs"]
 mod model;
 

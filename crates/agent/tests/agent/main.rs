@@ -6,7 +6,11 @@ mod browser;
 #[path = "../../../tcp/tests/common/mod.rs"]
 mod common;
 mod doors;
+#[path = "../../../engine/tests/common/mod.rs"]
+#[expect(dead_code, reason = "the engine's own tests need more of it")]
+mod engine;
 mod faults;
+mod fleet;
 mod hints;
 mod learnt;
 mod lifetime;
@@ -18,6 +22,12 @@ mod setup;
 mod turns;
 mod web;
 mod webm;
+
+/// Not a test by itself: the process of an engine, which the others start.
+#[test]
+fn engine_process() {
+    engine::run_if_asked();
+}
 
 /// Not a test by itself: the process of an agent, which the others start.
 #[test]

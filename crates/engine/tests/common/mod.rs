@@ -37,6 +37,11 @@ pub(crate) struct Site {
 impl Site {
     /// With lines of the configuration beside the usual ones.
     pub(crate) fn new(settings: &str) -> Self {
+        Self::at(0, "20ms", settings)
+    }
+
+    /// On a port, closing intervals so long after their end.
+    pub(crate) fn at(port: u16, grace: &str, settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let services = folder.path().join("services");
         std::fs::create_dir(&services).expect("a folder");
@@ -53,7 +58,7 @@ impl Site {
         }
         let config = folder.path().join("engine.toml");
         let text = format!(
-            "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n{settings}\n\
+            "listen = \"127.0.0.1:{port}\"\nservices = \"services\"\ngrace = \"{grace}\"\n{settings}\n\
              [store]\nfile = \"engine.db\"\n"
         );
         std::fs::write(&config, text).expect("a configuration");

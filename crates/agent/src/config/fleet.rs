@@ -1,0 +1,122 @@
+//! Rules whose connections are configured by the engine of a fleet, and where that engine is.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use trimtab_edge::{Key, Options, ServiceName};
+use trimtab_tcp::Algorithm;
+
+use super::error::{ConfigError, Source};
+use super::raw::{Raw, RawRule};
+use super::value::Prefix;
+
+/// What `steer` says where the engine chooses the knobs.
+pub(super) const FLEET: &str = "fleet";
+/// The algorithm of such a rule, unless it names another (paper 002 §2.1).
+pub(super) const ALGORITHM: Algorithm = Algorithm::Vivace;
+/// Destinations in one of these share a configuration, unless the rule says otherwise.
+const PREFIXES: [u8; 2] = [24, 48];
+
+/// The engine of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// Its URL.
+    pub engine: String,
+    /// The file with this edge's token.
+    pub token_file: PathBuf,
+    /// A file with the certificates that it is trusted by, where those of the web are not.
+    pub authority: Option<PathBuf>,
+    /// Where the last configurations are kept.
+    pub folder: PathBuf,
+}
+
+impl Fleet {
+    pub(super) fn read(source: &Source<'_>, raw: &Raw) -> Result<Option<Self>, ConfigError> {
+        let rule = raw
+            .rule
+            .iter()
+            .filter_map(|rule| rule.steer.as_ref())
+            .find(|name| name.get_ref() == FLEET);
+        let Some(fleet) = &raw.fleet else {
+            return rule.map_or(Ok(None), |name| {
+                let what = "the engine of the fleet is not known: add [fleet] with engine = \"https://…\" and token_file = \"…\"";
+                Err(source.error(name.span().start, what))
+            });
+        };
+        let beside = |path: &PathBuf| source.path.parent().unwrap_or(Path::new("")).join(path);
+        Ok(Some(Self {
+            engine: fleet.engine.clone(),
+            token_file: beside(&fleet.token_file),
+            authority: fleet.authority.as_ref().map(beside),
+            folder: beside(&fleet.folder),
+        }))
+    }
+
+    /// The same with the token, which may have changed since the configuration was read.
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let token = std::fs::read_to_string(&self.token_file).map_err(|e| {
+            format!(
+                "cannot read the token of this edge, {}: {e}; `trimtab engine token add NAME edge` on the engine's machine makes one",
+                self.token_file.display()
+            )
+        })?;
+        Ok(Options {
+            engine: self.engine.clone(),
+            token,
+            authority: self.authority.clone(),
+            folder: self.folder.clone(),
+        })
+    }
+}
+
+/// Which aggregates the connections of a rule belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Customized {
+    /// The service.
+    pub service: ServiceName,
+    /// Bits of the destination that aggregates are told apart by: of IPv4, and of IPv6.
+    pub prefix: [u8; 2],
+}
+
+impl Customized {
+    /// What a rule says of its service, if anything.
+    pub(super) fn read(source: &Source<'_>, raw: &RawRule) -> Result<Option<Self>, ConfigError> {
+        let steer = raw.steer.as_ref().filter(|name| name.get_ref() == FLEET);
+        let Some(steer) = steer else {
+            return match (&raw.service, &raw.prefix) {
+                (None, None) => Ok(None),
+                (Some(given), _) => {
+                    let what =
+                        "a service is configured by the engine of a fleet: add steer = \"fleet\"";
+                    Err(source.error(given.span().start, what))
+                }
+                (_, Some(given)) => {
+                    let what = "prefix tells the aggregates of a fleet apart: add steer = \"fleet\", or use to";
+                    Err(source.error(given.span().start, what))
+                }
+            };
+        };
+        let Some(service) = &raw.service else {
+            let what = "the engine needs to know the service: give service = \"NAME\", as the engine calls it";
+            return Err(source.error(steer.span().start, what));
+        };
+        let name = service.get_ref().parse::<ServiceName>();
+        let name = name.map_err(|e| source.error(service.span().start, &e.to_string()))?;
+        let prefix = raw.prefix.as_ref().map_or(PREFIXES, |given| *given.get_ref());
+        if let Some(given) = raw.prefix.as_ref().filter(|_| prefix[0] > 32 || prefix[1] > 128) {
+            let what = "prefix = [bits of IPv4, bits of IPv6], at most [32, 128]";
+            return Err(source.error(given.span().start, what));
+        }
+        Ok(Some(Self { service: name, prefix }))
+    }
+
+    /// The aggregate of a destination.
+    pub fn key(&self, destination: IpAddr) -> Key {
+        let destination = destination.to_canonical();
+        let [v4, v6] = self.prefix;
+        let bits = if destination.is_ipv4() { v4 } else { v6 };
+        let prefix = format!("{}/{bits}", Prefix::of(destination, bits).base());
+        let prefix = prefix.parse().expect("no bit is set behind its length");
+        Key { service: self.service.clone(), prefix }
+    }
+}

@@ -1,0 +1,133 @@
+//! Connections that the engine of a fleet configures.
+
+use trimtab_edge::{Configuration, InForce, Key};
+
+use super::*;
+
+const RULE: &str = r#"
+[fleet]
+engine = "http://127.0.0.1:1"
+token_file = "nowhere"
+[[rule]]
+name = "tv"
+port = 443
+steer = "fleet"
+service = "tv"
+algorithm = "copa"
+"#;
+
+/// Days, so that no test sees one end.
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn force(version: u64, algorithm: &str, knobs: &[(&str, f64)]) -> InForce {
+    let knobs = knobs.iter().map(|(knob, value)| ((*knob).to_owned(), *value)).collect();
+    let configuration = Configuration { version, algorithm: algorithm.to_owned(), knobs };
+    InForce { configuration, interval: DAY }
+}
+
+fn key() -> Key {
+    "tv/192.0.2.0/24".parse().unwrap()
+}
+
+/// Everything that was recorded, with the interval that is not over either.
+fn reports(edge: &Edge) -> Vec<(Key, u64, u64, f64)> {
+    let mean = |report: &trimtab_edge::Report, name: &str| {
+        report.summary.get(name).and_then(trimtab_edge::Sketch::mean).unwrap_or(f64::NAN)
+    };
+    let all = edge.close(Time::from_nanos(u64::MAX));
+    all.iter()
+        .map(|report| {
+            let connections = report.summary.connections();
+            (report.key.clone(), report.version, connections, mean(report, "throughput"))
+        })
+        .collect()
+}
+
+#[test]
+fn knobs_follow_the_engine_and_what_is_seen_counts_for_what_was_in_force() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let (pipe, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let (other, _) = fake.open("10.0.0.1:443", "198.51.100.1:5000");
+    let shared = Some(Arc::clone(&edge));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), shared, Time::ZERO);
+    assert_eq!(standing(&core, 1), Standing::Customized);
+    let now = pass(&mut core, &fake, Time::ZERO, 1.0);
+    assert_eq!(pipe.borrow().knobs["delta"], 0.5, "nobody has said anything yet");
+
+    edge.learn(key(), force(3, "copa", &[("delta", 0.1), ("velocity_max", 16.0)]));
+    let now = pass(&mut core, &fake, now, 3.0);
+    let knobs = |name: &str| pipe.borrow().knobs[name];
+    assert_eq!((knobs("delta"), knobs("velocity_max")), (0.1, 16.0));
+    assert_eq!(other.borrow().knobs["delta"], 0.5, "of another prefix");
+    let why = core.why("1", now).unwrap().to_string();
+    assert!(
+        why.contains("delta = 0.1000: configuration 3 of tv/192.0.2.0/24, by the engine"),
+        "{why}"
+    );
+
+    // A new version begins a new part, and what it no longer names has its default.
+    edge.learn(key(), force(4, "copa", &[("delta", 0.2)]));
+    let now = pass(&mut core, &fake, now, 2.0);
+    let default = Copa::KNOBS.iter().find(|knob| knob.name == "velocity_max").unwrap().default;
+    assert_eq!((knobs("delta"), knobs("velocity_max")), (0.2, default));
+    core.on_event(&Event { id: FlowId(1), slot: 0, at: now, kind: close() }, now);
+    let reports = reports(&edge);
+    let [(of, version, connections, mbps)] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!((of, *version, *connections), (&key(), 4, 1), "the latest version counts");
+    assert!((mbps - 12.0).abs() < 0.1, "{mbps}");
+}
+
+fn close() -> EventKind {
+    EventKind::Close { sent: Bytes::ZERO, acked: Bytes::ZERO, lost: Bytes::ZERO }
+}
+
+#[test]
+fn what_did_not_run_what_the_engine_chose_tells_nothing() {
+    for (first, turned) in
+        [("mode = \"advise\"", false), ("", true), ("holdback = \"100%\"", false)]
+    {
+        let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+        edge.learn(key(), force(1, "copa", &[("delta", 0.1)]));
+        let (pipe, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+        let config = config(&format!("{first}\n{RULE}"));
+        let shared = Some(Arc::clone(&edge));
+        let mut core = Core::with_edge(fake.clone(), config, shared, Time::ZERO);
+        if turned {
+            // Somebody else turns the knob, which is seen with the next version.
+            pipe.borrow_mut().knobs.insert("delta".to_owned(), 0.7);
+            edge.learn(key(), force(2, "copa", &[("delta", 0.3)]));
+        }
+        pass(&mut core, &fake, Time::ZERO, 2.0);
+        assert_eq!(pipe.borrow().knobs["delta"], if turned { 0.7 } else { 0.5 }, "{first}");
+        drop(core);
+        assert_eq!(reports(&edge), [], "{first}");
+    }
+}
+
+#[test]
+fn another_algorithm_than_the_rules_is_told_and_changes_nothing() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    edge.learn(key(), force(1, "vivace", &[("gamma", 10.0)]));
+    fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::with_edge(fake.clone(), config(RULE), Some(edge.clone()), Time::ZERO);
+    edge.learn(key(), force(2, "vivace", &[("gamma", 20.0)]));
+    pass(&mut core, &fake, Time::ZERO, 1.0);
+    let notes = core.take_notes();
+    assert_eq!(
+        notes,
+        [
+            "tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that algorithm in one of both"
+        ]
+    );
+    assert_eq!(core.why("1", Time::ZERO).unwrap().flow.decisions, 0);
+}
+
+#[test]
+fn aggregates_are_told_apart_by_prefix() {
+    let config = config(&RULE.replace("service = \"tv\"", "service = \"tv\"\nprefix = [16, 32]"));
+    let Some(Steering::Fleet(customized)) = &config.rules[0].steering else { panic!() };
+    let key = |address: &str| customized.key(address.parse().unwrap()).to_string();
+    assert_eq!(key("192.0.2.1"), "tv/192.0.0.0/16");
+    assert_eq!(key("::ffff:192.0.2.1"), "tv/192.0.0.0/16");
+    assert_eq!(key("2001:db8:1:2::3"), "tv/2001:db8::/32");
+}

@@ -1,0 +1,84 @@
+//! The whole loop on a real kernel: traffic, an agent as an edge, an engine that learns, and knobs that change.
+
+use std::time::Duration;
+
+use trimtab_agent::{Standing, ask_why};
+use trimtab_engine::Name;
+use trimtab_tcp::Algorithm;
+
+use crate::common::{self, Wire, need_kernel};
+use crate::engine::Site;
+use crate::setup::Setup;
+
+const PORT: u16 = 7181;
+
+/// Learning takes intervals of three seconds, so it has longer than other tests.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = std::time::Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
+    need_kernel!();
+    let site = Site::at(0, "1s", "");
+    let service = site.folder.path().join("services/tv.toml");
+    let text = std::fs::read_to_string(&service).unwrap().replace("\"1s\"", "\"3s\"");
+    std::fs::write(&service, format!("connections_min = 1\n{text}")).unwrap();
+    let engine = site.start();
+    let setup = Setup::new("_g");
+    let token = setup.folder().join("edge.token");
+    std::fs::write(&token, &site.edge).unwrap();
+    let fleet = format!(
+        "[fleet]\nengine = {:?}\ntoken_file = \"edge.token\"\nfolder = \"edge\"\n",
+        engine.url
+    );
+    let rule = format!(
+        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nsteer = \"fleet\"\nservice = \"tv\"\n"
+    );
+    setup.configure("", &rule);
+    let agent = setup.start();
+    let wire = Wire::new("fleet");
+    wire.limit("20mbit", 100_000);
+    let _server = wire.serve(&setup.options().name_of(Algorithm::Vivace), PORT, u64::MAX, 1);
+    let client = wire.fetch(PORT, Duration::from_secs(90));
+
+    let flow = wait_for("the connection", || agent.flow(PORT));
+    assert_eq!((flow.rule.as_str(), flow.standing), ("tv", Standing::Customized), "{flow:?}");
+    let why = || ask_why(&setup.socket(), &PORT.to_string()).unwrap().to_string();
+    let told = wait_for("the first configuration", || {
+        Some(why()).filter(|why| why.contains("configuration 0 of tv/10.77.2.0/24"))
+    });
+    assert!(told.contains("startup_rate_max = 20.0"), "{told}");
+    // Three later ones: both points of a pair, and what came of them.
+    wait_for("what it learnt", || {
+        (3..9)
+            .find(|version| why().contains(&format!("configuration {version} of tv/10.77.2.0/24")))
+    });
+
+    // The engine knows what the connection got.
+    let viewer = engine.client(&site.viewer);
+    let name = Name { service: "tv".to_owned(), prefix: "10.77.2.0/24".to_owned() };
+    let decisions = viewer.decisions(&name, 20).expect("decisions").decisions;
+    let rewards: Vec<f64> = decisions.iter().filter_map(|decision| decision.reward).collect();
+    println!("{rewards:?}");
+    assert!(
+        rewards.len() >= 2 && rewards.iter().all(|mbps| (1.0..21.0).contains(mbps)),
+        "{rewards:?}"
+    );
+
+    // Without the engine everything goes on.
+    engine.kill();
+    wait_for("that it is told", || {
+        let troubles = agent.status()?.troubles;
+        troubles.iter().any(|what| what.contains("no engine answers at")).then_some(())
+    });
+    assert_eq!(agent.flow(PORT).expect("open").standing, Standing::Customized);
+    drop((wire, client));
+}

@@ -1,0 +1,274 @@
+//! What an edge knows: the configurations in force, and what connections saw of the intervals that are not over yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use trimtab_fleet::{Configuration, Interval, Key, Recorder, Report, Summary};
+use trimtab_units::{Duration, Rate, Time};
+
+/// Aggregates that are known at a time. Beyond, destinations have no configuration, so that who connects from everywhere cannot fill
+/// the memory.
+const AGGREGATES_MAX: usize = 100_000;
+/// An aggregate that no connection has asked for in so many intervals is forgotten.
+const IDLE_INTERVALS: u64 = 6;
+
+/// The configuration of an aggregate, and how long the intervals of its service are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InForce {
+    /// An algorithm and its knobs.
+    pub configuration: Configuration,
+    /// Length of the intervals, which are counted from 1970.
+    pub interval: Duration,
+}
+
+/// What one connection saw in one interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// What it got while it had something to send.
+    pub throughput: Option<Rate>,
+    /// Mean round-trip time.
+    pub rtt: Option<Duration>,
+    /// Lost share of its packets, 0 to 1.
+    pub loss: Option<f64>,
+    /// How long each of its requests took.
+    pub request_times: Vec<Duration>,
+    /// What the application's logs say: statistics of the service's `statistics`, and `rebuffering`.
+    pub others: Vec<(String, f64)>,
+}
+
+/// An aggregate that has been asked for.
+#[derive(Clone, Debug)]
+struct Known {
+    force: Option<Arc<InForce>>,
+    used_at: Time,
+}
+
+/// What connections of one aggregate saw in one interval.
+#[derive(Clone, Debug)]
+struct Recording {
+    version: u64,
+    length: Duration,
+    connections: u64,
+    recorders: BTreeMap<String, Recorder>,
+}
+
+/// Configurations in, reports out; no clock, no socket.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    known: BTreeMap<Key, Known>,
+    unknown: BTreeSet<Key>,
+    recordings: BTreeMap<(Key, Interval), Recording>,
+}
+
+impl Book {
+    /// The configuration of an aggregate. One that was never asked for is [unknown](Self::unknown) first.
+    pub fn in_force(&mut self, key: &Key, now: Time) -> Option<Arc<InForce>> {
+        if let Some(known) = self.known.get_mut(key) {
+            known.used_at = now;
+            return known.force.clone();
+        }
+        if self.known.len() < AGGREGATES_MAX {
+            self.known.insert(key.clone(), Known { force: None, used_at: now });
+            self.unknown.insert(key.clone());
+        }
+        None
+    }
+
+    /// Aggregates without a configuration.
+    pub fn unknown(&self) -> impl Iterator<Item = &Key> {
+        self.unknown.iter()
+    }
+
+    /// Aggregates and the versions of their configurations.
+    pub fn versions(&self) -> impl Iterator<Item = (&Key, Option<u64>)> {
+        self.known.iter().map(|(key, known)| {
+            (key, known.force.as_ref().map(|force| force.configuration.version))
+        })
+    }
+
+    /// All configurations.
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &InForce)> {
+        self.known.iter().filter_map(|(key, known)| Some((key, known.force.as_deref()?)))
+    }
+
+    /// The engine has another configuration for an aggregate.
+    pub fn learn(&mut self, key: Key, force: InForce, now: Time) {
+        self.unknown.remove(&key);
+        let known = self.known.entry(key).or_insert(Known { force: None, used_at: now });
+        known.force = Some(Arc::new(force));
+    }
+
+    /// Adds what a connection saw under this version. What ran another one than the latest of the interval is left out: the engine
+    /// learns from the one that was to be tried.
+    pub fn record(&mut self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
+        let Some(force) = self.known.get(key).and_then(|known| known.force.as_ref()) else {
+            return;
+        };
+        let length = force.interval;
+        let empty = || Recording { version, length, connections: 0, recorders: BTreeMap::new() };
+        let recording = self.recordings.entry((key.clone(), interval)).or_insert_with(empty);
+        if recording.version < version {
+            *recording = empty();
+        } else if recording.version > version {
+            return;
+        }
+        recording.connections += 1;
+        let mut add = |name: &str, value: f64| {
+            recording.recorders.entry(name.to_owned()).or_default().record(value);
+        };
+        if let Some(throughput) = seen.throughput {
+            add("throughput", throughput.mbps());
+        }
+        if let Some(rtt) = seen.rtt {
+            add("rtt", rtt.as_secs_f64());
+        }
+        if let Some(loss) = seen.loss {
+            add("loss", loss);
+        }
+        seen.request_times.iter().for_each(|time| add("request_time", time.as_secs_f64()));
+        seen.others.iter().for_each(|(name, value)| add(name, *value));
+    }
+
+    /// Reports of the intervals that ended at least `after` ago, which are over for this book; and aggregates that nobody has asked
+    /// for in a long time are forgotten.
+    pub fn close(&mut self, now: Time, after: impl Fn(Duration) -> Duration) -> Vec<Report> {
+        let over = |(_, interval): &(Key, Interval), recording: &Recording| {
+            now >= interval.end(recording.length) + after(recording.length)
+        };
+        let ended: Vec<(Key, Interval)> = self
+            .recordings
+            .iter()
+            .filter(|(at, recording)| over(at, recording))
+            .map(|(at, _)| at.clone())
+            .collect();
+        let mut reports = Vec::new();
+        for at in ended {
+            let Some(recording) = self.recordings.remove(&at) else { continue };
+            let (key, interval) = at;
+            reports.push(report(key, interval, &recording));
+        }
+        self.known.retain(|_, known| {
+            let Some(force) = &known.force else { return true };
+            now.since(known.used_at) < force.interval * IDLE_INTERVALS
+        });
+        reports
+    }
+}
+
+fn report(key: Key, interval: Interval, recording: &Recording) -> Report {
+    let mut summary = Summary::new(recording.connections);
+    for (name, recorder) in &recording.recorders {
+        // What cannot be a statistic's name is nothing that a reward could read.
+        let _ = summary.set(name, recorder.sketch());
+    }
+    Report { key, interval, version: recording.version, summary }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn at(seconds: u64) -> Time {
+        Time::from_secs(1_795_320_000 + seconds)
+    }
+
+    fn interval(seconds: u64) -> Interval {
+        Interval::at(at(seconds), MINUTE)
+    }
+
+    fn key() -> Key {
+        "tv/203.0.113.0/24".parse().unwrap()
+    }
+
+    fn force(version: u64) -> InForce {
+        let knobs = vec![("gamma".to_owned(), 10.0 * version as f64)];
+        let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
+        InForce { configuration, interval: MINUTE }
+    }
+
+    fn saw(mbps: f64) -> Observation {
+        Observation { throughput: Some(Rate::from_mbps(mbps)), ..Observation::default() }
+    }
+
+    fn none(_: Duration) -> Duration {
+        Duration::ZERO
+    }
+
+    #[test]
+    fn what_is_asked_for_is_unknown_until_the_engine_tells() {
+        let mut book = Book::default();
+        assert_eq!(book.in_force(&key(), at(0)), None);
+        assert_eq!(book.unknown().count(), 1);
+        book.record(&key(), 0, interval(0), &saw(1.0));
+        book.learn(key(), force(3), at(1));
+        assert_eq!((book.unknown().count(), book.versions().next()), (0, Some((&key(), Some(3)))));
+        assert_eq!(book.in_force(&key(), at(2)).unwrap().configuration.version, 3);
+        assert_eq!(book.close(at(120), none), [], "nothing was in force when it was recorded");
+    }
+
+    #[test]
+    fn an_interval_is_reported_once_when_it_is_over() {
+        let mut book = Book::default();
+        book.learn(key(), force(1), at(0));
+        let mut seen = saw(8.0);
+        (seen.rtt, seen.loss) = (Some(Duration::from_millis(40)), Some(0.01));
+        seen.request_times = vec![Duration::from_millis(500), Duration::from_millis(1500)];
+        seen.others = vec![("bitrate".to_owned(), 3.0)];
+        book.record(&key(), 1, interval(5), &seen);
+        book.record(&key(), 1, interval(5), &saw(4.0));
+        book.record(&key(), 1, interval(65), &saw(2.0));
+        let grace = |_| Duration::from_secs(3);
+        assert_eq!(book.close(at(62), grace), []);
+        let reports = book.close(at(63), grace);
+        let [report] = &reports[..] else { panic!("{reports:?}") };
+        assert_eq!((report.version, report.interval), (1, interval(5)));
+        assert_eq!(report.summary.connections(), 2);
+        let mean = |name: &str| report.summary.get(name).unwrap().mean().unwrap();
+        for (name, expected) in [
+            ("throughput", 6.0),
+            ("rtt", 0.04),
+            ("loss", 0.01),
+            ("request_time", 1.0),
+            ("bitrate", 3.0),
+        ] {
+            assert!((mean(name) - expected).abs() < 1e-5, "{name} {}", mean(name));
+        }
+        assert_eq!(book.close(at(64), grace), []);
+        assert_eq!(book.close(at(123), grace).len(), 1);
+    }
+
+    #[test]
+    fn only_what_ran_the_latest_version_counts() {
+        let mut book = Book::default();
+        book.learn(key(), force(2), at(0));
+        for (version, mbps) in [(1, 1.0), (2, 6.0), (1, 100.0), (2, 8.0)] {
+            book.record(&key(), version, interval(5), &saw(mbps));
+        }
+        let reports = book.close(at(60), none);
+        assert_eq!((reports[0].version, reports[0].summary.connections()), (2, 2));
+        let mean = reports[0].summary.get("throughput").unwrap().mean().unwrap();
+        assert!((mean - 7.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn who_is_not_asked_for_is_forgotten() {
+        let mut book = Book::default();
+        book.learn(key(), force(1), at(0));
+        book.close(at(60 * 5), none);
+        assert_eq!(book.all().count(), 1);
+        book.close(at(60 * 6), none);
+        assert_eq!(book.all().count(), 0);
+    }
+
+    #[test]
+    fn there_is_an_end_to_the_aggregates() {
+        let mut book = Book::default();
+        for i in 0..AGGREGATES_MAX as u32 + 5 {
+            let prefix = std::net::Ipv4Addr::from(i << 8);
+            book.in_force(&format!("tv/{prefix}/24").parse().unwrap(), at(0));
+        }
+        assert_eq!(book.versions().count(), AGGREGATES_MAX);
+    }
+}

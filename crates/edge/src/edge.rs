@@ -1,0 +1,431 @@
+//! The edge at work: a book, and two threads that talk to the engine.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
+
+use trimtab_engine::{Client, ConfigurationItem, ConfigurationQuery, Error, Held};
+use trimtab_fleet::{Configuration, Interval, Key};
+use trimtab_units::{Duration, Time};
+
+use crate::book::{Book, InForce, Observation};
+use crate::outbox::Outbox;
+use crate::state::{State, StateError};
+
+/// Aggregates of one question; the engine answers no more.
+const ASK_MAX: usize = 1000;
+/// How long the engine may let a question for new configurations wait.
+const WAIT_S: u32 = 30;
+/// Between tries when the engine does not answer: first, and at most.
+const RETRY: (StdDuration, StdDuration) =
+    (StdDuration::from_millis(200), StdDuration::from_secs(10));
+/// Between looks for intervals that are over.
+const LOOK: StdDuration = StdDuration::from_millis(200);
+/// Connections hand in what they saw when they are looked at next, at most so long after the end of an interval.
+const SETTLE_MAX: Duration = Duration::from_secs(4);
+/// Between questions for the services.
+const SERVICES_AGAIN: Duration = Duration::from_secs(60);
+
+/// How to reach the engine, and where to keep what outlasts the process.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The engine's URL.
+    pub engine: String,
+    /// The token of an edge: `trimtab engine token add NAME edge --service …`.
+    pub token: String,
+    /// A file with the certificates that the engine is trusted by, where those of the web are not.
+    pub authority: Option<PathBuf>,
+    /// A folder of this edge alone.
+    pub folder: PathBuf,
+}
+
+/// How an edge does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Aggregates with a configuration.
+    pub aggregates: usize,
+    /// Reports that the engine has kept.
+    pub kept: u64,
+    /// Reports that came to the engine when their interval was closed.
+    pub late: u64,
+    /// Reports that no engine has yet.
+    pub waiting: usize,
+    /// Reports that were given up: for want of room, or because the engine refused them.
+    pub dropped: u64,
+    /// What is wrong now.
+    pub trouble: Option<String>,
+}
+
+/// An edge that runs. Its threads end when it is dropped, each after its present question.
+#[derive(Debug)]
+pub struct Edge {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    book: Mutex<Book>,
+    status: Mutex<Status>,
+    /// Something is unknown, or the edge ends.
+    wake: Condvar,
+    woken: Mutex<bool>,
+    ending: AtomicBool,
+}
+
+impl Edge {
+    /// Starts the threads. That the engine does not answer is no error: it may come later.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or `authority` has no certificate.
+    pub fn start(options: &Options) -> Result<Self, StartError> {
+        let client = Client::new(&options.engine, &options.token, options.authority.as_deref())?;
+        let mut book = Book::default();
+        let (state, sequence) = State::open(&options.folder, &mut book, now())?;
+        let edge = Self::of(book);
+        let (client, shared) = (Arc::new(client), Arc::clone(&edge.shared));
+        let state = Arc::new(Keeper { state, sequence: AtomicU64::new(sequence) });
+        let (client2, shared2, state2) =
+            (Arc::clone(&client), Arc::clone(&shared), Arc::clone(&state));
+        spawn("edge-reports", move || Reporting::new(client, shared, state).run())?;
+        spawn("edge-configurations", move || follow(&client2, &shared2, &state2))?;
+        Ok(edge)
+    }
+
+    /// An edge that talks to nobody: what it knows, and will know, is told by [`learn`](Self::learn).
+    pub fn alone() -> Self {
+        Self::of(Book::default())
+    }
+
+    fn of(book: Book) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                book: Mutex::new(book),
+                status: Mutex::default(),
+                wake: Condvar::new(),
+                woken: Mutex::new(false),
+                ending: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// The configuration of an aggregate; `None` until the engine has told it the first time.
+    pub fn in_force(&self, key: &Key) -> Option<Arc<InForce>> {
+        let force = self.shared.book().in_force(key, now());
+        if force.is_none() {
+            self.shared.wake();
+        }
+        force
+    }
+
+    /// The interval that it is now, by the clock of this machine.
+    pub fn interval(&self, force: &InForce) -> Interval {
+        Interval::at(now(), force.interval)
+    }
+
+    /// What one connection saw in an interval, all of it under one version of the configuration.
+    pub fn record(&self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
+        self.shared.book().record(key, version, interval, seen);
+    }
+
+    /// Tells a configuration, as the engine would.
+    pub fn learn(&self, key: Key, force: InForce) {
+        self.shared.book().learn(key, force, now());
+    }
+
+    /// The reports of all intervals until a time, which then go to nobody else: for an edge that is [alone](Self::alone).
+    pub fn close(&self, until: Time) -> Vec<trimtab_fleet::Report> {
+        self.shared.book().close(until, |_| Duration::ZERO)
+    }
+
+    /// How it does.
+    pub fn status(&self) -> Status {
+        let aggregates = self.shared.book().all().count();
+        Status { aggregates, ..self.shared.status().clone() }
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.shared.ending.store(true, Ordering::Release);
+        self.shared.wake();
+    }
+}
+
+/// Why an edge does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// What the engine is to be trusted by is no certificate.
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// Its folder.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// There is no thread for it.
+    #[error("cannot start the thread {0}: {1}")]
+    Thread(&'static str, String),
+}
+
+fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map(drop)
+        .map_err(|e| StartError::Thread(name, e.to_string()))
+}
+
+/// Since 1970. Intervals are counted from there, so that edges and engine agree on them.
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_nanos(since.as_nanos() as u64)
+}
+
+fn now_ms() -> i64 {
+    (now().as_nanos() / 1_000_000) as i64
+}
+
+impl Shared {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ends(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    fn wake(&self) {
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+
+    /// Waits until something is unknown, the edge ends, or for so long.
+    fn wait(&self, time: StdDuration) {
+        let woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.wake.wait_timeout_while(woken, time, |woken| !*woken);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+
+    /// Takes configurations over; one that cannot be carried out here is left out, and told as trouble.
+    fn learn(
+        &self,
+        items: Vec<ConfigurationItem>,
+        length: impl Fn(&str) -> Option<Duration>,
+    ) -> bool {
+        let mut changed = false;
+        for item in items {
+            let Some(interval) = length(&item.service) else { continue };
+            match configuration(&item) {
+                Ok((key, configuration)) => {
+                    self.book().learn(key, InForce { configuration, interval }, now());
+                    changed = true;
+                }
+                Err(why) => self.status().trouble = Some(why),
+            }
+        }
+        changed
+    }
+}
+
+fn configuration(item: &ConfigurationItem) -> Result<(Key, Configuration), String> {
+    let name = format!("{}/{}", item.service, item.prefix);
+    let wrong = |why: &str| format!("the configuration of {name} is left as it was: {why}");
+    let key: Key = name.parse().map_err(|e: trimtab_fleet::KeyError| wrong(&e.to_string()))?;
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let algorithm =
+        text(&item.configuration["algorithm"]).ok_or_else(|| wrong("it names no algorithm"))?;
+    let knobs = item.configuration["knobs"].as_object().ok_or_else(|| wrong("it has no knobs"))?;
+    let knobs = knobs.iter().filter_map(|(knob, value)| Some((knob.clone(), value.as_f64()?)));
+    let configuration = Configuration { version: item.version, algorithm, knobs: knobs.collect() };
+    configuration.spec().map_err(|e| wrong(&e.to_string()))?;
+    Ok((key, configuration))
+}
+
+/// The state, shared by both threads.
+#[derive(Debug)]
+struct Keeper {
+    state: State,
+    /// Of the last batch that was made.
+    sequence: AtomicU64,
+}
+
+impl Keeper {
+    fn keep(&self, shared: &Shared) {
+        let book = shared.book().clone();
+        if let Err(error) = self.state.keep(&book, self.sequence.load(Ordering::Relaxed)) {
+            shared.status().trouble =
+                Some(format!("the last configurations are not kept for a restart: {error}"));
+        }
+    }
+}
+
+/// How long the intervals of each service are, asked for now and then.
+#[derive(Debug, Default)]
+struct Lengths {
+    known: Vec<(String, Duration)>,
+    asked_at: Option<Time>,
+}
+
+impl Lengths {
+    fn refresh(&mut self, client: &Client) -> Result<(), Error> {
+        if self.asked_at.is_some_and(|at| now().since(at) < SERVICES_AGAIN) {
+            return Ok(());
+        }
+        let services = client.services()?.services;
+        self.known = services
+            .into_iter()
+            .filter(|service| service.interval_ms > 0)
+            .map(|service| (service.name, Duration::from_millis(service.interval_ms as u64)))
+            .collect();
+        self.asked_at = Some(now());
+        Ok(())
+    }
+
+    fn of(&self, service: &str) -> Option<Duration> {
+        self.known.iter().find(|(name, _)| name == service).map(|(_, length)| *length)
+    }
+}
+
+/// Waits for configurations that change, for as long as the edge is there.
+fn follow(client: &Client, shared: &Shared, keeper: &Keeper) {
+    let (mut lengths, mut retry, mut place) = (Lengths::default(), RETRY.0, 0);
+    while !shared.ends() {
+        let have: Vec<Held> =
+            shared.book().versions().filter(|(_, version)| version.is_some()).map(held).collect();
+        if have.is_empty() {
+            thread::sleep(LOOK);
+            continue;
+        }
+        // More than one question can hold take turns, and then nobody waits.
+        let chunks = have.chunks(ASK_MAX);
+        let wait_s = if chunks.len() == 1 { WAIT_S } else { 0 };
+        place = (place + 1) % chunks.len();
+        let have = have.chunks(ASK_MAX).nth(place).map(<[Held]>::to_vec).unwrap_or_default();
+        let asked = lengths
+            .refresh(client)
+            .and_then(|()| client.configurations(&ConfigurationQuery { have, wait_s }));
+        match asked {
+            Ok(answer) => {
+                retry = RETRY.0;
+                shared.status().trouble = None;
+                if shared.learn(answer.configurations, |service| lengths.of(service)) {
+                    keeper.keep(shared);
+                }
+                if wait_s == 0 {
+                    thread::sleep(LOOK);
+                }
+            }
+            Err(error) => {
+                shared.status().trouble =
+                    Some(format!("{error}; the last configurations stay in force"));
+                thread::sleep(retry);
+                retry = (retry * 2).min(RETRY.1);
+            }
+        }
+    }
+}
+
+fn held((key, version): (&Key, Option<u64>)) -> Held {
+    Held { service: key.service.as_str().to_owned(), prefix: key.prefix.to_string(), version }
+}
+
+/// Sends what is over, and asks for what is unknown.
+struct Reporting {
+    client: Arc<Client>,
+    shared: Arc<Shared>,
+    keeper: Arc<Keeper>,
+    lengths: Lengths,
+    outbox: Outbox,
+    /// Not before; and how long to wait after the next failure.
+    again: Option<Time>,
+    retry: StdDuration,
+}
+
+impl Reporting {
+    fn new(client: Arc<Client>, shared: Arc<Shared>, keeper: Arc<Keeper>) -> Self {
+        Self {
+            client,
+            shared,
+            keeper,
+            lengths: Lengths::default(),
+            outbox: Outbox::default(),
+            again: None,
+            retry: RETRY.0,
+        }
+    }
+
+    fn run(mut self) {
+        while !self.shared.ends() {
+            self.shared.wait(LOOK);
+            let reports = self.shared.book().close(now(), settle);
+            self.outbox.add(&reports);
+            if self.again.is_none_or(|again| now() >= again) {
+                match self.talk() {
+                    Ok(()) => (self.again, self.retry) = (None, RETRY.0),
+                    Err(error) => {
+                        self.shared.status().trouble =
+                            Some(format!("{error}; reports wait for the engine"));
+                        self.again =
+                            Some(now() + Duration::from_nanos(self.retry.as_nanos() as u64));
+                        self.retry = (self.retry * 2).min(RETRY.1);
+                    }
+                }
+            }
+            let mut status = self.shared.status();
+            (status.waiting, status.dropped) = (self.outbox.len(), self.outbox.dropped);
+        }
+    }
+
+    fn talk(&mut self) -> Result<(), Error> {
+        self.ask_for_unknown()?;
+        loop {
+            // Larger than any before, also where what was kept is lost.
+            let last = self.keeper.sequence.load(Ordering::Relaxed);
+            let next = (last + 1).max(now().as_nanos() / 1000);
+            let Some(batch) = self.outbox.batch(now_ms(), next) else { return Ok(()) };
+            self.keeper.sequence.store(batch.sequence, Ordering::Relaxed);
+            match self.client.report(batch) {
+                Ok(answer) => {
+                    self.outbox.done();
+                    let mut status = self.shared.status();
+                    status.kept += u64::from(answer.kept);
+                    status.late += u64::from(answer.late);
+                    status.trouble = None;
+                }
+                // What it will not take today it will not take tomorrow.
+                Err(Error::Refused(why)) => {
+                    self.outbox.dropped += self.outbox.done() as u64;
+                    return Err(Error::Refused(why));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn ask_for_unknown(&mut self) -> Result<(), Error> {
+        let unknown: Vec<Held> = {
+            let book = self.shared.book();
+            book.unknown().take(ASK_MAX).map(|key| held((key, None))).collect()
+        };
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        self.lengths.refresh(&self.client)?;
+        let query = ConfigurationQuery { have: unknown, wait_s: 0 };
+        let answer = self.client.configurations(&query)?;
+        let lengths = &self.lengths;
+        if self.shared.learn(answer.configurations, |service| lengths.of(service)) {
+            self.keeper.keep(&self.shared);
+        }
+        Ok(())
+    }
+}
+
+/// A twentieth of the interval, and a few seconds at most.
+fn settle(interval: Duration) -> Duration {
+    (interval / 20).min(SETTLE_MAX)
+}

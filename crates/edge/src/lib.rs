@@ -1,0 +1,43 @@
+//! An edge of a fleet (paper 002 §3): it learns which configuration each aggregate of its traffic is to run, adds up what its
+//! connections saw, and tells the engine once per interval and aggregate, in sketches that can be merged.
+//!
+//! Servers and engine share no fate (§2): without an engine an edge goes on with the last configurations that it was given, also
+//! after a restart, and keeps its reports for when the engine is back, as far as there is room.
+//!
+//! [`Edge`] is for whoever has connections: the agent on Linux TCP, a QUIC stack, a test. It never waits for the network: two threads
+//! talk to the engine. [`Book`] is what it knows, without clock, thread or socket.
+//!
+//! ```no_run
+//! use trimtab_edge::{Edge, Observation, Options};
+//! use trimtab_units::{Duration, Rate};
+//!
+//! let edge = Edge::start(&Options {
+//!     engine: "https://engine.example:7440".to_owned(),
+//!     token: std::fs::read_to_string("/etc/trimtab/edge.token")?,
+//!     authority: None,
+//!     folder: "/var/lib/trimtab/edge".into(),
+//! })?;
+//! let key = "tv/203.0.113.0/24".parse()?;
+//! if let Some(force) = edge.in_force(&key) {
+//!     // Run the connection with `force.configuration`, and afterwards say what it saw:
+//!     let seen = Observation {
+//!         throughput: Some(Rate::from_mbps(8.0)),
+//!         rtt: Some(Duration::from_millis(40)),
+//!         loss: Some(0.001),
+//!         ..Observation::default()
+//!     };
+//!     edge.record(&key, force.configuration.version, edge.interval(&force), &seen);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(missing_docs)]
+
+mod book;
+mod edge;
+mod outbox;
+mod state;
+
+pub use book::{Book, InForce, Observation};
+pub use edge::{Edge, Options, StartError, Status};
+pub use state::StateError;
+pub use trimtab_fleet::{Configuration, Interval, Key, Prefix, Report, ServiceName, Sketch};

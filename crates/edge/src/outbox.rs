@@ -1,0 +1,125 @@
+//! Reports on their way: in batches that are sent until the engine has them.
+
+use std::collections::VecDeque;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use trimtab_engine::ReportBatch;
+use trimtab_fleet::Report;
+
+/// Reports of one batch; the engine takes ten times as many.
+const BATCH_MAX: usize = 1000;
+/// Characters of the reports that wait; beyond, the oldest are given up.
+const WAITING_MAX: usize = 64 << 20;
+/// A batch whose fate is not known after so long becomes another, since the engine trusts no older clock.
+const SAME_FOR_MS: i64 = 60_000;
+
+/// Reports that wait, and the batch that is being sent.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    waiting: VecDeque<String>,
+    waiting_len: usize,
+    sending: Option<ReportBatch>,
+    /// Given up for want of room.
+    pub(crate) dropped: u64,
+}
+
+impl Outbox {
+    pub(crate) fn add(&mut self, reports: &[Report]) {
+        for report in reports {
+            match report.encode() {
+                Ok(bytes) => self.put(STANDARD.encode(bytes)),
+                // It has more than any report may: nobody could take it.
+                Err(_) => self.dropped += 1,
+            }
+        }
+    }
+
+    fn put(&mut self, text: String) {
+        self.waiting_len += text.len();
+        self.waiting.push_back(text);
+        while self.waiting_len > WAITING_MAX {
+            let Some(oldest) = self.waiting.pop_front() else { break };
+            self.waiting_len -= oldest.len();
+            self.dropped += 1;
+        }
+    }
+
+    /// The batch to send: the same, as long as nobody has answered; `next` is a number that no batch has had.
+    pub(crate) fn batch(&mut self, now_ms: i64, next: u64) -> Option<&ReportBatch> {
+        if let Some(old) = self.sending.take_if(|batch| now_ms - batch.sent_ms > SAME_FOR_MS) {
+            for text in old.reports.into_iter().rev() {
+                self.waiting_len += text.len();
+                self.waiting.push_front(text);
+            }
+        }
+        if self.sending.is_none() && !self.waiting.is_empty() {
+            let count = self.waiting.len().min(BATCH_MAX);
+            let reports: Vec<String> = self.waiting.drain(..count).collect();
+            self.waiting_len -= reports.iter().map(String::len).sum::<usize>();
+            self.sending = Some(ReportBatch { sequence: next, sent_ms: now_ms, reports });
+        }
+        self.sending.as_ref()
+    }
+
+    /// The engine has the batch, or will never take it.
+    pub(crate) fn done(&mut self) -> usize {
+        self.sending.take().map_or(0, |batch| batch.reports.len())
+    }
+
+    /// Reports that no engine has yet.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + self.sending.as_ref().map_or(0, |batch| batch.reports.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_fleet::{Interval, Summary};
+
+    use super::*;
+
+    fn reports(count: u64) -> Vec<Report> {
+        (0..count)
+            .map(|i| Report {
+                key: "tv/203.0.113.0/24".parse().unwrap(),
+                interval: Interval(i),
+                version: 0,
+                summary: Summary::new(1),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_batch_stays_the_same_until_it_is_answered() {
+        let mut outbox = Outbox::default();
+        assert_eq!(outbox.batch(0, 1), None);
+        outbox.add(&reports(BATCH_MAX as u64 + 5));
+        let first = outbox.batch(1000, 7).unwrap().clone();
+        assert_eq!((first.sequence, first.sent_ms, first.reports.len()), (7, 1000, BATCH_MAX));
+        outbox.add(&reports(3));
+        assert_eq!(outbox.batch(30_000, 8), Some(&first), "nobody has answered");
+        assert_eq!(outbox.len(), BATCH_MAX + 8);
+        assert_eq!(outbox.done(), BATCH_MAX);
+        let second = outbox.batch(31_000, 8).unwrap();
+        assert_eq!((second.sequence, second.reports.len()), (8, 8));
+    }
+
+    #[test]
+    fn an_old_batch_goes_out_under_the_time_of_day() {
+        let mut outbox = Outbox::default();
+        outbox.add(&reports(2));
+        let first = outbox.batch(0, 1).unwrap().reports.clone();
+        let second = outbox.batch(3_600_000, 2).unwrap();
+        assert_eq!((second.sequence, second.sent_ms, &second.reports), (2, 3_600_000, &first));
+    }
+
+    #[test]
+    fn the_oldest_is_given_up_when_there_is_no_room() {
+        let mut outbox = Outbox::default();
+        (0..65)
+            .for_each(|i| outbox.put(i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 })));
+        assert_eq!((outbox.len(), outbox.dropped), (64, 1));
+        assert!(outbox.batch(0, 1).unwrap().reports[0].starts_with('1'));
+    }
+}
