@@ -22,7 +22,9 @@ class Settings:
     periods: int = 50
     """Periods of an episode; the first runs before anything is chosen. Floo, table 7: ten minutes."""
     split: str = "train"
-    """Links and conditions to learn on, or to be judged on ("test"): they have none in common."""
+    """Links and conditions to learn on, or to be judged on ("test"): they have none in common. Of the links
+    to learn on, a fifth is for choosing between models ("validate"), with other conditions, and the rest for
+    fitting them ("fit")."""
     conditions: int = 1_000
     """Points of the space-filling design over table 4's ranges."""
     generated: int = 128

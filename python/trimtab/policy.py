@@ -8,8 +8,10 @@ its metadata name the rest.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +121,7 @@ class Policy:
             "first": self.first,
         }
         ready = {name: np.ascontiguousarray(tensor, "<f4") for name, tensor in tensors.items()}
-        checksum = _checksum(metadata, ready)
+        checksum = checksum_of(metadata, ready)
         save_file(ready, path, {**metadata, "sha256": checksum})
         return checksum
 
@@ -145,8 +147,8 @@ class Policy:
             )
 
 
-def _checksum(metadata: dict[str, str], tensors: dict[str, Array]) -> str:
-    """Sum up the metadata by key, then the tensors in the order in which `save` lists them."""
+def checksum_of(metadata: dict[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:
+    """Sum up the metadata by key, then the tensors in the order in which they are listed."""
     digest = hashlib.sha256()
     for key, value in sorted(metadata.items()):
         digest.update(f"{key}={value}\n".encode())

@@ -681,7 +681,7 @@ fn selected(selector: &Selector, unanswered: bool) -> Cause {
     match (&selector.config().policy, selector.selections().distrust) {
         (Policy::Rule(utility), _) => Cause::Selected { by: utility.name().to_owned() },
         (Policy::Model(_), Some(why)) if unanswered => Cause::Unanswered { why: why.to_string() },
-        (Policy::Model(_) | Policy::External, _) => Cause::Learnt,
+        (Policy::Model(_) | Policy::Antelope(_) | Policy::External, _) => Cause::Learnt,
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses |
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
+//! | `select:antelope` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
 //! | `oracle:select`, `oracle:select:every=6s:cubic,copa` | bound: at every selection the algorithm that turns out best, tried on forks |
@@ -136,7 +137,7 @@ pub struct SpecialContender {
 }
 
 /// Learnt policies, steering, experiments and bounds, in the order in which they are listed.
-pub static SPECIAL: [SpecialContender; 13] = [
+pub static SPECIAL: [SpecialContender; 14] = [
     SpecialContender {
         name: "muses",
         kind: SpecialKind::Learnt,
@@ -184,6 +185,13 @@ pub static SPECIAL: [SpecialContender; 13] = [
         kind: SpecialKind::Steering,
         about: "the algorithm with the largest utility of throughput, delay and loss, each tried for a period: power, power-loss, vivace or throughput",
         source: "Floo section 2.1, table 1",
+        settings: &[],
+    },
+    SpecialContender {
+        name: "select:antelope",
+        kind: SpecialKind::Steering,
+        about: "the algorithm for which boosted trees foretell the largest reward of throughput, delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, :model=FILE, and :safe=CC at the end",
+        source: "Zhou et al., ICNP 2021",
         settings: &[],
     },
     SpecialContender {
@@ -475,7 +483,7 @@ mod tests {
         assert_eq!(m, MortiseSettings { sigma: 0.3, change_point_detection: false });
         assert!(parse("mortise").unwrap().is_steered());
         assert!(parse("omniscient").unwrap().is_bound());
-        for steered in ["floo", "floo:part", "floo+mortise", "select:power"] {
+        for steered in ["floo", "floo:part", "floo+mortise", "select:power", "select:antelope"] {
             assert!(parse(steered).unwrap().is_steered() && !is_bound(steered), "{steered}");
         }
         let every = parse("oracle:select:every=6s").unwrap();

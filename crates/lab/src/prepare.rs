@@ -12,7 +12,7 @@ use trimtab_apps::{
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::muses::Policy;
-use trimtab_steer::select::{Model as SelectModel, ModelError, Selector, Unusable};
+use trimtab_steer::select::{ModelError, Selector, Unusable};
 use trimtab_units::Duration;
 
 use crate::contender::{Contender, ContenderKind};
@@ -20,7 +20,7 @@ use crate::links;
 use crate::muses::{Learnt as LearntPolicy, MusesSettings, PolicyError};
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
-use crate::selection::{By, Learnt, Selection, shipped};
+use crate::selection::{By, Learnt, LearntModel, Selection};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -133,8 +133,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Its applications.
     pub apps: Vec<PreparedApp>,
-    /// The learnt policies of its contenders, by file.
-    models: BTreeMap<PathBuf, Learnt>,
+    /// What was learnt of its contenders that select.
+    models: Vec<(By, Learnt)>,
     /// Those of Muses, by kind and file.
     policies: BTreeMap<(LearntPolicy, PathBuf), Policy>,
     warnings: Vec<String>,
@@ -146,7 +146,7 @@ pub struct Prepared {
 /// The first that is wrong.
 pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
-    let (mut models, mut warnings) = (BTreeMap::new(), Vec::new());
+    let (mut models, mut warnings) = (Vec::new(), Vec::new());
     let mut policies = BTreeMap::new();
     let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
     for contender in plan.scenario.cc.iter().chain(competitors) {
@@ -157,7 +157,7 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
             }
         }
         let ContenderKind::Select(selection) = contender.kind() else { continue };
-        let Some(path) = file_of(selection) else { continue };
+        let Some(path) = selection.by.file() else { continue };
         let model = match (learnt(contender.label(), selection, path), &selection.safe) {
             (Ok(model), _) => Ok(model),
             // Who says what is safe wants to go on without.
@@ -168,18 +168,9 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
             }
             (Err((_, problem)), None) => return Err(problem),
         };
-        models.insert(path.to_owned(), model);
+        models.push((selection.by.clone(), model));
     }
     Ok(Prepared { plan: plan.clone(), apps, models, policies, warnings })
-}
-
-/// The file of the policy of a selection; of one that ships with the project, its name.
-fn file_of(selection: &Selection) -> Option<&Path> {
-    match &selection.by {
-        By::Model(path) => Some(path),
-        By::Shipped(name) => Some(Path::new(name)),
-        By::Rule(_) => None,
-    }
 }
 
 /// The policy of a selection, or why there is none, in short and in full.
@@ -187,12 +178,13 @@ fn learnt(
     contender: &str,
     selection: &Selection,
     path: &Path,
-) -> Result<SelectModel, (Unusable, PrepareError)> {
-    let bytes = match &selection.by {
-        By::Shipped(name) => shipped(name).to_vec(),
-        _ => read_model(contender, path).map_err(|problem| (Unusable::Missing, problem))?,
+) -> Result<LearntModel, (Unusable, PrepareError)> {
+    let bytes = match selection.by.shipped() {
+        Some(bytes) => bytes.to_vec(),
+        None => read_model(contender, &selection.by, path)
+            .map_err(|problem| (Unusable::Missing, problem))?,
     };
-    SelectModel::parse(&bytes).map_err(|problem| {
+    selection.by.read(&bytes).map_err(|problem| {
         let why = problem.unusable();
         let (contender, path) = (contender.to_owned(), path.to_owned());
         (why, PrepareError::Model { contender, path, problem })
@@ -237,8 +229,8 @@ impl Prepared {
 
     /// The selector of a flow.
     pub(crate) fn selector(&self, selection: &Selection) -> Selector {
-        let model = file_of(selection).and_then(|path| self.models.get(path));
-        selection.selector(model.unwrap_or(&Err(Unusable::Missing)))
+        let model = self.models.iter().find(|(by, _)| *by == selection.by);
+        selection.selector(model.map_or(&Err(Unusable::Missing), |(_, model)| model))
     }
 
     /// What is not as it was asked for, and what is done about it: to be told once, before the runs.
@@ -332,10 +324,15 @@ fn model_of(kind: AppKind) -> Model {
     }
 }
 
-fn read_model(contender: &str, path: &Path) -> Result<Vec<u8>, PrepareError> {
+fn read_model(contender: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareError> {
+    // Floo's name may be that of both steerings.
+    let name = match by {
+        By::Antelope(_) => "select:antelope",
+        _ => contender.split(':').next().unwrap_or_default(),
+    };
     std::fs::read(path).map_err(|cause| PrepareError::ModelFile {
         contender: contender.to_owned(),
-        name: contender.split(':').next().unwrap_or_default().to_owned(),
+        name: name.to_owned(),
         path: path.to_owned(),
         cause,
     })

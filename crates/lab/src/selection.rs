@@ -1,13 +1,17 @@
-//! Contenders that choose among algorithms while a flow runs: `floo`, `floo:part`, `select:power`,
+//! Contenders that choose among algorithms while a flow runs: `floo`, `floo:part`, `select:power`, `select:antelope`,
 //! `floo+mortise`, and their text.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::{Spec, SpecError};
 use trimtab_sim::Flow;
 use trimtab_steer::Steerer;
-use trimtab_steer::select::{Model, Policy, Selector, SelectorConfig, Unusable, Utility};
+use trimtab_steer::select::antelope::Boosted;
+use trimtab_steer::select::{
+    Model, ModelError, Policy, Selector, SelectorConfig, Unusable, Utility,
+};
 use trimtab_units::Duration;
 
 use crate::result::{RunRecord, SelectionsRecord};
@@ -25,12 +29,23 @@ pub enum By {
     Shipped(&'static str),
     /// A learnt policy, from this file.
     Model(PathBuf),
+    /// Antelope's models, from this file; `None` for those that ship with the project.
+    Antelope(Option<PathBuf>),
     /// What counts on the path (Floo Table 1).
     Rule(Utility),
 }
 
-/// A policy that was read from its file, or why it could not be.
-pub(crate) type Learnt = Result<Model, Unusable>;
+/// What was read from the file of a selection, or why it could not be.
+pub(crate) type Learnt = Result<LearntModel, Unusable>;
+
+/// What was read from the file of a selection.
+#[derive(Clone, Debug)]
+pub(crate) enum LearntModel {
+    /// Floo's policy.
+    Floo(Arc<Model>),
+    /// Antelope's models.
+    Antelope(Arc<Boosted>),
+}
 
 /// A contender that chooses among algorithms.
 #[derive(Clone, Debug)]
@@ -51,7 +66,7 @@ pub struct Selection {
 /// Why a text names no selection.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum SelectionError {
-    #[error("it takes a rule, as in select:power; there are {known}", known = rules().join(", "))]
+    #[error("it takes a rule, as in select:power; there are {known} and {ANTELOPE}", known = rules().join(", "))]
     Rule,
     #[error("every={0}: it takes a time of 1ms at least, as in every=12s")]
     Every(String),
@@ -74,10 +89,13 @@ pub fn candidates() -> Vec<Spec> {
 const PPO: &str = "floo";
 const COUNTERFACTUAL: &str = "floo-counterfactual";
 const P90: &str = "floo-p90";
+/// Antelope's selector, in the place of a rule.
+const ANTELOPE: &str = "antelope";
 
 /// The file of a policy that ships with the project; `models/` has the card of each.
-pub(crate) fn shipped(name: &str) -> &'static [u8] {
+fn shipped(name: &str) -> &'static [u8] {
     match name {
+        ANTELOPE => include_bytes!("../../../models/antelope.safetensors"),
         P90 => include_bytes!("../../../models/floo-p90.safetensors"),
         COUNTERFACTUAL => include_bytes!("../../../models/floo-counterfactual.safetensors"),
         _ => include_bytes!("../../../models/floo.safetensors"),
@@ -100,41 +118,70 @@ impl Selection {
     pub(crate) fn floo(text: &str, tuned: bool) -> Result<Self, SelectionError> {
         let by = By::Shipped(if tuned { COUNTERFACTUAL } else { PPO });
         let mut selection = Self { by, every: None, how: Switch::Full, tuned, safe: None };
-        let mut rest = text;
-        while !rest.is_empty() {
-            // An algorithm has settings of its own, so what is safe takes all that follows.
-            if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
-                let wrong = |problem| SelectionError::Safe(safe.to_owned(), problem);
-                selection.safe = Some(safe.parse().map_err(wrong)?);
-                break;
-            }
-            let (setting, then) = rest.split_once(':').unwrap_or((rest, ""));
-            rest = then;
-            match (setting.trim(), setting.trim().split_once('=')) {
-                ("", _) => {}
-                ("counterfactual", _) => selection.by = By::Shipped(COUNTERFACTUAL),
-                ("p90", _) => selection.by = By::Shipped(P90),
-                (_, Some(("model", path))) => selection.by = By::Model(path.into()),
-                (setting, _) => {
-                    selection.set(
-                        setting,
-                        ", counterfactual, p90, model=FILE, and safe=CC at the end",
-                    )?;
-                }
-            }
-        }
+        selection.set_all(
+            text,
+            |setting| match setting {
+                ("counterfactual", None) => Some(By::Shipped(COUNTERFACTUAL)),
+                ("p90", None) => Some(By::Shipped(P90)),
+                ("model", Some(path)) => Some(By::Model(path.into())),
+                _ => None,
+            },
+            ", counterfactual, p90, model=FILE, and safe=CC at the end",
+        )?;
         Ok(selection)
     }
 
     /// Reads what follows `select:`.
     pub(crate) fn rule(text: &str) -> Result<Self, SelectionError> {
-        let mut parts = text.split(':').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let rule = Utility::ALL.iter().find(|(known, _)| *known == name);
-        let by = By::Rule(rule.ok_or(SelectionError::Rule)?.1);
-        let mut selection = Self { by, every: None, how: Switch::Full, tuned: false, safe: None };
-        parts.try_for_each(|setting| selection.set(setting, ""))?;
-        Ok(selection)
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let selection = |by| Self { by, every: None, how: Switch::Full, tuned: false, safe: None };
+        if name.trim() == ANTELOPE {
+            let mut antelope = selection(By::Antelope(None));
+            antelope.set_all(
+                rest,
+                |setting| match setting {
+                    ("model", Some(path)) => Some(By::Antelope(Some(path.into()))),
+                    _ => None,
+                },
+                ", model=FILE, and safe=CC at the end",
+            )?;
+            return Ok(antelope);
+        }
+        let rule = Utility::ALL.iter().find(|(known, _)| *known == name.trim());
+        let mut rule = selection(By::Rule(rule.ok_or(SelectionError::Rule)?.1));
+        rest.split(':')
+            .map(str::trim)
+            .filter(|s| !s.is_empty())
+            .try_for_each(|setting| rule.set(setting, ""))?;
+        Ok(rule)
+    }
+
+    /// Takes the settings of a learnt selection: those that name what was learnt, `safe=`, and those that all selections take.
+    fn set_all(
+        &mut self,
+        text: &str,
+        learnt: impl Fn((&str, Option<&str>)) -> Option<By>,
+        others: &'static str,
+    ) -> Result<(), SelectionError> {
+        let mut rest = text;
+        while !rest.is_empty() {
+            // An algorithm has settings of its own, so what is safe takes all that follows.
+            if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
+                let wrong = |problem| SelectionError::Safe(safe.to_owned(), problem);
+                self.safe = Some(safe.parse().map_err(wrong)?);
+                break;
+            }
+            let (setting, then) = rest.split_once(':').unwrap_or((rest, ""));
+            rest = then;
+            let setting = setting.trim();
+            let parts = setting.split_once('=').map_or((setting, None), |(k, v)| (k, Some(v)));
+            if let Some(by) = learnt(parts) {
+                self.by = by;
+            } else if !setting.is_empty() {
+                self.set(setting, others)?;
+            }
+        }
+        Ok(())
     }
 
     fn set(&mut self, setting: &str, others: &'static str) -> Result<(), SelectionError> {
@@ -151,7 +198,8 @@ impl Selection {
     pub(crate) fn selector(&self, model: &Learnt) -> Selector {
         let config = match (&self.by, model) {
             (By::Rule(utility), _) => SelectorConfig::new(candidates(), Policy::Rule(*utility)),
-            (_, Ok(model)) => SelectorConfig::of_model(model.clone()),
+            (_, Ok(LearntModel::Floo(model))) => SelectorConfig::of_model(model.clone()),
+            (_, Ok(LearntModel::Antelope(models))) => SelectorConfig::of_boosted(models.clone()),
             (_, Err(why)) => {
                 SelectorConfig::without_model(self.safe.unwrap_or(candidates()[0]), *why)
             }
@@ -159,6 +207,35 @@ impl Selection {
         let period = self.every.unwrap_or(config.period);
         let safe = self.safe.unwrap_or(config.safe);
         Selector::new(SelectorConfig { period, how: self.how, safe, ..config })
+    }
+}
+
+impl By {
+    /// The file of what was learnt; of what ships with the project, its name. `None` of a rule.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Shipped(name) => Some(Path::new(name)),
+            Self::Model(path) => Some(path),
+            Self::Antelope(path) => Some(path.as_deref().unwrap_or(Path::new(ANTELOPE))),
+            Self::Rule(_) => None,
+        }
+    }
+
+    /// The bytes of what ships with the project; `None` of what is read from a file.
+    pub(crate) fn shipped(&self) -> Option<&'static [u8]> {
+        match self {
+            Self::Shipped(name) => Some(shipped(name)),
+            Self::Antelope(None) => Some(shipped(ANTELOPE)),
+            Self::Model(_) | Self::Antelope(Some(_)) | Self::Rule(_) => None,
+        }
+    }
+
+    /// Reads the bytes of its file.
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<LearntModel, ModelError> {
+        Ok(match self {
+            Self::Antelope(_) => LearntModel::Antelope(Boosted::parse(bytes)?.into()),
+            _ => LearntModel::Floo(Model::parse(bytes)?.into()),
+        })
     }
 }
 
@@ -230,9 +307,25 @@ mod tests {
     }
 
     #[test]
+    fn antelope_takes_the_settings_of_what_is_learnt() {
+        let antelope = Selection::rule("antelope").unwrap();
+        assert_eq!(
+            (antelope.by, antelope.every, antelope.how),
+            (By::Antelope(None), None, Switch::Full)
+        );
+        let antelope =
+            Selection::rule("antelope:part:model=my.safetensors:every=2s:safe=bbr").unwrap();
+        assert_eq!(antelope.by, By::Antelope(Some("my.safetensors".into())));
+        assert_eq!((antelope.every, antelope.how), (Some(Duration::from_secs(2)), Switch::Part));
+        assert!(antelope.safe.unwrap().is_same(&"bbr".parse().unwrap()));
+    }
+
+    #[test]
     fn mistakes_say_what_to_do() {
         let e = |text: &str| Selection::rule(text).unwrap_err().to_string();
         assert!(e("").contains("select:power; there are power, power-loss"));
+        assert!(e("antelop").contains("throughput and antelope"));
+        assert!(e("antelope:p90").contains("every=TIME, full and part, model=FILE, and safe=CC"));
         assert!(e("power:every=0s").contains("1ms at least"));
         assert!(e("power:model=x").contains("every=TIME, full and part"));
         let e = |text: &str| Selection::floo(text, false).unwrap_err().to_string();
@@ -267,7 +360,9 @@ mod tests {
             assert_eq!(model.candidates().len(), CANDIDATES.len(), "{name}");
         }
         assert_eq!(candidates_of_shipped("counterfactual").unwrap().len(), 4);
-        for cc in ["floo", "floo:counterfactual", "floo:p90", "floo+mortise"] {
+        let antelope = Boosted::parse(shipped(ANTELOPE)).unwrap();
+        assert_eq!(antelope.candidates().len(), CANDIDATES.len() + 1, "and Vegas");
+        for cc in ["floo", "floo:counterfactual", "floo:p90", "floo+mortise", "select:antelope"] {
             assert!(crate::prepare::prepare(&scenario(cc).plan().unwrap()).is_ok(), "{cc}");
         }
     }

@@ -13,6 +13,7 @@ use crate::links::{self, LinksError, NamedLink, Split};
 /// Seeds of the designs of conditions: what a policy is judged on is another design.
 const TRAIN_DESIGN: u64 = 1;
 const TEST_DESIGN: u64 = 2;
+const VALIDATE_DESIGN: u64 = 3;
 
 /// What episodes are drawn from.
 #[derive(Clone, Debug)]
@@ -82,7 +83,11 @@ impl Course {
         if let Some((root, kinds)) = &config.recorded {
             links.extend(links::recorded(root, kinds, config.split)?);
         }
-        let design = if config.split == Split::Train { TRAIN_DESIGN } else { TEST_DESIGN };
+        let design = match config.split {
+            Split::Train | Split::Fit => TRAIN_DESIGN,
+            Split::Validate => VALIDATE_DESIGN,
+            Split::Test => TEST_DESIGN,
+        };
         for (what, is_missing) in [
             ("the algorithms", count == 0),
             ("the links", links.is_empty()),

@@ -8,8 +8,9 @@ use trimtab_cc::migrate::Switch;
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
+use trimtab_steer::select::antelope::Measured;
 use trimtab_steer::select::{FEATURES, Policy, Selector, SelectorConfig, State};
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::condition::Condition;
 
@@ -222,6 +223,31 @@ impl Episode {
         }
     }
 
+    /// What each algorithm would be worth in the next period by Antelope's measure, if it were chosen now: the mean of the rewards of all
+    /// connections. Nothing changes here; each runs on a copy. All rewards of a connection are by the highest pacing rate that it has under any of the
+    /// algorithms. `None` where none of them has enough acknowledgements to tell.
+    pub fn rewards(&self) -> Option<Vec<f64>> {
+        let forks: Vec<Vec<Measured>> = (0..self.rules.algorithms.len())
+            .map(|choice| {
+                let mut fork = self.clone();
+                fork.step(choice);
+                (0..self.settled.len()).map(|flow| fork.measured_of(flow)).collect()
+            })
+            .collect();
+        if !forks.iter().any(|of| of[0].is_enough()) {
+            return None;
+        }
+        let scale = |flow: usize| {
+            forks.iter().map(|of| of[flow].max_pacing_rate).fold(Rate::default(), Rate::max)
+        };
+        let scales: Vec<Rate> = (0..self.settled.len()).map(scale).collect();
+        let reward = |of: &Vec<Measured>| {
+            let each = of.iter().zip(&scales).map(|(m, scale)| m.reward(*scale, self.period));
+            each.sum::<f64>() / of.len() as f64
+        };
+        Some(forks.iter().map(reward).collect())
+    }
+
     /// Whether all periods have run.
     pub fn is_done(&self) -> bool {
         self.period >= self.rules.periods
@@ -232,14 +258,27 @@ impl Episode {
         self.current
     }
 
+    /// What Antelope sees now of the first connection; see [`Selector::measured`].
+    pub fn measured(&self) -> Measured {
+        self.measured_of(0)
+    }
+
+    fn measured_of(&self, flow: usize) -> Measured {
+        self.selector(flow).map(|selector| *selector.measured()).unwrap_or_default()
+    }
+
+    fn selector(&self, flow: usize) -> Option<&Selector> {
+        match self.world.flows()[flow].steerer() {
+            Some(Steerer::Select(selector)) => Some(selector),
+            // Every flow is set up with a selector.
+            _ => None,
+        }
+    }
+
     /// What a policy sees now: the state of the period that has just ended, in the order of
     /// [`FEATURES`].
     pub fn state(&self) -> State {
-        match self.world.flows()[0].steerer() {
-            Some(Steerer::Select(selector)) => *selector.state(),
-            // The flow was set up with a selector.
-            _ => [0.0; FEATURES.len()],
-        }
+        self.selector(0).map_or([0.0; FEATURES.len()], |selector| *selector.state())
     }
 
     /// The requests so far, of all connections, one after another.
@@ -379,6 +418,47 @@ mod tests {
         let episode = Episode::new(rules(10), &draw(6.0, 1));
         let costs = episode.costs(4);
         assert!(costs[0] > costs[1].mul_f64(1.3), "{costs:?}");
+    }
+
+    #[test]
+    fn antelopes_rewards_are_of_the_next_period_by_one_scale() {
+        let mut episode = Episode::new(rules(20), &Draw { flows: 2, ..draw(6.0, 1) });
+        // Nine intervals, after which queues have their full price.
+        for _ in 0..8 {
+            episode.step(1);
+        }
+        let before = episode.measured();
+        assert!(before.is_enough() && before.length == Duration::from_secs(3), "{before:?}");
+        let rewards = episode.rewards().unwrap();
+        assert_eq!(episode.measured(), before, "it was tried on copies");
+        assert!(rewards.iter().all(|r| *r > 0.05 && *r < 1.0), "{rewards:?}");
+        assert!((1..4).all(|i| rewards[i] != rewards[0]), "each by its own run: {rewards:?}");
+        let forks: Vec<Episode> = (0..4)
+            .map(|choice| {
+                let mut fork = episode.clone();
+                fork.step(choice);
+                fork
+            })
+            .collect();
+        let of = |flow: usize| {
+            let measured: Vec<_> = forks.iter().map(|fork| fork.measured_of(flow)).collect();
+            let paced = measured.iter().map(|m| m.max_pacing_rate.mbps());
+            (measured[2], paced.fold(0.0, f64::max))
+        };
+        let by_hand = |(m, scale): (Measured, f64)| {
+            let lost = m.lost.as_f64() * 8e-6 / 3.0;
+            (m.throughput.mbps() - lost) * m.min_rtt.ratio(m.mean_rtt) / scale
+        };
+        let expected = (by_hand(of(0)) + by_hand(of(1))) / 2.0;
+        assert!((rewards[2] - expected).abs() < 1e-6, "{rewards:?} {expected}");
+    }
+
+    #[test]
+    fn where_nothing_moves_no_reward_can_be_told() {
+        let mut still = Episode::new(rules(6), &draw(0.0, 0));
+        still.step(0);
+        assert!(!still.measured().is_enough());
+        assert_eq!(still.rewards(), None);
     }
 
     #[test]

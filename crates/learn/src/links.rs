@@ -8,6 +8,8 @@ use trimtab_units::{Duration, Rate};
 
 /// Of the recordings of one kind, sorted by name, each fourth is for judging.
 const HELD_OUT: usize = 4;
+/// Of those to learn on, each fifth is for choosing between models where a training chooses.
+const VALIDATED: usize = 5;
 /// Generated links for judging have seeds from here on.
 const TEST_SEEDS: u64 = 1 << 32;
 /// Length of a generated link before it repeats.
@@ -18,8 +20,23 @@ const LENGTH: Duration = Duration::from_secs(180);
 pub enum Split {
     /// To learn on.
     Train,
+    /// Those of them that a training fits its models to, where it chooses between models itself.
+    Fit,
+    /// The others, by which it chooses.
+    Validate,
     /// To be judged on.
     Test,
+}
+
+impl Split {
+    /// Whether number `i` of the links to learn on belongs to it.
+    fn takes(self, i: usize) -> bool {
+        match self {
+            Self::Fit => i % VALIDATED != VALIDATED - 1,
+            Self::Validate => i % VALIDATED == VALIDATED - 1,
+            Self::Train | Self::Test => true,
+        }
+    }
 }
 
 /// A link with its name.
@@ -56,14 +73,15 @@ pub enum LinksError {
 /// `count` generated links: cellular ones from slow to fast, with few outages and many, and, of every
 /// eight, one that stays at its rate and one that steps.
 pub fn generated(count: usize, split: Split) -> Vec<NamedLink> {
-    (0..count as u64).map(|i| generated_link(i, split)).collect()
+    let of_split = (0..count).filter(|i| split.takes(*i));
+    of_split.map(|i| generated_link(i as u64, split)).collect()
 }
 
 fn generated_link(i: u64, split: Split) -> NamedLink {
     // A seed tells cellular links apart, but not those that are made of their rate and lengths alone: for judging, rates lie
     // between those for learning, and steps last a second longer, an even number of them instead of an odd one.
     let (seed, between, longer) = match split {
-        Split::Train => (i, 0.0, 0),
+        Split::Train | Split::Fit | Split::Validate => (i, 0.0, 0),
         Split::Test => (TEST_SEEDS + i, 0.5, 1),
     };
     // Golden-section steps cover the range evenly however many links there are.
@@ -139,7 +157,9 @@ pub fn recorded(root: &Path, kinds: &[String], split: Split) -> Result<Vec<Named
         }
         names.sort_unstable();
         let of_split = |i: usize| (i % HELD_OUT == HELD_OUT - 1) == (split == Split::Test);
-        for (_, name) in names.into_iter().enumerate().filter(|(i, _)| of_split(*i)) {
+        let names =
+            names.into_iter().enumerate().filter(|(i, _)| of_split(*i)).map(|(_, name)| name);
+        for (_, name) in names.enumerate().filter(|(i, _)| split.takes(*i)) {
             let trace = Trace::load(&folder.join(&name))?;
             links.push(NamedLink {
                 name: format!("{kind}/{name}"),
@@ -197,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn links_to_learn_on_are_to_fit_or_to_validate() {
+        let (train, fit) = (generated(23, Split::Train), generated(23, Split::Fit));
+        let validate = generated(23, Split::Validate);
+        assert_eq!((fit.len(), validate.len()), (19, 4));
+        for link in &train {
+            let same = |other: &&NamedLink| {
+                other.name == link.name && is_same(&other.capacity, &link.capacity)
+            };
+            assert_eq!(fit.iter().chain(&validate).filter(same).count(), 1, "{}", link.name);
+        }
+    }
+
+    #[test]
     fn recordings_are_split_by_file() {
         let folder = tempfile::tempdir().unwrap();
         let kind = folder.path().join("lte");
@@ -208,6 +241,12 @@ mod tests {
         let of = |split| recorded(folder.path(), &["lte".to_owned()], split).unwrap();
         assert_eq!(names(&of(Split::Test)), ["lte/d.trace", "lte/h.trace"]);
         assert_eq!(of(Split::Train).len(), 6);
+        // Of a, b, c, e, f, g the fifth.
+        assert_eq!(names(&of(Split::Validate)), ["lte/f.trace"]);
+        assert_eq!(
+            names(&of(Split::Fit)),
+            ["lte/a.trace", "lte/b.trace", "lte/c.trace", "lte/e.trace", "lte/g.trace"]
+        );
         let missing = recorded(folder.path(), &["5g".to_owned()], Split::Train).unwrap_err();
         assert!(missing.to_string().contains("trimtab trace fetch"), "{missing}");
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use trimtab_steer::select::antelope::Boosted;
 use trimtab_steer::select::{FEATURES, Model, PERIOD, State};
 
 /// What both start with: the best single algorithm of the links that they learnt from.
@@ -66,4 +67,8 @@ fn cards_name_the_files_that_they_describe() {
         assert!(card.contains(model(name).sha256()), "{name}.md is the card of another file");
         assert!(card.contains("python -m trimtab.train floo"), "the command");
     }
+    let card = std::fs::read_to_string(folder().join("antelope.md")).unwrap();
+    let models = Boosted::parse(&std::fs::read(folder().join("antelope.safetensors")).unwrap());
+    assert!(card.contains(models.unwrap().sha256()), "antelope.md is the card of another file");
+    assert!(card.contains("python -m trimtab.train antelope"), "the command");
 }

@@ -18,6 +18,7 @@ use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_learn::{Course, CourseConfig, Episode, Objective, Rules, Split, Traffic};
 use trimtab_steer::select::FEATURES;
+use trimtab_steer::select::antelope::{self, Measured};
 use trimtab_units::Duration;
 
 /// How long requests that are outstanding at the end of an episode may take to finish.
@@ -72,8 +73,14 @@ impl PyCourse {
             },
             split: match split {
                 "train" => Split::Train,
+                "fit" => Split::Fit,
+                "validate" => Split::Validate,
                 "test" => Split::Test,
-                other => return Err(refuse(format!("split {other:?}: write train or test"))),
+                other => {
+                    return Err(refuse(format!(
+                        "split {other:?}: write train, fit, validate or test"
+                    )));
+                }
             },
             conditions,
             generated,
@@ -97,6 +104,12 @@ impl PyCourse {
     #[getter]
     fn features(&self) -> Vec<&'static str> {
         FEATURES.iter().map(|feature| feature.name).collect()
+    }
+
+    /// The names of what Antelope's models are asked with, in their order.
+    #[staticmethod]
+    fn antelope_features() -> Vec<&'static str> {
+        antelope::FEATURES.iter().map(|feature| feature.name).collect()
     }
 
     /// What the episode of a seed is made of.
@@ -165,6 +178,20 @@ impl PyEpisodes {
     /// The state of every episode, one after another.
     fn states(&self) -> Vec<f32> {
         self.episodes.iter().flat_map(Episode::state).collect()
+    }
+
+    /// What Antelope's models are asked with, of every episode, one after another, and for each whether it is enough to decide by.
+    fn measured(&self) -> (Vec<f32>, Vec<bool>) {
+        let measured: Vec<_> = self.episodes.iter().map(Episode::measured).collect();
+        let inputs = measured.iter().flat_map(Measured::inputs).collect();
+        (inputs, measured.iter().map(Measured::is_enough).collect())
+    }
+
+    /// What each algorithm would be worth to each episode in the next period, by Antelope's measure: a row for each episode, without anything
+    /// where nothing could be told.
+    fn rewards(&self, py: Python<'_>) -> Vec<Vec<f64>> {
+        let of = |episode: &Episode| episode.rewards().unwrap_or_default();
+        py.detach(|| self.episodes.par_iter().map(of).collect())
     }
 
     /// The number of the algorithm that each episode runs.

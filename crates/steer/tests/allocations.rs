@@ -10,6 +10,7 @@ use trimtab_cc::muses::{Muses, Trees};
 use trimtab_cc::{Ack, Config, CongestionControl, Phase, RateSample, Sent, Spec};
 use trimtab_qoe::Factors;
 use trimtab_steer::muses::{Lstm, Memory};
+use trimtab_steer::select::antelope::Boosted;
 use trimtab_steer::select::{Model, Selector, SelectorConfig};
 use trimtab_steer::{Action, Collector, Snapshot, Steer};
 use trimtab_units::{Bytes, Duration, Time};
@@ -47,9 +48,13 @@ fn ack(now: Time, delivered: Bytes) -> Ack {
 /// The models that ship.
 static TREES: &[u8] = include_bytes!("../../../models/muses.trees");
 static LSTM: &[u8] = include_bytes!("../../../models/muses.safetensors");
+static BOOSTED: &[u8] = include_bytes!("../../../models/antelope.safetensors");
 
 fn main() {
-    selections();
+    let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
+    selections("floo", SelectorConfig::of_model(Model::random(candidates, 4)));
+    let boosted = SelectorConfig::of_boosted(Boosted::parse(BOOSTED).unwrap());
+    selections("antelope", SelectorConfig { period: Duration::from_secs(12), ..boosted });
     decisions();
 }
 
@@ -82,9 +87,8 @@ fn decisions() {
 }
 
 /// Ten minutes of acknowledgements and fifty selections.
-fn selections() {
-    let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
-    let mut selector = Selector::new(SelectorConfig::of_model(Model::random(candidates, 4)));
+fn selections(by: &str, config: SelectorConfig) {
+    let mut selector = Selector::new(config);
     let mut collector = Collector::new(Time::ZERO);
     let mut running = selector.algorithm().algorithm().name;
     let mut now = Time::ZERO;
@@ -119,5 +123,7 @@ fn selections() {
     assert_eq!((stats.allocations, stats.reallocations), (0, 0));
     assert_eq!(selector.selections().made, 50);
     assert_eq!(selector.selections().fallbacks, 0);
-    println!("test ten_minutes_of_acknowledgements_and_fifty_selections_allocate_nothing ... ok");
+    println!(
+        "test ten_minutes_of_acknowledgements_and_fifty_selections_by_{by}_allocate_nothing ... ok"
+    );
 }

@@ -1,4 +1,7 @@
-"""`python -m trimtab.train floo`: parse, train, judge, and write the model with its card; or `muses`."""
+"""`python -m trimtab.train floo`: parse, train, judge, and write the model with its card.
+
+`muses` and `antelope` in its place have commands of their own.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,14 @@ def main(arguments: list[str]) -> int:
         from trimtab.muses import train as muses  # noqa: PLC0415
 
         return muses.main(arguments[1:])
+    if arguments[:1] == ["antelope"]:
+        from trimtab.antelope import main as antelope  # noqa: PLC0415
+
+        return antelope(arguments[1:])
+    return _floo(arguments)
+
+
+def _floo(arguments: list[str]) -> int:
     started = time.time()
     settings = options.parse(arguments)
     path = settings.out / "model.safetensors"

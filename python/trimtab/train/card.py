@@ -65,11 +65,13 @@ connection in hindsight; `oracle` tries every choice on forks, two periods ahead
 
 | who chooses | mean | median | p90 | change | of the gap to the oracle |
 |---|---:|---:|---:|---:|---:|
-{_rows(judged)}
+{rows(judged)}
 """
 
 
-def _rows(judged: Judged) -> str:
+def rows(judged: Judged) -> str:
+    """Give a row of the table for everyone who chose."""
+
     def row(name: str) -> str:
         times = judged.times[name]
         mean, median, p90 = times.mean(), np.median(times), np.percentile(times, 90)

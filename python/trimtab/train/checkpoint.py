@@ -39,10 +39,15 @@ def must_exist(path: Path) -> None:
 
 def must_fit(path: Path, written: str | None, training: Training) -> None:
     """Raise ValueError where the checkpoint is of a training with other settings, or does not say."""
+    must_fit_settings(path, written, settings_of(training))
+
+
+def must_fit_settings(path: Path, written: str | None, now: dict[str, str]) -> None:
+    """Raise ValueError where the settings that a checkpoint was written with are not `now`'s."""
     anew = "or leave out --resume and name another --out to train anew"
     if written is None:
         raise ValueError(f"{path} does not say its settings: resume with the version that wrote it, {anew}")
-    before, now = json.loads(written), settings_of(training)
+    before: dict[str, str] = json.loads(written)
     others = [
         f"--{name} was {before.get(name)} and is {now.get(name)}"
         for name in sorted({*before, *now})

@@ -73,22 +73,35 @@ def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
 
     Raises ValueError when none of them had a request.
     """
+    times = beside(settings, course)
+
+    def choose(_: Episodes, states: Array) -> Sequence[int]:
+        return [int(choice) for choice in policy.choose(states)]
+
+    times["policy"] = run(course, choose, settings.judge, sum_up=SUMMARIES[settings.objective])
+    return Judged(times, policy.algorithms)
+
+
+def beside(settings: Training, course: Course) -> dict[str, Floats]:
+    """Judge all that a policy is compared with: each algorithm alone, random choices, the bounds.
+
+    Raises ValueError when none of the connections had a request.
+    """
     random = np.random.default_rng(settings.seed)
-    count = len(policy.algorithms)
+    names = settings.names()
 
     def always(number: int) -> Chooser:
         return lambda episodes, _: [number] * len(episodes)
 
-    choosers: dict[str, Chooser] = {name: always(i) for i, name in enumerate(policy.algorithms)}
-    choosers["random"] = lambda episodes, _: random.integers(count, size=len(episodes)).tolist()
+    choosers: dict[str, Chooser] = {name: always(i) for i, name in enumerate(names)}
+    choosers["random"] = lambda episodes, _: random.integers(len(names), size=len(episodes)).tolist()
     choosers["oracle"] = lambda episodes, _: np.argmin(episodes.costs(2), axis=1).tolist()
-    choosers["policy"] = lambda _, states: policy.choose(states).tolist()
     sum_up = SUMMARIES[settings.objective]
     times = {name: run(course, chooser, settings.judge, sum_up=sum_up) for name, chooser in choosers.items()}
-    if not len(times["policy"]):
+    if not len(times["random"]):
         raise ValueError("none of the connections had a request: judge by more of them, or of longer periods")
-    times["static-best"] = np.min([times[name] for name in policy.algorithms], axis=0)
-    return Judged(times, policy.algorithms)
+    times["static-best"] = np.min([times[name] for name in names], axis=0)
+    return times
 
 
 def run(

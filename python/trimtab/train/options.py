@@ -94,8 +94,9 @@ def parse(arguments: list[str]) -> Training:
     floo = commands.add_parser(
         "floo", help="select the algorithm of a running connection", description=Training.__doc__
     )
-    # Its options are its own: trimtab.muses.options.
+    # Their options are their own: trimtab.muses.options, trimtab.antelope.options.
     commands.add_parser("muses", help="multiply the window of a connection every 10 ms", add_help=False)
+    commands.add_parser("antelope", help="foretell what each algorithm is worth, and select", add_help=False)
     for option in dataclasses.fields(Training):
         name, about, default = f"--{option.name}", option.metadata["help"], option.default
         if isinstance(default, bool):

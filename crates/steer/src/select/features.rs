@@ -64,14 +64,14 @@ impl fmt::Display for Scale {
     }
 }
 
-const RATE: Scale = Scale::Log { from: 10e3, to: 1e9 };
-const TIME: Scale = Scale::Log { from: 0.001, to: 1.0 };
+pub(super) const RATE: Scale = Scale::Log { from: 10e3, to: 1e9 };
+pub(super) const TIME: Scale = Scale::Log { from: 0.001, to: 1.0 };
 const WAIT: Scale = Scale::Log { from: 0.001, to: 10.0 };
-const SIZE: Scale = Scale::Log { from: 1500.0, to: 100e6 };
+pub(super) const SIZE: Scale = Scale::Log { from: 1500.0, to: 100e6 };
 const SHARE: Scale = Scale::Log { from: 0.001, to: 1.0 };
 const EXCESS: Scale = Scale::Log { from: 0.05, to: 10.0 };
 
-const fn feature(
+pub(super) const fn feature(
     name: &'static str,
     unit: &'static str,
     scale: Scale,

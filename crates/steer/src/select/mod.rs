@@ -6,7 +6,9 @@
 //!
 //! What to read first: the paper's §3.2 and §3.3, then `features.rs`, then `Selector::on_report` below.
 
+pub mod antelope;
 mod features;
+mod file;
 mod model;
 mod monitor;
 mod rule;
@@ -21,13 +23,13 @@ use trimtab_units::{Duration, Time};
 pub use features::{
     FEATURES, FEATURES_LEN, FLOO_FEATURES_LEN, Feature, Scale, State, feature_index,
 };
-pub use model::{
-    CANDIDATES_MAX, Distrust, FORMAT, HIDDEN_MAX, Model, ModelError, Unusable, VERSION,
-};
+pub use file::{CANDIDATES_MAX, ModelError, Unusable};
+pub use model::{Distrust, FORMAT, HIDDEN_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
 pub use rule::Utility;
 
 use crate::{Action, Report, Steer};
+use antelope::{Boosted, Hysteresis, Interval, Measured};
 use rule::Search;
 
 /// The selection period (Floo §5.1, Appendix F).
@@ -41,6 +43,8 @@ pub enum Policy {
     External,
     /// A learnt policy. Without one the safe algorithm runs.
     Model(Result<Arc<Model>, Unusable>),
+    /// What models foretell of each candidate (Antelope).
+    Antelope(Arc<Boosted>),
     /// A rule of what counts on the path (Floo Table 1).
     Rule(Utility),
 }
@@ -82,6 +86,16 @@ impl SelectorConfig {
         Self { candidates, first, safe, period, how: Switch::Full, policy }
     }
 
+    /// As Antelope's models want it; what it starts with is also what is safe.
+    pub fn of_boosted(models: impl Into<Arc<Boosted>>) -> Self {
+        let models = models.into();
+        let (first, period) = (models.first(), models.period());
+        let candidates = models.candidates().to_vec();
+        let safe = candidates[first];
+        let policy = Policy::Antelope(models);
+        Self { candidates, first, safe, period, how: Switch::Full, policy }
+    }
+
     /// For a learnt policy that is not there: `safe` starts and is asked for at every selection, every [`PERIOD`].
     pub fn without_model(safe: Spec, why: Unusable) -> Self {
         Self { safe, ..Self::new(vec![safe], Policy::Model(Err(why))) }
@@ -107,6 +121,10 @@ pub struct Selector {
     config: Arc<SelectorConfig>,
     monitor: Monitor,
     search: Search,
+    /// What Antelope goes by: since the last time that it was enough.
+    interval: Interval,
+    measured: Measured,
+    hysteresis: Hysteresis,
     /// What was asked for last.
     asked: Spec,
     state: State,
@@ -125,6 +143,9 @@ impl Selector {
             search: Search::new(config.candidates.len()),
             config: Arc::new(config),
             monitor: Monitor::new(),
+            interval: Interval::new(),
+            measured: Measured::default(),
+            hysteresis: Hysteresis::new(),
             asked,
             state: [0.0; FEATURES_LEN],
             metrics: Metrics::default(),
@@ -159,6 +180,11 @@ impl Selector {
         &self.metrics
     }
 
+    /// What was measured between the last two selections, or since longer where that was not [enough](Measured::is_enough).
+    pub fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
     /// What it has done so far.
     pub fn selections(&self) -> Selections {
         self.selections
@@ -171,6 +197,13 @@ impl Selector {
             Policy::External => return None,
             Policy::Model(Ok(model)) => model.decide(&self.state),
             Policy::Model(Err(why)) => Err(Distrust::NoModel(*why)),
+            // Where nothing much was measured nothing speaks against what runs.
+            Policy::Antelope(_) if !self.measured.is_enough() => return None,
+            Policy::Antelope(models) => models
+                .decide(&self.measured.inputs())
+                .map(|winner| self.hysteresis.settle(winner))
+                // After the safe algorithm the next prediction is a first one.
+                .inspect_err(|_| self.hysteresis = Hysteresis::new()),
             Policy::Rule(utility) => Ok(self.search.choose(*utility, self.now, config.period)?),
         };
         Some(match decided {
@@ -207,6 +240,7 @@ impl Steer for Selector {
         };
         self.next_at = Some(next_at);
         self.monitor.on_report(report);
+        self.interval.on_report(report);
         if matches!(self.config.policy, Policy::Rule(_)) {
             self.search.on_report(report, &self.config.candidates, &self.asked);
         }
@@ -217,6 +251,10 @@ impl Steer for Selector {
         self.metrics = self.monitor.metrics();
         self.state = self.metrics.state();
         self.monitor.begin_period(report.now);
+        self.measured = self.interval.measured();
+        if self.measured.is_enough() {
+            self.interval = Interval::new();
+        }
         self.selections.made += 1;
         let to = self.choose()?;
         if to.is_same(&self.asked) {

@@ -3,14 +3,16 @@
 //!
 //! The file is in the safetensors format. `docs/reference/selection.md` has the names of its tensors and metadata.
 
-use std::collections::HashMap;
-
-use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
-use sha2::{Digest, Sha256};
-use trimtab_cc::{Spec, SpecError};
+use safetensors::tensor::SafeTensors;
+use sha2::Digest;
+use trimtab_cc::Spec;
 use trimtab_units::Duration;
 
 use super::features::{FEATURES, State, feature_index};
+use super::file::{
+    CANDIDATES_MAX, ModelError, Unusable, algorithms, checked, digest_of, expect, first, floats,
+    period, tensor, value,
+};
 
 /// `format` of a file that this module reads.
 pub const FORMAT: &str = "trimtab-select";
@@ -18,13 +20,8 @@ pub const FORMAT: &str = "trimtab-select";
 pub const VERSION: &str = "1";
 /// The most hidden units, so that a decision needs no memory but the stack's.
 pub const HIDDEN_MAX: usize = 512;
-/// The most candidates.
-pub const CANDIDATES_MAX: usize = 16;
 /// Slope of the leaky ReLU below 0.
 const SLOPE: f32 = 0.01;
-/// The key of the checksum: SHA-256 over `KEY=VALUE` and a line feed for every other key in ascending order, then over
-/// the bytes of the tensors in the order of [`TENSORS`].
-const CHECKSUM: &str = "sha256";
 /// The tensors.
 const TENSORS: [&str; 8] = [
     "fc1.weight",
@@ -37,121 +34,20 @@ const TENSORS: [&str; 8] = [
     "norm.high",
 ];
 
-/// Why a file is no model that can be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelError {
-    /// It is not in the safetensors format, or damaged.
-    #[error("the model is no safetensors file, or a damaged one: {}", one_line(.0))]
-    Format(#[from] SafeTensorError),
-    /// It lacks something.
-    #[error("the model has no {0}")]
-    Missing(&'static str),
-    /// It is of another kind or version.
-    #[error(
-        "the model has {key} {found:?} and this program reads {expected:?}: train it again with this version"
-    )]
-    Version {
-        /// The key of the metadata.
-        key: &'static str,
-        /// Its value.
-        found: String,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// It wants a feature that there is not.
-    #[error(
-        "the model wants the feature {0:?}, which this program does not measure: train it again with this version"
-    )]
-    Feature(String),
-    /// It chooses among algorithms that there are not.
-    #[error("the model chooses {text:?}: {}", one_line(problem))]
-    Algorithm {
-        /// As the file names it.
-        text: String,
-        /// What is wrong with it.
-        problem: SpecError,
-    },
-    /// A value of the metadata is out of its range.
-    #[error("the model's {key} is {found:?}; it must be {expected}")]
-    Value {
-        /// The key of the metadata.
-        key: &'static str,
-        /// Its value.
-        found: String,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// A tensor has another type or shape than the rest of the file asks for.
-    #[error("the model's {name} is {found}; it must be F32 {expected:?}")]
-    Shape {
-        /// The tensor.
-        name: &'static str,
-        /// Its type and shape.
-        found: String,
-        /// The shape that it must have.
-        expected: Vec<usize>,
-    },
-    /// A tensor has a number that is not finite, a scale that is not positive, or a range that ends before it
-    /// begins.
-    #[error(
-        "the model's {0} has a number that is not finite, a scale that is not above 0, or a range without anything in it"
-    )]
-    Number(&'static str),
-    /// The checksum does not fit.
-    #[error(
-        "the model is damaged: it does not have the checksum that it names; copy or train it again"
-    )]
-    Checksum,
-}
-
-impl ModelError {
-    /// What it means to whoever goes on without the model.
-    pub fn unusable(&self) -> Unusable {
-        match self {
-            Self::Version { .. } | Self::Feature(_) => Unusable::Version,
-            _ => Unusable::Damaged,
-        }
-    }
-}
-
-/// Why there is no model, in short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
-    /// Nobody could read its file.
-    #[error("its file cannot be read")]
-    Missing,
-    /// What is in the file is no model, or not the one that was written.
-    #[error("its file is damaged, or no model")]
-    Damaged,
-    /// It is of another version of this program.
-    #[error("its file is of another version")]
-    Version,
-    /// Of what it chooses among, fewer than two can run here.
-    #[error("fewer than two of its algorithms can run here")]
-    Candidates,
-}
-
-/// What a damaged file names may have any characters; an error is one line all the same.
-fn one_line(problem: &impl std::fmt::Display) -> String {
-    let shown =
-        |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    problem.to_string().chars().map(shown).collect()
-}
-
 /// Why a policy gives no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
     /// A number of the state is not finite.
-    #[error("{} is not finite", FEATURES[*feature].name)]
+    #[error("{feature} is not finite")]
     NotFinite {
-        /// Its place in [`FEATURES`](super::FEATURES).
-        feature: usize,
+        /// Its name.
+        feature: &'static str,
     },
     /// A number of the state is outside the range in which the policy learnt.
-    #[error("{} is outside the range in which the policy learnt", FEATURES[*feature].name)]
+    #[error("{feature} is outside the range in which the policy learnt")]
     OutOfDistribution {
-        /// Its place in [`FEATURES`](super::FEATURES).
-        feature: usize,
+        /// Its name.
+        feature: &'static str,
     },
     /// The weights are so large that the preferences are not finite.
     #[error("the policy's preferences are not finite")]
@@ -237,10 +133,7 @@ impl Model {
             *numbers = floats(&view, name, shape)?;
             digest.update(view.data());
         }
-        let sha256: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        if value(metadata, CHECKSUM)? != sha256 {
-            return Err(ModelError::Checksum);
-        }
+        let sha256 = checked(digest, metadata)?;
         let [weights, biases, out_weights, out_biases, mean, scale, low, high] = tensors;
         if scale.iter().any(|s| *s <= 0.0 || !(1.0 / s).is_finite()) {
             return Err(ModelError::Number("norm.scale"));
@@ -374,7 +267,7 @@ impl Model {
         let units = &mut units[..self.hidden];
         units.copy_from_slice(&self.biases);
         for (input, weights) in self.inputs.iter().zip(self.weights.chunks_exact(self.hidden)) {
-            let (feature, x) = (input.feature, state[input.feature]);
+            let (feature, x) = (FEATURES[input.feature].name, state[input.feature]);
             if !x.is_finite() {
                 return Err(Distrust::NotFinite { feature });
             }
@@ -399,94 +292,6 @@ impl Model {
         }
         Ok(logits)
     }
-}
-
-fn value<'a>(
-    metadata: &'a HashMap<String, String>,
-    key: &'static str,
-) -> Result<&'a str, ModelError> {
-    metadata.get(key).map(String::as_str).ok_or(ModelError::Missing(key))
-}
-
-/// Of the metadata, to go on with the tensors.
-fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
-    let mut keys: Vec<_> = metadata.iter().filter(|(key, _)| *key != CHECKSUM).collect();
-    keys.sort_unstable();
-    let mut digest = Sha256::new();
-    for (key, value) in keys {
-        digest.update(format!("{key}={value}\n"));
-    }
-    digest
-}
-
-fn expect(
-    metadata: &HashMap<String, String>,
-    key: &'static str,
-    expected: &'static str,
-) -> Result<(), ModelError> {
-    let found = value(metadata, key)?;
-    if found == expected {
-        return Ok(());
-    }
-    Err(ModelError::Version { key, found: found.to_owned(), expected })
-}
-
-fn algorithms(metadata: &HashMap<String, String>) -> Result<Vec<Spec>, ModelError> {
-    let text = value(metadata, "algorithms")?;
-    // A comma separates knobs as well, so candidates with knobs need another sign between them.
-    let sign = if text.contains(';') { ';' } else { ',' };
-    let specs = text.split(sign).map(parse_spec).collect::<Result<Vec<_>, _>>()?;
-    if specs.len() < 2 || specs.len() > CANDIDATES_MAX {
-        return Err(ModelError::Value {
-            key: "algorithms",
-            found: text.to_owned(),
-            expected: "2 to 16 of them",
-        });
-    }
-    Ok(specs)
-}
-
-fn parse_spec(text: &str) -> Result<Spec, ModelError> {
-    let wrong = |problem| ModelError::Algorithm { text: text.trim().to_owned(), problem };
-    text.parse().map_err(wrong)
-}
-
-/// The candidate that connections start with: the first one where the file does not say.
-fn first(metadata: &HashMap<String, String>, candidates: &[Spec]) -> Result<usize, ModelError> {
-    let Some(text) = metadata.get("first") else { return Ok(0) };
-    let wanted = parse_spec(text)?;
-    let same = |s: &Spec| s.is_same(&wanted);
-    candidates.iter().position(same).ok_or_else(|| ModelError::Value {
-        key: "first",
-        found: text.clone(),
-        expected: "one of its algorithms",
-    })
-}
-
-fn period(metadata: &HashMap<String, String>) -> Result<Duration, ModelError> {
-    let text = value(metadata, "period_ms")?;
-    let wrong =
-        || ModelError::Value { key: "period_ms", found: text.to_owned(), expected: "1 to 3600000" };
-    let ms: u64 = text.parse().map_err(|_| wrong())?;
-    if (1..=3_600_000).contains(&ms) { Ok(Duration::from_millis(ms)) } else { Err(wrong()) }
-}
-
-fn tensor<'a>(file: &SafeTensors<'a>, name: &'static str) -> Result<TensorView<'a>, ModelError> {
-    file.tensor(name).map_err(|_| ModelError::Missing(name))
-}
-
-fn floats(
-    view: &TensorView<'_>,
-    name: &'static str,
-    shape: &[usize],
-) -> Result<Vec<f32>, ModelError> {
-    if view.dtype() != Dtype::F32 || view.shape() != shape {
-        let found = format!("{:?} {:?}", view.dtype(), view.shape());
-        return Err(ModelError::Shape { name, found, expected: shape.to_vec() });
-    }
-    let (numbers, _) = view.data().as_chunks::<4>();
-    let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-    if numbers.iter().all(|x| x.is_finite()) { Ok(numbers) } else { Err(ModelError::Number(name)) }
 }
 
 #[cfg(test)]

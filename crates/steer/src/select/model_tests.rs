@@ -1,8 +1,11 @@
 //! Files, good and damaged, and what their policies decide.
 
-use proptest::prelude::*;
-use safetensors::tensor::serialize;
+use std::collections::HashMap;
 
+use proptest::prelude::*;
+use safetensors::tensor::{Dtype, TensorView, serialize};
+
+use super::super::file::CHECKSUM;
 use super::*;
 use crate::select::FEATURES_LEN;
 
@@ -151,7 +154,7 @@ fn a_policy_may_use_fewer_features_in_another_order() {
     (state[0], state[1]) = (0.5, 0.25);
     assert_ne!(model.logits(&state).unwrap(), got);
     state[1] = f32::NAN;
-    assert_eq!(model.decide(&state), Err(Distrust::NotFinite { feature: 1 }));
+    assert_eq!(model.decide(&state), Err(Distrust::NotFinite { feature: FEATURES[1].name }));
 }
 
 #[test]
@@ -165,10 +168,10 @@ fn states_that_it_did_not_learn_from_are_not_decided() {
             model.decide(&state)
         };
         for x in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            assert_eq!(with(x), Err(Distrust::NotFinite { feature: i }));
+            assert_eq!(with(x), Err(Distrust::NotFinite { feature: FEATURES[i].name }));
         }
         for x in [-2.01, 2.01] {
-            assert_eq!(with(x), Err(Distrust::OutOfDistribution { feature: i }));
+            assert_eq!(with(x), Err(Distrust::OutOfDistribution { feature: FEATURES[i].name }));
         }
         assert!(with(2.0).is_ok() && with(-2.0).is_ok());
     }

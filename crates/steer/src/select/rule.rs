@@ -4,7 +4,7 @@
 use trimtab_cc::Spec;
 use trimtab_units::{Bytes, Duration, Time};
 
-use super::model::CANDIDATES_MAX;
+use super::file::CANDIDATES_MAX;
 use super::slope::Slope;
 use crate::Report;
 
