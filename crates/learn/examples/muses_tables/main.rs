@@ -1,9 +1,9 @@
 //! What the policies of Muses and every algorithm come to: utilisation, delay, loss, how far networks are apart, and what is in
 //! flight (Figs. 3 and 4); on the networks of Table III, or on such as nobody has learnt on.
 //!
-//! `cargo run --release -p trimtab-learn --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [outside]]]`; TRACES is a
-//! folder of recordings for the cellular networks, MODELS the folder of the models; `outside` takes networks that leave
-//! Table II, on which the models were learnt.
+//! `cargo run --release -p trimtab-learn --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES]]]]`; TRACES
+//! is a folder of recordings for the cellular networks, MODELS the folder of the models; KINDS is `table3`, or `outside` for
+//! networks that leave Table II, on which the models were learnt; NAMES are the contenders to run, all unless told.
 
 mod contenders;
 mod networks;
@@ -26,11 +26,14 @@ fn main() {
     let traces: Option<PathBuf> = arguments.get(2).map(Into::into);
     let models = arguments.get(3).map_or("models", String::as_str);
     let is_outside = match arguments.get(4).map(String::as_str) {
-        None => false,
+        None | Some("table3") => false,
         Some("outside") => true,
-        Some(other) => panic!("{other}: write outside, or nothing for Table III"),
+        Some(other) => panic!("{other}: write table3 or outside"),
     };
-    let contenders = contenders::contenders(models, is_outside);
+    let mut contenders = contenders::contenders(models, is_outside);
+    if let Some(names) = arguments.get(5) {
+        contenders.retain(|(name, _)| names.split(',').any(|wanted| wanted == name));
+    }
     let kinds = if is_outside {
         networks::outside_of_table_2(length, traces.as_ref())
     } else {
