@@ -1,10 +1,10 @@
 //! The door of the store: batches that come at the same time are kept by one commit.
 //!
-//! A commit costs a wait for the disk, whatever it holds. One thread takes all that wait, keeps them together, and only
+//! A commit costs a wait for the disk, whatever it holds. A thread takes all that wait, keeps them together, and only
 //! then says so to each; under load this makes a commit serve hundreds of edges, and adds nothing when there is one.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -34,13 +34,17 @@ pub(crate) enum NotKept {
 }
 
 impl Ingest {
-    /// Starts the thread; it ends when the last of these is dropped.
-    pub(crate) fn start(store: Arc<dyn Store>) -> Result<Self, Error> {
+    /// Starts as many threads as are of use to the store; they end when the last of these is dropped.
+    pub(crate) fn start(store: &Arc<dyn Store>) -> Result<Self, Error> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
-        std::thread::Builder::new()
-            .name("ingest".to_owned())
-            .spawn(move || keep_all(&*store, &receiver))
-            .map_err(|e| Error::system("start the thread for reports", e))?;
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..store.doors() {
+            let (store, receiver) = (Arc::clone(store), Arc::clone(&receiver));
+            std::thread::Builder::new()
+                .name("ingest".to_owned())
+                .spawn(move || keep_all(&*store, &receiver))
+                .map_err(|e| Error::system("start the thread for reports", e))?;
+        }
         Ok(Self(sender))
     }
 
@@ -55,10 +59,16 @@ impl Ingest {
     }
 }
 
-fn keep_all(store: &dyn Store, receiver: &Receiver<Waiting>) {
-    while let Ok(first) = receiver.recv() {
-        let mut waiting = vec![first];
-        waiting.extend(receiver.try_iter().take(COMMIT_MAX - 1));
+/// Those who wait now, once there is one; none when the engine ends.
+fn next(receiver: &Mutex<Receiver<Waiting>>) -> Option<Vec<Waiting>> {
+    let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut waiting = vec![receiver.recv().ok()?];
+    waiting.extend(receiver.try_iter().take(COMMIT_MAX - 1));
+    Some(waiting)
+}
+
+fn keep_all(store: &dyn Store, receiver: &Mutex<Receiver<Waiting>>) {
+    while let Some(waiting) = next(receiver) {
         let (batches, askers): (Vec<Batch>, Vec<_>) = waiting.into_iter().unzip();
         // Whoever hung up sends again, and is told then that it was kept.
         match store.accept(&batches) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Closed, Name, Open};
+use crate::store::{Closed, Decided, Name, Open};
 
 /// A service, as edges and operators need to know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ pub(crate) enum Wish {
 /// What it leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Held {
-    pub(crate) state: Vec<u8>,
+    pub(crate) state: String,
     /// With its version.
     pub(crate) configuration: Option<(i64, String)>,
 }
@@ -66,12 +66,15 @@ pub(crate) trait Learning: Send + Sync {
     /// Closes an interval, and says what is in force from now on.
     fn decide(&self, open: &Open, now_ms: i64) -> Closed;
 
+    /// Why it was decided so, as JSON for people and programs, from what [`Learning::decide`] left of it.
+    fn explain(&self, name: &Name, decided: &Decided) -> serde_json::Value;
+
     /// Carries out an operator's wish: the learner's state after it, and what is in force from now on where that changes;
     /// or what is wrong with it.
     fn wish(
         &self,
         name: &Name,
-        state: Option<&[u8]>,
+        state: Option<&str>,
         wish: &Wish,
         now_ms: i64,
     ) -> Result<Held, String>;

@@ -9,6 +9,7 @@
 //! that can be asked for.
 
 mod api;
+mod broker;
 mod client;
 mod clock;
 mod closer;
@@ -33,7 +34,7 @@ pub use api::{
     ReportAnswer, ReportBatch, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
 };
 pub use client::{Client, Listing};
-pub use config::{Config, ConfigError, Keep, Limits, Tls};
+pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
 pub use error::Error;
 pub use learning::{KnobInfo, ServiceInfo};
 pub use run::run;

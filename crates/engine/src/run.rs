@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::broker::Broker;
 use crate::config::{Config, Keep};
 use crate::engine::{Engine, Parts, log};
 use crate::error::Error;
@@ -15,7 +16,7 @@ use crate::ingest::Ingest;
 use crate::learning::Learning;
 use crate::server::{Certificate, serve};
 use crate::services::Services;
-use crate::store::{Sqlite, Store};
+use crate::store::{Postgres, Shared, Sqlite, Store};
 use crate::{api, closer};
 
 /// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services and the certificate again.
@@ -33,10 +34,24 @@ pub fn run(path: &Path) -> Result<(), Error> {
     runtime.block_on(run_with(path, &config, store, learning))
 }
 
-/// Opens the store that a configuration names.
-pub(crate) fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
-    let Keep::File(file) = &config.store;
-    Ok(Arc::new(Sqlite::open(file)?))
+/// Opens the store that a configuration names, to run an engine on it.
+fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    Ok(match &config.store {
+        Keep::File(file) => Arc::new(Sqlite::open(file)?),
+        Keep::Shared { postgres, broker } => {
+            let tables = Postgres::open(postgres)?;
+            let broker = Broker::open(broker, config.limits.body.get())?;
+            Arc::new(Shared::new(tables, broker))
+        }
+    })
+}
+
+/// Opens its tables alone.
+pub(crate) fn open_tables(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    Ok(match &config.store {
+        Keep::File(file) => Arc::new(Sqlite::open(file)?),
+        Keep::Shared { postgres, .. } => Arc::new(Postgres::open(postgres)?),
+    })
 }
 
 async fn run_with(
@@ -47,7 +62,7 @@ async fn run_with(
 ) -> Result<(), Error> {
     let certificate = Certificate::default();
     certificate.load(config.tls.as_ref())?;
-    let ingest = Ingest::start(Arc::clone(&store))?;
+    let ingest = Ingest::start(&store)?;
     let engine = Arc::new(Engine::new(Parts {
         store,
         learning,
@@ -55,6 +70,12 @@ async fn run_with(
         limits: config.limits,
         skew_ms: config.skew.as_millis() as i64,
         grace_ms: config.grace.as_millis() as i64,
+    }));
+    let others = Arc::downgrade(&engine);
+    engine.store.on_change(Box::new(move |changed| {
+        if let Some(engine) = others.upgrade() {
+            engine.tell(changed);
+        }
     }));
     let listener = TcpListener::bind(config.listen)
         .await
@@ -67,8 +88,9 @@ async fn run_with(
     let closer = closer::start(Arc::clone(&engine), config.keep.as_millis() as i64)?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     log(&format!(
-        "listens at {scheme}://{address}, with the services of {}",
-        config.services.display()
+        "listens at {scheme}://{address}, with the services of {}, and keeps all in {}",
+        config.services.display(),
+        engine.store.way()
     ));
 
     let (end, ending) = watch::channel(false);

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use trimtab_fleet::{Aggregate, Configuration, Hold, Interval, Key, Report, Service, Summary};
+use trimtab_fleet::{
+    Aggregate, Configuration, Decision, Hold, Interval, Key, Report, Service, Summary,
+};
 use trimtab_units::Time;
 
 use crate::config::ConfigError;
 use crate::engine::log;
 use crate::learning::{Held, KnobInfo, Learning, ServiceInfo, Wish};
-use crate::store::{Closed, Name, Open};
+use crate::store::{Closed, Decided, Name, Open};
 
 /// The services of a folder.
 pub(crate) struct Services {
@@ -105,11 +107,11 @@ fn interval_at(service: &Service, now_ms: i64) -> Interval {
 }
 
 /// A state from before this version of the engine is not understood: learning starts anew, and says so.
-fn load(key: &Key, state: Option<&[u8]>) -> Aggregate {
+fn load(key: &Key, state: Option<&str>) -> Aggregate {
     state.map_or_else(
         || Aggregate::new(key.clone()),
         |state| {
-            serde_json::from_slice(state).unwrap_or_else(|e| {
+            serde_json::from_str(state).unwrap_or_else(|e| {
                 log(&format!("{key} learns anew, since its state is not understood: {e}"));
                 Aggregate::new(key.clone())
             })
@@ -117,8 +119,8 @@ fn load(key: &Key, state: Option<&[u8]>) -> Aggregate {
     )
 }
 
-fn state_of(aggregate: &Aggregate) -> Vec<u8> {
-    serde_json::to_vec(aggregate).expect("an aggregate is plain data")
+fn state_of(aggregate: &Aggregate) -> String {
+    serde_json::to_string(aggregate).expect("an aggregate is plain data")
 }
 
 /// A configuration as edges, operators and the store have it; its version travels beside it.
@@ -208,21 +210,14 @@ impl Learning for Services {
         let decision = from.and_then(|from| aggregate.close(service, from, &summary).ok());
         let configuration =
             put_in_force(&mut aggregate, service, interval_at(service, now_ms), open.version);
+        // What can be said from the rest is not kept: `explain` says it.
         let detail = match &decision {
-            Some(decision) => json!({
-                "sentence": decision.to_string(),
-                "fitting_reports": fitting,
-                "decision": decision,
-            }),
-            None => json!({
-                "sentence": format!(
-                    "Nothing was learnt: {fitting} of {} reports were measured under version {version}, which was to be \
-                     tried{}.",
-                    open.reports.len(),
-                    if version == 0 { " by nobody: it is the service's first" } else { "" }
-                ),
-                "fitting_reports": fitting,
-            }),
+            Some(decision) => {
+                let mut kept = json!(decision);
+                kept.as_object_mut().expect("a decision has fields").remove("key");
+                json!({ "fitting_reports": fitting, "decision": kept })
+            }
+            None => json!({ "fitting_reports": fitting }),
         };
         Closed {
             state: Some(state_of(&aggregate)),
@@ -232,10 +227,23 @@ impl Learning for Services {
         }
     }
 
+    fn explain(&self, name: &Name, decided: &Decided) -> Value {
+        let mut why: Value = serde_json::from_str(&decided.detail).unwrap_or_default();
+        if why["decision"].is_object()
+            && let Ok(key) = key(name)
+        {
+            why["decision"]["key"] = json!(key);
+        }
+        if why.is_object() && why.get("sentence").is_none() {
+            why["sentence"] = json!(sentence(&why, decided));
+        }
+        why
+    }
+
     fn wish(
         &self,
         name: &Name,
-        state: Option<&[u8]>,
+        state: Option<&str>,
         wish: &Wish,
         now_ms: i64,
     ) -> Result<Held, String> {
@@ -265,6 +273,20 @@ impl Learning for Services {
         let next = before.map_or(now, |before| before.max(now)).next();
         let configuration = put_in_force(&mut aggregate, service, next, -1);
         Ok(Held { state: state_of(&aggregate), configuration })
+    }
+}
+
+/// A decision for people.
+fn sentence(why: &Value, decided: &Decided) -> String {
+    match serde_json::from_value::<Decision>(why["decision"].clone()) {
+        Ok(decision) => decision.to_string(),
+        Err(_) => format!(
+            "Nothing was learnt: {} of {} reports were measured under version {}, which was to be tried{}.",
+            why["fitting_reports"].as_u64().unwrap_or(0),
+            decided.reports,
+            decided.version,
+            if decided.version == 0 { " by nobody: it is the service's first" } else { "" }
+        ),
     }
 }
 

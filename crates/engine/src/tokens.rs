@@ -6,7 +6,7 @@ use crate::api::new_token;
 use crate::clock::now_ms;
 use crate::config::Config;
 use crate::error::Error;
-use crate::run::open_store;
+use crate::run::open_tables;
 use crate::services::Services;
 use crate::store::{Role, Token};
 
@@ -32,7 +32,7 @@ pub fn add_token(
         )));
     }
     let (secret, token) = new_token(name, role, services).map_err(Error::Refused)?;
-    match open_store(&config)?.add_token(&token, HERE)? {
+    match open_tables(&config)?.add_token(&token, HERE)? {
         Some(_) => Ok(secret),
         None => {
             Err(Error::Refused(format!("there was a token {name:?} already: take another name")))
@@ -45,7 +45,7 @@ pub fn add_token(
 /// # Errors
 /// The configuration or store is wrong.
 pub fn list_tokens(config: &Path) -> Result<Vec<Token>, Error> {
-    Ok(open_store(&Config::read(config)?)?.tokens()?)
+    Ok(open_tables(&Config::read(config)?)?.tokens()?)
 }
 
 /// Revokes a token in the store of a configuration; an engine that runs heeds it within two seconds.
@@ -53,7 +53,7 @@ pub fn list_tokens(config: &Path) -> Result<Vec<Token>, Error> {
 /// # Errors
 /// The configuration or store is wrong, or there is no such token.
 pub fn revoke_token(config: &Path, name: &str) -> Result<(), Error> {
-    if open_store(&Config::read(config)?)?.revoke_token(name, HERE, now_ms())? {
+    if open_tables(&Config::read(config)?)?.revoke_token(name, HERE, now_ms())? {
         return Ok(());
     }
     Err(Error::Refused(format!("there is no token {name:?} that is not revoked")))

@@ -1,8 +1,10 @@
-//! An engine that is killed at any instant loses no report that it acknowledged, and no decision.
+//! An engine that is killed at any instant loses no report that it acknowledged, and no decision; nor do two that share a
+//! store, whichever is killed.
 
 mod common;
 
 use std::collections::BTreeMap;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use common::{Process, Site, batch, now_ms, report};
@@ -89,13 +91,7 @@ fn a_hundred_kills_lose_nothing() {
             );
         }
         seen = now;
-        // In the middle of sending, of a commit, of closing, or of nothing.
-        let pid = engine.child.id().to_string();
-        let rest = Duration::from_micros((chance.next() * 25_000.0) as u64);
-        let killer = std::thread::spawn(move || {
-            std::thread::sleep(rest);
-            std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill")
-        });
+        let killer = kill_soon(&engine, &mut chance);
         let most = 1 + (chance.next() * ROUND_MAX) as u32;
         let _killed = (0..most).any(|_| !edge.send(&engine, &site.edge));
         assert!(killer.join().expect("no panic").success());
@@ -103,10 +99,26 @@ fn a_hundred_kills_lose_nothing() {
     }
     let engine = site.start();
     assert!(edge.send(&engine, &site.edge), "the engine that is left alone answers");
+    check_all(&engine, &site, &edge);
+}
+
+/// Kills an engine in the middle of sending, of a commit, of closing, or of nothing.
+fn kill_soon(engine: &Process, chance: &mut Chance) -> std::thread::JoinHandle<ExitStatus> {
+    let pid = engine.child.id().to_string();
+    let rest = Duration::from_micros((chance.next() * 25_000.0) as u64);
+    std::thread::spawn(move || {
+        std::thread::sleep(rest);
+        std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill")
+    })
+}
+
+/// Waits until everything is decided, and sees that all of it counts, once.
+fn check_all(engine: &Process, site: &Site, edge: &Edge) {
+    let first_interval = edge.first_interval;
     let until = Instant::now() + Duration::from_secs(60);
     let (mut now, wanted) = (BTreeMap::new(), edge.next - 1);
     while now.len() < wanted as usize && Instant::now() < until {
-        now = decisions(&engine, &site.viewer, &edge);
+        now = decisions(engine, &site.viewer, edge);
         // A token may ask twenty times a second.
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -120,4 +132,41 @@ fn a_hundred_kills_lose_nothing() {
     assert!(now.values().all(|decision| decision.reports == 1), "each report counts once");
     let counts = engine.client(&site.operator).status().expect("it answers").counts;
     assert_eq!((counts.decisions as u64, counts.waiting_reports), (wanted, 0));
+}
+
+/// Kills of one of two engines; fewer, since an edge waits seconds for what a killed one had taken.
+const KILLS_OF_TWO: usize = 30;
+
+#[test]
+fn kills_of_either_of_two_engines_lose_nothing() {
+    let Some(servers) = trimtab_servers::Servers::for_tests() else { return };
+    let limits = "[limits]\nrequests_per_second = 1000";
+    let site = Site::with_store((0, "20ms", limits), &servers.configuration());
+    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let mut chance = Chance(7);
+    let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
+    let mut engines = [site.start(), site.start()];
+    for round in 0..KILLS_OF_TWO {
+        let victim = usize::from(chance.next() < 0.5);
+        let killer = kill_soon(&engines[victim], &mut chance);
+        // By both in turn, so that either may have what it then cannot tell of.
+        let most = 1 + (chance.next() * ROUND_MAX) as usize;
+        for turn in 0..most {
+            edge.send(&engines[(victim + turn) % 2], &site.edge);
+        }
+        assert!(killer.join().expect("no panic").success());
+        let now = decisions(&engines[1 - victim], &site.viewer, &edge);
+        for (interval, decision) in &seen {
+            assert_eq!(
+                now.get(interval),
+                Some(decision),
+                "round {round}: a decision was lost or changed"
+            );
+        }
+        seen = now;
+        std::mem::replace(&mut engines[victim], site.start()).kill();
+    }
+    while !edge.send(&engines[0], &site.edge) {}
+    check_all(&engines[1], &site, &edge);
 }

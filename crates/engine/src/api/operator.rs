@@ -175,7 +175,8 @@ pub(super) async fn decisions(
     let learning = engine.learning();
     let first = learning.first(&name).unwrap_or_default();
     let known = learning.services().into_iter().find(|service| service.name == name.service);
-    let decisions = rows.iter().map(|row| decision(row, &first)).collect();
+    let decisions =
+        rows.iter().map(|row| decision(row, &first, learning.explain(&name, row))).collect();
     Ok(Json(DecisionsBody {
         interval_ms: known.map_or(0, |service| service.interval_ms),
         decisions,
@@ -183,7 +184,7 @@ pub(super) async fn decisions(
     }))
 }
 
-fn decision(row: &Decided, first: &str) -> DecisionBody {
+fn decision(row: &Decided, first: &str, why: Value) -> DecisionBody {
     let configuration = if row.version == 0 { first } else { &row.configuration };
     DecisionBody {
         interval: row.interval,
@@ -193,7 +194,7 @@ fn decision(row: &Decided, first: &str) -> DecisionBody {
         configuration: json(configuration),
         reports: row.reports,
         reward: row.reward,
-        why: json(&row.detail),
+        why,
     }
 }
 

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::ingest::NotKept;
 use crate::store::StoreError;
 
+/// After how many seconds to come back, where that may help.
+const RETRY_AFTER_S: &str = "5";
+
 /// Why something was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
@@ -94,6 +97,7 @@ impl From<StoreError> for Refusal {
     fn from(e: StoreError) -> Self {
         // What is wrong with the store is for its owner, in the log; an edge needs to know that it should try again.
         let message = match e {
+            StoreError::Busy { .. } => return NotKept::Busy.into(),
             StoreError::Full { .. } => {
                 "the engine's disk is full: keep what you have, and send it later"
             }
@@ -124,6 +128,10 @@ impl IntoResponse for Refusal {
         if self.status == StatusCode::UNAUTHORIZED {
             let scheme = axum::http::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(axum::http::header::WWW_AUTHENTICATE, scheme);
+        }
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&self.status) {
+            let wait = axum::http::HeaderValue::from_static(RETRY_AFTER_S);
+            response.headers_mut().insert(axum::http::header::RETRY_AFTER, wait);
         }
         response.extensions_mut().insert(Refused(self));
         response

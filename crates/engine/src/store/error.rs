@@ -12,6 +12,14 @@ pub enum StoreError {
         /// The file or server.
         place: String,
     },
+    /// Too much waits already.
+    #[error(
+        "too many reports wait at {place}: edges keep what they could not send; is there an engine that takes them?"
+    )]
+    Busy {
+        /// The server.
+        place: String,
+    },
     /// The file is damaged, or something else.
     #[error(
         "{place} is damaged or no store of the engine ({reason}): move it away to start anew, or put a copy from before \

@@ -5,18 +5,25 @@
 //! is on the disk, all of it or nothing.
 
 mod error;
+mod pack;
+mod postgres;
+mod shared;
 mod sqlite;
 #[cfg(test)]
 mod tests;
 
 pub use error::StoreError;
+pub(crate) use postgres::Postgres;
+pub(crate) use shared::Shared;
 pub(crate) use sqlite::Sqlite;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The version of the tables; a store of another version is refused.
-pub(crate) const SCHEMA_VERSION: u32 = 1;
+pub(crate) use crate::broker::Tell;
+
+/// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
+pub(crate) const SCHEMA_VERSION: u32 = 2;
 
 /// What a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -112,7 +119,7 @@ impl std::fmt::Display for Name {
 }
 
 /// A report, as it is kept until its interval is closed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) name: Name,
     pub(crate) interval: i64,
@@ -121,7 +128,7 @@ pub(crate) struct Report {
 }
 
 /// What an edge sends at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {
     /// The number of the edge's token.
     pub(crate) token: i64,
@@ -134,7 +141,7 @@ pub(crate) struct Batch {
 }
 
 /// What became of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     /// It is kept.
     Accepted {
@@ -158,7 +165,7 @@ pub(crate) struct Open {
     pub(crate) hold: Hold,
     pub(crate) version: i64,
     pub(crate) configuration: String,
-    pub(crate) state: Option<Vec<u8>>,
+    pub(crate) state: Option<String>,
     /// Encoded.
     pub(crate) reports: Vec<Vec<u8>>,
 }
@@ -166,7 +173,7 @@ pub(crate) struct Open {
 /// What closing it leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Closed {
-    pub(crate) state: Option<Vec<u8>>,
+    pub(crate) state: Option<String>,
     /// A new one, where it changes, with its version.
     pub(crate) configuration: Option<(i64, String)>,
     pub(crate) reward: Option<f64>,
@@ -201,7 +208,8 @@ pub(crate) struct Row {
     pub(crate) hold: Hold,
     pub(crate) version: i64,
     pub(crate) configuration: String,
-    pub(crate) state: Option<Vec<u8>>,
+    /// The learner's; none in a list.
+    pub(crate) state: Option<String>,
     pub(crate) closed: Option<i64>,
     pub(crate) reward: Option<f64>,
     pub(crate) decisions: i64,
@@ -242,7 +250,7 @@ pub(crate) struct Order {
     /// Put in force, where one is given, with its version.
     pub(crate) configuration: Option<(i64, String)>,
     /// The learner's, where it changes.
-    pub(crate) state: Option<Vec<u8>>,
+    pub(crate) state: Option<String>,
     pub(crate) detail: String,
     pub(crate) now_ms: i64,
 }
@@ -286,6 +294,17 @@ pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Closed + 'a;
 
 /// Where the engine keeps what it must not lose. Calls block.
 pub(crate) trait Store: Send + Sync {
+    /// Where that is, for who runs the engine.
+    fn way(&self) -> String;
+
+    /// How many may be in [`Store::accept`] at a time and be of use.
+    fn doors(&self) -> usize {
+        1
+    }
+
+    /// From now on, tells of changes that other engines with the same store make.
+    fn on_change(&self, _tell: Tell) {}
+
     /// Keeps batches, each wholly or not at all, and says what became of each; in the order given.
     fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError>;
 

@@ -1,4 +1,4 @@
--- The engine's state, version 1. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
+-- The engine's state, version 2. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
 -- their service's interval.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -28,7 +28,7 @@ CREATE TABLE aggregates (
     hold TEXT NOT NULL,         -- learning, paused or pinned
     version INTEGER NOT NULL,   -- of the configuration in force; grows with each change
     configuration TEXT NOT NULL,-- JSON
-    state BLOB,                 -- the learner's
+    state BLOB,                 -- the learner's, packed
     closed INTEGER,             -- the last interval that was closed
     reward REAL,                -- what it brought
     decisions INTEGER NOT NULL,
@@ -46,19 +46,23 @@ CREATE TABLE reports (
 );
 CREATE INDEX reports_due ON reports (service, interval, aggregate);
 
+-- By interval, so that what is written at a time lies together; `previous` leads from each decision to the aggregate's last.
 CREATE TABLE decisions (
-    aggregate INTEGER NOT NULL,
     interval INTEGER NOT NULL,
+    aggregate INTEGER NOT NULL,
+    previous INTEGER,           -- the aggregate's interval that was closed before
     at_ms INTEGER NOT NULL,
     hold TEXT NOT NULL,
     version INTEGER NOT NULL,   -- of the configuration that was in force
-    configuration TEXT NOT NULL,-- that one, JSON
     reports INTEGER NOT NULL,
     reward REAL,
-    detail TEXT NOT NULL,       -- why, JSON
-    PRIMARY KEY (aggregate, interval)
+    packed BLOB NOT NULL,       -- that configuration, and why: store/pack.rs
+    PRIMARY KEY (interval, aggregate)
 ) WITHOUT ROWID;
 CREATE INDEX decisions_at ON decisions (at_ms);
+
+-- What packed documents share.
+CREATE TABLE shapes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY,

@@ -22,19 +22,55 @@ fn due(through: i64, limit: usize) -> Due<'static> {
 }
 
 fn decide(open: &Open) -> Closed {
-    let next = open.state.as_ref().map_or(1, |state| state[0] + 1);
+    let next = open.state.as_ref().map_or(1, |state| state.parse::<i64>().expect("a number") + 1);
     Closed {
-        state: Some(vec![next]),
-        configuration: Some((i64::from(next), format!("{{\"try\":{next}}}"))),
-        reward: Some(f64::from(next)),
+        state: Some(next.to_string()),
+        configuration: Some((next, format!("{{\"try\":{next}}}"))),
+        reward: Some(next as f64),
         detail: format!("{}", open.reports.len()),
     }
+}
+
+/// PostgreSQL and NATS, once for all tests, where this machine has them.
+fn servers() -> Option<std::sync::Arc<trimtab_servers::Servers>> {
+    use std::sync::{Arc, Mutex, Weak};
+    static RUNNING: Mutex<Weak<trimtab_servers::Servers>> = Mutex::new(Weak::new());
+    let mut running = RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(servers) = running.upgrade() {
+        return Some(servers);
+    }
+    let servers = Arc::new(trimtab_servers::Servers::for_tests()?);
+    *running = Arc::downgrade(&servers);
+    Some(servers)
+}
+
+/// An engine's store on these servers.
+fn shared(servers: &trimtab_servers::Servers) -> (crate::config::Config, Shared) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.toml");
+    let text = format!("services = \"s\"\n{}", servers.configuration());
+    std::fs::write(&path, text).expect("a file");
+    let config = crate::config::Config::read(&path).expect("a configuration");
+    let store = join(&config);
+    (config, store)
+}
+
+/// What one more engine opens.
+fn join(config: &crate::config::Config) -> Shared {
+    let crate::config::Keep::Shared { postgres, broker } = &config.store else {
+        panic!("it shares")
+    };
+    let tables = Postgres::open(postgres).expect("tables");
+    Shared::new(tables, crate::broker::Broker::open(broker, 1000).expect("a broker"))
 }
 
 /// Runs a test on every store that this machine has.
 fn on_every_store(test: impl Fn(&dyn Store)) {
     let folder = tempfile::tempdir().expect("a folder");
     test(&Sqlite::open(&folder.path().join("engine.db")).expect("a store"));
+    if let Some(servers) = servers() {
+        test(&shared(&servers).1);
+    }
 }
 
 #[test]
@@ -89,14 +125,18 @@ fn intervals_are_closed_in_order_once_each_and_what_is_late_is_told() {
             decide(open)
         };
         assert_eq!(store.close(&due(9, 10), &mut note), Ok((0, vec![])), "none is due");
-        assert_eq!(store.close(&due(11, 2), &mut note), Ok((2, vec![name("a"), name("b")])));
+        // Aggregates of an interval come in any order.
+        let (closed, mut changed) = store.close(&due(11, 2), &mut note).unwrap();
+        changed.sort();
+        assert_eq!((closed, changed), (2, vec![name("a"), name("b")]));
         assert_eq!(store.close(&due(11, 2), &mut note), Ok((1, vec![name("a")])));
+        seen.sort();
         assert_eq!(
             seen,
             [
                 (10, "a".to_owned(), 2, None),
                 (10, "b".to_owned(), 1, None),
-                (11, "a".to_owned(), 1, Some(vec![1]))
+                (11, "a".to_owned(), 1, Some("1".to_owned()))
             ]
         );
         let a = store.aggregate(&name("a")).unwrap().unwrap();
@@ -133,7 +173,10 @@ fn a_decision_without_a_new_configuration_leaves_the_old_one() {
         };
         assert_eq!(store.close(&due(2, 9), &mut { still }), Ok((1, vec![])));
         let a = store.aggregate(&name("a")).unwrap().unwrap();
-        assert_eq!((a.version, a.state, a.reward, a.closed), (1, Some(vec![1]), None, Some(2)));
+        assert_eq!(
+            (a.version, a.state, a.reward, a.closed),
+            (1, Some("1".to_owned()), None, Some(2))
+        );
     });
 }
 
@@ -174,7 +217,7 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
             action: "pin",
             hold: Hold::Pinned,
             configuration: Some((2, "{}".to_owned())),
-            state: None,
+            state: Some("{\"held\":true}".to_owned()),
             detail: "because".to_owned(),
             now_ms: 77,
         };
@@ -190,6 +233,7 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
             (a.hold, a.version, a.configuration.as_str(), a.changed_ms),
             (Hold::Pinned, 2, "{}", 77)
         );
+        assert_eq!(a.state.as_deref(), Some("{\"held\":true}"));
         assert_eq!(store.counts().unwrap().pinned, 1);
         let log = store.audit(i64::MAX, 9).unwrap();
         assert_eq!(log.len(), 1);
@@ -238,6 +282,149 @@ fn old_decisions_are_forgotten_a_few_at_a_time() {
     });
 }
 
+/// Everything that was decided about these aggregates.
+fn decided(store: &dyn Store, prefixes: &[&str]) -> Vec<Decided> {
+    let id = |prefix: &&str| store.aggregate(&name(prefix)).unwrap().expect("it is known").id;
+    prefixes.iter().flat_map(|p| store.decisions(id(p), i64::MAX, 999).unwrap()).collect()
+}
+
+#[test]
+fn two_engines_at_once_count_each_report_once() {
+    let Some(servers) = servers() else { return };
+    let (config, one) = shared(&servers);
+    let other = join(&config);
+    let prefixes: Vec<String> = (0..40).map(|i| format!("10.0.{i:02}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    const BATCHES: i64 = 25;
+    std::thread::scope(|scope| {
+        for (token, store) in [(1, &one), (2, &other), (3, &one), (4, &other)] {
+            let prefixes = &prefixes;
+            scope.spawn(move || {
+                for sequence in 1..=BATCHES {
+                    let sent = batch(token, sequence, 10, prefixes);
+                    let told = store.accept(std::slice::from_ref(&sent)).expect("it is kept");
+                    // What was closed meanwhile is late, and told so.
+                    assert!(matches!(told[0], Outcome::Accepted { .. }), "{told:?}");
+                    let again = store.accept(&[sent]).expect("it is kept");
+                    assert_eq!(again, [Outcome::Again], "whichever engine takes it");
+                }
+            });
+        }
+    });
+    let waiting = 4 * BATCHES * prefixes.len() as i64;
+    assert_eq!(one.counts().unwrap().waiting_reports, waiting);
+    std::thread::scope(|scope| {
+        for store in [&one, &other] {
+            scope.spawn(move || while store.close(&due(10, 7), &mut decide).unwrap().0 > 0 {});
+        }
+    });
+    let all = decided(&other, &prefixes);
+    assert_eq!(all.len(), prefixes.len(), "one decision for each");
+    assert_eq!(all.iter().map(|decision| decision.reports).sum::<i64>(), waiting);
+    assert_eq!(one.counts().unwrap().waiting_reports, 0);
+}
+
+#[test]
+fn reports_that_come_while_intervals_are_closed_are_kept_or_told_late() {
+    let Some(servers) = servers() else { return };
+    let (config, one) = shared(&servers);
+    let other = join(&config);
+    let prefixes = ["a", "b", "c", "d"];
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    let (mut kept, mut late) = (0, 0);
+    std::thread::scope(|scope| {
+        for store in [&one, &other] {
+            let ended = &ended;
+            scope.spawn(move || {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    store.close(&due(i64::MAX, 3), &mut decide).unwrap();
+                }
+            });
+        }
+        for sequence in 1..=60 {
+            // Each interval comes three times, from three edges: some after it was closed.
+            let sent = batch(sequence % 3, sequence, sequence / 3, &prefixes);
+            match one.accept(&[sent]).unwrap()[0] {
+                Outcome::Accepted { late: l } => {
+                    late += i64::from(l);
+                    kept += prefixes.len() as i64 - i64::from(l);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    while one.close(&due(i64::MAX, 99), &mut decide).unwrap().0 > 0 {}
+    let all = decided(&one, &prefixes);
+    assert_eq!(all.iter().map(|decision| decision.reports).sum::<i64>(), kept, "{late} were late");
+    assert_eq!(one.counts().unwrap().waiting_reports, 0);
+}
+
+#[test]
+fn a_store_that_lost_its_connections_makes_new_ones() {
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    for sequence in 2..5 {
+        servers.cut_connections(postgres.config.get_dbname().expect("it has a name"));
+        assert_eq!(store.counts().unwrap().waiting_reports, sequence - 1);
+        assert_eq!(
+            store.accept(&[batch(1, sequence, 1, &["a"])]),
+            Ok(vec![Outcome::Accepted { late: 0 }])
+        );
+    }
+}
+
+#[test]
+fn changes_are_told_to_the_other_engines() {
+    let Some(servers) = servers() else { return };
+    let (config, one) = shared(&servers);
+    let other = join(&config);
+    let (sender, changes) = std::sync::mpsc::channel();
+    let own = sender.clone();
+    one.on_change(Box::new(move |names| own.send(("one", names)).expect("somebody listens")));
+    other.on_change(Box::new(move |names| sender.send(("other", names)).expect("as above")));
+    one.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    // Whether the other one listens yet cannot be asked: it is told until it hears.
+    let mut interval = 1;
+    let heard = loop {
+        one.close(&due(interval, 9), &mut decide).unwrap();
+        if let Ok(heard) = changes.recv_timeout(std::time::Duration::from_millis(200)) {
+            break heard;
+        }
+        interval += 1;
+        assert!(interval < 100, "it never hears");
+        one.accept(&[batch(1, interval, interval, &["a"])]).unwrap();
+    };
+    assert_eq!(heard, ("other", vec![name("a")]), "who closed it knows already");
+}
+
+#[test]
+fn servers_that_do_not_answer_are_named_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.toml");
+    let text = format!(
+        "services = \"s\"\n[store]\npostgres = \"host={} dbname=tv\"\n[broker]\nnats = \"nats://127.0.0.1:1\"\n",
+        folder.path().display()
+    );
+    std::fs::write(&path, text).expect("a file");
+    let config = crate::config::Config::read(&path).expect("a configuration");
+    let crate::config::Keep::Shared { postgres, broker } = &config.store else { panic!("shared") };
+    let said = Postgres::open(postgres).err().expect("nobody is there").to_string();
+    assert!(
+        said.contains("the database tv of PostgreSQL") && said.contains("[store] postgres"),
+        "{said}"
+    );
+    let said = crate::broker::Broker::open(broker, 1000).err().expect("nobody").to_string();
+    assert!(said.contains("nats://127.0.0.1:1") && said.contains("[broker] nats"), "{said}");
+    let Some(servers) = servers() else { return };
+    let (config, _store) = shared(&servers);
+    let crate::config::Keep::Shared { broker, .. } = &config.store else { panic!("shared") };
+    let said = crate::broker::Broker::open(broker, 1 << 40).err().expect("too large").to_string();
+    assert!(said.contains("max_payload") && said.contains("[limits] body"), "{said}");
+}
+
 #[test]
 fn a_file_survives_being_opened_again_and_others_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -250,7 +437,7 @@ fn a_file_survives_being_opened_again_and_others_are_refused() {
     store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
     drop(store);
     let error = |path: &std::path::Path| Sqlite::open(path).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 1"));
+    assert!(error(&path).contains("tables of version 9, this engine writes version 2"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
     let nowhere = folder.path().join("no/such/engine.db");
@@ -285,4 +472,34 @@ fn a_full_disk_loses_nothing_and_is_named_as_such() {
     store.writer().db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
     assert_eq!(store.accept(&[batch(1, 2, 1, &["b"])]), Ok(vec![Outcome::Accepted { late: 0 }]));
     assert_eq!(store.counts().unwrap().waiting_reports, 2);
+}
+
+#[test]
+fn a_file_of_version_1_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("version-1.sql")).unwrap();
+    drop(old);
+    let store = Sqlite::open(&path).unwrap();
+    let a = store.aggregate(&name("a")).unwrap().unwrap();
+    assert_eq!(a.state.as_deref(), Some("{\"steps\":3,\"centre\":[0.25,0.5]}"));
+    let all = store.decisions(a.id, i64::MAX, 9).unwrap();
+    let seen: Vec<_> = all.iter().map(|d| (d.interval, d.version, d.reward)).collect();
+    assert_eq!(seen, [(12, 2, Some(0.5)), (10, 1, None)]);
+    assert_eq!(all[0].configuration, "{\"knobs\":{\"gamma\":900}}");
+    assert_eq!(all[0].detail, "{\"sentence\":\"Because of 7.\"}");
+    // It learns on, and the chain goes on.
+    store.accept(&[batch(1, 1, 13, &["a"])]).unwrap();
+    let still = |_: &Open| Closed {
+        state: None,
+        configuration: None,
+        reward: None,
+        detail: "{}".to_owned(),
+    };
+    assert_eq!(store.close(&due(13, 9), &mut { still }), Ok((1, vec![])));
+    let all = store.decisions(a.id, i64::MAX, 9).unwrap();
+    assert_eq!(all.iter().map(|d| d.interval).collect::<Vec<_>>(), [13, 12, 10]);
+    drop(store);
+    assert!(Sqlite::open(&path).is_ok(), "and stays so");
 }

@@ -42,6 +42,11 @@ impl Site {
 
     /// On a port, closing intervals so long after their end.
     pub(crate) fn at(port: u16, grace: &str, settings: &str) -> Self {
+        Self::with_store((port, grace, settings), "[store]\nfile = \"engine.db\"\n")
+    }
+
+    /// The same with another store than a file.
+    pub(crate) fn with_store((port, grace, settings): (u16, &str, &str), store: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let services = folder.path().join("services");
         std::fs::create_dir(&services).expect("a folder");
@@ -58,8 +63,7 @@ impl Site {
         }
         let config = folder.path().join("engine.toml");
         let text = format!(
-            "listen = \"127.0.0.1:{port}\"\nservices = \"services\"\ngrace = \"{grace}\"\n{settings}\n\
-             [store]\nfile = \"engine.db\"\n"
+            "listen = \"127.0.0.1:{port}\"\nservices = \"services\"\ngrace = \"{grace}\"\n{settings}\n{store}"
         );
         std::fs::write(&config, text).expect("a configuration");
         let token = |name: &str, role, services: &[&str]| {

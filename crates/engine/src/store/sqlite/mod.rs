@@ -3,6 +3,9 @@
 //! Every commit is on the disk when it returns (`synchronous = FULL`): what was acknowledged survives a loss of power,
 //! and not only the death of the process.
 
+mod schema;
+mod shapes;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +17,13 @@ use rusqlite::{
     TransactionBehavior, named_params, params,
 };
 
+use self::shapes::FileShapes;
+use super::pack::Seen;
 use super::{
     Audit, Batch, Closed, Counts, Decide, Decided, Due, Hold, InForce, Name, Open, Order, Outcome,
-    Role, Row, SCHEMA_VERSION, Search, Store, StoreError, Token,
+    Role, Row, Search, Store, StoreError, Token,
 };
 
-const SCHEMA: &str = include_str!("schema.sql");
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// Names whose numbers are remembered; beyond, they are asked for again.
@@ -32,6 +36,7 @@ pub(crate) struct Sqlite {
     writer: Mutex<Writer>,
     /// Those that nobody uses now.
     readers: Mutex<Vec<Connection>>,
+    seen: Mutex<Seen>,
 }
 
 pub(super) struct Writer {
@@ -50,11 +55,12 @@ impl Sqlite {
         db.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
         db.pragma_update(None, "cache_size", -65_536).map_err(fail)?;
         db.set_prepared_statement_cache_capacity(64);
-        prepare_schema(path, &mut db)?;
+        schema::prepare(path, &mut db)?;
         Ok(Self {
             path: path.to_owned(),
             writer: Mutex::new(Writer { db, known: HashMap::new() }),
             readers: Mutex::default(),
+            seen: Mutex::default(),
         })
     }
 
@@ -97,6 +103,7 @@ impl Sqlite {
         done.map_err(|e| {
             // They may name what was rolled back.
             known.clear();
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).clear();
             self.fail("write to", &e)
         })
     }
@@ -111,30 +118,6 @@ fn error_of(path: &Path, what: &'static str, e: &rusqlite::Error) -> StoreError 
             StoreError::Damaged { place, reason }
         }
         _ => StoreError::Unusable { what, place, reason },
-    }
-}
-
-fn prepare_schema(path: &Path, db: &mut Connection) -> Result<(), StoreError> {
-    let fail = |e: rusqlite::Error| error_of(path, "open", &e);
-    let place = path.display().to_string();
-    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    let tables: i64 =
-        tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
-    if tables == 0 {
-        tx.execute_batch(SCHEMA).map_err(fail)?;
-        tx.execute("INSERT INTO meta VALUES ('schema', ?1)", [SCHEMA_VERSION.to_string()])
-            .map_err(fail)?;
-        return tx.commit().map_err(fail);
-    }
-    let found: Result<String, _> =
-        tx.query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| row.get(0));
-    match found {
-        Ok(found) if found == SCHEMA_VERSION.to_string() => Ok(()),
-        Ok(found) => Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
-        Err(e) => {
-            let reason = format!("it has tables, but does not say of which version: {e}");
-            Err(StoreError::Damaged { place, reason })
-        }
     }
 }
 
@@ -153,12 +136,19 @@ fn aggregate_row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         hold: hold(row, 3)?,
         version: row.get(4)?,
         configuration: row.get(5)?,
-        state: row.get(6)?,
+        state: None,
         closed: row.get(7)?,
         reward: row.get(8)?,
         decisions: row.get(9)?,
         changed_ms: row.get(10)?,
     })
+}
+
+/// The same with the learner's state.
+fn whole_row(row: &SqlRow<'_>, shapes: &mut FileShapes<'_>) -> rusqlite::Result<Row> {
+    let packed: Option<Vec<u8>> = row.get(6)?;
+    let state = packed.map(|packed| shapes.unpack(&packed)).transpose()?;
+    Ok(Row { state: state.map(|[state]| state), ..aggregate_row(row)? })
 }
 
 fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<Token> {
@@ -274,18 +264,25 @@ fn find_due(tx: &Transaction<'_>, due: &Due<'_>) -> rusqlite::Result<Vec<(i64, i
     .collect()
 }
 
-fn load(tx: &Transaction<'_>, service: &str, interval: i64, id: i64) -> rusqlite::Result<Open> {
-    let reports = tx
+fn load(
+    shapes: &mut FileShapes<'_>,
+    service: &str,
+    interval: i64,
+    id: i64,
+) -> rusqlite::Result<(Open, Option<i64>)> {
+    let reports = shapes
+        .db
         .prepare_cached(
             "SELECT bytes FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3
              ORDER BY id",
         )?
         .query_map(params![service, interval, id], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let row = tx
+    let row = shapes
+        .db
         .prepare_cached(&format!("SELECT {ROW} FROM aggregates WHERE id = ?1"))?
-        .query_row([id], aggregate_row)?;
-    Ok(Open {
+        .query_row([id], |row| whole_row(row, shapes))?;
+    let open = Open {
         name: row.name,
         interval,
         hold: row.hold,
@@ -293,32 +290,36 @@ fn load(tx: &Transaction<'_>, service: &str, interval: i64, id: i64) -> rusqlite
         configuration: row.configuration,
         state: row.state,
         reports,
-    })
+    };
+    Ok((open, row.closed))
 }
 
 fn keep(
-    tx: &Transaction<'_>,
-    (id, now_ms): (i64, i64),
+    shapes: &mut FileShapes<'_>,
+    (id, previous, now_ms): (i64, Option<i64>, i64),
     open: &Open,
     closed: &Closed,
 ) -> rusqlite::Result<()> {
-    tx.prepare_cached(
+    let db = shapes.db;
+    db.prepare_cached(
         "DELETE FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3",
     )?
     .execute(params![open.name.service, open.interval, id])?;
-    tx.prepare_cached("INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+    let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
+    db.prepare_cached("INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
         .execute(params![
-            id,
             open.interval,
+            id,
+            previous,
             now_ms,
             open.hold.name(),
             open.version,
-            open.configuration,
             open.reports.len() as i64,
             closed.reward,
-            closed.detail
+            packed
         ])?;
-    tx.prepare_cached(
+    let state = closed.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
+    db.prepare_cached(
         "UPDATE aggregates SET state = coalesce(:state, state), closed = :closed, reward = :reward,
              decisions = decisions + 1, version = coalesce(:version, version),
              configuration = coalesce(:next, configuration),
@@ -326,14 +327,37 @@ fn keep(
          WHERE id = :id",
     )?
     .execute(named_params! {
-        ":state": closed.state, ":closed": open.interval, ":reward": closed.reward,
+        ":state": state, ":closed": open.interval, ":reward": closed.reward,
         ":version": closed.configuration.as_ref().map(|c| c.0),
         ":next": closed.configuration.as_ref().map(|c| &c.1), ":now": now_ms, ":id": id,
     })?;
     Ok(())
 }
 
+/// A decision, and the interval of the one before it.
+fn decided_row(
+    row: &SqlRow<'_>,
+    shapes: &mut FileShapes<'_>,
+) -> rusqlite::Result<(Decided, Option<i64>)> {
+    let [configuration, detail] = shapes.unpack(&row.get::<_, Vec<u8>>(7)?)?;
+    let decided = Decided {
+        interval: row.get(0)?,
+        at_ms: row.get(2)?,
+        hold: hold(row, 3)?,
+        version: row.get(4)?,
+        configuration,
+        reports: row.get(5)?,
+        reward: row.get(6)?,
+        detail,
+    };
+    Ok((decided, row.get(1)?))
+}
+
 impl Store for Sqlite {
+    fn way(&self) -> String {
+        format!("the file {}", self.path.display())
+    }
+
     fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError> {
         self.write(|tx, known| batches.iter().map(|batch| accept_one(tx, known, batch)).collect())
     }
@@ -347,9 +371,10 @@ impl Store for Sqlite {
             let found = find_due(tx, due)?;
             let mut changed = Vec::new();
             for &(interval, id) in &found {
-                let open = load(tx, due.service, interval, id)?;
+                let mut shapes = FileShapes { db: tx, seen: &self.seen };
+                let (open, previous) = load(&mut shapes, due.service, interval, id)?;
                 let closed = decide(&open);
-                keep(tx, (id, due.now_ms), &open, &closed)?;
+                keep(&mut shapes, (id, previous, due.now_ms), &open, &closed)?;
                 if let Some(known) = known.get_mut(&open.name) {
                     known.1 = interval;
                 }
@@ -408,7 +433,9 @@ impl Store for Sqlite {
             db.prepare_cached(&format!(
                 "SELECT {ROW} FROM aggregates WHERE service = ?1 AND prefix = ?2"
             ))?
-            .query_row(params![name.service, name.prefix], aggregate_row)
+            .query_row(params![name.service, name.prefix], |row| {
+                whole_row(row, &mut FileShapes { db, seen: &self.seen })
+            })
             .optional()
         })
     }
@@ -420,35 +447,43 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Result<Vec<Decided>, StoreError> {
         self.read(|db| {
-            db.prepare_cached(
-                "SELECT interval, at_ms, hold, version, configuration, reports, reward, detail FROM decisions
-                 WHERE aggregate = ?1 AND interval < ?2 ORDER BY interval DESC LIMIT ?3",
-            )?
-            .query_map(params![aggregate, before, limit as i64], |row| {
-                Ok(Decided {
-                    interval: row.get(0)?,
-                    at_ms: row.get(1)?,
-                    hold: hold(row, 2)?,
-                    version: row.get(3)?,
-                    configuration: row.get(4)?,
-                    reports: row.get(5)?,
-                    reward: row.get(6)?,
-                    detail: row.get(7)?,
-                })
-            })?
-            .collect()
+            let mut shapes = FileShapes { db, seen: &self.seen };
+            let mut one = db.prepare_cached(
+                "SELECT interval, previous, at_ms, hold, version, reports, reward, packed FROM decisions
+                 WHERE interval = ?1 AND aggregate = ?2",
+            )?;
+            // From each to the one before it. Where that is not there, it was forgotten.
+            let mut next: Option<i64> = db
+                .prepare_cached("SELECT closed FROM aggregates WHERE id = ?1")?
+                .query_row([aggregate], |row| row.get(0))
+                .optional()?
+                .flatten();
+            let mut found = Vec::new();
+            while let Some(interval) = next.filter(|_| found.len() < limit) {
+                let there = one
+                    .query_row([interval, aggregate], |row| decided_row(row, &mut shapes))
+                    .optional()?;
+                let Some((decided, previous)) = there else { break };
+                if interval < before {
+                    found.push(decided);
+                }
+                next = previous;
+            }
+            Ok(found)
         })
     }
 
     fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
         self.write(|tx, _| {
+            let mut shapes = FileShapes { db: tx, seen: &self.seen };
+            let state = order.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
             let changed = tx.execute(
                 "UPDATE aggregates SET hold = :hold, state = coalesce(:state, state),
                      version = coalesce(:version, version), configuration = coalesce(:next, configuration),
                      changed_ms = CASE WHEN :next IS NULL THEN changed_ms ELSE :now END
                  WHERE id = :id AND version = :seen AND hold = :held AND decisions = :decisions",
                 named_params! {
-                    ":hold": order.hold.name(), ":state": order.state, ":next": order.configuration.as_ref().map(|c| &c.1),
+                    ":hold": order.hold.name(), ":state": state, ":next": order.configuration.as_ref().map(|c| &c.1),
                     ":version": order.configuration.as_ref().map(|c| c.0),
                     ":now": order.now_ms, ":id": seen.id, ":seen": seen.version, ":held": seen.hold.name(),
                     ":decisions": seen.decisions,
@@ -548,7 +583,7 @@ impl Store for Sqlite {
     fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError> {
         self.write(|tx, _| {
             let decisions = tx.execute(
-                "DELETE FROM decisions WHERE (aggregate, interval) IN (SELECT aggregate, interval FROM decisions
+                "DELETE FROM decisions WHERE (interval, aggregate) IN (SELECT interval, aggregate FROM decisions
                      INDEXED BY decisions_at WHERE at_ms < ?1 LIMIT ?2)",
                 params![before_ms, limit as i64],
             )?;

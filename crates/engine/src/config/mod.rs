@@ -69,10 +69,47 @@ pub struct Config {
 }
 
 /// Where the engine keeps what it must not lose.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Keep {
-    /// A file of SQLite's.
+    /// A file of SQLite's: one engine, and no other server.
     File(PathBuf),
+    /// Tables in PostgreSQL and reports by way of NATS: as many engines as there is work for.
+    Shared {
+        /// The tables.
+        postgres: Box<PostgresSettings>,
+        /// The way of the reports.
+        broker: BrokerSettings,
+    },
+}
+
+/// Where PostgreSQL is.
+#[derive(Clone, Debug)]
+pub struct PostgresSettings {
+    pub(crate) config: postgres::Config,
+    pub(crate) password_file: Option<PathBuf>,
+    pub(crate) authority: Option<PathBuf>,
+}
+
+/// Where the broker is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerSettings {
+    pub(crate) nats: Vec<String>,
+    pub(crate) stream: String,
+    pub(crate) replicas: usize,
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) authority: Option<PathBuf>,
+}
+
+impl BrokerSettings {
+    /// The subject of batches of reports.
+    pub(crate) fn reports(&self) -> String {
+        format!("{}.reports", self.stream)
+    }
+
+    /// The subject on which engines tell each other of changes.
+    pub(crate) fn changed(&self) -> String {
+        format!("{}.changed", self.stream)
+    }
 }
 
 /// Files for TLS.
@@ -85,11 +122,9 @@ pub struct Tls {
 }
 
 /// What the engine takes from others at most.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The body of a request.
-    #[serde(deserialize_with = "parsed")]
     pub body: Bytes,
     /// Requests of a token in a second, on average; in a burst ten times as many.
     pub requests_per_second: u32,
@@ -97,11 +132,24 @@ pub struct Limits {
     pub connections: u32,
 }
 
-impl Default for Limits {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawLimits {
+    #[serde(deserialize_with = "given")]
+    body: Option<Bytes>,
+    requests_per_second: u32,
+    connections: u32,
+}
+
+impl Default for RawLimits {
     fn default() -> Self {
-        Self { body: Bytes::new(4_000_000), requests_per_second: 20, connections: 20_000 }
+        Self { body: None, requests_per_second: 20, connections: 20_000 }
     }
 }
+
+/// The body of a request unless told, and where it has to fit a message of a broker that was not told otherwise.
+const BODY: u64 = 4_000_000;
+const BODY_BROKER: u64 = 1_000_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,18 +163,50 @@ struct Raw {
     skew: Duration,
     #[serde(default = "keep", deserialize_with = "parsed")]
     keep: Duration,
-    store: RawStore,
+    store: Spanned<RawStore>,
+    broker: Option<Spanned<RawBroker>>,
     tls: Option<RawTls>,
     #[serde(default)]
     plaintext: bool,
     #[serde(default)]
-    limits: Limits,
+    limits: RawLimits,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStore {
-    file: PathBuf,
+    file: Option<PathBuf>,
+    postgres: Option<Spanned<String>>,
+    password_file: Option<PathBuf>,
+    authority: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBroker {
+    nats: Spanned<Addresses>,
+    #[serde(default = "stream")]
+    stream: Spanned<String>,
+    #[serde(default = "replicas")]
+    replicas: Spanned<usize>,
+    token_file: Option<PathBuf>,
+    authority: Option<PathBuf>,
+}
+
+/// One or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Addresses {
+    One(String),
+    Several(Vec<String>),
+}
+
+fn stream() -> Spanned<String> {
+    Spanned::new(0..0, "trimtab".to_owned())
+}
+
+fn replicas() -> Spanned<usize> {
+    Spanned::new(0..0, 1)
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,6 +239,10 @@ fn parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err: std::fmt::Display
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    parsed(from).map(Some)
+}
+
 impl Config {
     /// Reads a file. Paths in it are taken from its folder.
     ///
@@ -169,7 +253,11 @@ impl Config {
         Self::parse(path, &text)
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+    /// Reads a text; `path` is where it is from.
+    ///
+    /// # Errors
+    /// It says something wrong: then where, and what to do.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let raw: Raw = toml::from_str(text).map_err(|e| {
             ConfigError::at(path, text, e.span().map_or(0, |span| span.start), e.message())
         })?;
@@ -182,21 +270,34 @@ impl Config {
             );
             return Err(ConfigError::at(path, text, raw.listen.span().start, &message));
         }
+        let place = Place { path, text, plaintext: raw.plaintext };
+        let store = place.keep(raw.store, raw.broker)?;
+        let body = raw.limits.body.unwrap_or(Bytes::new(match store {
+            Keep::File(_) => BODY,
+            Keep::Shared { .. } => BODY_BROKER,
+        }));
         Ok(Self {
             listen: raw.listen.into_inner(),
             services: from_here(raw.services),
             grace: raw.grace,
             skew: raw.skew,
             keep: raw.keep,
-            store: Keep::File(from_here(raw.store.file)),
+            store,
             tls: raw.tls.map(|tls| Tls {
                 certificate: from_here(tls.certificate),
                 key: from_here(tls.key),
             }),
-            limits: raw.limits,
+            limits: Limits {
+                body,
+                requests_per_second: raw.limits.requests_per_second,
+                connections: raw.limits.connections,
+            },
         })
     }
 }
+
+mod keep;
+use keep::Place;
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +312,8 @@ mod tests {
         let config = parse("services = \"services\"\n[store]\nfile = \"../e.db\"\n").unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:7480");
         assert_eq!(config.services, Path::new("/etc/trimtab/services"));
-        assert_eq!(config.store, Keep::File("/etc/trimtab/../e.db".into()));
+        let Keep::File(file) = config.store else { panic!("a file") };
+        assert_eq!(file, Path::new("/etc/trimtab/../e.db"));
         assert_eq!(config.grace, Duration::from_secs(30));
         assert_eq!(config.limits.body, Bytes::new(4_000_000));
     }
@@ -244,5 +346,61 @@ mod tests {
             refused.starts_with("/etc/trimtab/engine.toml:4: ") && refused.contains("frob"),
             "{refused}"
         );
+    }
+
+    const SHARED: &str =
+        "services = \"s\"\n[store]\npostgres = \"host=/run/postgresql dbname=t\"\n";
+
+    #[test]
+    fn several_engines_share_postgresql_and_a_broker() {
+        let config =
+            parse(&format!("{SHARED}[broker]\nnats = \"nats://localhost:4222\"\n")).unwrap();
+        let Keep::Shared { postgres, broker } = config.store else { panic!("shared") };
+        assert_eq!(postgres.config.get_dbname(), Some("t"));
+        assert_eq!((broker.reports().as_str(), broker.replicas), ("trimtab.reports", 1));
+        assert_eq!(config.limits.body, Bytes::new(1_000_000), "what a broker takes unless told");
+        let several =
+            "[broker]\nnats = [\"nats://[::1]:4222\", \"127.0.0.1\"]\nstream = \"tv_2\"\n";
+        let config = parse(&format!("{SHARED}{several}[limits]\nbody = \"2MB\"\n")).unwrap();
+        let Keep::Shared { broker, .. } = config.store else { panic!("shared") };
+        assert_eq!((broker.nats.len(), broker.changed().as_str()), (2, "tv_2.changed"));
+        assert_eq!(config.limits.body, Bytes::new(2_000_000));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_what_would() {
+        let refused = |store: &str| parse(&format!("services = \"s\"\n{store}")).unwrap_err();
+        let postgres = "[store]\npostgres = \"host=/run dbname=t\"\n";
+        for (store, line, said) in [
+            ("[store]\n", 2, "where to keep it?"),
+            ("[store]\nfile = \"e\"\npostgres = \"host=/run\"\n", 2, "give one"),
+            ("[store]\nfile = \"e\"\nauthority = \"a\"\n", 2, "go with postgres"),
+            ("[store]\nfile = \"e\"\n[broker]\nnats = \"a\"\n", 4, "needs none"),
+            (postgres, 3, "add [broker]"),
+            ("[store]\npostgres = \"host=a frob=1\"\n[broker]\nnats = \"a\"\n", 3, "frob"),
+            ("[store]\npostgres = \"dbname=t\"\n[broker]\nnats = \"a\"\n", 3, "names no host"),
+            (
+                "[store]\npostgres = \"host=db.example\"\n[broker]\nnats = \"a\"\n",
+                3,
+                "in the clear",
+            ),
+            (&format!("{postgres}[broker]\nnats = []\n"), 5, "names no server"),
+            (&format!("{postgres}[broker]\nnats = \"http://a b\"\n"), 5, "no address of NATS"),
+            (&format!("{postgres}[broker]\nnats = \"nats://b.example\"\n"), 5, "in the clear"),
+            (
+                &format!("{postgres}[broker]\nnats = \"localhost\"\nstream = \"a.b\"\n"),
+                6,
+                "letters",
+            ),
+            (
+                &format!("{postgres}[broker]\nnats = \"localhost\"\nreplicas = 9\n"),
+                6,
+                "1 to 5 copies",
+            ),
+        ] {
+            let refused = refused(store);
+            let place = format!("/etc/trimtab/engine.toml:{line}: ");
+            assert!(refused.starts_with(&place) && refused.contains(said), "{store}: {refused}");
+        }
     }
 }

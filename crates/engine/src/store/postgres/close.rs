@@ -1,0 +1,229 @@
+//! Closing intervals by several engines: each takes what no other has.
+//!
+//! Aggregates are in parts by a hash of their name. Whoever closes holds the lock of one part, and PostgreSQL gives it to
+//! one at a time; whoever adds reports shares it. An engine that dies gives back what it holds, and has done nothing.
+
+use std::collections::BTreeMap;
+
+use super::link::{Failed, Link};
+use super::shapes::ServerShapes;
+use super::{PARTS, aggregate_row, lock_key};
+use crate::store::{Closed, Decide, Due, Name, Open, Row};
+
+/// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
+pub(super) fn next_due(
+    link: &mut Link,
+    due: &Due<'_>,
+    from: i32,
+) -> Result<Option<(i64, i32)>, Failed> {
+    let oldest = link.first(
+        "SELECT interval FROM reports WHERE service = $1 AND interval <= $2 ORDER BY service, interval LIMIT 1",
+        &[&due.service, &due.through],
+    )?;
+    let Some(oldest) = oldest else { return Ok(None) };
+    let interval: i64 = oldest.get(0);
+    for least in [from.rem_euclid(PARTS), 0] {
+        let part = link.first(
+            "SELECT part FROM reports WHERE service = $1 AND interval = $2 AND part >= $3
+             ORDER BY service, interval, part LIMIT 1",
+            &[&due.service, &interval, &least],
+        )?;
+        if let Some(part) = part {
+            return Ok(Some((interval, part.get(0))));
+        }
+    }
+    // Somebody closed it meanwhile.
+    Ok(Some((interval, from.rem_euclid(PARTS))))
+}
+
+/// What closing a part did.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) closed: usize,
+    pub(super) changed: Vec<Name>,
+}
+
+/// Closes what is due of a part up to an interval, at most so many aggregates; to be called in a transaction.
+pub(super) fn close_part(
+    link: &mut Link,
+    shapes: ServerShapes<'_>,
+    due: &Due<'_>,
+    (interval, part, limit): (i64, i32, usize),
+    decide: &mut Decide<'_>,
+) -> Result<Done, Failed> {
+    link.query("SELECT pg_advisory_xact_lock($1)", &[&lock_key(due.service, part)])?;
+    let rows = link.query(
+        "SELECT id, aggregate, interval, bytes FROM reports
+         WHERE service = $1 AND part = $2 AND interval <= $3 AND aggregate IN (
+             SELECT DISTINCT aggregate FROM reports WHERE service = $1 AND interval = $3 AND part = $2
+             ORDER BY aggregate LIMIT $4)
+         ORDER BY interval, aggregate, id",
+        &[&due.service, &part, &interval, &(limit as i64)],
+    )?;
+    let reports: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+    let mut open: BTreeMap<(i64, i64), Vec<Vec<u8>>> = BTreeMap::new();
+    for row in &rows {
+        open.entry((row.get(2), row.get(1))).or_default().push(row.get(3));
+    }
+    if open.is_empty() {
+        return Ok(Done::default());
+    }
+    let mut aggregates = load(link, shapes, open.keys().map(|key| key.1).collect())?;
+    let mut done = Done::default();
+    let mut decisions = Decisions::default();
+    for ((interval, id), reports) in open {
+        let row = aggregates.get_mut(&id).ok_or(Failed::Document)?;
+        let open = Open {
+            name: row.name.clone(),
+            interval,
+            hold: row.hold,
+            version: row.version,
+            configuration: row.configuration.clone(),
+            state: row.state.clone(),
+            reports,
+        };
+        let closed = decide(&open);
+        let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
+        decisions.add(row, &open, &closed, packed);
+        if closed.configuration.is_some() {
+            done.changed.push(open.name);
+        }
+        done.closed += 1;
+        update(row, interval, closed, due.now_ms);
+    }
+    let mut columns = Columns::default();
+    for row in aggregates.into_values() {
+        let state = row.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
+        columns.add(row, state);
+    }
+    link.execute("DELETE FROM reports WHERE id = ANY($1)", &[&reports])?;
+    decisions.insert(link, due.now_ms)?;
+    columns.update(link)?;
+    Ok(done)
+}
+
+/// Aggregates, which no operator changes until the transaction ends.
+fn load(
+    link: &mut Link,
+    shapes: ServerShapes<'_>,
+    mut ids: Vec<i64>,
+) -> Result<BTreeMap<i64, Row>, Failed> {
+    ids.sort_unstable();
+    ids.dedup();
+    let rows = link.query(
+        "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms, state
+         FROM aggregates WHERE id = ANY($1) ORDER BY id FOR UPDATE",
+        &[&ids],
+    )?;
+    rows.iter()
+        .map(|row| {
+            let state = shapes.unpack_state(row.get(10))?;
+            let row = aggregate_row(row)?;
+            Ok((row.id, Row { state, ..row }))
+        })
+        .collect()
+}
+
+fn update(row: &mut Row, interval: i64, closed: Closed, now_ms: i64) {
+    row.state = closed.state.or(row.state.take());
+    row.closed = Some(interval);
+    row.reward = closed.reward;
+    row.decisions += 1;
+    if let Some((version, configuration)) = closed.configuration {
+        row.version = version;
+        row.configuration = configuration;
+        row.changed_ms = now_ms;
+    }
+}
+
+/// Decisions, as the server wants many at once.
+#[derive(Default)]
+struct Decisions {
+    intervals: Vec<i64>,
+    aggregates: Vec<i64>,
+    previous: Vec<Option<i64>>,
+    holds: Vec<&'static str>,
+    versions: Vec<i64>,
+    reports: Vec<i64>,
+    rewards: Vec<Option<f64>>,
+    packed: Vec<Vec<u8>>,
+}
+
+impl Decisions {
+    fn add(&mut self, row: &Row, open: &Open, closed: &Closed, packed: Vec<u8>) {
+        self.intervals.push(open.interval);
+        self.aggregates.push(row.id);
+        self.previous.push(row.closed);
+        self.holds.push(open.hold.name());
+        self.versions.push(open.version);
+        self.reports.push(open.reports.len() as i64);
+        self.rewards.push(closed.reward);
+        self.packed.push(packed);
+    }
+
+    fn insert(&self, link: &mut Link, now_ms: i64) -> Result<(), Failed> {
+        link.execute(
+            "INSERT INTO decisions (interval, aggregate, previous, at_ms, hold, version, reports, reward, packed)
+             SELECT i, a, p, $9, h, v, n, r, b FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[],
+                 $5::bigint[], $6::bigint[], $7::double precision[], $8::bytea[]) AS u (i, a, p, h, v, n, r, b)",
+            &[
+                &self.intervals,
+                &self.aggregates,
+                &self.previous,
+                &self.holds,
+                &self.versions,
+                &self.reports,
+                &self.rewards,
+                &self.packed,
+                &now_ms,
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+/// Aggregates, the same way.
+#[derive(Default)]
+struct Columns {
+    ids: Vec<i64>,
+    versions: Vec<i64>,
+    configurations: Vec<String>,
+    states: Vec<Option<Vec<u8>>>,
+    closed: Vec<Option<i64>>,
+    rewards: Vec<Option<f64>>,
+    decisions: Vec<i64>,
+    changed: Vec<i64>,
+}
+
+impl Columns {
+    fn add(&mut self, row: Row, state: Option<Vec<u8>>) {
+        self.ids.push(row.id);
+        self.versions.push(row.version);
+        self.configurations.push(row.configuration);
+        self.states.push(state);
+        self.closed.push(row.closed);
+        self.rewards.push(row.reward);
+        self.decisions.push(row.decisions);
+        self.changed.push(row.changed_ms);
+    }
+
+    fn update(&self, link: &mut Link) -> Result<(), Failed> {
+        link.execute(
+            "UPDATE aggregates SET version = u.v, configuration = u.c, state = u.s, closed = u.i, reward = u.r,
+                 decisions = u.n, changed_ms = u.at
+             FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bigint[], $6::double precision[],
+                 $7::bigint[], $8::bigint[]) AS u (id, v, c, s, i, r, n, at) WHERE aggregates.id = u.id",
+            &[
+                &self.ids,
+                &self.versions,
+                &self.configurations,
+                &self.states,
+                &self.closed,
+                &self.rewards,
+                &self.decisions,
+                &self.changed,
+            ],
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! The store on a server: PostgreSQL, for several engines at a time.
+//!
+//! Every engine writes to the same tables, and none is special. What keeps them apart is the server: rows of edges are
+//! locked while their batches are counted (`accept.rs`), parts of the aggregates while intervals are closed
+//! (`close.rs`). Every commit is on the server's disk when it returns (`synchronous_commit`).
+
+mod accept;
+mod close;
+mod link;
+mod read;
+mod shapes;
+mod tls;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ::postgres::Row as SqlRow;
+
+use crate::config::PostgresSettings;
+
+use self::link::{Failed, Link, Links};
+use self::shapes::ServerShapes;
+use super::pack::Seen;
+use super::{
+    Audit, Batch, Counts, Decide, Decided, Due, Hold, InForce, Name, Order, Outcome, Row,
+    SCHEMA_VERSION, Search, Store, StoreError, Token,
+};
+
+const SCHEMA: &str = include_str!("../schema.pg.sql");
+/// Parts of the aggregates of a service: what is locked at a time. Many, so that engines seldom want the same; a batch locks
+/// as many as it touches.
+const PARTS: i32 = 64;
+/// Whoever makes the tables holds this lock, so that two engines that start together do not both. An arbitrary number.
+const SCHEMA_LOCK: i64 = 0x7472_696d_7461_6231;
+/// Names whose numbers are remembered; beyond, they are asked for again.
+const KNOWN_MAX: usize = 1 << 20;
+
+/// FNV-1a: the same in every engine, on every machine.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Which part an aggregate is in.
+fn part_of(name: &Name) -> i32 {
+    let hash = hash(name.service.bytes().chain([0]).chain(name.prefix.bytes()));
+    ((hash ^ (hash >> 32)) % PARTS as u64) as i32
+}
+
+/// The lock of a part of a service's aggregates.
+fn lock_key(service: &str, part: i32) -> i64 {
+    (hash(service.bytes()).rotate_left(6) & !0x3f) as i64 | i64::from(part)
+}
+
+/// The numbers of aggregates, which never change.
+#[derive(Default)]
+struct Known(Mutex<HashMap<Name, i64>>);
+
+impl Known {
+    fn get(&self, name: &Name) -> Option<i64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    fn add(&self, new: Vec<(Name, i64)>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() + new.len() > KNOWN_MAX {
+            known.clear();
+        }
+        known.extend(new);
+    }
+}
+
+/// A store on a server.
+pub(crate) struct Postgres {
+    links: Links,
+    known: Known,
+    seen: Mutex<Seen>,
+    /// Which part to begin with; each engine goes round by itself.
+    turn: AtomicI32,
+}
+
+impl Postgres {
+    /// Connects, and makes the tables where there are none.
+    pub(crate) fn open(settings: &PostgresSettings) -> Result<Self, StoreError> {
+        let store = Self {
+            links: Links::new(settings)?,
+            known: Known::default(),
+            seen: Mutex::default(),
+            turn: AtomicI32::new((std::process::id() % PARTS as u32) as i32),
+        };
+        let found = store.links.write(|link| {
+            link.query("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK])?;
+            let there = link.first("SELECT to_regclass('meta') IS NOT NULL", &[])?;
+            if !there.is_some_and(|row| row.get(0)) {
+                link.batch(SCHEMA)?;
+                let version = SCHEMA_VERSION.to_string();
+                link.execute("INSERT INTO meta VALUES ('schema', $1)", &[&version])?;
+            }
+            let row = link.first("SELECT value FROM meta WHERE key = 'schema'", &[])?;
+            Ok(row.map(|row| row.get::<_, String>(0)))
+        })?;
+        let place = store.place().to_owned();
+        match found {
+            Some(found) if found == SCHEMA_VERSION.to_string() => Ok(store),
+            Some(found) => Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
+            None => {
+                let reason = "it has tables, but does not say of which version".to_owned();
+                Err(StoreError::Damaged { place, reason })
+            }
+        }
+    }
+
+    /// Which one it is, for messages.
+    pub(crate) fn place(&self) -> &str {
+        self.links.place()
+    }
+
+    fn shapes(&self) -> ServerShapes<'_> {
+        ServerShapes { links: &self.links, seen: &self.seen }
+    }
+
+    fn read<T>(&self, act: impl FnMut(&mut Link) -> Result<T, Failed>) -> Result<T, StoreError> {
+        self.links.with("read", act)
+    }
+}
+
+/// From the columns id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms.
+fn aggregate_row(row: &SqlRow) -> Result<Row, Failed> {
+    Ok(Row {
+        id: row.get(0),
+        name: Name { service: row.get(1), prefix: row.get(2) },
+        hold: hold(row, 3)?,
+        version: row.get(4),
+        configuration: row.get(5),
+        state: None,
+        closed: row.get(6),
+        reward: row.get(7),
+        decisions: row.get(8),
+        changed_ms: row.get(9),
+    })
+}
+
+fn hold(row: &SqlRow, column: usize) -> Result<Hold, Failed> {
+    Hold::from_name(row.get(column)).ok_or(Failed::Document)
+}
+
+impl Store for Postgres {
+    fn way(&self) -> String {
+        self.place().to_owned()
+    }
+
+    fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError> {
+        let (outcomes, new) =
+            self.links.write(|link| accept::accept(link, &self.known, batches))?;
+        self.known.add(new);
+        Ok(outcomes)
+    }
+
+    fn close(
+        &self,
+        due: &Due<'_>,
+        decide: &mut Decide<'_>,
+    ) -> Result<(usize, Vec<Name>), StoreError> {
+        let (mut closed, mut changed) = (0, Vec::new());
+        // Each turn closes something, or finds that others have.
+        while closed < due.limit {
+            let from = self.turn.load(Ordering::Relaxed);
+            let Some((interval, part)) = self.read(|link| close::next_due(link, due, from))? else {
+                break;
+            };
+            let unit = (interval, part, due.limit - closed);
+            let done = self
+                .links
+                .write(|link| close::close_part(link, self.shapes(), due, unit, decide))?;
+            self.turn.store((part + 1) % PARTS, Ordering::Relaxed);
+            closed += done.closed;
+            changed.extend(done.changed);
+        }
+        Ok((closed, changed))
+    }
+
+    fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {
+        self.read(|link| read::in_force(link, names))
+    }
+
+    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
+        self.read(|link| read::aggregates(link, search))
+    }
+
+    fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
+        self.read(|link| read::aggregate(link, self.shapes(), name))
+    }
+
+    fn decisions(
+        &self,
+        aggregate: i64,
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Decided>, StoreError> {
+        self.read(|link| read::decisions(link, self.shapes(), aggregate, before, limit))
+    }
+
+    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
+        self.links.write(|link| read::order(link, self.shapes(), seen, order))
+    }
+
+    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError> {
+        self.read(|link| read::audit(link, before, limit))
+    }
+
+    fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.read(read::tokens)
+    }
+
+    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
+        self.links.write(|link| read::add_token(link, token, who))
+    }
+
+    fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.links.write(|link| read::revoke_token(link, name, who, now_ms))
+    }
+
+    fn counts(&self) -> Result<Counts, StoreError> {
+        self.read(read::counts)
+    }
+
+    fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError> {
+        self.links.write(|link| read::forget(link, before_ms, limit))
+    }
+}

@@ -1,0 +1,235 @@
+//! What is asked of the tables, and what operators write.
+
+use postgres::Row as SqlRow;
+
+use super::link::{Failed, Link};
+use super::shapes::ServerShapes;
+use super::{aggregate_row, hold};
+use crate::store::{Audit, Counts, Decided, Hold, InForce, Name, Order, Role, Row, Search, Token};
+
+pub(super) fn in_force(link: &mut Link, names: &[Name]) -> Result<Vec<InForce>, Failed> {
+    let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
+    let prefixes: Vec<&str> = names.iter().map(|name| name.prefix.as_str()).collect();
+    let rows = link.query(
+        "SELECT a.service, a.prefix, a.version, a.configuration
+         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u (s, p, n)
+         JOIN aggregates a ON a.service = u.s AND a.prefix = u.p WHERE a.version > 0 ORDER BY u.n",
+        &[&services, &prefixes],
+    )?;
+    let one = |row: &SqlRow| InForce {
+        name: Name { service: row.get(0), prefix: row.get(1) },
+        version: row.get(2),
+        configuration: row.get(3),
+    };
+    Ok(rows.iter().map(one).collect())
+}
+
+pub(super) fn aggregates(link: &mut Link, search: &Search) -> Result<Vec<Row>, Failed> {
+    let after =
+        search.after.clone().unwrap_or(Name { service: String::new(), prefix: String::new() });
+    let held = search.hold.map(Hold::name);
+    let rows = link.query(
+        "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms
+         FROM aggregates WHERE (service, prefix) > ($1, $2) AND ($3::text IS NULL OR service = $3)
+             AND ($4::text IS NULL OR hold = $4)
+             AND ($5::text = '' OR strpos(service || ' ' || prefix, $5) > 0)
+         ORDER BY service, prefix LIMIT $6",
+        &[
+            &after.service,
+            &after.prefix,
+            &search.service,
+            &held,
+            &search.text,
+            &(search.limit as i64),
+        ],
+    )?;
+    rows.iter().map(aggregate_row).collect()
+}
+
+pub(super) fn aggregate(
+    link: &mut Link,
+    shapes: ServerShapes<'_>,
+    name: &Name,
+) -> Result<Option<Row>, Failed> {
+    let row = link.first(
+        "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms, state
+         FROM aggregates WHERE service = $1 AND prefix = $2",
+        &[&name.service, &name.prefix],
+    )?;
+    let Some(row) = row else { return Ok(None) };
+    let state = shapes.unpack_state(row.get(10))?;
+    Ok(Some(Row { state, ..aggregate_row(&row)? }))
+}
+
+pub(super) fn decisions(
+    link: &mut Link,
+    shapes: ServerShapes<'_>,
+    aggregate: i64,
+    before: i64,
+    limit: usize,
+) -> Result<Vec<Decided>, Failed> {
+    // From each to the one before it. Where that is not there, it was forgotten.
+    let rows = link.query(
+        "WITH RECURSIVE chain AS (
+             SELECT d.* FROM aggregates a JOIN decisions d ON d.aggregate = a.id AND d.interval = a.closed WHERE a.id = $1
+             UNION ALL
+             SELECT d.* FROM chain c JOIN decisions d ON d.aggregate = $1 AND d.interval = c.previous)
+         SELECT interval, at_ms, hold, version, reports, reward, packed FROM chain WHERE interval < $2 LIMIT $3",
+        &[&aggregate, &before, &(limit as i64)],
+    )?;
+    rows.iter()
+        .map(|row| {
+            let [configuration, detail] = shapes.unpack(row.get(6))?;
+            Ok(Decided {
+                interval: row.get(0),
+                at_ms: row.get(1),
+                hold: hold(row, 2)?,
+                version: row.get(3),
+                configuration,
+                reports: row.get(4),
+                reward: row.get(5),
+                detail,
+            })
+        })
+        .collect()
+}
+
+pub(super) fn order(
+    link: &mut Link,
+    shapes: ServerShapes<'_>,
+    seen: &Row,
+    order: &Order,
+) -> Result<bool, Failed> {
+    let state = order.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
+    let version = order.configuration.as_ref().map(|c| c.0);
+    let next = order.configuration.as_ref().map(|c| c.1.as_str());
+    let changed = link.execute(
+        "UPDATE aggregates SET hold = $1, state = coalesce($2, state), version = coalesce($3, version),
+             configuration = coalesce($4, configuration), changed_ms = CASE WHEN $4::text IS NULL THEN changed_ms ELSE $5 END
+         WHERE id = $6 AND version = $7 AND hold = $8 AND decisions = $9",
+        &[
+            &order.hold.name(),
+            &state,
+            &version,
+            &next,
+            &order.now_ms,
+            &seen.id,
+            &seen.version,
+            &seen.hold.name(),
+            &seen.decisions,
+        ],
+    )?;
+    if changed > 0 {
+        let subject = seen.name.to_string();
+        write_audit(link, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
+    }
+    Ok(changed > 0)
+}
+
+fn write_audit(
+    link: &mut Link,
+    at_ms: i64,
+    [who, action, subject, detail]: [&str; 4],
+) -> Result<(), Failed> {
+    link.execute(
+        "INSERT INTO audit (at_ms, who, action, subject, detail) VALUES ($1, $2, $3, $4, $5)",
+        &[&at_ms, &who, &action, &subject, &detail],
+    )?;
+    Ok(())
+}
+
+pub(super) fn audit(link: &mut Link, before: i64, limit: usize) -> Result<Vec<Audit>, Failed> {
+    let rows = link.query(
+        "SELECT id, at_ms, who, action, subject, detail FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2",
+        &[&before, &(limit as i64)],
+    )?;
+    let one = |row: &SqlRow| Audit {
+        id: row.get(0),
+        at_ms: row.get(1),
+        who: row.get(2),
+        action: row.get(3),
+        subject: row.get(4),
+        detail: row.get(5),
+    };
+    Ok(rows.iter().map(one).collect())
+}
+
+pub(super) fn tokens(link: &mut Link) -> Result<Vec<Token>, Failed> {
+    let rows = link.query(
+        "SELECT id, name, role, services, hash, created_ms, revoked_ms FROM tokens ORDER BY id",
+        &[],
+    )?;
+    let one = |row: &SqlRow| {
+        Ok(Token {
+            id: row.get(0),
+            name: row.get(1),
+            role: Role::from_name(row.get(2)).ok_or(Failed::Document)?,
+            services: serde_json::from_str(row.get(3)).map_err(|_| Failed::Document)?,
+            hash: row.get(4),
+            created_ms: row.get(5),
+            revoked_ms: row.get(6),
+        })
+    };
+    rows.iter().map(one).collect()
+}
+
+pub(super) fn add_token(link: &mut Link, token: &Token, who: &str) -> Result<Option<i64>, Failed> {
+    let services = serde_json::Value::from(token.services.clone()).to_string();
+    let row = link.first(
+        "INSERT INTO tokens (name, role, services, hash, created_ms) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (name) DO NOTHING RETURNING id",
+        &[&token.name, &token.role.name(), &services, &token.hash, &token.created_ms],
+    )?;
+    let Some(row) = row else { return Ok(None) };
+    let detail = format!("{} {services}", token.role.name());
+    write_audit(link, token.created_ms, [who, "token added", &token.name, &detail])?;
+    Ok(Some(row.get(0)))
+}
+
+pub(super) fn revoke_token(
+    link: &mut Link,
+    name: &str,
+    who: &str,
+    now_ms: i64,
+) -> Result<bool, Failed> {
+    let revoked = link.execute(
+        "UPDATE tokens SET revoked_ms = $2 WHERE name = $1 AND revoked_ms IS NULL",
+        &[&name, &now_ms],
+    )?;
+    if revoked > 0 {
+        write_audit(link, now_ms, [who, "token revoked", name, ""])?;
+    }
+    Ok(revoked > 0)
+}
+
+pub(super) fn counts(link: &mut Link) -> Result<Counts, Failed> {
+    let row = link.first(
+        "SELECT count(*), count(*) FILTER (WHERE hold = 'paused'), count(*) FILTER (WHERE hold = 'pinned'),
+             (SELECT count(*) FROM edges WHERE sequence >= 0), (SELECT count(*) FROM reports),
+             coalesce(sum(decisions), 0)::bigint
+         FROM aggregates",
+        &[],
+    )?;
+    let row = row.ok_or(Failed::Document)?;
+    Ok(Counts {
+        aggregates: row.get(0),
+        paused: row.get(1),
+        pinned: row.get(2),
+        edges: row.get(3),
+        waiting_reports: row.get(4),
+        decisions: row.get(5),
+    })
+}
+
+pub(super) fn forget(link: &mut Link, before_ms: i64, limit: usize) -> Result<usize, Failed> {
+    let decisions = link.execute(
+        "DELETE FROM decisions WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM decisions WHERE at_ms < $1 ORDER BY at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))",
+        &[&before_ms, &(limit as i64)],
+    )?;
+    let lines = link.execute(
+        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < $1 ORDER BY id LIMIT $2)",
+        &[&before_ms, &(limit as i64)],
+    )?;
+    Ok((decisions + lines) as usize)
+}

@@ -1,0 +1,80 @@
+-- The engine's state in PostgreSQL, version 2. Times are milliseconds since 1970, UTC; intervals are counted from there, in
+-- lengths of their service's interval. Names are compared byte by byte, as SQLite does.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+
+CREATE TABLE tokens (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    services TEXT NOT NULL,     -- a JSON list; an edge's only
+    hash BYTEA NOT NULL,        -- SHA-256 of the secret
+    created_ms BIGINT NOT NULL,
+    revoked_ms BIGINT
+);
+
+-- What each edge sent last, so that nothing counts twice.
+CREATE TABLE edges (
+    token BIGINT PRIMARY KEY,
+    sequence BIGINT NOT NULL,   -- -1: nothing yet
+    digest BYTEA NOT NULL,
+    seen_ms BIGINT NOT NULL,
+    reports BIGINT NOT NULL
+) WITH (fillfactor = 70);
+
+CREATE TABLE aggregates (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    service TEXT COLLATE "C" NOT NULL,
+    prefix TEXT COLLATE "C" NOT NULL,
+    part INT NOT NULL,          -- what is locked at a time: close.rs
+    hold TEXT NOT NULL,         -- learning, paused or pinned
+    version BIGINT NOT NULL,    -- of the configuration in force; grows with each change
+    configuration TEXT NOT NULL,-- JSON
+    state BYTEA,                -- the learner's, packed
+    closed BIGINT,              -- the last interval that was closed
+    reward DOUBLE PRECISION,    -- what it brought
+    decisions BIGINT NOT NULL,
+    changed_ms BIGINT NOT NULL,
+    UNIQUE (service, prefix)
+) WITH (fillfactor = 70);
+
+-- Reports of intervals that are not closed yet.
+CREATE TABLE reports (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    aggregate BIGINT NOT NULL,
+    service TEXT COLLATE "C" NOT NULL,
+    part INT NOT NULL,
+    interval BIGINT NOT NULL,
+    bytes BYTEA NOT NULL
+);
+CREATE INDEX reports_due ON reports (service, interval, part, aggregate);
+
+-- By interval, so that what is written at a time lies together; `previous` leads from each decision to the aggregate's last.
+CREATE TABLE decisions (
+    interval BIGINT NOT NULL,
+    aggregate BIGINT NOT NULL,
+    previous BIGINT,            -- the aggregate's interval that was closed before
+    at_ms BIGINT NOT NULL,
+    hold TEXT NOT NULL,
+    version BIGINT NOT NULL,    -- of the configuration that was in force
+    reports BIGINT NOT NULL,
+    reward DOUBLE PRECISION,
+    packed BYTEA NOT NULL,      -- that configuration, and why: store/pack.rs
+    PRIMARY KEY (interval, aggregate)
+);
+CREATE INDEX decisions_at ON decisions (at_ms);
+
+-- What packed documents share; by SHA-256, since an index has no room for long texts.
+CREATE TABLE shapes (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    digest BYTEA NOT NULL UNIQUE,
+    text TEXT NOT NULL
+);
+
+CREATE TABLE audit (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at_ms BIGINT NOT NULL,
+    who TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL
+);

@@ -1,0 +1,110 @@
+//! The store of several engines: tables in PostgreSQL, and reports by way of the broker.
+
+use std::sync::Arc;
+
+use super::{
+    Audit, Batch, Counts, Decide, Decided, Due, InForce, Name, Order, Outcome, Postgres, Row,
+    Search, Store, StoreError, Tell, Token,
+};
+use crate::broker::{Broker, Keeper};
+
+/// Rounds of reports on their way at a time.
+const DOORS: usize = 4;
+
+/// What several engines share.
+pub(crate) struct Shared {
+    broker: Broker,
+    tables: Arc<Postgres>,
+}
+
+impl Shared {
+    /// Shares these from now on: takes reports that any engine was sent.
+    pub(crate) fn new(tables: Postgres, broker: Broker) -> Self {
+        let tables = Arc::new(tables);
+        let keep = Arc::clone(&tables);
+        let keeper: Keeper = Arc::new(move |batches| keep.accept(batches));
+        broker.take(&keeper);
+        Self { broker, tables }
+    }
+}
+
+impl Store for Shared {
+    fn way(&self) -> String {
+        format!("{}, reports by {}", self.tables.place(), self.broker.place())
+    }
+
+    fn doors(&self) -> usize {
+        DOORS
+    }
+
+    fn on_change(&self, tell: Tell) {
+        self.broker.on_change(tell);
+    }
+
+    fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError> {
+        self.broker.hand(batches)
+    }
+
+    fn close(
+        &self,
+        due: &Due<'_>,
+        decide: &mut Decide<'_>,
+    ) -> Result<(usize, Vec<Name>), StoreError> {
+        let (closed, changed) = self.tables.close(due, decide)?;
+        self.broker.tell(&changed);
+        Ok((closed, changed))
+    }
+
+    fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {
+        self.tables.in_force(names)
+    }
+
+    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
+        self.tables.aggregates(search)
+    }
+
+    fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
+        self.tables.aggregate(name)
+    }
+
+    fn decisions(
+        &self,
+        aggregate: i64,
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Decided>, StoreError> {
+        self.tables.decisions(aggregate, before, limit)
+    }
+
+    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
+        let done = self.tables.order(seen, order)?;
+        if done {
+            self.broker.tell(std::slice::from_ref(&seen.name));
+        }
+        Ok(done)
+    }
+
+    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError> {
+        self.tables.audit(before, limit)
+    }
+
+    fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.tables.tokens()
+    }
+
+    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
+        self.tables.add_token(token, who)
+    }
+
+    fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.tables.revoke_token(name, who, now_ms)
+    }
+
+    fn counts(&self) -> Result<Counts, StoreError> {
+        self.tables.counts()
+    }
+
+    fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError> {
+        self.tables.forget(before_ms, limit)
+    }
+}
