@@ -396,10 +396,10 @@ impl Reporting {
                     status.late += u64::from(answer.late);
                     status.trouble = None;
                 }
-                // What it will not take today it will not take tomorrow.
-                Err(Error::Refused(why)) => {
+                // What it will not take today it will not take tomorrow, and the next batch may be another service's.
+                Err(error @ (Error::Refused(_) | Error::NotAllowed { .. })) => {
                     self.outbox.dropped += self.outbox.done() as u64;
-                    return Err(Error::Refused(why));
+                    return Err(error);
                 }
                 Err(error) => return Err(error),
             }

@@ -12,7 +12,7 @@
 //! use trimtab_units::{Duration, Rate};
 //!
 //! let edge = Edge::start(&Options {
-//!     engine: "https://engine.example:7440".to_owned(),
+//!     engine: "https://engine.example:7480".to_owned(),
 //!     token: std::fs::read_to_string("/etc/trimtab/edge.token")?,
 //!     authority: None,
 //!     folder: "/var/lib/trimtab/edge".into(),

@@ -1,11 +1,13 @@
 //! Reports on their way: in batches that are sent until the engine has them.
+//!
+//! A batch is of one service, so that what the engine refuses of one is not in the way of the others.
 
 use std::collections::VecDeque;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use trimtab_engine::ReportBatch;
-use trimtab_fleet::Report;
+use trimtab_fleet::{Report, ServiceName};
 
 /// Reports of one batch; the engine takes ten times as many.
 const BATCH_MAX: usize = 1000;
@@ -17,9 +19,9 @@ const SAME_FOR_MS: i64 = 60_000;
 /// Reports that wait, and the batch that is being sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    waiting: VecDeque<String>,
+    waiting: VecDeque<(ServiceName, String)>,
     waiting_len: usize,
-    sending: Option<ReportBatch>,
+    sending: Option<(ServiceName, ReportBatch)>,
     /// Given up for want of room.
     pub(crate) dropped: u64,
 }
@@ -28,18 +30,18 @@ impl Outbox {
     pub(crate) fn add(&mut self, reports: &[Report]) {
         for report in reports {
             match report.encode() {
-                Ok(bytes) => self.put(STANDARD.encode(bytes)),
+                Ok(bytes) => self.put(&report.key.service, STANDARD.encode(bytes)),
                 // It has more than any report may: nobody could take it.
                 Err(_) => self.dropped += 1,
             }
         }
     }
 
-    fn put(&mut self, text: String) {
+    fn put(&mut self, service: &ServiceName, text: String) {
         self.waiting_len += text.len();
-        self.waiting.push_back(text);
+        self.waiting.push_back((service.clone(), text));
         while self.waiting_len > WAITING_MAX {
-            let Some(oldest) = self.waiting.pop_front() else { break };
+            let Some((_, oldest)) = self.waiting.pop_front() else { break };
             self.waiting_len -= oldest.len();
             self.dropped += 1;
         }
@@ -47,29 +49,40 @@ impl Outbox {
 
     /// The batch to send: the same, as long as nobody has answered; `next` is a number that no batch has had.
     pub(crate) fn batch(&mut self, now_ms: i64, next: u64) -> Option<&ReportBatch> {
-        if let Some(old) = self.sending.take_if(|batch| now_ms - batch.sent_ms > SAME_FOR_MS) {
+        let old = self.sending.take_if(|(_, batch)| now_ms - batch.sent_ms > SAME_FOR_MS);
+        if let Some((service, old)) = old {
             for text in old.reports.into_iter().rev() {
                 self.waiting_len += text.len();
-                self.waiting.push_front(text);
+                self.waiting.push_front((service.clone(), text));
             }
         }
-        if self.sending.is_none() && !self.waiting.is_empty() {
-            let count = self.waiting.len().min(BATCH_MAX);
-            let reports: Vec<String> = self.waiting.drain(..count).collect();
-            self.waiting_len -= reports.iter().map(String::len).sum::<usize>();
-            self.sending = Some(ReportBatch { sequence: next, sent_ms: now_ms, reports });
+        if self.sending.is_none()
+            && let Some((service, _)) = self.waiting.front().cloned()
+        {
+            let (mut reports, mut others) = (Vec::new(), VecDeque::new());
+            for (of, text) in self.waiting.drain(..) {
+                if of == service && reports.len() < BATCH_MAX {
+                    self.waiting_len -= text.len();
+                    reports.push(text);
+                } else {
+                    others.push_back((of, text));
+                }
+            }
+            self.waiting = others;
+            self.sending =
+                Some((service, ReportBatch { sequence: next, sent_ms: now_ms, reports }));
         }
-        self.sending.as_ref()
+        self.sending.as_ref().map(|(_, batch)| batch)
     }
 
     /// The engine has the batch, or will never take it.
     pub(crate) fn done(&mut self) -> usize {
-        self.sending.take().map_or(0, |batch| batch.reports.len())
+        self.sending.take().map_or(0, |(_, batch)| batch.reports.len())
     }
 
     /// Reports that no engine has yet.
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len() + self.sending.as_ref().map_or(0, |batch| batch.reports.len())
+        self.waiting.len() + self.sending.as_ref().map_or(0, |(_, batch)| batch.reports.len())
     }
 }
 
@@ -80,9 +93,13 @@ mod tests {
     use super::*;
 
     fn reports(count: u64) -> Vec<Report> {
+        of("tv", count)
+    }
+
+    fn of(service: &str, count: u64) -> Vec<Report> {
         (0..count)
             .map(|i| Report {
-                key: "tv/203.0.113.0/24".parse().unwrap(),
+                key: format!("{service}/203.0.113.0/24").parse().unwrap(),
                 interval: Interval(i),
                 version: 0,
                 summary: Summary::new(1),
@@ -106,6 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_of_one_service() {
+        let mut outbox = Outbox::default();
+        for service in ["tv", "vod", "tv"] {
+            outbox.add(&of(service, 2));
+        }
+        let mut sizes = Vec::new();
+        while let Some(batch) = outbox.batch(0, 1) {
+            sizes.push(batch.reports.len());
+            outbox.done();
+        }
+        assert_eq!(sizes, [4, 2]);
+        assert_eq!((outbox.len(), outbox.waiting_len), (0, 0));
+    }
+
+    #[test]
     fn an_old_batch_goes_out_under_the_time_of_day() {
         let mut outbox = Outbox::default();
         outbox.add(&reports(2));
@@ -117,8 +149,10 @@ mod tests {
     #[test]
     fn the_oldest_is_given_up_when_there_is_no_room() {
         let mut outbox = Outbox::default();
-        (0..65)
-            .for_each(|i| outbox.put(i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 })));
+        let tv: ServiceName = "tv".parse().unwrap();
+        (0..65).for_each(|i| {
+            outbox.put(&tv, i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 }))
+        });
         assert_eq!((outbox.len(), outbox.dropped), (64, 1));
         assert!(outbox.batch(0, 1).unwrap().reports[0].starts_with('1'));
     }

@@ -54,7 +54,7 @@ fn saw(edge: &Edge, key: &Key) -> u64 {
 #[test]
 fn an_edge_reports_learns_and_outlives_its_engine() {
     let port = free_port();
-    let site = Site::at(port, "1s", "");
+    let site = Site::at(port, "900ms", "");
     let key: Key = "tv/203.0.113.0/24".parse().unwrap();
     // The engine learns from an interval in whose greater part its configuration was in force, so the grace is shorter.
     let service = site.folder.path().join("services/tv.toml");

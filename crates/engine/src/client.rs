@@ -84,7 +84,9 @@ impl Client {
         let said = serde_json::from_str::<ErrorBody>(&text)
             .map_or_else(|_| format!("it answers {status}"), |body| body.message);
         Err(match status.as_u16() {
-            401 | 403 => Error::Token { url: self.url.clone(), reason: said },
+            401 => Error::Token { url: self.url.clone(), reason: said },
+            403 => Error::NotAllowed { url: self.url.clone(), reason: said },
+            429 | 503 => Error::Later(said),
             _ => Error::Refused(said),
         })
     }

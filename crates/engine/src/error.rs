@@ -44,6 +44,19 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// The engine has too much to do, or its store does not answer.
+    #[error("the engine says to come back later: {0}")]
+    Later(String),
+    /// The engine does not let this token speak of this.
+    #[error(
+        "the engine at {url} refuses: {reason}. `trimtab engine token list` there says what each token may do"
+    )]
+    NotAllowed {
+        /// Where it was asked.
+        url: String,
+        /// What it said.
+        reason: String,
+    },
     /// The engine refused what was asked for.
     #[error("the engine refuses: {0}")]
     Refused(String),

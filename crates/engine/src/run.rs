@@ -26,7 +26,7 @@ use crate::{api, closer};
 pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
     let store = open_store(&config)?;
-    let learning: Arc<dyn Learning> = Arc::new(Services::read(&config.services)?);
+    let learning: Arc<dyn Learning> = Arc::new(Services::read(&config.services, config.grace)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -123,7 +123,7 @@ async fn run_with(
 fn reload(path: &Path, engine: &Engine, certificate: &Certificate) {
     let read = || -> Result<(), Error> {
         let config = Config::read(path)?;
-        let services = Services::read(&config.services)?;
+        let services = Services::read(&config.services, config.grace)?;
         certificate.load(config.tls.as_ref())?;
         engine.set_learning(Arc::new(services));
         Ok(())

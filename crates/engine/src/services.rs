@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use trimtab_fleet::{
     Aggregate, Configuration, Decision, Hold, Interval, Key, Report, Service, Summary,
 };
-use trimtab_units::Time;
+use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
 use crate::engine::log;
@@ -29,11 +29,13 @@ struct RewardText {
 }
 
 impl Services {
-    /// Reads every `*.toml` of a folder.
+    /// Reads every `*.toml` of a folder. What is decided when an interval and its `grace` are over is in force in the rest of the
+    /// next one, so that has to have a rest.
     ///
     /// # Errors
-    /// The folder or a file cannot be read, a file describes no service, or two the same one, or there is none.
-    pub(crate) fn read(folder: &Path) -> Result<Self, ConfigError> {
+    /// The folder or a file cannot be read, a file describes no service, or two the same one, or there is none, or its
+    /// intervals are not longer than the grace.
+    pub(crate) fn read(folder: &Path, grace: Duration) -> Result<Self, ConfigError> {
         let fail = |e: std::io::Error| ConfigError::read(folder, e);
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(fail)? {
@@ -49,6 +51,13 @@ impl Services {
             let reward =
                 toml::from_str::<RewardText>(&text).map_err(|e| wrong(e.message()))?.reward;
             let name = service.name().as_str().to_owned();
+            if service.interval() <= grace {
+                return Err(wrong(&format!(
+                    "nothing would be learnt of {name:?}: its interval, {}, is not longer than the engine's grace, {grace}: make \
+                     interval longer, or grace shorter",
+                    service.interval()
+                )));
+            }
             if services.all.contains_key(&name) {
                 return Err(wrong(&format!(
                     "another file describes the service {name:?}, too: keep one"

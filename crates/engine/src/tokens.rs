@@ -24,7 +24,7 @@ pub fn add_token(
     services: Vec<String>,
 ) -> Result<String, Error> {
     let config = Config::read(config)?;
-    let known = Services::read(&config.services)?;
+    let known = Services::read(&config.services, config.grace)?;
     if let Some(stray) = services.iter().find(|service| !known.has(service)) {
         return Err(Error::Refused(format!(
             "there is no service {stray:?} in {}",

@@ -230,7 +230,7 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
     let gamma = |body: &trimtab_engine::AggregateBody| {
         body.configuration["knobs"]["gamma"].as_f64().map(f64::round)
     };
-    assert!(matches!(viewer.order(&order(Action::Pause, None, None)), Err(Error::Token { .. })));
+    assert!(matches!(viewer.order(&order(Action::Pause, None, None)), Err(Error::NotAllowed { .. })));
     assert_eq!(operator.order(&order(Action::Pause, None, None)).unwrap().hold, Hold::Paused);
     let pinned = operator.order(&order(Action::Pin, Some(json!({ "gamma": 77 })), None)).unwrap();
     assert_eq!((pinned.hold, gamma(&pinned)), (Hold::Pinned, Some(77.0)));
@@ -316,4 +316,17 @@ fn it_speaks_tls_to_who_trusts_its_certificate() {
     assert_eq!(client.status().unwrap().counts.aggregates, 0);
     let distrusting = Client::new(&engine.url, &site.viewer, None).unwrap();
     assert!(matches!(distrusting.status(), Err(Error::NoEngine { .. })), "nobody vouches for it");
+}
+
+#[test]
+fn a_service_of_which_nothing_would_be_learnt_is_refused_at_the_start() {
+    let site = Site::new("");
+    let text = std::fs::read_to_string(site.config()).unwrap().replace("20ms", "1s");
+    std::fs::write(site.config(), text).unwrap();
+    let error = trimtab_engine::run(&site.config()).unwrap_err().to_string();
+    assert!(error.contains("tv.toml") && error.contains("nothing would be learnt"), "{error}");
+    assert!(
+        error.contains("its interval, 1s, is not longer than the engine's grace, 1s"),
+        "{error}"
+    );
 }

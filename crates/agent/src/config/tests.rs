@@ -225,7 +225,7 @@ fn muses_is_trees_and_nothing_else() {
 #[test]
 fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     const FLEET: &str =
-        "[fleet]\nengine = \"https://engine.example:7440\"\ntoken_file = \"edge.token\"\n";
+        "[fleet]\nengine = \"https://engine.example:7480\"\ntoken_file = \"edge.token\"\n";
     let rule = |more: &str| format!("{FLEET}[[rule]]\nsteer = \"fleet\"\n{more}");
     let text = rule("service = \"tv\"");
     let config = Config::parse(Path::new("/etc/trimtab/agent.toml"), &text).unwrap();

@@ -27,7 +27,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     need_kernel!();
-    let site = Site::at(0, "1s", "");
+    let site = Site::at(0, "900ms", "");
     let service = site.folder.path().join("services/tv.toml");
     let text = std::fs::read_to_string(&service).unwrap().replace("\"1s\"", "\"3s\"");
     std::fs::write(&service, format!("connections_min = 1\n{text}")).unwrap();

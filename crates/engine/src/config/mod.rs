@@ -301,6 +301,8 @@ use keep::Place;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
@@ -401,6 +403,47 @@ mod tests {
             let refused = refused(store);
             let place = format!("/etc/trimtab/engine.toml:{line}: ");
             assert!(refused.starts_with(&place) && refused.contains(said), "{store}: {refused}");
+        }
+    }
+
+    /// Each of every kind of line.
+    const WHOLE: [&str; 3] = [
+        "services = \"s\"\nplaintext = true\n[store]\npostgres = \"postgresql://kim:secret@db.example:5433/tv?sslmode=disable\"\n\
+         authority = \"a.pem\"\n[broker]\nnats = \"b.example\"\ntoken_file = \"t\"\n",
+        "services = \"services\"\n[store]\nfile = \"engine.db\"\n[limits]\nbody = \"1MB\"\n",
+        "listen = \"0.0.0.0:7480\"\nservices = \"s\"\ngrace = \"20ms\"\nkeep = \"24h\"\n[tls]\ncertificate = \"c.pem\"\n\
+         key = \"k.pem\"\n[store]\npostgres = \"host=/run/postgresql user=trimtab dbname=trimtab\"\npassword_file = \"p\"\n\
+         [broker]\nnats = [\"nats://127.0.0.1:4222\", \"tls://[::1]:4222\"]\nstream = \"tv\"\nreplicas = 3\n",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Lines of one within another, and pieces that are cut out or put in.
+        #[test]
+        fn any_text_is_a_configuration_or_a_message_with_its_place(
+            (of, from) in (0..3_usize, 0..3_usize),
+            picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4),
+            piece in "[ -~\n]{0,6}|[^\u{0}]{0,3}",
+        ) {
+            let mut text = WHOLE[of].to_owned();
+            for (at, what) in picks {
+                let lines: Vec<&str> = WHOLE[from].lines().collect();
+                let places: Vec<usize> = text.char_indices().map(|(place, _)| place).collect();
+                let Some(&place) = places.get(at.index(places.len().max(1))) else { break };
+                match what.index(3) {
+                    0 => text.insert_str(place, &piece),
+                    1 => text.replace_range(place..=place, ""),
+                    _ => text.insert_str(place, &format!("\n{}\n", lines[what.index(lines.len())])),
+                }
+            }
+            match Config::parse(Path::new("engine.toml"), &text) {
+                // What does not encrypt listens to this machine alone, unless it says that it may.
+                Ok(config) => prop_assert!(
+                    config.tls.is_some() || config.listen.ip().is_loopback() || text.contains("plaintext")
+                ),
+                Err(error) => prop_assert!(error.to_string().starts_with("engine.toml:"), "{error}"),
+            }
         }
     }
 }
