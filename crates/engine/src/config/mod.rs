@@ -417,7 +417,7 @@ mod tests {
     ];
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig::with_cases(400))]
 
         /// Lines of one within another, and pieces that are cut out or put in.
         #[test]
