@@ -112,7 +112,7 @@ def test_the_action_is_the_algorithm_that_runs() -> None:
         (trimtab.Settings(traffic=("voice",)), "web, web-burst, download"),
         (trimtab.Settings(start="vegas"), "none of the algorithms"),
         (trimtab.Settings(generated=0), "at least one of the links"),
-        (trimtab.Settings(split="both"), "train or test"),
+        (trimtab.Settings(split="both"), "train, fit, validate or test"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: trimtab.Settings, message: str) -> None:

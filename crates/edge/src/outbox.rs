@@ -150,9 +150,9 @@ mod tests {
     fn the_oldest_is_given_up_when_there_is_no_room() {
         let mut outbox = Outbox::default();
         let tv: ServiceName = "tv".parse().unwrap();
-        (0..65).for_each(|i| {
-            outbox.put(&tv, i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 }))
-        });
+        for i in 0..65 {
+            outbox.put(&tv, i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 }));
+        }
         assert_eq!((outbox.len(), outbox.dropped), (64, 1));
         assert!(outbox.batch(0, 1).unwrap().reports[0].starts_with('1'));
     }

@@ -230,7 +230,10 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
     let gamma = |body: &trimtab_engine::AggregateBody| {
         body.configuration["knobs"]["gamma"].as_f64().map(f64::round)
     };
-    assert!(matches!(viewer.order(&order(Action::Pause, None, None)), Err(Error::NotAllowed { .. })));
+    assert!(matches!(
+        viewer.order(&order(Action::Pause, None, None)),
+        Err(Error::NotAllowed { .. })
+    ));
     assert_eq!(operator.order(&order(Action::Pause, None, None)).unwrap().hold, Hold::Paused);
     let pinned = operator.order(&order(Action::Pin, Some(json!({ "gamma": 77 })), None)).unwrap();
     assert_eq!((pinned.hold, gamma(&pinned)), (Hold::Pinned, Some(77.0)));
