@@ -1,6 +1,6 @@
 //! What an edge knows: the configurations in force, and what connections saw of the intervals that are not over yet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trimtab_fleet::{Configuration, Interval, Key, Recorder, Report, Summary};
@@ -11,6 +11,10 @@ use trimtab_units::{Duration, Rate, Time};
 const AGGREGATES_MAX: usize = 100_000;
 /// An aggregate that no connection has asked for in so many intervals is forgotten.
 const IDLE_INTERVALS: u64 = 6;
+/// The same where the engine has no configuration, so that there is no interval to go by.
+const IDLE_UNKNOWN: Duration = Duration::from_secs(600);
+/// Between questions for an aggregate that the engine has nothing about: a service may be added there at any time.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 /// The configuration of an aggregate, and how long the intervals of its service are.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +45,14 @@ pub struct Observation {
 struct Known {
     force: Option<Arc<InForce>>,
     used_at: Time,
+    /// When the engine was last asked for the first configuration.
+    asked_at: Option<Time>,
+}
+
+impl Known {
+    fn new(now: Time) -> Self {
+        Self { force: None, used_at: now, asked_at: None }
+    }
 }
 
 /// What connections of one aggregate saw in one interval.
@@ -56,27 +68,48 @@ struct Recording {
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     known: BTreeMap<Key, Known>,
-    unknown: BTreeSet<Key>,
     recordings: BTreeMap<(Key, Interval), Recording>,
 }
 
 impl Book {
-    /// The configuration of an aggregate. One that was never asked for is [unknown](Self::unknown) first.
+    /// The configuration of an aggregate. One that was never asked for is [to be asked for](Self::to_ask) first.
     pub fn in_force(&mut self, key: &Key, now: Time) -> Option<Arc<InForce>> {
         if let Some(known) = self.known.get_mut(key) {
             known.used_at = now;
             return known.force.clone();
         }
         if self.known.len() < AGGREGATES_MAX {
-            self.known.insert(key.clone(), Known { force: None, used_at: now });
-            self.unknown.insert(key.clone());
+            self.known.insert(key.clone(), Known::new(now));
         }
         None
     }
 
-    /// Aggregates without a configuration.
-    pub fn unknown(&self) -> impl Iterator<Item = &Key> {
-        self.unknown.iter()
+    /// At most so many aggregates without a configuration that the engine was not asked for lately.
+    pub fn to_ask(&self, now: Time, most: usize) -> Vec<Key> {
+        let due = |known: &Known| {
+            known.force.is_none() && known.asked_at.is_none_or(|at| now.since(at) >= ASK_AGAIN)
+        };
+        self.known
+            .iter()
+            .filter(|(_, known)| due(known))
+            .map(|(key, _)| key.clone())
+            .take(most)
+            .collect()
+    }
+
+    /// The engine has answered a question for these, with what [`learn`](Self::learn) was told or with nothing.
+    pub fn asked(&mut self, keys: &[Key], now: Time) {
+        for key in keys {
+            if let Some(known) = self.known.get_mut(key) {
+                known.asked_at = Some(now);
+            }
+        }
+    }
+
+    /// Aggregates that the engine was asked for and has nothing about.
+    pub fn unanswered(&self) -> impl Iterator<Item = &Key> {
+        let without = |known: &Known| known.force.is_none() && known.asked_at.is_some();
+        self.known.iter().filter(move |(_, known)| without(known)).map(|(key, _)| key)
     }
 
     /// Aggregates and the versions of their configurations.
@@ -86,6 +119,16 @@ impl Book {
         })
     }
 
+    /// How many aggregates have been asked for.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether none has.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// All configurations.
     pub fn all(&self) -> impl Iterator<Item = (&Key, &InForce)> {
         self.known.iter().filter_map(|(key, known)| Some((key, known.force.as_deref()?)))
@@ -93,8 +136,7 @@ impl Book {
 
     /// The engine has another configuration for an aggregate.
     pub fn learn(&mut self, key: Key, force: InForce, now: Time) {
-        self.unknown.remove(&key);
-        let known = self.known.entry(key).or_insert(Known { force: None, used_at: now });
+        let known = self.known.entry(key).or_insert_with(|| Known::new(now));
         known.force = Some(Arc::new(force));
     }
 
@@ -148,8 +190,9 @@ impl Book {
             reports.push(report(key, interval, &recording));
         }
         self.known.retain(|_, known| {
-            let Some(force) = &known.force else { return true };
-            now.since(known.used_at) < force.interval * IDLE_INTERVALS
+            let idle =
+                known.force.as_ref().map_or(IDLE_UNKNOWN, |force| force.interval * IDLE_INTERVALS);
+            now.since(known.used_at) < idle
         });
         reports
     }
@@ -200,10 +243,11 @@ mod tests {
     fn what_is_asked_for_is_unknown_until_the_engine_tells() {
         let mut book = Book::default();
         assert_eq!(book.in_force(&key(), at(0)), None);
-        assert_eq!(book.unknown().count(), 1);
+        assert_eq!(book.to_ask(at(0), 9), [key()]);
         book.record(&key(), 0, interval(0), &saw(1.0));
         book.learn(key(), force(3), at(1));
-        assert_eq!((book.unknown().count(), book.versions().next()), (0, Some((&key(), Some(3)))));
+        assert_eq!(book.to_ask(at(1), 9), []);
+        assert_eq!(book.versions().next(), Some((&key(), Some(3))));
         assert_eq!(book.in_force(&key(), at(2)).unwrap().configuration.version, 3);
         assert_eq!(book.close(at(120), none), [], "nothing was in force when it was recorded");
     }
@@ -260,6 +304,23 @@ mod tests {
         assert_eq!(book.all().count(), 1);
         book.close(at(60 * 6), none);
         assert_eq!(book.all().count(), 0);
+    }
+
+    #[test]
+    fn what_the_engine_does_not_know_is_asked_again_now_and_then_and_forgotten() {
+        let mut book = Book::default();
+        book.in_force(&key(), at(0));
+        assert_eq!((book.to_ask(at(0), 0), book.to_ask(at(0), 1)), (vec![], vec![key()]));
+        assert_eq!(book.unanswered().count(), 0);
+        book.asked(&[key()], at(0));
+        assert_eq!(book.unanswered().collect::<Vec<_>>(), [&key()]);
+        assert_eq!(book.to_ask(at(29), 1), []);
+        assert_eq!(book.to_ask(at(30), 1), [key()]);
+        book.in_force(&key(), at(300));
+        book.close(at(899), none);
+        assert_eq!(book.versions().count(), 1);
+        book.close(at(900), none);
+        assert_eq!(book.versions().count(), 0);
     }
 
     #[test]

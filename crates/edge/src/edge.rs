@@ -112,8 +112,12 @@ impl Edge {
 
     /// The configuration of an aggregate; `None` until the engine has told it the first time.
     pub fn in_force(&self, key: &Key) -> Option<Arc<InForce>> {
-        let force = self.shared.book().in_force(key, now());
-        if force.is_none() {
+        let mut book = self.shared.book();
+        let before = book.len();
+        let force = book.in_force(key, now());
+        let new = book.len() > before;
+        drop(book);
+        if new {
             self.shared.wake();
         }
         force
@@ -141,8 +145,18 @@ impl Edge {
 
     /// How it does.
     pub fn status(&self) -> Status {
-        let aggregates = self.shared.book().all().count();
-        Status { aggregates, ..self.shared.status().clone() }
+        let (aggregates, without) = {
+            let book = self.shared.book();
+            let without = (book.unanswered().count(), book.unanswered().next().cloned());
+            (book.all().count(), without)
+        };
+        let mut status = Status { aggregates, ..self.shared.status().clone() };
+        if let (count, Some(first)) = without {
+            status.trouble.get_or_insert_with(|| {
+                format!("the engine has no configuration for {first} ({count} in all): it has no such service, or not for this token")
+            });
+        }
+        status
     }
 }
 
@@ -407,16 +421,14 @@ impl Reporting {
     }
 
     fn ask_for_unknown(&mut self) -> Result<(), Error> {
-        let unknown: Vec<Held> = {
-            let book = self.shared.book();
-            book.unknown().take(ASK_MAX).map(|key| held((key, None))).collect()
-        };
+        let unknown = self.shared.book().to_ask(now(), ASK_MAX);
         if unknown.is_empty() {
             return Ok(());
         }
         self.lengths.refresh(&self.client)?;
-        let query = ConfigurationQuery { have: unknown, wait_s: 0 };
-        let answer = self.client.configurations(&query)?;
+        let have = unknown.iter().map(|key| held((key, None))).collect();
+        let answer = self.client.configurations(&ConfigurationQuery { have, wait_s: 0 })?;
+        self.shared.book().asked(&unknown, now());
         let lengths = &self.lengths;
         if self.shared.learn(answer.configurations, |service| lengths.of(service)) {
             self.keeper.keep(&self.shared);

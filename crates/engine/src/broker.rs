@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::config::BrokerSettings;
 use crate::engine::log;
+use crate::error::with_causes;
 use crate::store::{Batch, Name, Outcome, StoreError};
 
 /// A message has about so many bytes at most, unless a single batch has more.
@@ -89,7 +90,7 @@ impl Broker {
             .map_err(|e| fail("start the threads for", e.to_string()))?;
         let options = options(settings).map_err(|reason| fail("connect to", reason))?;
         let client = runtime.block_on(options.connect(settings.nats.clone())).map_err(|e| {
-            fail("connect to", format!("{}; start it, or mend [broker] nats", chain(&e)))
+            fail("connect to", format!("{}; start it, or mend [broker] nats", with_causes(&e)))
         })?;
         let payload_max = client.server_info().max_payload as u64;
         if payload_max < body_max {
@@ -177,7 +178,7 @@ impl Broker {
             put.await?.await
         };
         if let Err(e) = put.await {
-            let reason = chain(&e);
+            let reason = with_causes(&e);
             if reason.contains("maximum") {
                 return Err(StoreError::Busy { place: self.place.clone() });
             }
@@ -328,7 +329,7 @@ async fn attach(client: &Client, settings: &BrokerSettings) -> Result<PullConsum
         .map_err(|e| {
             format!(
                 "{}; it has to run with JetStream (nats-server -js), and have {} MB of its disk free for the stream",
-                chain(&e),
+                with_causes(&e),
                 WAITING_BYTES >> 20
             )
         })?;
@@ -339,7 +340,7 @@ async fn attach(client: &Client, settings: &BrokerSettings) -> Result<PullConsum
         max_ack_pending: WAITING_MESSAGES,
         ..pull::Config::default()
     };
-    stream.get_or_create_consumer("engines", consumer).await.map_err(|e| chain(&e))
+    stream.get_or_create_consumer("engines", consumer).await.map_err(|e| with_causes(&e))
 }
 
 /// Takes what comes until the broker says that it cannot.
@@ -350,9 +351,9 @@ async fn take_some(
 ) -> Result<(), String> {
     let consumer = attach(client, settings).await?;
     let stream = consumer.stream().max_messages_per_batch(TAKEN_MAX).messages();
-    let mut messages = stream.await.map_err(|e| chain(&e))?;
+    let mut messages = stream.await.map_err(|e| with_causes(&e))?;
     while let Some(first) = messages.next().await {
-        let first = first.map_err(|e| chain(&e))?;
+        let first = first.map_err(|e| with_causes(&e))?;
         let mut bytes = first.payload.len();
         let mut taken = vec![first];
         // What else is there already goes into the same commit.
@@ -413,17 +414,6 @@ async fn keep(client: &Client, keeper: &Keeper, taken: Vec<Message>) {
         // Where this is lost the message comes again, and counts no second time.
         let _ = message.ack_with(kind).await;
     }
-}
-
-/// An error and its causes.
-fn chain(e: &dyn std::error::Error) -> String {
-    let mut text = e.to_string();
-    let mut cause = e.source();
-    while let Some(e) = cause {
-        text = format!("{text}: {e}");
-        cause = e.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -78,3 +78,9 @@ impl Error {
         Self::System { what: what.into(), reason: reason.to_string() }
     }
 }
+
+/// An error and what caused it, in one line: libraries for networks say what happened in the causes only.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

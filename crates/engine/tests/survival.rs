@@ -4,11 +4,13 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use common::{Process, Site, batch, now_ms, report};
 use trimtab_engine::{DecisionBody, Name, ReportBatch};
+use trimtab_servers::{Encryption, Servers, Which};
 
 const KEY: &str = "tv/203.0.113.0/24";
 
@@ -139,7 +141,7 @@ const KILLS_OF_TWO: usize = 30;
 
 #[test]
 fn kills_of_either_of_two_engines_lose_nothing() {
-    let Some(servers) = trimtab_servers::Servers::for_tests() else { return };
+    let Some(servers) = Servers::for_tests() else { return };
     let limits = "[limits]\nrequests_per_second = 1000";
     let site = Site::with_store((0, "20ms", limits), &servers.configuration());
     let first_interval = (now_ms() / 1000 - 100_000) as u64;
@@ -169,4 +171,65 @@ fn kills_of_either_of_two_engines_lose_nothing() {
     }
     while !edge.send(&engines[0], &site.edge) {}
     check_all(&engines[1], &site, &edge);
+}
+
+/// The engine goes on by itself when they are back, and the edge needs to know of nothing.
+#[test]
+fn kills_of_postgresql_and_nats_lose_nothing() {
+    let Some(mut servers) = Servers::for_tests() else { return };
+    let limits = "[limits]\nrequests_per_second = 1000";
+    let site = Site::with_store((0, "20ms", limits), &servers.configuration());
+    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let engine = site.start();
+    for round in 0..6 {
+        for _ in 0..4 {
+            send_until_kept(&mut edge, &engine, &site);
+        }
+        let which = if round % 2 == 0 { Which::Postgres } else { Which::Nats };
+        servers.kill(which);
+        // Nothing can be kept; that one of them is away is said, and no acknowledgement is given.
+        assert!(!edge.send(&engine, &site.edge), "{which:?} is away, and it acknowledges");
+        servers.start_again(which);
+    }
+    send_until_kept(&mut edge, &engine, &site);
+    check_all(&engine, &site, &edge);
+}
+
+fn send_until_kept(edge: &mut Edge, engine: &Process, site: &Site) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !edge.send(engine, &site.edge) {
+        assert!(Instant::now() < until, "the engine does not find its servers again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn both_servers_are_spoken_to_in_tls_and_have_to_be_vouched_for() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let (certificate, key) = (data.join("certificate.pem"), data.join("key.pem"));
+    let encryption = Encryption { certificate: &certificate, key: &key };
+    let Some(servers) = Servers::encrypted_for_tests(encryption) else { return };
+    let authority = format!("authority = {:?}\n", data.join("authority.pem"));
+    let store =
+        servers.configuration().replace("[broker]\n", &format!("{authority}[broker]\n{authority}"));
+    let site = Site::with_store((0, "20ms", ""), &store);
+    let engine = site.start();
+    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    assert!(edge.send(&engine, &site.edge), "a report is kept");
+
+    // Who is not vouched for is not spoken to.
+    let config = site.folder.path().join("other.toml");
+    let text = std::fs::read_to_string(site.config()).expect("a configuration");
+    let both = text.replace("authority.pem", "stranger.pem");
+    let broker = {
+        let (store, broker) = text.split_once("[broker]").expect("both");
+        format!("{store}[broker]{}", broker.replace("authority.pem", "stranger.pem"))
+    };
+    for (text, server) in [(both, "PostgreSQL"), (broker, "NATS")] {
+        std::fs::write(&config, text).expect("a configuration");
+        let refused = trimtab_engine::run(&config).expect_err("it trusts nobody").to_string();
+        assert!(refused.contains(server) && refused.contains("certificate"), "{refused}");
+    }
 }

@@ -3,72 +3,67 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trimtab.muses.trees import FILE_MAX, TREES_MAX, file_size
+from trimtab.options import add_options, option
 
 #: Kinds of recordings that Table II's column for LTE and 3G takes, where a folder of recordings is given.
 KINDS = "cellular-lte,cellular-3g"
-
-
-def _option(default: Any, about: str) -> Any:
-    return field(default=default, metadata={"help": about})
 
 
 @dataclass(frozen=True)
 class Stages:
     """An LSTM learnt from the oracle by imitation, and the trees distilled from it (Muses)."""
 
-    stage: str = _option("all", "lstm (stage 1), trees (stage 2, from the LSTM in --out) or all")
-    out: Path = _option(Path("out/muses"), "folder for the models, their cards, checkpoints and logs")
-    seed: int = _option(1, "seed of everything that is drawn")
-    hidden: int = _option(256, "units of each of the LSTM's two layers (Muses, section II-C: 256)")
-    start: Path | None = _option(None, "folder of an earlier run to go on from: its flows, its LSTM widened")
-    rounds: int = _option(300, "most iterations: drive, label, train")
-    parallel: int = _option(128, "networks at a time, one of them for each flow of an iteration")
-    decisions: int = _option(1_000, "control intervals of a flow (Muses, section III-C: 1000)")
-    epochs: int = _option(12, "epochs of an iteration (Muses: dozens)")
-    sample: int = _option(1_024, "most flows that an epoch of an iteration takes from all that were seen")
-    batch: int = _option(32, "flows of a batch")
-    window: int = _option(100, "intervals over which gradients go back")
-    rate: float = _option(1e-3, "learning rate at the start; it falls to nothing in the last iteration")
-    sharing: float = _option(
+    stage: str = option("all", "lstm (stage 1), trees (stage 2, from the LSTM in --out) or all")
+    out: Path = option(Path("out/muses"), "folder for the models, their cards, checkpoints and logs")
+    seed: int = option(1, "seed of everything that is drawn")
+    hidden: int = option(256, "units of each of the LSTM's two layers (Muses, section II-C: 256)")
+    start: Path | None = option(None, "folder of an earlier run to go on from: its flows, its LSTM widened")
+    rounds: int = option(300, "most iterations: drive, label, train")
+    parallel: int = option(128, "networks at a time, one of them for each flow of an iteration")
+    decisions: int = option(1_000, "control intervals of a flow (Muses, section III-C: 1000)")
+    epochs: int = option(12, "epochs of an iteration (Muses: dozens)")
+    sample: int = option(1_024, "most flows that an epoch of an iteration takes from all that were seen")
+    batch: int = option(32, "flows of a batch")
+    window: int = option(100, "intervals over which gradients go back")
+    rate: float = option(1e-3, "learning rate at the start; it falls to nothing in the last iteration")
+    sharing: float = option(
         0.4, "share of the iterations, and of the trees' flows, with several flows on each link"
     )
-    flows: int = _option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
-    passes: int = _option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
-    inputs: str = _option(
+    flows: int = option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
+    passes: int = option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
+    inputs: str = option(
         "memory", "what trees are asked with: paper, Table I's signals, or memory, what follows from them too"
     )
-    criterion: str = _option(
+    criterion: str = option(
         "ratio", "what trees are fitted by: entropy of the actions (the paper's) or the ratio of the windows"
     )
-    leaves: int = _option(500, "most leaves of a tree (Muses, section III-E: 500)")
-    clusters: str = _option("2-40", "numbers of clusters to choose from; the silhouette decides")
-    grid: int = _option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
-    traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
-    kinds: str = _option(KINDS, "the kinds to take from it")
-    generated: int = _option(128, "cellular links that are generated where no recordings are given")
-    delay_max_ms: int = _option(
+    leaves: int = option(500, "most leaves of a tree (Muses, section III-E: 500)")
+    clusters: str = option("2-40", "numbers of clusters to choose from; the silhouette decides")
+    grid: int = option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
+    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
+    kinds: str = option(KINDS, "the kinds to take from it")
+    generated: int = option(128, "cellular links that are generated where no recordings are given")
+    delay_max_ms: int = option(
         0, "largest one-way delay to learn on, in place of Table II's 150 ms; 0: the table's"
     )
-    oracle: str = _option(
+    oracle: str = option(
         "ahead",
         "the round trip that the oracle goes by: past, the last one (Muses, Eq. 1), or ahead, about now",
     )
-    alpha: float = _option(1.25, "by how much it is larger than that (Muses, section III-D: 1.2)")
-    even_at: float = _option(
+    alpha: float = option(1.25, "by how much it is larger than that (Muses, section III-D: 1.2)")
+    even_at: float = option(
         24.0,
         "rate of a flow, in Mbit/s, for which alpha is that; what it is above one falls with the root of the "
         "rate, so that flows which share a link can tell who has too much of it; 0: the same for all (Muses)",
     )
-    judge: int = _option(100, "networks of each setting of Table III to judge by, unseen in training")
-    judged: int = _option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
-    part: str = _option("test", "the networks to judge by: validation, while there is to choose, or test")
-    resume: bool = _option(False, "go on from the last checkpoint in the folder")
+    judge: int = option(100, "networks of each setting of Table III to judge by, unseen in training")
+    judged: int = option(3_000, "control intervals of a flow that is judged: the trees choose every 1000")
+    part: str = option("test", "the networks to judge by: validation, while there is to choose, or test")
+    resume: bool = option(False, "go on from the last checkpoint in the folder")
 
 
 #: What these options may be.
@@ -92,15 +87,7 @@ RANGES = {
 def parse(arguments: list[str]) -> Stages:
     """Read the command line; ends the program where it makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m trimtab.train muses", description=Stages.__doc__)
-    for option in dataclasses.fields(Stages):
-        name, about, default = f"--{option.name}", option.metadata["help"], option.default
-        if isinstance(default, bool):
-            parser.add_argument(name, action="store_true", help=about)
-            continue
-        kind = Path if "Path" in str(option.type) else type(default)
-        choices = CHOICES.get(option.name)
-        shown = about if default is None else f"{about} [{default}]"
-        parser.add_argument(name, type=kind, default=default, choices=choices, help=shown)
+    add_options(parser, Stages, CHOICES)
     stages = Stages(**vars(parser.parse_args(arguments)))
     wrong = problem(stages)
     if wrong is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trimtab.course import LEARNT_KINDS, Settings
+from trimtab.options import add_options, option
 from trimtab.policy import split_names
 
 #: The least of each number, and the most where there is one. What learns or reads the model takes no others.
@@ -30,37 +31,33 @@ OBJECTIVES = ("mean", "p90")
 CANDIDATES_MAX = 16
 
 
-def _option(default: Any, about: str) -> Any:
-    return field(default=default, metadata={"help": about})
-
-
 @dataclass(frozen=True)
 class Training:
     """One training of a policy that selects algorithms (Floo)."""
 
-    method: str = _option("ppo", "ppo (Floo, table 7) or counterfactual (each choice tried on a fork)")
-    out: Path = _option(Path("out/floo"), "folder for the model, its card, checkpoints and logs")
-    seed: int = _option(1, "seed of everything that is drawn")
-    episodes: int = _option(0, "connections to learn from; 0: 3000 by ppo, 3000 by counterfactual")
-    periods: int = _option(0, "selection periods of one; 0: 50 by ppo (Floo, table 7), 18 by counterfactual")
-    parallel: int = _option(10, "connections at a time (Floo, appendix C: 10)")
-    period_ms: int = _option(12_000, "the selection period in ms (Floo, appendix F)")
-    algorithms: str = _option(
+    method: str = option("ppo", "ppo (Floo, table 7) or counterfactual (each choice tried on a fork)")
+    out: Path = option(Path("out/floo"), "folder for the model, its card, checkpoints and logs")
+    seed: int = option(1, "seed of everything that is drawn")
+    episodes: int = option(0, "connections to learn from; 0: 3000 by ppo, 3000 by counterfactual")
+    periods: int = option(0, "selection periods of one; 0: 50 by ppo (Floo, table 7), 18 by counterfactual")
+    parallel: int = option(10, "connections at a time (Floo, appendix C: 10)")
+    period_ms: int = option(12_000, "the selection period in ms (Floo, appendix F)")
+    algorithms: str = option(
         "cubic,bbr,copa,westwood",
         "what to choose from (Floo, section 4.1); with ; between where knobs have commas",
     )
-    first: str = _option("bbr", "what connections start with once the policy is in use, and its fallback")
-    traffic: str = _option("web,web-burst", "applications: web, web-burst, download")
-    flows: str = _option("1", "connections that share a path, all with the same choice, drawn from this list")
-    objective: str = _option("mean", "what sums up completion times (Floo, section 5.5.2): mean, p90")
-    conditions: int = _option(1_000, "network conditions in the space-filling design")
-    generated: int = _option(128, "generated links")
-    traces: Path | None = _option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
-    kinds: str = _option(",".join(LEARNT_KINDS), "the kinds to take from it")
-    resume: bool = _option(False, "go on from the last checkpoint in the folder")
-    judge: int = _option(300, "connections to judge the policy by, over links that it has not seen")
-    horizon: int = _option(6, "counterfactual: periods for which each choice is tried")
-    ray: str = _option("", "address of a Ray cluster that runs the connections; empty: this machine")
+    first: str = option("bbr", "what connections start with once the policy is in use, and its fallback")
+    traffic: str = option("web,web-burst", "applications: web, web-burst, download")
+    flows: str = option("1", "connections that share a path, all with the same choice, drawn from this list")
+    objective: str = option("mean", "what sums up completion times (Floo, section 5.5.2): mean, p90")
+    conditions: int = option(1_000, "network conditions in the space-filling design")
+    generated: int = option(128, "generated links")
+    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
+    kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
+    resume: bool = option(False, "go on from the last checkpoint in the folder")
+    judge: int = option(300, "connections to judge the policy by, over links that it has not seen")
+    horizon: int = option(6, "counterfactual: periods for which each choice is tried")
+    ray: str = option("", "address of a Ray cluster that runs the connections; empty: this machine")
 
     def count(self) -> int:
         """Count the connections to learn from."""
@@ -97,15 +94,7 @@ def parse(arguments: list[str]) -> Training:
     # Their options are their own: trimtab.muses.options, trimtab.antelope.options.
     commands.add_parser("muses", help="multiply the window of a connection every 10 ms", add_help=False)
     commands.add_parser("antelope", help="foretell what each algorithm is worth, and select", add_help=False)
-    for option in dataclasses.fields(Training):
-        name, about, default = f"--{option.name}", option.metadata["help"], option.default
-        if isinstance(default, bool):
-            floo.add_argument(name, action="store_true", help=about)
-            continue
-        kind = Path if "Path" in str(option.type) else type(default)
-        shown = about if default in (None, "", 0) else f"{about} [{default}]"
-        choices = ("ppo", "counterfactual") if option.name == "method" else None
-        floo.add_argument(name, type=kind, default=default, choices=choices, help=shown)
+    add_options(floo, Training, {"method": ("ppo", "counterfactual")}, silent=(None, "", 0))
     training = Training(**vars(parser.parse_args(arguments)))
     wrong = problem(training)
     if wrong is not None:

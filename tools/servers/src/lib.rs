@@ -1,7 +1,7 @@
 //! PostgreSQL and NATS with JetStream for tests and benchmarks: the real servers, each in a temporary folder, on a socket or
 //! port that nobody else has, and gone when the program that started them is gone, however it ends.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,48 @@ pub enum Disk {
     Unsynced,
 }
 
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The store.
+    Postgres,
+    /// The broker.
+    Nats,
+}
+
+/// A certificate for `localhost`, by which both servers are then spoken to in TLS.
+#[derive(Clone, Copy, Debug)]
+pub struct Encryption<'a> {
+    /// The certificate, in PEM.
+    pub certificate: &'a Path,
+    /// Its key, in PEM.
+    pub key: &'a Path,
+}
+
 /// PostgreSQL and NATS that run. Dropping it ends both.
 pub struct Servers {
     folder: tempfile::TempDir,
     bin: PathBuf,
-    nats_port: u16,
-    /// Each ends when its input does.
-    _children: [Child; 2],
+    ports: [u16; 2],
+    encrypted: bool,
+    running: [Running; 2],
     databases: AtomicU32,
 }
 
-/// Ends its server, and the folder of it, when its input ends; says `ready` first, once the server answers.
+/// A server, and how it is started again.
+struct Running {
+    what: &'static str,
+    command: Command,
+    /// Succeeds when it answers.
+    ready: String,
+    /// Ends when its input does.
+    keeper: Child,
+}
+
+/// Ends its server when its input says by which signal, or ends; says `ready` first, once the server answers.
 const KEEPER: &str = r#"
-ready=$1 server_signal=$2
-shift 2
+ready=$1
+shift
 "$@" >&2 &
 server=$!
 tries=0
@@ -44,8 +72,8 @@ until sh -c "$ready" >/dev/null 2>&1; do
 	sleep 0.1
 done
 echo ready
-cat >/dev/null
-kill -s "$server_signal" $server
+read -r how || how=INT
+kill -s "$how" $server
 wait $server
 "#;
 
@@ -55,47 +83,22 @@ impl Servers {
     /// # Errors
     /// One is not installed, or does not start: what to do about it.
     pub fn start(disk: Disk) -> Result<Self, String> {
+        Self::start_with(disk, None)
+    }
+
+    fn start_with(disk: Disk, encryption: Option<Encryption<'_>>) -> Result<Self, String> {
         let bin = postgres_bin()?;
         let nats = nats_server()?;
         let folder = tempfile::Builder::new()
             .prefix("trimtab-servers-")
             .tempdir()
             .map_err(|e| format!("no temporary folder: {e}"))?;
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data).map_err(|e| format!("cannot make {}: {e}", data.display()))?;
-        if is_root() {
-            // PostgreSQL refuses to run as root.
-            open_to_all(folder.path())?;
-            run(Command::new("chown").arg("postgres").arg(&data).arg(folder.path()))?;
-        }
-        let mut init = as_postgres(&bin.join("initdb"));
-        run(init
-            .args(["--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "postgres", "-D"])
-            .arg(&data))?;
-        let mut server = as_postgres(&bin.join("postgres"));
-        server.arg("-D").arg(&data).args(["-c", "listen_addresses=", "-c"]);
-        server.arg(format!("unix_socket_directories={}", folder.path().display()));
-        server.args(["-c", "max_connections=200", "-c", "shared_buffers=256MB"]);
-        if disk == Disk::Unsynced {
-            server.args(["-c", "fsync=off"]);
-        }
-        let ready =
-            format!("{} -q -h {}", bin.join("pg_isready").display(), folder.path().display());
-        let postgres = keep(&ready, "INT", &server, "PostgreSQL")?;
-        let nats_port = free_port()?;
-        let store = folder.path().join("nats");
-        // What streams set aside need not be free here: tests make many, and fill none.
-        let conf = folder.path().join("nats.conf");
-        let text = format!(
-            "listen: \"127.0.0.1:{nats_port}\"\njetstream {{ store_dir: {store:?}, max_file_store: 100GB }}\n"
-        );
-        std::fs::write(&conf, text).map_err(|e| format!("cannot write {}: {e}", conf.display()))?;
-        let mut server = Command::new(nats);
-        server.arg("-c").arg(&conf);
-        let ready = format!("exec 3<>/dev/tcp/127.0.0.1/{nats_port}");
-        let nats = keep(&format!("bash -c '{ready}'"), "INT", &server, "NATS")?;
+        let ports = [free_port()?, free_port()?];
+        let postgres = postgres(&bin, folder.path(), disk, encryption, ports[0])?;
+        let nats = broker(&nats, folder.path(), encryption, ports[1])?;
+        let encrypted = encryption.is_some();
         let databases = AtomicU32::new(0);
-        Ok(Self { folder, bin, nats_port, _children: [postgres, nats], databases })
+        Ok(Self { folder, bin, ports, encrypted, running: [postgres, nats], databases })
     }
 
     /// The same, for tests: none where they are not installed, which is said; with `CI` set, that fails instead.
@@ -103,12 +106,24 @@ impl Servers {
     /// # Panics
     /// They do not start, or `CI` is set and they are not there.
     pub fn for_tests() -> Option<Self> {
+        Self::for_tests_with(None)
+    }
+
+    /// The same, in TLS.
+    ///
+    /// # Panics
+    /// As [`for_tests`](Self::for_tests).
+    pub fn encrypted_for_tests(encryption: Encryption<'_>) -> Option<Self> {
+        Self::for_tests_with(Some(encryption))
+    }
+
+    fn for_tests_with(encryption: Option<Encryption<'_>>) -> Option<Self> {
         if let Err(why) = postgres_bin().and(nats_server()) {
             assert!(std::env::var_os("CI").is_none(), "CI needs both: {why}");
             eprintln!("skipped: {why}");
             return None;
         }
-        Some(Self::start(Disk::Unsynced).expect("they start"))
+        Some(Self::start_with(Disk::Unsynced, encryption).expect("they start"))
     }
 
     /// Makes a database that nobody else has, and gives lines of an engine's configuration for it: `[store]` and
@@ -118,17 +133,49 @@ impl Servers {
     /// The server does not answer.
     pub fn configuration(&self) -> String {
         let name = format!("trimtab_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        run(Command::new(self.bin.join("createdb"))
-            .args(["-U", "postgres", "-h"])
-            .arg(self.folder.path())
-            .arg(&name))
-        .expect("a database");
+        run(self.client("createdb").arg(&name)).expect("a database");
+        let [postgres, nats] = self.ports;
+        // PostgreSQL speaks TLS on sockets of the network only.
+        let place = if self.encrypted {
+            "localhost".to_owned()
+        } else {
+            self.folder.path().display().to_string()
+        };
+        let scheme = if self.encrypted { "tls" } else { "nats" };
         format!(
-            "[store]\npostgres = \"host={} user=postgres dbname={name}\"\n[broker]\nnats = \"nats://127.0.0.1:{}\"\n\
-             stream = \"{name}\"\n",
-            self.folder.path().display(),
-            self.nats_port
+            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n[broker]\nnats = \"{scheme}://localhost:{nats}\"\n\
+             stream = \"{name}\"\n"
         )
+    }
+
+    /// Kills one, as a loss of power would. What it had open to others is cut.
+    ///
+    /// # Panics
+    /// It cannot be told.
+    pub fn kill(&mut self, which: Which) {
+        let running = &mut self.running[which as usize];
+        let mut input = running.keeper.stdin.take().expect("it runs");
+        input.write_all(b"KILL\n").expect("its keeper reads");
+        drop(input);
+        let _ = running.keeper.wait();
+    }
+
+    /// Starts one again that was [killed](Self::kill).
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn start_again(&mut self, which: Which) {
+        let running = &mut self.running[which as usize];
+        // What a killed PostgreSQL had started ends a moment after it, and until then a new one refuses to start.
+        let mut tries = 0;
+        running.keeper = loop {
+            match keep(&running.ready, &running.command, running.what) {
+                Ok(keeper) => break keeper,
+                Err(why) if tries == 50 => panic!("{why}"),
+                Err(_) => std::thread::sleep(std::time::Duration::from_millis(100)),
+            }
+            tries += 1;
+        };
     }
 
     /// The folder with the files of both.
@@ -144,29 +191,107 @@ impl Servers {
         let cut = format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
         );
-        let mut psql = Command::new(self.bin.join("psql"));
-        psql.args(["-q", "-U", "postgres", "-h"]).arg(self.folder.path()).args(["-c", &cut]);
-        run(&mut psql).expect("the server answers");
+        run(self.client("psql").args(["-q", "-c", &cut])).expect("the server answers");
+    }
+
+    /// A program of PostgreSQL's that asks its server.
+    fn client(&self, program: &str) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command.args(["-U", "postgres", "-p", &self.ports[0].to_string(), "-h"]);
+        command.arg(self.folder.path());
+        command
     }
 }
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        for child in &mut self._children {
-            drop(child.stdin.take());
+        for running in &mut self.running {
+            drop(running.keeper.stdin.take());
             // It waits for its server; the folder goes after that.
-            let _ = child.wait();
+            let _ = running.keeper.wait();
         }
     }
 }
 
+/// Starts PostgreSQL with an empty cluster.
+fn postgres(
+    bin: &Path,
+    folder: &Path,
+    disk: Disk,
+    encryption: Option<Encryption<'_>>,
+    port: u16,
+) -> Result<Running, String> {
+    let data = folder.join("data");
+    std::fs::create_dir(&data).map_err(|e| format!("cannot make {}: {e}", data.display()))?;
+    if is_root() {
+        // PostgreSQL refuses to run as root.
+        open_to_all(folder)?;
+        run(Command::new("chown").arg("postgres").arg(&data).arg(folder))?;
+    }
+    let mut init = as_postgres(&bin.join("initdb"));
+    run(init
+        .args(["--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", "postgres", "-D"])
+        .arg(&data))?;
+    let mut server = as_postgres(&bin.join("postgres"));
+    server.arg("-D").arg(&data).args(["-c", &format!("port={port}"), "-c"]);
+    server.arg(format!("unix_socket_directories={}", folder.display()));
+    server.args(["-c", "max_connections=200", "-c", "shared_buffers=256MB", "-c"]);
+    if let Some(Encryption { certificate, key }) = encryption {
+        server.arg("listen_addresses=localhost");
+        for (setting, file) in [("ssl_cert_file", certificate), ("ssl_key_file", key)] {
+            let own = data.join(setting);
+            // Its key has to be its own, and nobody else's.
+            run(Command::new("install").args(["-m", "600"]).arg(file).arg(&own))?;
+            if is_root() {
+                run(Command::new("chown").arg("postgres").arg(&own))?;
+            }
+            server.args(["-c", &format!("{setting}={}", own.display())]);
+        }
+        server.args(["-c", "ssl=on"]);
+    } else {
+        server.arg("listen_addresses=");
+    }
+    if disk == Disk::Unsynced {
+        server.args(["-c", "fsync=off"]);
+    }
+    let ready =
+        format!("{} -q -h {} -p {port}", bin.join("pg_isready").display(), folder.display());
+    Running::start("PostgreSQL", server, ready)
+}
+
+/// Starts NATS with JetStream.
+fn broker(
+    program: &Path,
+    folder: &Path,
+    encryption: Option<Encryption<'_>>,
+    port: u16,
+) -> Result<Running, String> {
+    let store = folder.join("nats");
+    // What streams set aside need not be free here: tests make many, and fill none.
+    let conf = folder.join("nats.conf");
+    let tls = encryption.map_or_else(String::new, |Encryption { certificate, key }| {
+        format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n")
+    });
+    let text = format!(
+        "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store:?}, max_file_store: 100GB }}\n{tls}"
+    );
+    std::fs::write(&conf, text).map_err(|e| format!("cannot write {}: {e}", conf.display()))?;
+    let mut server = Command::new(program);
+    server.arg("-c").arg(&conf);
+    Running::start("NATS", server, format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'"))
+}
+
+impl Running {
+    fn start(what: &'static str, command: Command, ready: String) -> Result<Self, String> {
+        let keeper = keep(&ready, &command, what)?;
+        Ok(Self { what, command, ready, keeper })
+    }
+}
+
 /// Runs a server under [`KEEPER`], and waits until it answers.
-fn keep(ready: &str, signal: &str, server: &Command, what: &str) -> Result<Child, String> {
+fn keep(ready: &str, server: &Command, what: &str) -> Result<Child, String> {
     let mut keeper = Command::new("sh");
-    keeper
-        .args(["-c", KEEPER, "keeper", ready, signal])
-        .arg(server.get_program())
-        .args(server.get_args());
+    keeper.args(["-c", KEEPER, "keeper", ready]).arg(server.get_program()).args(server.get_args());
     keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = keeper.spawn().map_err(|e| format!("cannot start {what}: {e}"))?;
     let mut line = String::new();

@@ -11,6 +11,7 @@ use postgres::{Client, Config, Error, NoTls, Row, Statement};
 
 use super::tls::Trust;
 use crate::config::PostgresSettings;
+use crate::error::with_causes;
 use crate::store::StoreError;
 
 /// Says of each connection that a commit waits for the disk, whatever the server's default is; and that nothing waits for
@@ -191,7 +192,7 @@ impl Links {
             || {
                 format!(
                     "{}; it is tried again, see that the server runs and that [store] postgres says where",
-                    chain(e)
+                    with_causes(e)
                 )
             },
             |said| format!("the server says: {said}"),
@@ -213,17 +214,6 @@ impl Drop for Links {
 fn is_broken(e: &Error) -> bool {
     let ends = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     e.is_closed() || e.code().is_some_and(|code| ends.contains(code))
-}
-
-/// An error and its causes.
-fn chain(e: &dyn std::error::Error) -> String {
-    let mut text = e.to_string();
-    let mut cause = e.source();
-    while let Some(e) = cause {
-        text = format!("{text}: {e}");
-        cause = e.source();
-    }
-    text
 }
 
 /// Why something was not done.
