@@ -36,6 +36,11 @@ const TAKERS: usize = 2;
 const WORD_WAIT: Duration = Duration::from_secs(3);
 /// What is not acknowledged for so long is given to another engine.
 const ACK_WAIT: Duration = Duration::from_secs(10);
+/// The broker says so often that it is there, also when nothing comes. After two that are missing those who take ask anew: it may
+/// have forgotten, in a restart, that they did.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long the broker remembers that they asked.
+const ASKED: Duration = Duration::from_secs(30);
 /// And what a store would not take comes back so soon.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Messages that wait at the broker at most, and their bytes; beyond, edges are asked to come back. The broker sets the bytes
@@ -350,7 +355,8 @@ async fn take_some(
     keeper: &Keeper,
 ) -> Result<(), String> {
     let consumer = attach(client, settings).await?;
-    let stream = consumer.stream().max_messages_per_batch(TAKEN_MAX).messages();
+    let stream = consumer.stream().max_messages_per_batch(TAKEN_MAX);
+    let stream = stream.expires(ASKED).heartbeat(HEARTBEAT).messages();
     let mut messages = stream.await.map_err(|e| with_causes(&e))?;
     while let Some(first) = messages.next().await {
         let first = first.map_err(|e| with_causes(&e))?;

@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use common::{Process, Site, batch, now_ms, report};
-use trimtab_engine::{DecisionBody, Name, ReportBatch};
+use trimtab_engine::{DecisionBody, Error, Name, ReportBatch};
 use trimtab_servers::{Encryption, Servers, Which};
 
 const KEY: &str = "tv/203.0.113.0/24";
@@ -44,20 +44,20 @@ struct Edge {
 
 impl Edge {
     fn send(&mut self, engine: &Process, token: &str) -> bool {
+        self.try_to_send(engine, token).is_ok()
+    }
+
+    fn try_to_send(&mut self, engine: &Process, token: &str) -> Result<(), Error> {
         let (interval, sequence) = (self.first_interval + self.next, self.next);
         let batch = self
             .unanswered
             .get_or_insert_with(|| batch(sequence, vec![report(KEY, interval, 0, 5.0)]));
-        match engine.client(token).report(batch) {
-            Ok(answer) => {
-                assert_eq!(answer.late, 0, "interval {interval} was closed before its report came");
-                self.acknowledged += 1;
-                self.next += 1;
-                self.unanswered = None;
-                true
-            }
-            Err(_) => false,
-        }
+        let answer = engine.client(token).report(batch)?;
+        assert_eq!(answer.late, 0, "interval {interval} was closed before its report came");
+        self.acknowledged += 1;
+        self.next += 1;
+        self.unanswered = None;
+        Ok(())
     }
 }
 
@@ -182,8 +182,8 @@ fn kills_of_postgresql_and_nats_lose_nothing() {
     let first_interval = (now_ms() / 1000 - 100_000) as u64;
     let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
     let engine = site.start();
-    for round in 0..6 {
-        for _ in 0..4 {
+    for round in 0..4 {
+        for _ in 0..5 {
             send_until_kept(&mut edge, &engine, &site);
         }
         let which = if round % 2 == 0 { Which::Postgres } else { Which::Nats };
@@ -198,8 +198,8 @@ fn kills_of_postgresql_and_nats_lose_nothing() {
 
 fn send_until_kept(edge: &mut Edge, engine: &Process, site: &Site) {
     let until = Instant::now() + Duration::from_secs(30);
-    while !edge.send(engine, &site.edge) {
-        assert!(Instant::now() < until, "the engine does not find its servers again");
+    while let Err(why) = edge.try_to_send(engine, &site.edge) {
+        assert!(Instant::now() < until, "the engine does not find its servers again: {why}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
