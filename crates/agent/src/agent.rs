@@ -157,6 +157,8 @@ struct Agent {
     /// What is wrong with the configuration on disk, when the one before is kept.
     refused: Option<String>,
     edge: Option<Arc<Edge>>,
+    /// Whether the log was told that something is wrong with it.
+    edge_told: bool,
     diag: Option<(SockDiag, u64)>,
     /// Connections that have ended since the last chores.
     ended: Vec<Identity>,
@@ -200,6 +202,7 @@ impl Agent {
             assignment,
             refused: None,
             edge,
+            edge_told: false,
             diag,
             ended: Vec::new(),
             notes: 0,
@@ -286,7 +289,7 @@ impl Agent {
         let now = trimtab_tcp::now();
         let mut core = self.shared.core();
         for event in events {
-            if matches!(event.kind, EventKind::Close { .. }) && self.ended.len() < LOOK_UPS {
+            if matches!(event.kind, EventKind::Close(_)) && self.ended.len() < LOOK_UPS {
                 self.ended.extend(core.identity(event.id));
             }
             core.on_event(event, now);
@@ -355,11 +358,16 @@ impl Agent {
                 stats.slots
             )
         });
+        let of_edge = self.edge.as_ref().and_then(|edge| edge.status().trouble);
+        if of_edge.is_some() != self.edge_told {
+            self.edge_told = of_edge.is_some();
+            tell(of_edge.as_deref().unwrap_or("the engine of the fleet answers"));
+        }
         self.shared.frame().troubles = default
             .into_iter()
             .chain(self.assignment.trouble())
             .chain(of_rules)
-            .chain(self.edge.as_ref().and_then(|edge| edge.status().trouble))
+            .chain(of_edge)
             .chain(full)
             .chain(self.refused.clone())
             .collect();

@@ -11,7 +11,7 @@ use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
 use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
 use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
-use trimtab_tcp::Algorithm;
+use trimtab_tcp::{Algorithm, Totals};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::arm::Arm;
@@ -31,8 +31,10 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 const IDLE_STRETCH_MAX: f64 = 3.0;
 /// Between reports of a connection that is measured and not steered.
 const MEASURE: Duration = Duration::from_millis(250);
-/// Between reports of a connection for which a learnt policy chooses.
+/// Between reports of a connection of which it counts how long its responses take.
 const RESPONSES: Duration = Duration::from_millis(50);
+/// A connection that was found so soon after it began had the agent's care from the beginning.
+const NEW_WITHIN: Duration = Duration::from_millis(100);
 /// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
 const SAFE_DELTA: f64 = 0.5;
 
@@ -160,6 +162,8 @@ pub(crate) struct Connection<L> {
     unanswered: u64,
     /// Its part in what an edge reports of its aggregate.
     part: Option<Box<Part>>,
+    /// Its end was seen, and the kernel's word on it is awaited.
+    has_ended: bool,
     /// That the guard of Muses spoke was told.
     told_guard: bool,
     window: Window,
@@ -190,6 +194,7 @@ impl<L: Link> Connection<L> {
             responses: Responses::default(),
             unanswered: 0,
             part: None,
+            has_ended: false,
             told_guard: false,
             window: Window::default(),
             guard: Guard::default(),
@@ -208,7 +213,8 @@ impl<L: Link> Connection<L> {
         self.rule = place;
         self.steering = None;
         self.guard = Guard::default();
-        self.end(setting.edge);
+        let totals = self.link.totals();
+        self.end(setting.mode, setting.edge, totals.as_ref());
         let Some(rule) = setting.rule.filter(|_| arm == Arm::Treated) else { return };
         if !self.runs(rule) {
             return;
@@ -389,15 +395,32 @@ impl<L: Link> Connection<L> {
     }
 
     fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
-        let key = customized.key(self.link.identity().remote.ip());
-        self.part = Some(Box::new(Part::new(key)));
-        self.responses = Responses::default();
+        let identity = *self.link.identity();
+        let key = customized.key(identity.remote.ip());
+        // From its first byte on, where it is new; what it ran before the agent or its rule came was another configuration.
+        let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
+        let before = if is_new { None } else { self.link.totals() };
+        self.part = Some(Box::new(Part::new(key, before.unwrap_or_default())));
+        self.responses = if is_new {
+            Responses::from_the_beginning(identity.opened)
+        } else {
+            Responses::default()
+        };
         self.customize(setting);
     }
 
     /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its next monitor interval begins.
     fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
         let (Some(mut part), Some(edge)) = (self.part.take(), setting.edge) else { return None };
+        self.notice_others();
+        if let Some(totals) = self.link.totals() {
+            // What ran something else than the engine chose says nothing of what it chose.
+            if setting.mode == Mode::Apply && !self.yielded {
+                part.on_totals(totals);
+            } else {
+                part.leave_out(totals);
+            }
+        }
         let note = part.follow(edge).and_then(|to| {
             let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
             if to.algorithm != running.name() {
@@ -422,11 +445,19 @@ impl<L: Link> Connection<L> {
         note
     }
 
-    /// It ends, or its rule does: hands in what it saw for its aggregate.
-    pub(crate) fn end(&mut self, edge: Option<&Edge>) {
-        if let (Some(mut part), Some(edge)) = (self.part.take(), edge) {
-            part.hand_in(edge);
+    /// It ends with these sums, or its rule does: hands in what it saw for its aggregate.
+    pub(crate) fn end(&mut self, mode: Mode, edge: Option<&Edge>, last: Option<&Totals>) {
+        let (Some(mut part), Some(edge)) = (self.part.take(), edge) else { return };
+        if let Some(last) = last.filter(|_| mode == Mode::Apply && !self.yielded) {
+            part.on_totals(*last);
+            part.on_responses(self.responses.at_the_end(last.last));
         }
+        part.hand_in(edge);
+    }
+
+    /// Whether the kernel's word on its end, which has the last sums, is worth waiting for; only once.
+    pub(crate) fn awaits_end(&mut self) -> bool {
+        self.part.is_some() && !std::mem::replace(&mut self.has_ended, true)
     }
 
     /// The checksum of the model whose trees it asks, and which of them it is.
@@ -492,6 +523,13 @@ impl<L: Link> Connection<L> {
     }
 
     /// Turns a knob, unless somebody else has.
+    /// Yields to who turned a knob that we had turned.
+    fn notice_others(&mut self) {
+        let strayed =
+            |(knob, ours): &(&'static str, f64)| self.link.knob(knob).is_ok_and(|now| now != *ours);
+        self.yielded |= self.applied.iter().any(strayed);
+    }
+
     fn turn(&mut self, knob: &'static str, value: f64, cause: Cause, setting: &Setting<'_>) {
         if self.yielded {
             return;
@@ -521,6 +559,7 @@ impl<L: Link> Connection<L> {
     /// Looks at the connection when it is due.
     pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
         let Some(acks) = self.link.acks() else { return Looked::default() };
+        let was_yielded = self.yielded;
         let customized = self.customize(setting);
         let happened = acks != self.acks;
         self.acks = acks;
@@ -554,14 +593,9 @@ impl<L: Link> Connection<L> {
             let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
             self.responses.complete(&mut report, remaining);
         }
-        // What ran something else than the engine chose says nothing of what it chose.
-        if let Some(part) = self.part.as_deref_mut()
-            && setting.mode == Mode::Apply
-            && !self.yielded
-        {
-            part.on_report(&report, &self.responses.times(&report));
+        if let Some(part) = self.part.as_deref_mut() {
+            part.on_responses(self.responses.times(&report));
         }
-        let was_yielded = self.yielded;
         let mut looked = Looked { reported: true, ..Looked::default() };
         if !self.guard.is_resting() {
             self.steer(&report, setting);
@@ -587,6 +621,7 @@ impl<L: Link> Connection<L> {
                 RESPONSES.min(selector.interval(report.srtt))
             }
             Some(steering) => steering.interval(report.srtt),
+            None if self.part.is_some() => RESPONSES,
             None => MEASURE,
         };
         looked.next = Some(setting.now + interval.mul_f64(setting.stretch));

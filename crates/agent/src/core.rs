@@ -9,7 +9,7 @@ use trimtab_edge::Edge;
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::distill::TREE;
 use trimtab_steer::select::Distrust;
-use trimtab_tcp::{Algorithm, Event, EventKind, FlowId, Identity, Socket};
+use trimtab_tcp::{Algorithm, Event, EventKind, FlowId, Identity, Socket, Totals};
 use trimtab_units::{Duration, Time};
 
 use crate::arm::Arm;
@@ -24,6 +24,8 @@ use crate::tally::{NO_RULE, Tallies, Tally};
 
 /// Looks that are due within this, times the stretch, are made together.
 const TOGETHER: Duration = Duration::from_millis(2);
+/// The kernel's word on a connection that is seen to have ended comes within this, if it comes.
+const END_WITHIN: Duration = Duration::from_millis(100);
 /// The connections' cookies are read again after this at the earliest.
 const COOKIES_AGAIN: Duration = Duration::from_millis(20);
 
@@ -148,7 +150,7 @@ impl<D: Datapath> Core<D> {
                     self.add(link, now);
                 }
             }
-            EventKind::Close { .. } => self.remove(event.id),
+            EventKind::Close(totals) => self.remove(event.id, Some(&totals)),
         }
     }
 
@@ -171,9 +173,9 @@ impl<D: Datapath> Core<D> {
         self.due.push(Reverse((now, identity.id)));
     }
 
-    fn remove(&mut self, id: FlowId) {
+    fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
         let Some(mut connection) = self.connections.remove(&id) else { return };
-        connection.end(self.edge.as_deref());
+        connection.end(self.config.mode, self.edge.as_deref(), last);
         let addresses = addresses(connection.link.identity());
         // A new connection may have them already.
         if self.by_addresses.get(&addresses) == Some(&id) {
@@ -233,7 +235,8 @@ impl<D: Datapath> Core<D> {
         self.notes.extend(looked.note);
         match looked.next {
             Some(next) => self.due.push(Reverse((next, id))),
-            None => self.remove(id),
+            None if connection.awaits_end() => self.due.push(Reverse((now + END_WITHIN, id))),
+            None => self.remove(id, None),
         }
     }
 

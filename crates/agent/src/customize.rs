@@ -1,7 +1,7 @@
 //! A connection that the engine of a fleet configures: what it saw of an interval, under which configuration.
 
 use trimtab_edge::{Edge, Interval, Key, Observation};
-use trimtab_steer::Report;
+use trimtab_tcp::Totals;
 use trimtab_units::{Bytes, Duration, Rate};
 
 /// Less says nothing of a rate: what a first window brings within one round trip.
@@ -13,9 +13,8 @@ struct Seen {
     acked: Bytes,
     lost: Bytes,
     busy: Duration,
-    /// Sum of the reports' mean round-trip times, each counted by what was acknowledged meanwhile.
-    rtt_sum_s: f64,
-    rtt_weight: f64,
+    rtt_sum: Duration,
+    rtt_count: u64,
     request_times: Vec<Duration>,
 }
 
@@ -30,8 +29,7 @@ impl Seen {
             throughput: measured.then(|| {
                 Rate::from_bytes_per_sec_f64(self.acked.as_f64() / self.busy.as_secs_f64())
             }),
-            rtt: (self.rtt_weight > 0.0)
-                .then(|| Duration::from_secs_f64(self.rtt_sum_s / self.rtt_weight)),
+            rtt: (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count),
             loss: (!all.is_zero()).then(|| self.lost.ratio(all)),
             request_times: self.request_times,
             others: Vec::new(),
@@ -46,30 +44,41 @@ pub(crate) struct Part {
     /// Of the configuration that it runs.
     version: Option<u64>,
     interval: Interval,
+    /// What was taken in until now, of all since the connection began.
+    counted: Totals,
     seen: Seen,
 }
 
 impl Part {
-    pub(crate) fn new(key: Key) -> Self {
-        Self { key, version: None, interval: Interval::default(), seen: Seen::default() }
+    /// What is in `before` is nobody's: the connection ran something else then.
+    pub(crate) fn new(key: Key, before: Totals) -> Self {
+        let (interval, seen) = (Interval::default(), Seen::default());
+        Self { key, version: None, interval, counted: before, seen }
     }
 
     pub(crate) fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Adds what a report says, and the responses that have ended.
-    pub(crate) fn on_report(&mut self, report: &Report, request_times: &[Duration]) {
-        let seen = &mut self.seen;
-        seen.acked += report.acked;
-        seen.lost += report.lost;
-        seen.busy += report.busy;
-        if let Some(rtt) = report.rtt_mean {
-            let weight = report.acked.as_f64().max(1.0);
-            seen.rtt_sum_s += rtt.as_secs_f64() * weight;
-            seen.rtt_weight += weight;
-        }
-        seen.request_times.extend_from_slice(request_times);
+    /// Takes in what was measured since the last time.
+    pub(crate) fn on_totals(&mut self, now: Totals) {
+        let (seen, before) = (&mut self.seen, std::mem::replace(&mut self.counted, now));
+        // Differences of sizes and durations end at zero.
+        seen.acked += now.acked - before.acked;
+        seen.lost += now.lost - before.lost;
+        seen.busy += now.busy - before.busy;
+        seen.rtt_sum += now.rtt_sum - before.rtt_sum;
+        seen.rtt_count += now.rtt_count.saturating_sub(before.rtt_count);
+    }
+
+    /// Leaves out what was measured since the last time.
+    pub(crate) fn leave_out(&mut self, now: Totals) {
+        self.counted = now;
+    }
+
+    /// Takes in how long responses took that have ended.
+    pub(crate) fn on_responses(&mut self, times: impl IntoIterator<Item = Duration>) {
+        self.seen.request_times.extend(times);
     }
 
     /// Hands in what it saw of an interval that is over, and gives the configuration where there is another one than it runs.

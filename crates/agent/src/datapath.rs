@@ -5,7 +5,7 @@ use trimtab_cc::muses::Trees;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
 use trimtab_tcp::{
-    Alarm, Algorithm, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching,
+    Alarm, Algorithm, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching, Totals,
 };
 use trimtab_units::Time;
 
@@ -52,6 +52,9 @@ pub trait Link {
 
     /// Ends the interval with a report, and begins the next; `None` when it has ended or no interval was begun.
     fn report(&mut self, now: Time, factors: Factors) -> Option<Report>;
+
+    /// What was measured since it began; `None` when it has ended.
+    fn totals(&self) -> Option<Totals>;
 
     /// Turns a knob; gives the value in force.
     ///
@@ -146,6 +149,10 @@ impl Link for KernelLink {
 
     fn report(&mut self, now: Time, factors: Factors) -> Option<Report> {
         self.reporter.as_mut()?.report(&self.flow, now, factors)
+    }
+
+    fn totals(&self) -> Option<Totals> {
+        Some(self.flow.sample()?.totals())
     }
 
     fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {

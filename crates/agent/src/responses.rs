@@ -11,6 +11,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Responses {
     current: Option<Response>,
+    /// When the connection began, until something of it was seen: its first response began about then.
+    opened: Option<Time>,
     /// Those that have ended and that no report has told of yet.
     ended: Vec<Response>,
 }
@@ -29,6 +31,21 @@ struct Response {
 }
 
 impl Responses {
+    /// Those of a connection from its beginning on.
+    pub(crate) fn from_the_beginning(opened: Time) -> Self {
+        Self { opened: Some(opened), ..Self::default() }
+    }
+
+    /// The connection has ended, and something was acknowledged the last time `last`: how long the responses took that no report
+    /// has told of.
+    pub(crate) fn at_the_end(&mut self, last: Time) -> Vec<Duration> {
+        let current = self.current.take().map(|current| (current.began, current.acked_at));
+        let unseen = self.opened.take().map(|opened| (opened, opened));
+        let rest = current.or(unseen).map(|(began, acked_at)| acked_at.max(last).since(began));
+        let ended = self.ended.drain(..).map(|ended| ended.acked_at.since(ended.began));
+        ended.chain(rest.filter(|took| !took.is_zero())).collect()
+    }
+
     /// Takes a report in, and adds to it what it lacks: the responses that ended, what still waits outside the socket as far as the
     /// application says how much is left (`remaining`), and the mean rate, which the path did carry, as its delivery rate where
     /// the kernel has no sample that the application did not limit.
@@ -54,7 +71,10 @@ impl Responses {
     fn on_report(&mut self, report: &Report) {
         let (sent, acked) = (!report.sent.is_zero(), !report.acked.is_zero());
         if sent || acked {
-            let began = report.now - report.interval;
+            // The first report does not begin with the connection, but when it is seen that something happens.
+            let begins = report.now - report.interval;
+            let soon = |opened: &Time| begins.since(*opened) <= PAUSE;
+            let began = self.opened.take().filter(soon).unwrap_or(begins);
             let current = self.current.get_or_insert(Response {
                 began,
                 sent_at: began,

@@ -33,7 +33,7 @@ const SERVICES_AGAIN: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The engine's URL.
     pub engine: String,
-    /// The token of an edge: `trimtab engine token add NAME edge --service …`.
+    /// The token of an edge: `trimtab engine token add NAME --role edge --service …`.
     pub token: String,
     /// A file with the certificates that the engine is trusted by, where those of the web are not.
     pub authority: Option<PathBuf>,
@@ -395,6 +395,10 @@ impl Reporting {
     }
 
     fn talk(&mut self) -> Result<(), Error> {
+        // Whether there is an engine at all shows before the first connection.
+        if self.lengths.asked_at.is_none() {
+            self.lengths.refresh(&self.client)?;
+        }
         self.ask_for_unknown()?;
         loop {
             // Larger than any before, also where what was kept is lost.

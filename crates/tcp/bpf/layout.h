@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 8
+#define TT_LAYOUT_VERSION 9
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -263,8 +263,12 @@
 	F(u64, now_us)                                                                                                 \
 	F(u64, sent_bytes)                                                                                             \
 	F(u64, acked_bytes)                                                                                            \
-	F(u64, lost_bytes)
-#define TT_EVENT_SIZE 48
+	F(u64, lost_bytes)                                                                                             \
+	F(u64, busy_us)                                                                                                \
+	F(u64, rtt_sum_us)                                                                                             \
+	F(u64, rtt_count)                                                                                              \
+	F(u64, last_us)        /* when measures were written the last time */
+#define TT_EVENT_SIZE 80
 
 /* Names and sizes of what is in the object. */
 #define TT_EVENTS_BYTES (1 << 20)

@@ -398,6 +398,11 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
 	event.sent_bytes = tp->bytes_sent;
 	event.acked_bytes = tt_max(slot->acked_bytes, tp->bytes_acked);
 	event.lost_bytes = slot->lost_bytes + (u64)(tp->lost - flow->lost_packets) * tp->mss_cache;
+	/* As they were when nothing was in flight, if all arrived. */
+	event.busy_us = slot->busy_us;
+	event.rtt_sum_us = slot->rtt_sum_us;
+	event.rtt_count = slot->rtt_count;
+	event.last_us = slot->now_us;
 	__sync_fetch_and_add(&control->live, -1);
 	bpf_map_push_elem(&tt_free, &index, 0);
 	tt_event_send(control, &event);

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
-use trimtab_units::{Bytes, Time};
+use trimtab_units::{Bytes, Duration, Time};
 
 use crate::error::Error;
 use crate::flow::FlowId;
@@ -16,14 +16,26 @@ pub enum EventKind {
     /// It got the algorithm: it was established, or was given it while open.
     Open,
     /// It ended, or was given another algorithm. Its slot is free already.
-    Close {
-        /// Bytes sent in all, retransmissions included.
-        sent: Bytes,
-        /// Bytes acknowledged in all.
-        acked: Bytes,
-        /// Bytes declared lost in all.
-        lost: Bytes,
-    },
+    Close(Totals),
+}
+
+/// Sums since a connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Bytes sent, retransmissions included.
+    pub sent: Bytes,
+    /// Bytes acknowledged.
+    pub acked: Bytes,
+    /// Bytes declared lost.
+    pub lost: Bytes,
+    /// Time in which the application did not hold the sender back.
+    pub busy: Duration,
+    /// Sum of all round-trip samples.
+    pub rtt_sum: Duration,
+    /// Their number.
+    pub rtt_count: u64,
+    /// Of the last acknowledgement that is in them, on `CLOCK_MONOTONIC`.
+    pub last: Time,
 }
 
 /// An event of the kernel's side.
@@ -43,11 +55,15 @@ impl Event {
     fn of(raw: RawEvent) -> Option<Self> {
         let kind = match raw.kind {
             EVENT_OPEN => EventKind::Open,
-            EVENT_CLOSE => EventKind::Close {
+            EVENT_CLOSE => EventKind::Close(Totals {
                 sent: Bytes::new(raw.sent_bytes),
                 acked: Bytes::new(raw.acked_bytes),
                 lost: Bytes::new(raw.lost_bytes),
-            },
+                busy: Duration::from_micros(raw.busy_us),
+                rtt_sum: Duration::from_micros(raw.rtt_sum_us),
+                rtt_count: raw.rtt_count,
+                last: Time::from_micros(raw.last_us),
+            }),
             _ => return None,
         };
         let at = Time::from_micros(raw.now_us);
@@ -55,7 +71,7 @@ impl Event {
     }
 }
 
-/// The queue of events. It holds some 18,000; what finds no room is counted
+/// The queue of events. It holds some 11,900; what finds no room is counted
 /// ([`Stats::lost_events`](crate::Stats::lost_events)), so a reader that was away looks through
 /// [`Datapath::flows`](crate::Datapath::flows) as well. One reader at a time.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::events::Totals;
 use crate::knobs;
 use crate::layout::{self, Slot};
 use crate::mapping::Mapping;
@@ -98,6 +99,14 @@ pub struct Sample {
     pub alarm: Option<Alarm>,
     /// Of the interval that the last [`Flow::start_interval`] ended.
     pub extremes: Extremes,
+}
+
+impl Sample {
+    /// The sums among it.
+    pub fn totals(&self) -> Totals {
+        let Self { sent, acked, lost, busy, rtt_sum, rtt_count, now: last, .. } = *self;
+        Totals { sent, acked, lost, busy, rtt_sum, rtt_count, last }
+    }
 }
 
 /// Why what is safe took over from Muses.

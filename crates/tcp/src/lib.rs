@@ -49,7 +49,7 @@ pub use assign::{Assigner, Given, Order, Outcome, Socket};
 pub use datapath::{Datapath, Options, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
-pub use events::{Event, EventKind, Events};
+pub use events::{Event, EventKind, Events, Totals};
 pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
 pub use kernel::CongControl;
 pub use models::TreesRefused;

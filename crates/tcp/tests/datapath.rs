@@ -67,6 +67,11 @@ fn a_connection_has_a_slot_with_sane_measurements_and_gives_it_back() {
     let events = events.take().unwrap();
     assert_eq!(events.len(), 2, "{events:?}");
     assert_eq!((events[0].id, events[0].kind), (flow.id(), EventKind::Open));
-    let EventKind::Close { sent, acked, .. } = events[1].kind else { panic!("{events:?}") };
-    assert!(acked >= Bytes::new(6_000_000) && sent >= Bytes::new(6_000_000));
+    let EventKind::Close(totals) = events[1].kind else { panic!("{events:?}") };
+    assert!(totals.acked >= Bytes::new(6_000_000) && totals.sent >= Bytes::new(6_000_000));
+    // What was measured until everything had arrived, and not only until the last look.
+    let took = totals.last.since(events[0].at);
+    assert!(totals.busy <= took && totals.busy.as_millis() > 500, "{totals:?} of {took}");
+    let mean = totals.rtt_sum / totals.rtt_count.max(1);
+    assert!(totals.rtt_count > sample.rtt_count && mean < trimtab_units::Duration::from_millis(80));
 }

@@ -54,12 +54,17 @@ impl Fleet {
 
     /// The same with the token, which may have changed since the configuration was read.
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let token = std::fs::read_to_string(&self.token_file).map_err(|e| {
+        let wrong = |why: String| {
             format!(
-                "cannot read the token of this edge, {}: {e}; `trimtab engine token add NAME edge` on the engine's machine makes one",
+                "cannot read the token of this edge, {}: {why}; `trimtab engine token add NAME --role edge --service SERVICE` on the \
+                 engine's machine makes one",
                 self.token_file.display()
             )
-        })?;
+        };
+        let token = std::fs::read_to_string(&self.token_file).map_err(|e| wrong(e.to_string()))?;
+        if token.trim().is_empty() {
+            return Err(wrong("it is empty".to_owned()));
+        }
         Ok(Options {
             engine: self.engine.clone(),
             token,

@@ -6,7 +6,7 @@ use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{BINS, COMPONENTS, Counts, Trees};
 use trimtab_cc::{Copa, Phase};
 use trimtab_steer::{Mortise, Report, Responses};
-use trimtab_tcp::{Alarm, Algorithm, Error, Switching};
+use trimtab_tcp::{Alarm, Algorithm, Error, Switching, Totals};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
@@ -30,6 +30,24 @@ struct Pipe {
     /// Of Muses' states, in which segment all of them lie.
     segment: usize,
     alarm: Option<Alarm>,
+    /// Full speed all the time.
+    totals: Totals,
+}
+
+impl Pipe {
+    /// So much time passes.
+    fn carry(&mut self, time: Duration, now: Time) {
+        self.acks += 1;
+        let all = Bytes::new(1_500_000).mul_f64(time.as_secs_f64());
+        let totals = &mut self.totals;
+        totals.sent += all;
+        totals.acked += all.mul_f64(1.0 - self.loss);
+        totals.lost += all.mul_f64(self.loss);
+        totals.busy += time;
+        totals.rtt_sum += Duration::from_millis(22);
+        totals.rtt_count += 1;
+        totals.last = now;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -74,6 +92,7 @@ impl Fake {
             cookie: None,
             switches: Vec::new(),
             segment: 0,
+            totals: Totals::default(),
             alarm: None,
         };
         let pipe = Rc::new(RefCell::new(pipe));
@@ -197,6 +216,11 @@ impl Link for FakeLink {
         Some(Switching { pending: None, switches, took: Duration::from_micros(2), refused: None })
     }
 
+    fn totals(&self) -> Option<Totals> {
+        let pipe = self.pipe.borrow();
+        pipe.open.then_some(pipe.totals)
+    }
+
     fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {
         let mut pipe = self.pipe.borrow_mut();
         if !pipe.open {
@@ -245,7 +269,7 @@ fn pass(core: &mut Core<Fake>, fake: &Fake, from: Time, seconds: f64) -> Time {
     let mut now = from;
     while now < end {
         for pipe in fake.pipes.borrow().iter() {
-            pipe.borrow_mut().acks += 1;
+            pipe.borrow_mut().carry(Duration::from_millis(5), now);
         }
         core.run(now);
         now += Duration::from_millis(5);
@@ -292,12 +316,8 @@ fn each_connection_gets_what_its_first_rule_says() {
     let tally = &core.tallies()[&("web".to_owned(), Arm::Treated)];
     assert!(tally.windows >= 4 && tally.scored == tally.windows && tally.decisions > 0);
 
-    let close = Event {
-        id: FlowId(1),
-        slot: 0,
-        at: Time::ZERO,
-        kind: EventKind::Close { sent: Bytes::ZERO, acked: Bytes::ZERO, lost: Bytes::ZERO },
-    };
+    let close =
+        Event { id: FlowId(1), slot: 0, at: Time::ZERO, kind: EventKind::Close(Totals::default()) };
     core.on_event(&close, Time::ZERO);
     assert_eq!(core.len(), 2);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use trimtab_agent::{Standing, ask_why};
 use trimtab_engine::Name;
 use trimtab_tcp::Algorithm;
@@ -32,6 +33,10 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     let text = std::fs::read_to_string(&service).unwrap().replace("\"1s\"", "\"3s\"");
     std::fs::write(&service, format!("connections_min = 1\n{text}")).unwrap();
     let engine = site.start();
+    // It comes back to the same place later.
+    let (config, address) = (site.config(), engine.url.trim_start_matches("http://").to_owned());
+    let text = std::fs::read_to_string(&config).unwrap().replace("127.0.0.1:0", &address);
+    std::fs::write(&config, text).unwrap();
     let setup = Setup::new("_g");
     let token = setup.folder().join("edge.token");
     std::fs::write(&token, &site.edge).unwrap();
@@ -43,24 +48,25 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
         "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nsteer = \"fleet\"\nservice = \"tv\"\n"
     );
     setup.configure("", &rule);
-    let agent = setup.start();
+    let mut agent = setup.start();
     let wire = Wire::new("fleet");
     wire.limit("20mbit", 100_000);
     let _server = wire.serve(&setup.options().name_of(Algorithm::Vivace), PORT, u64::MAX, 1);
-    let client = wire.fetch(PORT, Duration::from_secs(90));
+    let client = wire.fetch(PORT, Duration::from_secs(150));
 
     let flow = wait_for("the connection", || agent.flow(PORT));
     assert_eq!((flow.rule.as_str(), flow.standing), ("tv", Standing::Customized), "{flow:?}");
     let why = || ask_why(&setup.socket(), &PORT.to_string()).unwrap().to_string();
+    let follows = |version: u64| {
+        (version..version + 9)
+            .find(|version| why().contains(&format!("configuration {version} of tv/10.77.2.0/24")))
+    };
     let told = wait_for("the first configuration", || {
         Some(why()).filter(|why| why.contains("configuration 0 of tv/10.77.2.0/24"))
     });
     assert!(told.contains("startup_rate_max = 20.0"), "{told}");
     // Three later ones: both points of a pair, and what came of them.
-    wait_for("what it learnt", || {
-        (3..9)
-            .find(|version| why().contains(&format!("configuration {version} of tv/10.77.2.0/24")))
-    });
+    let version = wait_for("what it learnt", || follows(3));
 
     // The engine knows what the connection got.
     let viewer = engine.client(&site.viewer);
@@ -80,5 +86,22 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
         troubles.iter().any(|what| what.contains("no engine answers at")).then_some(())
     });
     assert_eq!(agent.flow(PORT).expect("open").standing, Standing::Customized);
+    // Nor does an agent that is killed change anything: the next one finds the knobs, and the configuration that they are of.
+    agent.signal(Signal::KILL);
+    agent.wait();
+    let agent = setup.start();
+    let flow = wait_for("the connection again", || agent.flow(PORT));
+    assert_eq!(flow.standing, Standing::Customized, "{flow:?}");
+    assert!(wait_for("what is kept", || follows(version)) >= version);
+    // When the engine is back it learns on where it was.
+    let engine = site.start();
+    wait_for("that all is well", || agent.status()?.troubles.is_empty().then_some(()));
+    let latest = || {
+        let decisions = engine.client(&site.viewer).decisions(&name, 1).ok()?.decisions;
+        decisions.first().map(|decision| decision.version)
+    };
+    let before = wait_for("its decisions", latest);
+    wait_for("a later configuration", || latest().filter(|version| *version > before));
+    assert!(before >= version, "it has forgotten nothing: {before} and {version}");
     drop((wire, client));
 }

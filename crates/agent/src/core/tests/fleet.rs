@@ -70,15 +70,67 @@ fn knobs_follow_the_engine_and_what_is_seen_counts_for_what_was_in_force() {
     let now = pass(&mut core, &fake, now, 2.0);
     let default = Copa::KNOBS.iter().find(|knob| knob.name == "velocity_max").unwrap().default;
     assert_eq!((knobs("delta"), knobs("velocity_max")), (0.2, default));
-    core.on_event(&Event { id: FlowId(1), slot: 0, at: now, kind: close() }, now);
+    core.on_event(&Event { id: FlowId(1), slot: 0, at: now, kind: close(&pipe) }, now);
     let reports = reports(&edge);
     let [(of, version, connections, mbps)] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!((of, *version, *connections), (&key(), 4, 1), "the latest version counts");
     assert!((mbps - 12.0).abs() < 0.1, "{mbps}");
 }
 
-fn close() -> EventKind {
-    EventKind::Close { sent: Bytes::ZERO, acked: Bytes::ZERO, lost: Bytes::ZERO }
+/// The end, with the sums of a connection.
+fn close(pipe: &Rc<RefCell<Pipe>>) -> EventKind {
+    EventKind::Close(pipe.borrow().totals)
+}
+
+/// Three looks into the life of a connection and what the kernel says at its end are all of it.
+#[test]
+fn short_connections_count_from_their_first_byte_to_their_last() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    edge.learn(key(), force(1, "copa", &[("delta", 0.1)]));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), Some(Arc::clone(&edge)), Time::ZERO);
+    for (number, lasts) in [(1, 0.01), (2, 0.2), (3, 0.4)] {
+        let (pipe, open) = fake.open("10.0.0.1:443", &format!("192.0.2.{number}:5000"));
+        let begun = Time::from_secs(number);
+        pipe.borrow_mut().identity.opened = begun;
+        core.on_event(&open, begun);
+        assert_eq!(pipe.borrow().knobs["delta"], 0.1, "its knobs come before its data");
+        let now = pass(&mut core, &fake, begun, lasts);
+        pipe.borrow_mut().open = false;
+        // A look may come before the kernel's word.
+        core.run(now + Duration::from_millis(60));
+        let end = Event { id: open.id, slot: open.slot, at: now, kind: close(&pipe) };
+        core.on_event(&end, now);
+        assert_eq!(core.len(), 0);
+    }
+    let all = edge.close(Time::from_nanos(u64::MAX));
+    let [report] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(report.summary.connections(), 3);
+    let throughput = report.summary.get("throughput").unwrap();
+    // Of the first there was less than says anything of a rate, 15 kB in two steps is just enough.
+    assert!((throughput.mean().unwrap() - 12.0).abs() < 0.01, "{throughput:?}");
+    assert_eq!((report.summary.get("rtt").unwrap().mean().unwrap() * 1e3).round(), 22.0);
+    let took = report.summary.get("request_time").unwrap();
+    assert_eq!(took.statistic(trimtab_qoe::StatisticKind::Count), Some(3.0));
+    assert!((took.mean().unwrap() - (0.01 + 0.2 + 0.4) / 3.0).abs() < 0.01, "{took:?}");
+}
+
+/// The kernel's word on an end may be lost.
+#[test]
+fn a_connection_whose_end_nobody_tells_of_counts_until_the_last_look() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    edge.learn(key(), force(1, "copa", &[("delta", 0.1)]));
+    let (pipe, open) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::with_edge(fake.clone(), config(RULE), Some(Arc::clone(&edge)), Time::ZERO);
+    core.on_event(&open, Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 1.0);
+    pipe.borrow_mut().open = false;
+    core.run(now + Duration::from_millis(60));
+    assert_eq!(core.len(), 1, "the word is awaited");
+    core.run(now + Duration::from_millis(200));
+    assert_eq!(core.len(), 0);
+    let all = edge.close(Time::from_nanos(u64::MAX));
+    let mean = all[0].summary.get("throughput").unwrap().mean().unwrap();
+    assert!((mean - 12.0).abs() < 0.01, "{mean}");
 }
 
 #[test]
