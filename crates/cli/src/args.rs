@@ -264,6 +264,47 @@ pub(crate) struct Compare {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fleet {
     Simulate(FleetSimulate),
+    Real(FleetReal),
+}
+
+/// Run a fleet on this machine's kernel: an engine, edges with agents, and clients behind emulated links that differ.
+///
+/// The fleet learns for a while; then what each edge learnt, what it began with, and other algorithms take turns with the same
+/// links and downloads. Needs root; everything it makes is gone in the end.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo trimtab fleet real --scenario scenarios/fleet-kernel.toml --json kernel.json --plot kernel.svg
+  sudo trimtab fleet real --scenario scenarios/fleet-kernel.toml --learn 2min --rounds 4 --keep /tmp/fleet
+
+`docs/reference/fleet-on-the-kernel.md` describes scenario files and what comes out.")]
+pub(crate) struct FleetReal {
+    /// The scenario file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: PathBuf,
+
+    /// How long the fleet learns, as 8min, instead of what the scenario says
+    #[arg(long, value_name = "TIME")]
+    pub(crate) learn: Option<Duration>,
+
+    /// Rounds of the comparison, instead of what the scenario says; 0: none
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<u32>,
+
+    /// Write the results as JSON; `-` for standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Draw what each edge learnt over time into an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Keep configurations, logs and the engine's store in this folder, which must not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+
+    /// Say nothing while it runs
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 /// Simulate a fleet: engine, edges and learners in virtual time on simulated links.

@@ -2,18 +2,22 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use trimtab_fleet_sim::{FleetScenario, render, simulate};
 use trimtab_lab::output::write_file;
 use trimtab_lab::pool::Effort;
 use trimtab_lab::report::fleet::plot;
+use trimtab_real::RealError;
+use trimtab_real::fleet::{self as real, Course, KernelFleet};
 
-use crate::args::{Fleet, FleetSimulate};
+use crate::args::{Fleet, FleetReal, FleetSimulate};
 use crate::compare::command_line;
 use crate::{Failure, print};
 
 pub(crate) fn run(fleet: &Fleet) -> Result<(), Failure> {
     match fleet {
         Fleet::Simulate(args) => simulated(args),
+        Fleet::Real(args) => on_kernel(args),
     }
 }
 
@@ -25,17 +29,69 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
     let result =
         simulate(&scenario, args.seed, &effort, &command_line()).map_err(Failure::interrupted)?;
-    let json = args.json.as_ref().map_or(Ok(()), |path| {
+    write(&result, &render(&result), args.json.as_deref(), args.plot.as_deref(), plot)
+}
+
+fn on_kernel(args: &FleetReal) -> Result<(), Failure> {
+    let fleet = KernelFleet::load(&args.scenario)
+        .and_then(|fleet| fleet.with(args.learn, args.rounds))
+        .map_err(|e| Failure::input(format!("{}: {e}", args.scenario.display())))?;
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::input(format!("cannot find the trimtab command itself: {e}")))?;
+    let mut temporary = None;
+    let folder = match &args.keep {
+        Some(folder) => {
+            std::fs::create_dir(folder).map_err(|e| {
+                Failure::input(format!("cannot make the folder {}: {e}", folder.display()))
+            })?;
+            std::path::absolute(folder).unwrap_or_else(|_| folder.clone())
+        }
+        None => {
+            let made = tempfile::Builder::new().prefix("trimtab-fleet-").tempdir();
+            let made =
+                made.map_err(|e| Failure::input(format!("cannot make a temporary folder: {e}")))?;
+            temporary.insert(made).path().to_owned()
+        }
+    };
+    let tell = |line: &str| {
+        if !args.quiet {
+            eprintln!("{line}");
+        }
+    };
+    let command = command_line();
+    let course = Course { program: &program, folder: &folder, command: &command, tell: &tell };
+    let result = real::run(&fleet, &course).map_err(|e| match e {
+        RealError::Interrupted => Failure::interrupted("interrupted; nothing was written"),
+        e => Failure::input(e),
+    })?;
+    if result.late_p99_ms > 1.0 || result.lost_beside > 0 {
+        eprintln!(
+            "warning: this machine was too busy for exact links: packets left up to {:.2} ms late at the 99th percentile, and \
+             {} were lost beside the links; end other programs",
+            result.late_p99_ms, result.lost_beside
+        );
+    }
+    write(&result, &real::render(&result), args.json.as_deref(), args.plot.as_deref(), real::plot)
+}
+
+/// Every output is tried; the first failure is reported after them.
+fn write<T: Serialize>(
+    result: &T,
+    table: &str,
+    json: Option<&Path>,
+    svg: Option<&Path>,
+    plot: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    let written = json.map_or(Ok(()), |path| {
         write_file(path, |out| {
-            serde_json::to_writer_pretty(&mut *out, &result)?;
+            serde_json::to_writer_pretty(&mut *out, result)?;
             out.write_all(b"\n")
         })
         .map_err(Failure::input)
     });
-    let drawn = args.plot.as_ref().map_or(Ok(()), |path| {
-        write_file(path, |out| out.write_all(plot(&result).as_bytes())).map_err(Failure::input)
+    let drawn = svg.map_or(Ok(()), |path| {
+        write_file(path, |out| out.write_all(plot(result).as_bytes())).map_err(Failure::input)
     });
-    let table =
-        if args.json.as_deref() == Some(Path::new("-")) { Ok(()) } else { print(&render(&result)) };
-    json.and(drawn).and(table)
+    let shown = if json == Some(Path::new("-")) { Ok(()) } else { print(table) };
+    written.and(drawn).and(shown)
 }

@@ -32,7 +32,7 @@ use crate::watch::Watch;
 
 /// What sockets may hold: from the start enough for the paths of any scenario, and at most 64 MB, so that the window
 /// and not a buffer limits a flow.
-const SOCKET_MEMORY: &str = "4096 1048576 67108864";
+pub(crate) const SOCKET_MEMORY: &str = "4096 1048576 67108864";
 
 /// A flow before it has a connection.
 struct Member {

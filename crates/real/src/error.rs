@@ -14,6 +14,33 @@ pub enum RealError {
          --datapath sim"
     )]
     NotRoot,
+    /// The caller is not root.
+    #[error(
+        "a fleet on the kernel's TCP needs root, for network namespaces and eBPF: run the command with sudo"
+    )]
+    FleetNotRoot,
+    /// A process of a fleet did not start, or ended.
+    #[error("{process}: {problem}")]
+    Process {
+        /// The command.
+        process: String,
+        /// What went wrong, and what it said last.
+        problem: String,
+    },
+    /// The engine of a fleet refused.
+    #[error("the engine: {0}")]
+    Engine(#[from] trimtab_engine::Error),
+    /// No report of an edge led to a decision.
+    #[error(
+        "the edge {edge:?} has learnt nothing in {waited}: no client of it has done enough in an interval; make intervals longer, or \
+         files smaller"
+    )]
+    NothingLearnt {
+        /// The edge.
+        edge: String,
+        /// How long it had.
+        waited: trimtab_units::Duration,
+    },
     /// A contender that the kernel does not have.
     #[error("{contender}: {problem}; {available}")]
     Contender {
@@ -40,6 +67,14 @@ pub enum RealError {
     NoSlot {
         /// How many there are.
         slots: u32,
+    },
+    /// All names for algorithms in eBPF are taken.
+    #[error(
+        "{tried} names for the algorithms in eBPF are taken: end other comparisons and agents of tests"
+    )]
+    NoName {
+        /// How many were tried.
+        tried: u32,
     },
     /// The user asked to stop.
     #[error("interrupted")]

@@ -27,6 +27,8 @@
 //! # }
 //! ```
 //!
+//! [`fleet`] is a fleet on the kernel: an engine and edges as in production.
+//!
 //! What to read first: `course.rs` for what happens in a run, `watch.rs` for how packets are measured, `steering.rs` for
 //! the loop that Mortise runs in.
 
@@ -36,6 +38,7 @@ mod clock;
 mod connection;
 mod course;
 mod error;
+pub mod fleet;
 mod request;
 mod rig;
 mod segment;

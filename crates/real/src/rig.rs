@@ -92,7 +92,7 @@ impl Rig {
         let needs_ebpf = places.iter().any(|place| matches!(place, Place::Ebpf(_)));
         let copa = if needs_ebpf { Some((load()?, Mutex::new(()))) } else { None };
         Ok(Self {
-            kernel: format!("Linux {}", rustix::system::uname().release().to_string_lossy()),
+            kernel: kernel(),
             copa,
             port: AtomicU16::new(PORT_MIN),
             fidelity: Mutex::default(),
@@ -148,9 +148,35 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The kernel's name and version.
+pub(crate) fn kernel() -> String {
+    format!("Linux {}", rustix::system::uname().release().to_string_lossy())
+}
+
+/// How many datapaths this process has made places for.
+static LOADED: AtomicU32 = AtomicU32::new(0);
+
+/// A folder and a suffix that no other datapath has, for a process that loads one by itself.
+pub(crate) fn place_of_its_own() -> Result<(PathBuf, String), RealError> {
+    remove_leftovers();
+    let process = std::process::id();
+    let number = LOADED.fetch_add(1, Ordering::Relaxed);
+    let folder = Path::new(FOLDER).join(format!("{PREFIX}{process}-{number}"));
+    let taken = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .map_err(RealError::system("read which congestion controls there are"))?;
+    let is_free = |suffix: &String| {
+        !taken
+            .split_ascii_whitespace()
+            .any(|name| name.starts_with("trimtab_") && name.ends_with(suffix.as_str()))
+    };
+    let mut suffixes =
+        (0..NAMES).map(|tried| suffix(process.wrapping_add(number).wrapping_add(tried)));
+    let suffix = suffixes.find(is_free).ok_or(RealError::NoName { tried: NAMES })?;
+    Ok((folder, suffix))
+}
+
 /// Loads the algorithms under a name and in a folder of its own: no agent, and no other comparison, shares its knobs.
 fn load() -> Result<Datapath, RealError> {
-    static LOADED: AtomicU32 = AtomicU32::new(0);
     remove_leftovers();
     let process = std::process::id();
     let number = LOADED.fetch_add(1, Ordering::Relaxed);

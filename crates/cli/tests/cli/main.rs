@@ -5,5 +5,6 @@ mod commands;
 mod emu;
 mod errors;
 mod fetch;
+mod fleet;
 mod selection;
 mod support;

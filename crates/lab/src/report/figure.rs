@@ -87,10 +87,13 @@ fn stroke(number: usize) -> String {
     format!("stroke=\"{colour}\"{dashes}")
 }
 
-/// A line of a panel, with the number of its colour.
-pub(super) struct Line {
-    pub(super) colour: usize,
-    pub(super) points: Vec<(f64, f64)>,
+/// A line of a panel.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The number of its colour.
+    pub colour: usize,
+    /// It breaks where a number is not finite.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// Draws a figure of a comparison's first application.
@@ -110,7 +113,7 @@ pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError
 }
 
 /// Panels side by side, with the names of their lines below.
-pub(super) fn compose(names: &[String], panels: &[String]) -> String {
+pub fn compose(names: &[String], panels: &[String]) -> String {
     let rows = names.len().div_ceil(panels.len());
     let (width, height) = (WIDTH * panels.len() as f64, HEIGHT + LINE * rows as f64 + 8.0);
     let mut svg = format!(
@@ -282,7 +285,7 @@ fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 /// A panel; its vertical axis is logarithmic where values differ by more than ten times.
-pub(super) fn panel(label: &str, log: bool, y_label: &str, lines: &[Line]) -> String {
+pub fn panel(label: &str, log: bool, y_label: &str, lines: &[Line]) -> String {
     let frame = Frame::new(WIDTH, HEIGHT);
     let points = || lines.iter().flat_map(|line| line.points.iter().copied());
     let (xs, ys) = (|| points().map(|(x, _)| x), || points().map(|(_, y)| y));

@@ -103,7 +103,8 @@ pub(super) fn rebased(base: &Path, path: &Path) -> PathBuf {
 }
 
 impl TraceSource {
-    pub(super) fn rebase(&mut self, base: &Path) {
+    /// A path that is relative to `base` becomes one that is relative to the working directory.
+    pub fn rebase(&mut self, base: &Path) {
         if let Self::Files(pattern) = self {
             *pattern = rebased(base, pattern);
         }
