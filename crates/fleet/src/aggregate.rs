@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_qoe::Statistic;
 use trimtab_steer::customize::{Learner, Trial};
 
+use crate::experiment::{Assignment, Part};
 use crate::{Configuration, Context, Decision, Interval, Key, RewardSource, Service, Summary};
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
@@ -33,6 +34,9 @@ struct Open {
     context: Context,
     version: u64,
     trial: Trial,
+    /// Which part of an experiment it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<Part>,
 }
 
 /// The state of one aggregate: plain data for serde.
@@ -53,6 +57,9 @@ pub struct Aggregate {
     /// Where the first context begins, in values of the knobs, when others have learnt something already.
     #[serde(default)]
     prior: Option<Vec<f64>>,
+    /// What an experiment wants of it, where it learns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    assignment: Option<Assignment>,
 }
 
 /// Why an interval cannot be closed.
@@ -79,6 +86,7 @@ impl Aggregate {
             hold: Hold::default(),
             draws: 0,
             prior: None,
+            assignment: None,
         }
     }
 
@@ -113,6 +121,17 @@ impl Aggregate {
     /// Tells it to learn, pause, or run what it is told, from the next interval on.
     pub fn set_hold(&mut self, hold: Hold) {
         self.hold = hold;
+    }
+
+    /// From the next interval on, what an experiment or a rollout wants is in force; or, with none, what is learnt. What an
+    /// operator holds stays.
+    pub fn assign(&mut self, assignment: Option<Assignment>) {
+        self.assignment = assignment;
+    }
+
+    /// Which part of an experiment an interval is whose results are awaited.
+    pub fn part_in(&self, interval: Interval) -> Option<Part> {
+        self.open.get(&interval)?.part
     }
 
     /// Starts learning again at these values of the knobs under `[knobs]`, in one context or all, as when an operator
@@ -161,7 +180,9 @@ impl Aggregate {
                 self.version += 1;
                 self.point.clone_from(&trial.point);
             }
-            self.open.insert(interval, Open { context, version: self.version, trial });
+            let learns = self.hold == Hold::Learning;
+            let part = self.assignment.as_ref().filter(|_| learns).and_then(|a| a.part);
+            self.open.insert(interval, Open { context, version: self.version, trial, part });
             while self.open.len() > OPEN_MAX {
                 if let Some((_, given_up)) = self.open.pop_first()
                     && let Some(learner) = self.learners.get_mut(&given_up.context)
@@ -191,10 +212,13 @@ impl Aggregate {
         match &self.hold {
             Hold::Paused => learner.hold_at(learner.centre().to_vec()),
             Hold::Pinned { values } => learner.hold_at(service.space().unit(values)),
-            Hold::Learning => {
-                self.draws += 1;
-                learner.propose(draw(service.seed(), &self.key, context, self.draws))
-            }
+            Hold::Learning => match self.assignment.as_ref().and_then(|a| a.values.as_ref()) {
+                Some(values) => learner.hold_at(service.space().unit(values)),
+                None => {
+                    self.draws += 1;
+                    learner.propose(draw(service.seed(), &self.key, context, self.draws))
+                }
+            },
         }
     }
 
@@ -263,6 +287,7 @@ impl Aggregate {
             version: open.version,
             tried: service.configured(&open.trial.point),
             purpose: open.trial.purpose,
+            part: open.part,
             connections: summary.connections(),
             statistics: statistics(service, summary),
             source: rewarded.map_or(RewardSource::Missing, |(_, source)| source),
@@ -299,7 +324,8 @@ fn draw(seed: u64, key: &Key, context: Context, count: u64) -> u64 {
     mix(mix(hash ^ seed.rotate_left(32)) ^ count ^ (u64::from(context.0) << 48))
 }
 
-fn mix(value: u64) -> u64 {
+/// A finaliser with full avalanche.
+pub(crate) fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)

@@ -5,6 +5,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use trimtab_steer::customize::{Alarm, Lesson, Outcome, Purpose};
 
+use crate::experiment::Part;
 use crate::{Interval, Key};
 
 /// Where a reward comes from.
@@ -34,6 +35,9 @@ pub struct Decision {
     pub tried: Vec<(String, f64)>,
     /// Why those.
     pub purpose: Purpose,
+    /// Which part of an experiment it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// Connections that were reported.
     pub connections: u64,
     /// The statistics that reward, surrogate and guards read, with their values.
@@ -56,6 +60,9 @@ pub struct Decision {
 
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(part) = self.part {
+            write!(f, "In the arm {}. ", part.arm_name())?;
+        }
         match self.purpose {
             Purpose::Explore { .. } => f.write_str("Tried a point beside the best guess. ")?,
             Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,

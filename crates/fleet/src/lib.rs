@@ -52,6 +52,7 @@ mod aggregate;
 mod configuration;
 mod context;
 mod decision;
+pub mod experiment;
 mod interval;
 mod key;
 mod report;

@@ -106,6 +106,8 @@ pub struct Service {
     connections_min: u64,
     settings: Settings,
     seed: u64,
+    /// The names that formulas may read.
+    statistics: Vec<String>,
 }
 
 /// Why a text describes no service.
@@ -293,6 +295,11 @@ impl Service {
     /// The reward for intervals without the statistics of the first.
     pub fn surrogate(&self) -> Option<&AggregateFormula> {
         self.surrogate.as_ref()
+    }
+
+    /// The names that formulas may read: what every edge reports, and what this service adds.
+    pub fn statistics(&self) -> impl Iterator<Item = &str> {
+        self.statistics.iter().map(String::as_str)
     }
 
     /// What must hold of every interval.

@@ -98,8 +98,8 @@ impl Raw {
             return Err(ServiceError::Active(active));
         }
         let fixed = self.fixed(algorithm, &knobs)?;
-        let names = self.names()?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let statistics = self.names()?;
+        let names: Vec<&str> = statistics.iter().map(String::as_str).collect();
         let formula = |what, text: &str| {
             AggregateFormula::parse(text, &names).map_err(|cause| ServiceError::Reward {
                 what,
@@ -126,6 +126,7 @@ impl Raw {
             settings: self.learning.settings()?,
             seed: self.seed,
             contexts: self.contexts,
+            statistics,
         })
     }
 
