@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trimtab_cc::muses::{ACTIONS, BINS, Counts, Past, SIGNALS, Trees};
+use trimtab_cc::muses::{BINS, Counts, Factor, Past, SIGNALS, Trees};
 
 /// Where the head of a file has its length and its checksum, and where what is summed up begins.
 const LENGTH_AT: usize = 12;
@@ -30,7 +30,8 @@ fn check(bytes: &[u8]) {
                 let state = [x; SIGNALS];
                 let inputs = past.see(&state);
                 for tree in 0..=trees.count() {
-                    assert!(usize::from(trees.decide(tree, &inputs).number()) < ACTIONS);
+                    let factor = trees.decide(tree, &inputs);
+                    assert!((Factor::MIN..=Factor::MAX).contains(&factor));
                 }
                 let segments = trees.segments(&state);
                 assert!(segments.iter().all(|segment| *segment < BINS));

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from trimtab._native import MusesRollouts
 from trimtab.muses import dagger, extract, judge, lstm, options
 from trimtab.muses.drive import NONE, drive, environments, oracle, taught
-from trimtab.muses.trees import decide
+from trimtab.muses.trees import actions_of, decide
 from trimtab.train.__main__ import main
 
 SMALL = ["--hidden", "8", "--parallel", "8", "--decisions", "60", "--window", "30", "--epochs", "2"]
@@ -71,7 +71,7 @@ def test_a_fitted_tree_and_its_nodes_do_the_same() -> None:
     tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=40, random_state=1).fit(states, actions)
     nodes = extract.nodes_of(tree)
     others = np.random.default_rng(6).integers(-50, 8_200, (4_000, 7)).astype(np.int16)
-    assert (decide(nodes, others) == tree.predict(others)).all()
+    assert (actions_of(decide(nodes, others)) == tree.predict(others)).all()
     assert len(nodes) <= 79
 
 
@@ -104,8 +104,8 @@ def test_settings_that_know_flows_by_heart_are_not_chosen() -> None:
         assert "min_samples_split 2," not in found, (criterion, found)
 
 
-def test_a_tree_of_ratios_does_what_is_nearest_to_their_mean() -> None:
-    # Where the first signal is low two thirds halve and a third doubles: a mean of -1/3, nearest to 1/1.2.
+def test_a_tree_of_ratios_does_what_comes_to_the_same() -> None:
+    # Where the first signal is low two thirds halve and a third doubles: a mean of -1/3 of a doubling.
     states = np.zeros((300, 7), np.int16)
     states[:150, 0] = 1_000
     actions = np.full(300, 5, np.int8)
@@ -116,12 +116,12 @@ def test_a_tree_of_ratios_does_what_is_nearest_to_their_mean() -> None:
         for criterion in options.CHOICES["criterion"]
     }
     two = states[[0, 299]]
-    assert decide(fitted["ratio"], two).tolist() == [5, 1]
-    assert decide(fitted["entropy"], two).tolist() == [5, 0]
+    assert decide(fitted["ratio"], two).tolist() == [19_661, 13_004]
+    assert decide(fitted["entropy"], two).tolist() == [19_661, 8_192]
 
 
 def test_a_cluster_without_flows_to_judge_by_has_no_score() -> None:
-    nothing = extract.agreement([(0x82, 0, 0)], states_of(0), np.zeros(0, np.int8))
+    nothing = extract.agreement([(0x80, 0, 16_384)], states_of(0), np.zeros(0, np.int8))
     assert nothing == {"agreement": None, "f1": None}
     whole = {"agreement": 0.5, "f1": 0.25, "states": 9.0}
     score = {"agreement": 0.5, "f1": 0.25, "nodes": 1, "search": "-"}

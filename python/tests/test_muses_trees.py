@@ -25,10 +25,10 @@ def small() -> Trees:
     centres[0, 0] = centres[1, BINS - 1] = 2000
     grows: list[tuple[int, int, int]] = [
         (1, 100, 2),
-        (LEAF | 6, 0, 0),
+        (LEAF, 0, 32_768),
         (1, 500, 4),
-        (LEAF | 3, 0, 0),
-        (LEAF | 1, 0, 0),
+        (LEAF, 0, 16_384),
+        (LEAF, 0, 13_653),
     ]
     return Trees(
         low=np.zeros(SIGNALS, np.int64),
@@ -38,7 +38,7 @@ def small() -> Trees:
         width=np.array([100, 100, 100]),
         norms=np.array([1000, 1000]),
         centres=centres,
-        nodes=[grows, [(LEAF | 2, 0, 0)]],
+        nodes=[grows, [(LEAF, 0, 15_604)]],
         first=1,
         states=4,
     )
@@ -51,16 +51,16 @@ def test_the_file_is_the_one_that_rust_reads() -> None:
 def test_trees_are_walked_by_their_thresholds() -> None:
     states = np.zeros((4, SIGNALS), np.int16)
     states[:, 1] = [100, 101, 500, 501]
-    assert decide(small().nodes[0], states).tolist() == [6, 3, 3, 1]
-    assert decide(small().nodes[1], states).tolist() == [2, 2, 2, 2]
+    assert decide(small().nodes[0], states).tolist() == [32_768, 16_384, 16_384, 13_653]
+    assert decide(small().nodes[1], states).tolist() == [15_604] * 4
 
 
 def of_leaves(count: int) -> list[Node]:
     """A tree with so many leaves, all to the left of one another's parents."""
     inner: list[Node] = []
     for at in range(count - 1):
-        inner += [(1, at, 2 * at + 2), (LEAF | 3, 0, 0)]
-    return [*inner, (LEAF | 2, 0, 0)]
+        inner += [(1, at, 2 * at + 2), (LEAF, 0, 16_384)]
+    return [*inner, (LEAF, 0, 15_604)]
 
 
 def test_the_largest_file_is_as_large_as_its_settings_say() -> None:
@@ -120,5 +120,5 @@ def test_several_trees_drive_as_the_file_says() -> None:
     states = np.zeros((2, 7), np.int16)
     states[1, 1] = 950
     done = [several.act(states, nobody, nobody).tolist() for _ in range(5)]
-    assert done == [[2, 2]] * 3 + [[6, 2]] * 2
+    assert done == [[15_604] * 2] * 3 + [[32_768, 15_604]] * 2
     assert several.trees.tolist() == [0, 1]

@@ -38,7 +38,7 @@ fn main() {
     let past = RefCell::new(Past::default());
     let decide = |tree, state: &State| trees.decide(tree, &past.borrow_mut().see(state));
     let walks =
-        (0..trees.count()).map(|tree| best(&|state| usize::from(decide(tree, state).number())));
+        (0..trees.count()).map(|tree| best(&|state| usize::from(decide(tree, state).parts())));
     let (mean, worst) = walks.fold((0.0, 0.0f64), |(sum, worst), ns| (sum + ns, worst.max(ns)));
     println!(
         "a decision: {:.0} ns, {worst:.0} ns by the slowest tree",

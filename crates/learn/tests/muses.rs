@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trimtab_cc::muses::{Action, Counts, Past, State, Trees};
+use trimtab_cc::muses::{Counts, Factor, Past, State, Trees};
 use trimtab_learn::muses::{Environments, EnvironmentsConfig, Oracle, Part, Rollout, Setting};
 use trimtab_steer::muses::{Lstm, Memory};
 use trimtab_units::Duration;
@@ -17,9 +17,9 @@ fn shipped(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// How many decisions a flow over a shared Wi-Fi network took, a sum over all states and actions in their order, and the
+/// How many decisions a flow over a shared Wi-Fi network took, a sum over all states and factors in their order, and the
 /// window that each second began with, in 1/256 of a doubling.
-fn trace(mut policy: impl FnMut(&State) -> Action) -> (u32, u64, Vec<i16>) {
+fn trace<F: Into<Factor>>(mut policy: impl FnMut(&State) -> F) -> (u32, u64, Vec<i16>) {
     let networks = Environments::new(&EnvironmentsConfig {
         setting: Setting::SharedWifi,
         part: Part::Test,
@@ -35,19 +35,22 @@ fn trace(mut policy: impl FnMut(&State) -> Action) -> (u32, u64, Vec<i16>) {
     let (mut decisions, mut sum, mut windows) = (0, 0xcbf2_9ce4_8422_2325u64, Vec::new());
     while !rollout.is_done() {
         let state = rollout.state();
-        let action = policy(&state);
+        let factor: Factor = policy(&state).into();
         if decisions % 100 == 0 {
             windows.push(state[6]);
         }
-        let bytes = state.iter().flat_map(|signal| signal.to_le_bytes()).chain([action.number()]);
+        let bytes = state
+            .iter()
+            .flat_map(|signal| signal.to_le_bytes())
+            .chain(factor.parts().to_le_bytes());
         sum = bytes.fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         decisions += 1;
-        rollout.act(action);
+        rollout.act(factor);
     }
     (decisions, sum, windows)
 }
 
-fn by_trees(file: &str) -> impl FnMut(&State) -> Action {
+fn by_trees(file: &str) -> impl FnMut(&State) -> Factor {
     let trees = Trees::parse(shipped(file).leak()).unwrap();
     let (mut counts, mut past, mut tree) = (Counts::default(), Past::default(), trees.first());
     move |state| {
@@ -64,20 +67,20 @@ fn the_trees_do_what_they_did() {
     assert_eq!(
         trace(by_trees("muses.trees")),
         (
-            1361,
-            12306510944629461905,
+            1351,
+            11855836550281818125,
             vec![
-                3410, 4196, 4321, 4262, 4162, 4228, 4245, 4188, 4367, 4308, 4177, 4145, 4464, 4249
+                3410, 4196, 4321, 4194, 4152, 4195, 4326, 4276, 4293, 4279, 4148, 4179, 4390, 4286
             ]
         )
     );
     assert_eq!(
         trace(by_trees("treeg.trees")),
         (
-            1358,
-            12244422727464601365,
+            1350,
+            8620024164429252971,
             vec![
-                3410, 4196, 4321, 4262, 4162, 4228, 4245, 4188, 4367, 4308, 4177, 4162, 4350, 4166
+                3410, 4196, 4321, 4194, 4152, 4195, 4326, 4276, 4293, 4279, 4148, 4133, 4326, 4224
             ]
         )
     );
@@ -91,9 +94,9 @@ fn the_lstm_does_what_it_did() {
         trace(|state| memory.decide(state)),
         (
             1356,
-            3672492497640173241,
+            2959720459993866249,
             vec![
-                3410, 4245, 4330, 4276, 4276, 4222, 4357, 4357, 4357, 4253, 4253, 4199, 4419, 4284
+                3410, 4245, 4330, 4275, 4275, 4274, 4409, 4354, 4354, 4246, 4110, 4110, 4464, 4267
             ]
         )
     );

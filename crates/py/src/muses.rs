@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
-use trimtab_cc::muses::{Action, SIGNAL_NAMES, Trees};
+use trimtab_cc::muses::{Action, Factor, SIGNAL_NAMES, Trees};
 use trimtab_learn::muses::{
     Environments, EnvironmentsConfig, Oracle, Outcome, Part, Rollout, Setting,
 };
@@ -174,23 +174,28 @@ impl PyRollouts {
         PyBytes::new(py, &bytes)
     }
 
-    /// Takes an action in each network, and goes on to the next decision. Actions of networks that are done count
-    /// for nothing.
+    /// Takes an action in each network, and goes on to the next decision: whole numbers of 16 bits, little end first,
+    /// below 7 an action's, from 8192 on a factor in 1/16384. What is said of networks that are done counts for nothing.
     fn act(&mut self, py: Python<'_>, actions: &[u8]) -> PyResult<()> {
         let rollouts = &mut self.0;
-        if actions.len() != rollouts.len() {
+        let (numbers, rest) = actions.as_chunks::<2>();
+        if numbers.len() != rollouts.len() || !rest.is_empty() {
             return Err(refuse(format!(
-                "{} actions for {} networks",
+                "{} bytes of actions for {} networks: give two for each",
                 actions.len(),
                 rollouts.len()
             )));
         }
-        let actions: Vec<Action> = actions
-            .iter()
-            .map(|&n| Action::new(n).ok_or_else(|| refuse(format!("action {n}: there are 0 to 6"))))
-            .collect::<PyResult<_>>()?;
+        let factor = |bytes: &[u8; 2]| {
+            let number = u16::from_le_bytes(*bytes);
+            let action = u8::try_from(number).ok().and_then(Action::new);
+            action.map(Action::factor).or_else(|| Factor::new(number)).ok_or_else(|| {
+                refuse(format!("action {number}: there are 0 to 6, and factors of 8192 to 32768"))
+            })
+        };
+        let factors: Vec<Factor> = numbers.iter().map(factor).collect::<PyResult<_>>()?;
         py.detach(|| {
-            rollouts.par_iter_mut().zip(&actions).for_each(|(r, &action)| r.act(action));
+            rollouts.par_iter_mut().zip(&factors).for_each(|(r, &factor)| r.act(factor));
         });
         Ok(())
     }

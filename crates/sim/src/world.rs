@@ -2,7 +2,7 @@
 
 use trimtab_apps::Application;
 use trimtab_cc::migrate::Switch;
-use trimtab_cc::muses::Action;
+use trimtab_cc::muses::{Action, Factor};
 use trimtab_cc::{Controller, Spec};
 use trimtab_net::{Event, Link, LinkConfig, Packet, QueueConfig};
 use trimtab_units::{Bytes, Duration, Time};
@@ -168,11 +168,11 @@ impl World {
 
     /// Answers the flow at which [`run_to_decision`](Self::run_to_decision) stopped. The flow goes on as if its
     /// algorithm had taken the action itself. Nothing happens where no flow waits.
-    pub fn decide(&mut self, action: Action) {
+    pub fn decide(&mut self, factor: impl Into<Factor>) {
         if let Some(flow) = self.undecided.take() {
             if let Some(Controller::Muses(muses)) = self.flows[flow].sender.governor.algorithm_mut()
             {
-                muses.act(action);
+                muses.act(factor);
             }
             self.pump(flow);
         }

@@ -135,7 +135,7 @@
 /* The models of Muses: numbers of trimtab_cc::muses, and how much there is room for. */
 #define TT_SIGNALS 7
 #define TT_STATE_WORDS 8 /* room for the signals: a power of two, so that any number is brought into it */
-#define TT_INPUTS 15
+#define TT_INPUTS 16
 #define TT_INPUT_WORDS 16 /* room for the inputs of a tree, of which the first are the signals: as above */
 #define TT_ACTIONS 7
 #define TT_COMPONENTS 3
@@ -163,7 +163,7 @@
 	A(u32, component_width, 4)                                                                                     \
 	A(u32, tree_first, TT_TREES_MAX) /* the root of each tree, of tt_nodes */
 #define TT_MODEL_SIZE 472
-/* A node, in one word: kind, threshold (signed) and where to go on above it, counted from the tree's root. */
+/* A node, in one word: kind, threshold (signed) and where to go on above it, counted from the tree's root; of a leaf, the factor there. */
 #define TT_NODE_SIZE 8
 #define TT_NODE_THRESHOLD_SHIFT 16
 #define TT_NODE_ABOVE_SHIFT 32

@@ -177,6 +177,8 @@ TT_INLINE void tt_muses_give_way(struct sock *sk, struct tt_flow *flow, struct t
 		tt_muses_apply_window(tp, muses);
 		return;
 	}
+	/* What a policy leaves idle is to be searched for. */
+	flow->path.lost_without_queue |= muses->alarm == TT_ALARM_UNKNOWN;
 	tt_seq_move(slot);
 	slot->flags |= muses->alarm << TT_FLAG_ALARM_SHIFT;
 	tt_seq_move(slot);

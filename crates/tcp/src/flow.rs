@@ -112,7 +112,7 @@ impl Sample {
 /// Why what is safe took over from Muses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alarm {
-    /// Its states left the range of those that the model learnt from.
+    /// Its states left the range of those that the model learnt from, and it left the path idle.
     Unknown,
     /// The window grew far beyond what the path carries.
     RunAway,

@@ -180,7 +180,7 @@ fn depth(trees: &Trees<'_>, tree: usize) -> usize {
 
 fn word(node: Node) -> u64 {
     match node {
-        Node::Leaf(action) => u64::from(LEAF | action.number()),
+        Node::Leaf(factor) => u64::from(LEAF) | u64::from(factor.parts()) << NODE_ABOVE_SHIFT,
         Node::Test { input, threshold, above } => {
             let threshold = u64::from(threshold as u16) << NODE_THRESHOLD_SHIFT;
             // A tree has fewer nodes than fit 16 bits.
@@ -220,7 +220,7 @@ mod tests {
             bytes.extend([0; 4]);
             bytes.extend((tests + 1).to_le_bytes());
         }
-        bytes.extend([LEAF | 3, 0, 0, 0, 0, 0, LEAF | 6, 0, 0, 0, 0, 0]);
+        bytes.extend([LEAF, 0, 0, 0, 0, 0x40, LEAF, 0, 0, 0, 0, 0x80]);
         sealed(bytes)
     }
 

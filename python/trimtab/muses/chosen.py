@@ -48,8 +48,8 @@ class Several:
             counts = self.counts[due].reshape(len(due), -1)
             self.trees[due] = (model.norms * self.states - counts @ model.centres.T).argmin(axis=1)
         inputs = self.past.see(states, rows)
-        actions = np.zeros(len(states), np.int64)
+        factors = np.zeros(len(states), np.int64)
         for tree in np.unique(self.trees[rows]):
             mine = self.trees[rows] == tree
-            actions[mine] = decide(model.nodes[tree], inputs[mine])
-        return actions
+            factors[mine] = decide(model.nodes[tree], inputs[mine])
+        return factors

@@ -20,7 +20,7 @@ from trimtab.muses import chart, extract, lstm
 from trimtab.muses.drive import NONE, Flows, drive, environments, taught
 from trimtab.muses.inputs import inputs
 from trimtab.muses.options import Stages
-from trimtab.muses.trees import Node, decide
+from trimtab.muses.trees import Node, actions_of, decide
 
 NAMES = ("LSTM", "trees", "one tree", "one tree of the seven signals")
 #: So many clusters, each with its tree: the paper's.
@@ -101,7 +101,9 @@ def scores(teacher: lstm.Teacher, stages: Stages, flows: int) -> list[float]:
     def f1(actions: NDArray[np.int64]) -> float:
         return float(f1_score(judged.best[counts], actions[counts], average="macro", zero_division=0.0))
 
-    chosen = np.stack([decide(trees[tree], flow) for tree, flow in zip(nearest, held.inputs, strict=True)])
+    chosen = np.stack(
+        [actions_of(decide(trees[tree], flow)) for tree, flow in zip(nearest, held.inputs, strict=True)]
+    )
     row = [
         f1(judged.actions.astype(np.int64)),
         f1(chosen),
@@ -117,7 +119,7 @@ def scores(teacher: lstm.Teacher, stages: Stages, flows: int) -> list[float]:
 
 
 def _by(tree: list[Node], seen: NDArray[np.int16]) -> NDArray[np.int64]:
-    return decide(tree, seen.reshape(-1, seen.shape[2])).reshape(seen.shape[:2])
+    return actions_of(decide(tree, seen.reshape(-1, seen.shape[2]))).reshape(seen.shape[:2])
 
 
 def _flows(stages: Stages, teacher: lstm.Teacher, part: str, count: int) -> Flows:

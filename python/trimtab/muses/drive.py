@@ -24,7 +24,7 @@ WIRED = "wired"
 
 States = NDArray[np.int16]
 Actions = NDArray[np.int64]
-#: States, one of each network, the flow that each is of, and the best actions; gives actions.
+#: States, one of each network, the flow that each is of, and the best actions; gives actions, or factors.
 Policy = Callable[[States, Actions, Actions], Actions]
 
 
@@ -88,7 +88,7 @@ def drive(
         place = (rows[kept], which[kept], here[kept])
         states[place], actions[place], best[place] = seen[kept], said[kept], wanted[kept]
         at[rows[kept], which[kept]] += 1
-        rollouts.act(chosen.astype(np.uint8).tobytes())
+        rollouts.act(chosen.astype("<u2").tobytes())
     flat = count * flows
     return Flows(states.reshape(flat, decisions, SIGNALS), actions.reshape(flat, -1), best.reshape(flat, -1))
 

@@ -20,7 +20,19 @@ from trimtab.muses.chosen import Several, by_one
 from trimtab.muses.drive import NONE, SHARING, WIRED, drive, environments, taught
 from trimtab.muses.inputs import INPUTS, SIGNALS, inputs
 from trimtab.muses.options import Stages, numbers
-from trimtab.muses.trees import ACTIONS, BINS, COMPONENTS, LEAF, WEIGHT_POINT, Node, Trees, decide
+from trimtab.muses.trees import (
+    ACTIONS,
+    BINS,
+    COMPONENTS,
+    FACTOR_ONE,
+    FACTORS,
+    LEAF,
+    WEIGHT_POINT,
+    Node,
+    Trees,
+    actions_of,
+    decide,
+)
 
 #: A selection looks at the states of T_l = 10 s (Muses, section III-F).
 STATES = 1_000
@@ -234,10 +246,10 @@ def fit(
 
 
 def _score(stages: Stages, done: Ints, actions: NDArray[np.int8]) -> float:
-    """Say how good this is beside what the LSTM did; more is better."""
+    """Say how good these factors are beside what the LSTM did; more is better."""
     if stages.criterion == "entropy":
-        return float((done == actions).mean())
-    return -float(((RATIOS[done] - RATIOS[actions]) ** 2).mean())
+        return float((actions_of(done) == actions).mean())
+    return -float(((np.log2(done / FACTOR_ONE) - RATIOS[actions]) ** 2).mean())
 
 
 def some(
@@ -269,13 +281,13 @@ def nodes_of(fitted: Any) -> list[Node]:
     """Write a tree as nodes, parents first; parts that all do the same are one leaf."""
     tree = fitted.tree_
     if isinstance(fitted, DecisionTreeClassifier):
-        done = fitted.classes_[tree.value[:, 0].argmax(axis=1)]
+        done = FACTORS[fitted.classes_[tree.value[:, 0].argmax(axis=1)]]
     else:
-        done = np.abs(tree.value[:, 0] - RATIOS).argmin(axis=1)
+        done = np.rint(np.exp2(tree.value[:, 0, 0]) * FACTOR_ONE).astype(np.int64)
     nodes: list[Node] = []
 
     def leaf_of(at: int) -> int | None:
-        """Give the action of all leaves below, if it is one."""
+        """Give the factor of all leaves below, if it is one."""
         left, right = tree.children_left[at], tree.children_right[at]
         if left < 0:
             return int(done[at])
@@ -283,9 +295,9 @@ def nodes_of(fitted: Any) -> list[Node]:
         return both[0] if both[0] == both[1] else None
 
     def write(at: int) -> None:
-        action = leaf_of(at)
-        if action is not None:
-            nodes.append((LEAF | action, 0, 0))
+        factor = leaf_of(at)
+        if factor is not None:
+            nodes.append((LEAF, 0, factor))
             return
         here = len(nodes)
         nodes.append((0, 0, 0))
@@ -384,7 +396,7 @@ def agreement(
     """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions."""
     if not len(states):
         return {"agreement": None, "f1": None}
-    done = decide(tree, states)
+    done = actions_of(decide(tree, states))
     return {
         "agreement": float((done == actions).mean()),
         "f1": float(f1_score(actions, done, average="macro", zero_division=0.0)),

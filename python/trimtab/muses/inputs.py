@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIGNALS = 7
-INPUTS = 15
+INPUTS = 16
 SRTT, QDELAY, MIN_RTT, SRATE, DRATE, _LOSS, CWND = range(SIGNALS)
 #: The signals of which averages are kept, and the weight of each as a power of one half.
 AVERAGED = (DRATE, DRATE, CWND, QDELAY)
@@ -42,6 +42,7 @@ class Past:
             cwnd - cwnd_8,
             qdelay - qdelay_8,
             cwnd - drate_8 - min_rtt,
+            qdelay + (drate >> 1),
         ]
         return np.concatenate([states, np.stack(derived, axis=1).astype(np.int16)], axis=1)
 

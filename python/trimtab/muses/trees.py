@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trimtab.muses.inputs import SIGNALS
 
 MAGIC = b"TRIMTREE"
-VERSION = 1
+VERSION = 2
 ACTIONS = 7
 COMPONENTS = 3
 BINS = 10
@@ -21,6 +21,9 @@ INTERVAL_MS = 10
 #: Bits after the point of a projection's weights.
 WEIGHT_POINT = 16
 LEAF = 0x80
+#: What the seven actions multiply the window by, in 1/16384, as the file's reader does.
+FACTORS = np.array([8_192, 13_653, 15_604, 16_384, 17_203, 19_661, 32_768])
+FACTOR_ONE = 1 << 14
 #: What the reader takes at most: bytes of a file, and trees in it.
 FILE_MAX = 1 << 20
 TREES_MAX = 64
@@ -30,7 +33,7 @@ EACH = 8 + COMPONENTS * BINS * 4 + 8
 NODE = 6
 
 Ints = NDArray[np.int64]
-#: Input, threshold, node to go on with where the input is above it; for a leaf LEAF | action, 0, 0.
+#: Input, threshold, node to go on with where the input is above it; a leaf: LEAF, 0, factor in 1/16384.
 Node = tuple[int, int, int]
 
 
@@ -107,7 +110,7 @@ def file_size(trees: int, leaves: int) -> int:
 
 
 def decide(tree: list[Node], inputs: NDArray[np.int16]) -> NDArray[np.int64]:
-    """Give the action of a tree for the inputs in each row, as the file's reader does."""
+    """Give what a tree multiplies the window by for the inputs in each row, as the file's reader does."""
     kind, threshold, right = (np.array(column) for column in zip(*tree, strict=True))
     at = np.zeros(len(inputs), np.int64)
     while (going := (kind[at] & LEAF) == 0).any():
@@ -115,4 +118,10 @@ def decide(tree: list[Node], inputs: NDArray[np.int16]) -> NDArray[np.int64]:
         here = at[rows]
         below = inputs[rows, kind[here]] <= threshold[here]
         at[rows] = np.where(below, here + 1, right[here])
-    return np.asarray(kind[at] & ~LEAF, np.int64)
+    return np.asarray(right[at], np.int64)
+
+
+def actions_of(factors: Ints) -> Ints:
+    """Give the action that is nearest to each factor."""
+    apart = np.abs(np.log2(factors / FACTOR_ONE)[:, None] - np.log2(FACTORS / FACTOR_ONE))
+    return np.asarray(apart.argmin(axis=1), np.int64)

@@ -53,8 +53,9 @@ pub struct HandOver {
     pub delivered: Bytes,
     /// Whether the old algorithm keeps the queue small by a model of the path (BBR, BBRv3).
     pub modelled: bool,
-    /// Whether the old algorithm was held back by losses that came without a queue. The path may then carry much more
-    /// than window, rate and bandwidth say, and by Floo's own measure, the capacity (§3.4), it has not converged.
+    /// Whether the old algorithm was held back by losses that came without a queue, or is known to have left the path idle. The
+    /// path may then carry much more than window, rate and bandwidth say, and by Floo's own measure, the capacity (§3.4), it has
+    /// not converged.
     pub starved: bool,
 }
 
@@ -77,7 +78,7 @@ impl HandOver {
             inflight: path.inflight(),
             delivered: path.delivered(),
             modelled: point.modelled,
-            starved: point.cut_by_losses && path.lost_without_queue(),
+            starved: point.idle || (point.cut_by_losses && path.lost_without_queue()),
         })
     }
 
@@ -101,13 +102,15 @@ pub struct OperatingPoint {
     pub modelled: bool,
     /// Whether it cuts its window at losses, whatever they come from.
     pub cut_by_losses: bool,
+    /// Whether it is known to leave the path idle: a learnt policy whose guard says so.
+    pub idle: bool,
 }
 
 impl OperatingPoint {
     /// Of an algorithm that has a window: that, and as much per round trip.
     pub(crate) fn of_window(window: Bytes, path: &PathView) -> Self {
         let rate = window / path.srtt();
-        Self { window, rate, bandwidth: None, modelled: false, cut_by_losses: false }
+        Self { window, rate, bandwidth: None, modelled: false, cut_by_losses: false, idle: false }
     }
 
     /// Of one that cuts its window at losses.
@@ -125,6 +128,7 @@ impl OperatingPoint {
             bandwidth: Some(bandwidth),
             modelled: true,
             cut_by_losses: false,
+            idle: false,
         }
     }
 }

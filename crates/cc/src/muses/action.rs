@@ -4,8 +4,10 @@ use trimtab_units::Bytes;
 
 /// How many actions there are.
 pub const ACTIONS: usize = 7;
-/// The numerator and denominator of each: /2.0, /1.2, /1.05, +0.0, *1.05, *1.2, *2.0.
-const FACTORS: [(u64, u64); ACTIONS] = [(1, 2), (5, 6), (20, 21), (1, 1), (21, 20), (6, 5), (2, 1)];
+/// What each multiplies by, as a [`Factor`]: /2.0, /1.2, /1.05, +0.0, *1.05, *1.2, *2.0.
+const FACTORS: [u16; ACTIONS] = [8192, 13_653, 15_604, 16_384, 17_203, 19_661, 32_768];
+/// Bits after the point of a factor.
+pub const FACTOR_POINT: u32 = 14;
 /// Parts of a packet in which the window is kept: an action of 5 % must not vanish on a window of two packets.
 pub const PACKET_PARTS: u64 = 1024;
 
@@ -32,15 +34,57 @@ impl Action {
         self.0
     }
 
-    /// Whether it makes a window larger.
-    pub const fn grows(self) -> bool {
-        self.0 > Self::KEEP.0
+    /// By what it multiplies the window.
+    pub const fn factor(self) -> Factor {
+        Factor(FACTORS[self.0 as usize])
     }
 
-    /// The window after it, of a window in 1/1024 packets below 2^59. Rounded down.
+    /// The window after it, as [`Factor::apply`] has it.
     pub fn apply(self, cwnd: u64) -> u64 {
-        let (times, over) = FACTORS[usize::from(self.0)];
-        cwnd * times / over
+        self.factor().apply(cwnd)
+    }
+}
+
+/// What a window is multiplied by in a control interval: from a half to two.
+///
+/// A policy that knows seven actions does one of theirs. The leaf of a tree stands for many states, in which its teacher does now
+/// this and now that, and does what comes to the same: the mean of what the teacher does. Rounded to one of the seven, a mean
+/// between none and 2.5% would be none, and flows that share a link would keep whatever shares they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Factor(u16);
+
+impl Factor {
+    /// A half.
+    pub const MIN: Self = Self(FACTORS[0]);
+    /// Changes nothing.
+    pub const ONE: Self = Self(1 << FACTOR_POINT);
+    /// Two.
+    pub const MAX: Self = Self(FACTORS[ACTIONS - 1]);
+
+    /// Of so many 1/16384; `None` below a half or above two.
+    pub const fn new(parts: u16) -> Option<Self> {
+        if parts >= Self::MIN.0 && parts <= Self::MAX.0 { Some(Self(parts)) } else { None }
+    }
+
+    /// In 1/16384.
+    pub const fn parts(self) -> u16 {
+        self.0
+    }
+
+    /// Whether it makes a window larger.
+    pub const fn grows(self) -> bool {
+        self.0 > Self::ONE.0
+    }
+
+    /// The window after it, of a window in 1/1024 packets below 2^48. Rounded down.
+    pub const fn apply(self, cwnd: u64) -> u64 {
+        (cwnd * self.0 as u64) >> FACTOR_POINT
+    }
+}
+
+impl From<Action> for Factor {
+    fn from(action: Action) -> Self {
+        action.factor()
     }
 }
 

@@ -9,11 +9,11 @@
 use super::signals::{SIGNALS, State};
 
 /// How many inputs there are.
-pub const INPUTS: usize = 15;
+pub const INPUTS: usize = 16;
 /// Their names, in the order of [`Inputs`].
 pub const INPUT_NAMES: [&str; INPUTS] = [
     "srtt", "qdelay", "min_rtt", "srate", "drate", "loss", "cwnd", "over", "growth", "rates",
-    "drate_8", "drate_64", "cwnd_8", "qdelay_8", "over_8",
+    "drate_8", "drate_64", "cwnd_8", "qdelay_8", "over_8", "even",
 ];
 
 /// What a tree is asked with: a [`State`], and what follows from it and from those before.
@@ -26,6 +26,7 @@ pub const INPUT_NAMES: [&str; INPUTS] = [
 /// | rates | srate − drate |
 /// | `drate_8`, `drate_64`, `cwnd_8`, `qdelay_8` | the signal, less its average over about so many intervals |
 /// | `over_8` | over, with the average of drate over 8 intervals |
+/// | even | qdelay + drate / 2, rounded down: flows that share a queue see it alike, so it is higher for one that has more of the link |
 ///
 /// They are logarithms as the signals are: 256 for each doubling. Constants are left out, a threshold has them in it.
 pub type Inputs = [i16; INPUTS];
@@ -72,6 +73,7 @@ impl Past {
             signal(CWND) - cwnd_8,
             signal(QDELAY) - qdelay_8,
             signal(CWND) - drate_8 - signal(MIN_RTT),
+            signal(QDELAY) + (signal(DRATE) >> 1),
         ];
         for (input, value) in inputs[SIGNALS..].iter_mut().zip(derived) {
             *input = value.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16;
@@ -90,10 +92,10 @@ mod tests {
         let mut past = Past::default();
         let first = past.see(&[4000, 100, 3900, 5100, 5000, 3, 3500]);
         assert_eq!(first[..SIGNALS], [4000, 100, 3900, 5100, 5000, 3, 3500]);
-        assert_eq!(first[SIGNALS..], [-5400, -5500, 100, 0, 0, 0, 0, -5400]);
+        assert_eq!(first[SIGNALS..], [-5400, -5500, 100, 0, 0, 0, 0, -5400, 2600]);
         // A doubling of the rate: an eighth of it, and a sixty-fourth, are in the averages at once.
         let second = past.see(&[4000, 60, 3900, 5100, 5256, 0, 3501]);
-        assert_eq!(second[SIGNALS..], [-5655, -5755, -156, 224, 252, 1, -35, -5431]);
+        assert_eq!(second[SIGNALS..], [-5655, -5755, -156, 224, 252, 1, -35, -5431, 2688]);
     }
 
     #[test]

@@ -24,7 +24,9 @@ mod log2;
 mod signals;
 mod trees;
 
-pub use action::{ACTIONS, Action, PACKET_PARTS, best_action, optimal_window};
+pub use action::{
+    ACTIONS, Action, FACTOR_POINT, Factor, PACKET_PARTS, best_action, optimal_window,
+};
 pub use guard::Alarm;
 pub use inputs::{INPUT_NAMES, INPUTS, Inputs, Past};
 pub use log2::log2;
@@ -55,9 +57,9 @@ struct Choice {
 }
 
 impl Choice {
-    /// The action in a state, and every T_l the tree that fits the states seen since the last time
+    /// What the window is multiplied by in a state, and every T_l the tree that fits the states seen since the last time
     /// (Muses §III-F). For a model of one tree there is nothing to choose.
-    fn decide(&mut self, state: &State) -> Action {
+    fn decide(&mut self, state: &State) -> Factor {
         if self.trees.count() > 1
             && self.counts.add(self.trees.segments(state)) >= self.trees.states()
         {
@@ -152,16 +154,17 @@ impl Muses {
     }
 
     /// Answers the state that waits; nothing happens when none does.
-    pub fn act(&mut self, action: Action) {
+    pub fn act(&mut self, action: impl Into<Factor>) {
         self.act_knowing(action, true);
     }
 
     /// As [`act`](Self::act), for a policy that can say whether it learnt from states like this one.
-    pub fn act_knowing(&mut self, action: Action, known: bool) {
+    pub fn act_knowing(&mut self, action: impl Into<Factor>, known: bool) {
+        let factor: Factor = action.into();
         let Some(state) = self.awaiting.take() else { return };
-        self.guard.watch(&state, known, self.mss);
-        if self.was_used || !action.grows() {
-            self.set(action.apply(self.cwnd));
+        self.guard.watch(&state, known, self.was_used, self.mss);
+        if self.was_used || !factor.grows() {
+            self.set(factor.apply(self.cwnd));
         }
     }
 
@@ -257,7 +260,8 @@ impl Migrate for Muses {
             // What the policy made of it is not to be handed over.
             window = window.min(bandwidth * path.srtt()).max(self.mss * PACKETS_MIN);
         }
-        OperatingPoint::of_window(window, path)
+        let idle = self.alarm() == Some(Alarm::Unknown);
+        OperatingPoint { idle, ..OperatingPoint::of_window(window, path) }
     }
 
     fn take_over(&mut self, from: &HandOver) {
@@ -321,9 +325,10 @@ mod tests {
             muses.act(action(number));
             muses.window().get()
         };
-        assert_eq!(step(0, 4), 15_750);
-        assert_eq!(step(10, 2), 15_000);
-        assert_eq!(step(20, 6), 30_000);
+        // Each time rounded down to 1/1024 packets.
+        assert_eq!(step(0, 4), 15_750 - 2);
+        assert_eq!(step(10, 2), 15_000 - 2);
+        assert_eq!(step(20, 6), 30_000 - 3);
         for i in 0..10 {
             step(30 + i * 10, 0);
         }

@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use super::action::{ACTIONS, Action};
+use super::action::{ACTIONS, Factor};
 use super::inputs::{INPUTS, Inputs};
 use super::signals::{SIGNALS, State};
 
@@ -20,7 +20,7 @@ pub const TREES_MAX: usize = 64;
 pub const FILE_MAX: usize = 1 << 20;
 
 const MAGIC: &[u8; 8] = b"TRIMTREE";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Where the parts of the file begin.
 const SUM_AT: usize = 16;
 const BODY_AT: usize = 20;
@@ -31,7 +31,7 @@ const CENTRES_AT: usize = PROJECTION_AT + COMPONENTS * COMPONENT_SIZE;
 const CENTRE_SIZE: usize = 8 + COMPONENTS * BINS * 4;
 const ENTRY_SIZE: usize = 8;
 const NODE_SIZE: usize = 6;
-/// Marks a leaf in a node's first byte; the rest of it is the action.
+/// A leaf, in a node's first byte. Where another node says where to go on, it says the factor.
 const LEAF: u8 = 0x80;
 /// Bits after the point of a projection's weights.
 pub const WEIGHT_POINT: u32 = 16;
@@ -56,7 +56,7 @@ pub enum TreesError {
     Shape,
     /// A number is out of its range.
     Value(&'static str),
-    /// A node of this tree leads nowhere, back, or to what is no action.
+    /// A node of this tree leads nowhere, back, or to what is no factor.
     Node {
         /// The tree.
         tree: usize,
@@ -87,7 +87,7 @@ impl fmt::Display for TreesError {
             ),
             Self::Value(what) => write!(f, "{what} is out of range"),
             Self::Node { tree, node } => {
-                write!(f, "node {node} of tree {tree} leads out of the tree or to no action")
+                write!(f, "node {node} of tree {tree} leads out of the tree or to no factor")
             }
         }
     }
@@ -108,7 +108,7 @@ pub struct Trees<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     /// The walk ends here.
-    Leaf(Action),
+    Leaf(Factor),
     /// It goes on with the next node where the input is at most the threshold, else with node `above` of the same tree,
     /// which is a later one.
     Test {
@@ -214,7 +214,7 @@ impl<'a> Trees<'a> {
             let good = if kind & LEAF == 0 {
                 usize::from(kind) < self.inputs && right > node + 1 && right < count
             } else {
-                usize::from(kind & !LEAF) < ACTIONS
+                kind == LEAF && factor(right).is_some()
             };
             if !good {
                 return Err(TreesError::Node { tree, node });
@@ -262,10 +262,10 @@ impl<'a> Trees<'a> {
         })
     }
 
-    /// What tree number `tree` does, asked with these inputs. A tree that is not there does nothing.
-    pub fn decide(&self, tree: usize, inputs: &Inputs) -> Action {
+    /// What tree number `tree` multiplies the window by, asked with these inputs. A tree that is not there changes nothing.
+    pub fn decide(&self, tree: usize, inputs: &Inputs) -> Factor {
         if tree >= self.trees {
-            return Action::KEEP;
+            return Factor::ONE;
         }
         let (from, count) = self.entry(tree);
         let mut at = 0;
@@ -273,11 +273,11 @@ impl<'a> Trees<'a> {
         for _ in 0..count {
             let (kind, threshold, right) = self.node(from + at);
             if kind & LEAF != 0 {
-                return Action::new(kind & !LEAF).unwrap_or(Action::KEEP);
+                return factor(right).unwrap_or(Factor::ONE);
             }
             at = if inputs[usize::from(kind)] <= threshold { at + 1 } else { right };
         }
-        Action::KEEP
+        Factor::ONE
     }
 
     /// The segments of the components in which a state lies.
@@ -323,7 +323,7 @@ impl<'a> Trees<'a> {
             if kind & LEAF == 0 {
                 Node::Test { input: usize::from(kind), threshold, above }
             } else {
-                Node::Leaf(Action::new(kind & !LEAF).unwrap_or(Action::KEEP))
+                Node::Leaf(factor(above).unwrap_or(Factor::ONE))
             }
         })
     }
@@ -357,7 +357,7 @@ impl<'a> Trees<'a> {
         CENTRES_AT + self.trees * (CENTRE_SIZE + ENTRY_SIZE)
     }
 
-    /// A node: its kind, its threshold, and where it goes on where the signal is above.
+    /// A node: its kind, its threshold, and where it goes on where the signal is above; of a leaf the factor.
     fn node(&self, index: usize) -> (u8, i16, usize) {
         let at = self.nodes_at() + index * NODE_SIZE;
         let threshold = u16_at(self.bytes, at + 2) as i16;
@@ -407,6 +407,11 @@ impl Counts {
             core::array::from_fn(|j| self.cells[i][j].saturating_add(others.cells[i][j]))
         }))
     }
+}
+
+/// The factor of a leaf.
+fn factor(parts: usize) -> Option<Factor> {
+    u16::try_from(parts).ok().and_then(Factor::new)
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -463,11 +468,11 @@ mod tests {
     fn trees_are_walked_by_their_thresholds() {
         let trees = Trees::parse(SMALL).unwrap();
         assert_eq!((trees.count(), trees.first(), trees.states()), (2, 1, 4));
-        let decide = |tree, qdelay| trees.decide(tree, &asked(&state(qdelay))).number();
+        let decide = |tree, qdelay| trees.decide(tree, &asked(&state(qdelay))).parts();
         // Tree 0: qdelay up to 100 grows, up to 500 keeps, above shrinks.
-        assert_eq!([100, 101, 500, 501].map(|q| decide(0, q)), [6, 3, 3, 1]);
-        assert_eq!(decide(1, 700), 2, "a single leaf");
-        assert_eq!(decide(9, 700), 3, "there is no such tree");
+        assert_eq!([100, 101, 500, 501].map(|q| decide(0, q)), [32_768, 16_384, 16_384, 13_653]);
+        assert_eq!(decide(1, 700), 15_604, "a single leaf");
+        assert_eq!(decide(9, 700), 16_384, "there is no such tree");
         assert!(trees.knows(&state(100)) && !trees.knows(&state(3001)));
     }
 
@@ -501,15 +506,15 @@ mod tests {
             for tree in 0..trees.count() {
                 let nodes: std::vec::Vec<Node> = trees.nodes(tree).collect();
                 let mut at = 0;
-                let action = loop {
+                let factor = loop {
                     match nodes[at] {
-                        Node::Leaf(action) => break action,
+                        Node::Leaf(factor) => break factor,
                         Node::Test { input, threshold, above } => {
                             at = if state[input] <= threshold { at + 1 } else { above };
                         }
                     }
                 };
-                assert_eq!(action, trees.decide(tree, &asked(&state)));
+                assert_eq!(factor, trees.decide(tree, &asked(&state)));
             }
             let Component { weights, low, width } = trees.projection(0);
             let sum: i64 =
@@ -570,7 +575,8 @@ mod tests {
             let mut counts = Counts::default();
             for x in [i16::MIN, -1, 0, 100, 4000, i16::MAX] {
                 for tree in 0..3 {
-                    assert!(usize::from(trees.decide(tree, &[x; INPUTS]).number()) < ACTIONS);
+                    let factor = trees.decide(tree, &[x; INPUTS]);
+                    assert!((Factor::MIN..=Factor::MAX).contains(&factor));
                 }
                 counts.add(trees.segments(&[x; SIGNALS]));
                 assert!(trees.nearest(&counts) < trees.count());
@@ -590,9 +596,9 @@ mod tests {
         assert_eq!(trees.inputs(), INPUTS);
         let mut inputs = asked(&state(700));
         inputs[INPUTS - 1] = 100;
-        assert_eq!(trees.decide(0, &inputs).number(), 6);
+        assert_eq!(trees.decide(0, &inputs), Factor::MAX);
         inputs[INPUTS - 1] = 101;
-        assert_eq!(trees.decide(0, &inputs).number(), 1, "then by qdelay");
+        assert_eq!(trees.decide(0, &inputs).parts(), 13_653, "then by qdelay");
     }
 
     #[test]
@@ -605,8 +611,10 @@ mod tests {
         assert_eq!(error(nodes + 4, &[1, 0]), node(0), "both ways the same");
         assert_eq!(error(nodes + 4, &[5, 0]), node(0));
         assert_eq!(error(nodes, &[7]), node(0));
-        assert_eq!(error(nodes + NODE_SIZE, &[LEAF | 7]), node(1));
-        assert_eq!(error(8, &[2, 0]), TreesError::Version(2));
+        assert_eq!(error(nodes + NODE_SIZE, &[LEAF | 1]), node(1));
+        assert_eq!(error(nodes + NODE_SIZE + 4, &8191u16.to_le_bytes()), node(1), "below a half");
+        assert_eq!(error(nodes + NODE_SIZE + 4, &32_769u16.to_le_bytes()), node(1), "above two");
+        assert_eq!(error(8, &[1, 0]), TreesError::Version(1));
         assert_eq!(error(24, &[2, 0]), TreesError::Value("the first tree"));
         assert_eq!(error(10, &[0, 0]), TreesError::Value("the number of trees"));
         assert_eq!(error(20, &[8]), TreesError::Shape);

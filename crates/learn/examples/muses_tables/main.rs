@@ -1,9 +1,10 @@
 //! What the policies of Muses and every algorithm come to: utilisation, delay, loss, how far networks are apart, and what is in
 //! flight (Figs. 3 and 4); on the networks of Table III, or on such as nobody has learnt on.
 //!
-//! `cargo run --release -p trimtab-learn --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES]]]]`; TRACES
+//! `cargo run --release -p trimtab-learn --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES [PART]]]]]`; TRACES
 //! is a folder of recordings for the cellular networks, MODELS the folder of the models; KINDS is `table3`, or `outside` for
-//! networks that leave Table II, on which the models were learnt; NAMES are the contenders to run, all unless told.
+//! networks that leave Table II, on which the models were learnt; NAMES are the contenders to run, or `all`; PART is `test`, or
+//! `validation` while there is to choose.
 
 mod contenders;
 mod networks;
@@ -12,7 +13,7 @@ mod rows;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use trimtab_learn::muses::Rollout;
+use trimtab_learn::muses::{Part, Rollout};
 use trimtab_units::Duration;
 
 use rows::{HEAD, Run, row};
@@ -30,14 +31,19 @@ fn main() {
         Some("outside") => true,
         Some(other) => panic!("{other}: write table3 or outside"),
     };
+    let part = match arguments.get(6).map(String::as_str) {
+        None | Some("test") => Part::Test,
+        Some("validation") => Part::Validation,
+        Some(other) => panic!("{other}: write test or validation"),
+    };
     let mut contenders = contenders::contenders(models, is_outside);
-    if let Some(names) = arguments.get(5) {
+    if let Some(names) = arguments.get(5).filter(|names| *names != "all") {
         contenders.retain(|(name, _)| names.split(',').any(|wanted| wanted == name));
     }
     let kinds = if is_outside {
-        networks::outside_of_table_2(length, traces.as_ref())
+        networks::outside_of_table_2(part, length, traces.as_ref())
     } else {
-        networks::of_table_3(length, traces.as_ref())
+        networks::of_table_3(part, length, traces.as_ref())
     };
     println!("{HEAD}");
     for (kind, draw) in &kinds {

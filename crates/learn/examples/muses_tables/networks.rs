@@ -32,12 +32,12 @@ fn environments(
 }
 
 /// The columns of Table III, and Wi-Fi on a channel that others use too.
-pub(crate) fn of_table_3(length: Duration, traces: Option<&PathBuf>) -> Vec<Networks> {
+pub(crate) fn of_table_3(part: Part, length: Duration, traces: Option<&PathBuf>) -> Vec<Networks> {
     let settings =
         [Setting::SteadyWifi, Setting::FluctuatingWifi, Setting::Lte, Setting::SharedWifi];
     let networks = |setting: Setting| {
         let recorded = traces.map(|root| (root.clone(), "cellular-lte"));
-        let all = environments(setting, Part::Test, length, recorded);
+        let all = environments(setting, part, length, recorded);
         let draw: Box<dyn Fn(u64) -> Environment + Sync> = Box::new(move |seed| all.draw(seed));
         (setting.name().to_owned(), draw)
     };
@@ -46,7 +46,11 @@ pub(crate) fn of_table_3(length: Duration, traces: Option<&PathBuf>) -> Vec<Netw
 
 /// Networks that differ from all of Table II in one thing: the round-trip time (10 to 300 ms there), the loss (up to 5%), or
 /// the kind of link. Their buffer is a round trip's volume, at least 300 kB.
-pub(crate) fn outside_of_table_2(length: Duration, traces: Option<&PathBuf>) -> Vec<Networks> {
+pub(crate) fn outside_of_table_2(
+    part: Part,
+    length: Duration,
+    traces: Option<&PathBuf>,
+) -> Vec<Networks> {
     let mut all = Vec::new();
     for (what, delay_factor, loss) in [
         // One-way delays are 20 to 50 ms.
@@ -55,8 +59,8 @@ pub(crate) fn outside_of_table_2(length: Duration, traces: Option<&PathBuf>) -> 
         ("10% loss", 1.0, 0.1),
         ("20% loss", 1.0, 0.2),
     ] {
-        let wifi = environments(Setting::FluctuatingWifi, Part::Test, length, None);
-        let cellular = environments(Setting::Lte, Part::Test, length, None);
+        let wifi = environments(Setting::FluctuatingWifi, part, length, None);
+        let cellular = environments(Setting::Lte, part, length, None);
         let draw: Box<dyn Fn(u64) -> Environment + Sync> = Box::new(move |seed| {
             let drawn = if seed % 2 == 0 { wifi.draw(seed) } else { cellular.draw(seed) };
             let delay = drawn.delay.mul_f64(delay_factor);
@@ -68,8 +72,10 @@ pub(crate) fn outside_of_table_2(length: Duration, traces: Option<&PathBuf>) -> 
         for kind in UNSEEN {
             // Nobody has learnt on any of them, so the larger part may judge.
             let links = environments(Setting::Lte, Part::Train, length, Some((root.clone(), kind)));
+            // Other places in them to choose by.
+            let first = if part == Part::Test { 0 } else { 1 << 32 };
             let draw: Box<dyn Fn(u64) -> Environment + Sync> =
-                Box::new(move |seed| buffered(links.draw(seed)));
+                Box::new(move |seed| buffered(links.draw(first + seed)));
             all.push((kind.to_owned(), draw));
         }
     }

@@ -4,7 +4,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::Spec;
-use trimtab_cc::muses::{Action, DRIVEN, INTERVAL, SIGNALS, State, best_action, optimal_window};
+use trimtab_cc::muses::{
+    Action, DRIVEN, Factor, INTERVAL, SIGNALS, State, best_action, optimal_window,
+};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
@@ -176,10 +178,10 @@ impl Rollout {
         best_action(window, self.optimal())
     }
 
-    /// Takes an action, and goes on to the next decision.
-    pub fn act(&mut self, action: Action) {
+    /// Takes an action, or another factor, and goes on to the next decision.
+    pub fn act(&mut self, factor: impl Into<Factor>) {
         if self.asked.take().is_some() {
-            self.world.decide(action);
+            self.world.decide(factor);
             self.left = self.left.saturating_sub(1);
             self.run();
         }
@@ -266,7 +268,7 @@ mod tests {
         }
     }
 
-    fn drive(rollout: &mut Rollout, mut policy: impl FnMut(&Rollout) -> Action) -> u32 {
+    fn drive<F: Into<Factor>>(rollout: &mut Rollout, mut policy: impl FnMut(&Rollout) -> F) -> u32 {
         let mut decisions = 0;
         while !rollout.is_done() {
             let action = policy(rollout);
@@ -356,7 +358,7 @@ mod tests {
     }
 
     /// What trees do that choose among themselves as the algorithm does.
-    fn by_trees(trees: Trees<'static>) -> impl FnMut(&Rollout) -> Action {
+    fn by_trees(trees: Trees<'static>) -> impl FnMut(&Rollout) -> Factor {
         let mut counts = Counts::default();
         let mut tree = trees.first();
         let mut past = Past::default();

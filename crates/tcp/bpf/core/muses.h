@@ -17,6 +17,11 @@
 /* The guard: so many suspicious states in a row, and what makes one. */
 #define TT_GUARD_PATIENCE 100
 #define TT_GUARD_FAST 10
+#define TT_GUARD_ROUNDS 512 /* four round trips, */
+#define TT_GUARD_QUEUE 84   /* 1/64 of the least round-trip time, */
+#define TT_GUARD_GROWTH 67  /* a fifth, */
+#define TT_LOG_GUARD_FEW 3072 /* four packets, */
+#define TT_GUARD_QUEUE_WHOLE 1024 /* and the least round-trip time: as the signals have them */
 /* tt_log2() of four and sixteen packets and of sixteen, in 1/1024, and of the microseconds of a second. */
 #define TT_LOG_GUARD_FOLD 3072
 #define TT_LOG_GUARD_FOLD_FAST 3584
@@ -33,17 +38,19 @@ struct tt_muses {
 	u32 sent_before;  /* the socket's count of packets at the acknowledgement before */
 	u32 least_rtt_us; /* of the connection; 0 before a sample */
 	u32 pacing_due;   /* the pacing rate is to be worked out */
-	__s16 inputs[TT_INPUT_WORDS]; /* at the end of the last interval: the state, what follows from it, and a 0 */
+	__s16 inputs[TT_INPUT_WORDS]; /* at the end of the last interval: the state, and what follows from it */
 	struct tt_past past;
 	u8 segments[4];   /* of it */
-	u8 action;        /* in it */
 	u8 has_begun;     /* the first acknowledgement came */
 	u8 is_used;       /* the window limited the sender in this interval */
 	u8 was_used;      /* and in the one before */
-	u8 unknown;       /* the guard's counts */
-	u8 running;
 	u8 alarm;         /* TT_ALARM_*: what the guard has said; it does not take it back */
 	u8 was_lost;      /* the timeout that the socket repairs was heeded */
+	u16 factor;       /* the window was multiplied by it, in 1/16384 */
+	u16 idle;         /* the guard's counts, */
+	u16 running;
+	u16 excess;
+	__s16 idle_from;  /* and the window when the path began to be idle */
 };
 
 TT_INLINE void tt_muses_set(struct tt_muses *m, u64 cwnd)
@@ -67,18 +74,10 @@ TT_INLINE u32 tt_muses_window(const struct tt_muses *m)
 	return m->cwnd / TT_MUSES_PARTS;
 }
 
-/* The window after an action. */
-TT_INLINE u64 tt_action_apply(u32 action, u64 cwnd)
+/* Whether so many intervals are as long as the least round-trip time, times a factor in the scale of the signals. */
+TT_INLINE bool tt_guard_lasts(const struct tt_muses *m, u32 intervals, __s32 rounds)
 {
-	switch (action) {
-	case 0: return cwnd / 2;
-	case 1: return cwnd * 5 / 6;
-	case 2: return cwnd * 20 / 21;
-	case 4: return cwnd * 21 / 20;
-	case 5: return cwnd * 6 / 5;
-	case 6: return cwnd * 2;
-	default: return cwnd;
-	}
+	return tt_log2((u64)intervals * TT_MUSES_INTERVAL_US) >= m->inputs[TT_SIGNAL_MIN_RTT] + rounds;
 }
 
 /* The guard looks at the next state. Logarithms are compared: window against so many times rate times round-trip time. */
@@ -87,18 +86,28 @@ TT_INLINE void tt_guard_watch(struct tt_muses *m, bool known)
 	const __s16 *state = m->inputs;
 	__s32 per = TT_LOG_MILLION + tt_log2(tt_max(m->mss_bytes, 1));
 	__s32 carried = state[TT_SIGNAL_DRATE] + state[TT_SIGNAL_MIN_RTT] - per;
-	__s32 cwnd = state[TT_SIGNAL_CWND];
-	u32 unknown = known ? 0 : tt_min(m->unknown + 1, 255), running = 0;
+	__s32 cwnd = state[TT_SIGNAL_CWND], qdelay = state[TT_SIGNAL_QDELAY];
+	/* Of the window that share waits, or less. */
+	__s32 waiting = qdelay < TT_GUARD_QUEUE_WHOLE ? cwnd + qdelay - TT_GUARD_QUEUE_WHOLE : cwnd;
+	u32 running = 0;
 
+	if (known || cwnd > m->idle_from + TT_GUARD_GROWTH) {
+		m->idle = 0;
+		m->idle_from = cwnd;
+	} else if (qdelay > TT_GUARD_QUEUE && waiting > TT_LOG_GUARD_FEW) {
+		m->idle = tt_less(m->idle, TT_GUARD_FAST);
+	} else if (m->was_used) {
+		m->idle = tt_min(m->idle + 1, 65535);
+	}
 	if (cwnd > TT_LOG_GUARD_LEAST && cwnd > carried + TT_LOG_GUARD_FOLD)
-		running = tt_min(m->running + (cwnd > carried + TT_LOG_GUARD_FOLD_FAST ? TT_GUARD_FAST : 1), 255);
-	m->unknown = unknown;
+		running = tt_min(m->running + (cwnd > carried + TT_LOG_GUARD_FOLD_FAST ? TT_GUARD_FAST : 1), 65535);
 	m->running = running;
+	m->excess = running ? tt_min(m->excess + 1, 65535) : 0;
 	if (m->alarm)
 		return;
-	if (running >= TT_GUARD_PATIENCE)
+	if (running >= TT_GUARD_PATIENCE && tt_guard_lasts(m, m->excess, 0))
 		m->alarm = TT_ALARM_RUN_AWAY;
-	else if (unknown >= TT_GUARD_PATIENCE)
+	else if (m->idle >= TT_GUARD_PATIENCE && tt_guard_lasts(m, m->idle, TT_GUARD_ROUNDS))
 		m->alarm = TT_ALARM_UNKNOWN;
 }
 
@@ -112,17 +121,17 @@ TT_CHECKED_ONCE int tt_muses_decide(struct tt_muses *m)
 	tt_signals_end_interval(&m->signals, m->cwnd, m->inputs);
 	tt_past_see(&m->past, m->inputs);
 	model = tt_model_get(m->knobs[TT_MUSES_MODEL]);
-	m->action = TT_ACTION_KEEP;
+	m->factor = TT_FACTOR_ONE;
 	if (!model || !model->trees) {
 		m->alarm = TT_ALARM_NO_MODEL;
 		return 0;
 	}
-	m->action = tt_trees_decide(model, m->knobs[TT_MUSES_TREE], m->inputs);
+	m->factor = tt_trees_decide(model, m->knobs[TT_MUSES_TREE], m->inputs);
 	for (u32 i = 0; i < TT_COMPONENTS; i++)
 		m->segments[i] = tt_trees_segment(model, i, m->inputs);
 	tt_guard_watch(m, tt_trees_know(model, m->inputs));
-	if (m->was_used || m->action <= TT_ACTION_KEEP)
-		tt_muses_set(m, tt_action_apply(m->action, m->cwnd));
+	if (m->was_used || m->factor <= TT_FACTOR_ONE)
+		tt_muses_set(m, m->cwnd * m->factor >> TT_FACTOR_POINT);
 	return 0;
 }
 

@@ -55,6 +55,7 @@ TT_INLINE void tt_past_see(struct tt_past *past, __s16 *inputs)
 	inputs[12] = tt_input_of(cwnd - (past->cwnd_8 >> TT_PAST_PARTS_SHIFT));
 	inputs[13] = tt_input_of(qdelay - (past->qdelay_8 >> TT_PAST_PARTS_SHIFT));
 	inputs[14] = tt_input_of(cwnd - (past->drate_8 >> TT_PAST_PARTS_SHIFT) - min_rtt);
+	inputs[15] = tt_input_of(qdelay + (drate >> 1));
 }
 
 #endif

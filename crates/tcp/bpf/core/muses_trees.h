@@ -3,7 +3,7 @@
  * The trees of a Muses model, walked where they lie: crates/cc/src/muses/trees.rs in C, which says what each thing is.
  *
  * User space checks a model before it writes it into the maps. Nothing here relies on that: whatever the maps hold, a walk ends
- * after TT_WALK_MAX steps, a node that is not there ends it, and an action is one of the seven.
+ * after TT_WALK_MAX steps, a node that is not there ends it, and a factor is from a half to two.
  *
  * Whoever includes this has two functions: tt_model_get() and tt_node_get(), which give null for a number that is not there.
  */
@@ -12,33 +12,34 @@
 
 #include "../layout.h"
 
-/* The action that changes nothing. */
-#define TT_ACTION_KEEP 3
+/* A window is multiplied by so many 1/16384: one, a half, two. */
+#define TT_FACTOR_POINT 14
+#define TT_FACTOR_ONE (1 << TT_FACTOR_POINT)
+#define TT_FACTOR_MIN (TT_FACTOR_ONE / 2)
+#define TT_FACTOR_MAX (TT_FACTOR_ONE * 2)
 /* Bits after the point of a projection's weights. */
 #define TT_WEIGHT_POINT 16
 
-/* What tree number `tree` does, asked with these inputs, which have room for TT_INPUT_WORDS numbers. */
+/* What tree number `tree` multiplies the window by, asked with these inputs, which have room for TT_INPUT_WORDS numbers. */
 TT_INLINE u32 tt_trees_decide(const struct tt_model *model, u32 tree, const __s16 *inputs)
 {
 	u32 from, at = 0;
 
 	if (tree >= model->trees)
-		return TT_ACTION_KEEP;
+		return TT_FACTOR_ONE;
 	from = model->tree_first[tree & (TT_TREES_MAX - 1)];
 	for (u32 step = 0; step < TT_WALK_MAX; step++) {
 		const struct tt_node *node = tt_node_get(from + at);
 		u32 kind;
 
 		if (!node)
-			return TT_ACTION_KEEP;
+			return TT_FACTOR_ONE;
 		kind = node->kind;
-		if (kind & TT_LEAF) {
-			kind &= ~TT_LEAF;
-			return kind < TT_ACTIONS ? kind : TT_ACTION_KEEP;
-		}
+		if (kind & TT_LEAF)
+			return tt_min(tt_max(node->above, TT_FACTOR_MIN), TT_FACTOR_MAX);
 		at = inputs[kind & (TT_INPUT_WORDS - 1)] <= node->threshold ? at + 1 : node->above;
 	}
-	return TT_ACTION_KEEP;
+	return TT_FACTOR_ONE;
 }
 
 /* Whether training saw values like these, in every signal. */

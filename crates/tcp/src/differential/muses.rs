@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::migrate::{Migrate as _, PathView};
-use trimtab_cc::muses::{
-    ACTIONS, Alarm, BINS, INPUTS, Inputs, Muses, Past, SIGNALS, State, Trees, log2,
-};
+use trimtab_cc::muses::{Alarm, BINS, INPUTS, Inputs, Muses, Past, SIGNALS, State, Trees, log2};
 use trimtab_cc::{CongestionControl as _, Idle, Loss, Sent, Timeout, set_knob};
 
 use super::driver::{Acked, Course, Pair, Path};
@@ -82,25 +80,25 @@ fn the_walk_decides_as_the_rust_trees_do() {
         let trees = Trees::parse(bytes).expect("a model");
         let maps = maps(&trees);
         let mut rng = Pcg64Mcg::seed_from_u64(7);
-        let mut decided = [0_u64; ACTIONS];
+        let mut decided = std::collections::BTreeSet::new();
         let mut known = 0_u64;
         for i in 0..300_000 {
             let state = state(&trees, &mut rng);
             let tree = i % (trees.count() + 1);
             let inputs = inputs(&state, &mut rng);
-            let action = trees.decide(tree, &inputs).number();
+            let factor = trees.decide(tree, &inputs).parts();
             assert_eq!(
                 maps.walk(MODEL, tree as u32, &inputs),
-                u32::from(action),
+                u32::from(factor),
                 "{tree} {state:?}"
             );
             assert_eq!(maps.knows(MODEL, &state), trees.knows(&state), "{state:?}");
             assert_eq!(maps.segments(MODEL, &state), trees.segments(&state), "{state:?}");
-            decided[usize::from(action)] += 1;
+            decided.insert(factor);
             known += u64::from(trees.knows(&state));
         }
-        println!("{trees:?}: actions {decided:?}, {known} states in the range");
-        assert!(known > 100_000 && decided.iter().filter(|n| **n > 0).count() > 3);
+        println!("{trees:?}: {} factors, {known} states in the range", decided.len());
+        assert!(known > 100_000 && decided.len() > 3);
     }
 }
 
@@ -115,9 +113,9 @@ fn the_logarithm_is_the_same() {
 }
 
 /// What no loader would write: random bytes, and models of which some words are changed. No walk goes on for ever, or to what
-/// is not there, and each gives one of the seven actions; no state is in a segment that there is not.
+/// is not there, and each gives a factor from a half to two; no state is in a segment that there is not.
 #[test]
-fn whatever_the_maps_hold_a_walk_ends_with_an_action() {
+fn whatever_the_maps_hold_a_walk_ends_with_a_factor() {
     let trees = Trees::parse(MUSES).expect("a model");
     let maps = maps(&trees);
     let mut rng = Pcg64Mcg::seed_from_u64(11);
@@ -133,7 +131,7 @@ fn whatever_the_maps_hold_a_walk_ends_with_an_action() {
         }
         for _ in 0..200 {
             let at = FIRST + rng.random_range(0..20_000);
-            // Back to the root, to itself, beyond the end, a signal that is not there, no action: anything.
+            // Back to the root, to itself, beyond the end, a signal that is not there, no factor: anything.
             maps.nodes[at].store(rng.random::<u64>() >> rng.random_range(0..48), Relaxed);
         }
         for word in model.weights.iter().chain(&model.component_low).chain(&model.component_width) {
@@ -145,9 +143,9 @@ fn whatever_the_maps_hold_a_walk_ends_with_an_action() {
         for _ in 0..100 {
             let state = state(&trees, &mut rng);
             let inputs = inputs(&state, &mut rng);
-            let action = maps.walk(MODEL, rng.random_range(0..70), &inputs);
-            assert!(action < ACTIONS as u32);
-            keep += u64::from(action == 3);
+            let factor = maps.walk(MODEL, rng.random_range(0..70), &inputs);
+            assert!((8192..=32_768).contains(&factor));
+            keep += u64::from(factor == 16_384);
             assert!(maps.segments(MODEL, &state).iter().all(|segment| *segment < BINS));
             maps.knows(MODEL, &state);
         }
@@ -261,8 +259,8 @@ impl Pair for Both {
         let Some(state) = state else { return };
         let inputs = self.past.see(&state);
         assert_eq!(self.core.inputs(), inputs);
-        let action = self.trees.decide(self.tree, &inputs);
-        self.rust.act_knowing(action, self.trees.knows(&state));
+        let factor = self.trees.decide(self.tree, &inputs);
+        self.rust.act_knowing(factor, self.trees.knows(&state));
         self.seen.decisions += 1;
         self.seen.grew += u64::from(self.rust.cwnd() > before);
     }

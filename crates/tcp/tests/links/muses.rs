@@ -105,7 +105,8 @@ fn the_tree_that_user_space_chooses_decides() {
     }
 }
 
-/// States that the model never learnt from: after a second of them what is safe goes on with the connection.
+/// States that the model never learnt from, and a tree that leaves the link idle there: after a second of both what is safe goes on
+/// with the connection, and fills it.
 #[test]
 fn the_guard_hands_over_to_what_is_safe() {
     need_kernel!();
@@ -120,7 +121,7 @@ fn the_guard_hands_over_to_what_is_safe() {
 
 fn hands_over_to(suffix: &str, safe: Algorithm) {
     let loaded = Loaded::new(suffix, 8);
-    model(&loaded, MUSES, Some(safe));
+    model(&loaded, SMALL, Some(safe));
     learnt_from_nothing(&loaded);
     loaded.datapath().set_default_of(Algorithm::Copa, "delta", 0.04).unwrap();
     let mut topology = topology();
