@@ -10,7 +10,9 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::api::{
     AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
-    DecisionsBody, ErrorBody, OrderBody, ReportAnswer, ReportBatch, ServicesBody, StatusBody,
+    DecisionsBody, ErrorBody, ExperimentBody, ExperimentsBody, NewExperiment, NewRollout,
+    OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody, ServicesBody,
+    StatusBody, StopExperiment,
 };
 use crate::error::Error;
 use crate::store::{Hold, Name};
@@ -64,6 +66,11 @@ impl Client {
         }
         let url = url.trim_end_matches('/').to_owned();
         Ok(Self { url, token: token.trim().to_owned(), agent: config.build().into() })
+    }
+
+    /// Whom it asks.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     fn read<T: DeserializeOwned>(
@@ -183,6 +190,70 @@ impl Client {
         self.get("/v1/audit", &[("limit", limit.to_string())])
     }
 
+    /// Experiments, the latest first.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn experiments(&self, service: Option<&str>) -> Result<ExperimentsBody, Error> {
+        self.get("/v1/experiments", &of_service(service))
+    }
+
+    /// An experiment, with what it has shown.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, or knows none of this name.
+    pub fn experiment(&self, service: &str, name: &str) -> Result<ExperimentBody, Error> {
+        self.get("/v1/experiment", &of_name(service, name))
+    }
+
+    /// Begins an experiment.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn begin_experiment(&self, new: &NewExperiment) -> Result<ExperimentBody, Error> {
+        self.post("/v1/experiments", new)
+    }
+
+    /// Stops an experiment before its end.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn stop_experiment(&self, stop: &StopExperiment) -> Result<ExperimentBody, Error> {
+        self.post("/v1/experiment/stop", stop)
+    }
+
+    /// Rollouts, the latest first.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn rollouts(&self, service: Option<&str>) -> Result<RolloutsBody, Error> {
+        self.get("/v1/rollouts", &of_service(service))
+    }
+
+    /// A rollout, with what is known of its stage.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, or knows none of this name.
+    pub fn rollout(&self, service: &str, name: &str) -> Result<RolloutBody, Error> {
+        self.get("/v1/rollout", &of_name(service, name))
+    }
+
+    /// Begins a rollout.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn begin_rollout(&self, new: &NewRollout) -> Result<RolloutBody, Error> {
+        self.post("/v1/rollouts", new)
+    }
+
+    /// Holds, resumes or aborts a rollout.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn order_rollout(&self, order: &RolloutOrder) -> Result<RolloutBody, Error> {
+        self.post("/v1/rollout/order", order)
+    }
+
     /// Hands reports in; they are on the engine's disk when this returns.
     ///
     /// # Errors
@@ -198,4 +269,12 @@ impl Client {
     pub fn configurations(&self, query: &ConfigurationQuery) -> Result<ConfigurationAnswer, Error> {
         self.post("/v1/configurations", query)
     }
+}
+
+fn of_service(service: Option<&str>) -> Vec<(&'static str, String)> {
+    service.map(|service| ("service", service.to_owned())).into_iter().collect()
+}
+
+fn of_name(service: &str, name: &str) -> [(&'static str, String); 2] {
+    [("service", service.to_owned()), ("name", name.to_owned())]
 }

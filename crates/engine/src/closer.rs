@@ -9,6 +9,7 @@ use crate::engine::{Engine, log};
 use crate::error::Error;
 use crate::learning::ServiceInfo;
 use crate::store::{Due, StoreError};
+use crate::studies::{self, Looked};
 
 /// Aggregates of one commit: enough to make it cheap, few enough not to hold up reports.
 const COMMIT_MAX: usize = 200;
@@ -31,11 +32,12 @@ pub(crate) fn start(
 }
 
 fn run(engine: &Engine, keep_ms: i64) {
+    let mut looked = Looked::default();
     while !engine.ending.load(Ordering::Relaxed) {
         let services = engine.learning().services();
         let done = services
             .iter()
-            .try_for_each(|service| close_due(engine, service))
+            .try_for_each(|service| close_due(engine, service, &mut looked))
             .and_then(|()| engine.store.forget(now_ms() - keep_ms, FORGET_MAX).map(|_| ()));
         match done {
             Ok(()) => std::thread::sleep(rest(&services)),
@@ -56,11 +58,20 @@ fn rest(services: &[ServiceInfo]) -> Duration {
 
 /// The last interval that may be closed at a time, if any may. After a start, edges first get the time to deliver what
 /// they could not before.
-fn closable(now_ms: i64, started_ms: i64, grace_ms: i64, interval_ms: i64) -> Option<i64> {
+pub(crate) fn closable(
+    now_ms: i64,
+    started_ms: i64,
+    grace_ms: i64,
+    interval_ms: i64,
+) -> Option<i64> {
     (now_ms - started_ms >= grace_ms).then(|| (now_ms - grace_ms).div_euclid(interval_ms) - 1)
 }
 
-fn close_due(engine: &Engine, service: &ServiceInfo) -> Result<(), StoreError> {
+fn close_due(
+    engine: &Engine,
+    service: &ServiceInfo,
+    looked: &mut Looked,
+) -> Result<(), StoreError> {
     let now = now_ms();
     let closable = closable(now, engine.started_ms, engine.grace_ms, service.interval_ms);
     let Some(through) = closable else { return Ok(()) };
@@ -80,7 +91,7 @@ fn close_due(engine: &Engine, service: &ServiceInfo) -> Result<(), StoreError> {
             break;
         }
     }
-    Ok(())
+    studies::go_on(engine, service, through, looked)
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use axum::routing::get;
 
 use crate::engine::Engine;
 
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 7] = [
     ("/", "text/html; charset=utf-8", include_str!("dashboard/index.html")),
     ("/assets/style.css", "text/css; charset=utf-8", include_str!("dashboard/style.css")),
     ("/assets/api.js", "text/javascript; charset=utf-8", include_str!("dashboard/api.js")),
     ("/assets/chart.js", "text/javascript; charset=utf-8", include_str!("dashboard/chart.js")),
     ("/assets/views.js", "text/javascript; charset=utf-8", include_str!("dashboard/views.js")),
+    ("/assets/studies.js", "text/javascript; charset=utf-8", include_str!("dashboard/studies.js")),
     ("/assets/main.js", "text/javascript; charset=utf-8", include_str!("dashboard/main.js")),
 ];
 

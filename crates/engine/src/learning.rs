@@ -1,7 +1,10 @@
 //! What the engine asks of the learning, and nothing more: the rest of the engine moves texts and bytes.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use trimtab_fleet::Service;
 
 use crate::store::{Closed, Decided, Name, Open};
 
@@ -56,6 +59,9 @@ pub(crate) struct Held {
 pub(crate) trait Learning: Send + Sync {
     /// The services, in the order of their names.
     fn services(&self) -> Vec<ServiceInfo>;
+
+    /// A service.
+    fn service(&self, name: &str) -> Option<Arc<Service>>;
 
     /// Whom a report is about, and its interval; else what is wrong with it.
     fn read(&self, report: &[u8]) -> Result<(Name, i64), String>;

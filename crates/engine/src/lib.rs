@@ -25,13 +25,17 @@ mod secret;
 mod server;
 mod services;
 mod store;
+mod studies;
+mod study_tables;
 mod tables;
 mod tokens;
 
 pub use api::{
     Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
-    ConfigurationQuery, DecisionBody, DecisionsBody, Done, ErrorBody, Held, NewToken, OrderBody,
-    ReportAnswer, ReportBatch, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
+    ConfigurationQuery, DecisionBody, DecisionsBody, Done, ErrorBody, ExperimentBody,
+    ExperimentsBody, Held, NewExperiment, NewRollout, NewToken, OrderBody, ReportAnswer,
+    ReportBatch, RevokeToken, RolloutAction, RolloutBody, RolloutOrder, RolloutsBody, ServicesBody,
+    StatusBody, StopExperiment, TokenSecret, TokensBody,
 };
 pub use client::{Client, Listing};
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
@@ -39,7 +43,10 @@ pub use error::Error;
 pub use learning::{KnobInfo, ServiceInfo};
 pub use run::run;
 pub use store::{Audit, Counts, Hold, Name, Role, StoreError, Token};
+pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
     aggregate_text, aggregates_text, audit_text, explain_text, status_text, tokens_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token};
+/// Arms, designs and what they show.
+pub use trimtab_fleet::experiment;

@@ -28,6 +28,7 @@ pub(crate) struct Metrics {
     decisions: Family<Label, Counter>,
     changes: Family<Label, Counter>,
     delay: Histogram,
+    studies: Family<Label, Counter>,
     store_errors: Counter,
     aggregates: Gauge,
     held: Gauge,
@@ -44,6 +45,7 @@ impl Metrics {
             decisions: Family::default(),
             changes: Family::default(),
             delay: Histogram::new(DELAY_BOUNDS_S),
+            studies: Family::default(),
             store_errors: Counter::default(),
             aggregates: Gauge::default(),
             held: Gauge::default(),
@@ -72,6 +74,11 @@ impl Metrics {
             "From when an interval may be closed, its grace over, to its being closed",
             Unit::Seconds,
             metrics.delay.clone(),
+        );
+        registry.register(
+            "study_steps",
+            "Steps of experiments and rollouts, by what they did",
+            metrics.studies.clone(),
         );
         registry.register(
             "store_errors",
@@ -109,6 +116,11 @@ impl Metrics {
         self.delay.observe(delay_s);
     }
 
+    /// An experiment or a rollout began, went on, or ended.
+    pub(crate) fn study(&self, step: &str) {
+        self.studies.get_or_create(&[("step", step.to_owned())]).inc();
+    }
+
     pub(crate) fn store_error(&self) {
         self.store_errors.inc();
     }
@@ -136,6 +148,7 @@ mod tests {
         metrics.refused("token");
         metrics.closed("tv", 5, 4, 0.2);
         metrics.store_error();
+        metrics.study("rollout rolled back");
         let page =
             metrics.page(&Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() });
         for line in [
@@ -146,6 +159,7 @@ mod tests {
             "trimtab_engine_decisions_total{service=\"tv\"} 5",
             "trimtab_engine_changes_total{service=\"tv\"} 4",
             "trimtab_engine_decision_delay_seconds_bucket{le=\"0.25\"} 1",
+            "trimtab_engine_study_steps_total{step=\"rollout rolled back\"} 1",
             "trimtab_engine_store_errors_total 1",
             "trimtab_engine_aggregates 7",
             "trimtab_engine_held_aggregates 3",

@@ -15,11 +15,13 @@ use crate::config::ConfigError;
 use crate::engine::log;
 use crate::learning::{Held, KnobInfo, Learning, ServiceInfo, Wish};
 use crate::store::{Closed, Decided, Name, Open};
+use crate::studies::Plans;
 
 /// The services of a folder.
 pub(crate) struct Services {
     all: BTreeMap<String, Arc<Service>>,
     infos: Vec<ServiceInfo>,
+    plans: Plans,
 }
 
 /// The reward as it is written, for people.
@@ -43,7 +45,8 @@ impl Services {
         }
         files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
         files.sort();
-        let mut services = Self { all: BTreeMap::new(), infos: Vec::new() };
+        let mut services =
+            Self { all: BTreeMap::new(), infos: Vec::new(), plans: Plans::default() };
         for path in files {
             let wrong = |message: &str| ConfigError::at(&path, "", 0, message);
             let text = std::fs::read_to_string(&path).map_err(|e| ConfigError::read(&path, e))?;
@@ -173,6 +176,10 @@ impl Learning for Services {
         self.infos.clone()
     }
 
+    fn service(&self, name: &str) -> Option<Arc<Service>> {
+        self.all.get(name).cloned()
+    }
+
     fn read(&self, report: &[u8]) -> Result<(Name, i64), String> {
         let report = Report::decode(report).map_err(|e| e.to_string())?;
         let name = Name {
@@ -199,6 +206,7 @@ impl Learning for Services {
             configuration: None,
             reward: None,
             detail: json!({ "sentence": sentence }).to_string(),
+            measured: None,
         };
         let (service, key) = match self.find(&open.name) {
             Ok(found) => found,
@@ -216,9 +224,19 @@ impl Learning for Services {
             fitting += 1;
         }
         let from = measured(&aggregate, service, interval, version).filter(|_| fitting > 0);
+        let studies = self.plans.of(&open.studies, service);
+        let due = aggregate.part_in(interval);
         let decision = from.and_then(|from| aggregate.close(service, from, &summary).ok());
-        let configuration =
-            put_in_force(&mut aggregate, service, interval_at(service, now_ms), open.version);
+        let key = key.to_string();
+        let measured = match &decision {
+            Some(decision) => {
+                studies.measured(&key, interval, decision.part, Some(&summary), service)
+            }
+            None => studies.measured(&key, interval, due, None, service),
+        };
+        let next = interval_at(service, now_ms);
+        aggregate.assign(studies.assignment(&key, next));
+        let configuration = put_in_force(&mut aggregate, service, next, open.version);
         // What can be said from the rest is not kept: `explain` says it.
         let detail = match &decision {
             Some(decision) => {
@@ -233,6 +251,7 @@ impl Learning for Services {
             configuration,
             reward: decision.and_then(|decision| decision.reward),
             detail: detail.to_string(),
+            measured,
         }
     }
 
@@ -259,6 +278,8 @@ impl Learning for Services {
         let (service, key) = self.find(name)?;
         let mut aggregate = load(&key, state);
         let before = aggregate.latest();
+        // An order counts more than an experiment, which goes on without it.
+        aggregate.assign(None);
         match wish {
             Wish::Pause => aggregate.set_hold(Hold::Paused),
             Wish::Pin(knobs) => {

@@ -9,7 +9,7 @@ use crate::api::{AggregateBody, AggregatesBody, AuditBody, DecisionsBody, Status
 use crate::store::Token;
 
 /// A time, as `2026-11-22 04:20:00`, in UTC.
-fn time(ms: i64) -> String {
+pub(crate) fn time(ms: i64) -> String {
     // Days to a date by the calendar's 400-year cycle, begun on 1 March so that a leap day is the last of its year.
     let (days, second) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000) / 1000);
     let shifted = days + 719_468;
@@ -24,7 +24,7 @@ fn time(ms: i64) -> String {
     format!("{year:04}-{month:02}-{of_month:02} {hour:02}:{minute:02}:{:02}", second % 60)
 }
 
-fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
 }
 
@@ -41,7 +41,7 @@ fn knobs(configuration: &Value) -> String {
 }
 
 /// Four digits that matter.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let digits = if value == 0.0 { 0 } else { 3 - libm::floor(libm::log10(value.abs())) as i32 };
     let text = format!("{value:.*}", digits.clamp(0, 9) as usize);
     if text.contains('.') {
@@ -51,7 +51,7 @@ fn short(value: f64) -> String {
     }
 }
 
-fn table<const N: usize>(head: [&str; N], right: &[usize]) -> Table {
+pub(crate) fn table<const N: usize>(head: [&str; N], right: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(head);
@@ -63,7 +63,7 @@ fn table<const N: usize>(head: [&str; N], right: &[usize]) -> Table {
     table
 }
 
-fn finish(table: &Table) -> String {
+pub(crate) fn finish(table: &Table) -> String {
     table.lines().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');

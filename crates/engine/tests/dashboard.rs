@@ -12,7 +12,8 @@ use std::time::Duration;
 use browser::Browser;
 use common::{Process, Site, batch, now_ms, report};
 use serde_json::json;
-use trimtab_engine::{Hold, Name};
+use trimtab_engine::experiment::{Arm, Design, Phase};
+use trimtab_engine::{Action, Hold, Name, NewExperiment, NewRollout, OrderBody};
 
 const SUBNETS: [&str; 4] = ["198.51.100.0/24", "203.0.113.0/24", "203.0.114.0/24", "2001:db8::/48"];
 
@@ -26,8 +27,8 @@ fn name(prefix: &str) -> Name {
 }
 
 /// A second of reports for each aggregate, better where the knob `gamma` is near 100.
-fn serve_traffic(engine: &Process, site: &Site, seconds: u64) {
-    for second in 1..=seconds {
+fn serve_traffic(engine: &Process, site: &Site, seconds: std::ops::Range<u64>) {
+    for second in seconds {
         let reports = SUBNETS.map(|prefix| {
             let found = engine.client(&site.viewer).aggregate(&name(prefix)).ok();
             let gamma = found.as_ref().and_then(|one| one.configuration["knobs"]["gamma"].as_f64());
@@ -40,13 +41,106 @@ fn serve_traffic(engine: &Process, site: &Site, seconds: u64) {
     }
 }
 
+/// An experiment and a rollout: found in their lists, shown with their figures, held and stopped.
+fn experiments_by_keyboard(
+    browser: &mut Browser,
+    engine: &Process,
+    site: &Site,
+    pictures: Option<&std::path::Path>,
+) {
+    // One was pinned before, and at least four have to learn.
+    let client = engine.client(&site.operator);
+    let (service, prefix) = ("tv".to_owned(), SUBNETS[1].to_owned());
+    let resume = OrderBody {
+        service: service.clone(),
+        prefix,
+        action: Action::Resume,
+        version: None,
+        knobs: None,
+        interval: None,
+        reason: String::new(),
+    };
+    client.order(&resume).expect("it learns again");
+    let new = NewExperiment {
+        service: service.clone(),
+        name: "safe-or-not".to_owned(),
+        control: Arm::Learn,
+        treatment: Arm::Safe,
+        design: Design::Prefixes { share: 0.5 },
+        length: 24,
+        start: None,
+        wash_out: None,
+        metric: None,
+        guards: vec!["mean(throughput) > -50%".to_owned()],
+        seed: Some(1),
+        reason: String::new(),
+    };
+    client.begin_experiment(&new).expect("it begins");
+    let seconds = if pictures.is_some() { 18 } else { 8 };
+    serve_traffic(engine, site, 1000..1000 + seconds);
+    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
+    browser.tab_to("at.textContent === 'Experiments'");
+    browser.press("Enter");
+    browser.until("document.querySelectorAll('tbody tr').length === 1");
+    browser.tab_to("at.textContent === 'safe-or-not'");
+    browser.press("Enter");
+    browser.until("document.querySelector('h2')?.textContent === 'tv: safe-or-not running'");
+    // Both arms over time, the effect with its interval, and the guard with its own.
+    browser.until("document.querySelectorAll('svg .curve').length === 2");
+    browser.until("document.querySelectorAll('svg .dot.treatment').length > 2");
+    browser.until("document.querySelector('svg[aria-label^=\"The effect is\"] .reach') !== null");
+    browser.until("document.querySelector('.verdict').textContent.includes('It is not over')");
+    browser.until("document.querySelectorAll('tbody .hold').length === 1");
+    if let Some(folder) = pictures {
+        browser.picture(&folder.join("engine-experiment.png"));
+    }
+    browser.tab_to("at.textContent === 'Stop'");
+    browser.press("Enter");
+    browser.tab_to("at.textContent === 'Yes'");
+    browser.press("Enter");
+    browser.until("document.querySelector('h2 .hold')?.textContent === 'stopped'");
+    let shown = client.experiment("tv", "safe-or-not").expect("it is there");
+    assert_eq!(shown.stopped.as_deref(), Some("kim: in the dashboard"));
+
+    let rollout = NewRollout {
+        service,
+        name: "safe-for-all".to_owned(),
+        from: None,
+        to: Arm::Safe,
+        stages: None,
+        intervals: None,
+        wash_out: None,
+        guards: vec!["mean(throughput) > -50%".to_owned()],
+        seed: None,
+        reason: String::new(),
+    };
+    client.begin_rollout(&rollout).expect("it begins");
+    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
+    browser.tab_to("at.textContent === 'Experiments'");
+    browser.press("Enter");
+    browser.until("document.querySelectorAll('tbody tr').length === 2");
+    browser.tab_to("at.textContent === 'safe-for-all'");
+    browser.press("Enter");
+    browser.until("document.querySelectorAll('.stages li').length === 5");
+    browser.until("document.querySelector('.stages [aria-current=step]').textContent === 'before'");
+    browser.tab_to("at.textContent === 'Hold'");
+    browser.press("Enter");
+    browser.tab_to("at.textContent === 'Yes'");
+    browser.press("Enter");
+    browser.until("document.querySelector('h2 .hold')?.textContent === 'held'");
+    assert_eq!(client.rollout("tv", "safe-for-all").expect("it is there").phase, Phase::Held);
+    if let Some(folder) = pictures {
+        browser.picture(&folder.join("engine-rollout.png"));
+    }
+}
+
 #[test]
 fn aggregates_are_found_explained_and_paused_by_keyboard() {
     let Some(mut browser) = Browser::start() else { return };
     let pictures = std::env::var_os("TRIMTAB_PICTURES").map(PathBuf::from);
     let site = Site::new("");
     let engine = site.start();
-    serve_traffic(&engine, &site, if pictures.is_some() { 90 } else { 5 });
+    serve_traffic(&engine, &site, 1..if pictures.is_some() { 91 } else { 6 });
 
     browser.tell("Page.navigate", &json!({ "url": engine.url }));
     browser.until("document.activeElement?.id === 'token'");
@@ -109,6 +203,8 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
         "[...document.querySelectorAll('tbody tr')].map((row) => row.children[2].textContent)",
     );
     assert_eq!((&lines[0], &lines[1]), (&json!("pin"), &json!("pause")));
+
+    experiments_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
 
     // Who likes it dark gets it dark.
     let ground = "getComputedStyle(document.body).backgroundColor";

@@ -4,6 +4,8 @@ mod edge;
 mod gate;
 mod operator;
 mod refusal;
+mod studies;
+mod study_types;
 mod types;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use operator::new_token;
 pub use refusal::ErrorBody;
+pub use study_types::*;
 pub use types::*;
 
 use crate::dashboard;
@@ -140,6 +143,70 @@ fn routes() -> Vec<Route> {
             Some(inline::<operator::DecisionsQuery>),
             schema::<DecisionsBody>,
             get(operator::decisions),
+        ),
+        ask(
+            "/v1/experiments",
+            "Experiments, the latest first",
+            READERS,
+            Some(inline::<studies::OfService>),
+            schema::<ExperimentsBody>,
+            get(studies::experiments),
+        ),
+        ask(
+            "/v1/experiment",
+            "An experiment, with what it has shown",
+            READERS,
+            Some(inline::<studies::OfName>),
+            schema::<ExperimentBody>,
+            get(studies::experiment),
+        ),
+        say(
+            "/v1/experiments",
+            "Begin an experiment",
+            OPERATORS,
+            schema::<NewExperiment>,
+            schema::<ExperimentBody>,
+            post(studies::begin_experiment),
+        ),
+        say(
+            "/v1/experiment/stop",
+            "Stop an experiment before its end",
+            OPERATORS,
+            schema::<StopExperiment>,
+            schema::<ExperimentBody>,
+            post(studies::stop_experiment),
+        ),
+        ask(
+            "/v1/rollouts",
+            "Staged rollouts, the latest first",
+            READERS,
+            Some(inline::<studies::OfService>),
+            schema::<RolloutsBody>,
+            get(studies::rollouts),
+        ),
+        ask(
+            "/v1/rollout",
+            "A staged rollout, with what is known of its stage",
+            READERS,
+            Some(inline::<studies::OfName>),
+            schema::<RolloutBody>,
+            get(studies::rollout),
+        ),
+        say(
+            "/v1/rollouts",
+            "Begin a staged rollout",
+            OPERATORS,
+            schema::<NewRollout>,
+            schema::<RolloutBody>,
+            post(studies::begin_rollout),
+        ),
+        say(
+            "/v1/rollout/order",
+            "Hold, resume or abort a staged rollout",
+            OPERATORS,
+            schema::<RolloutOrder>,
+            schema::<RolloutBody>,
+            post(studies::order_rollout),
         ),
         ask(
             "/v1/audit",

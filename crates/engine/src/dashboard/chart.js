@@ -72,3 +72,60 @@ export function chart(title, curve, dots, marks) {
   }
   return svg;
 }
+
+/** Both arms of an experiment over time. */
+export function arms(title, control, treatment) {
+  const { width, height, left, right, top, bottom } = SIZE;
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const known = [...control, ...treatment].filter((point) => point.value !== null);
+  if (known.length === 0) {
+    svg.append(shape("text", { x: left, y: height / 2 }, "nothing yet"));
+    return svg;
+  }
+  const [low, high] = ends(known.map((point) => point.value));
+  const times = known.map((point) => point.at);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const x = (at) => left + ((at - first) / (last - first || 1)) * (width - left - right);
+  const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
+  for (const value of [low, (low + high) / 2, high]) {
+    svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
+    svg.append(shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, label(value)));
+  }
+  const clock = (at) => new Date(at).toISOString().slice(5, 16).replace("T", " ");
+  svg.append(shape("text", { x: left, y: height - 6 }, `${clock(first)} UTC`));
+  svg.append(shape("text", { x: width - right, y: height - 6, "text-anchor": "end" }, clock(last)));
+  for (const [kind, points] of [["control", control], ["treatment", treatment]]) {
+    const seen = points.filter((point) => point.value !== null);
+    const path = seen.map((point, i) => `${i ? "L" : "M"}${x(point.at).toFixed(1)} ${y(point.value).toFixed(1)}`).join("");
+    svg.append(shape("path", { class: `curve ${kind}`, d: path || "M0 0" }));
+    for (const point of seen) {
+      const dot = shape("circle", { class: `dot ${kind}`, cx: x(point.at), cy: y(point.value), r: 2.6 });
+      dot.append(shape("title", {}, `${kind}, ${clock(point.at)}: ${label(point.value)}`));
+      svg.append(dot);
+    }
+    const end = seen.at(-1);
+    if (end) svg.append(shape("text", { class: kind, x: x(end.at) - 6, y: y(end.value) - 7, "text-anchor": "end" }, kind));
+  }
+  return svg;
+}
+
+/** A number with its interval of confidence, beside zero. */
+export function interval(title, effect, large = false) {
+  const [width, height] = large ? [SIZE.width, 90] : [180, 22];
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, class: large ? "" : "small" });
+  const [low, high] = ends([effect.low, effect.high, 0]);
+  const x = (value) => 20 + ((value - low) / (high - low)) * (width - 40);
+  const middle = height / 2;
+  svg.append(shape("line", { class: "axis", x1: x(0), x2: x(0), y1: 2, y2: height - (large ? 18 : 2) }));
+  svg.append(shape("line", { class: "reach", x1: x(effect.low), x2: x(effect.high), y1: middle, y2: middle }));
+  for (const end of [effect.low, effect.high]) {
+    svg.append(shape("line", { class: "reach", x1: x(end), x2: x(end), y1: middle - 5, y2: middle + 5 }));
+  }
+  svg.append(shape("circle", { class: "dot", cx: x(effect.value), cy: middle, r: large ? 5 : 3.5 }));
+  if (large) {
+    for (const value of new Set([effect.low, 0, effect.high])) {
+      svg.append(shape("text", { x: x(value), y: height - 4, "text-anchor": "middle" }, label(value)));
+    }
+  }
+  return svg;
+}

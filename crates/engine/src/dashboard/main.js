@@ -1,6 +1,7 @@
 // Which page is shown, by the address behind `#`, and who may see it.
 
 import { ask, token } from "/assets/api.js";
+import { experiment, rollout, studies } from "/assets/studies.js";
 import { aggregate, audit, list, make } from "/assets/views.js";
 
 /** How often a page that nobody works in is drawn anew. */
@@ -45,7 +46,10 @@ async function show() {
   const mine = ++turn;
   const [path, query] = location.hash.slice(1).split("?");
   const name = Object.fromEntries(new URLSearchParams(query));
-  const pages = { "/aggregate": () => aggregate(name, show), "/audit": audit };
+  const pages = {
+    "/aggregate": () => aggregate(name, show), "/audit": audit, "/experiments": studies,
+    "/experiment": () => experiment(name, show), "/rollout": () => rollout(name, show),
+  };
   try {
     const nodes = await (pages[path] ?? (() => list(listState)))();
     if (mine !== turn) return;

@@ -15,14 +15,14 @@ export function make(name, attributes = {}, ...children) {
   return node;
 }
 
-const time = (ms) => new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+export const time = (ms) => new Date(ms).toISOString().slice(0, 19).replace("T", " ");
 const hold = (kind) => make("span", { class: `hold ${kind}` }, kind);
 const knobs = (configuration) =>
   Object.entries(configuration?.knobs ?? {}).map(([knob, value]) => `${knob} ${label(value)}`).join(", ");
 const link = (one) =>
   `#/aggregate?${new URLSearchParams({ service: one.service, prefix: one.prefix })}`;
 
-function table(caption, heads, rows) {
+export function table(caption, heads, rows) {
   const head = make("tr", {}, ...heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)));
   const cells = (row) => row.map((cell, i) => make("td", { class: heads[i][1] }, cell ?? ""));
   const body = rows.map((row) => make("tr", {}, ...cells(row)));
@@ -149,7 +149,7 @@ function dialog(content, accept, act) {
   box.showModal();
 }
 
-function confirmed(question, act) {
+export function confirmed(question, act) {
   dialog([make("p", {}, question)], "Yes", act);
 }
 

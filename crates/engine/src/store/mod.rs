@@ -9,6 +9,7 @@ mod pack;
 mod postgres;
 mod shared;
 mod sqlite;
+mod study;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,10 @@ pub use error::StoreError;
 pub(crate) use postgres::Postgres;
 pub(crate) use shared::Shared;
 pub(crate) use sqlite::Sqlite;
+pub(crate) use study::{
+    Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
+    StudyStep,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +28,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use crate::broker::Tell;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
-pub(crate) const SCHEMA_VERSION: u32 = 2;
+pub(crate) const SCHEMA_VERSION: u32 = 3;
+
+/// What a schema has had since version 3: its last part.
+fn since_3(schema: &str) -> &str {
+    let at = schema.find("-- Since version 3").expect("the schema says so");
+    &schema[at..]
+}
 
 /// What a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -168,6 +179,8 @@ pub(crate) struct Open {
     pub(crate) state: Option<String>,
     /// Encoded.
     pub(crate) reports: Vec<Vec<u8>>,
+    /// The experiments and rollouts that decide what it runs, the running one first.
+    pub(crate) studies: Vec<InStudy>,
 }
 
 /// What closing it leaves.
@@ -179,6 +192,8 @@ pub(crate) struct Closed {
     pub(crate) reward: Option<f64>,
     /// Why, as JSON.
     pub(crate) detail: String,
+    /// What it adds to an experiment or a rollout.
+    pub(crate) measured: Option<Measured>,
 }
 
 /// Which aggregates to close.
@@ -333,8 +348,8 @@ pub(crate) trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Decided>, StoreError>;
 
-    /// Carries out an operator's order on an aggregate that has had no decision and no order since it was read, and writes
-    /// it down. False: it has changed.
+    /// Carries out an operator's order on an aggregate that has had no decision and no order since it was read, takes it out of
+    /// an experiment or rollout that is running, and writes it down. False: it has changed.
     fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError>;
 
     /// The audit log, the latest first, of lines before a given one.
@@ -348,6 +363,27 @@ pub(crate) trait Store: Send + Sync {
 
     /// Revokes the token of a name, and writes that down; false where there is none that is not revoked.
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError>;
+
+    /// Experiments or rollouts, the latest first.
+    fn studies(&self, service: Option<&str>, kind: StudyKind) -> Result<Vec<Study>, StoreError>;
+
+    /// Those of a service that decide what aggregates run, the running one first.
+    fn active_studies(&self, service: &str) -> Result<Vec<std::sync::Arc<Study>>, StoreError>;
+
+    /// The aggregates of a service that were decided on in an interval from a given one on, with their mean rewards since.
+    fn candidates(&self, service: &str, from: i64) -> Result<Vec<Candidate>, StoreError>;
+
+    /// Begins an experiment or a rollout where none of the service is running, and writes it down.
+    fn begin(&self, new: &NewStudy) -> Result<Begun, StoreError>;
+
+    /// Changes one that is as it was when it was read, and writes it down. False: it has changed.
+    fn step(&self, study: &Study, step: &StudyStep) -> Result<bool, StoreError>;
+
+    /// Who takes part in one.
+    fn members(&self, study: i64) -> Result<Vec<MemberRow>, StoreError>;
+
+    /// What was measured in one.
+    fn cells(&self, study: i64) -> Result<Vec<CellRow>, StoreError>;
 
     /// How much there is.
     fn counts(&self) -> Result<Counts, StoreError>;

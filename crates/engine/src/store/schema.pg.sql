@@ -1,4 +1,4 @@
--- The engine's state in PostgreSQL, version 2. Times are milliseconds since 1970, UTC; intervals are counted from there, in
+-- The engine's state in PostgreSQL, version 3. Times are milliseconds since 1970, UTC; intervals are counted from there, in
 -- lengths of their service's interval. Names are compared byte by byte, as SQLite does.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -78,3 +78,36 @@ CREATE TABLE audit (
     subject TEXT NOT NULL,
     detail TEXT NOT NULL
 );
+
+-- Since version 3: experiments and staged rollouts.
+CREATE TABLE studies (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    service TEXT COLLATE "C" NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    kind TEXT NOT NULL,         -- experiment or rollout
+    standing TEXT COLLATE "C" NOT NULL, -- running, kept or past: store/study.rs
+    revision BIGINT NOT NULL,   -- grows with each change
+    document TEXT NOT NULL,     -- JSON
+    changed_ms BIGINT NOT NULL,
+    UNIQUE (service, name)
+);
+CREATE UNIQUE INDEX studies_active ON studies (service, standing) WHERE standing <> 'past';
+
+CREATE TABLE members (
+    study BIGINT NOT NULL,
+    aggregate BIGINT NOT NULL,
+    place BIGINT NOT NULL,      -- the arm of an experiment by prefixes, the stage of a rollout
+    baseline DOUBLE PRECISION,  -- its mean reward before
+    left_ms BIGINT,             -- when an operator took it out
+    PRIMARY KEY (study, aggregate)
+);
+
+-- What members showed: sums over the intervals of a block.
+CREATE TABLE cells (
+    study BIGINT NOT NULL,
+    aggregate BIGINT NOT NULL,
+    block BIGINT NOT NULL,
+    arm INT NOT NULL,
+    sums TEXT NOT NULL,         -- JSON
+    PRIMARY KEY (study, aggregate, block)
+) WITH (fillfactor = 70);

@@ -1,4 +1,4 @@
--- The engine's state, version 2. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
+-- The engine's state, version 3. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
 -- their service's interval.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -72,3 +72,36 @@ CREATE TABLE audit (
     subject TEXT NOT NULL,
     detail TEXT NOT NULL
 );
+
+-- Since version 3: experiments and staged rollouts.
+CREATE TABLE studies (
+    id INTEGER PRIMARY KEY,
+    service TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,         -- experiment or rollout
+    standing TEXT NOT NULL,     -- running, kept or past: store/study.rs
+    revision INTEGER NOT NULL,  -- grows with each change
+    document TEXT NOT NULL,     -- JSON
+    changed_ms INTEGER NOT NULL,
+    UNIQUE (service, name)
+);
+CREATE UNIQUE INDEX studies_active ON studies (service, standing) WHERE standing <> 'past';
+
+CREATE TABLE members (
+    study INTEGER NOT NULL,
+    aggregate INTEGER NOT NULL,
+    place INTEGER NOT NULL,     -- the arm of an experiment by prefixes, the stage of a rollout
+    baseline REAL,              -- its mean reward before
+    left_ms INTEGER,            -- when an operator took it out
+    PRIMARY KEY (study, aggregate)
+) WITHOUT ROWID;
+
+-- What members showed: sums over the intervals of a block.
+CREATE TABLE cells (
+    study INTEGER NOT NULL,
+    aggregate INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    arm INTEGER NOT NULL,
+    sums TEXT NOT NULL,         -- JSON
+    PRIMARY KEY (study, aggregate, block)
+) WITHOUT ROWID;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Audit, Batch, Counts, Decide, Decided, Due, InForce, Name, Order, Outcome, Postgres, Row,
-    Search, Store, StoreError, Tell, Token,
+    Audit, Batch, Begun, Candidate, CellRow, Counts, Decide, Decided, Due, InForce, MemberRow,
+    Name, NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError, Study, StudyKind,
+    StudyStep, Tell, Token,
 };
 use crate::broker::{Broker, Keeper};
 
@@ -98,6 +99,34 @@ impl Store for Shared {
 
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
         self.tables.revoke_token(name, who, now_ms)
+    }
+
+    fn studies(&self, service: Option<&str>, kind: StudyKind) -> Result<Vec<Study>, StoreError> {
+        self.tables.studies(service, kind)
+    }
+
+    fn active_studies(&self, service: &str) -> Result<Vec<Arc<Study>>, StoreError> {
+        self.tables.active_studies(service)
+    }
+
+    fn candidates(&self, service: &str, from: i64) -> Result<Vec<Candidate>, StoreError> {
+        self.tables.candidates(service, from)
+    }
+
+    fn begin(&self, new: &NewStudy) -> Result<Begun, StoreError> {
+        self.tables.begin(new)
+    }
+
+    fn step(&self, study: &Study, step: &StudyStep) -> Result<bool, StoreError> {
+        self.tables.step(study, step)
+    }
+
+    fn members(&self, study: i64) -> Result<Vec<MemberRow>, StoreError> {
+        self.tables.members(study)
+    }
+
+    fn cells(&self, study: i64) -> Result<Vec<CellRow>, StoreError> {
+        self.tables.cells(study)
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {

@@ -1,5 +1,9 @@
 //! What a store promises. Each test runs on every kind of store.
 
+use std::collections::BTreeMap;
+
+use trimtab_fleet::experiment::{Cell, Observation};
+
 use super::*;
 
 fn name(prefix: &str) -> Name {
@@ -28,6 +32,7 @@ fn decide(open: &Open) -> Closed {
         configuration: Some((next, format!("{{\"try\":{next}}}"))),
         reward: Some(next as f64),
         detail: format!("{}", open.reports.len()),
+        measured: None,
     }
 }
 
@@ -170,6 +175,7 @@ fn a_decision_without_a_new_configuration_leaves_the_old_one() {
             configuration: None,
             reward: None,
             detail: "{}".to_owned(),
+            measured: None,
         };
         assert_eq!(store.close(&due(2, 9), &mut { still }), Ok((1, vec![])));
         let a = store.aggregate(&name("a")).unwrap().unwrap();
@@ -242,6 +248,137 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
             ("kim", "pin", "tv a")
         );
     });
+}
+
+fn study(name: &str, members: Vec<(i64, i64, Option<f64>)>) -> NewStudy {
+    NewStudy {
+        service: "tv".to_owned(),
+        name: name.to_owned(),
+        kind: StudyKind::Experiment,
+        document: "{}".to_owned(),
+        members,
+        who: "kim".to_owned(),
+        detail: String::new(),
+        now_ms: 6000,
+    }
+}
+
+fn going(standing: Standing) -> StudyStep {
+    StudyStep {
+        document: "{\"next\":1}".to_owned(),
+        standing,
+        who: "kim".to_owned(),
+        action: "experiment over",
+        detail: String::new(),
+        now_ms: 7000,
+    }
+}
+
+#[test]
+fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
+    on_every_store(|store| {
+        store.accept(&[batch(1, 1, 1, &["a", "b"]), batch(1, 2, 2, &["a", "b"])]).unwrap();
+        store.close(&due(1, 9), &mut decide).unwrap();
+        let all = store.candidates("tv", 1).unwrap();
+        let known: Vec<_> =
+            all.iter().map(|one| (one.name.prefix.as_str(), one.baseline)).collect();
+        assert_eq!(known, [("a", Some(1.0)), ("b", Some(1.0))]);
+        assert_eq!(store.candidates("tv", 2), Ok(vec![]), "none was seen since");
+        let members = vec![(all[0].aggregate, 1, Some(1.0)), (all[1].aggregate, 0, None)];
+        assert_eq!(store.begin(&study("x", members)), Ok(Begun::Yes));
+        assert_eq!(store.begin(&study("y", vec![])), Ok(Begun::Running("x".to_owned())));
+        // Each interval says what it adds, and is told where its aggregate was dealt to.
+        let mut places = BTreeMap::new();
+        let mut measuring = |open: &Open| {
+            places.insert(open.name.prefix.clone(), open.studies[0].place);
+            let observation = Observation::Values(vec![Some(open.interval as f64)]);
+            let study = open.studies[0].study.id;
+            let measured = Some(Measured { study, block: 0, arm: 1, observation });
+            Closed { measured, ..decide(open) }
+        };
+        store.close(&due(2, 9), &mut measuring).unwrap();
+        // An order takes an aggregate out.
+        let seen = store.aggregate(&name("a")).unwrap().unwrap();
+        let order = Order {
+            who: "kim".to_owned(),
+            action: "pause",
+            hold: Hold::Paused,
+            configuration: None,
+            state: None,
+            detail: String::new(),
+            now_ms: 77,
+        };
+        assert_eq!(store.order(&seen, &order), Ok(true));
+        store.accept(&[batch(1, 3, 3, &["a", "b"])]).unwrap();
+        store.close(&due(3, 9), &mut measuring).unwrap();
+        assert_eq!(places, BTreeMap::from([("a".to_owned(), None), ("b".to_owned(), Some(0))]));
+        let found = store.studies(None, StudyKind::Experiment).unwrap().remove(0);
+        let left: Vec<_> = store.members(found.id).unwrap().iter().map(|m| m.left_ms).collect();
+        assert_eq!(left, [Some(77), None]);
+        let mut sums = Cell::default();
+        for value in [2.0, 3.0] {
+            sums.add(&Observation::Values(vec![Some(value)]));
+        }
+        let cells = store.cells(found.id).unwrap();
+        assert_eq!(cells.iter().map(|c| (c.arm, &c.cell)).collect::<Vec<_>>(), [(1, &sums); 2]);
+        // Of two who go on with what they both saw, one does.
+        assert_eq!(store.step(&found, &going(Standing::Running)), Ok(true));
+        assert_eq!(store.step(&found, &going(Standing::Past)), Ok(false));
+        let found = store.studies(Some("tv"), StudyKind::Experiment).unwrap().remove(0);
+        assert_eq!((found.revision, found.document.as_str()), (2, "{\"next\":1}"));
+        assert_eq!(store.step(&found, &going(Standing::Past)), Ok(true));
+        assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::NameTaken));
+        assert_eq!(store.active_studies("tv"), Ok(vec![]));
+        let log: Vec<String> =
+            store.audit(i64::MAX, 9).unwrap().into_iter().map(|line| line.action).collect();
+        assert_eq!(
+            log,
+            ["experiment over", "experiment over", "leave", "pause", "experiment begun"]
+        );
+        // What it showed is forgotten in time, what came of it is not.
+        store.forget(7001, 9).unwrap();
+        assert_eq!((store.cells(found.id), store.members(found.id)), (Ok(vec![]), Ok(vec![])));
+        assert_eq!(store.studies(None, StudyKind::Experiment).unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn what_is_kept_in_force_is_replaced_by_what_is_next() {
+    on_every_store(|store| {
+        for (round, name) in ["one", "two"].into_iter().enumerate() {
+            let new = NewStudy { kind: StudyKind::Rollout, ..study(name, vec![]) };
+            assert_eq!(store.begin(&new), Ok(Begun::Yes));
+            let active = store.active_studies("tv").unwrap();
+            assert_eq!(active.len(), round + 1, "the running one beside what is kept");
+            assert_eq!(active[0].name, name);
+            assert_eq!(store.step(&active[0], &going(Standing::Kept)), Ok(true));
+            let active = store.active_studies("tv").unwrap();
+            assert_eq!(active.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), [name]);
+        }
+    });
+}
+
+#[test]
+fn tables_of_version_2_are_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let back = "DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
+        UPDATE meta SET value = '2' WHERE key = 'schema';";
+    let store = Sqlite::open(&path).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    store.writer().db.execute_batch(back).unwrap();
+    drop(store);
+    let store = Sqlite::open(&path).unwrap();
+    assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
+    assert_eq!(store.counts().unwrap().waiting_reports, 1);
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(back).unwrap();
+    let store = join(&config);
+    assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
+    assert_eq!(store.counts().unwrap().waiting_reports, 1);
 }
 
 #[test]
@@ -437,7 +574,7 @@ fn a_file_survives_being_opened_again_and_others_are_refused() {
     store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
     drop(store);
     let error = |path: &std::path::Path| Sqlite::open(path).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 2"));
+    assert!(error(&path).contains("tables of version 9, this engine writes version 3"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
     let nowhere = folder.path().join("no/such/engine.db");
@@ -496,6 +633,7 @@ fn a_file_of_version_1_is_brought_up_to_date() {
         configuration: None,
         reward: None,
         detail: "{}".to_owned(),
+        measured: None,
     };
     assert_eq!(store.close(&due(13, 9), &mut { still }), Ok((1, vec![])));
     let all = store.decisions(a.id, i64::MAX, 9).unwrap();

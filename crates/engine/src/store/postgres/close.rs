@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
+use super::studies::{Places, measure};
 use super::{PARTS, aggregate_row, lock_key};
 use crate::store::{Closed, Decide, Due, Name, Open, Row};
 
@@ -69,6 +70,9 @@ pub(super) fn close_part(
         return Ok(Done::default());
     }
     let mut aggregates = load(link, shapes, open.keys().map(|key| key.1).collect())?;
+    let ids: Vec<i64> = aggregates.keys().copied().collect();
+    let places = Places::read(link, due.service, &ids)?;
+    let mut measured = Vec::new();
     let mut done = Done::default();
     let mut decisions = Decisions::default();
     for ((interval, id), reports) in open {
@@ -81,8 +85,10 @@ pub(super) fn close_part(
             configuration: row.configuration.clone(),
             state: row.state.clone(),
             reports,
+            studies: places.of(id),
         };
-        let closed = decide(&open);
+        let mut closed = decide(&open);
+        measured.extend(closed.measured.take().map(|measured| (id, measured)));
         let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
         decisions.add(row, &open, &closed, packed);
         if closed.configuration.is_some() {
@@ -98,6 +104,7 @@ pub(super) fn close_part(
     }
     link.execute("DELETE FROM reports WHERE id = ANY($1)", &[&reports])?;
     decisions.insert(link, due.now_ms)?;
+    measure(link, &measured)?;
     columns.update(link)?;
     Ok(done)
 }

@@ -9,22 +9,25 @@ mod close;
 mod link;
 mod read;
 mod shapes;
+mod studies;
 mod tls;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::postgres::Row as SqlRow;
 
 use crate::config::PostgresSettings;
+use crate::engine::log;
 
 use self::link::{Failed, Link, Links};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Audit, Batch, Counts, Decide, Decided, Due, Hold, InForce, Name, Order, Outcome, Row,
-    SCHEMA_VERSION, Search, Store, StoreError, Token,
+    Audit, Batch, Begun, Candidate, CellRow, Counts, Decide, Decided, Due, Hold, InForce,
+    MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store, StoreError,
+    Study, StudyKind, StudyStep, Token, since_3,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -90,6 +93,7 @@ impl Postgres {
             seen: Mutex::default(),
             turn: AtomicI32::new((std::process::id() % PARTS as u32) as i32),
         };
+        let place = store.place().to_owned();
         let found = store.links.write(|link| {
             link.query("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK])?;
             let there = link.first("SELECT to_regclass('meta') IS NOT NULL", &[])?;
@@ -99,9 +103,16 @@ impl Postgres {
                 link.execute("INSERT INTO meta VALUES ('schema', $1)", &[&version])?;
             }
             let row = link.first("SELECT value FROM meta WHERE key = 'schema'", &[])?;
-            Ok(row.map(|row| row.get::<_, String>(0)))
+            let found: Option<String> = row.map(|row| row.get(0));
+            if found.as_deref() != Some("2") {
+                return Ok(found);
+            }
+            log(&format!("{place} has tables of version 2: brings them up to {SCHEMA_VERSION}"));
+            link.batch(since_3(SCHEMA))?;
+            let version = SCHEMA_VERSION.to_string();
+            link.execute("UPDATE meta SET value = $1 WHERE key = 'schema'", &[&version])?;
+            Ok(Some(version))
         })?;
-        let place = store.place().to_owned();
         match found {
             Some(found) if found == SCHEMA_VERSION.to_string() => Ok(store),
             Some(found) => Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
@@ -224,6 +235,34 @@ impl Store for Postgres {
 
     fn counts(&self) -> Result<Counts, StoreError> {
         self.read(read::counts)
+    }
+
+    fn studies(&self, service: Option<&str>, kind: StudyKind) -> Result<Vec<Study>, StoreError> {
+        self.read(|link| studies::studies(link, service, kind))
+    }
+
+    fn active_studies(&self, service: &str) -> Result<Vec<Arc<Study>>, StoreError> {
+        self.read(|link| studies::active(link, service))
+    }
+
+    fn candidates(&self, service: &str, from: i64) -> Result<Vec<Candidate>, StoreError> {
+        self.read(|link| studies::candidates(link, service, from))
+    }
+
+    fn begin(&self, new: &NewStudy) -> Result<Begun, StoreError> {
+        self.links.write(|link| studies::begin(link, new))
+    }
+
+    fn step(&self, study: &Study, step: &StudyStep) -> Result<bool, StoreError> {
+        self.links.write(|link| studies::step(link, study, step))
+    }
+
+    fn members(&self, study: i64) -> Result<Vec<MemberRow>, StoreError> {
+        self.read(|link| studies::members(link, study))
+    }
+
+    fn cells(&self, study: i64) -> Result<Vec<CellRow>, StoreError> {
+        self.read(|link| studies::cells(link, study))
     }
 
     fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError> {

@@ -122,11 +122,12 @@ pub(super) fn order(
     if changed > 0 {
         let subject = seen.name.to_string();
         write_audit(link, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
+        super::studies::leave(link, seen, &order.who, order.now_ms)?;
     }
     Ok(changed > 0)
 }
 
-fn write_audit(
+pub(super) fn write_audit(
     link: &mut Link,
     at_ms: i64,
     [who, action, subject, detail]: [&str; 4],
@@ -231,5 +232,5 @@ pub(super) fn forget(link: &mut Link, before_ms: i64, limit: usize) -> Result<us
         "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < $1 ORDER BY id LIMIT $2)",
         &[&before_ms, &(limit as i64)],
     )?;
-    Ok((decisions + lines) as usize)
+    Ok((decisions + lines) as usize + super::studies::forget(link, before_ms, limit)?)
 }

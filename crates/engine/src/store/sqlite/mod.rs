@@ -5,10 +5,11 @@
 
 mod schema;
 mod shapes;
+mod studies;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::types::Type;
@@ -20,8 +21,9 @@ use rusqlite::{
 use self::shapes::FileShapes;
 use super::pack::Seen;
 use super::{
-    Audit, Batch, Closed, Counts, Decide, Decided, Due, Hold, InForce, Name, Open, Order, Outcome,
-    Role, Row, Search, Store, StoreError, Token,
+    Audit, Batch, Begun, Candidate, CellRow, Closed, Counts, Decide, Decided, Due, Hold, InForce,
+    InStudy, MemberRow, Name, NewStudy, Open, Order, Outcome, Role, Row, Search, Store, StoreError,
+    Study, StudyKind, StudyStep, Token,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -269,6 +271,7 @@ fn load(
     service: &str,
     interval: i64,
     id: i64,
+    studies: Vec<InStudy>,
 ) -> rusqlite::Result<(Open, Option<i64>)> {
     let reports = shapes
         .db
@@ -290,6 +293,7 @@ fn load(
         configuration: row.configuration,
         state: row.state,
         reports,
+        studies,
     };
     Ok((open, row.closed))
 }
@@ -369,12 +373,18 @@ impl Store for Sqlite {
     ) -> Result<(usize, Vec<Name>), StoreError> {
         self.write(|tx, known| {
             let found = find_due(tx, due)?;
+            let active =
+                if found.is_empty() { Vec::new() } else { studies::active(tx, due.service)? };
             let mut changed = Vec::new();
             for &(interval, id) in &found {
                 let mut shapes = FileShapes { db: tx, seen: &self.seen };
-                let (open, previous) = load(&mut shapes, due.service, interval, id)?;
+                let studies = studies::of_aggregate(tx, &active, id)?;
+                let (open, previous) = load(&mut shapes, due.service, interval, id, studies)?;
                 let closed = decide(&open);
                 keep(&mut shapes, (id, previous, due.now_ms), &open, &closed)?;
+                if let Some(measured) = &closed.measured {
+                    studies::measure(tx, id, measured)?;
+                }
                 if let Some(known) = known.get_mut(&open.name) {
                     known.1 = interval;
                 }
@@ -494,6 +504,7 @@ impl Store for Sqlite {
             }
             let subject = seen.name.to_string();
             write_audit(tx, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
+            studies::leave(tx, seen, &order.who, order.now_ms)?;
             Ok(true)
         })
     }
@@ -591,7 +602,35 @@ impl Store for Sqlite {
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < ?1 ORDER BY id LIMIT ?2)",
                 params![before_ms, limit as i64],
             )?;
-            Ok(decisions + lines)
+            Ok(decisions + lines + studies::forget(tx, before_ms, limit)?)
         })
+    }
+
+    fn studies(&self, service: Option<&str>, kind: StudyKind) -> Result<Vec<Study>, StoreError> {
+        self.read(|db| studies::studies(db, service, kind))
+    }
+
+    fn active_studies(&self, service: &str) -> Result<Vec<Arc<Study>>, StoreError> {
+        self.read(|db| studies::active(db, service))
+    }
+
+    fn candidates(&self, service: &str, from: i64) -> Result<Vec<Candidate>, StoreError> {
+        self.read(|db| studies::candidates(db, service, from))
+    }
+
+    fn begin(&self, new: &NewStudy) -> Result<Begun, StoreError> {
+        self.write(|tx, _| studies::begin(tx, new))
+    }
+
+    fn step(&self, study: &Study, step: &StudyStep) -> Result<bool, StoreError> {
+        self.write(|tx, _| studies::step(tx, study, step))
+    }
+
+    fn members(&self, study: i64) -> Result<Vec<MemberRow>, StoreError> {
+        self.read(|db| studies::members(db, study))
+    }
+
+    fn cells(&self, study: i64) -> Result<Vec<CellRow>, StoreError> {
+        self.read(|db| studies::cells(db, study))
     }
 }

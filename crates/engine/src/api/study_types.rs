@@ -1,0 +1,174 @@
+//! What travels about experiments and rollouts. Lengths are intervals of the service, as are starts, counted from 1970.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use trimtab_fleet::experiment::{Arm, Design, Experiment, Judgement, Phase, Report, Rollout};
+
+/// An experiment to begin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewExperiment {
+    /// The service.
+    pub service: String,
+    /// Its name; no two of a service have the same.
+    pub name: String,
+    /// What is compared with.
+    pub control: Arm,
+    /// What is tried.
+    pub treatment: Arm,
+    /// How they are kept apart.
+    pub design: Design,
+    /// How many intervals; of a switchback, a whole number of pairs of blocks.
+    pub length: u32,
+    /// Its first interval; the next one unless told.
+    pub start: Option<u64>,
+    /// Intervals after each change that are left out; 1 unless told.
+    pub wash_out: Option<u32>,
+    /// The formula that is compared; the service's reward unless told.
+    pub metric: Option<String>,
+    /// What must not become worse, as `mean(loss) < +20%`.
+    #[serde(default)]
+    pub guards: Vec<String>,
+    /// The seed of the draws; from the clock unless told.
+    pub seed: Option<u64>,
+    /// Why, for the audit log.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// An experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentBody {
+    /// The service.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// `waiting`, `running`, `over` or `stopped`.
+    pub state: String,
+    /// The length of an interval, in ms.
+    pub interval_ms: i64,
+    /// Who began it.
+    pub begun_by: String,
+    /// When, in ms since 1970.
+    pub begun_ms: i64,
+    /// Why.
+    pub reason: String,
+    /// What it is.
+    pub spec: Experiment,
+    /// By whom it was stopped, and why.
+    pub stopped: Option<String>,
+    /// What it has shown; none in a list where it is still running.
+    pub report: Option<Report>,
+}
+
+/// Experiments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentsBody {
+    /// The latest first.
+    pub experiments: Vec<ExperimentBody>,
+}
+
+/// An experiment to stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopExperiment {
+    /// The service.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// Why, for the audit log.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// A rollout to begin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRollout {
+    /// The service.
+    pub service: String,
+    /// Its name; no two of a service have the same.
+    pub name: String,
+    /// What aggregates run until they are switched: unless told `learn`, and `safe` where learning is rolled out.
+    pub from: Option<Arm>,
+    /// What is rolled out.
+    pub to: Arm,
+    /// Shares of the aggregates, stage by stage; 0.01, 0.05, 0.25, 1 unless told.
+    pub stages: Option<Vec<f64>>,
+    /// The fewest intervals of a stage; 6 unless told.
+    pub intervals: Option<u32>,
+    /// Intervals after each switch that are left out; 1 unless told.
+    pub wash_out: Option<u32>,
+    /// What must hold, as `mean(loss) < +20%`.
+    pub guards: Vec<String>,
+    /// The seed of the draws; from the clock unless told.
+    pub seed: Option<u64>,
+    /// Why, for the audit log.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// A rollout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RolloutBody {
+    /// The service.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub phase: Phase,
+    /// Whether it decides what aggregates run: while it goes on, and for good where it put a configuration in force.
+    pub in_force: bool,
+    /// Its stage; 0 before anything is switched.
+    pub stage: u32,
+    /// The first interval of the stage.
+    pub since: u64,
+    /// Why it is so.
+    pub why: String,
+    /// The length of an interval, in ms.
+    pub interval_ms: i64,
+    /// Who began it.
+    pub begun_by: String,
+    /// When, in ms since 1970.
+    pub begun_ms: i64,
+    /// Why.
+    pub reason: String,
+    /// What it is.
+    pub spec: Rollout,
+    /// What is known of the stage; none in a list where it is still running.
+    pub judgement: Option<Judgement>,
+}
+
+/// Rollouts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RolloutsBody {
+    /// The latest first.
+    pub rollouts: Vec<RolloutBody>,
+}
+
+/// What an operator can tell a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RolloutAction {
+    /// Stay in this stage.
+    Hold,
+    /// Go on.
+    Resume,
+    /// End it: everything goes back. Of one that went back and keeps what was before in force: let go of that.
+    Abort,
+}
+
+/// What an operator tells a rollout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutOrder {
+    /// The service.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// What to do.
+    pub action: RolloutAction,
+    /// Why, for the audit log.
+    #[serde(default)]
+    pub reason: String,
+}
