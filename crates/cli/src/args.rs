@@ -10,6 +10,7 @@ use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource, Transport
 use trimtab_units::{Duration, Rate};
 
 pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
+pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
 /// Congestion control that serves what users feel: compare algorithms by quality of experience.
 #[derive(Debug, Parser)]

@@ -6,7 +6,7 @@ use trimtab_engine as engine;
 use trimtab_engine::{Action, Client, Listing, Name, OrderBody};
 
 use crate::args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
-use crate::{Failure, print};
+use crate::{Failure, print, study};
 
 /// Runs the engine, or asks the one that runs.
 pub(crate) fn run(args: Engine) -> Result<(), Failure> {
@@ -39,11 +39,13 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             let audit = client(&ask)?.audit(limit).map_err(Failure::input)?;
             show(&audit, ask.json, engine::audit_text)
         }
+        EngineCommand::Experiment(command) => study::experiment(command),
+        EngineCommand::Rollout(command) => study::rollout(command),
         EngineCommand::Token(command) => token(command),
     }
 }
 
-fn client(ask: &AskEngine) -> Result<Client, Failure> {
+pub(crate) fn client(ask: &AskEngine) -> Result<Client, Failure> {
     let token = match (&ask.token_file, std::env::var("TRIMTAB_TOKEN")) {
         (Some(file), _) => std::fs::read_to_string(file)
             .map_err(|e| engine::Error::NoToken(format!("cannot read {}: {e}", file.display()))),
@@ -57,7 +59,11 @@ fn client(ask: &AskEngine) -> Result<Client, Failure> {
     Client::new(&ask.engine, &token, ask.ca.as_deref()).map_err(Failure::input)
 }
 
-fn show<T: Serialize>(value: &T, json: bool, text: impl Fn(&T) -> String) -> Result<(), Failure> {
+pub(crate) fn show<T: Serialize>(
+    value: &T,
+    json: bool,
+    text: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
     if json {
         let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
         print(&(text + "\n"))

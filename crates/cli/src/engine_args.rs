@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use trimtab_engine::{Hold, Name, Role};
 
+use crate::study_args::{ExperimentCommand, RolloutCommand};
+
 /// Learn a configuration of congestion control for each aggregate of a fleet's traffic.
 ///
 /// Edges report once per interval what the connections of each service to each destination subnet saw; the engine learns
@@ -16,6 +18,8 @@ use trimtab_engine::{Hold, Name, Role};
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
+  trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --guard 'mean(loss) < +20%'
+  trimtab engine rollout start tv gamma-900 --to gamma=900 --guard 'mean(loss) < +20%'
 
 Signals to `run`: SIGHUP reads the services and the certificate again, SIGTERM ends it; edges keep what they have.")]
 pub(crate) struct Engine {
@@ -88,6 +92,12 @@ pub(crate) enum EngineCommand {
         #[command(flatten)]
         ask: AskEngine,
     },
+    /// Compare two configurations of a service, by whole aggregates or by time slots.
+    #[command(subcommand)]
+    Experiment(ExperimentCommand),
+    /// Give a configuration to more and more aggregates, and take it back when a guard metric breaks.
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
     /// Make, list and revoke tokens, on the engine's machine.
     #[command(subcommand)]
     Token(TokenCommand),

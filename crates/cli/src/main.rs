@@ -12,6 +12,8 @@ mod engine_args;
 mod fleet;
 mod list;
 mod parity;
+mod study;
+mod study_args;
 mod trace;
 mod validate;
 

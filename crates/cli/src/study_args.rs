@@ -1,0 +1,183 @@
+//! The flags of `trimtab engine experiment` and `trimtab engine rollout`.
+
+use clap::{Args, Subcommand};
+use trimtab_engine::experiment::Arm;
+
+use crate::engine_args::AskEngine;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExperimentCommand {
+    /// Begin an experiment.
+    Start(Box<StartExperiment>),
+    /// Every experiment, the latest first.
+    List(ListOf),
+    /// What an experiment has shown.
+    Show(Which),
+    /// Stop an experiment before its end.
+    Stop {
+        #[command(flatten)]
+        which: Which,
+        /// Why, for the audit log
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        reason: String,
+    },
+}
+
+/// Begin an experiment.
+///
+/// Aggregates have one arm all the time (--share), or all have one arm and then the other (--block). Flows are never split:
+/// where they share a bottleneck, one arm takes from the other what it then is praised for.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab engine experiment start tv safe-or-learnt --control safe --treatment learn --share 0.5 --length 504
+  trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 \\
+      --guard 'mean(loss) < +20%' --guard 'p75(rtt) < +0.02'")]
+pub(crate) struct StartExperiment {
+    /// The service
+    pub(crate) service: String,
+    /// A name for it; no two of a service have the same
+    pub(crate) name: String,
+    /// What is compared with: learn, safe, or knobs as gamma=900,omega=1
+    #[arg(long, value_name = "ARM", default_value = "learn", value_parser = arm)]
+    pub(crate) control: Arm,
+    /// What is tried
+    #[arg(long, value_name = "ARM", value_parser = arm)]
+    pub(crate) treatment: Arm,
+    /// By prefixes: this share of the aggregates has the treatment
+    #[arg(long, value_name = "SHARE", required_unless_present = "block", conflicts_with = "block")]
+    pub(crate) share: Option<f64>,
+    /// By time slots, a switchback: of so many intervals each
+    #[arg(long, value_name = "N")]
+    pub(crate) block: Option<u32>,
+    /// In a switchback, all aggregates change arms at once: for those that share a bottleneck
+    #[arg(long, requires = "block")]
+    pub(crate) together: bool,
+    /// How many intervals
+    #[arg(long, value_name = "N")]
+    pub(crate) length: u32,
+    /// The first interval; the next one unless told
+    #[arg(long, value_name = "INTERVAL")]
+    pub(crate) start: Option<u64>,
+    /// Intervals after each change that are left out
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) wash_out: u32,
+    /// The formula that is compared; the service's reward unless told
+    #[arg(long, value_name = "FORMULA")]
+    pub(crate) metric: Option<String>,
+    /// What must not become worse, as 'mean(loss) < +20%'; may be given several times
+    #[arg(long, value_name = "GUARD")]
+    pub(crate) guard: Vec<String>,
+    /// The seed of the draws; from the clock unless told
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RolloutCommand {
+    /// Begin a staged rollout.
+    Start(Box<StartRollout>),
+    /// Every rollout, the latest first.
+    List(ListOf),
+    /// Where a rollout stands.
+    Show(Which),
+    /// Stay in this stage; a guard that breaks still takes everything back.
+    Hold(OrderRollout),
+    /// Go on.
+    Resume(OrderRollout),
+    /// End it: everything goes back; and let go of what one keeps in force that has ended.
+    Abort(OrderRollout),
+}
+
+/// Begin a staged rollout.
+///
+/// The configuration goes to more and more aggregates. In each stage those that have it are compared with those that do not;
+/// while the guard metrics hold it goes on, when one breaks everything goes back, both by itself.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab engine rollout start tv gamma-900 --to gamma=900 --guard 'mean(loss) < +20%'
+  trimtab engine rollout start tv learn --from safe --to learn --stages 0.01,0.1,1 --intervals 12 --guard 'mean(loss) < 0.05'")]
+pub(crate) struct StartRollout {
+    /// The service
+    pub(crate) service: String,
+    /// A name for it; no two of a service have the same
+    pub(crate) name: String,
+    /// What aggregates run until they are switched: learn, and safe where learning is rolled out, unless told
+    #[arg(long, value_name = "ARM", value_parser = arm)]
+    pub(crate) from: Option<Arm>,
+    /// What is rolled out: learn, safe, or knobs as gamma=900,omega=1
+    #[arg(long, value_name = "ARM", value_parser = arm)]
+    pub(crate) to: Arm,
+    /// Shares of the aggregates, stage by stage
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.01,0.05,0.25,1")]
+    pub(crate) stages: Vec<f64>,
+    /// The fewest intervals of a stage; it has three times as many at most
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(crate) intervals: u32,
+    /// Intervals after each switch that are left out
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) wash_out: u32,
+    /// What must hold, as 'mean(loss) < +20%'; may be given several times
+    #[arg(long, value_name = "GUARD", required = true)]
+    pub(crate) guard: Vec<String>,
+    /// The seed of the draws; from the clock unless told
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
+}
+
+/// Which ones to list.
+#[derive(Debug, Args)]
+pub(crate) struct ListOf {
+    /// Of this service only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Option<String>,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
+}
+
+/// Which one.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The service
+    pub(crate) service: String,
+    /// Its name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
+}
+
+/// What to tell a rollout.
+#[derive(Debug, Args)]
+pub(crate) struct OrderRollout {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+}
+
+fn arm(text: &str) -> Result<Arm, String> {
+    match text {
+        "learn" => Ok(Arm::Learn),
+        "safe" => Ok(Arm::Safe),
+        _ => {
+            let knob = |part: &str| {
+                let (knob, value) = part.split_once('=')?;
+                Some((knob.trim().to_owned(), value.trim().parse().ok()?))
+            };
+            let knobs: Option<_> = text.split(',').map(knob).collect();
+            knobs.map(Arm::Knobs).ok_or_else(|| {
+                "an arm is `learn`, `safe`, or knobs as gamma=900,omega=1".to_owned()
+            })
+        }
+    }
+}
