@@ -317,6 +317,7 @@ pub(crate) struct FleetReal {
   trimtab fleet simulate --scenario scenarios/fleet-downloads.toml
   trimtab fleet simulate --scenario scenarios/fleet-policing.toml --seed 2 --json policing.json
   trimtab fleet simulate --scenario scenarios/fleet-downloads.toml --aggregates 10 --duration 48h --plot regret.svg
+  trimtab fleet simulate --scenario scenarios/fleet-downloads.toml --aggregates 4 --contender 'Bayesian=python3 python/trimtab/bayes.py'
 
 `docs/concepts/customize.md` describes scenario files of fleets.")]
 pub(crate) struct FleetSimulate {
@@ -335,6 +336,11 @@ pub(crate) struct FleetSimulate {
     /// How long the fleet runs in virtual time, as 168h, instead of what the scenario says
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
+
+    /// Let another program choose, too: it is started for each aggregate, reads `{"begin": …}`, `{"choose": CONTEXT}` and
+    /// `{"learn": …}` line by line, and answers each `choose` with a list of numbers from 0 to 1, one for each knob
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = contender)]
+    pub(crate) contender: Vec<(String, String)>,
 
     /// Write the results as JSON; `-` for standard output, in place of the table
     #[arg(long, value_name = "FILE")]
@@ -505,6 +511,15 @@ fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
         .split_once('=')
         .ok_or_else(|| "it takes KIND=FILE, as in axis=figure.svg".to_owned())?;
     Ok((kind.parse().map_err(|e: UnknownKind| e.to_string())?, file.into()))
+}
+
+/// Reads `NAME=COMMAND`.
+fn contender(text: &str) -> Result<(String, String), String> {
+    let (name, command) = text
+        .split_once('=')
+        .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())
+        .ok_or_else(|| "it takes NAME=COMMAND, as in mine=./choose.py".to_owned())?;
+    Ok((name.to_owned(), command.to_owned()))
 }
 
 /// A datapath on the command line.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use serde::Serialize;
-use trimtab_fleet_sim::{FleetScenario, render, simulate};
+use trimtab_fleet_sim::{FleetScenario, SimulateError, render, simulate};
 use trimtab_lab::output::write_file;
 use trimtab_lab::pool::Effort;
+use trimtab_lab::program::contender;
 use trimtab_lab::report::fleet::plot;
 use trimtab_real::RealError;
 use trimtab_real::fleet::{self as real, Course, KernelFleet};
@@ -27,8 +28,14 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     scenario.aggregates = args.aggregates.unwrap_or(scenario.aggregates);
     scenario.duration = args.duration.unwrap_or(scenario.duration);
     let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
-    let result =
-        simulate(&scenario, args.seed, &effort, &command_line()).map_err(Failure::interrupted)?;
+    let contenders: Vec<_> =
+        args.contender.iter().map(|(name, command)| contender(name, command)).collect();
+    let result = simulate(&scenario, args.seed, &contenders, &effort, &command_line()).map_err(
+        |e| match e {
+            SimulateError::Interrupted(interrupted) => Failure::interrupted(interrupted),
+            e @ SimulateError::Contender { .. } => Failure::input(e),
+        },
+    )?;
     write(&result, &render(&result), args.json.as_deref(), args.plot.as_deref(), plot)
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Held {
     pub(crate) configuration: Option<(i64, String)>,
 }
 
-/// Learning, service by service. Deterministic: the same calls have the same answers.
+/// Learning, service by service. Deterministic: the same calls in the same order have the same answers.
 pub(crate) trait Learning: Send + Sync {
     /// The services, in the order of their names.
     fn services(&self) -> Vec<ServiceInfo>;

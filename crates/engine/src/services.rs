@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_fleet::{
-    Aggregate, Configuration, Decision, Hold, Interval, Key, Report, Service, Summary,
+    Aggregate, Commons, Configuration, Decision, Hold, Interval, Key, Report, Service, Summary,
 };
 use trimtab_units::{Duration, Time};
 
@@ -22,6 +22,8 @@ pub(crate) struct Services {
     all: BTreeMap<String, Arc<Service>>,
     infos: Vec<ServiceInfo>,
     plans: Plans,
+    /// What the aggregates of each service found. An engine that begins anew gathers it from the decisions to come.
+    found: Mutex<BTreeMap<String, Commons>>,
 }
 
 /// The reward as it is written, for people.
@@ -45,8 +47,12 @@ impl Services {
         }
         files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
         files.sort();
-        let mut services =
-            Self { all: BTreeMap::new(), infos: Vec::new(), plans: Plans::default() };
+        let mut services = Self {
+            all: BTreeMap::new(),
+            infos: Vec::new(),
+            plans: Plans::default(),
+            found: Mutex::default(),
+        };
         for path in files {
             let wrong = |message: &str| ConfigError::at(&path, "", 0, message);
             let text = std::fs::read_to_string(&path).map_err(|e| ConfigError::read(&path, e))?;
@@ -82,6 +88,24 @@ impl Services {
     /// Whether there is a service of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.all.contains_key(name)
+    }
+
+    /// An aggregate as it was left, with what the others found since.
+    fn load(&self, key: &Key, state: Option<&str>) -> Aggregate {
+        let mut aggregate = load(key, state);
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(commons) = found.get(key.service.as_str()) {
+            aggregate.heed(commons.cells());
+        }
+        aggregate
+    }
+
+    /// Keeps what a decision has found for others.
+    fn keep(&self, service: &Service, decision: &Decision) {
+        if let Some((point, advantage)) = decision.finding(service) {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.entry(service.name().as_str().to_owned()).or_default().add(&point, advantage);
+        }
     }
 
     fn find(&self, name: &Name) -> Result<(&Service, Key), String> {
@@ -212,7 +236,7 @@ impl Learning for Services {
             Ok(found) => found,
             Err(e) => return untouched(format!("Nothing was learnt: {e}.")),
         };
-        let mut aggregate = load(&key, open.state.as_deref());
+        let mut aggregate = self.load(&key, open.state.as_deref());
         let interval = Interval(open.interval.max(0) as u64);
         let version = open.version as u64;
         let reports: Vec<Report> =
@@ -227,6 +251,9 @@ impl Learning for Services {
         let studies = self.plans.of(&open.studies, service);
         let due = aggregate.part_in(interval);
         let decision = from.and_then(|from| aggregate.close(service, from, &summary).ok());
+        if let Some(decision) = &decision {
+            self.keep(service, decision);
+        }
         let key = key.to_string();
         let measured = match &decision {
             Some(decision) => {
@@ -276,7 +303,7 @@ impl Learning for Services {
         now_ms: i64,
     ) -> Result<Held, String> {
         let (service, key) = self.find(name)?;
-        let mut aggregate = load(&key, state);
+        let mut aggregate = self.load(&key, state);
         let before = aggregate.latest();
         // An order counts more than an experiment, which goes on without it.
         aggregate.assign(None);

@@ -6,10 +6,10 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::Spec;
 use trimtab_fleet::{Aggregate, Configuration, Context, Interval, Key, Service, Sketch, Summary};
-use trimtab_steer::customize::Outcome;
+use trimtab_steer::customize::{Cell, Outcome};
 use trimtab_units::Duration;
 
-use super::connection::{Came, Connection, generator};
+use super::connection::{Came, Connection, Sample, generator};
 use super::scenario::FleetScenario;
 
 /// The run begins on a Monday: four days after 1970-01-01, a Thursday.
@@ -25,8 +25,6 @@ const EPSILON: f64 = 0.1;
 pub(super) enum Policy<'a> {
     /// The production code.
     Learner(&'a Service),
-    /// The same, begun where others have come to.
-    LearnerFrom(&'a Service, Vec<f64>),
     /// One point of the permitted box.
     Point(Vec<f64>),
     /// One point for each context.
@@ -46,12 +44,27 @@ pub(super) struct Course {
     pub(super) rewards: Vec<f64>,
     /// Of the last third of the run, all connections.
     pub(super) late: Summary,
+    /// Rewards of the best guess in each interval of the last third, where it was looked at.
+    pub(super) guessed: Vec<f64>,
     /// Intervals after which it fell back to the safe configuration.
     pub(super) fallbacks: Vec<u64>,
-    /// The best guess over all contexts at the end.
-    pub(super) guess: Option<Vec<f64>>,
     /// The best guesses at the end, by context: knobs and values.
     pub(super) learnt: Vec<(String, Vec<(String, f64)>)>,
+}
+
+impl Course {
+    /// The next interval.
+    pub(super) fn note(&mut self, scenario: &FleetScenario, summary: &Summary, reward: f64) {
+        if is_late(scenario, self.rewards.len() as u64) {
+            self.late.merge(summary);
+        }
+        self.rewards.push(reward);
+    }
+}
+
+/// Whether an interval is of the last third of the run.
+fn is_late(scenario: &FleetScenario, n: u64) -> bool {
+    n >= scenario.intervals() * 2 / 3
 }
 
 /// A statistic of a connection, with its name.
@@ -64,6 +77,109 @@ pub(super) struct Field<'a> {
     pub(super) service: &'a Service,
     pub(super) seed: u64,
     pub(super) aggregate: u32,
+}
+
+/// A course under way.
+#[derive(Clone)]
+pub(super) struct Run<'a> {
+    field: Field<'a>,
+    policy: &'a Policy<'a>,
+    learner: Aggregate,
+    arms: BTreeMap<Context, Arms>,
+    course: Course,
+    /// What the learner found since it was last asked: points and how much better they were than the safe one.
+    found: Vec<(Vec<f64>, f64)>,
+    /// Whether the best guess is looked at in the last third, too.
+    looks: bool,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(field: Field<'a>, policy: &'a Policy<'a>, looks: bool) -> Self {
+        Self {
+            learner: Aggregate::new(field.key()),
+            field,
+            policy,
+            arms: BTreeMap::new(),
+            course: Course::default(),
+            found: Vec::new(),
+            looks,
+        }
+    }
+
+    /// What other aggregates found, for the intervals to come.
+    pub(super) fn heed(&mut self, found: &[Cell]) {
+        self.learner.heed(found);
+    }
+
+    /// What was found since it was last asked.
+    pub(super) fn take_found(&mut self) -> Vec<(Vec<f64>, f64)> {
+        core::mem::take(&mut self.found)
+    }
+
+    /// Goes on to an interval.
+    pub(super) fn advance(&mut self, until: u64) {
+        let intervals = self.field.scenario.intervals();
+        for n in self.course.rewards.len() as u64..until.min(intervals) {
+            self.step(n);
+        }
+    }
+
+    fn step(&mut self, n: u64) {
+        let field = self.field;
+        let (interval, context) = (field.interval(n), field.context(n));
+        let mut arm = None;
+        let spec = match self.policy {
+            Policy::Learner(service) => self
+                .learner
+                .open(service, interval)
+                .spec()
+                .expect("the permitted box lies within the algorithm's ranges"),
+            Policy::Point(point) => field.spec(point),
+            Policy::ByContext(points) => match points.get(&context) {
+                Some(point) => field.spec(point),
+                None => field.spec(&field.service.start()),
+            },
+            Policy::Algorithm(spec) => **spec,
+            Policy::RandomSearch | Policy::EpsilonGreedy => {
+                let greedy = matches!(self.policy, Policy::EpsilonGreedy);
+                let arms = self.arms.entry(context).or_insert_with(|| field.arms(greedy, context));
+                let chosen = arms.choose();
+                arm = Some(chosen);
+                field.spec(&arms.points[chosen])
+            }
+        };
+        let summary = field.summary(n, spec, Sample::Run);
+        let reward = field.reward(&summary);
+        if let Policy::Learner(service) = self.policy {
+            let guess = self.learner.learner(context).map(|l| field.spec(l.centre()));
+            if let Ok(decision) = self.learner.close(service, interval, &summary) {
+                if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
+                    self.course.fallbacks.push(n);
+                }
+                self.found.extend(decision.finding(service));
+            }
+            if let Some(guess) = guess.filter(|_| self.looks && is_late(field.scenario, n)) {
+                let reward = field.reward(&field.summary(n, guess, Sample::Run));
+                self.course.guessed.push(reward);
+            }
+        }
+        if let Some((arm, arms)) = arm.zip(self.arms.get_mut(&context)) {
+            arms.note(arm, reward);
+        }
+        self.course.note(field.scenario, &summary, reward);
+    }
+
+    pub(super) fn finish(mut self) -> Course {
+        if let Policy::Learner(service) = self.policy {
+            let contexts = service.contexts();
+            let of = |c: Context| {
+                let centre = self.learner.learner(c)?.centre();
+                Some((contexts.name(c), service.configured(centre)))
+            };
+            self.course.learnt = contexts.all().filter_map(of).collect();
+        }
+        self.course
+    }
 }
 
 impl Field<'_> {
@@ -84,13 +200,13 @@ impl Field<'_> {
     }
 
     /// What the connections of an interval see with this congestion control. The connections are the same for all.
-    pub(super) fn summary(&self, n: u64, spec: Spec) -> Summary {
+    pub(super) fn summary(&self, n: u64, spec: Spec, sample: Sample) -> Summary {
         let hour = self.interval(n).start(self.service.interval()).as_nanos() / 3_600_000_000_000;
         let when = ((hour % 24 / 8) as usize, matches!((hour / 24 + 3) % 7, 5 | 6));
         let came: Vec<Came> = (0..u64::from(self.scenario.connections))
             .map(|number| {
                 let of = (u64::from(self.aggregate), n, number);
-                Connection::of(self.scenario, self.seed, of, when).run(spec)
+                Connection::of(self.scenario, self.seed, sample, of, when).run(spec)
             })
             .collect();
         let mut summary = Summary::new(came.len() as u64);
@@ -122,69 +238,6 @@ impl Field<'_> {
         Service::value(self.service.reward(), summary).unwrap_or(0.0)
     }
 
-    /// Runs the whole time.
-    pub(super) fn run(&self, policy: &Policy<'_>) -> Course {
-        let mut course = Course::default();
-        let learning = match policy {
-            Policy::Learner(service) | Policy::LearnerFrom(service, _) => Some(*service),
-            _ => None,
-        };
-        let mut learner = Aggregate::new(self.key());
-        if let Policy::LearnerFrom(_, values) = policy {
-            learner = learner.starting_at(values.clone());
-        }
-        let mut arms: BTreeMap<Context, Arms> = BTreeMap::new();
-        let intervals = self.scenario.intervals();
-        for n in 0..intervals {
-            let (interval, context) = (self.interval(n), self.context(n));
-            let mut arm = None;
-            let spec = match policy {
-                Policy::Learner(service) | Policy::LearnerFrom(service, _) => learner
-                    .open(service, interval)
-                    .spec()
-                    .expect("the permitted box lies within the algorithm's ranges"),
-                Policy::Point(point) => self.spec(point),
-                Policy::ByContext(points) => match points.get(&context) {
-                    Some(point) => self.spec(point),
-                    None => self.spec(&self.service.start()),
-                },
-                Policy::Algorithm(spec) => **spec,
-                Policy::RandomSearch | Policy::EpsilonGreedy => {
-                    let greedy = matches!(policy, Policy::EpsilonGreedy);
-                    let arms = arms.entry(context).or_insert_with(|| self.arms(greedy, context));
-                    let chosen = arms.choose();
-                    arm = Some(chosen);
-                    self.spec(&arms.points[chosen])
-                }
-            };
-            let summary = self.summary(n, spec);
-            let reward = self.reward(&summary);
-            if let Some(service) = learning
-                && let Ok(decision) = learner.close(service, interval, &summary)
-                && matches!(decision.lesson.outcome, Outcome::FellBack { .. })
-            {
-                course.fallbacks.push(n);
-            }
-            if let Some((arm, arms)) = arm.zip(arms.get_mut(&context)) {
-                arms.note(arm, reward);
-            }
-            course.rewards.push(reward);
-            if n >= intervals * 2 / 3 {
-                course.late.merge(&summary);
-            }
-        }
-        if let Some(service) = learning {
-            course.guess = learner.guess(service);
-            let contexts = service.contexts();
-            let of = |c: Context| {
-                let centre = learner.learner(c)?.centre();
-                Some((contexts.name(c), service.configured(centre)))
-            };
-            course.learnt = contexts.all().filter_map(of).collect();
-        }
-        course
-    }
-
     fn arms(&self, greedy: bool, context: Context) -> Arms {
         let parts = [7, u64::from(self.aggregate), u64::from(context.0)];
         let mut random = generator(self.seed, &parts);
@@ -201,6 +254,7 @@ impl Field<'_> {
 }
 
 /// Points to choose from.
+#[derive(Clone)]
 struct Arms {
     points: Vec<Vec<f64>>,
     tallies: Vec<(f64, u32)>,

@@ -2,14 +2,15 @@
 //!
 //! Three rounds, each with more intervals and fewer candidates: points spread evenly over the permitted box and where
 //! learning starts; the best of them and points near those; the best again. It may miss the very best, so a learner may
-//! come out above it.
+//! come out above it. They are looked for on other connections of the same kind than those of the run: what is best on few
+//! connections is best by luck, too, and nobody could have known.
 
 use std::collections::BTreeMap;
 
 use rand::RngExt;
 use trimtab_fleet::Context;
 
-use super::connection::generator;
+use super::connection::{Sample, generator};
 use super::contest::{Field, halton};
 
 /// Intervals of a context in each of the rounds.
@@ -75,7 +76,7 @@ fn scored(
     let at = |k: usize| intervals[(2 * k + 1) * intervals.len() / (2 * count)];
     let score = |point: &[f64]| {
         let spec = field.spec(point);
-        let reward = |k| field.reward(&field.summary(at(k), spec));
+        let reward = |k| field.reward(&field.summary(at(k), spec, Sample::Apart));
         (0..count).map(reward).sum::<f64>() / count as f64
     };
     points.into_iter().map(|point| (score(&point), point)).map(|(s, p)| (p, s)).collect()

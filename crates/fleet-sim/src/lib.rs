@@ -2,6 +2,7 @@
 //! choose and the best in hindsight. `trimtab fleet simulate` runs it.
 #![deny(missing_docs)]
 
+mod chooser;
 mod connection;
 mod contest;
 mod hindsight;
@@ -9,9 +10,10 @@ mod result;
 mod scenario;
 
 use trimtab_fleet::{Service, Summary};
-use trimtab_steer::customize::{Preset, Settings};
+use trimtab_steer::customize::{Commons, Preset, Settings};
 
-use contest::{Course, Field, Policy};
+pub use chooser::{Chooser, Contender, SimulateError};
+use contest::{Course, Field, Policy, Run};
 use hindsight::Hindsight;
 pub use result::{ContenderResult, FleetResult, ServiceResult, render};
 pub use scenario::{FleetApp, FleetLinks, FleetScenario, FleetScenarioError, Outage};
@@ -42,21 +44,46 @@ struct Fared {
 
 /// Runs a fleet.
 ///
+/// `contenders` come from outside, and take part where others do.
+///
 /// # Errors
-/// The user asked to stop.
+/// The user asked to stop, or a contender does not do its part.
 pub fn simulate(
     scenario: &FleetScenario,
     seed: u64,
+    contenders: &[Contender],
     runner: &impl Runner,
     command: &str,
-) -> Result<FleetResult, Interrupted> {
+) -> Result<FleetResult, SimulateError> {
     let mut services = Vec::new();
     for (number, service) in scenario.services.iter().enumerate() {
         // Others differ in their reward only: what they are beside is in the first.
-        let fared = contest(scenario, service, seed, runner, number == 0)?;
+        let mut fared = contest(scenario, service, seed, runner, number == 0)?;
+        if number == 0 {
+            fared.extend(from_outside(scenario, service, seed, contenders, runner)?);
+        }
         services.push(result::of_service(scenario, service, &fared));
     }
     Ok(FleetResult::new(scenario, seed, command, services))
+}
+
+/// Contenders from outside with every aggregate.
+fn from_outside(
+    scenario: &FleetScenario,
+    service: &Service,
+    seed: u64,
+    contenders: &[Contender],
+    runner: &impl Runner,
+) -> Result<Vec<Fared>, SimulateError> {
+    let aggregates: Vec<u32> = (0..scenario.aggregates).collect();
+    let of = |contender: &Contender| {
+        let run = |&aggregate: &u32| {
+            chooser::run(&Field { scenario, service, seed, aggregate }, contender)
+        };
+        let courses = runner.run_all(&aggregates, run)?.into_iter().collect::<Result<_, _>>()?;
+        Ok(Fared { name: contender.name.clone(), courses })
+    };
+    contenders.iter().map(of).collect()
 }
 
 /// Every contender with every aggregate under one service.
@@ -69,16 +96,16 @@ fn contest(
 ) -> Result<Vec<Fared>, Interrupted> {
     let service = service.clone().with_seed(seed);
     let paper = service.clone().with_settings(Settings::of(Preset::Paper));
+    let pairs = service.clone().with_settings(Settings::of(Preset::Pairs));
     let field = |aggregate: u32| Field { scenario, service: &service, seed, aggregate };
     let search = all && scenario.fixed > 1;
-    let mut plain = vec![
-        ("learnt".to_owned(), Policy::Learner(&service)),
-        ("start".to_owned(), Policy::Point(service.start())),
-    ];
+    let mut plain = vec![("start".to_owned(), Policy::Point(service.start()))];
     if service.start() != service.safe() {
         plain.push(("safe".to_owned(), Policy::Point(service.safe())));
     }
     if search {
+        plain.push((ALONE.to_owned(), Policy::Learner(&service)));
+        plain.push(("opposite points".to_owned(), Policy::Learner(&pairs)));
         plain.push(("paper's estimator".to_owned(), Policy::Learner(&paper)));
         plain.push(("random search".to_owned(), Policy::RandomSearch));
         plain.push(("epsilon-greedy".to_owned(), Policy::EpsilonGreedy));
@@ -86,12 +113,20 @@ fn contest(
     for (name, spec) in scenario.baselines.iter().filter(|_| all) {
         plain.push((name.clone(), Policy::Algorithm(Box::new(*spec))));
     }
+    let learner = Policy::Learner(&service);
+    let together =
+        together(scenario, runner, |aggregate| Run::new(field(aggregate), &learner, search))?;
     let jobs: Vec<(u32, usize)> = (0..scenario.aggregates)
         .flat_map(|aggregate| (0..=plain.len()).map(move |policy| (aggregate, policy)))
         .filter(|&(_, policy)| search || policy < plain.len())
         .collect();
+    let whole = |aggregate: u32, policy: &Policy<'_>| {
+        let mut run = Run::new(field(aggregate), policy, false);
+        run.advance(scenario.intervals());
+        run.finish()
+    };
     let done = runner.run_all(&jobs, |&(aggregate, policy)| match plain.get(policy) {
-        Some((_, policy)) => Done::Course(field(aggregate).run(policy)),
+        Some((_, policy)) => Done::Course(whole(aggregate, policy)),
         None => Done::Hindsight(hindsight::search(&field(aggregate))),
     })?;
     let mut fared: Vec<Fared> =
@@ -103,19 +138,17 @@ fn contest(
             Done::Hindsight(hindsight) => found.push(hindsight),
         }
     }
+    fared.insert(0, Fared { name: result::LEARNT.to_owned(), courses: together });
     if search {
         let single = best_single(&field(0), &found);
-        // What others have learnt: those of odd numbers begin where the even ones have come to, and the other way round.
-        let halves = [1, 0].map(|half| mean_guess(&fared[0].courses, half, &service));
         let jobs: Vec<(u32, usize)> =
             (0..scenario.aggregates).flat_map(|a| (0..LATER.len()).map(move |l| (a, l))).collect();
         let done = runner.run_all(&jobs, |&(aggregate, later)| {
             let policy = match later {
-                0 => Policy::LearnerFrom(&service, halves[aggregate as usize % 2].clone()),
-                1 => Policy::Point(single.clone()),
+                0 => Policy::Point(single.clone()),
                 _ => Policy::ByContext(&found[aggregate as usize].best),
             };
-            field(aggregate).run(&policy)
+            whole(aggregate, &policy)
         })?;
         for (later, name) in LATER.iter().enumerate() {
             let courses = jobs.iter().zip(&done).filter(|((_, l), _)| *l == later);
@@ -126,20 +159,38 @@ fn contest(
     Ok(fared)
 }
 
-/// Who needs what the first round found.
-const LATER: [&str; 3] = ["learnt from others", result::BEST_SINGLE, result::BEST_BY_CONTEXT];
+/// Intervals after which aggregates hear of what others found. The engine tells them at each decision; an hour makes the
+/// threads of a simulation wait for each other less often.
+const ROUND: u64 = 3;
 
-/// The mean of where the aggregates of one half have come to, in values of the knobs.
-fn mean_guess(courses: &[Course], half: usize, service: &Service) -> Vec<f64> {
-    let own = courses.iter().skip(half).step_by(2).filter_map(|c| c.guess.as_ref());
-    let points: Vec<Vec<f64>> = own.map(|values| service.space().unit(values)).collect();
-    if points.is_empty() {
-        return service.space().values(&service.start());
+/// All aggregates at once, each with what all found until now.
+fn together<'a>(
+    scenario: &FleetScenario,
+    runner: &impl Runner,
+    begin: impl Fn(u32) -> Run<'a>,
+) -> Result<Vec<Course>, Interrupted> {
+    let mut runs: Vec<Run<'a>> = (0..scenario.aggregates).map(begin).collect();
+    let mut commons = Commons::default();
+    let mut until = 0;
+    while until < scenario.intervals() {
+        until += ROUND;
+        runs = runner.run_all(&runs, |run| {
+            let mut run = run.clone();
+            run.heed(commons.cells());
+            run.advance(until);
+            run
+        })?;
+        for run in &mut runs {
+            run.take_found().iter().for_each(|(point, advantage)| commons.add(point, *advantage));
+        }
     }
-    let knobs = service.knobs().len();
-    let mean = |k: usize| points.iter().map(|p| p[k]).sum::<f64>() / points.len() as f64;
-    service.space().values(&(0..knobs).map(mean).collect::<Vec<f64>>())
+    Ok(runs.into_iter().map(Run::finish).collect())
 }
+
+/// The learner without what others found.
+const ALONE: &str = "learnt alone";
+/// Who needs what the first round found.
+const LATER: [&str; 2] = [result::BEST_SINGLE, result::BEST_BY_CONTEXT];
 
 enum Done {
     Course(Course),

@@ -1,12 +1,16 @@
 //! What a simulated fleet showed: figures for machines and a table for people.
 
+use rand::RngExt;
 use serde::Serialize;
 use trimtab_fleet::{Service, Sketch, Summary};
 use trimtab_qoe::StatisticKind;
 
+use super::connection::generator;
 use super::contest::Course;
 use super::{Fared, FleetScenario, merged};
 
+/// Name of the learner.
+pub(super) const LEARNT: &str = "learnt";
 /// Name of the best fixed configuration for each aggregate and context in hindsight.
 pub(super) const BEST_BY_CONTEXT: &str = "best per context";
 /// Name of the best single configuration for all.
@@ -52,10 +56,6 @@ pub struct ServiceResult {
     pub reward: String,
     /// Contenders, best first by the mean reward of the last third.
     pub contenders: Vec<ContenderResult>,
-    /// The exponent b of regret ~ t^b of the learner, fitted over the last nine tenths; below 1 is sub-linear.
-    pub regret_exponent: Option<f64>,
-    /// Cumulative regret of the learner per aggregate at the end of each window.
-    pub regret: Vec<f64>,
     /// Intervals until the mean reward of every later window is within 3% of the best per context.
     pub close_after: Option<u64>,
     /// What became of an outage.
@@ -73,12 +73,31 @@ pub struct ContenderResult {
     pub reward: f64,
     /// Mean reward of its last third.
     pub late_reward: f64,
+    /// What that is beside the best per context: a share, and the 95% interval of it by bootstrap over the aggregates.
+    pub to_best: Option<Estimate>,
+    /// The same of its best guesses, run on the same connections: the rest is what looking around costs.
+    pub guess_to_best: Option<Estimate>,
+    /// The exponent b of regret ~ t^b, fitted over the last nine tenths; below 1 is sub-linear.
+    pub regret_exponent: Option<Estimate>,
+    /// Cumulative regret per aggregate at the end of each window.
+    pub regret: Vec<f64>,
     /// Mean reward by window.
     pub windows: Vec<f64>,
     /// Of all connections of the last third: the statistics that the table shows, and more.
     pub statistics: Vec<(String, f64)>,
     /// Falls back to the safe configuration, over all aggregates.
     pub fallbacks: usize,
+}
+
+/// A figure with its 95% interval.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// What became of an outage.
@@ -98,6 +117,11 @@ pub struct OutageResult {
     pub reward_after: f64,
     /// That of the safe configuration.
     pub safe_reward_after: f64,
+    /// The most that the sum of an aggregate's rewards fell behind that of the safe configuration over any stretch of the run, in
+    /// mean rewards of the safe configuration: the median over the aggregates.
+    pub behind_median: f64,
+    /// The most of all aggregates.
+    pub behind_most: f64,
 }
 
 impl FleetResult {
@@ -129,8 +153,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Mean over the aggregates of the rewards of intervals `from` to `until`.
-fn mean_between(courses: &[Course], from: usize, until: usize) -> f64 {
-    let until = |c: &Course| until.min(c.rewards.len());
+fn mean_between(courses: &[&Course], from: usize, until: usize) -> f64 {
+    let until = |c: &&Course| until.min(c.rewards.len());
     mean(courses.iter().flat_map(|c| c.rewards[from.min(until(c))..until(c)].iter().copied()))
 }
 
@@ -139,16 +163,79 @@ fn begins(intervals: usize, w: usize) -> usize {
     w * intervals / WINDOWS.min(intervals)
 }
 
-fn contender(fared: &Fared, intervals: usize) -> ContenderResult {
-    let courses = &fared.courses;
-    let window = |w| mean_between(courses, begins(intervals, w), begins(intervals, w + 1));
+fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> ContenderResult {
+    let courses: Vec<&Course> = fared.courses.iter().collect();
+    let window = |w| mean_between(&courses, begins(intervals, w), begins(intervals, w + 1));
+    let beside = best.map(|best| Beside { own: courses.clone(), best: best.iter().collect() });
+    let late = intervals * 2 / 3;
+    let gap = |pair: &Beside<'_>| pair.share(|c| &c.rewards[late.min(c.rewards.len())..], late);
+    let guessed = |pair: &Beside<'_>| pair.share(|c| &c.guessed, late);
+    let guesses = fared.courses.iter().all(|c| !c.guessed.is_empty());
     ContenderResult {
         name: fared.name.clone(),
-        reward: mean_between(courses, 0, intervals),
-        late_reward: mean_between(courses, intervals * 2 / 3, intervals),
+        reward: mean_between(&courses, 0, intervals),
+        late_reward: mean_between(&courses, late, intervals),
+        to_best: beside.as_ref().and_then(|b| b.estimated(|b| Some(gap(b)))),
+        guess_to_best: beside
+            .as_ref()
+            .filter(|_| guesses)
+            .and_then(|b| b.estimated(|b| Some(guessed(b)))),
+        regret_exponent: beside
+            .as_ref()
+            .and_then(|b| b.estimated(|b| exponent(&b.regret(intervals)))),
+        regret: beside.as_ref().map_or_else(Vec::new, |b| b.regret(intervals)),
         windows: (0..WINDOWS.min(intervals)).map(window).collect(),
-        statistics: statistics(&merged(courses.iter())),
+        statistics: statistics(&merged(fared.courses.iter())),
         fallbacks: courses.iter().map(|c| c.fallbacks.len()).sum(),
+    }
+}
+
+/// Courses of a contender, and those of the best per context with the same aggregates.
+struct Beside<'a> {
+    own: Vec<&'a Course>,
+    best: Vec<&'a Course>,
+}
+
+/// How often aggregates are drawn for an interval.
+const RESAMPLES: usize = 400;
+
+impl Beside<'_> {
+    /// By how much the rewards of the last third are above the best's, as a share of those.
+    fn share(&self, of: impl Fn(&Course) -> &[f64], late: usize) -> f64 {
+        let own = mean(self.own.iter().flat_map(|c| of(c).iter().copied()));
+        let best = mean(self.best.iter().flat_map(|c| c.rewards[late..].iter().copied()));
+        (own - best) / best.abs().max(f64::MIN_POSITIVE)
+    }
+
+    /// Cumulative regret per aggregate at the end of each window.
+    fn regret(&self, intervals: usize) -> Vec<f64> {
+        let mut sum = 0.0;
+        (0..WINDOWS.min(intervals))
+            .map(|w| {
+                let (from, until) = (begins(intervals, w), begins(intervals, w + 1));
+                let gap =
+                    mean_between(&self.best, from, until) - mean_between(&self.own, from, until);
+                sum += gap * (until - from) as f64;
+                sum
+            })
+            .collect()
+    }
+
+    /// A figure and where 95% of it lie when the aggregates are drawn again, with replacement.
+    fn estimated(&self, figure: impl Fn(&Self) -> Option<f64>) -> Option<Estimate> {
+        let value = figure(self)?;
+        let mut random = generator(self.own.len() as u64, &[10]);
+        let mut drawn: Vec<f64> = (0..RESAMPLES)
+            .filter_map(|_| {
+                let picks: Vec<usize> =
+                    (0..self.own.len()).map(|_| random.random_range(0..self.own.len())).collect();
+                let of = |all: &[_]| picks.iter().map(|&i| all[i]).collect();
+                figure(&Self { own: of(&self.own), best: of(&self.best) })
+            })
+            .collect();
+        drawn.sort_by(f64::total_cmp);
+        let at = |share: f64| drawn.get((share * drawn.len() as f64) as usize).copied();
+        Some(Estimate { value, low: at(0.025).unwrap_or(value), high: at(0.975).unwrap_or(value) })
     }
 }
 
@@ -178,14 +265,15 @@ pub(super) fn of_service(
     fared: &[Fared],
 ) -> ServiceResult {
     let intervals = scenario.intervals() as usize;
-    let mut contenders: Vec<_> = fared.iter().map(|f| contender(f, intervals)).collect();
-    let courses = |name: &str| fared.iter().find(|f| f.name == name).map(|f| &f.courses[..]);
-    let learnt = courses("learnt").unwrap_or_default();
-    let best = courses(BEST_BY_CONTEXT);
-    let regret = best.map_or_else(Vec::new, |best| regret(learnt, best, intervals));
-    let close_after = best.and_then(|best| close_after(learnt, best, intervals));
+    let named = |name: &str| fared.iter().find(|f| f.name == name).map(|f| &f.courses[..]);
+    let best = named(BEST_BY_CONTEXT);
+    let mut contenders: Vec<_> = fared.iter().map(|f| contender(f, best, intervals)).collect();
+    let courses = |name: &str| named(name).map(|all| all.iter().collect::<Vec<&Course>>());
+    let learnt = &courses(LEARNT).unwrap_or_default()[..];
+    let close_after = courses(BEST_BY_CONTEXT).and_then(|b| close_after(learnt, &b, intervals));
     let safe = courses("safe").or_else(|| courses("start"));
     let outage = scenario.outage.zip(safe).map(|(o, safe)| {
+        let safe = &safe[..];
         let (from, until) = (o.from as usize, o.until as usize);
         let in_it = |n: &&u64| (o.from..o.until).contains(n);
         let mut first: Vec<u64> = learnt
@@ -194,7 +282,12 @@ pub(super) fn of_service(
             .map(|n| n - o.from + 1)
             .collect();
         first.sort_unstable();
+        let mut behind: Vec<f64> =
+            learnt.iter().zip(safe).map(|(l, s)| most_behind(l, s)).collect();
+        behind.sort_by(f64::total_cmp);
         OutageResult {
+            behind_median: behind.get(behind.len() / 2).copied().unwrap_or(0.0),
+            behind_most: behind.last().copied().unwrap_or(0.0),
             fell_back: first.len(),
             median_intervals: first.get(first.len() / 2).copied(),
             most_intervals: first.last().copied(),
@@ -210,25 +303,20 @@ pub(super) fn of_service(
         service: service.name().to_string(),
         reward: text(service.reward().text()),
         contenders,
-        regret_exponent: exponent(&regret),
-        regret,
         close_after,
         outage,
         learnt: typical(learnt),
     }
 }
 
-/// Cumulative regret per aggregate at the end of each window.
-fn regret(learnt: &[Course], best: &[Course], intervals: usize) -> Vec<f64> {
-    let mut sum = 0.0;
-    (0..WINDOWS.min(intervals))
-        .map(|w| {
-            let (from, until) = (begins(intervals, w), begins(intervals, w + 1));
-            let gap = mean_between(best, from, until) - mean_between(learnt, from, until);
-            sum += gap * (until - from) as f64;
-            sum
-        })
-        .collect()
+/// The most that rewards fell behind the safe configuration's over any stretch, in mean rewards of that.
+fn most_behind(learnt: &Course, safe: &Course) -> f64 {
+    let step = |(sum, most): (f64, f64), (l, s): (&f64, &f64)| {
+        let sum = (sum + s - l).max(0.0);
+        (sum, most.max(sum))
+    };
+    let (_, most) = learnt.rewards.iter().zip(&safe.rewards).fold((0.0, 0.0), step);
+    most / mean(safe.rewards.iter().map(|r| r.abs())).max(f64::MIN_POSITIVE)
 }
 
 /// The slope of log regret over log time, by least squares over all windows but the first tenth.
@@ -250,7 +338,7 @@ fn exponent(regret: &[f64]) -> Option<f64> {
     Some(up / down)
 }
 
-fn close_after(learnt: &[Course], best: &[Course], intervals: usize) -> Option<u64> {
+fn close_after(learnt: &[&Course], best: &[&Course], intervals: usize) -> Option<u64> {
     let windows = WINDOWS.min(intervals);
     let is_close = |w: &usize| {
         let (from, until) = (begins(intervals, *w), begins(intervals, w + 1));
@@ -262,10 +350,10 @@ fn close_after(learnt: &[Course], best: &[Course], intervals: usize) -> Option<u
 }
 
 /// Medians over the aggregates of what was learnt.
-fn typical(courses: &[Course]) -> Vec<(String, Vec<(String, f64)>)> {
+fn typical(courses: &[&Course]) -> Vec<(String, Vec<(String, f64)>)> {
     let Some(first) = courses.first() else { return Vec::new() };
     let knob = |context: usize, knob: usize| {
-        let of = |c: &Course| c.learnt.get(context).and_then(|(_, k)| k.get(knob)).map(|k| k.1);
+        let of = |c: &&Course| c.learnt.get(context).and_then(|(_, k)| k.get(knob)).map(|k| k.1);
         let mut values: Vec<f64> = courses.iter().filter_map(of).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -311,7 +399,7 @@ pub fn render(result: &FleetResult) -> String {
             .collect();
         let _ = write!(out, " {:<18} {:>8} {:>11}", "", "reward", "last third");
         if goal.is_some() {
-            let _ = write!(out, " {:>8}", "to best");
+            let _ = write!(out, " {:>8} {:>15} {:>6}", "to best", "95% of it", "regret");
         }
         for (_, heading, ..) in &used {
             let _ = write!(out, " {heading:>10}");
@@ -319,9 +407,10 @@ pub fn render(result: &FleetResult) -> String {
         out.push('\n');
         for c in &service.contenders {
             let _ = write!(out, " {:<18} {:>8.3} {:>11.3}", c.name, c.reward, c.late_reward);
-            if let Some(goal) = goal {
-                let share = 100.0 * (c.late_reward - goal) / goal.abs();
-                let _ = write!(out, " {share:>7.1}%");
+            if let Some(e) = &c.to_best {
+                let range = format!("{:.1} to {:.1}", 100.0 * e.low, 100.0 * e.high);
+                let grows = c.regret_exponent.map_or("-".into(), |e| format!("t^{:.2}", e.value));
+                let _ = write!(out, " {:>7.1}% {range:>15} {grows:>6}", 100.0 * e.value);
             }
             for &&(name, _, scale, digits) in &used {
                 let _ = write!(out, " {:>10.digits$}", shown(c, name) * scale);
@@ -334,15 +423,31 @@ pub fn render(result: &FleetResult) -> String {
                 .map_or("not in this run".to_owned(), |n| format!("after {n} intervals"));
             let _ = writeln!(out, " within 3% of the best per context: {after}");
         }
-        if let Some(b) = service.regret_exponent {
-            let _ = writeln!(out, " regret grows as t^{b:.2}");
+        let learnt = service.contenders.iter().find(|c| c.name == LEARNT);
+        if let Some(c) = learnt
+            && let (Some(guess), Some(all)) = (&c.guess_to_best, &c.to_best)
+        {
+            let _ = writeln!(
+                out,
+                " its best guesses alone: {:.1}% to best; looking around costs {:.1}%",
+                100.0 * guess.value,
+                100.0 * (guess.value - all.value)
+            );
+        }
+        if let Some(e) = learnt.and_then(|c| c.regret_exponent.as_ref()) {
+            let _ = writeln!(
+                out,
+                " regret of what is learnt grows as t^{:.2} ({:.2} to {:.2})",
+                e.value, e.low, e.high
+            );
         }
         if let Some(o) = &service.outage {
             let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
             let _ = writeln!(
                 out,
                 " outage: {} of {} aggregates fell back, after {} intervals (median) and {} (most)\n  \
-                 reward in it {:.3}, of the safe configuration {:.3}; after it {:.3} and {:.3}",
+                 reward in it {:.3}, of the safe configuration {:.3}; after it {:.3} and {:.3}\n  \
+                 most behind the safe configuration over any stretch: {:.1} (median) and {:.1} (most) of its mean rewards",
                 o.fell_back,
                 result.aggregates,
                 number(o.median_intervals),
@@ -350,7 +455,9 @@ pub fn render(result: &FleetResult) -> String {
                 o.reward,
                 o.safe_reward,
                 o.reward_after,
-                o.safe_reward_after
+                o.safe_reward_after,
+                o.behind_median,
+                o.behind_most
             );
         }
     }

@@ -50,11 +50,11 @@ impl Runner for Threads {
 fn everyone_takes_part_and_threads_change_nothing() {
     let scenario = FleetScenario::parse(SMALL).unwrap();
     assert_eq!(scenario.intervals(), 24);
-    let one = simulate(&scenario, 5, &Threads(1), "").unwrap();
-    let two = simulate(&scenario, 5, &Threads(2), "").unwrap();
+    let one = simulate(&scenario, 5, &[], &Threads(1), "").unwrap();
+    let two = simulate(&scenario, 5, &[], &Threads(2), "").unwrap();
     let json = |r: &FleetResult| serde_json::to_string(r).unwrap();
     assert_eq!(json(&one), json(&two));
-    assert_ne!(json(&one), json(&simulate(&scenario, 6, &Threads(2), "").unwrap()));
+    assert_ne!(json(&one), json(&simulate(&scenario, 6, &[], &Threads(2), "").unwrap()));
     let names: Vec<_> = one.services[0].contenders.iter().map(|c| c.name.as_str()).collect();
     for name in [
         "learnt",
@@ -75,9 +75,92 @@ fn everyone_takes_part_and_threads_change_nothing() {
 #[test]
 fn the_best_in_hindsight_is_better_than_where_learning_starts() {
     let scenario = FleetScenario::parse(SMALL).unwrap();
-    let result = simulate(&scenario, 5, &Threads(2), "").unwrap();
+    let result = simulate(&scenario, 5, &[], &Threads(2), "").unwrap();
     let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
     assert!(of("best per context").reward > 1.05 * of("start").reward);
+}
+
+const OUTAGE: &str = r#"
+name = "outage"
+aggregates = 24
+duration = "26h"
+connections = 2
+fixed = 1
+[app]
+kind = "download"
+size = ["200KB", "400KB"]
+[links]
+rate = ["4Mbit/s", "20Mbit/s"]
+rtt = ["20ms", "80ms"]
+buffer = [1, 4]
+loss = [0.0005, 0.005]
+spread = 0.1
+[outage]
+from = 42
+until = 58
+capacity = 0.2
+loss = 0.05
+[[service]]
+name = "games"
+reward = "mean(throughput) - 20 * mean(loss)"
+guards = ["mean(loss) < 0.05"]
+contexts = { bands = [0], weekend = false }
+[service.knobs]
+initial_rate = { min = 0.3, max = 30, scale = "log" }
+startup_exit_loss = { min = 0.005, max = 0.5, scale = "log" }
+startup_exit_latency = { min = 0.05, max = 5, scale = "log" }
+[service.safe]
+initial_rate = 1
+"#;
+
+/// The bounds that `docs/concepts/customize.md` states, by the production code.
+#[test]
+fn an_outage_costs_little_beside_the_safe_configuration() {
+    let scenario = FleetScenario::parse(OUTAGE).unwrap();
+    for seed in [11, 12] {
+        let result = simulate(&scenario, seed, &[], &Threads(2), "").unwrap();
+        let outage = result.services[0].outage.as_ref().unwrap();
+        assert_eq!(outage.fell_back, 24, "seed {seed}: {outage:?}");
+        assert!(outage.most_intervals <= Some(4), "seed {seed}: {outage:?}");
+        assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
+        assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
+    }
+}
+
+/// Mean rewards of the safe configuration that no aggregate falls behind by.
+const BEHIND_MOST: f64 = 10.0;
+
+/// Points at random, and no program: what a contender from outside is asked and told.
+struct Stubborn(Vec<f64>);
+
+impl Chooser for Stubborn {
+    fn choose(&mut self, context: &str) -> Result<Vec<f64>, String> {
+        if context.is_empty() { Err("no context".into()) } else { Ok(self.0.clone()) }
+    }
+
+    fn learn(&mut self, _: &str, point: &[f64], _: f64) -> Result<(), String> {
+        if point == self.0 { Ok(()) } else { Err("that was not tried".into()) }
+    }
+}
+
+#[test]
+fn contenders_from_outside_take_part() {
+    let mut scenario = FleetScenario::parse(SMALL).unwrap();
+    scenario.fixed = 1;
+    let contender = |name: &str, point: Option<Vec<f64>>| Contender {
+        name: name.into(),
+        begin: Box::new(move |service, _, _| {
+            let point = point.clone().unwrap_or_else(|| service.start());
+            Ok(Box::new(Stubborn(point)))
+        }),
+    };
+    let same = [contender("stubborn", None)];
+    let result = simulate(&scenario, 5, &same, &Threads(2), "").unwrap();
+    let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
+    assert_eq!(of("stubborn").windows, of("start").windows, "the same points on the same links");
+    let short = [contender("short", Some(vec![0.5]))];
+    let message = simulate(&scenario, 5, &short, &Threads(2), "").unwrap_err().to_string();
+    assert_eq!(message, "the contender short: 2 numbers from 0 to 1 were to come, not [0.5]");
 }
 
 #[test]

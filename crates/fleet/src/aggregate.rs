@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::Statistic;
-use trimtab_steer::customize::{Learner, Trial};
+use trimtab_steer::customize::{Cell, Known, Learner, Trial};
 
 use crate::experiment::{Assignment, Part};
 use crate::{Configuration, Context, Decision, Interval, Key, RewardSource, Service, Summary};
@@ -57,9 +57,15 @@ pub struct Aggregate {
     /// Where the first context begins, in values of the knobs, when others have learnt something already.
     #[serde(default)]
     prior: Option<Vec<f64>>,
+<<<<<<< HEAD
     /// What an experiment wants of it, where it learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     assignment: Option<Assignment>,
+=======
+    /// What other aggregates found. Whoever keeps the aggregates keeps that, once for all of a service.
+    #[serde(skip)]
+    heeds: Vec<Cell>,
+>>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
 }
 
 /// Why an interval cannot be closed.
@@ -86,8 +92,18 @@ impl Aggregate {
             hold: Hold::default(),
             draws: 0,
             prior: None,
+<<<<<<< HEAD
             assignment: None,
+=======
+            heeds: Vec::new(),
+>>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
         }
+    }
+
+    /// Hands it what the aggregates of its service found until now ([`Commons::cells`](crate::Commons::cells)): from
+    /// now on decisions lean on it where its own trials say little. It is no part of the state.
+    pub fn heed(&mut self, found: &[Cell]) {
+        self.heeds = found.to_vec();
     }
 
     /// A new aggregate that begins where others of its service have come to (§7, "Cross-aggregate learning"), given as
@@ -204,14 +220,11 @@ impl Aggregate {
     }
 
     fn propose(&mut self, service: &Service, context: Context) -> Trial {
-        let start = self.start(service);
-        let settings = service.settings();
-        let learner = self.learners.entry(context).or_insert_with(|| {
-            Learner::new(settings.clone(), start, service.safe(), service.active())
-        });
-        match &self.hold {
+        let mut learner = self.take_learner(service, context);
+        let trial = match &self.hold {
             Hold::Paused => learner.hold_at(learner.centre().to_vec()),
             Hold::Pinned { values } => learner.hold_at(service.space().unit(values)),
+<<<<<<< HEAD
             Hold::Learning => match self.assignment.as_ref().and_then(|a| a.values.as_ref()) {
                 Some(values) => learner.hold_at(service.space().unit(values)),
                 None => {
@@ -220,6 +233,29 @@ impl Aggregate {
                 }
             },
         }
+=======
+            Hold::Learning => {
+                self.draws += 1;
+                let random = draw(service.seed(), &self.key, context, self.draws);
+                learner.propose_knowing(random, &self.known())
+            }
+        };
+        self.learners.insert(context, learner);
+        trial
+    }
+
+    /// The learner of a context, a new one where there is none, for as long as it looks at the others.
+    fn take_learner(&mut self, service: &Service, context: Context) -> Learner {
+        self.learners.remove(&context).unwrap_or_else(|| {
+            let start = self.start(service);
+            Learner::new(service.settings().clone(), start, service.safe(), service.active())
+        })
+    }
+
+    /// What a learner that was taken out may know of the others.
+    fn known(&self) -> Known<'_> {
+        Known { others: self.learners.values().collect(), fleet: &self.heeds }
+>>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
     }
 
     /// Where a context that is new begins: at the mean of those that have learnt something.
@@ -272,14 +308,17 @@ impl Aggregate {
             .map(ToString::to_string)
             .collect();
         let reward = rewarded.map(|(reward, _)| reward);
-        let start = self.start(service);
-        let learner = self.learners.entry(open.context).or_insert_with(|| {
-            Learner::new(service.settings().clone(), start, service.safe(), service.active())
-        });
+        let mut learner = self.take_learner(service, open.context);
         let before = service.configured(learner.centre());
-        let lesson = learner.observe(&open.trial, reward, !broken.is_empty());
+        let lesson =
+            learner.observe_knowing(&open.trial, reward, !broken.is_empty(), &self.known());
         let after = service.configured(learner.centre());
         let active = learner.active().iter().map(|&k| service.knobs()[k].name.clone()).collect();
+        if lesson.anew {
+            // Contexts are of one network.
+            self.learners.values_mut().for_each(Learner::doubt);
+        }
+        self.learners.insert(open.context, learner);
         Ok(Decision {
             key: self.key.clone(),
             interval,

@@ -5,8 +5,12 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use trimtab_steer::customize::{Alarm, Lesson, Outcome, Purpose};
 
+<<<<<<< HEAD
 use crate::experiment::Part;
 use crate::{Interval, Key};
+=======
+use crate::{Interval, Key, Service};
+>>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
 
 /// Where a reward comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +62,19 @@ pub struct Decision {
     pub after: Vec<(String, f64)>,
 }
 
+impl Decision {
+    /// What other aggregates of the service may learn of it: the point of the unit cube that was tried, and how much better it
+    /// was than the safe configuration is expected to be here, in deviations of this context's rewards. For
+    /// [`Commons::add`](crate::Commons::add).
+    pub fn finding(&self, service: &Service) -> Option<(Vec<f64>, f64)> {
+        let Outcome::Noted { advantage: Some(advantage), .. } = self.lesson.outcome else {
+            return None;
+        };
+        let values: Vec<f64> = self.tried.iter().take(service.knobs().len()).map(|t| t.1).collect();
+        (values.len() == service.knobs().len()).then(|| (service.space().unit(&values), advantage))
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(part) = self.part {
@@ -65,6 +82,11 @@ impl fmt::Display for Decision {
         }
         match self.purpose {
             Purpose::Explore { .. } => f.write_str("Tried a point beside the best guess. ")?,
+            Purpose::Promising { expected, error } => write!(
+                f,
+                "Tried a point that may be better than the best guess, {expected:.4} ± {error:.4} by the model. "
+            )?,
+            Purpose::Best => f.write_str("Ran the best guess. ")?,
             Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,
             Purpose::Safe => f.write_str("Ran the safe configuration. ")?,
             Purpose::Held => f.write_str("Ran what it was told to; learning is halted. ")?,
@@ -81,6 +103,11 @@ impl fmt::Display for Decision {
             write!(f, "; {guard} was broken")?;
         }
         f.write_str(". ")?;
+        if self.lesson.anew {
+            f.write_str(
+                "The network seems to be another one: what was known of it counts for little. ",
+            )?;
+        }
         match &self.lesson.outcome {
             Outcome::NoReward => f.write_str("Nothing was learnt."),
             Outcome::Stale => {
@@ -99,6 +126,23 @@ impl fmt::Display for Decision {
                 }
                 f.write_str(if *held_back { ", up to the permitted range." } else { "." })
             }
+            Outcome::Noted { expected, error, .. } => {
+                let moved: Vec<String> = (self.before.iter().zip(&self.after))
+                    .filter(|((_, before), (_, after))| before != after)
+                    .map(|((knob, before), (_, after))| {
+                        format!(" {knob} {before:.4} to {after:.4}")
+                    })
+                    .collect();
+                match moved.is_empty() {
+                    true => f.write_str("The best guess stays")?,
+                    false => write!(f, "The best guess moves:{}", moved.join(""))?,
+                }
+                write!(f, "; {expected:.4} ± {error:.4} is expected of it.")
+            }
+            Outcome::FellBack { alarm: Alarm::Debt { debt } } => write!(
+                f,
+                "Fell back to the safe configuration: rewards are {debt:.1} deviations behind what it is expected to have brought."
+            ),
             Outcome::FellBack { alarm: Alarm::Reward { limit, .. } } => {
                 write!(
                     f,

@@ -72,3 +72,5 @@ pub use reward::{Guard, GuardError};
 pub use service::{BUILT_IN_STATISTICS, KnobRange, Learning, Service, ServiceError};
 pub use sketch::{RELATIVE_ERROR_MAX, Recorder, Sketch, SketchError, VALUE_MAX};
 pub use summary::{STATISTIC_NAME_LEN_MAX, STATISTICS_MAX, Summary, SummaryError};
+/// What the aggregates of a service found together, and a point of it.
+pub use trimtab_steer::customize::{Cell, Commons};

@@ -21,6 +21,7 @@ pub mod output;
 pub mod parity;
 pub mod pool;
 pub mod prepare;
+pub mod program;
 pub mod record;
 pub mod report;
 pub mod result;

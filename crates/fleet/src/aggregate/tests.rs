@@ -66,9 +66,56 @@ fn learns_and_says_what_it_did() {
         said.push(decision.to_string());
         last = Some(decision);
     }
-    assert!(said.iter().any(|s| s.contains("Stepped: gamma")), "{:?}", &said[..6]);
+    assert!(said.iter().any(|s| s.contains("The best guess moves: gamma")), "{:?}", &said[..6]);
     let gamma = last.unwrap().after[0].1;
     assert!((700.0..1500.0).contains(&gamma), "{gamma}");
+}
+
+#[test]
+fn gradients_say_what_they_did() {
+    for preset in ["paper", "pairs"] {
+        let service = service(&format!("[learning]\npreset = \"{preset}\""));
+        let mut aggregate = aggregate();
+        let said: Vec<String> = (0..60)
+            .map(|n| {
+                let back = reward_of(&aggregate.open(&service, Interval(n)));
+                let back = summary(&[("throughput", back)]);
+                aggregate.close(&service, Interval(n), &back).unwrap().to_string()
+            })
+            .collect();
+        assert!(said.iter().any(|s| s.contains("Stepped: gamma")), "{:?}", &said[..6]);
+    }
+}
+
+#[test]
+fn others_findings_are_heeded_and_told() {
+    let service = service("[start]\ngamma = 12");
+    let mut commons = crate::Commons::default();
+    // One aggregate finds out where gamma is best.
+    let mut first = aggregate();
+    for n in 0..200 {
+        let back = summary(&[("throughput", reward_of(&first.open(&service, Interval(n))))]);
+        let decision = first.close(&service, Interval(n), &back).unwrap();
+        if let Some((point, advantage)) = decision.finding(&service) {
+            commons.add(&point, advantage);
+        }
+    }
+    assert!(commons.weight() > 100.0, "{}", commons.weight());
+    let mean = |heeds: bool| {
+        let mut aggregate = Aggregate::new("tv/198.51.100.0/24".parse().unwrap());
+        if heeds {
+            aggregate.heed(commons.cells());
+        }
+        let mut sum = 0.0;
+        for n in 0..15 {
+            let configuration = aggregate.open(&service, Interval(n));
+            let reward = reward_of(&configuration);
+            sum += reward / 15.0;
+            aggregate.close(&service, Interval(n), &summary(&[("throughput", reward)])).unwrap();
+        }
+        sum
+    };
+    assert!(mean(true) > mean(false) + 0.2, "{} {}", mean(true), mean(false));
 }
 
 #[test]
@@ -90,9 +137,9 @@ fn k5_contexts_are_learnt_independently() {
         let best = 20.0 * 3.0_f64.powi(i32::from(context.0));
         let off = (configuration.knobs[0].1 / best).ln();
         let back = summary(&[("bitrate", 30.0 - off * off), ("rebuffering", 0.0)]);
-        aggregate.close(&service, interval, &back).unwrap();
+        let said = aggregate.close(&service, interval, &back).unwrap().to_string();
         for (other, before) in others {
-            assert_eq!(aggregate.learners[&other], before, "interval {n}");
+            assert!(aggregate.learners[&other] == before, "interval {n}: {said}");
         }
     }
     assert_eq!(aggregate.learners.len(), 6);

@@ -4,7 +4,7 @@ use trimtab_fleet_sim::FleetResult;
 
 use super::figure::{Line, compose, panel};
 
-/// Draws the rewards of all contenders with the first service, and the learner's regret where there is one.
+/// Draws the rewards of all contenders with the first service, and their regret where there is something to regret.
 pub fn plot(result: &FleetResult) -> String {
     let Some(service) = result.services.first() else { return compose(&[], &[]) };
     let at = |w: usize, of: usize| (w + 1) as f64 / of as f64 * result.intervals as f64;
@@ -19,10 +19,15 @@ pub fn plot(result: &FleetResult) -> String {
         .map(|(colour, c)| Line { colour, points: points(&c.windows) })
         .collect();
     let mut panels = vec![panel("intervals", false, "mean reward", &lines)];
-    if !service.regret.is_empty() {
-        let colour = names.iter().position(|name| name == "learnt").unwrap_or(0);
-        let regret = [Line { colour, points: points(&service.regret) }];
-        panels.push(panel("intervals", false, "regret of what is learnt, per aggregate", &regret));
+    let regret: Vec<Line> = service
+        .contenders
+        .iter()
+        .enumerate()
+        .filter(|(_, c)| !c.regret.is_empty())
+        .map(|(colour, c)| Line { colour, points: points(&c.regret) })
+        .collect();
+    if !regret.is_empty() {
+        panels.push(panel("intervals", false, "regret per aggregate", &regret));
     }
     compose(&names, &panels)
 }

@@ -16,6 +16,20 @@ pub(super) fn direction(seed: u64, dimensions: usize) -> Vec<f64> {
     }
 }
 
+/// Numbers that one number begins.
+pub(super) struct Draws(Pcg64Mcg);
+
+impl Draws {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// Between −1 and 1.
+    pub(super) fn symmetric(&mut self) -> f64 {
+        2.0 * self.0.random::<f64>() - 1.0
+    }
+}
+
 /// A value of the standard normal distribution (Box and Muller's polar form, the second value unused).
 fn normal(random: &mut Pcg64Mcg) -> f64 {
     loop {

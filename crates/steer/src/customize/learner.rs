@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::commons::Known;
 use super::draw::direction;
 use super::gradient::{Gradient, Step};
+use super::model::Model;
 use super::relevance::{Relevance, TestPoint};
 use super::{Alarm, Estimator, Settings, Watch};
 
 /// What a trial is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Purpose {
     /// A point on the sphere around the centre.
@@ -16,6 +18,15 @@ pub enum Purpose {
         /// Whether the direction was added or subtracted.
         plus: bool,
     },
+    /// A point near the best guess that may be better than it, by the model of the reward.
+    Promising {
+        /// The reward that is expected there, and its standard error.
+        expected: f64,
+        /// The standard error.
+        error: f64,
+    },
+    /// The best guess.
+    Best,
     /// One knob alone, to see whether it matters.
     Test(TestPoint),
     /// The safe configuration, after an alarm.
@@ -63,6 +74,17 @@ pub enum Outcome {
         /// Whether the permitted box held it back.
         held_back: bool,
     },
+    /// The model of the reward took it in.
+    Noted {
+        /// The reward that was expected of the best guess, and is now.
+        before: f64,
+        /// Now.
+        expected: f64,
+        /// The standard error of that.
+        error: f64,
+        /// How much better the trial was than what is expected of the safe configuration, in deviations of the reward.
+        advantage: Option<f64>,
+    },
     /// The safe configuration is in force from now on.
     FellBack {
         /// Why.
@@ -98,6 +120,9 @@ pub struct Lesson {
     pub deviation: f64,
     /// What came of it.
     pub outcome: Outcome,
+    /// Whether the network seems to be another one, so that what was known of it counts for little.
+    #[serde(default)]
+    pub anew: bool,
 }
 
 /// What the learner is about.
@@ -130,10 +155,15 @@ pub struct Learner {
     active: Vec<usize>,
     phase: Phase,
     gradient: Gradient,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<Box<Model>>,
     watch: Watch,
     epoch: u32,
     pairs: u64,
     since_selection: u32,
+    /// Whether a guard was broken under the safe configuration when that was last in force for an alarm.
+    #[serde(default)]
+    safe_breaks: bool,
 }
 
 impl Learner {
@@ -145,16 +175,20 @@ impl Learner {
     pub fn new(settings: Settings, start: Vec<f64>, safe: Vec<f64>, active: usize) -> Self {
         assert_eq!(start.len(), safe.len(), "both are points of the same space");
         let active: Vec<usize> = (0..active.min(start.len())).collect();
+        let centre_knobs = start.len();
         let mut learner = Self {
             centre: start,
             safe,
             phase: Phase::Learning { pair: None },
             gradient: Gradient::new(active.len()),
+            model: (settings.estimator == Estimator::Model)
+                .then(|| Box::new(Model::new(centre_knobs))),
             active,
             watch: Watch::default(),
             epoch: 0,
             pairs: 0,
             since_selection: 0,
+            safe_breaks: false,
             settings,
         };
         learner.keep_inside();
@@ -176,9 +210,13 @@ impl Learner {
         self.gradient.radius(&self.settings)
     }
 
-    /// Steps since the last restart or selection of knobs.
+    /// Steps since the last restart or selection of knobs; for a model, trials that it remembers.
     pub fn steps(&self) -> u32 {
-        self.gradient.steps()
+        self.model.as_ref().map_or(self.gradient.steps(), |model| model.trials())
+    }
+
+    pub(super) fn model(&self) -> Option<&Model> {
+        self.model.as_deref()
     }
 
     /// What rewards are usual.
@@ -194,6 +232,11 @@ impl Learner {
     /// The configuration for the next interval. `random` should differ from call to call, and be the same when the
     /// history is repeated.
     pub fn propose(&mut self, random: u64) -> Trial {
+        self.propose_knowing(random, &Known::default())
+    }
+
+    /// [`Learner::propose`] for one that may know more than its own trials.
+    pub fn propose_knowing(&mut self, random: u64, known: &Known<'_>) -> Trial {
         self.since_selection = self.since_selection.saturating_add(1);
         let due = self.settings.select_every > 0
             && self.since_selection > self.settings.select_every
@@ -214,7 +257,14 @@ impl Learner {
                 }
                 self.plain(point, Purpose::Test(test))
             }
-            Phase::Learning { .. } => self.explore(random),
+            Phase::Learning { .. } => match &self.model {
+                Some(model) => {
+                    let (point, purpose) =
+                        model.propose(&self.settings, (&self.centre, &self.active), known, random);
+                    self.plain(point, purpose)
+                }
+                None => self.explore(random),
+            },
         }
     }
 
@@ -266,35 +316,87 @@ impl Learner {
     /// Takes the reward of the interval in which `trial` was in force: `None` when there is none. `broken` says whether a
     /// guard was broken in it.
     pub fn observe(&mut self, trial: &Trial, reward: Option<f64>, broken: bool) -> Lesson {
-        let lesson = |watch: &Watch, outcome| Lesson {
-            mean: watch.mean(),
-            deviation: watch.deviation(),
-            outcome,
-        };
+        self.observe_knowing(trial, reward, broken, &Known::default())
+    }
+
+    /// [`Learner::observe`] for one that may know more than its own trials.
+    pub fn observe_knowing(
+        &mut self,
+        trial: &Trial,
+        reward: Option<f64>,
+        broken: bool,
+        known: &Known<'_>,
+    ) -> Lesson {
         let before = self.watch;
+        let lesson = |(outcome, anew)| Lesson {
+            mean: before.mean(),
+            deviation: before.deviation(),
+            outcome,
+            anew,
+        };
         if trial.epoch != self.epoch {
-            return lesson(&before, Outcome::Stale);
+            return lesson((Outcome::Stale, false));
         }
         let Some(reward) = reward.filter(|r| r.is_finite()) else {
             self.give_up(trial);
-            return lesson(&before, Outcome::NoReward);
+            return lesson((Outcome::NoReward, false));
         };
-        let outcome = if trial.purpose == Purpose::Safe {
-            self.rested()
-        } else if let Some(alarm) = self.watch.note(&self.settings, reward, broken) {
-            self.fall_back();
-            Outcome::FellBack { alarm }
-        } else {
+        if trial.purpose == Purpose::Safe {
+            self.safe_breaks = broken;
+            let anew = self.seen_safe(reward, known);
+            return lesson((self.rested(), anew));
+        }
+        // A guard that the safe configuration breaks as well is no reason to go back to it.
+        let broken = broken && !(self.safe_breaks && self.model.is_some());
+        if let Some(alarm) = self.watch.note(&self.settings, reward, broken) {
+            let anew = self.model.is_none() || Watch::is_severe(&alarm, reward);
+            self.fall_back(anew);
+            return lesson((Outcome::FellBack { alarm }, anew));
+        }
+        if self.model.is_some() && !matches!(trial.purpose, Purpose::Test(_)) {
+            return lesson(self.noted(trial, reward, known));
+        }
+        let outcome = {
             match trial.purpose {
-                Purpose::Explore { plus } => self.estimate(trial, plus, reward, before),
                 Purpose::Test(test) => self.tested(test, reward),
-                Purpose::Held | Purpose::Safe => Outcome::Gathering {
-                    have: self.gradient.gathered(),
-                    need: self.settings.average,
-                },
+                Purpose::Explore { plus } => self.estimate(trial, plus, reward, before),
+                Purpose::Held | Purpose::Safe | Purpose::Best | Purpose::Promising { .. } => {
+                    Outcome::Gathering {
+                        have: self.gradient.gathered(),
+                        need: self.settings.average,
+                    }
+                }
             }
         };
-        lesson(&before, outcome)
+        lesson((outcome, false))
+    }
+
+    /// The safe configuration was in force: whether its reward shows that the network is another one.
+    fn seen_safe(&mut self, reward: f64, known: &Known<'_>) -> bool {
+        let Some(model) = &mut self.model else { return false };
+        let anew = model.note_safe(&self.settings, (&self.safe, reward), known);
+        if anew {
+            self.watch = Watch::default();
+        }
+        anew
+    }
+
+    /// A trial for the model: the best guess may move, and the safe configuration may be due.
+    fn noted(&mut self, trial: &Trial, reward: f64, known: &Known<'_>) -> (Outcome, bool) {
+        let Some(model) = &mut self.model else { return (Outcome::Stale, false) };
+        let of = (&self.centre[..], &self.safe[..], &self.active[..]);
+        let noted = model.note(&self.settings, of, (&trial.point, reward), known);
+        self.centre = noted.best;
+        if let Some((debt, rest)) = noted.debt {
+            self.epoch += 1;
+            self.centre.clone_from(&self.safe);
+            self.rest(rest);
+            return (Outcome::FellBack { alarm: Alarm::Debt { debt } }, noted.anew);
+        }
+        if noted.anew {
+            self.begin_anew();
+        }
+        (noted.outcome, noted.anew)
     }
 
     /// An interval without a reward: its pair is not worth completing.
@@ -325,6 +427,8 @@ impl Learner {
                 *slot = None;
                 (plus - minus) / 2.0
             }
+            // A model takes its trials in by itself.
+            Estimator::Model => return Outcome::Stale,
         };
         let estimate: Vec<f64> = trial.direction.iter().map(|x| value * x).collect();
         match self.gradient.add(&self.settings, &estimate, self.watch.deviation()) {
@@ -343,7 +447,7 @@ impl Learner {
     /// Keeps the active knobs a radius away from every side of the cube, so that every trial around the centre is
     /// permitted; whether anything had to move.
     fn keep_inside(&mut self) -> bool {
-        let radius = self.radius();
+        let radius = if self.model.is_some() { 0.0 } else { self.radius() };
         let mut moved = false;
         for &knob in &self.active {
             let inside = self.centre[knob].clamp(radius, 1.0 - radius);
@@ -368,17 +472,44 @@ impl Learner {
     }
 
     /// §4.3: the safe configuration is in force, and what was usual no longer counts.
-    fn fall_back(&mut self) {
+    /// A model keeps what it knows unless learning is to start `anew`.
+    fn fall_back(&mut self, anew: bool) {
         self.epoch += 1;
         self.centre.clone_from(&self.safe);
         self.gradient = Gradient::new(self.active.len());
         self.watch = Watch::default();
-        self.phase = if self.settings.rest == 0 {
-            Phase::Learning { pair: None }
-        } else {
-            Phase::Resting { left: self.settings.rest }
-        };
+        if let Some(model) = self.model.as_mut().filter(|_| anew) {
+            model.begin_anew();
+        }
+        self.rest(self.settings.rest);
         self.keep_inside();
+    }
+
+    fn rest(&mut self, intervals: u32) {
+        if let Some(model) = &mut self.model {
+            model.rest();
+        }
+        self.phase = match intervals {
+            0 => Phase::Learning { pair: None },
+            left => Phase::Resting { left },
+        };
+    }
+
+    /// The network is another one: learning starts again from the safe configuration.
+    fn begin_anew(&mut self) {
+        self.epoch += 1;
+        self.watch = Watch::default();
+        self.safe_breaks = false;
+        self.centre.clone_from(&self.safe);
+    }
+
+    /// Another context of the aggregate has seen that the network is another one, and contexts are of one network: learning
+    /// starts again here, too.
+    pub fn doubt(&mut self) {
+        if let Some(model) = &mut self.model {
+            model.begin_anew();
+            self.begin_anew();
+        }
     }
 
     fn rested(&mut self) -> Outcome {
@@ -393,7 +524,7 @@ impl Learner {
 
     /// Starts again at another point of the unit cube, as when an operator rolls back.
     pub fn restart_at(&mut self, point: &[f64]) {
-        self.fall_back();
+        self.fall_back(true);
         self.phase = Phase::Learning { pair: None };
         for (centre, &unit) in self.centre.iter_mut().zip(point) {
             *centre = unit.clamp(0.0, 1.0);

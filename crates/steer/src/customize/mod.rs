@@ -23,19 +23,28 @@
 //! assert!((best[0] - 7.0).abs() < 1.0 && (60.0..160.0).contains(&best[1]), "{best:?}");
 //! ```
 
+mod commons;
 mod draw;
 mod gradient;
 mod learner;
+mod memory;
+mod model;
 mod relevance;
+mod search;
 mod settings;
 mod space;
+mod surrogate;
 mod watch;
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;
 
+pub use commons::{Commons, Known};
 pub use gradient::Step;
 pub use learner::{Learner, Lesson, Outcome, Purpose, Trial};
+pub use memory::{Cell, Memory};
 pub use relevance::{Relevance, TestPoint};
 pub use settings::{Estimator, Preset, Settings, SettingsError};
 pub use space::{Dimension, Space};

@@ -10,6 +10,8 @@ pub enum Estimator {
     OnePoint,
     /// Two opposite points in two intervals: g = (r₊ − r₋)/2·x. What both have in common cancels exactly.
     Pairs,
+    /// No gradient: a model of the reward over the permitted box, by all trials that are remembered.
+    Model,
 }
 
 /// A named set of settings.
@@ -19,8 +21,10 @@ pub enum Preset {
     /// As the paper writes it: one point, fixed steps, momentum, averaged estimates.
     Paper,
     /// Opposite points, steps that shrink.
-    #[default]
     Pairs,
+    /// A model of the reward, which what other contexts and aggregates found goes into.
+    #[default]
+    Model,
 }
 
 /// How a learner learns. Lengths are shares of a knob's range.
@@ -29,7 +33,7 @@ pub enum Preset {
 pub struct Settings {
     /// How the gradient is estimated.
     pub estimator: Estimator,
-    /// φ of §4.2: how far from the centre the first trials lie.
+    /// φ of §4.2: how far from the centre the first trials lie; of a model, in each knob and always.
     pub radius: f64,
     /// The least that φ shrinks to; the same as `radius` for one that does not shrink.
     pub radius_min: f64,
@@ -43,6 +47,15 @@ pub struct Settings {
     pub step_max: f64,
     /// Steps until φ and η are a half of what they were at first, and after three times as many a quarter; 0: never.
     pub halving: u32,
+    /// Of a model: by how many standard errors a trial may be worse than the best guess is expected to be.
+    pub optimism: f64,
+    /// Of a model: how much less a trial counts with each one after it.
+    pub keep: f64,
+    /// Of a model: points that it tells apart.
+    pub cells: u32,
+    /// Of a model: how far the sum of rewards may fall behind what the safe configuration is expected to bring, in standard
+    /// deviations of one reward's noise.
+    pub debt_max: f64,
     /// Bad intervals in a row until the safe configuration is in force.
     pub alarm_after: u32,
     /// A reward is bad when it is below the mean by so many standard deviations.
@@ -69,6 +82,10 @@ impl Settings {
             average: 2,
             step_max: 0.15,
             halving: 30,
+            optimism: 1.0,
+            keep: 0.99,
+            cells: 24,
+            debt_max: 10.0,
             // Reference K4.
             alarm_after: 3,
             alarm_deviations: 2.0,
@@ -90,6 +107,9 @@ impl Settings {
                 ..common
             },
             Preset::Pairs => common,
+            Preset::Model => {
+                Self { estimator: Estimator::Model, radius: 0.25, radius_min: 0.25, ..common }
+            }
         }
     }
 
@@ -106,6 +126,10 @@ impl Settings {
             ("average", f64::from(self.average), 1.0, 1000.0),
             ("step_max", self.step_max, 1e-3, 1.0),
             ("halving", f64::from(self.halving), 0.0, 1e6),
+            ("optimism", self.optimism, 0.0, 10.0),
+            ("keep", self.keep, 0.5, 1.0),
+            ("cells", f64::from(self.cells), 4.0, 64.0),
+            ("debt_max", self.debt_max, 1.0, 1e6),
             ("alarm_after", f64::from(self.alarm_after), 1.0, 1000.0),
             ("alarm_deviations", self.alarm_deviations, 0.5, 100.0),
             ("rest", f64::from(self.rest), 0.0, 1000.0),

@@ -31,6 +31,11 @@ pub enum Alarm {
     },
     /// A guard was persistently broken: loss or latency were uncharacteristically high.
     Guard,
+    /// The sum of the rewards has fallen behind what the safe configuration is expected to have brought.
+    Debt {
+        /// By so many standard deviations of one reward's noise.
+        debt: f64,
+    },
 }
 
 impl Watch {
@@ -54,6 +59,15 @@ impl Watch {
         // A reward that never varies would make any difference an alarm.
         let spread = self.deviation().max(0.02 * self.mean.abs());
         (self.count >= USUAL_AFTER).then_some(self.mean - settings.alarm_deviations * spread)
+    }
+
+    /// Whether an alarm is of so bad a reward that the network must be another one: twice as far below the mean as is bad. After
+    /// others it is for the rewards of the safe configuration to tell.
+    pub(super) fn is_severe(alarm: &Alarm, reward: f64) -> bool {
+        match alarm {
+            Alarm::Reward { mean, limit } => reward < 2.0 * limit - mean,
+            Alarm::Guard | Alarm::Debt { .. } => false,
+        }
     }
 
     /// Takes the reward of an interval; the alarm when it was the last of too many bad ones.

@@ -1,0 +1,177 @@
+//! What is remembered of trials: a bounded number of cells, each a point with the mean of the rewards there.
+
+use serde::{Deserialize, Serialize};
+
+/// Points lie on a grid of so many steps in each knob's range: short to store, and finer than any reward can tell.
+const GRID: f64 = 1000.0;
+/// A cell of less weight than this tells nothing any more.
+const FORGOTTEN: f32 = 0.02;
+
+/// Trials at about one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The point of the unit cube, in thousandths.
+    at: Vec<u16>,
+    /// How many trials it stands for; less of those that are long ago.
+    weight: f32,
+    /// The mean of their rewards.
+    mean: f32,
+}
+
+impl Cell {
+    /// A trial at a point of the unit cube that lies on the grid; see [`on_grid`].
+    pub fn new(point: &[f64], reward: f64) -> Self {
+        let at = point.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5) as u16).collect();
+        Self { at, weight: 1.0, mean: reward as f32 }
+    }
+
+    /// The point of the unit cube.
+    pub fn point(&self) -> Vec<f64> {
+        self.at.iter().map(|&x| f64::from(x) / GRID).collect()
+    }
+
+    /// How many trials it stands for.
+    pub fn weight(&self) -> f64 {
+        f64::from(self.weight)
+    }
+
+    /// The mean of their rewards.
+    pub fn mean(&self) -> f64 {
+        f64::from(self.mean)
+    }
+
+    fn distance2(&self, other: &Self) -> f64 {
+        let off = |(a, b): (&u16, &u16)| (f64::from(*a) - f64::from(*b)) / GRID;
+        self.at.iter().zip(&other.at).map(off).map(|d| d * d).sum()
+    }
+}
+
+/// The nearest point of the grid on which trials lie.
+pub(super) fn on_grid(point: &[f64]) -> Vec<f64> {
+    point.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5).floor() / GRID).collect()
+}
+
+/// A bounded memory of trials. When it is full, the two cells whose union loses least become one (Ward's criterion).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    cells: Vec<Cell>,
+    /// Sum of squares of what rewards differ from their cell's mean.
+    within: f32,
+}
+
+impl Memory {
+    /// What there is.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// Takes a trial; all before it count `keep` times as much as until now, and there are `most` cells at most.
+    pub fn add(&mut self, point: &[f64], reward: f64, keep: f64, most: usize) {
+        self.fade(keep);
+        self.cells.push(Cell::new(point, reward));
+        while self.cells.len() > most.max(1) && self.merge_two() {}
+    }
+
+    /// All that is known counts `keep` times as much as until now.
+    pub fn fade(&mut self, keep: f64) {
+        let keep = keep as f32;
+        self.within *= keep;
+        self.cells.iter_mut().for_each(|c| c.weight *= keep);
+        self.cells.retain(|c| c.weight >= FORGOTTEN);
+    }
+
+    /// What is kept of it once the network is another: `most` cells, each counting `keep` times as much.
+    pub(super) fn as_before(mut self, keep: f64, most: usize) -> Self {
+        self.fade(keep);
+        while self.cells.len() > most && self.merge_two() {}
+        self
+    }
+
+    fn merge_two(&mut self) -> bool {
+        let mut least: Option<(f64, usize, usize)> = None;
+        for (j, b) in self.cells.iter().enumerate() {
+            for (i, a) in self.cells[..j].iter().enumerate() {
+                let lost = a.weight() * b.weight() / (a.weight() + b.weight()) * a.distance2(b);
+                if least.is_none_or(|(most, ..)| lost < most) {
+                    least = Some((lost, i, j));
+                }
+            }
+        }
+        let Some((_, i, j)) = least else { return false };
+        let b = self.cells.remove(j);
+        let a = &mut self.cells[i];
+        let share = b.weight / (a.weight + b.weight);
+        self.within += a.weight * share * (a.mean - b.mean).powi(2);
+        for (x, y) in a.at.iter_mut().zip(&b.at) {
+            *x = (f64::from(*x) + f64::from(share) * (f64::from(*y) - f64::from(*x)) + 0.5) as u16;
+        }
+        a.mean += share * (b.mean - a.mean);
+        a.weight += b.weight;
+        true
+    }
+
+    /// Whether something was tried so near to a point in every knob.
+    pub(super) fn has_near(&self, point: &[f64], distance: f64) -> bool {
+        let near = |c: &Cell| c.point().iter().zip(point).all(|(a, b)| (a - b).abs() <= distance);
+        self.cells.iter().any(near)
+    }
+
+    /// How many trials there were, less what is forgotten.
+    pub fn weight(&self) -> f64 {
+        self.cells.iter().map(Cell::weight).sum()
+    }
+
+    /// Mean and standard deviation of all rewards.
+    pub(super) fn spread(&self) -> (f64, f64) {
+        let weight = self.weight().max(f64::MIN_POSITIVE);
+        let mean = self.cells.iter().map(|c| c.weight() * c.mean()).sum::<f64>() / weight;
+        let between: f64 = self.cells.iter().map(|c| c.weight() * (c.mean() - mean).powi(2)).sum();
+        (mean, ((between + f64::from(self.within)) / weight).sqrt())
+    }
+
+    /// Mean and standard deviation, which is above zero, for rewards to be counted in.
+    pub(super) fn scale(&self) -> (f64, f64) {
+        let (mean, deviation) = self.spread();
+        (mean, deviation.max(1e-3 * mean.abs()).max(1e-9))
+    }
+
+    /// The sum of squares of what rewards differ from their cell's mean.
+    pub(super) fn within(&self) -> f64 {
+        f64::from(self.within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_keeps_mean_weight_and_squares() {
+        let mut memory = Memory::default();
+        let rewards: Vec<f64> = (0..200).map(|i| f64::from(i * 37 % 101)).collect();
+        for (i, r) in rewards.iter().enumerate() {
+            let point = [(i * 53 % 97) as f64 / 97.0, (i * 29 % 89) as f64 / 89.0];
+            memory.add(&on_grid(&point), *r, 1.0, 24);
+        }
+        assert_eq!(memory.cells().len(), 24);
+        assert!((memory.weight() - 200.0).abs() < 1e-3);
+        let mean = rewards.iter().sum::<f64>() / 200.0;
+        let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 200.0).sqrt();
+        let (m, d) = memory.spread();
+        assert!(
+            (m - mean).abs() < 1e-2 && (d - deviation).abs() < 1e-2,
+            "{m} {mean} {d} {deviation}"
+        );
+    }
+
+    #[test]
+    fn what_is_long_ago_is_forgotten() {
+        let mut memory = Memory::default();
+        memory.add(&[0.1], 1.0, 1.0, 8);
+        for i in 0..60 {
+            memory.add(&[0.9], f64::from(i), 0.9, 8);
+        }
+        assert!(memory.cells().iter().all(|c| c.point()[0] > 0.5), "{memory:?}");
+        assert!((memory.weight() - 10.0).abs() < 0.1, "{}", memory.weight());
+    }
+}

@@ -1,0 +1,255 @@
+//! Learning by a model of the reward: what to try next, and what the best guess is.
+//!
+//! A trial is the point near the best guess whose expected reward is highest once `optimism` standard errors are added to it
+//! (an upper confidence bound: Srinivas, Krause, Kakade and Seeger, "Gaussian process optimization in the bandit setting",
+//! ICML 2010). Where much is known the errors are small and the best guess itself is run; where conditions changed they grow,
+//! and it looks around again: no schedule says when.
+
+use serde::{Deserialize, Serialize};
+
+use super::commons::Known;
+use super::draw::Draws;
+use super::memory::{Cell, Memory, on_grid};
+use super::search::Region;
+use super::surrogate::{Shape, Surrogate};
+use super::{Outcome, Purpose, Settings};
+
+/// Random points that are looked at before each trial.
+const LOOKS: usize = 24;
+/// A point nearer to the best guess than this in every knob is the best guess.
+const SAME: f64 = 0.015;
+/// A reward that is off by so many standard errors is a surprise; so many in a row to one side mean that conditions changed.
+const SURPRISE: f64 = 2.0;
+const SURPRISES: usize = 3;
+/// Nothing is a surprise where nothing was tried within this distance in every knob.
+const NEAR: f64 = 0.2;
+/// No error is less than this share of the reward: else rewards that hardly vary would make any difference a surprise.
+const LEAST: f64 = 0.02;
+/// One interval adds no more than this to the debt: what is worse is for the alarm, and one wild interval is none.
+const BEHIND_MOST: f64 = 4.0;
+/// The safe configuration stays twice as long after each debt that was too large, up to so many doublings: what is lost grows as the
+/// logarithm of time at most. Trials without a debt after which that is forgotten.
+const DOUBLINGS: u8 = 5;
+const FORGIVEN_AFTER: u32 = 24;
+/// What is known from before a change: so many cells, each of which counts so much.
+const BEFORE: (f64, usize) = (0.3, 8);
+/// Trials after which the model is worth being judged by, and telling others of.
+const KNOWN_AFTER: f64 = 6.0;
+
+/// The model of one context.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Model {
+    memory: Memory,
+    /// Before the conditions last changed.
+    before: Memory,
+    shape: Shape,
+    trials: u32,
+    /// Surprises in a row, and whether they were better than expected. They are not believed while it is not known whether they
+    /// persist.
+    aside: Vec<Cell>,
+    better: bool,
+    /// How far rewards have fallen behind what is expected of the safe configuration, in deviations of the noise.
+    debt: f64,
+    /// Debts that were too large, since there last was none for long.
+    debts: u8,
+    /// Trials without a debt since.
+    calm: u32,
+}
+
+/// What a trial led to.
+pub(super) struct Noted {
+    pub(super) best: Vec<f64>,
+    pub(super) outcome: Outcome,
+    pub(super) anew: bool,
+    /// The debt, when it is too large, and for how many intervals the safe configuration is to stay.
+    pub(super) debt: Option<(f64, u32)>,
+}
+
+impl Model {
+    pub(super) fn new(knobs: usize) -> Self {
+        Self {
+            memory: Memory::default(),
+            before: Memory::default(),
+            shape: Shape::new(knobs),
+            trials: 0,
+            aside: Vec::new(),
+            better: false,
+            debt: 0.0,
+            debts: 0,
+            calm: 0,
+        }
+    }
+
+    /// Trials since the conditions last changed.
+    pub(super) fn trials(&self) -> u32 {
+        self.trials
+    }
+
+    fn fit(&self, known: &Known<'_>) -> Option<Surrogate> {
+        let others: Vec<&Memory> =
+            known.others.iter().filter_map(|l| l.model()).map(|m| &m.memory).collect();
+        Surrogate::fit(&self.memory, &self.before, &others, known.fleet, &self.shape)
+    }
+
+    /// What to try: a point and what for.
+    pub(super) fn propose(
+        &self,
+        settings: &Settings,
+        (centre, active): (&[f64], &[usize]),
+        known: &Known<'_>,
+        random: u64,
+    ) -> (Vec<f64>, Purpose) {
+        let Some(model) = self.fit(known) else { return (on_grid(centre), Purpose::Best) };
+        let start = self.best(settings, (centre, active), known, &model);
+        let region = Region { centre: &start, active, reach: settings.radius };
+        let mut draws = Draws::new(random);
+        let looks = (0..LOOKS).map(|n| {
+            // Some anywhere in reach, some near.
+            let reach = if n % 2 == 0 { settings.radius } else { settings.radius / 3.0 };
+            let mut point = start.clone();
+            active.iter().for_each(|&k| point[k] += reach * draws.symmetric());
+            region.nearest(&point)
+        });
+        let worth = |point: &[f64]| {
+            let expected = model.expected(point);
+            expected.mean + settings.optimism * expected.error
+        };
+        let point = on_grid(&region.highest(looks, worth));
+        if point.iter().zip(&start).all(|(a, b)| (a - b).abs() < SAME) {
+            return (on_grid(&start), Purpose::Best);
+        }
+        let expected = model.expected(&point);
+        (point, Purpose::Promising { expected: expected.mean, error: expected.error })
+    }
+
+    /// Where the reward is expected to be highest, in reach of what was thought so far.
+    fn best(
+        &self,
+        settings: &Settings,
+        (centre, active): (&[f64], &[usize]),
+        known: &Known<'_>,
+        model: &Surrogate,
+    ) -> Vec<f64> {
+        let region = Region { centre, active, reach: settings.radius };
+        let tried =
+            self.memory.cells().iter().chain(known.fleet).map(|c| region.nearest(&c.point()));
+        region.highest(tried, |point| model.expected(point).mean)
+    }
+
+    /// Keeps a reward.
+    fn remember(&mut self, settings: &Settings, point: &[f64], reward: f64) {
+        self.memory.add(point, reward, settings.keep, settings.cells as usize);
+        self.trials = self.trials.saturating_add(1);
+    }
+
+    /// Takes a trial: `of` are the best guess, the safe configuration and the active knobs.
+    pub(super) fn note(
+        &mut self,
+        settings: &Settings,
+        (centre, safe, active): (&[f64], &[f64], &[usize]),
+        (point, reward): (&[f64], f64),
+        known: &Known<'_>,
+    ) -> Noted {
+        let model = self.fit(known);
+        let before = model.as_ref().map_or(reward, |m| m.expected(centre).mean);
+        let is_known = self.memory.weight() >= KNOWN_AFTER;
+        let anew = self.take(settings, (point, reward), model.as_ref());
+        let Some(model) = self.fit(known) else {
+            // There is a trial at least.
+            return Noted { best: centre.to_vec(), outcome: Outcome::NoReward, anew, debt: None };
+        };
+        let best = self.best(settings, (centre, active), known, &model);
+        let of_safe = model.expected(safe);
+        let is_known = is_known && !anew;
+        let advantage = is_known.then(|| model.deviations(reward - of_safe.mean));
+        let behind = (of_safe.mean - reward) / model.noise().max(LEAST * of_safe.mean.abs());
+        let debt = if is_known { self.owe(settings, behind) } else { None };
+        let expected = model.expected(&best);
+        let (expected, error) = (expected.mean, expected.error);
+        let outcome = Outcome::Noted { before, expected, error, advantage };
+        Noted { best, outcome, anew, debt }
+    }
+
+    /// [`Model::note`] for the safe configuration after an alarm: whether the network is another one.
+    pub(super) fn note_safe(
+        &mut self,
+        settings: &Settings,
+        trial: (&[f64], f64),
+        known: &Known<'_>,
+    ) -> bool {
+        let model = self.fit(known);
+        self.take(settings, trial, model.as_ref())
+    }
+
+    /// Takes a reward in, or puts it aside for a while; whether it was one surprise too many.
+    fn take(
+        &mut self,
+        settings: &Settings,
+        (point, reward): (&[f64], f64),
+        model: Option<&Surrogate>,
+    ) -> bool {
+        let is_known = self.memory.weight() >= KNOWN_AFTER && self.memory.has_near(point, NEAR);
+        let off = model.filter(|_| is_known).map_or(0.0, |model| {
+            let expected = model.expected(point);
+            let error = (expected.error.powi(2) + model.noise().powi(2)).sqrt();
+            (reward - expected.mean) / error.max(LEAST * expected.mean.abs())
+        });
+        let better = off > 0.0;
+        let surprising = off.abs() > SURPRISE;
+        let goes_on = surprising && (self.aside.is_empty() || better == self.better);
+        if goes_on {
+            self.better = better;
+            self.aside.push(Cell::new(point, reward));
+            if self.aside.len() < SURPRISES {
+                return false;
+            }
+        }
+        let aside = core::mem::take(&mut self.aside);
+        if goes_on {
+            self.begin_anew();
+        }
+        for cell in &aside {
+            self.remember(settings, &cell.point(), cell.mean());
+        }
+        if !goes_on {
+            self.remember(settings, point, reward);
+        }
+        self.shape.improve(&self.memory);
+        goes_on
+    }
+
+    /// The safe configuration comes into force, and what is known stays: whether the network is another one is for its rewards to
+    /// tell.
+    pub(super) fn rest(&mut self) {
+        self.aside.clear();
+    }
+
+    /// Rewards fell behind what is expected of the safe configuration by so much more.
+    fn owe(&mut self, settings: &Settings, behind: f64) -> Option<(f64, u32)> {
+        self.debt = (self.debt + behind.min(BEHIND_MOST)).max(0.0);
+        if self.debt <= settings.debt_max {
+            self.calm = if self.debt == 0.0 { self.calm.saturating_add(1) } else { self.calm };
+            if self.calm >= FORGIVEN_AFTER {
+                self.debts = 0;
+            }
+            return None;
+        }
+        let rest = settings.rest << self.debts.min(DOUBLINGS);
+        let owed = (self.debt, rest);
+        self.debts = self.debts.saturating_add(1);
+        (self.debt, self.calm) = (0.0, 0);
+        Some(owed)
+    }
+
+    /// What was learnt until now was of another network. How high rewards were tells nothing any more; which points were better
+    /// than others may still.
+    pub(super) fn begin_anew(&mut self) {
+        let memory = core::mem::take(&mut self.memory);
+        if memory.weight() >= KNOWN_AFTER {
+            self.before = memory.as_before(BEFORE.0, BEFORE.1);
+        }
+        self.trials = 0;
+        self.aside.clear();
+        self.debt = 0.0;
+    }
+}

@@ -1,0 +1,173 @@
+//! The learner that has a model of the reward.
+
+use super::*;
+
+const BEST: [f64; 3] = [0.7, 0.4, 0.6];
+
+fn quadratic(point: &[f64], best: &[f64]) -> f64 {
+    -point.iter().zip(best).map(|(a, b)| (a - b) * (a - b)).sum::<f64>()
+}
+
+/// A value of deviation 1 that has no relation to the draws of the learner.
+fn noise(round: u64) -> f64 {
+    let mixed = (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((mixed >> 11) as f64 / (1u64 << 52) as f64 - 1.0) * 3.0_f64.sqrt()
+}
+
+fn calm() -> Settings {
+    Settings { alarm_deviations: 100.0, debt_max: 1e6, ..Settings::of(Preset::Model) }
+}
+
+fn learner(settings: Settings) -> Learner {
+    Learner::new(settings, vec![0.2; 3], vec![0.2; 3], 3)
+}
+
+/// Mean of what trials lacked to the best, in each fifth of a run, and what the best guess lacks in the end.
+fn lacks(learner: &mut Learner, rounds: u64, seed: u64, noisy: f64) -> ([f64; 5], f64) {
+    let mut fifths = [0.0; 5];
+    for round in 0..rounds {
+        let trial = learner.propose(seed * 1_000_003 + round);
+        let reward = quadratic(&trial.point, &BEST);
+        fifths[(round * 5 / rounds) as usize] -= reward * 5.0 / rounds as f64;
+        learner.observe(&trial, Some(10.0 + reward + noisy * noise(seed * 7919 + round)), false);
+    }
+    (fifths, -quadratic(learner.centre(), &BEST))
+}
+
+#[test]
+fn it_looks_around_less_the_more_it_knows() {
+    for seed in 0..8 {
+        let (fifths, guess) = lacks(&mut learner(calm()), 200, seed, 0.05);
+        assert!(fifths[4] < 0.5 * fifths[0], "seed {seed}: {fifths:?}");
+        assert!(fifths[4] < 0.025 && guess < 0.02, "seed {seed}: {fifths:?} {guess}");
+    }
+}
+
+#[test]
+fn it_is_nearer_and_sooner_there_than_by_gradients() {
+    let of = |preset, seed| {
+        let settings = Settings { alarm_deviations: 100.0, ..Settings::of(preset) };
+        let mut learner = learner(Settings { debt_max: 1e6, ..settings });
+        lacks(&mut learner, 200, seed, 0.2).0.iter().sum::<f64>() / 5.0
+    };
+    let [model, pairs] =
+        [Preset::Model, Preset::Pairs].map(|p| (20..28).map(|seed| of(p, seed)).sum::<f64>());
+    assert!(model < 0.6 * pairs, "model {model}, pairs {pairs}");
+}
+
+#[test]
+fn trials_stay_in_reach_and_in_the_box() {
+    let settings = calm();
+    let mut learner = learner(settings.clone());
+    let mut best = learner.centre().to_vec();
+    for round in 0..120 {
+        let trial = learner.propose(round);
+        // Twice: what is known may have moved the best guess first.
+        let reach = 2.0 * settings.radius + 1e-3;
+        assert!(trial.point.iter().zip(&best).all(|(a, b)| (a - b).abs() <= reach), "{trial:?}");
+        assert!(trial.point.iter().all(|x| (0.0..=1.0).contains(x)), "{trial:?}");
+        learner.observe(&trial, Some(trial.point.iter().sum()), false);
+        best = learner.centre().to_vec();
+    }
+    assert!(best.iter().all(|&x| x > 0.9), "{best:?}");
+}
+
+#[test]
+fn what_others_found_is_where_it_begins() {
+    // Others: the same network in another context, and a fleet whose best is about the same.
+    let mut other = learner(calm());
+    lacks(&mut other, 150, 1, 0.1);
+    let mut commons = Commons::default();
+    for i in 0..400_u64 {
+        let at = |k: u64| (((i * 97 + k * 31 + i * i * k) % 101) as f64) / 100.0;
+        let point = [at(1), at(2), at(3)];
+        let advantage = 4.0 * (quadratic(&point, &BEST) - quadratic(&[0.2; 3], &BEST));
+        commons.add(&point, advantage + noise(i));
+    }
+    assert!(commons.cells().len() <= 32 && commons.weight() > 300.0);
+    let lack = |known: &Known<'_>| {
+        let mut learner = learner(calm());
+        let mut sum = 0.0;
+        for round in 0..12 {
+            let trial = learner.propose_knowing(round, known);
+            let reward = quadratic(&trial.point, &BEST);
+            sum -= reward / 12.0;
+            learner.observe_knowing(&trial, Some(5.0 + reward + 0.1 * noise(round)), false, known);
+        }
+        sum
+    };
+    let alone = lack(&Known::default());
+    let by_other = lack(&Known { others: vec![&other], fleet: &[] });
+    let by_fleet = lack(&Known { others: Vec::new(), fleet: commons.cells() });
+    assert!(by_other < 0.5 * alone, "{by_other} {alone}");
+    assert!(by_fleet < 0.5 * alone, "{by_fleet} {alone}");
+}
+
+#[test]
+fn when_everything_gets_better_it_looks_around_again() {
+    let mut learner = learner(calm());
+    lacks(&mut learner, 150, 3, 0.02);
+    // Another route: twice the reward, and the best lies elsewhere.
+    let best = [0.4, 0.8, 0.3];
+    let mut noticed = None;
+    for round in 0..150 {
+        let trial = learner.propose(5_000 + round);
+        let reward = 20.0 + 2.0 * quadratic(&trial.point, &best) + 0.02 * noise(round);
+        let lesson = learner.observe(&trial, Some(reward), false);
+        if lesson.anew {
+            noticed.get_or_insert(round);
+        }
+    }
+    assert_eq!(noticed, Some(2), "three surprises in a row");
+    let lack = -quadratic(learner.centre(), &best);
+    assert!(lack < 0.03, "{lack} {:?}", learner.centre());
+}
+
+#[test]
+fn what_is_lost_beside_the_safe_configuration_grows_ever_more_slowly() {
+    // The safe configuration is best, and the learner is as reckless as it may be: it would look elsewhere for ever.
+    let lost_by = |debt_max, rounds| {
+        let settings = Settings { optimism: 10.0, debt_max, ..calm() };
+        let mut learner = Learner::new(settings, vec![0.5; 3], vec![0.5; 3], 3);
+        let mut lost = 0.0;
+        for round in 0..rounds {
+            let trial = learner.propose(round);
+            let less = -8.0 * quadratic(&trial.point, &[0.5; 3]);
+            lost += less;
+            learner.observe(&trial, Some(10.0 - less + 0.2 * noise(round)), false);
+        }
+        lost
+    };
+    let (early, late) = (lost_by(8.0, 400), lost_by(8.0, 800));
+    let unbound = lost_by(1e6, 800);
+    assert!(late < 0.5 * unbound, "{late} {unbound}");
+    assert!(late < 1.5 * early, "{early} {late}");
+}
+
+#[test]
+fn an_alarm_forgets_and_the_safe_configuration_teaches() {
+    let mut learner = Learner::new(Settings::of(Preset::Model), vec![0.2; 3], vec![0.5; 3], 3);
+    lacks(&mut learner, 80, 2, 0.05);
+    let mut fell = None;
+    for round in 0..8 {
+        let trial = learner.propose(900 + round);
+        let lesson = learner.observe(&trial, Some(1.0), false);
+        if matches!(lesson.outcome, Outcome::FellBack { alarm: Alarm::Reward { .. } }) {
+            fell.get_or_insert(round);
+            assert_eq!(learner.steps(), 0, "nothing is known of the new network");
+        }
+    }
+    assert_eq!(fell, Some(2));
+    assert!(learner.steps() >= 3, "{}", learner.steps());
+}
+
+#[test]
+fn its_state_is_small_and_comes_back_the_same() {
+    let mut learner = learner(calm());
+    lacks(&mut learner, 400, 5, 0.1);
+    let text = serde_json::to_string(&learner).unwrap();
+    assert!(text.len() < 2500, "{}", text.len());
+    let mut back: Learner = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.propose(77), learner.propose(77));
+}

@@ -1,0 +1,291 @@
+//! A model of the reward over the permitted box: a Gaussian process over what is remembered of trials.
+//!
+//! Three sorts of knowledge go into it, each with a covariance of its own (an intrinsic model of coregionalization with
+//! nested groups: Álvarez, Rosasco and Lawrence, "Kernels for vector-valued functions", 2012, §4.2): trials of the same
+//! context, of other contexts of the aggregate, and what other aggregates found. A reward is
+//! `level of its group + common + aggregate's own + context's own + noise`, and each but level and noise is smooth.
+
+use serde::{Deserialize, Serialize};
+
+use super::memory::{Cell, Memory};
+
+/// How much of the variance of the reward over the box is common to the contexts of an aggregate, and to aggregates.
+const KIN: f64 = 0.85;
+const FLEET: f64 = 0.6;
+/// The variance of a group's level: nearly nothing is known of it.
+const LEVEL: f64 = 10.0;
+/// The most cells that are read of other contexts.
+const OTHERS_MAX: usize = 16;
+/// So many trials of other aggregates count as one of them: those of one aggregate are much alike.
+const OTHERS_ALIKE: f64 = 8.0;
+
+/// What the model takes for granted: noise and range of the reward as shares of its variance, and how far apart in each knob
+/// rewards are related. All in logarithms to base 2, in steps of a quarter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Shape {
+    noise: i8,
+    range: i8,
+    lengths: Vec<i8>,
+    /// Which one is tried next.
+    turn: u8,
+}
+
+/// What is likely before anything is known: mean and standard deviation of the logarithms.
+const NOISE: (f64, f64) = (-1.0, 1.5);
+const RANGE: (f64, f64) = (-0.5, 1.5);
+const LENGTH: (f64, f64) = (-1.0, 0.8);
+/// Logarithms go no further than this, in quarters.
+const FURTHEST: i8 = 24;
+
+fn power(quarters: i8) -> f64 {
+    libm::exp2(f64::from(quarters) / 4.0)
+}
+
+impl Shape {
+    pub(super) fn new(knobs: usize) -> Self {
+        let quarters = |prior: (f64, f64)| (4.0 * prior.0) as i8;
+        Self {
+            noise: quarters(NOISE),
+            range: quarters(RANGE),
+            lengths: vec![quarters(LENGTH); knobs],
+            turn: 0,
+        }
+    }
+
+    fn at(&mut self, which: usize) -> &mut i8 {
+        match which {
+            0 => &mut self.noise,
+            1 => &mut self.range,
+            k => &mut self.lengths[k - 2],
+        }
+    }
+
+    fn plausibility(&self) -> f64 {
+        let of = |quarters: i8, (mean, deviation): (f64, f64)| {
+            let off = (f64::from(quarters) / 4.0 - mean) / deviation;
+            -0.5 * off * off
+        };
+        let lengths: f64 = self.lengths.iter().map(|&l| of(l, LENGTH)).sum();
+        of(self.noise, NOISE) + of(self.range, RANGE) + lengths
+    }
+
+    /// Moves one of them a step to where what was seen is likelier, each in its turn: over some tens of trials that comes to
+    /// the likeliest ones, at a bounded cost for each trial.
+    pub(super) fn improve(&mut self, own: &Memory) {
+        let which = usize::from(self.turn) % (2 + self.lengths.len());
+        self.turn = self.turn.wrapping_add(1);
+        let mut best = (f64::NEG_INFINITY, *self.at(which));
+        let now = *self.at(which);
+        for value in [now, now.saturating_sub(2), now.saturating_add(2)] {
+            *self.at(which) = value.clamp(-FURTHEST, FURTHEST);
+            let likely = Surrogate::fit(own, &Memory::default(), &[], &[], self)
+                .map_or(f64::NEG_INFINITY, |s| s.evidence(own, self) + self.plausibility());
+            if likely > best.0 + 1e-9 {
+                best = (likely, *self.at(which));
+            }
+        }
+        *self.at(which) = best.1;
+    }
+
+    fn related(&self, a: &[f64], b: &[f64]) -> f64 {
+        let off = |((a, b), &length): ((&f64, &f64), &i8)| (a - b) / power(length);
+        let square: f64 = a.iter().zip(b).zip(&self.lengths).map(off).map(|d| d * d).sum();
+        // Matérn's with ν = 5/2: smooth, but not so smooth that a cliff bends everything.
+        let r = (5.0 * square).sqrt();
+        (1.0 + r + r * r / 3.0) * libm::exp(-r)
+    }
+}
+
+/// Whom a row is of.
+#[derive(Clone, Copy, PartialEq)]
+enum Group {
+    Context(usize),
+    /// This context, before the conditions last changed.
+    Before,
+    Fleet,
+}
+
+impl Group {
+    fn kinship(self, other: Self) -> f64 {
+        match (self, other) {
+            (Self::Fleet, _) | (_, Self::Fleet) => FLEET,
+            (Self::Context(a), Self::Context(b)) if a == b => 1.0,
+            (Self::Before, Self::Before) => 1.0,
+            (Self::Before, _) | (_, Self::Before) => FLEET,
+            _ => KIN,
+        }
+    }
+}
+
+struct Row {
+    point: Vec<f64>,
+    group: Group,
+    value: f64,
+    noise: f64,
+}
+
+/// The model of one context's rewards.
+pub(super) struct Surrogate {
+    shape: Shape,
+    rows: Vec<Row>,
+    /// Lower triangle of the Cholesky factor of the covariance, row by row.
+    factor: Vec<f64>,
+    /// The covariance's inverse times the values.
+    weights: Vec<f64>,
+    /// Rewards are `mean + deviation · value`.
+    mean: f64,
+    deviation: f64,
+}
+
+/// A reward that is expected, and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Expected {
+    pub(super) mean: f64,
+    pub(super) error: f64,
+}
+
+impl Surrogate {
+    /// The model by what is remembered of this context, of the time before the conditions last changed, of other contexts of the aggregate, and of what other aggregates found
+    /// (as [`super::Commons`] has it). `None` where nothing is known.
+    pub(super) fn fit(
+        own: &Memory,
+        before: &Memory,
+        others: &[&Memory],
+        fleet: &[Cell],
+        shape: &Shape,
+    ) -> Option<Self> {
+        let (mean, mut deviation) = own.spread();
+        let scales: Vec<(f64, f64)> = others.iter().map(|m| m.scale()).collect();
+        if own.weight() < 4.0 {
+            // A few trials have no deviation of their own to speak of.
+            deviation = scales.iter().map(|s| s.1).fold(deviation, f64::max).max(0.1 * mean.abs());
+        }
+        let deviation = deviation.max(1e-3 * mean.abs()).max(1e-9);
+        let noise = power(shape.noise);
+        let mut rows: Vec<Row> = Vec::new();
+        let row = |c: &Cell, group, (mean, deviation): (f64, f64)| Row {
+            point: c.point(),
+            group,
+            value: (c.mean() - mean) / deviation,
+            noise: noise / c.weight(),
+        };
+        let mut of_others: Vec<(usize, &Cell)> = others
+            .iter()
+            .enumerate()
+            .flat_map(|(n, m)| m.cells().iter().map(move |c| (n, c)))
+            .collect();
+        of_others.sort_by(|a, b| b.1.weight().total_cmp(&a.1.weight()));
+        of_others.truncate(OTHERS_MAX);
+        rows.extend(own.cells().iter().map(|c| row(c, Group::Context(0), (mean, deviation))));
+        for (n, cell) in of_others {
+            rows.push(row(cell, Group::Context(n + 1), scales[n]));
+        }
+        rows.extend(before.cells().iter().map(|c| row(c, Group::Before, before.scale())));
+        rows.extend(fleet.iter().map(|c| Row {
+            noise: noise * OTHERS_ALIKE / c.weight(),
+            ..row(c, Group::Fleet, (0.0, 1.0))
+        }));
+        if rows.is_empty() {
+            return None;
+        }
+        let mut model = Self {
+            shape: shape.clone(),
+            factor: Vec::with_capacity(rows.len() * (rows.len() + 1) / 2),
+            weights: Vec::new(),
+            rows,
+            mean,
+            deviation,
+        };
+        model.factorize();
+        let mut weights: Vec<f64> = model.rows.iter().map(|r| r.value).collect();
+        model.forward(&mut weights);
+        model.backward(&mut weights);
+        model.weights = weights;
+        Some(model)
+    }
+
+    fn covariance(&self, point: &[f64], group: Group, row: &Row) -> f64 {
+        let level = if group == row.group { LEVEL } else { 0.0 };
+        let range = power(self.shape.range);
+        range * group.kinship(row.group) * self.shape.related(point, &row.point) + level
+    }
+
+    /// The variance of a reward's expectation before anything is known.
+    fn prior(&self, group: Group) -> f64 {
+        LEVEL + power(self.shape.range) * group.kinship(group)
+    }
+
+    fn factorize(&mut self) {
+        for i in 0..self.rows.len() {
+            let row = &self.rows[i];
+            let mut line: Vec<f64> = self.rows[..i]
+                .iter()
+                .map(|other| self.covariance(&row.point, row.group, other))
+                .collect();
+            let diagonal = self.prior(row.group) + row.noise + 1e-8;
+            self.forward(&mut line);
+            let left = diagonal - line.iter().map(|l| l * l).sum::<f64>();
+            self.factor.extend(line);
+            self.factor.push(left.max(1e-10).sqrt());
+        }
+    }
+
+    /// Solves L·y = b in place, for as many rows as `b` has.
+    fn forward(&self, b: &mut [f64]) {
+        let mut at = 0;
+        for i in 0..b.len() {
+            let line = &self.factor[at..at + i];
+            let known: f64 = line.iter().zip(&b[..i]).map(|(l, y)| l * y).sum();
+            b[i] = (b[i] - known) / self.factor[at + i];
+            at += i + 1;
+        }
+    }
+
+    /// Solves Lᵀ·x = y in place.
+    fn backward(&self, y: &mut [f64]) {
+        for i in (0..y.len()).rev() {
+            let at = i * (i + 1) / 2;
+            y[i] /= self.factor[at + i];
+            let x = y[i];
+            for (y, l) in y[..i].iter_mut().zip(&self.factor[at..at + i]) {
+                *y -= l * x;
+            }
+        }
+    }
+
+    /// The logarithm of the likelihood of what was seen, up to a constant.
+    fn evidence(&self, own: &Memory, shape: &Shape) -> f64 {
+        let fit: f64 = self.rows.iter().zip(&self.weights).map(|(r, w)| r.value * w).sum();
+        let n = self.rows.len();
+        let volume: f64 = (0..n).map(|i| libm::log(self.factor[i * (i + 1) / 2 + i])).sum();
+        // Rewards of one cell differ by noise alone.
+        let noise = power(shape.noise);
+        let repeated = (own.weight() - n as f64).max(0.0);
+        let within = own.within() / (self.deviation * self.deviation);
+        -0.5 * (fit + within / noise + repeated * libm::log(noise)) - volume
+    }
+
+    /// The reward that is expected at a point, without noise.
+    pub(super) fn expected(&self, point: &[f64]) -> Expected {
+        let own = Group::Context(0);
+        let mut line: Vec<f64> =
+            self.rows.iter().map(|row| self.covariance(point, own, row)).collect();
+        let mean: f64 = line.iter().zip(&self.weights).map(|(c, w)| c * w).sum();
+        self.forward(&mut line);
+        let known: f64 = line.iter().map(|l| l * l).sum();
+        Expected {
+            mean: self.mean + self.deviation * mean,
+            error: self.deviation * (self.prior(own) - known).max(0.0).sqrt(),
+        }
+    }
+
+    /// A difference of rewards in deviations of this context's rewards.
+    pub(super) fn deviations(&self, difference: f64) -> f64 {
+        difference / self.deviation
+    }
+
+    /// The standard deviation of the noise of one reward.
+    pub(super) fn noise(&self) -> f64 {
+        self.deviation * power(self.shape.noise).sqrt()
+    }
+}
