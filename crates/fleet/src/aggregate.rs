@@ -57,15 +57,12 @@ pub struct Aggregate {
     /// Where the first context begins, in values of the knobs, when others have learnt something already.
     #[serde(default)]
     prior: Option<Vec<f64>>,
-<<<<<<< HEAD
     /// What an experiment wants of it, where it learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     assignment: Option<Assignment>,
-=======
     /// What other aggregates found. Whoever keeps the aggregates keeps that, once for all of a service.
     #[serde(skip)]
     heeds: Vec<Cell>,
->>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
 }
 
 /// Why an interval cannot be closed.
@@ -92,11 +89,8 @@ impl Aggregate {
             hold: Hold::default(),
             draws: 0,
             prior: None,
-<<<<<<< HEAD
             assignment: None,
-=======
             heeds: Vec::new(),
->>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
         }
     }
 
@@ -224,21 +218,14 @@ impl Aggregate {
         let trial = match &self.hold {
             Hold::Paused => learner.hold_at(learner.centre().to_vec()),
             Hold::Pinned { values } => learner.hold_at(service.space().unit(values)),
-<<<<<<< HEAD
             Hold::Learning => match self.assignment.as_ref().and_then(|a| a.values.as_ref()) {
                 Some(values) => learner.hold_at(service.space().unit(values)),
                 None => {
                     self.draws += 1;
-                    learner.propose(draw(service.seed(), &self.key, context, self.draws))
+                    let random = draw(service.seed(), &self.key, context, self.draws);
+                    learner.propose_knowing(random, &self.known())
                 }
             },
-        }
-=======
-            Hold::Learning => {
-                self.draws += 1;
-                let random = draw(service.seed(), &self.key, context, self.draws);
-                learner.propose_knowing(random, &self.known())
-            }
         };
         self.learners.insert(context, learner);
         trial
@@ -255,7 +242,6 @@ impl Aggregate {
     /// What a learner that was taken out may know of the others.
     fn known(&self) -> Known<'_> {
         Known { others: self.learners.values().collect(), fleet: &self.heeds }
->>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
     }
 
     /// Where a context that is new begins: at the mean of those that have learnt something.

@@ -5,12 +5,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use trimtab_steer::customize::{Alarm, Lesson, Outcome, Purpose};
 
-<<<<<<< HEAD
 use crate::experiment::Part;
-use crate::{Interval, Key};
-=======
 use crate::{Interval, Key, Service};
->>>>>>> cfee59f (Fleet: the learner has a model of the reward, which other contexts and aggregates add to; what is lost beside the safe configuration is bounded; contenders from outside, intervals and regret of all)
 
 /// Where a reward comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -353,7 +353,7 @@ impl Learner {
             self.fall_back(anew);
             return lesson((Outcome::FellBack { alarm }, anew));
         }
-        if self.model.is_some() && !matches!(trial.purpose, Purpose::Test(_)) {
+        if self.model.is_some() && !matches!(trial.purpose, Purpose::Test(_) | Purpose::Held) {
             return lesson(self.noted(trial, reward, known));
         }
         let outcome = {
