@@ -81,7 +81,7 @@ impl Memory {
     }
 
     /// What is kept of it once the network is another: `most` cells, each counting `keep` times as much.
-    pub(super) fn as_before(mut self, keep: f64, most: usize) -> Self {
+    pub(super) fn kept_from_before(mut self, keep: f64, most: usize) -> Self {
         self.fade(keep);
         while self.cells.len() > most && self.merge_two() {}
         self

@@ -246,7 +246,7 @@ impl Model {
     pub(super) fn begin_anew(&mut self) {
         let memory = core::mem::take(&mut self.memory);
         if memory.weight() >= KNOWN_AFTER {
-            self.before = memory.as_before(BEFORE.0, BEFORE.1);
+            self.before = memory.kept_from_before(BEFORE.0, BEFORE.1);
         }
         self.trials = 0;
         self.aside.clear();
