@@ -8,10 +8,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum EmuError {
     /// The kernel lacks TUN devices, or keeps them from us.
-    #[error(
-        "cannot open /dev/net/tun: {0}; load the kernel's module with `modprobe tun`, or in a container hand the \
-         device in (`--device /dev/net/tun`)"
-    )]
+    #[error("cannot open /dev/net/tun: {0}; {}", advise_on_tun(.0))]
     NoTun(#[source] io::Error),
     /// Neither root nor user namespaces.
     #[error(
@@ -84,5 +81,16 @@ fn explain_start(cause: &io::Error) -> String {
             "it may not be executed; check its permissions".to_owned()
         }
         _ => cause.to_string(),
+    }
+}
+
+fn advise_on_tun(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "run it as root, or let this user open the device (`chmod a+rw /dev/net/tun`)"
+        }
+        _ => {
+            "load the kernel's module with `modprobe tun`, or in a container hand the device in (`--device /dev/net/tun`)"
+        }
     }
 }
