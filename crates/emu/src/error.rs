@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum EmuError {
     /// The kernel lacks TUN devices, or keeps them from us.
-    #[error("cannot open /dev/net/tun: {0}; {}", advise_on_tun(.0))]
+    #[error("cannot open /dev/net/tun: {cause}; {advice}", cause = .0, advice = advise_on_tun(.0))]
     NoTun(#[source] io::Error),
     /// Neither root nor user namespaces.
     #[error(

@@ -90,7 +90,7 @@ mod tests {
     fn a_program_is_asked_and_told() {
         let service = Service::parse(SERVICE).unwrap();
         // It answers with the reward that it was told last.
-        let echo = r#"awk -F'"reward":' '/reward/ { split($2, v, "}"); r = v[1] } /choose/ { print "[" r + 0 "]"; fflush() }'"#;
+        let echo = r#"r=0; while read -r line; do case $line in *'"learn"'*) r=${line##*'"reward":'}; r=${r%%\}*};; *'"choose"'*) echo "[$r]";; esac; done"#;
         let mut program = (contender("echo", echo).begin)(&service, 0, 1).unwrap();
         assert_eq!(program.choose("weekend").unwrap(), [0.0]);
         program.learn("weekend", &[0.0], 0.25).unwrap();
