@@ -6,7 +6,8 @@ Reads one JSON object a line and answers each ``choose`` with a point of the uni
     trimtab fleet simulate --scenario F --contender 'Bayesian=python3 bayes.py'
 
 Each context of each aggregate has an optimiser of its own, as the library is meant to be used: a Gaussian
-process with Matérn's kernel whose lengths and noise are those that are likeliest, and an upper confidence bound.
+process with Matérn's kernel whose lengths and noise are those that are likeliest, and an upper confidence
+bound.
 """
 
 import argparse
