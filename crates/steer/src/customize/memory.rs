@@ -19,7 +19,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A trial at a point of the unit cube that lies on the grid; see [`on_grid`].
+    /// A trial at a point of the unit cube that lies on the grid; see `on_grid`.
     pub fn new(point: &[f64], reward: f64) -> Self {
         let at = point.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5) as u16).collect();
         Self { at, weight: 1.0, mean: reward as f32 }
