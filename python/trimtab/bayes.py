@@ -16,10 +16,15 @@ import sys
 import warnings
 from typing import Any, TextIO
 
-import numpy as np
-from bayes_opt import BayesianOptimization
-from bayes_opt.acquisition import UpperConfidenceBound
-from sklearn.gaussian_process.kernels import Matern, WhiteKernel
+try:
+    import numpy as np
+    from bayes_opt import BayesianOptimization
+    from bayes_opt.acquisition import UpperConfidenceBound
+    from sklearn.gaussian_process.kernels import Matern, WhiteKernel
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"bayes.py: this Python has no {missing.name}; `pip install bayesian-optimization` brings all it needs"
+    )
 
 
 class Contender:
