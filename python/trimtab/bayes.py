@@ -22,9 +22,7 @@ try:
     from bayes_opt.acquisition import UpperConfidenceBound
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel
 except ModuleNotFoundError as missing:
-    sys.exit(
-        f"bayes.py: this Python has no {missing.name}; `pip install bayesian-optimization` brings all it needs"
-    )
+    sys.exit(f"bayes.py: no {missing.name} in this Python; `pip install bayesian-optimization` brings it")
 
 
 class Contender:
