@@ -433,7 +433,7 @@ mod tests {
                 let Some(&place) = places.get(at.index(places.len().max(1))) else { break };
                 match what.index(3) {
                     0 => text.insert_str(place, &piece),
-                    1 => text.replace_range(place..=place, ""),
+                    1 => drop(text.remove(place)),
                     _ => text.insert_str(place, &format!("\n{}\n", lines[what.index(lines.len())])),
                 }
             }
