@@ -54,7 +54,7 @@ pub use vegas::Vegas;
 pub use vivace::Vivace;
 pub use westwood::Westwood;
 
-use trimtab_units::{Bytes, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::episode::Episode;
 use crate::window::Window;
@@ -134,6 +134,10 @@ impl Phase {
 /// [`pacing_rate`]: CongestionControl::pacing_rate
 #[enum_dispatch::enum_dispatch]
 pub trait CongestionControl {
+    /// The handshake is done and has measured the path's round-trip time; nothing was sent yet. Not called where nothing
+    /// was measured.
+    fn on_established(&mut self, _rtt: Duration) {}
+
     /// A packet left.
     fn on_sent(&mut self, _sent: &Sent) {}
 

@@ -196,8 +196,8 @@ impl Connection {
         }
     }
 
-    /// Runs it with this congestion control.
-    pub(super) fn run(&self, spec: Spec) -> Came {
+    /// Runs it with this algorithm; without one by a sender that sees the link.
+    pub(super) fn run(&self, spec: Option<Spec>) -> Came {
         let mut link =
             LinkConfig::new(self.capacity()).queue(QueueConfig::drop_tail_bytes(self.buffer)).loss(
                 if self.loss > 0.0 { LossConfig::Independent(self.loss) } else { LossConfig::None },
@@ -206,7 +206,8 @@ impl Connection {
             link = link.policer(policer);
         }
         let flow = FlowConfig {
-            control: Control::Algorithm { spec, steerer: None },
+            control: spec
+                .map_or(Control::Omniscient, |spec| Control::Algorithm { spec, steerer: None }),
             transport: Transport::quic(),
             app: self.app(),
             start: Time::ZERO,

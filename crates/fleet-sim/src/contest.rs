@@ -29,8 +29,8 @@ pub(super) enum Policy<'a> {
     Point(Vec<f64>),
     /// One point for each context.
     ByContext(&'a BTreeMap<Context, Vec<f64>>),
-    /// Any algorithm.
-    Algorithm(Box<Spec>),
+    /// Any algorithm; without one a sender that sees the link, which none is better than.
+    Algorithm(Option<Box<Spec>>),
     /// Random points, then the best of them.
     RandomSearch,
     /// A grid, mostly its best arm.
@@ -129,23 +129,24 @@ impl<'a> Run<'a> {
         let (interval, context) = (field.interval(n), field.context(n));
         let mut arm = None;
         let spec = match self.policy {
-            Policy::Learner(service) => self
-                .learner
-                .open(service, interval)
-                .spec()
-                .expect("the permitted box lies within the algorithm's ranges"),
-            Policy::Point(point) => field.spec(point),
-            Policy::ByContext(points) => match points.get(&context) {
+            Policy::Learner(service) => Some(
+                self.learner
+                    .open(service, interval)
+                    .spec()
+                    .expect("the permitted box lies within the algorithm's ranges"),
+            ),
+            Policy::Point(point) => Some(field.spec(point)),
+            Policy::ByContext(points) => Some(match points.get(&context) {
                 Some(point) => field.spec(point),
                 None => field.spec(&field.service.start()),
-            },
-            Policy::Algorithm(spec) => **spec,
+            }),
+            Policy::Algorithm(spec) => spec.as_deref().copied(),
             Policy::RandomSearch | Policy::EpsilonGreedy => {
                 let greedy = matches!(self.policy, Policy::EpsilonGreedy);
                 let arms = self.arms.entry(context).or_insert_with(|| field.arms(greedy, context));
                 let chosen = arms.choose();
                 arm = Some(chosen);
-                field.spec(&arms.points[chosen])
+                Some(field.spec(&arms.points[chosen]))
             }
         };
         let summary = field.summary(n, spec, Sample::Run);
@@ -159,7 +160,7 @@ impl<'a> Run<'a> {
                 self.found.extend(decision.finding(service));
             }
             if let Some(guess) = guess.filter(|_| self.looks && is_late(field.scenario, n)) {
-                let reward = field.reward(&field.summary(n, guess, Sample::Run));
+                let reward = field.reward(&field.summary(n, Some(guess), Sample::Run));
                 self.course.guessed.push(reward);
             }
         }
@@ -200,7 +201,7 @@ impl Field<'_> {
     }
 
     /// What the connections of an interval see with this congestion control. The connections are the same for all.
-    pub(super) fn summary(&self, n: u64, spec: Spec, sample: Sample) -> Summary {
+    pub(super) fn summary(&self, n: u64, spec: Option<Spec>, sample: Sample) -> Summary {
         let hour = self.interval(n).start(self.service.interval()).as_nanos() / 3_600_000_000_000;
         let when = ((hour % 24 / 8) as usize, matches!((hour / 24 + 3) % 7, 5 | 6));
         let came: Vec<Came> = (0..u64::from(self.scenario.connections))

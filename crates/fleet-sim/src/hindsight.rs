@@ -76,7 +76,7 @@ fn scored(
     let at = |k: usize| intervals[(2 * k + 1) * intervals.len() / (2 * count)];
     let score = |point: &[f64]| {
         let spec = field.spec(point);
-        let reward = |k| field.reward(&field.summary(at(k), spec, Sample::Apart));
+        let reward = |k| field.reward(&field.summary(at(k), Some(spec), Sample::Apart));
         (0..count).map(reward).sum::<f64>() / count as f64
     };
     points.into_iter().map(|point| (score(&point), point)).map(|(s, p)| (p, s)).collect()

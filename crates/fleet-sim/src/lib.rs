@@ -111,7 +111,7 @@ fn contest(
         plain.push(("epsilon-greedy".to_owned(), Policy::EpsilonGreedy));
     }
     for (name, spec) in scenario.baselines.iter().filter(|_| all) {
-        plain.push((name.clone(), Policy::Algorithm(Box::new(*spec))));
+        plain.push((name.clone(), Policy::Algorithm(spec.map(Box::new))));
     }
     let learner = Policy::Learner(&service);
     let together =

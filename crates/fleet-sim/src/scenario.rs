@@ -30,8 +30,8 @@ pub struct FleetScenario {
     pub outage: Option<Outage>,
     /// The services; the first is described in full, others replace its keys.
     pub services: Vec<Service>,
-    /// Algorithms to compare with, at their defaults or as they are set.
-    pub baselines: Vec<(String, Spec)>,
+    /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that sees the link, a bound.
+    pub baselines: Vec<(String, Option<Spec>)>,
     /// What the paper reports, to stand beside our figures.
     pub paper: Vec<String>,
 }
@@ -105,6 +105,9 @@ struct Raw {
     #[serde(default)]
     paper: Vec<String>,
 }
+
+/// The baseline that no algorithm is.
+const CEILING: &str = "omniscient";
 
 const fn forty_eight() -> u32 {
     48
@@ -239,9 +242,12 @@ impl Raw {
         let duration =
             self.duration.parse::<Duration>().map_err(|e| value("duration", e.to_string()))?;
         let baselines = self.baselines.into_iter().map(|text| {
+            if text == CEILING {
+                return Ok((text, None));
+            }
             let spec =
                 text.parse::<Spec>().map_err(|e| value("baselines", format!("{text}: {e}")))?;
-            Ok((text, spec))
+            Ok((text, Some(spec)))
         });
         let app = match self.app {
             RawApp::Download { size: [least, most] } => {

@@ -4,7 +4,7 @@ use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::{
     Ack, CongestionControl, Controller, Idle, Loss, LostPacket, Phase, Sent, Spec, Timeout,
 };
-use trimtab_units::{Bytes, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// What governs the window.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ macro_rules! forward {
 
 impl Governor {
     forward!(
-        on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket, on_loss: &Loss,
+        on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket, on_loss: &Loss,
         on_timeout: &Timeout, on_idle: &Idle, on_spurious_loss: Time, on_timer: Time
     );
 

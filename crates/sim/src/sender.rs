@@ -111,7 +111,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(
-        governor: Governor,
+        mut governor: Governor,
         streams: SendStreams,
         transport: Transport,
         base_rtt: Option<(Time, Duration)>,
@@ -120,6 +120,7 @@ impl Sender {
         // The handshake took a round trip.
         if let Some((now, sample)) = base_rtt {
             rtt.sample(now, sample, Duration::ZERO);
+            governor.on_established(sample);
         }
         let mut sender = Self {
             governor,

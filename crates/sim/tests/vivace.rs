@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use trimtab_apps::{App, BulkConfig};
+use trimtab_apps::{App, BulkConfig, DownloadConfig, Workload};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig, Trace};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Duration, Rate, Time};
@@ -250,6 +250,36 @@ fn noise_is_filtered() {
         (settled(&lossy, "vivace", RTT), settled(&lossy, "vivace:loss_filter=0", RTT));
     assert!(ours.mbps > 0.8 * 48.0, "expected.md Z2: the ceiling is far above. {ours:?}");
     assert!(all.mbps < 0.8 * ours.mbps, "{all:?}, filtered {ours:?}");
+}
+
+/// Seconds that a download of 600 kB takes at 24 Mbit/s and 60 ms, of which 0.26 are the link's, and the share that is dropped.
+fn download(cc: &str, buffer: u32) -> (f64, f64) {
+    let rtt = Duration::from_millis(60);
+    let app = App::download(DownloadConfig::new(Workload::parse("0 600000\n").unwrap()));
+    let mut world = World::new(&WorldConfig {
+        links: vec![(constant(24.0, buffer), 1)],
+        flows: vec![FlowConfig { app, ..flow(cc, rtt, 1) }],
+    });
+    while !world.is_finished() {
+        assert!(world.now() < Time::from_secs(20), "{cc} is not done");
+        world.run_until(world.now() + Duration::from_millis(1));
+    }
+    let flow = &world.flows()[0];
+    let dropped = flow.received().dropped as f64 / flow.sent().packets as f64;
+    (world.now().since(Time::ZERO).as_secs_f64(), dropped)
+}
+
+/// §2.1, §6.1: the first rate decides how long a short download takes. One that is eight times too high, over a buffer of a
+/// quarter of the path, is found out by the first round trip that it loses.
+#[test]
+fn the_first_rate_is_sent_in_the_first_round_trip() {
+    let [default, first] = ["vivace", "vivace:initial_rate=20"].map(|cc| download(cc, 160));
+    println!("{default:?}, with a first rate {first:?}");
+    assert!(first.0 < 0.35 && first.0 < 0.8 * default.0, "{first:?}, {default:?}");
+    assert_eq!(first.1, 0.0, "it is below the capacity");
+    let [default, wild] = ["vivace", "vivace:initial_rate=200"].map(|cc| download(cc, 30));
+    println!("a short buffer: {default:?}, with a wild first rate {wild:?}");
+    assert!(wild.0 < 2.0 * default.0, "{wild:?}, {default:?}");
 }
 
 /// §2.1: where slow start ends, and how fast it may be. A short buffer, the first second.

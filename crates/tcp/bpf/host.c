@@ -413,6 +413,11 @@ void tt_host_vivace_init(struct tt_host_vivace *h, const u32 *knobs, u32 mss_byt
 	tt_vivace_init(&h->state, mss_bytes, window, down_first);
 }
 
+void tt_host_vivace_established(struct tt_host_vivace *h, u64 rtt_us)
+{
+	tt_vivace_on_established(&h->state, rtt_us, h->initial_window);
+}
+
 void tt_host_vivace_send(struct tt_host_vivace *h, u64 now_us, u32 sent, u32 app_limited)
 {
 	tt_vivace_on_send(&h->state, now_us, sent, app_limited);

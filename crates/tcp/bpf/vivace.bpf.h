@@ -106,6 +106,10 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 	/* The former algorithm's slow start ended where its threshold says so. */
 	if (adopted && tp->snd_cwnd >= tp->snd_ssthresh)
 		flow->vivace.starting = false;
+	if (!adopted && tp->srtt_us >> 3)
+		tt_vivace_on_established(&flow->vivace, tp->srtt_us >> 3, tp->snd_cwnd);
+	if (flow->vivace.opening)
+		tt_vivace_apply_window(tp, &flow->vivace);
 	tt_flow_begin(flow, tp, paces);
 	tt_vivace_apply_pacing(sk, &flow->vivace);
 	tt_slot_open(flow, tp, control, TT_CCA_VIVACE, adopted ? TT_FLAG_ADOPTED : 0,
@@ -208,8 +212,12 @@ void BPF_PROG(tt_vivace_event, struct sock *sk, u32 event)
 	flow = tt_flow_get(sk);
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_vivace_is_converged(&flow->vivace)))
 		return;
-	/* Nothing was in flight: the application left the rate unused. */
-	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out, tp->app_limited);
+	/*
+	 * Nothing was in flight: the application left the rate unused. Of a new connection the kernel says so until the first
+	 * acknowledgement, whatever the application has (tcp_init_sock).
+	 */
+	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out,
+			  flow->vivace.opening ? 0 : tp->app_limited);
 }
 
 #endif

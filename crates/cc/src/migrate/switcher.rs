@@ -1,6 +1,6 @@
 //! When one algorithm gives way to another.
 
-use trimtab_units::{Bytes, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::{HandOver, Migrate, PathView};
 use crate::muses::{DRIVEN, Muses};
@@ -209,6 +209,10 @@ impl Switcher {
 }
 
 impl CongestionControl for Switcher {
+    fn on_established(&mut self, rtt: Duration) {
+        self.cca.on_established(rtt);
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         self.start_over_if_nothing_is_known(sent);
         self.path.on_sent(sent);

@@ -75,7 +75,7 @@ pub(super) const KNOBS: &[Knob] = &[
         "Mbit/s",
         (0.0, 1000.0),
         0.0,
-        "rate of a new connection; 0: the initial window in each round trip",
+        "rate of a new connection's first round trip, paced, and at least the initial window; 0: that window",
     ),
     Knob::new(
         "startup_exit_latency",

@@ -33,6 +33,7 @@ impl Migrate for Vivace {
         // The queue of the one before it is no reason to brake at once.
         self.calm_at = from.now + from.srtt * 2;
         self.starting = from.starved;
+        self.opening = false;
         self.start_window = from.window;
         self.start_utility = f64::NEG_INFINITY;
         self.forget(from.rate.min(from.bandwidth).mbps());

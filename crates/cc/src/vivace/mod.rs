@@ -10,6 +10,10 @@
 //! * A utility below zero means down, whatever the secant says: it is concave and 0 at rate 0 (`utility::most_gradient`).
 //! * Slow start doubles in every interval and ends early by delay or losses (§2.1 names both thresholds and gives none); it
 //!   leaves at half the rate of the interval that showed them. The published one waits for the utility of each rate.
+//! * A configured first rate is that of the first round trip: the handshake says how long that is, and so how much may leave
+//!   before anything came back (Careful Resume, draft-ietf-tsvwg-careful-resume, has the same for what an earlier connection
+//!   knew: paced over a round trip, and given up at the first sign of trouble). It is a monitor interval as any other, so what
+//!   it shows ends slow start. A timeout before anything arrived leaves the initial window of every connection (RFC 6928).
 //! * A step that did not pay is undone as a whole, however large it was.
 //! * A timeout halves the rate and forgets the utilities. Another before anything arrives means that the path is not what it was
 //!   (RFC 9002 §7.6, persistent congestion): slow start, from the rate of the initial window
@@ -69,6 +73,8 @@ pub struct Vivace {
     config: Config,
     values: Values,
     starting: bool,
+    /// Whether a configured first rate is being sent, and nothing arrived yet.
+    opening: bool,
     /// The rate that decisions are about, in Mbit/s; 0 before the first round-trip time.
     rate: f64,
     /// The rate of the running interval.
@@ -97,7 +103,8 @@ pub struct Vivace {
     stuck: u32,
     /// No brake before: the last one has to show its effect.
     calm_at: Time,
-    /// The rate before a timeout, in Mbit/s, when nothing arrived since; 0 otherwise.
+    /// The rate before a timeout, in Mbit/s, when nothing arrived since; 0 otherwise. Of a configured first rate nothing
+    /// arrived, either: that of the initial window.
     timed_out: f64,
 }
 
@@ -123,6 +130,7 @@ impl Vivace {
             config: *config,
             values: knobs::defaults(),
             starting: true,
+            opening: false,
             rate: 0.0,
             sending: 0.0,
             intervals: Intervals::new(),
@@ -171,7 +179,7 @@ impl Vivace {
             // A rate that the application left unused is not known to be good.
             let used = self.intervals.running().filter(|i| !i.app_limited && !self.renew);
             if used.is_some_and(|i| i.purpose == Purpose::Start) {
-                self.rate = (2.0 * self.rate).min(self.values.get(Setting::StartupRateMax));
+                self.rate = self.doubled();
             }
             return (Purpose::Start, self.rate);
         }
@@ -235,7 +243,7 @@ impl Vivace {
         }
         self.start_utility = worth;
         if !self.is_on(Setting::Unified) {
-            self.go((2.0 * self.rate).min(self.values.get(Setting::StartupRateMax)));
+            self.go(self.doubled());
         }
     }
 
@@ -310,11 +318,19 @@ impl Vivace {
         self.late >= EXIT_SAMPLES
     }
 
-    /// The initial window in each round trip, or what is configured, in Mbit/s.
-    fn initial_rate(&self) -> f64 {
+    /// The initial window in each round trip, in Mbit/s.
+    fn initial_window_rate(&self) -> f64 {
         let window = self.config.initial_window.bits() * 1e-6;
-        let rate = window / self.srtt.as_secs_f64().max(1e-6);
-        rate.max(self.values.get(Setting::InitialRate))
+        window / self.srtt.as_secs_f64().max(1e-6)
+    }
+
+    /// That, or what is configured where it is more, in Mbit/s.
+    fn initial_rate(&self) -> f64 {
+        self.initial_window_rate().max(self.values.get(Setting::InitialRate))
+    }
+
+    fn doubled(&self) -> f64 {
+        (2.0 * self.rate).min(self.values.get(Setting::StartupRateMax))
     }
 
     /// A packet in each round trip, in Mbit/s.
@@ -330,6 +346,20 @@ impl Vivace {
 }
 
 impl CongestionControl for Vivace {
+    fn on_established(&mut self, rtt: Duration) {
+        let most = self.values.get(Setting::StartupRateMax);
+        let first = self.values.get(Setting::InitialRate).min(most);
+        let window = Rate::from_mbps(first) * rtt;
+        if window <= self.config.initial_window {
+            return;
+        }
+        self.srtt = rtt;
+        self.opening = true;
+        self.start_window = window;
+        self.timed_out = self.initial_window_rate();
+        self.go(first);
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         if self.rate > 0.0 {
             let packets = self.values.get(Setting::MinPackets);
@@ -356,6 +386,10 @@ impl CongestionControl for Vivace {
             let most = self.values.get(Setting::StartupRateMax);
             self.go((2.0 * self.initial_rate()).min(most));
             return;
+        }
+        if core::mem::take(&mut self.opening) && self.is_on(Setting::Unified) {
+            // That was the first interval; the published form waits for what it was worth.
+            self.go(self.doubled());
         }
         let of = self.intervals.on_ack(ack.now, ack.newest_sent_at, ack.acked, ack.rtt);
         let asked = of.map(|interval| interval.asked);
@@ -397,6 +431,7 @@ impl CongestionControl for Vivace {
             return;
         }
         self.starting = true;
+        self.opening = false;
         self.start_window = self.config.initial_window;
         self.start_utility = f64::NEG_INFINITY;
         self.forget(self.timed_out.min(self.initial_rate()));

@@ -108,6 +108,50 @@ fn slow_start_begins_where_the_initial_window_left() {
     }
 }
 
+/// §2.1, the knob that matters most for short videos (§6.1): where the handshake measured the path, the first round trip is
+/// sent at the configured rate, paced, and no more than it before anything came back.
+#[test]
+fn a_configured_first_rate_fills_the_first_round_trip() {
+    let rtt = Duration::from_millis(100);
+    for (spec, mbps) in [
+        ("vivace:initial_rate=20", 20.0),
+        ("vivace:initial_rate=20,startup_rate_max=8", 8.0),
+        ("vivace:plain,initial_rate=20", 20.0),
+    ] {
+        let mut cca = vivace(spec);
+        cca.on_established(rtt);
+        let window = Rate::from_mbps(mbps) * rtt;
+        assert_eq!((cca.window(), cca.phase()), (window, Phase::SlowStart), "{spec}");
+        assert!((cca.pacing_rate().unwrap().mbps() - mbps).abs() < 1e-6, "{spec}");
+        cca.on_sent(&Sent { now: Time::ZERO, bytes: MSS, inflight: MSS, app_limited: false });
+        cca.on_ack(&acked(Time::from_millis(100), Time::ZERO, MSS, rtt));
+        // What arrives clocks out twice that, as ever in slow start.
+        assert_eq!(cca.window(), window + MSS, "{spec}");
+        let next = cca.pacing_rate().unwrap().mbps();
+        let doubles = spec == "vivace:initial_rate=20";
+        assert!((next - if doubles { 40.0 } else { mbps }).abs() < 1e-6, "{spec}: {next}");
+    }
+    // 1.2 Mbit/s are the initial window.
+    for spec in ["vivace", "vivace:initial_rate=1"] {
+        let mut cca = vivace(spec);
+        cca.on_established(rtt);
+        assert_eq!(cca.window(), MSS * 10, "{spec}");
+    }
+}
+
+/// Nothing of it arrived: what another connection could send is no measure for this one.
+#[test]
+fn a_first_rate_of_which_nothing_arrives_is_given_up() {
+    let mut cca = vivace("vivace:initial_rate=20");
+    cca.on_established(Duration::from_millis(100));
+    cca.on_sent(&Sent { now: Time::ZERO, bytes: MSS, inflight: MSS, app_limited: false });
+    let timeout =
+        Timeout { now: Time::from_secs(1), prior_inflight: MSS * 100, inflight: Bytes::ZERO };
+    cca.on_timeout(&timeout);
+    assert_eq!((cca.window(), cca.phase()), (MSS * 10, Phase::SlowStart));
+    assert!((cca.pacing_rate().unwrap().mbps() - 1.2).abs() < 1e-6, "{cca:?}");
+}
+
 /// §5.4: what the application leaves unused neither raises the rate nor lowers it.
 #[test]
 fn an_application_that_sends_little_teaches_nothing() {

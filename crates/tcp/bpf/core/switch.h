@@ -107,7 +107,7 @@ TT_INLINE u32 tt_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 i
 /* The packets of a round trip: Vivace's own window is a bound only. */
 TT_INLINE u32 tt_vivace_operating_window(const struct tt_vivace *v)
 {
-	return tt_max(tt_vivace_packets(v, v->rate_q8), 1);
+	return tt_max(tt_vivace_bytes(v, v->rate_q8) / v->mss_bytes, 1);
 }
 
 TT_INLINE void tt_copa_take_over(struct tt_copa *c, const struct tt_hand_over *from)

@@ -23,6 +23,13 @@ TT_INLINE u64 tt_vivace_knob_q8(const struct tt_vivace *v, u32 knob)
 	return (u64)v->knobs[knob] * 125000 >> (10 - TT_RATE_SHIFT);
 }
 
+/* Bytes of a round trip at this rate. */
+TT_INLINE u64 tt_vivace_bytes(const struct tt_vivace *v, u64 rate_q8)
+{
+	/* A rate below 2^36 over less than 2^26 us. */
+	return (rate_q8 >> TT_RATE_SHIFT) * tt_min(v->srtt_us, TT_RTT_MAX_US) / 1000000;
+}
+
 /* A packet in each round trip. */
 TT_INLINE u64 tt_vivace_packet_q8(const struct tt_vivace *v) { return tt_rate_q8(v, 1, v->srtt_us); }
 
@@ -310,6 +317,23 @@ TT_INLINE u64 tt_vivace_initial_q8(const struct tt_vivace *v, u32 initial_window
 	return tt_max(tt_rate_q8(v, initial_window, v->srtt_us), tt_vivace_knob_q8(v, TT_VIVACE_INITIAL_RATE));
 }
 
+/* The handshake measured the path, and nothing was sent: a configured first rate is that of the first round trip. */
+TT_INLINE void tt_vivace_on_established(struct tt_vivace *v, u64 rtt_us, u32 initial_window)
+{
+	u64 first_q8 = tt_min(tt_vivace_knob_q8(v, TT_VIVACE_INITIAL_RATE),
+			      tt_vivace_knob_q8(v, TT_VIVACE_STARTUP_RATE_MAX));
+	u64 bytes;
+
+	v->srtt_us = rtt_us;
+	bytes = tt_vivace_bytes(v, first_q8);
+	if (bytes <= (u64)initial_window * v->mss_bytes)
+		return;
+	v->opening = true;
+	v->start_packets = bytes / v->mss_bytes;
+	v->timed_out_q8 = tt_rate_q8(v, initial_window, rtt_us);
+	tt_vivace_go(v, first_q8);
+}
+
 /* Before the first round-trip time there is no rate: the initial window was the first interval, and the next is twice that. */
 TT_INLINE void tt_vivace_begin(struct tt_vivace *v, u32 initial_window)
 {
@@ -333,6 +357,12 @@ TT_INLINE void tt_vivace_on_ack(struct tt_vivace *v, const struct tt_vivace_ack 
 	if (!v->rate_q8) {
 		tt_vivace_begin(v, initial_window);
 		return;
+	}
+	if (v->opening) {
+		v->opening = false;
+		/* That was the first interval; the published form waits for what it was worth. */
+		if (tt_vivace_is_on(v, TT_VIVACE_UNIFIED))
+			tt_vivace_go(v, tt_vivace_doubled_q8(v));
 	}
 	of = tt_interval_on_ack(v, ack);
 	if (of) {
@@ -379,16 +409,10 @@ TT_INLINE void tt_vivace_on_timeout(struct tt_vivace *v, u32 initial_window)
 		return;
 	}
 	v->starting = true;
+	v->opening = false;
 	v->start_packets = initial_window;
 	v->start_utility_q30 = TT_VIVACE_WORST_Q30;
 	tt_vivace_forget(v, tt_min(v->timed_out_q8, tt_vivace_initial_q8(v, initial_window)));
-}
-
-/* Packets of a round trip at this rate. */
-TT_INLINE u64 tt_vivace_packets(const struct tt_vivace *v, u64 rate_q8)
-{
-	/* A rate below 2^36 over less than 2^26 us. */
-	return (rate_q8 >> TT_RATE_SHIFT) * tt_min(v->srtt_us, TT_RTT_MAX_US) / 1000000 / v->mss_bytes;
 }
 
 /* The window in packets. */
@@ -398,7 +422,7 @@ TT_INLINE u64 tt_vivace_window(const struct tt_vivace *v, u32 initial_window, u3
 
 	if (!v->rate_q8)
 		return initial_window;
-	packets = tt_vivace_packets(v, v->sending_q8 * TT_VIVACE_WINDOW_ROUNDS);
+	packets = tt_vivace_bytes(v, v->sending_q8 * TT_VIVACE_WINDOW_ROUNDS) / v->mss_bytes;
 	if (v->starting)
 		packets = tt_min(packets, v->start_packets);
 	return tt_max(packets, 2 * least);

@@ -82,7 +82,7 @@ struct tt_vivace {
 	u64 sending_q8;
 	u64 start_packets; /* slow start has no more in flight than what arrived clocks out */
 	__s64 start_utility_q30;
-	u64 timed_out_q8; /* the rate before a timeout, when nothing arrived since; else 0 */
+	u64 timed_out_q8; /* the rate before a timeout, when nothing arrived since, or of the initial window; else 0 */
 	u64 srtt_us;
 	u64 excessive_since_us; /* 0: the round-trip time is not excessive */
 	u64 calm_us; /* no brake before */
@@ -98,7 +98,8 @@ struct tt_vivace {
 	bool starting;
 	bool renew; /* what is sent next begins an interval */
 	bool awaiting; /* an interval that the next decision needs is under way */
-	u8 rest[3];
+	bool opening; /* a configured first rate is being sent, and nothing arrived yet */
+	u8 rest[2];
 	struct tt_climb climb;
 	u32 head, len; /* of the intervals */
 	struct tt_interval ring[TT_INTERVALS];

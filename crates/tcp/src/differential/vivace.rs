@@ -31,6 +31,8 @@ struct Outcome {
     /// Different rates that were agreed on.
     rates: u64,
     starting: u64,
+    /// Sequences that began with more than the initial window.
+    opened: u64,
 }
 
 struct Both {
@@ -62,6 +64,10 @@ impl Both {
                 both.set(place, place.knob.default);
             }
         }
+        let rtt = spread(&mut path.rng, 500.0, 300_000.0) as u64;
+        both.rust.on_established(Duration::from_micros(rtt));
+        both.core.on_established(rtt);
+        both.seen.opened += u64::from(both.window() > 10);
         both
     }
 
@@ -178,6 +184,7 @@ fn the_core_of_vivace_agrees_with_the_rust_algorithm_on_thousands_of_random_sequ
         all.agreed += both.seen.agreed;
         all.rates += both.seen.rates;
         all.starting += both.seen.starting;
+        all.opened += both.seen.opened;
     }
     println!("{all:?}, {throughout} of {SEQUENCES} sequences throughout");
     let share = |part: u64| part as f64 / all.events as f64;
@@ -185,6 +192,7 @@ fn the_core_of_vivace_agrees_with_the_rust_algorithm_on_thousands_of_random_sequ
     assert!(share(all.agreed) > 0.97, "{all:?}");
     // The sequences do go everywhere.
     assert!(all.rates > 20 * SEQUENCES && share(all.starting) < 0.8, "{all:?}");
+    assert!(all.opened > SEQUENCES / 50, "{all:?}");
 }
 
 /// What a connection knows of its path when this is handed over.

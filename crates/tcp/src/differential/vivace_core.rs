@@ -14,6 +14,7 @@ mod c {
             down_first: u32,
         );
         pub(super) fn tt_host_vivace_knobs(v: *mut u64, knobs: *const u32);
+        pub(super) fn tt_host_vivace_established(v: *mut u64, rtt_us: u64);
         pub(super) fn tt_host_vivace_send(v: *mut u64, now_us: u64, sent: u32, app_limited: u32);
         pub(super) fn tt_host_vivace_ack(v: *mut u64, fields: *const u64);
         pub(super) fn tt_host_vivace_lost(v: *mut u64, sent_us: u64, packets: u32);
@@ -55,6 +56,11 @@ impl CoreVivace {
     pub(super) fn set_knobs(&mut self, knobs: &Words) {
         // SAFETY: see above.
         unsafe { c::tt_host_vivace_knobs(self.memory.as_mut_ptr(), knobs.as_ptr()) };
+    }
+
+    pub(super) fn on_established(&mut self, rtt_us: u64) {
+        // SAFETY: see above.
+        unsafe { c::tt_host_vivace_established(self.memory.as_mut_ptr(), rtt_us) };
     }
 
     /// A packet leaves after so many.
