@@ -34,6 +34,9 @@ class Stages:
         0.4, "share of the iterations, and of the trees' flows, with several flows on each link"
     )
     flows: int = option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
+    far: float = option(
+        0.0, "share of the trees' flows, alone on their link, with one-way delays of up to 500 ms"
+    )
     passes: int = option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
     inputs: str = option(
         "memory", "what trees are asked with: paper, Table I's signals, or memory, what follows from them too"
@@ -78,6 +81,7 @@ CHOICES = {
 RANGES = {
     "alpha": (0.01, 10.0),
     "sharing": (0.0, 1.0),
+    "far": (0.0, 1.0),
     "even_at": (0.0, 100_000.0),
     "grid": (1, 4),
     "leaves": (2, 5_000),
