@@ -7,6 +7,7 @@ import pytest
 
 from trimtab.muses import chart, delays, extract, lstm, options
 from trimtab.muses.drive import NONE
+from trimtab.muses.inputs import MIN_RTT
 
 
 def teacher() -> lstm.Teacher:
@@ -55,3 +56,15 @@ def test_trees_are_distilled_from_flows_that_share_links_too() -> None:
     assert len(alone.inputs) == 12 and len(shown.inputs) >= 12
     decided = (shown.actions != NONE).sum(axis=1)
     assert decided.min() > 0 and decided.mean() > 30, decided
+
+
+def test_trees_are_distilled_from_networks_that_are_farther_too() -> None:
+    small = ["--decisions", "100", "--window", "50", "--flows", "12", "--parallel", "6", "--generated", "4"]
+    given = [*small, "--sharing", "0", "--far"]
+    near, far = (
+        extract.gather(options.parse([*given, share]), teacher(), None, 0)[0].inputs[:, :, MIN_RTT]
+        for share in ("0", "1")
+    )
+    # 300 ms are the most of Table II; 256 steps are a doubling.
+    doubled = far.max() - near.max()
+    assert 128 < doubled < 512, doubled

@@ -35,7 +35,9 @@ class Stages:
     )
     flows: int = option(5_000, "flows that the trees are distilled from (Muses, section III-E: 5000)")
     far: float = option(
-        0.0, "share of the trees' flows, alone on their link, with one-way delays of up to 500 ms"
+        0.15,
+        "share of the trees' flows with one-way delays of up to 500 ms, which the LSTM did not learn on; "
+        "0 is the paper's",
     )
     passes: int = option(1, "passes in which the global tree drives and the LSTM is asked; 0 is the paper's")
     inputs: str = option(
