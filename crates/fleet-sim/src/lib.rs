@@ -2,6 +2,7 @@
 //! choose and the best in hindsight. `trimtab fleet simulate` runs it.
 #![deny(missing_docs)]
 
+mod beside;
 mod chooser;
 mod connection;
 mod contest;

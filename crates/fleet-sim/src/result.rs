@@ -7,7 +7,7 @@ use trimtab_qoe::StatisticKind;
 
 use super::connection::generator;
 use super::contest::Course;
-use super::{Fared, FleetScenario, merged};
+use super::{Fared, FleetScenario, beside, merged};
 
 /// Name of the learner.
 pub(super) const LEARNT: &str = "learnt";
@@ -60,6 +60,8 @@ pub struct ServiceResult {
     pub close_after: Option<u64>,
     /// What became of an outage.
     pub outage: Option<OutageResult>,
+    /// What was learnt beside the algorithm that the scenario names.
+    pub beside: Option<BesideResult>,
     /// Medians over the aggregates of what was learnt, by context.
     pub learnt: Vec<(String, Vec<(String, f64)>)>,
 }
@@ -87,6 +89,15 @@ pub struct ContenderResult {
     pub statistics: Vec<(String, f64)>,
     /// Falls back to the safe configuration, over all aggregates.
     pub fallbacks: usize,
+}
+
+/// What was learnt beside one algorithm.
+#[derive(Clone, Debug, Serialize)]
+pub struct BesideResult {
+    /// Which one.
+    pub name: String,
+    /// The change of each statistic of the last third as a share of the other's.
+    pub statistics: Vec<(String, Estimate)>,
 }
 
 /// A figure with its 95% interval.
@@ -239,7 +250,7 @@ impl Beside<'_> {
     }
 }
 
-fn statistics(summary: &Summary) -> Vec<(String, f64)> {
+pub(super) fn statistics(summary: &Summary) -> Vec<(String, f64)> {
     let kinds = [
         StatisticKind::Mean,
         StatisticKind::Percentile(10),
@@ -271,6 +282,10 @@ pub(super) fn of_service(
     let courses = |name: &str| named(name).map(|all| all.iter().collect::<Vec<&Course>>());
     let learnt = &courses(LEARNT).unwrap_or_default()[..];
     let close_after = courses(BEST_BY_CONTEXT).and_then(|b| close_after(learnt, &b, intervals));
+    let beside = scenario
+        .beside
+        .as_deref()
+        .and_then(|name| courses(name).map(|other| beside::beside(name, learnt, &other)));
     let safe = courses("safe").or_else(|| courses("start"));
     let outage = scenario.outage.zip(safe).map(|(o, safe)| {
         let safe = &safe[..];
@@ -305,6 +320,7 @@ pub(super) fn of_service(
         contenders,
         close_after,
         outage,
+        beside,
         learnt: typical(learnt),
     }
 }
@@ -440,6 +456,21 @@ pub fn render(result: &FleetResult) -> String {
                 " regret of what is learnt grows as t^{:.2} ({:.2} to {:.2})",
                 e.value, e.low, e.high
             );
+        }
+        if let Some(beside) = &service.beside {
+            let _ = writeln!(out, " learnt beside {}, with 95% intervals:", beside.name);
+            for &&(name, heading, ..) in &used {
+                if let Some((_, e)) = beside.statistics.iter().find(|(n, _)| n == name) {
+                    let heading = heading.trim_end_matches(" %").trim_end_matches(" s");
+                    let _ = writeln!(
+                        out,
+                        "  {heading:<12} {:>+7.1}% ({:+.1} to {:+.1})",
+                        100.0 * e.value,
+                        100.0 * e.low,
+                        100.0 * e.high
+                    );
+                }
+            }
         }
         if let Some(o) = &service.outage {
             let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());

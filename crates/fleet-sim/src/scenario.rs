@@ -32,6 +32,8 @@ pub struct FleetScenario {
     pub services: Vec<Service>,
     /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that sees the link, a bound.
     pub baselines: Vec<(String, Option<Spec>)>,
+    /// The baseline that what is learnt is set beside, statistic by statistic.
+    pub beside: Option<String>,
     /// What the paper reports, to stand beside our figures.
     pub paper: Vec<String>,
 }
@@ -102,6 +104,7 @@ struct Raw {
     service: Vec<toml::Table>,
     #[serde(default)]
     baselines: Vec<String>,
+    beside: Option<String>,
     #[serde(default)]
     paper: Vec<String>,
 }
@@ -241,6 +244,9 @@ impl Raw {
         let services = services(&self.service)?;
         let duration =
             self.duration.parse::<Duration>().map_err(|e| value("duration", e.to_string()))?;
+        if let Some(name) = self.beside.as_ref().filter(|name| !self.baselines.contains(name)) {
+            return Err(value("beside", format!("one of the baselines, which {name} is not")));
+        }
         let baselines = self.baselines.into_iter().map(|text| {
             if text == CEILING {
                 return Ok((text, None));
@@ -282,6 +288,7 @@ impl Raw {
             outage,
             services,
             baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
+            beside: self.beside,
             paper: self.paper,
         })
     }

@@ -164,12 +164,42 @@ fn contenders_from_outside_take_part() {
     assert_eq!(message, "the contender short: 2 numbers from 0 to 1 were to come, not [0.5]");
 }
 
+/// The ceiling is one, and what is learnt is set beside the algorithm that was named.
+#[test]
+fn nobody_is_faster_than_who_sees_the_link() {
+    let text = SMALL.replacen("[\"bbr\"]", "[\"bbr\", \"omniscient\"]\nbeside = \"bbr\"", 1);
+    let mut scenario = FleetScenario::parse(&text).unwrap();
+    scenario.fixed = 1;
+    let result = simulate(&scenario, 5, &[], &Threads(2), "").unwrap();
+    let service = &result.services[0];
+    let of = |name: &str, statistic: &str| {
+        let contender = service.contenders.iter().find(|c| c.name == name).unwrap();
+        contender.statistics.iter().find(|(n, _)| n == statistic).unwrap().1
+    };
+    let took = |name| of(name, "p50(request_time)");
+    for name in ["learnt", "start", "bbr"] {
+        assert!(took("omniscient") < took(name), "{name}: {}", took(name));
+    }
+    let beside = service.beside.as_ref().unwrap();
+    let (_, change) =
+        beside.statistics.iter().find(|(name, _)| name == "p50(request_time)").unwrap();
+    assert_eq!(change.value, took("learnt") / took("bbr") - 1.0);
+    assert!(change.low <= change.value && change.value <= change.high, "{change:?}");
+    let table = render(&result);
+    assert!(table.contains(" learnt beside bbr, with 95% intervals:\n  Mbit/s "), "{table}");
+}
+
 #[test]
 fn mistakes_say_what_is_right() {
     for (from, to, words) in [
         ("aggregates = 3", "aggregates = 0", "aggregates: a whole number from 1"),
         ("24h", "24", "duration: a duration needs a unit"),
         ("[\"bbr\"]", "[\"bbrr\"]", "baselines: bbrr: no such algorithm"),
+        (
+            "baselines =",
+            "beside = \"cubic\"\nbaselines =",
+            "beside: one of the baselines, which cubic is not",
+        ),
         ("kind = \"download\"", "kind = \"upload\"", "unknown variant `upload`"),
         ("[0.5, 4]", "[4, 0.5]", "links.buffer: a range"),
         ("\"mean(throughput)\"", "\"throughput\"", "service 1: reward"),
