@@ -342,6 +342,10 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "NAME=COMMAND", value_parser = contender)]
     pub(crate) contender: Vec<(String, String)>,
 
+    /// How long such a program may take for an answer, as 5s, before the simulation ends with an error
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) contender_timeout: Duration,
+
     /// Write the results as JSON; `-` for standard output, in place of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -28,8 +28,9 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     scenario.aggregates = args.aggregates.unwrap_or(scenario.aggregates);
     scenario.duration = args.duration.unwrap_or(scenario.duration);
     let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
+    let patience = std::time::Duration::from_nanos(args.contender_timeout.as_nanos());
     let contenders: Vec<_> =
-        args.contender.iter().map(|(name, command)| contender(name, command)).collect();
+        args.contender.iter().map(|(name, command)| contender(name, command, patience)).collect();
     let result = simulate(&scenario, args.seed, &contenders, &effort, &command_line()).map_err(
         |e| match e {
             SimulateError::Interrupted(interrupted) => Failure::interrupted(interrupted),
