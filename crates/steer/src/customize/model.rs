@@ -133,7 +133,7 @@ impl Model {
         let region = Region { centre, active, reach: settings.radius };
         let tried =
             self.memory.cells().iter().chain(known.fleet).map(|c| region.nearest(&c.point()));
-        region.highest(tried, |point| model.expected(point).mean)
+        region.highest(tried, |point| model.mean_at(point))
     }
 
     /// Keeps a reward.
@@ -151,7 +151,7 @@ impl Model {
         known: &Known<'_>,
     ) -> Noted {
         let model = self.fit(known);
-        let before = model.as_ref().map_or(reward, |m| m.expected(centre).mean);
+        let before = model.as_ref().map_or(reward, |m| m.mean_at(centre));
         let is_known = self.memory.weight() >= KNOWN_AFTER;
         let anew = self.take(settings, (point, reward), model.as_ref());
         let Some(model) = self.fit(known) else {
@@ -159,10 +159,10 @@ impl Model {
             return Noted { best: centre.to_vec(), outcome: Outcome::NoReward, anew, debt: None };
         };
         let best = self.best(settings, (centre, active), known, &model);
-        let of_safe = model.expected(safe);
+        let of_safe = model.mean_at(safe);
         let is_known = is_known && !anew;
-        let advantage = is_known.then(|| model.deviations(reward - of_safe.mean));
-        let behind = (of_safe.mean - reward) / model.noise().max(LEAST * of_safe.mean.abs());
+        let advantage = is_known.then(|| model.deviations(reward - of_safe));
+        let behind = (of_safe - reward) / model.noise().max(LEAST * of_safe.abs());
         let debt = if is_known { self.owe(settings, behind) } else { None };
         let expected = model.expected(&best);
         let (expected, error) = (expected.mean, expected.error);

@@ -79,21 +79,22 @@ impl Shape {
         for value in [now, now.saturating_sub(2), now.saturating_add(2)] {
             *self.at(which) = value.clamp(-FURTHEST, FURTHEST);
             let likely = Surrogate::fit(own, &Memory::default(), &[], &[], self)
-                .map_or(f64::NEG_INFINITY, |s| s.evidence(own, self) + self.plausibility());
+                .map_or(f64::NEG_INFINITY, |s| s.evidence(own) + self.plausibility());
             if likely > best.0 + 1e-9 {
                 best = (likely, *self.at(which));
             }
         }
         *self.at(which) = best.1;
     }
+}
 
-    fn related(&self, a: &[f64], b: &[f64]) -> f64 {
-        let off = |((a, b), &length): ((&f64, &f64), &i8)| (a - b) / power(length);
-        let square: f64 = a.iter().zip(b).zip(&self.lengths).map(off).map(|d| d * d).sum();
-        // Matérn's with ν = 5/2: smooth, but not so smooth that a cliff bends everything.
-        let r = (5.0 * square).sqrt();
-        (1.0 + r + r * r / 3.0) * libm::exp(-r)
-    }
+/// How much rewards at two points have in common, 0 to 1.
+fn related(a: &[f64], b: &[f64], per_length: &[f64]) -> f64 {
+    let off = |((a, b), per): ((&f64, &f64), &f64)| (a - b) * per;
+    let square: f64 = a.iter().zip(b).zip(per_length).map(off).map(|d| d * d).sum();
+    // Matérn's with ν = 5/2: smooth, but not so smooth that a cliff bends everything.
+    let r = (5.0 * square).sqrt();
+    (1.0 + r + r * r / 3.0) * libm::exp(-r)
 }
 
 /// Whom a row is of.
@@ -126,7 +127,11 @@ struct Row {
 
 /// The model of one context's rewards.
 pub(super) struct Surrogate {
-    shape: Shape,
+    /// Variances of noise and range, as shares of the variance of the rewards.
+    noise: f64,
+    range: f64,
+    /// One over the length over which rewards are related, by knob.
+    per_length: Vec<f64>,
     rows: Vec<Row>,
     /// Lower triangle of the Cholesky factor of the covariance, row by row.
     factor: Vec<f64>,
@@ -189,7 +194,9 @@ impl Surrogate {
             return None;
         }
         let mut model = Self {
-            shape: shape.clone(),
+            noise,
+            range: power(shape.range),
+            per_length: shape.lengths.iter().map(|&length| power(-length)).collect(),
             factor: Vec::with_capacity(rows.len() * (rows.len() + 1) / 2),
             weights: Vec::new(),
             rows,
@@ -206,13 +213,13 @@ impl Surrogate {
 
     fn covariance(&self, point: &[f64], group: Group, row: &Row) -> f64 {
         let level = if group == row.group { LEVEL } else { 0.0 };
-        let range = power(self.shape.range);
-        range * group.kinship(row.group) * self.shape.related(point, &row.point) + level
+        let related = related(point, &row.point, &self.per_length);
+        self.range * group.kinship(row.group) * related + level
     }
 
     /// The variance of a reward's expectation before anything is known.
     fn prior(&self, group: Group) -> f64 {
-        LEVEL + power(self.shape.range) * group.kinship(group)
+        LEVEL + self.range * group.kinship(group)
     }
 
     fn factorize(&mut self) {
@@ -254,15 +261,22 @@ impl Surrogate {
     }
 
     /// The logarithm of the likelihood of what was seen, up to a constant.
-    fn evidence(&self, own: &Memory, shape: &Shape) -> f64 {
+    fn evidence(&self, own: &Memory) -> f64 {
         let fit: f64 = self.rows.iter().zip(&self.weights).map(|(r, w)| r.value * w).sum();
         let n = self.rows.len();
         let volume: f64 = (0..n).map(|i| libm::log(self.factor[i * (i + 1) / 2 + i])).sum();
         // Rewards of one cell differ by noise alone.
-        let noise = power(shape.noise);
+        let noise = self.noise;
         let repeated = (own.weight() - n as f64).max(0.0);
         let within = own.within() / (self.deviation * self.deviation);
         -0.5 * (fit + within / noise + repeated * libm::log(noise)) - volume
+    }
+
+    /// The reward that is expected at a point, without its error, which takes far longer.
+    pub(super) fn mean_at(&self, point: &[f64]) -> f64 {
+        let own = Group::Context(0);
+        let value = |(row, weight): (&Row, &f64)| self.covariance(point, own, row) * weight;
+        self.mean + self.deviation * self.rows.iter().zip(&self.weights).map(value).sum::<f64>()
     }
 
     /// The reward that is expected at a point, without noise.
@@ -286,6 +300,6 @@ impl Surrogate {
 
     /// The standard deviation of the noise of one reward.
     pub(super) fn noise(&self) -> f64 {
-        self.deviation * power(self.shape.noise).sqrt()
+        self.deviation * self.noise.sqrt()
     }
 }
