@@ -123,8 +123,7 @@ fn an_outage_costs_little_beside_the_safe_configuration() {
         assert_eq!(outage.fell_back, 24, "seed {seed}: {outage:?}");
         assert!(outage.most_intervals <= Some(6), "seed {seed}: {outage:?}");
         assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
-        // Sixteen intervals are hardly enough to have learnt again.
-        assert!(outage.reward_after > 0.9 * outage.safe_reward_after, "seed {seed}: {outage:?}");
+        assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
     }
 }
 
