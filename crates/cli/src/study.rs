@@ -7,7 +7,7 @@ use trimtab_engine::{NewExperiment, NewRollout, RolloutAction, RolloutOrder, Sto
 use crate::Failure;
 use crate::args::{ExperimentCommand, RolloutCommand, Which};
 use crate::engine::{client, show};
-use crate::study_args::{OrderRollout, StartExperiment, StartRollout};
+use crate::study_args::{NewStudy, OrderStudy, StartExperiment, StartRollout};
 
 /// Begins, shows and stops experiments.
 pub(crate) fn experiment(command: ExperimentCommand) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub(crate) fn experiment(command: ExperimentCommand) -> Result<(), Failure> {
             let body = client(&ask)?.experiment(&service, &name).map_err(Failure::input)?;
             show(&body, ask.json, engine::experiment_text)
         }
-        ExperimentCommand::Stop { which: Which { service, name, ask }, reason } => {
+        ExperimentCommand::Stop(OrderStudy { which: Which { service, name, ask }, reason }) => {
             let stop = StopExperiment { service, name, reason };
             let body = client(&ask)?.stop_experiment(&stop).map_err(Failure::input)?;
             show(&body, ask.json, engine::experiment_text)
@@ -35,22 +35,23 @@ fn begin_experiment(start: StartExperiment) -> Result<(), Failure> {
         (Some(share), _) => Design::Prefixes { share },
         (None, block) => Design::Switchback { block: block.unwrap_or(1), schedule },
     };
+    let NewStudy { which: Which { service, name, ask }, wash_out, seed, reason } = start.study;
     let new = NewExperiment {
-        service: start.service,
-        name: start.name,
+        service,
+        name,
         control: start.control,
         treatment: start.treatment,
         design,
         length: start.length,
         start: start.start,
-        wash_out: Some(start.wash_out),
+        wash_out: Some(wash_out),
         metric: start.metric,
         guards: start.guard,
-        seed: start.seed,
-        reason: start.reason,
+        seed,
+        reason,
     };
-    let body = client(&start.ask)?.begin_experiment(&new).map_err(Failure::input)?;
-    show(&body, start.ask.json, engine::experiment_text)
+    let body = client(&ask)?.begin_experiment(&new).map_err(Failure::input)?;
+    show(&body, ask.json, engine::experiment_text)
 }
 
 /// Begins and shows rollouts, and tells them what to do.
@@ -72,23 +73,24 @@ pub(crate) fn rollout(command: RolloutCommand) -> Result<(), Failure> {
 }
 
 fn begin_rollout(start: StartRollout) -> Result<(), Failure> {
+    let NewStudy { which: Which { service, name, ask }, wash_out, seed, reason } = start.study;
     let new = NewRollout {
-        service: start.service,
-        name: start.name,
+        service,
+        name,
         from: start.from,
         to: start.to,
         stages: Some(start.stages),
         intervals: Some(start.intervals),
-        wash_out: Some(start.wash_out),
+        wash_out: Some(wash_out),
         guards: start.guard,
-        seed: start.seed,
-        reason: start.reason,
+        seed,
+        reason,
     };
-    let body = client(&start.ask)?.begin_rollout(&new).map_err(Failure::input)?;
-    show(&body, start.ask.json, engine::rollout_text)
+    let body = client(&ask)?.begin_rollout(&new).map_err(Failure::input)?;
+    show(&body, ask.json, engine::rollout_text)
 }
 
-fn tell(order: OrderRollout, action: RolloutAction) -> Result<(), Failure> {
+fn tell(order: OrderStudy, action: RolloutAction) -> Result<(), Failure> {
     let Which { service, name, ask } = order.which;
     let order = RolloutOrder { service, name, action, reason: order.reason };
     let body = client(&ask)?.order_rollout(&order).map_err(Failure::input)?;

@@ -14,13 +14,7 @@ pub(crate) enum ExperimentCommand {
     /// What an experiment has shown.
     Show(Which),
     /// Stop an experiment before its end.
-    Stop {
-        #[command(flatten)]
-        which: Which,
-        /// Why, for the audit log
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        reason: String,
-    },
+    Stop(OrderStudy),
 }
 
 /// Begin an experiment.
@@ -33,10 +27,6 @@ pub(crate) enum ExperimentCommand {
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 \\
       --guard 'mean(loss) < +20%' --guard 'p75(rtt) < +0.02'")]
 pub(crate) struct StartExperiment {
-    /// The service
-    pub(crate) service: String,
-    /// A name for it; no two of a service have the same
-    pub(crate) name: String,
     /// What is compared with: learn, safe, or knobs as gamma=900,omega=1
     #[arg(long, value_name = "ARM", default_value = "learn", value_parser = arm)]
     pub(crate) control: Arm,
@@ -58,23 +48,14 @@ pub(crate) struct StartExperiment {
     /// The first interval; the next one unless told
     #[arg(long, value_name = "INTERVAL")]
     pub(crate) start: Option<u64>,
-    /// Intervals after each change that are left out
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) wash_out: u32,
     /// The formula that is compared; the service's reward unless told
     #[arg(long, value_name = "FORMULA")]
     pub(crate) metric: Option<String>,
     /// What must not become worse, as 'mean(loss) < +20%'; may be given several times
     #[arg(long, value_name = "GUARD")]
     pub(crate) guard: Vec<String>,
-    /// The seed of the draws; from the clock unless told
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// Why, for the audit log
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) ask: AskEngine,
+    pub(crate) study: NewStudy,
 }
 
 #[derive(Debug, Subcommand)]
@@ -86,11 +67,11 @@ pub(crate) enum RolloutCommand {
     /// Where a rollout stands.
     Show(Which),
     /// Stay in this stage; a guard that breaks still takes everything back.
-    Hold(OrderRollout),
+    Hold(OrderStudy),
     /// Go on.
-    Resume(OrderRollout),
+    Resume(OrderStudy),
     /// End it: everything goes back; and let go of what one keeps in force that has ended.
-    Abort(OrderRollout),
+    Abort(OrderStudy),
 }
 
 /// Begin a staged rollout.
@@ -102,10 +83,6 @@ pub(crate) enum RolloutCommand {
   trimtab engine rollout start tv gamma-900 --to gamma=900 --guard 'mean(loss) < +20%'
   trimtab engine rollout start tv learn --from safe --to learn --stages 0.01,0.1,1 --intervals 12 --guard 'mean(loss) < 0.05'")]
 pub(crate) struct StartRollout {
-    /// The service
-    pub(crate) service: String,
-    /// A name for it; no two of a service have the same
-    pub(crate) name: String,
     /// What aggregates run until they are switched: learn, and safe where learning is rolled out, unless told
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) from: Option<Arm>,
@@ -118,12 +95,19 @@ pub(crate) struct StartRollout {
     /// The fewest intervals of a stage; it has three times as many at most
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) intervals: u32,
-    /// Intervals after each switch that are left out
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) wash_out: u32,
     /// What must hold, as 'mean(loss) < +20%'; may be given several times
     #[arg(long, value_name = "GUARD", required = true)]
     pub(crate) guard: Vec<String>,
+    #[command(flatten)]
+    pub(crate) study: NewStudy,
+}
+
+/// What every experiment and every rollout begins with.
+#[derive(Debug, Args)]
+pub(crate) struct NewStudy {
+    /// Intervals after each change that are left out
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) wash_out: u32,
     /// The seed of the draws; from the clock unless told
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -131,7 +115,7 @@ pub(crate) struct StartRollout {
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) ask: AskEngine,
+    pub(crate) which: Which,
 }
 
 /// Which ones to list.
@@ -149,15 +133,15 @@ pub(crate) struct ListOf {
 pub(crate) struct Which {
     /// The service
     pub(crate) service: String,
-    /// Its name
+    /// Its name; no two of a service have the same
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) ask: AskEngine,
 }
 
-/// What to tell a rollout.
+/// What to tell one.
 #[derive(Debug, Args)]
-pub(crate) struct OrderRollout {
+pub(crate) struct OrderStudy {
     #[command(flatten)]
     pub(crate) which: Which,
     /// Why, for the audit log
