@@ -159,6 +159,8 @@ struct Agent {
     edge: Option<Arc<Edge>>,
     /// Whether the log was told that something is wrong with it.
     edge_told: bool,
+    /// The same of what it tells the kernel ahead.
+    ahead_told: bool,
     diag: Option<(SockDiag, u64)>,
     /// Connections that have ended since the last chores.
     ended: Vec<Identity>,
@@ -203,6 +205,7 @@ impl Agent {
             refused: None,
             edge,
             edge_told: false,
+            ahead_told: false,
             diag,
             ended: Vec::new(),
             notes: 0,
@@ -343,7 +346,14 @@ impl Agent {
         }
         let open = core.len();
         let of_rules = core.config().troubles();
+        let ahead = core.ahead().trouble().map(str::to_owned);
         drop(core);
+        if ahead.is_some() != self.ahead_told {
+            self.ahead_told = ahead.is_some();
+            tell(
+                ahead.as_deref().unwrap_or("connections to come begin with what was learnt again"),
+            );
+        }
         match reaped {
             Ok(gone) if gone.is_empty() => {}
             Ok(gone) => tell(&format!(
@@ -368,6 +378,7 @@ impl Agent {
             .chain(self.assignment.trouble())
             .chain(of_rules)
             .chain(of_edge)
+            .chain(ahead)
             .chain(full)
             .chain(self.refused.clone())
             .collect();

@@ -29,7 +29,7 @@ impl Arm {
     /// bottleneck: steering one would change the other.
     pub fn of(destination: IpAddr, holdback: Share) -> Self {
         let destination = destination.to_canonical();
-        let prefix = Prefix::of(destination, if destination.is_ipv4() { 24 } else { 48 }).base();
+        let prefix = Prefix::of(destination, bits(destination)).base();
         let hash = match prefix {
             IpAddr::V4(a) => fnv(&a.octets()),
             IpAddr::V6(a) => fnv(&a.octets()),
@@ -38,6 +38,11 @@ impl Arm {
         let place = (mix(hash) >> 11) as f64 / (1_u64 << 53) as f64;
         if place < holdback.get() { Self::Holdback } else { Self::Treated }
     }
+}
+
+/// Bits of a destination that all of an arm share.
+pub(crate) fn bits(destination: IpAddr) -> u8 {
+    if destination.to_canonical().is_ipv4() { 24 } else { 48 }
 }
 
 /// FNV-1a (draft-eastlake-fnv §2): the same on every machine and in every version, so that no prefix changes sides.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_cc::Copa;
-use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::{Copa, Knob, Spec};
 use trimtab_edge::Edge;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
@@ -421,6 +420,7 @@ impl<L: Link> Connection<L> {
                 part.leave_out(totals);
             }
         }
+        let is_first = !part.has_followed() && self.link.identity().towards;
         let note = part.follow(edge).and_then(|to| {
             let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
             if to.algorithm != running.name() {
@@ -433,8 +433,9 @@ impl<L: Link> Connection<L> {
             let cause = Cause::Fleet { aggregate, version: to.version };
             let given = |name: &str| to.knobs.iter().find(|(knob, _)| knob == name);
             for knob in running.knobs() {
-                // What it no longer says is as the algorithm has it.
-                let was = self.applied.iter().any(|(name, _)| *name == knob.name);
+                // What it no longer says is as the algorithm has it, also where it began with something else (`ahead`).
+                let was = self.applied.iter().any(|(name, _)| *name == knob.name)
+                    || (is_first && self.has_another(knob));
                 if let Some(value) = given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default)) {
                     self.turn(knob.name, value, cause.clone(), setting);
                 }
@@ -443,6 +444,12 @@ impl<L: Link> Connection<L> {
         });
         self.part = Some(part);
         note
+    }
+
+    /// Whether a knob is not the algorithm's default, which the kernel's integers may miss by a little.
+    fn has_another(&self, knob: &Knob) -> bool {
+        let off = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs().max(1e-3);
+        self.link.knob(knob.name).is_ok_and(off)
     }
 
     /// It ends with these sums, or its rule does: hands in what it saw for its aggregate.

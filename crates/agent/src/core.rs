@@ -12,6 +12,7 @@ use trimtab_steer::select::Distrust;
 use trimtab_tcp::{Algorithm, Event, EventKind, FlowId, Identity, Socket, Totals};
 use trimtab_units::{Duration, Time};
 
+use crate::ahead::{Ahead, Now};
 use crate::arm::Arm;
 use crate::assign::{Addresses, Wanted, name_of};
 use crate::config::{Config, Mode, Rule, Steering};
@@ -51,6 +52,8 @@ pub struct Core<D: Datapath> {
     ended: Ended,
     /// Where the configurations of a fleet come from.
     edge: Option<Arc<Edge>>,
+    /// What it chose, told to the kernel for connections to come.
+    ahead: Ahead,
     adopted: usize,
     looks: u64,
 }
@@ -79,10 +82,12 @@ impl<D: Datapath> Core<D> {
             former: HashMap::new(),
             ended: Ended::default(),
             edge,
+            ahead: Ahead::default(),
             adopted: 0,
             looks: 0,
         };
         core.plant();
+        core.tell_ahead(now);
         core.find_all(now);
         core.adopted = core.connections.len();
         core
@@ -113,6 +118,27 @@ impl<D: Datapath> Core<D> {
                 }
             }
         }
+    }
+
+    /// Begins to tell the kernel what the engine of the fleet chooses, by the rules that are in force.
+    fn tell_ahead(&mut self, now: Time) {
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        self.ahead = Ahead::begin(&self.datapath, &mut self.places, &at);
+        let all: Vec<_> = self.connections.values().map(|c| (*c.link.identity(), c.rule)).collect();
+        for (identity, place) in all {
+            self.comes_from(&identity, place, now);
+        }
+    }
+
+    /// Others may come from where this one does.
+    fn comes_from(&mut self, identity: &Identity, place: Option<usize>, now: Time) {
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        self.ahead.used(&self.datapath, &Who::from(identity), identity.remote.ip(), place, &at);
+    }
+
+    /// What it was told ahead.
+    pub(crate) fn ahead(&self) -> &Ahead {
+        &self.ahead
     }
 
     /// The datapath.
@@ -171,6 +197,7 @@ impl<D: Datapath> Core<D> {
         self.connections.insert(identity.id, Box::new(connection));
         self.by_addresses.insert(addresses(&identity), identity.id);
         self.due.push(Reverse((now, identity.id)));
+        self.comes_from(&identity, place, now);
     }
 
     fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
@@ -185,6 +212,8 @@ impl<D: Datapath> Core<D> {
 
     /// Looks at every connection that is due, and says when to come again.
     pub fn run(&mut self, now: Time) -> Option<Time> {
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        self.ahead.follow(&self.datapath, &at);
         let until = now + TOGETHER.mul_f64(self.governor.stretch());
         while let Some(&Reverse((at, id))) = self.due.peek() {
             if at > until {
@@ -307,6 +336,7 @@ impl<D: Datapath> Core<D> {
                 connection.follow(arm, place, &Setting { tree, ..setting });
             }
         }
+        self.tell_ahead(now);
     }
 
     /// What there is to tell since the last time.

@@ -60,6 +60,11 @@ impl Part {
         &self.key
     }
 
+    /// Whether it has had a configuration.
+    pub(crate) fn has_followed(&self) -> bool {
+        self.version.is_some()
+    }
+
     /// Takes in what was measured since the last time.
     pub(crate) fn on_totals(&mut self, now: Totals) {
         let (seen, before) = (&mut self.seen, std::mem::replace(&mut self.counted, now));

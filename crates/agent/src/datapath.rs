@@ -5,7 +5,8 @@ use trimtab_cc::muses::Trees;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
 use trimtab_tcp::{
-    Alarm, Algorithm, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching, Totals,
+    Alarm, Algorithm, By, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching, Totals,
+    Towards,
 };
 use trimtab_units::Time;
 
@@ -25,6 +26,27 @@ pub trait Datapath {
     /// # Errors
     /// There is no room for it.
     fn add_trees(&self, trees: &Trees<'_>) -> Result<f64, Error>;
+
+    /// Sets knobs of connections to come by where they go; those that are not named are the defaults.
+    ///
+    /// # Errors
+    /// There is no such knob, or no room.
+    fn set_towards(&self, towards: &Towards, knobs: &[(String, f64)]) -> Result<(), Error>;
+
+    /// Connections to come that go there begin with the defaults again.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn remove_towards(&self, towards: &Towards) -> Result<(), Error>;
+
+    /// The destinations for which there are knobs of connections to come.
+    fn towards(&self) -> Vec<Towards>;
+
+    /// What connections to come are told apart by; where that changes, what there was is removed.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn tell_apart(&self, by: By) -> Result<(), Error>;
 
     /// Sets a knob of an algorithm's connections to come.
     ///
@@ -122,6 +144,26 @@ impl Datapath for Kernel {
 
     fn set_default(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
         self.set_default_of(algorithm, knob, value)
+    }
+
+    fn set_towards(&self, towards: &Towards, knobs: &[(String, f64)]) -> Result<(), Error> {
+        Kernel::set_towards(
+            self,
+            towards,
+            knobs.iter().map(|(knob, value)| (knob.as_str(), *value)),
+        )
+    }
+
+    fn remove_towards(&self, towards: &Towards) -> Result<(), Error> {
+        Kernel::remove_towards(self, towards)
+    }
+
+    fn towards(&self) -> Vec<Towards> {
+        Kernel::towards(self)
+    }
+
+    fn tell_apart(&self, by: By) -> Result<(), Error> {
+        Kernel::tell_apart(self, by)
     }
 }
 

@@ -8,6 +8,7 @@
 //! looked at; `connection.rs`, what a look is; `guard.rs`, when a connection goes back to what is safe.
 
 mod agent;
+mod ahead;
 mod arm;
 mod assign;
 mod config;

@@ -198,6 +198,7 @@ mod tests {
             open: 3,
             active: 1,
             adopted: 2,
+            ahead: 0,
             reports: 0,
             cpu: 0.01,
             stretch: 1.0,

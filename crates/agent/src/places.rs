@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use trimtab_tcp::{Identity, Socket};
+use trimtab_tcp::{Identity, Socket, Towards};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Matches, Rule};
@@ -36,6 +36,26 @@ pub(crate) struct Who {
     remote: Option<IpAddr>,
     cgroup: Option<u64>,
     netns: u64,
+}
+
+impl Who {
+    /// Connections to come; what they are not told apart by no rule looks at.
+    pub(crate) fn towards(towards: &Towards) -> Self {
+        let cgroup = Some(towards.cgroup()).filter(|id| *id != 0);
+        Self { port: towards.port(), remote: Some(towards.base()), cgroup, netns: towards.netns() }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn netns(&self) -> u64 {
+        self.netns
+    }
+
+    pub(crate) fn cgroup(&self) -> Option<u64> {
+        self.cgroup
+    }
 }
 
 impl From<&Identity> for Who {

@@ -175,6 +175,7 @@ mod tests {
             device: None,
             opened: Time::ZERO,
             adopted: false,
+            towards: false,
         };
         assert!(who.netns_cookie > 0);
         let diag = SockDiag::open().unwrap();

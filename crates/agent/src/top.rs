@@ -239,6 +239,7 @@ mod tests {
             open: 3,
             active: 3,
             adopted: 0,
+            ahead: 0,
             reports: 0,
             cpu: 0.0,
             stretch: 1.0,

@@ -38,6 +38,9 @@ pub struct Status {
     pub active: usize,
     /// Connections that were open when the agent came.
     pub adopted: usize,
+    /// Places from which connections to come begin with what the engine of the fleet chose.
+    #[serde(default)]
+    pub ahead: usize,
     /// Reports that it has taken in since.
     pub reports: u64,
     /// Share of a core that deciding takes, 0 to 1.
@@ -178,6 +181,7 @@ impl<D: Datapath> Core<D> {
             open,
             active,
             adopted: self.adopted(),
+            ahead: self.ahead().len(),
             reports: self.reports(),
             cpu: self.governor().share(),
             stretch: self.governor().stretch(),

@@ -1,6 +1,6 @@
 //! What an edge knows: the configurations in force, and what connections saw of the intervals that are not over yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trimtab_fleet::{Configuration, Interval, Key, Recorder, Report, Summary};
@@ -68,6 +68,8 @@ struct Recording {
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     known: BTreeMap<Key, Known>,
+    /// Aggregates whose configuration has changed, or that were forgotten, since somebody took these; `None` where nobody ever did.
+    news: Option<BTreeSet<Key>>,
     recordings: BTreeMap<(Key, Interval), Recording>,
 }
 
@@ -136,8 +138,22 @@ impl Book {
 
     /// The engine has another configuration for an aggregate.
     pub fn learn(&mut self, key: Key, force: InForce, now: Time) {
+        if let Some(news) = &mut self.news {
+            news.insert(key.clone());
+        }
         let known = self.known.entry(key).or_insert_with(|| Known::new(now));
         known.force = Some(Arc::new(force));
+    }
+
+    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that anybody asked; all, the first time.
+    pub fn take_news(&mut self) -> BTreeSet<Key> {
+        let news = self.news.replace(BTreeSet::new());
+        news.unwrap_or_else(|| self.known.keys().cloned().collect())
+    }
+
+    /// The configuration of an aggregate, without asking for it.
+    pub fn known(&self, key: &Key) -> Option<Arc<InForce>> {
+        self.known.get(key)?.force.clone()
     }
 
     /// Adds what a connection saw under this version. What ran another one than the latest of the interval is left out: the engine
@@ -189,10 +205,15 @@ impl Book {
             let (key, interval) = at;
             reports.push(report(key, interval, &recording));
         }
-        self.known.retain(|_, known| {
+        let mut news = self.news.as_mut();
+        self.known.retain(|key, known| {
             let idle =
                 known.force.as_ref().map_or(IDLE_UNKNOWN, |force| force.interval * IDLE_INTERVALS);
-            now.since(known.used_at) < idle
+            let stays = now.since(known.used_at) < idle;
+            if let Some(news) = news.as_mut().filter(|_| !stays) {
+                news.insert(key.clone());
+            }
+            stays
         });
         reports
     }
@@ -304,6 +325,23 @@ mod tests {
         assert_eq!(book.all().count(), 1);
         book.close(at(60 * 6), none);
         assert_eq!(book.all().count(), 0);
+    }
+
+    #[test]
+    fn news_are_what_changed_or_was_forgotten_since_they_were_taken() {
+        let other: Key = "tv/198.51.100.0/24".parse().unwrap();
+        let mut book = Book::default();
+        book.learn(key(), force(1), at(0));
+        assert_eq!(book.take_news(), [key()].into());
+        assert_eq!(book.take_news(), [].into());
+        book.learn(other.clone(), force(1), at(30));
+        assert_eq!(book.take_news(), [other.clone()].into());
+        book.close(at(60 * 6), none);
+        assert_eq!(book.take_news(), [key()].into());
+        assert_eq!((book.known(&key()), book.known(&other).is_some()), (None, true));
+        // To look is not to use.
+        book.close(at(60 * 6 + 30), none);
+        assert_eq!(book.known(&other), None);
     }
 
     #[test]

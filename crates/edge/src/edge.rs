@@ -1,5 +1,6 @@
 //! The edge at work: a book, and two threads that talk to the engine.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -121,6 +122,16 @@ impl Edge {
             self.shared.wake();
         }
         force
+    }
+
+    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that anybody asked; all, the first time.
+    pub fn take_news(&self) -> BTreeSet<Key> {
+        self.shared.book().take_news()
+    }
+
+    /// The configuration of an aggregate as [`in_force`](Self::in_force), which this does not count as use.
+    pub fn known(&self, key: &Key) -> Option<Arc<InForce>> {
+        self.shared.book().known(key)
     }
 
     /// The interval that it is now, by the clock of this machine.

@@ -118,9 +118,10 @@ static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 	if (!flow)
 		return 0; /* no memory: the window stays as it is, and every other hook lets it */
 	bbr = &flow->bbr;
+	tt_first_knobs(flow, tp, control, TT_CCA_BBR, control->bbr_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
-		bbr->tuning.knobs[i] = control->bbr_defaults[i];
+		bbr->tuning.knobs[i] = flow->first.words[i];
 	tt_bbr_on_knobs(bbr);
 	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
 	bbr->window = initial_window;

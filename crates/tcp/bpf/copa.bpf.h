@@ -116,9 +116,10 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 	if (!flow)
 		return 0; /* no memory: the window stays as it is, and every other hook lets it */
 	copa = &flow->copa;
+	tt_first_knobs(flow, tp, control, TT_CCA_COPA, control->copa_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		copa->knobs[i] = control->copa_defaults[i];
+		copa->knobs[i] = flow->first.words[i];
 	if (!copa->knobs[TT_COPA_INITIAL_WINDOW] || adopted)
 		copa->knobs[TT_COPA_INITIAL_WINDOW] = tt_max(tp->snd_cwnd, 1) * TT_SCALE_Q10;
 	tt_copa_begin(flow, tp, 0);

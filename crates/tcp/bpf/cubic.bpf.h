@@ -62,9 +62,10 @@ static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
 		return 0; /* no memory: the window does not grow, and losses halve it */
+	tt_first_knobs(flow, tp, control, TT_CCA_CUBIC, control->cubic_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		flow->cubic_knobs.knobs[i] = control->cubic_defaults[i];
+		flow->cubic_knobs.knobs[i] = flow->first.words[i];
 	tt_cubic_on_knobs(&flow->cubic_knobs);
 	tt_flow_begin(flow, tp, false);
 	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, tt_initial_window_q10(control));

@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 9
+#define TT_LAYOUT_VERSION 10
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -44,6 +44,7 @@
 #define TT_FLAG_ADOPTED 2     /* the connection was open before the algorithm got it */
 #define TT_FLAG_ALARM_SHIFT 2 /* two bits: TT_ALARM_*, what the guard of Muses has said on this connection */
 #define TT_FLAG_ALARM_BITS 2
+#define TT_FLAG_TOWARDS 16 /* it began with the knobs of its destination */
 
 /* Why a learnt policy is not trusted any longer, in the order of trimtab_tcp::Alarm. */
 #define TT_ALARM_UNKNOWN 1
@@ -252,8 +253,31 @@
 	A(u32, vivace_defaults, TT_KNOBS_MAX)                                                                          \
 	A(u32, muses_defaults, TT_KNOBS_MAX)                                                                           \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
-	A(u32, control_rest, 3)
+	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are told apart by; by user space */               \
+	A(u32, control_rest, 2)
 #define TT_CONTROL_SIZE 384
+
+/*
+ * Knobs of connections to come by where they go, which user space writes: a trie, of whose entries the longest that fits is taken.
+ * Of an IPv4 address that is the form that maps it into IPv6 (RFC 4291 section 2.5.5.2). What comes before the address has to be the
+ * connection's own, or 0 for all where `towards_by` does not say that it counts.
+ */
+#define TT_TOWARDS_MAX 65536
+#define TT_BY_PORT 1
+#define TT_BY_NETNS 2
+#define TT_BY_CGROUP 4
+#define TT_TOWARDS_KEY_FIELDS(F, A)                                                                                    \
+	F(u32, bits)           /* of what follows, that are compared */                                                \
+	F(u32, cca)                                                                                                    \
+	F(u32, local_port)     /* host order */                                                                        \
+	F(u32, key_rest)                                                                                               \
+	F(u64, netns_cookie)                                                                                           \
+	F(u64, cgroup_id)                                                                                              \
+	A(u32, addr, 4)        /* network order */
+#define TT_TOWARDS_KEY_SIZE 48
+/* Bits before the address, and of it before one of IPv4. */
+#define TT_TOWARDS_WHO_BITS 224
+#define TT_MAPPED_BITS 96
 
 /* An event. The sums are those at the end; 0 when a connection opens. */
 #define TT_EVENT_FIELDS(F, A)                                                                                          \
@@ -272,10 +296,16 @@
 
 /* Names and sizes of what is in the object. */
 #define TT_EVENTS_BYTES (1 << 20)
-/* What is set before loading: the number of slots, then the names under which the algorithms are registered. */
+/*
+ * What is set before loading: the number of slots, the names under which the algorithms are registered, then least and greatest value
+ * of each knob, algorithm by algorithm by TT_CCA_* less 1.
+ */
 #define TT_CA_NAME_SIZE 16
+#define TT_CCAS 5
 #define TT_SETTINGS_NAMES_AT 4
-#define TT_SETTINGS_SIZE 84
+#define TT_SETTINGS_LEAST_AT 84
+#define TT_SETTINGS_MOST_AT 404
+#define TT_SETTINGS_SIZE 724
 
 #ifndef TT_RUST
 #include "types.h"
@@ -297,6 +327,14 @@ struct tt_settings {
 	char bbr_name[TT_CA_NAME_SIZE];
 	char vivace_name[TT_CA_NAME_SIZE];
 	char muses_name[TT_CA_NAME_SIZE];
+	u32 least[TT_CCAS][TT_KNOBS_MAX];
+	u32 most[TT_CCAS][TT_KNOBS_MAX];
+};
+struct tt_towards_key {
+	TT_TOWARDS_KEY_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_knobs {
+	u32 words[TT_KNOBS_MAX];
 };
 struct tt_model {
 	TT_MODEL_FIELDS(TT_C_FIELD, TT_C_ARRAY)
@@ -315,6 +353,10 @@ _Static_assert(__builtin_offsetof(struct tt_node, threshold) * 8 == TT_NODE_THRE
 _Static_assert(__builtin_offsetof(struct tt_node, above) * 8 == TT_NODE_ABOVE_SHIFT, "layout");
 _Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, copa_name) == TT_SETTINGS_NAMES_AT, "layout");
+_Static_assert(__builtin_offsetof(struct tt_settings, least) == TT_SETTINGS_LEAST_AT, "layout");
+_Static_assert(__builtin_offsetof(struct tt_settings, most) == TT_SETTINGS_MOST_AT, "layout");
+_Static_assert(sizeof(struct tt_towards_key) == TT_TOWARDS_KEY_SIZE, "layout");
+_Static_assert(__builtin_offsetof(struct tt_towards_key, addr) * 8 - 32 == TT_TOWARDS_WHO_BITS, "layout");
 _Static_assert(sizeof(struct tt_slot) == TT_SLOT_SIZE, "layout");
 _Static_assert(sizeof(struct tt_slot) % 64 == 0, "a slot is whole cache lines");
 _Static_assert(sizeof(struct tt_control) == TT_CONTROL_SIZE, "layout");

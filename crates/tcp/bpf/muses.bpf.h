@@ -95,9 +95,10 @@ static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
 		return 0; /* no memory: the window stays as it is, and every other hook lets it */
+	tt_first_knobs(flow, tp, control, TT_CCA_MUSES, control->muses_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
-		flow->muses.knobs[i] = control->muses_defaults[i];
+		flow->muses.knobs[i] = flow->first.words[i];
 	tt_flow_begin(flow, tp, paces);
 	tt_muses_is_ready(sk, flow, tp->snd_cwnd);
 	tt_slot_open(flow, tp, control, TT_CCA_MUSES, adopted ? TT_FLAG_ADOPTED : 0,

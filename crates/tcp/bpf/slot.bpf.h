@@ -28,7 +28,7 @@ const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 #define TT_PUBLISH_MIN_US 500
 
 /* The flags that stay when the algorithm changes, and whatever it publishes. */
-#define TT_FLAGS_KEPT (TT_FLAG_ADOPTED | ((1 << TT_FLAG_ALARM_BITS) - 1) << TT_FLAG_ALARM_SHIFT)
+#define TT_FLAGS_KEPT (TT_FLAG_ADOPTED | TT_FLAG_TOWARDS | ((1 << TT_FLAG_ALARM_BITS) - 1) << TT_FLAG_ALARM_SHIFT)
 
 /* What was acknowledged since the algorithm last ran. */
 struct tt_pending {
@@ -73,7 +73,8 @@ struct tt_flow {
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
 	bool paces; /* TCP paces because Copa, BBR or Muses told it to, and nobody else */
-	u8 rest;
+	bool is_towards; /* it began with the knobs of its destination */
+	struct tt_knobs first; /* of the algorithm that it began with */
 	struct tt_pending pending; /* Copa's and BBR's */
 	struct tt_batch batch;
 	struct tt_path path;
@@ -153,6 +154,15 @@ struct {
 	__uint(max_entries, TT_EVENTS_BYTES);
 } tt_events SEC(".maps");
 
+/* Knobs of connections to come by where they go. It takes memory for what is in it alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, TT_TOWARDS_MAX);
+	__type(key, struct tt_towards_key);
+	__type(value, struct tt_knobs);
+} tt_towards_knobs SEC(".maps");
+
 /*
  * The sequence number makes what lies between two writes of it appear at once. A connection's hooks run one at a time,
  * under its socket's lock, so there is one writer. x86 keeps the order of stores, so only the compiler must; elsewhere
@@ -214,6 +224,52 @@ TT_INLINE void tt_identify(struct tt_slot *slot, const struct tcp_sock *tp)
 		slot->local_addr[0] = common->skc_rcv_saddr;
 		slot->remote_addr[0] = common->skc_daddr;
 	}
+}
+
+/* The knobs of new connections to where this one goes; null where there are none. */
+TT_INLINE const struct tt_knobs *tt_towards(const struct tcp_sock *tp, const struct tt_control *control, u32 cca)
+{
+	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	const struct sock_common *common = &sk->__sk_common;
+	struct tt_towards_key key = { .bits = TT_TOWARDS_WHO_BITS + 128, .cca = cca };
+	u32 by = control->towards_by;
+
+	if (by & TT_BY_PORT)
+		key.local_port = common->skc_num;
+	if (by & TT_BY_NETNS)
+		key.netns_cookie = common->skc_net.net->net_cookie;
+	if (by & TT_BY_CGROUP)
+		key.cgroup_id = sk->sk_cgrp_data.cgroup ? sk->sk_cgrp_data.cgroup->kn->id : 0;
+	if (common->skc_family == AF_INET6) {
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			key.addr[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
+	} else {
+		key.addr[2] = __builtin_bswap32(0xffff);
+		key.addr[3] = common->skc_daddr;
+	}
+	return bpf_map_lookup_elem(&tt_towards_knobs, &key);
+}
+
+/*
+ * The knobs that a new connection begins with: those of its destination, each brought into its range here, too, or the defaults. One
+ * that has no slot has the defaults, since nobody could turn them later.
+ */
+TT_INLINE void tt_first_knobs(struct tt_flow *flow, const struct tcp_sock *tp, const struct tt_control *control,
+			      u32 cca, const u32 *defaults)
+{
+	const struct tt_knobs *towards = flow->slot == TT_NO_SLOT ? 0 : tt_towards(tp, control, cca);
+
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		flow->first.words[i] = defaults[i];
+	if (!towards)
+		return;
+	flow->is_towards = true;
+#pragma unroll
+	for (int i = 0; i < TT_KNOBS_MAX; i++)
+		flow->first.words[i] = tt_min(tt_max(towards->words[i], tt_settings.least[cca - 1][i]),
+					      tt_settings.most[cca - 1][i]);
 }
 
 /* Takes a free slot; TT_NO_SLOT when there is none. */
@@ -304,7 +360,17 @@ TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control)
 	return initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10;
 }
 
-/* Fills the slot of a new connection, and says that it is there. Every algorithm's knobs are the defaults, since any may run. */
+/* Its own knobs for the slot: those that it began with. */
+#define TT_OWN_KNOBS(number, knobs, count)                                                                             \
+	do {                                                                                                           \
+		if (cca != (number))                                                                                   \
+			break;                                                                                         \
+		_Pragma("unroll") for (int i = 0; i < (count); i++) slot->knobs[i] = flow->first.words[i];             \
+	} while (0)
+
+/*
+ * Fills the slot of a new connection, and says that it is there. Every other algorithm's knobs are the defaults, since any may run.
+ */
 TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, struct tt_control *control, u32 cca,
 			    u32 flags, u32 initial_window)
 {
@@ -330,7 +396,7 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	__builtin_memset(slot, 0, __builtin_offsetof(struct tt_slot, knobs_for));
 	tt_identify(slot, tp);
 	slot->cca = cca;
-	slot->flags = flags;
+	slot->flags = flags | (flow->is_towards ? TT_FLAG_TOWARDS : 0);
 	slot->index = flow->slot;
 	slot->interval_epoch = slot->epoch;
 	slot->knobs_version = slot->version;
@@ -339,7 +405,6 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 #pragma unroll
 	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
 		slot->copa_knobs[i] = control->copa_defaults[i];
-	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
 #pragma unroll
 	for (int i = 0; i < TT_CUBIC_KNOBS_COUNT; i++)
 		slot->cubic_knobs[i] = control->cubic_defaults[i];
@@ -352,6 +417,12 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 #pragma unroll
 	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
 		slot->muses_knobs[i] = control->muses_defaults[i];
+	TT_OWN_KNOBS(TT_CCA_COPA, copa_knobs, TT_COPA_KNOBS_COUNT);
+	TT_OWN_KNOBS(TT_CCA_CUBIC, cubic_knobs, TT_CUBIC_KNOBS_COUNT);
+	TT_OWN_KNOBS(TT_CCA_BBR, bbr_knobs, TT_BBR_KNOBS_COUNT);
+	TT_OWN_KNOBS(TT_CCA_VIVACE, vivace_knobs, TT_VIVACE_KNOBS_COUNT);
+	TT_OWN_KNOBS(TT_CCA_MUSES, muses_knobs, TT_MUSES_KNOBS_COUNT);
+	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
 	slot->next_done = slot->next;
 	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;

@@ -99,9 +99,10 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
 		return 0; /* no memory: the window stays as it is, and every other hook lets it */
+	tt_first_knobs(flow, tp, control, TT_CCA_VIVACE, control->vivace_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
-		flow->vivace.knobs[i] = control->vivace_defaults[i];
+		flow->vivace.knobs[i] = flow->first.words[i];
 	tt_vivace_begin_with(flow, tp, tp->snd_cwnd);
 	/* The former algorithm's slow start ended where its threshold says so. */
 	if (adopted && tp->snd_cwnd >= tp->snd_ssthresh)

@@ -18,11 +18,13 @@ use crate::flow::{Flow, FlowId};
 use crate::kernel::{self, CongControl, Registration};
 use crate::knobs;
 use crate::layout::{
-    CA_NAME_SIZE, Control, LAYOUT_VERSION, MODELS_MAX, SETTINGS_NAMES_AT, SETTINGS_SIZE, Slot,
+    CA_NAME_SIZE, Control, LAYOUT_VERSION, MODELS_MAX, SETTINGS_LEAST_AT, SETTINGS_MOST_AT,
+    SETTINGS_NAMES_AT, SETTINGS_SIZE, Slot,
 };
 use crate::mapping::Mapping;
 use crate::models::Models;
 use crate::pins::Pins;
+use crate::towards::{By, Table, Towards};
 use crate::walk::Walk;
 
 /// The eBPF programs, aligned as the reader of the format wants them.
@@ -32,7 +34,10 @@ static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trimtab.bpf.o")));
 
 /// The maps that are kept, by their name in the object.
-const MAPS: [&str; 6] = ["tt_slots", "tt_control", "tt_free", "tt_events", "tt_models", "tt_nodes"];
+const MAPS: [&str; 7] =
+    ["tt_slots", "tt_control", "tt_free", "tt_events", "tt_models", "tt_nodes", TOWARDS];
+/// Knobs of connections to come by where they go.
+const TOWARDS: &str = "tt_towards_knobs";
 /// The kernel's names end after so many bytes, the last a zero (`TCP_CA_NAME_MAX`).
 const NAME_MAX: usize = 15;
 /// `tcp_congestion_ops` in `bpf/kernel.h` begins with the name, then come the flags.
@@ -123,6 +128,7 @@ pub struct Datapath {
     slots: Arc<Mapping<Slot>>,
     control: Mapping<Control>,
     models: Models,
+    towards: Table,
     events: MapHandle,
     walk: Walk,
 }
@@ -159,10 +165,11 @@ impl Datapath {
             map_memory(&pins.open_map("tt_models")?)?,
             map_memory(&pins.open_map("tt_nodes")?)?,
         );
+        let towards = Table(pins.open_map(TOWARDS)?);
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
         let walk = Walk::open(&pins.walk(), pins.open_map("tt_free")?)?;
-        Ok(Self { pins, name, suffix, adopted, slots, control, models, events, walk })
+        Ok(Self { pins, name, suffix, adopted, slots, control, models, towards, events, walk })
     }
 
     /// Whether it was there already, from a process before.
@@ -261,6 +268,52 @@ impl Datapath {
     /// Every knob of connections to come as it was at first, of every algorithm.
     pub fn reset_defaults(&self) {
         write_defaults(&self.control[0]);
+    }
+
+    /// Sets knobs of connections to come that go to some destination, each brought into its range first; the others are the defaults.
+    /// Of several destinations that fit a connection the one with the most bits counts. They stay when this process ends.
+    ///
+    /// # Errors
+    /// The algorithm has no such knob, or there is no room: [`Error::TowardsFull`].
+    pub fn set_towards<'a>(
+        &self,
+        towards: &Towards,
+        knobs: impl IntoIterator<Item = (&'a str, f64)>,
+    ) -> Result<(), Error> {
+        let defaults = towards.algorithm().defaults(&self.control[0]);
+        let mut words: Vec<u32> = defaults.iter().map(|word| word.load(Relaxed)).collect();
+        for (knob, value) in knobs {
+            let place = knobs::find(towards.algorithm(), knob)?;
+            words[place.index] = place.encode(value);
+        }
+        self.towards.set(towards, &words)
+    }
+
+    /// Connections to come that go there begin with the defaults again.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn remove_towards(&self, towards: &Towards) -> Result<(), Error> {
+        self.towards.remove(towards)
+    }
+
+    /// The destinations for which there are knobs of connections to come.
+    pub fn towards(&self) -> Vec<Towards> {
+        self.towards.all()
+    }
+
+    /// What connections to come are told apart by from now on, beside algorithm and destination. Where that is something else than
+    /// before, what there was is removed.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn tell_apart(&self, by: By) -> Result<(), Error> {
+        let control = &self.control[0];
+        if By::of(control) != by {
+            self.towards.clear()?;
+            by.store(control);
+        }
+        Ok(())
     }
 
     /// Lets connections of [`Algorithm::Muses`] ask the trees of a model; gives its number, for their knob `model`. A model that is
@@ -436,7 +489,17 @@ fn prepare(
             // Its one constant, `tt_settings`.
             let Some(settings) = map.initial_value_mut() else { continue };
             assert_eq!(settings.len(), SETTINGS_SIZE, "the object has no other constant");
-            let (slots, names) = settings.split_at_mut(SETTINGS_NAMES_AT);
+            for algorithm in Algorithm::ALL {
+                let place = (algorithm.slot_number() as usize - 1) * size_of::<knobs::Words>();
+                for (at, words) in [
+                    (SETTINGS_LEAST_AT, knobs::least(algorithm)),
+                    (SETTINGS_MOST_AT, knobs::most(algorithm)),
+                ] {
+                    let bytes = words.into_iter().flat_map(u32::to_ne_bytes);
+                    settings[at + place..].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+                }
+            }
+            let (slots, names) = settings[..SETTINGS_LEAST_AT].split_at_mut(SETTINGS_NAMES_AT);
             slots.copy_from_slice(&options.slots.to_ne_bytes());
             for (place, algorithm) in names.chunks_exact_mut(CA_NAME_SIZE).zip(Algorithm::ALL) {
                 let name = options.name_of(algorithm);

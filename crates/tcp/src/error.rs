@@ -81,6 +81,15 @@ pub enum Error {
     /// A model of Muses has no place in the kernel.
     #[error(transparent)]
     Trees(#[from] TreesRefused),
+    /// Knobs of connections to come are kept for as many destinations as there is room for.
+    #[error(
+        "knobs of connections to come are kept for {most} destinations, and there is no room for more: connections to others \
+         begin with the defaults; longer prefixes or fewer rules that tell ports, cgroups or namespaces apart need less"
+    )]
+    TowardsFull {
+        /// How many there can be.
+        most: u32,
+    },
     /// The connection has ended.
     #[error("the connection has ended")]
     Closed,

@@ -51,6 +51,8 @@ pub struct Identity {
     pub opened: Time,
     /// Whether the connection was open before that.
     pub adopted: bool,
+    /// Whether it began with the knobs of its destination ([`Datapath::set_towards`](crate::Datapath::set_towards)).
+    pub towards: bool,
 }
 
 /// What was measured on a connection until the kernel last published it: at most half a round trip or half a millisecond
@@ -387,6 +389,7 @@ fn identify(slot: &Slot) -> Option<Identity> {
         device: (load(&slot.ifindex) != 0).then(|| load(&slot.ifindex)),
         opened: Time::from_micros(slot.opened_us.load(Relaxed)),
         adopted: load(&slot.flags) & layout::FLAG_ADOPTED != 0,
+        towards: load(&slot.flags) & layout::FLAG_TOWARDS != 0,
     })
 }
 

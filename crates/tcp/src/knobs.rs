@@ -75,6 +75,26 @@ pub(crate) fn defaults(algorithm: Algorithm) -> Words {
     words
 }
 
+/// The least integer of each knob: 0, which leaves the choice to the system, where it may be left.
+pub(crate) fn least(algorithm: Algorithm) -> Words {
+    ends(algorithm, u32::min)
+}
+
+/// The greatest integer of each knob.
+pub(crate) fn most(algorithm: Algorithm) -> Words {
+    ends(algorithm, u32::max)
+}
+
+fn ends(algorithm: Algorithm, of: impl Fn(u32, u32) -> u32) -> Words {
+    let mut words = [0; KNOBS_MAX];
+    for place in places(algorithm) {
+        let (one, other) = (place.encode(place.knob.min), place.encode(place.knob.max));
+        let one = if place.is_left(0) { 0 } else { one };
+        words[place.index] = of(one, other);
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

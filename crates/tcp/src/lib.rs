@@ -42,6 +42,7 @@ mod mapping;
 mod models;
 mod pins;
 mod reporter;
+mod towards;
 mod walk;
 
 pub use algorithm::Algorithm;
@@ -54,6 +55,7 @@ pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
 pub use kernel::CongControl;
 pub use models::TreesRefused;
 pub use reporter::Reporter;
+pub use towards::{By, Towards};
 
 use trimtab_units::Time;
 

@@ -2,15 +2,16 @@
 
 mod common;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
-use trimtab_tcp::{Algorithm, Error, Flow, Reporter};
+use trimtab_tcp::{Algorithm, By, Datapath, Error, Flow, Reporter, Towards};
 
-use common::{A, Loaded, Wire, need_kernel, wait_for};
+use common::{A, A6, Loaded, Wire, need_kernel, wait_for};
 
 /// What a report says of a second, after half a second to get there.
 fn settle(flow: &Flow) -> Report {
@@ -120,4 +121,63 @@ fn knobs_of_cubic_turn_too() {
     println!("a loss leaves {deep:.2} of the window at beta 0.5, {flat:.2} at beta 0.95");
     assert!(deep < 0.7 && flat > deep + 0.1, "{deep} {flat}");
     client.join().unwrap();
+}
+
+/// Connections begin with what is known of where they go, by the longest prefix that fits; others, and those from other ports, with the
+/// defaults.
+#[test]
+fn knobs_of_a_destination_are_those_of_its_new_connections() {
+    need_kernel!();
+    let loaded = Loaded::new("_f", 16);
+    let datapath = loaded.datapath();
+    let by = By { port: true, ..By::default() };
+    datapath.tell_apart(by).unwrap();
+    let towards = |address: &str, bits, port| {
+        Towards::new(Algorithm::Vivace, address.parse().unwrap(), bits).by(port, 0, 0)
+    };
+    let wire = Wire::new("first");
+    wire.address_v6();
+    let name = datapath.name_of(Algorithm::Vivace);
+    // The first rate that a connection begins with, and whether it is said of it.
+    let first = |address: IpAddr, port| {
+        let _server = wire.serve_at(address, &name, port, u64::MAX, 1);
+        let client = wire.fetch_at(address, port, Duration::from_millis(300));
+        let flow = wait_for("the slot", || loaded.flow(port));
+        let said = (flow.knob("initial_rate").unwrap(), flow.identity().towards);
+        client.join().unwrap();
+        wait_for("its end", || loaded.flow(port).is_none().then_some(()));
+        said
+    };
+    let of = |mbps| [("initial_rate", mbps)];
+    datapath.set_towards(&towards("10.77.0.0", 16, 7021), of(3.0)).unwrap();
+    datapath.set_towards(&towards("10.77.2.0", 24, 7021), of(20.0)).unwrap();
+    datapath.set_towards(&towards("10.77.2.0", 25, 7021), of(1e9)).unwrap();
+    datapath.set_towards(&towards("10.77.3.0", 24, 7022), of(20.0)).unwrap();
+    datapath.set_towards(&towards("fd77:2::", 48, 7023), of(5.0)).unwrap();
+    let unknown = datapath.set_towards(&towards("10.77.2.0", 24, 1), [("beta2", 1.0)]);
+    assert!(matches!(unknown, Err(Error::Knob(_))), "{unknown:?}");
+    assert_eq!(datapath.towards().len(), 5);
+    assert_eq!(first(A.into(), 7021), (1000.0, true), "the longest, and brought into its range");
+    datapath.remove_towards(&towards("10.77.2.0", 25, 7021)).unwrap();
+    assert_eq!(first(A.into(), 7021), (20.0, true));
+    datapath.remove_towards(&towards("10.77.2.0", 24, 7021)).unwrap();
+    assert_eq!(first(A.into(), 7021), (3.0, true));
+    assert_eq!(first(A.into(), 7022), (0.0, false), "of another place");
+    assert_eq!(first(A.into(), 7024), (0.0, false), "of another port");
+    assert_eq!(first(A6.into(), 7023), (5.0, true));
+    assert_eq!(first(A6.into(), 7021), (0.0, false));
+
+    // What root writes past the library is brought into its range in the kernel.
+    let map = MapHandle::from_pinned_path(loaded.options.folder.join("tt_towards_knobs")).unwrap();
+    let keys: Vec<_> = map.keys().collect();
+    for key in &keys {
+        map.update(key, &[0xff; 64], MapFlags::ANY).unwrap();
+    }
+    assert_eq!(first(A.into(), 7021), (1000.0, true));
+    // What they are told apart by changes: nothing of before counts. The next process finds what there is.
+    datapath.tell_apart(by).unwrap();
+    let again = Datapath::load(&loaded.options).unwrap();
+    assert!(again.was_adopted() && again.towards().len() == 3, "{:?}", again.towards());
+    datapath.tell_apart(By::default()).unwrap();
+    assert_eq!(again.towards(), []);
 }

@@ -117,11 +117,14 @@ impl Customized {
 
     /// The aggregate of a destination.
     pub fn key(&self, destination: IpAddr) -> Key {
-        let destination = destination.to_canonical();
-        let [v4, v6] = self.prefix;
-        let bits = if destination.is_ipv4() { v4 } else { v6 };
-        let prefix = format!("{}/{bits}", Prefix::of(destination, bits).base());
+        let prefix = self.of(destination).to_string();
         let prefix = prefix.parse().expect("no bit is set behind its length");
         Key { service: self.service.clone(), prefix }
+    }
+
+    /// The destinations that are in an aggregate with this one.
+    pub fn of(&self, destination: IpAddr) -> Prefix {
+        let [v4, v6] = self.prefix;
+        Prefix::of(destination, if destination.to_canonical().is_ipv4() { v4 } else { v6 })
     }
 }

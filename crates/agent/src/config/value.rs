@@ -103,6 +103,11 @@ impl Prefix {
     pub fn base(self) -> IpAddr {
         self.base
     }
+
+    /// How many bits all that begin with it share.
+    pub fn bits(self) -> u8 {
+        self.length
+    }
 }
 
 impl FromStr for Prefix {

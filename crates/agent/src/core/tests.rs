@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{BINS, COMPONENTS, Counts, Trees};
 use trimtab_cc::{Copa, Phase};
 use trimtab_steer::{Mortise, Report, Responses};
-use trimtab_tcp::{Alarm, Algorithm, Error, Switching, Totals};
+use trimtab_tcp::{Alarm, Algorithm, By, Error, Switching, Totals, Towards};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
@@ -64,7 +64,16 @@ struct Fake {
     planted: Rc<RefCell<Vec<u32>>>,
     /// Knobs of Muses' connections to come.
     defaults: Rc<RefCell<BTreeMap<String, f64>>>,
+    /// Knobs of connections to come, by where they go.
+    towards: Rc<RefCell<BTreeMap<Towards, Knobs>>>,
+    by: Rc<Cell<By>>,
 }
+
+/// As the engine tells them.
+type Knobs = Vec<(String, f64)>;
+
+/// So many destinations there is room for.
+const TOWARDS_MAX: usize = 4;
 
 impl Fake {
     fn open(&self, local: &str, remote: &str) -> (Rc<RefCell<Pipe>>, Event) {
@@ -80,6 +89,7 @@ impl Fake {
             device: None,
             opened: Time::ZERO,
             adopted: false,
+            towards: false,
         };
         let knobs = Copa::KNOBS.iter().map(|k| (k.name.to_owned(), k.default));
         let knobs = knobs.chain(self.defaults.borrow().clone()).collect();
@@ -123,6 +133,31 @@ impl Datapath for Fake {
         assert_eq!(algorithm, Algorithm::Muses);
         self.defaults.borrow_mut().insert(knob.to_owned(), value);
         Ok(value)
+    }
+
+    fn set_towards(&self, towards: &Towards, knobs: &[(String, f64)]) -> Result<(), Error> {
+        let mut all = self.towards.borrow_mut();
+        if all.len() == TOWARDS_MAX && !all.contains_key(towards) {
+            return Err(Error::TowardsFull { most: TOWARDS_MAX as u32 });
+        }
+        all.insert(*towards, knobs.to_vec());
+        Ok(())
+    }
+
+    fn remove_towards(&self, towards: &Towards) -> Result<(), Error> {
+        self.towards.borrow_mut().remove(towards);
+        Ok(())
+    }
+
+    fn towards(&self) -> Vec<Towards> {
+        self.towards.borrow().keys().copied().collect()
+    }
+
+    fn tell_apart(&self, by: By) -> Result<(), Error> {
+        if self.by.replace(by) != by {
+            self.towards.borrow_mut().clear();
+        }
+        Ok(())
     }
 
     fn link(&self, slot: u32) -> Option<FakeLink> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use trimtab_agent::{Standing, ask_why};
 use trimtab_engine::Name;
-use trimtab_tcp::Algorithm;
+use trimtab_tcp::{Algorithm, Datapath, Flow};
 
 use crate::common::{self, Wire, need_kernel};
 use crate::engine::Site;
@@ -51,7 +51,7 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     let mut agent = setup.start();
     let wire = Wire::new("fleet");
     wire.limit("20mbit", 100_000);
-    let _server = wire.serve(&setup.options().name_of(Algorithm::Vivace), PORT, u64::MAX, 1);
+    let _server = wire.serve(&setup.options().name_of(Algorithm::Vivace), PORT, u64::MAX, 2);
     let client = wire.fetch(PORT, Duration::from_secs(150));
 
     let flow = wait_for("the connection", || agent.flow(PORT));
@@ -87,8 +87,20 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     });
     assert_eq!(agent.flow(PORT).expect("open").standing, Standing::Customized);
     // Nor does an agent that is killed change anything: the next one finds the knobs, and the configuration that they are of.
+    assert_eq!(agent.status().expect("it answers").ahead, 1);
     agent.signal(Signal::KILL);
     agent.wait();
+    // With neither of them, who comes from there begins with what is known of it.
+    let another = wire.fetch(PORT, Duration::from_secs(1));
+    let datapath = Datapath::load(&setup.options()).unwrap();
+    let begun = || datapath.flows().find(|flow| flow.identity().towards);
+    let knob = |flow: &Flow| flow.knob("startup_rate_max").unwrap();
+    let first = wait_for("another connection", || Some(knob(&begun()?)));
+    let default = Algorithm::Vivace.knobs().iter().find(|knob| knob.name == "startup_rate_max");
+    assert!(first < default.unwrap().max / 2.0, "{first}");
+    another.join().unwrap();
+    wait_for("its end", || begun().is_none().then_some(()));
+    drop(datapath);
     let agent = setup.start();
     let flow = wait_for("the connection again", || agent.flow(PORT));
     assert_eq!(flow.standing, Standing::Customized, "{flow:?}");

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread::JoinHandle;
@@ -90,6 +90,7 @@ pub(crate) struct Wire {
 }
 
 pub(crate) const A: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
+pub(crate) const A6: Ipv6Addr = Ipv6Addr::new(0xfd77, 1, 0, 0, 0, 0, 0, 1);
 const SIDES: [&str; 3] = ["r", "a", "b"];
 
 impl Wire {
@@ -139,6 +140,19 @@ impl Wire {
         }
     }
 
+    /// Gives both hosts an IPv6 address, too: [`A6`] in `a`.
+    pub(crate) fn address_v6(&self) {
+        let router = self.side("r");
+        for (side, net) in [("a", 1), ("b", 2)] {
+            let host = self.side(side);
+            ip(&format!("-n {host} addr add fd77:{net}::1/64 dev wire nodad"));
+            ip(&format!("-n {router} addr add fd77:{net}::fe/64 dev to-{side} nodad"));
+            ip(&format!("-n {host} -6 route add default via fd77:{net}::fe"));
+        }
+        let forward = || std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+        self.spawn("r", forward).join().expect("thread").expect("forward");
+    }
+
     /// Runs something in one of the namespaces, on a thread of its own.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
@@ -172,10 +186,22 @@ impl Wire {
         bytes: u64,
         clients: usize,
     ) -> JoinHandle<()> {
+        self.serve_at(A.into(), name, port, bytes, clients)
+    }
+
+    /// The same at another address of `a`.
+    pub(crate) fn serve_at(
+        &self,
+        address: IpAddr,
+        name: &str,
+        port: u16,
+        bytes: u64,
+        clients: usize,
+    ) -> JoinHandle<()> {
         let name = name.to_owned();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let server = self.spawn("a", move || {
-            let listener = TcpListener::bind((A, port)).expect("listen");
+            let listener = TcpListener::bind((address, port)).expect("listen");
             rustix::net::sockopt::set_tcp_congestion(&listener, &name).expect("TCP_CONGESTION");
             ready.send(()).expect("the test waits");
             for _ in 0..clients {
@@ -199,9 +225,18 @@ impl Wire {
 
     /// A client in `b`, which reads for so long or until the end; gives the bytes.
     pub(crate) fn fetch(&self, port: u16, at_most: Duration) -> JoinHandle<u64> {
+        self.fetch_at(A.into(), port, at_most)
+    }
+
+    /// The same from another address of `a`.
+    pub(crate) fn fetch_at(
+        &self,
+        address: IpAddr,
+        port: u16,
+        at_most: Duration,
+    ) -> JoinHandle<u64> {
         self.spawn("b", move || {
-            let address = SocketAddr::from((A, port));
-            let mut stream = TcpStream::connect(address).expect("connect");
+            let mut stream = TcpStream::connect((address, port)).expect("connect");
             let start = std::time::Instant::now();
             let mut buffer = vec![0; 1 << 16];
             let mut sum = 0;

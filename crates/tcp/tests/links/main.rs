@@ -8,3 +8,4 @@ mod muses;
 mod prototype;
 mod support;
 mod switching;
+mod towards;

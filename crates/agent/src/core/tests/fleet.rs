@@ -183,3 +183,131 @@ fn aggregates_are_told_apart_by_prefix() {
     assert_eq!(key("::ffff:192.0.2.1"), "tv/192.0.0.0/16");
     assert_eq!(key("2001:db8:1:2::3"), "tv/2001:db8::/32");
 }
+
+/// What the kernel knows of connections to come: where from, and with which delta.
+fn ahead(fake: &Fake) -> Vec<(String, f64)> {
+    let all = fake.towards.borrow();
+    all.iter().map(|(towards, knobs)| (towards.to_string(), knobs[0].1)).collect()
+}
+
+fn place(prefix: &str, delta: f64) -> (String, f64) {
+    (prefix.to_owned(), delta)
+}
+
+/// Who has been at a prefix once begins with what is learnt for it the next time, whatever becomes of the engine and of the agent.
+#[test]
+fn the_kernel_is_told_ahead_and_the_next_agent_takes_it_over() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let start = |rules: &str| {
+        Core::with_edge(fake.clone(), config(rules), Some(Arc::clone(&edge)), Time::ZERO)
+    };
+    let mut core = start(RULE);
+    assert_eq!(fake.by.get(), By { port: true, ..By::default() });
+    let (_, open) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    core.on_event(&open, Time::ZERO);
+    // Of a rule that nobody asked the engine for, and of none.
+    for remote in ["192.0.2.9:5001", "198.51.100.1:5000"] {
+        let (_, open) = fake.open("10.0.0.1:80", remote);
+        core.on_event(&open, Time::ZERO);
+    }
+    core.run(Time::ZERO);
+    assert_eq!(ahead(&fake), [], "nobody has said anything yet");
+    edge.learn(key(), force(3, "copa", &[("delta", 0.1)]));
+    core.run(Time::ZERO);
+    assert_eq!(ahead(&fake), [place("192.0.2.0/24", 0.1)]);
+    assert_eq!(fake.towards.borrow().keys().next().map(Towards::port), Some(443));
+    edge.learn(key(), force(4, "copa", &[("delta", 0.2)]));
+    core.run(Time::ZERO);
+    assert_eq!((ahead(&fake), core.ahead().len()), (vec![place("192.0.2.0/24", 0.2)], 1));
+
+    // The next agent goes on; what somebody else wrote of what is no rule's goes.
+    drop(core);
+    let strange = Towards::new(Algorithm::Vivace, "192.0.2.1".parse().unwrap(), 24);
+    fake.set_towards(&strange, &[("delta".to_owned(), 1.0)]).unwrap();
+    let mut core = start(RULE);
+    assert_eq!(ahead(&fake), [place("192.0.2.0/24", 0.2)]);
+    edge.learn(key(), force(5, "copa", &[("delta", 0.3)]));
+    core.run(Time::ZERO);
+    assert_eq!(ahead(&fake), [place("192.0.2.0/24", 0.3)]);
+    // One that begins so, and of whose knobs the engine says less, has the defaults for the rest.
+    let (planted, open) = fake.open("10.0.0.1:443", "192.0.2.7:5000");
+    planted.borrow_mut().identity.towards = true;
+    planted.borrow_mut().knobs.insert("velocity_max".to_owned(), 2.0);
+    core.on_event(&open, Time::ZERO);
+    let default = Copa::KNOBS.iter().find(|knob| knob.name == "velocity_max").unwrap().default;
+    assert_eq!(planted.borrow().knobs["velocity_max"], default);
+
+    // What is known outlasts those that use it; other rules, or none to be carried out, end it.
+    for rules in [
+        RULE.replace("service = \"tv\"", "service = \"vod\""),
+        format!("mode = \"advise\"\n{RULE}"),
+    ] {
+        core.reload(config(RULE), Time::ZERO);
+        core.run(Time::ZERO);
+        assert_eq!(ahead(&fake), [place("192.0.2.0/24", 0.3)], "{rules}");
+        core.reload(config(&rules), Time::ZERO);
+        core.run(Time::ZERO);
+        assert_eq!(ahead(&fake), [], "{rules}");
+    }
+    core.reload(config(RULE), Time::ZERO);
+    core.run(Time::ZERO);
+    // The engine now chooses for another algorithm.
+    edge.learn(key(), force(6, "vivace", &[("gamma", 10.0)]));
+    core.run(Time::ZERO);
+    assert_eq!(ahead(&fake), []);
+}
+
+/// All that share an entry are under one rule, and on one side of the comparison.
+#[test]
+fn what_is_told_ahead_is_as_fine_as_rules_and_comparison() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let other = "[[rule]]\nname = \"own\"\nto = \"192.0.2.16/28\"\nport = 443\n";
+    let rules = RULE.replace("[[rule]]", &format!("{other}[[rule]]")) + "prefix = [16, 40]\n";
+    let wide: Key = "tv/192.0.0.0/16".parse().unwrap();
+    edge.learn(wide, force(1, "copa", &[("delta", 0.1)]));
+    let shared = Some(Arc::clone(&edge));
+    let mut core = Core::with_edge(fake.clone(), config(&rules), shared, Time::ZERO);
+    for remote in ["192.0.2.1:5000", "192.0.2.17:5000", "192.0.7.1:5000"] {
+        let (_, open) = fake.open("10.0.0.1:443", remote);
+        core.on_event(&open, Time::ZERO);
+    }
+    let fine = [place("192.0.2.0/28", 0.1), place("192.0.7.0/28", 0.1)];
+    assert_eq!(ahead(&fake), fine);
+    let compared = RULE.to_owned() + "prefix = [16, 40]\n";
+    core.reload(config(&format!("holdback = \"1%\"\n{compared}")), Time::ZERO);
+    core.run(Time::ZERO);
+    assert_eq!(ahead(&fake), [place("192.0.2.0/24", 0.1), place("192.0.7.0/24", 0.1)]);
+    core.reload(config(&compared), Time::ZERO);
+    core.run(Time::ZERO);
+    assert_eq!(ahead(&fake), [place("192.0.0.0/16", 0.1)]);
+}
+
+#[test]
+fn no_room_to_tell_ahead_is_said_and_what_is_idle_makes_room() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let shared = Some(Arc::clone(&edge));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), shared, Time::ZERO);
+    let come = |core: &mut Core<Fake>, number: usize, now| {
+        let key = format!("tv/10.9.{number}.0/24").parse().unwrap();
+        edge.learn(key, force(1, "copa", &[("delta", 0.1)]));
+        let (pipe, open) = fake.open("10.0.0.1:443", &format!("10.9.{number}.1:5000"));
+        core.on_event(&open, now);
+        pipe.borrow_mut().open = false;
+        core.on_event(&Event { kind: close(&pipe), ..open }, now);
+    };
+    for number in 0..TOWARDS_MAX {
+        come(&mut core, number, Time::from_secs(number as u64));
+        assert_eq!(core.ahead().trouble(), None);
+    }
+    for number in [50, 51] {
+        come(&mut core, number, Time::from_secs(60));
+        let trouble = core.ahead().trouble().expect("it is said");
+        assert!(trouble.contains("kept for 4 destinations"), "{trouble}");
+    }
+    assert_eq!(core.ahead().len(), TOWARDS_MAX);
+    // Six intervals of a day later.
+    core.run(Time::ZERO + DAY * 6 + Duration::from_millis(500));
+    assert_eq!(core.ahead().len(), TOWARDS_MAX - 1);
+    come(&mut core, 52, Time::ZERO + DAY * 6 + Duration::from_secs(1));
+    assert_eq!((core.ahead().len(), core.ahead().trouble()), (TOWARDS_MAX, None));
+}
