@@ -1,7 +1,6 @@
 //! An edge beside an engine that is a process of its own.
 
 #[path = "../../engine/tests/common/mod.rs"]
-#[expect(dead_code, reason = "the engine's own tests need more of it")]
 mod common;
 
 use std::net::TcpListener;

@@ -33,6 +33,8 @@ pub(crate) fn start(
 
 fn run(engine: &Engine, keep_ms: i64) {
     let mut looked = Looked::default();
+    // What keeps it from closing, told once and not every second.
+    let mut told: Option<StoreError> = None;
     while !engine.ending.load(Ordering::Relaxed) {
         let services = engine.learning().services();
         let done = services
@@ -40,10 +42,18 @@ fn run(engine: &Engine, keep_ms: i64) {
             .try_for_each(|service| close_due(engine, service, &mut looked))
             .and_then(|()| engine.store.forget(now_ms() - keep_ms, FORGET_MAX).map(|_| ()));
         match done {
-            Ok(()) => std::thread::sleep(rest(&services)),
+            Ok(()) => {
+                if told.take().is_some() {
+                    log("intervals are closed again");
+                }
+                std::thread::sleep(rest(&services));
+            }
             Err(e) => {
                 engine.metrics.store_error();
-                log(&format!("no interval is closed: {e}"));
+                if told.as_ref() != Some(&e) {
+                    log(&format!("no interval is closed: {e}"));
+                }
+                told = Some(e);
                 std::thread::sleep(AFTER_ERROR);
             }
         }

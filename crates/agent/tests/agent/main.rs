@@ -7,7 +7,6 @@ mod browser;
 mod common;
 mod doors;
 #[path = "../../../engine/tests/common/mod.rs"]
-#[expect(dead_code, reason = "the engine's own tests need more of it")]
 mod engine;
 mod faults;
 mod fleet;

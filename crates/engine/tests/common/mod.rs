@@ -1,10 +1,12 @@
 //! An engine as a process of its own, for tests that ask, kill and start it again.
 //!
 //! The process is this test program once more: told where a configuration is, its test `engine_process` runs the engine.
+#![allow(dead_code, reason = "each file of tests uses a part")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -102,8 +104,14 @@ impl Site {
             })
             .expect("the engine listens");
         // What else it says must not fill the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Process { child, url }
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let keeps = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                keeps.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        });
+        Process { child, url, said }
     }
 }
 
@@ -111,11 +119,19 @@ impl Site {
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// What it has said since it listens.
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Process {
     pub(crate) fn client(&self, token: &str) -> Client {
         Client::new(&self.url, token, None).expect("a client")
+    }
+
+    /// The lines that it has said since it listens, as far as something is in them.
+    pub(crate) fn said(&self, what: &str) -> Vec<String> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.iter().filter(|line| line.contains(what)).cloned().collect()
     }
 
     /// Kills it, as a loss of power would.

@@ -1,7 +1,9 @@
 //! Experiments and staged rollouts, at engines that run as processes of their own: what edges are told, what is found, and that
 //! kills, operators and several engines do not disturb it.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod hardship;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use common::{Process, Site, batch, now_ms, report};
 use trimtab_engine::experiment::{Arm, Design, Phase, Schedule, Verdict};
 use trimtab_engine::{
     Action, Client, ConfigurationQuery, ExperimentBody, Held, NewExperiment, NewRollout, OrderBody,
-    RolloutAction, RolloutBody, RolloutOrder, StopExperiment,
+    ReportBatch, RolloutAction, RolloutBody, RolloutOrder, StopExperiment,
 };
 
 #[test]
@@ -54,8 +56,8 @@ impl Edges {
         }
     }
 
-    /// Reports an interval, until it is acknowledged.
-    fn report(&mut self, engine: &dyn Fn() -> Client, interval: u64) {
+    /// What they saw of an interval.
+    fn batch(&mut self, interval: u64) -> ReportBatch {
         self.sequence += 1;
         let reports = (0..AGGREGATES)
             .map(|aggregate| {
@@ -68,7 +70,12 @@ impl Edges {
                 report(&format!("tv/{prefix}"), interval, version, value)
             })
             .collect::<Vec<_>>();
-        let sent = batch(self.sequence, reports);
+        batch(self.sequence, reports)
+    }
+
+    /// Reports an interval, until it is acknowledged.
+    fn report(&mut self, engine: &dyn Fn() -> Client, interval: u64) {
+        let sent = self.batch(interval);
         let until = Instant::now() + Duration::from_secs(30);
         while engine().report(&sent).is_err() {
             assert!(Instant::now() < until, "nobody takes the reports");
