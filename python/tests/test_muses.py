@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from trimtab._native import MusesRollouts
-from trimtab.muses import dagger, extract, judge, lstm, options
+from trimtab.muses import dagger, extract, fit, judge, lstm, options
 from trimtab.muses.drive import NONE, drive, environments, oracle, taught
 from trimtab.muses.trees import actions_of, decide
 from trimtab.train.__main__ import main
@@ -69,7 +69,7 @@ def test_a_fitted_tree_and_its_nodes_do_the_same() -> None:
     states = states_of(4_000)
     actions = ((states[:, 1] // 1_500) + (states[:, 6] > 3_000)).clip(0, 6).astype(np.int8)
     tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=40, random_state=1).fit(states, actions)
-    nodes = extract.nodes_of(tree)
+    nodes = fit.nodes_of(tree)
     others = np.random.default_rng(6).integers(-50, 8_200, (4_000, 7)).astype(np.int16)
     assert (actions_of(decide(nodes, others)) == tree.predict(others)).all()
     assert len(nodes) <= 79
@@ -100,7 +100,7 @@ def test_settings_that_know_flows_by_heart_are_not_chosen() -> None:
     actions = np.where((states[:, :, 1] > 4_000) ^ odd[:, None], 5, 1).astype(np.int8)
     for criterion in options.CHOICES["criterion"]:
         stages = options.parse(["--grid", "4", "--criterion", criterion])
-        _, found = extract.fit(stages, extract.Demonstrations(states, actions), np.arange(flows))
+        _, found = fit.fit(stages, fit.Demonstrations(states, actions), np.arange(flows))
         assert "min_samples_split 2," not in found, (criterion, found)
 
 
@@ -110,9 +110,9 @@ def test_a_tree_of_ratios_does_what_comes_to_the_same() -> None:
     states[:150, 0] = 1_000
     actions = np.full(300, 5, np.int8)
     actions[150:] = np.where(np.arange(150) % 3 == 0, 6, 0)
-    shown = extract.Demonstrations(states[:, None], actions[:, None])
+    shown = fit.Demonstrations(states[:, None], actions[:, None])
     fitted = {
-        criterion: extract.fit(options.parse(["--criterion", criterion]), shown, np.arange(300))[0]
+        criterion: fit.fit(options.parse(["--criterion", criterion]), shown, np.arange(300))[0]
         for criterion in options.CHOICES["criterion"]
     }
     two = states[[0, 299]]
@@ -121,7 +121,7 @@ def test_a_tree_of_ratios_does_what_comes_to_the_same() -> None:
 
 
 def test_a_cluster_without_flows_to_judge_by_has_no_score() -> None:
-    nothing = extract.agreement([(0x80, 0, 16_384)], states_of(0), np.zeros(0, np.int8))
+    nothing = fit.agreement([(0x80, 0, 16_384)], states_of(0), np.zeros(0, np.int8))
     assert nothing == {"agreement": None, "f1": None}
     whole = {"agreement": 0.5, "f1": 0.25, "states": 9.0}
     score = {"agreement": 0.5, "f1": 0.25, "nodes": 1, "search": "-"}

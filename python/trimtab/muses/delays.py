@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
 from trimtab._native import MusesRollouts
-from trimtab.muses import chart, extract, lstm
+from trimtab.muses import chart, extract, fit, lstm
 from trimtab.muses.drive import NONE, Flows, drive, environments, taught
 from trimtab.muses.inputs import inputs
 from trimtab.muses.options import Stages
@@ -78,19 +78,19 @@ def scores(teacher: lstm.Teacher, stages: Stages, flows: int) -> list[float]:
     learnt, judged = (
         _flows(stages, teacher, part, n) for part, n in (("train", flows), ("validation", flows // 2))
     )
-    shown, held = (extract.Demonstrations(inputs(f.states), f.best) for f in (learnt, judged))
+    shown, held = (fit.Demonstrations(inputs(f.states), f.best) for f in (learnt, judged))
     rows = np.arange(len(shown.inputs))
-    one, _ = extract.fit(stages, shown, rows)
-    few = extract.Demonstrations(learnt.states, learnt.best)
-    seven, _ = extract.fit(stages, few, rows)
+    one, _ = fit.fit(stages, shown, rows)
+    few = fit.Demonstrations(learnt.states, learnt.best)
+    seven, _ = fit.fit(stages, few, rows)
 
     projection = extract.Projection.of(shown.of(rows)[0])
     points, margins = extract.distributions(shown, projection)
     centres, labels, _ = extract.cluster(stages, points)
     matrix = np.linalg.lstsq(margins, points, rcond=None)[0].T
-    others = extract.some(np.random.default_rng(1), *shown.of(rows), extract.OTHERS)
+    others = fit.some(np.random.default_rng(1), *shown.of(rows), extract.OTHERS)
     trees = [
-        extract.fit(stages, shown, rows[labels == j] if (labels == j).any() else rows, others)[0]
+        fit.fit(stages, shown, rows[labels == j] if (labels == j).any() else rows, others)[0]
         for j in range(len(centres))
     ]
     _, seen = extract.distributions(held, projection)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.metrics import f1_score, silhouette_score
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.metrics import silhouette_score
 
 from trimtab._native import MusesRollouts
 from trimtab.muses import lstm
 from trimtab.muses.chosen import Several, by_one
 from trimtab.muses.drive import NONE, SHARING, WIRED, drive, environments, taught
+from trimtab.muses.fit import Demonstrations, agreement, fit, some
 from trimtab.muses.inputs import INPUTS, SIGNALS, inputs
 from trimtab.muses.options import Stages, numbers
-from trimtab.muses.trees import (
-    ACTIONS,
-    BINS,
-    COMPONENTS,
-    FACTOR_ONE,
-    FACTORS,
-    LEAF,
-    WEIGHT_POINT,
-    Node,
-    Trees,
-    actions_of,
-    decide,
-)
+from trimtab.muses.trees import ACTIONS, BINS, COMPONENTS, WEIGHT_POINT, Node, Trees
 
 #: A selection looks at the states of T_l = 10 s (Muses, section III-F).
 STATES = 1_000
@@ -44,46 +30,19 @@ UNIT = 1_024
 SCALE = 1 << 20
 #: Flows that no tree is fitted to: one in so many.
 HELD_OUT = 5
-#: The search for a tree's settings looks at no more states than this, and a tree is fitted to no more.
-SEARCHED = 100_000
-FITTED = 500_000
 #: The silhouette is that of so many flows.
 SILHOUETTE = 2_000
-#: The logarithm of what each action multiplies the window by.
-RATIOS = np.log2([1 / 2, 1 / 1.2, 1 / 1.05, 1.0, 1.05, 1.2, 2.0])
-#: What a group's tree is fitted to besides its own states: some of all, with this much weight in sum, so that
-#: it does what is right on the whole where its own group never was. Without them a tree may double a window
-#: that its group never saw as large.
+#: What a group's tree is fitted to besides its own states: some of all, with the weight of `--others` in sum,
+#: so that it does what is right on the whole where its own group never was. Without them a tree may double a
+#: window that its group never saw as large.
 OTHERS = 100_000
-OTHERS_WEIGHT = 0.2
 #: The largest one-way delay of the networks that are farther than those of Table II, in ms.
 FAR_MS = 500
 #: The distance of a centre that is never the nearest.
 NEVER = (1 << 31) - 1
-SPLITS = (2, 200, 50, 1_000)
-DECREASES = (0.0, 1e-5, 1e-4, 1e-6)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass
-class Demonstrations:
-    """What the LSTM did: a row for each flow; an action of NONE is an interval that was not reached."""
-
-    inputs: NDArray[np.int16]
-    actions: NDArray[np.int8]
-
-    def of(self, rows: Ints) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
-        """Give the inputs and actions of these flows, one after the other."""
-        actions = self.actions[rows]
-        return self.inputs[rows][actions != NONE], actions[actions != NONE]
-
-    def with_more(self, more: Demonstrations) -> Demonstrations:
-        """Give these and those."""
-        return Demonstrations(
-            np.concatenate([self.inputs, more.inputs]), np.concatenate([self.actions, more.actions])
-        )
 
 
 @dataclass
@@ -220,195 +179,133 @@ def _silhouette(stages: Stages, points: Floats, labels: Any) -> float:
     return float(silhouette_score(points[some], labels[some]))
 
 
-def fit(
-    stages: Stages,
-    shown: Demonstrations,
-    rows: Ints,
-    others: tuple[NDArray[np.int16], NDArray[np.int8]] | None = None,
-) -> tuple[list[Node], str]:
-    """Fit a tree to these flows, its settings by a search on a part of their states; gives both.
+@dataclass
+class Groups:
+    """Flows in groups, and what says of which one a flow is."""
 
-    The search judges by other flows than it fits to: states of one flow are too alike to tell anything.
-    """
-    random = np.random.default_rng((stages.seed, 3))
-    mixed = random.permutation(rows)
-    # Of a single flow there is nothing to judge by but itself.
-    apart = max(1, len(mixed) // 5)
-    judged = some(random, *shown.of(mixed[:apart]), SEARCHED // 5)
-    fitted = some(random, *shown.of(mixed[apart:] if len(mixed) > 1 else mixed), SEARCHED - SEARCHED // 5)
-    best: tuple[float, dict[str, Any]] = (-np.inf, {})
-    for split, decrease in product(SPLITS[: stages.grid], DECREASES[: stages.grid]):
-        wanted: dict[str, Any] = {"min_samples_split": split, "min_impurity_decrease": decrease}
-        tree = nodes_of(_fitted(stages, wanted, *fitted))
-        score = _score(stages, decide(tree, judged[0]), judged[1])
-        if score > best[0]:
-            best = (score, wanted)
-    states, actions = some(random, *shown.of(rows), FITTED)
-    weights = np.ones(len(states))
-    if others is not None:
-        each = OTHERS_WEIGHT * len(states) / max(1, len(others[0]))
-        weights = np.concatenate([weights, np.full(len(others[0]), each)])
-        states, actions = np.concatenate([states, others[0]]), np.concatenate([actions, others[1]])
-    tree = _fitted(stages, best[1], states, actions, weights)
-    return nodes_of(tree), ", ".join(f"{name} {value}" for name, value in best[1].items())
+    kept: Ints
+    """The flows that anything is fitted to."""
+    held: Ints
+    """The others."""
+    labels: Ints
+    """The group of each that is kept."""
+    points: Floats
+    """P(f) of each flow."""
+    margins: Floats
+    """P_s(f)."""
+    centres: Floats
+    scores: dict[int, float]
+    """Silhouettes by the number of groups."""
+    norms: Ints
+    weights: Ints
+    """As `Trees.norms` and `Trees.centres`."""
+    common: dict[str, Any]
+    """What else a model has, whatever its trees."""
 
 
-def _score(stages: Stages, done: Ints, actions: NDArray[np.int8]) -> float:
-    """Say how good these factors are beside what the LSTM did; more is better."""
-    if stages.criterion == "entropy":
-        return float((actions_of(done) == actions).mean())
-    return -float(((np.log2(done / FACTOR_ONE) - RATIOS[actions]) ** 2).mean())
-
-
-def some(
-    random: np.random.Generator, states: NDArray[np.int16], actions: NDArray[np.int8], most: int
-) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
-    """Give so many of these states with their actions, or all."""
-    chosen = random.permutation(len(states))[:most]
-    return states[chosen], actions[chosen]
-
-
-def _fitted(
-    stages: Stages,
-    settings: dict[str, Any],
-    seen: NDArray[np.int16],
-    actions: NDArray[np.int8],
-    weights: Floats | None = None,
-) -> Any:
-    """Fit a tree to actions, or to the logarithms of what they multiply the window by.
-
-    To an entropy all actions are equally wrong beside the right one, be it a step of 5 % or a halving.
-    """
-    common: dict[str, Any] = {"max_leaf_nodes": stages.leaves, "random_state": stages.seed, **settings}
-    if stages.criterion == "entropy":
-        return DecisionTreeClassifier(criterion="entropy", **common).fit(seen, actions, weights)
-    return DecisionTreeRegressor(**common).fit(seen, RATIOS[actions], weights)
-
-
-def nodes_of(fitted: Any) -> list[Node]:
-    """Write a tree as nodes, parents first; parts that all do the same are one leaf."""
-    tree = fitted.tree_
-    if isinstance(fitted, DecisionTreeClassifier):
-        done = FACTORS[fitted.classes_[tree.value[:, 0].argmax(axis=1)]]
-    else:
-        done = np.rint(np.exp2(tree.value[:, 0, 0]) * FACTOR_ONE).astype(np.int64)
-    nodes: list[Node] = []
-
-    def leaf_of(at: int) -> int | None:
-        """Give the factor of all leaves below, if it is one."""
-        left, right = tree.children_left[at], tree.children_right[at]
-        if left < 0:
-            return int(done[at])
-        both = leaf_of(left), leaf_of(right)
-        return both[0] if both[0] == both[1] else None
-
-    def write(at: int) -> None:
-        factor = leaf_of(at)
-        if factor is not None:
-            nodes.append((LEAF, 0, factor))
-            return
-        here = len(nodes)
-        nodes.append((0, 0, 0))
-        write(tree.children_left[at])
-        # States are whole numbers: at most the threshold is at most its whole part.
-        nodes[here] = (int(tree.feature[at]), int(np.floor(tree.threshold[at])), len(nodes))
-        write(tree.children_right[at])
-
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))
-    write(0)
-    sys.setrecursionlimit(limit)
-    return nodes
-
-
-def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[str, Any]]:
-    """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
-    shown, _ = gather(stages, teacher, None, 0)
-    for number in range(1, stages.passes + 1):
-        tree, _ = fit(stages, shown, np.arange(len(shown.inputs)))
-        more, _ = gather(stages, teacher, tree, number)
-        shown = shown.with_more(more)
+def grouped(stages: Stages, shown: Demonstrations) -> Groups:
+    """Group the flows by how their states and actions are distributed, and fit what selects a group."""
     flows = len(shown.inputs)
     # Nothing is fitted to the others, neither trees nor what selects among them.
     is_kept = np.arange(flows) % HELD_OUT != 0
     kept, held = np.nonzero(is_kept)[0], np.nonzero(~is_kept)[0]
-    everywhere = shown.of(kept)
-    projection = Projection.of(everywhere[0])
+    states, _ = shown.of(kept)
+    projection = Projection.of(states)
     points, margins = distributions(shown, projection)
     print("clustering", flush=True)
     centres, labels, scores = cluster(stages, points[kept])
-    k = len(centres)
     matrix = np.linalg.lstsq(margins[kept], points[kept], rcond=None)[0].T
-    weights = np.rint(2.0 * centres @ matrix * SCALE).astype(np.int64)
-    norms = np.rint((centres**2).sum(axis=1) * SCALE).astype(np.int64)
-    low, high = everywhere[0].min(axis=0)[:SIGNALS], everywhere[0].max(axis=0)[:SIGNALS]
+    low, high = states.min(axis=0)[:SIGNALS], states.max(axis=0)[:SIGNALS]
     common = {"low": low, "high": high, **vars(projection), "states": STATES, "inputs": shown.inputs.shape[2]}
+    return Groups(
+        kept,
+        held,
+        labels,
+        points,
+        margins,
+        centres,
+        scores,
+        norms=np.rint((centres**2).sum(axis=1) * SCALE).astype(np.int64),
+        weights=np.rint(2.0 * centres @ matrix * SCALE).astype(np.int64),
+        common=common,
+    )
 
-    def fit_all(shown: Demonstrations, kept: Ints, labels: Ints) -> tuple[Trees, list[str]]:
-        whole, found = fit(stages, shown, kept)
-        seen, actions = shown.of(kept)
-        others = some(np.random.default_rng((stages.seed, 5)), seen, actions, OTHERS)
-        trees, settings = [], []
-        for j in range(k):
-            # Where flows are equal there may be fewer groups than asked for.
-            mine = kept[labels == j] if (labels == j).any() else kept
-            tree, searched = fit(stages, shown, mine, others)
-            trees.append(tree)
-            settings.append(searched)
-            print(f"tree {j + 1} of {k}: {len(tree)} nodes of {len(mine)} flows, {searched}", flush=True)
-        # While nothing is known of the path the global tree is asked; it is never the nearest.
-        many = Trees(
-            norms=np.append(norms, NEVER),
-            centres=np.append(weights, np.zeros_like(weights[:1]), axis=0),
-            nodes=[*trees, whole],
-            first=k,
-            **common,
-        )
-        return many, [*settings, found]
 
-    many, settings = fit_all(shown, kept, labels)
-    mine = {j: int((labels == j).sum()) for j in range(k)}
+def fit_groups(
+    stages: Stages, shown: Demonstrations, rows: Ints, labels: Ints, groups: Groups
+) -> tuple[Trees, Trees, list[str]]:
+    """Fit a tree to each group of these flows, and one to all; also gives the settings found for each."""
+    whole, found = fit(stages, shown, rows)
+    seen, actions = shown.of(rows)
+    others = some(np.random.default_rng((stages.seed, 5)), seen, actions, OTHERS) if stages.others else None
+    k = len(groups.centres)
+    trees, settings = [], []
+    for j in range(k):
+        # Where flows are equal there may be fewer groups than asked for.
+        mine = rows[labels == j] if (labels == j).any() else rows
+        tree, searched = fit(stages, shown, mine, others)
+        trees.append(tree)
+        settings.append(searched)
+        print(f"tree {j + 1} of {k}: {len(tree)} nodes of {len(mine)} flows, {searched}", flush=True)
+    # While nothing is known of the path the global tree is asked; it is never the nearest.
+    many = Trees(
+        norms=np.append(groups.norms, NEVER),
+        centres=np.append(groups.weights, np.zeros_like(groups.weights[:1]), axis=0),
+        nodes=[*trees, whole],
+        first=k,
+        **groups.common,
+    )
+    one = Trees(norms=groups.norms[:1], centres=groups.weights[:1], nodes=[whole], first=0, **groups.common)
+    return many, one, [*settings, found]
+
+
+def corrected(stages: Stages, teacher: lstm.Teacher, shown: Demonstrations) -> Demonstrations:
+    """Let a tree for all drive that was fitted to these flows, and ask the LSTM; gives all flows."""
+    for number in range(1, stages.passes + 1):
+        tree, _ = fit(stages, shown, np.arange(len(shown.inputs)))
+        more, _ = gather(stages, teacher, tree, number)
+        shown = shown.with_more(more)
+    return shown
+
+
+def extract(stages: Stages, teacher: lstm.Teacher) -> tuple[Trees, Trees, dict[str, Any]]:
+    """Distil the trees, and the one global tree (TreeG); also gives what there is to say of them."""
+    driven, _ = gather(stages, teacher, None, 0)
+    shown = corrected(stages, teacher, driven)
+    flows = len(shown.inputs)
+    groups = grouped(stages, shown)
+    kept, held, labels = groups.kept, groups.held, groups.labels
+    many, one, settings = fit_groups(stages, shown, kept, labels, groups)
     if stages.passes:
         # What a group's tree does wrong is corrected, too.
         more, chosen = gather(stages, teacher, many, stages.passes + 1)
         more_rows = np.arange(flows, flows + len(more.inputs))
         all_ = shown.with_more(more)
-        many, settings = fit_all(all_, np.append(kept, more_rows), np.append(labels, chosen))
-    one = Trees(norms=norms[:1], centres=weights[:1], nodes=[many.nodes[k]], first=0, **common)
-    nearest = distances(points[held], centres).argmin(axis=1)
+        all_rows, all_labels = np.append(kept, more_rows), np.append(labels, chosen)
+        many, one, settings = fit_groups(stages, all_, all_rows, all_labels, groups)
+    nearest = distances(groups.points[held], groups.centres).argmin(axis=1)
     rows = [
         {
-            "flows": mine[j] + int((nearest == j).sum()),
+            "flows": int((labels == j).sum()) + int((nearest == j).sum()),
             **agreement(many.nodes[j], *shown.of(held[nearest == j])),
             "nodes": len(many.nodes[j]),
             "search": settings[j],
         }
-        for j in range(k)
+        for j in range(len(groups.centres))
     ]
-    whole = many.nodes[k]
+    whole = one.nodes[0]
     about = {
         "flows": flows,
         "held": len(held),
-        "silhouettes": scores,
+        "silhouettes": groups.scores,
         "clusters": rows,
-        "treeg": {**agreement(whole, *shown.of(held)), "nodes": len(whole), "search": settings[k]},
-        "top2": top_two(points[held], margins[held], centres, norms, weights),
+        "treeg": {**agreement(whole, *shown.of(held)), "nodes": len(whole), "search": settings[-1]},
+        "top2": top_two(
+            groups.points[held], groups.margins[held], groups.centres, groups.norms, groups.weights
+        ),
         "bytes": (len(many.pack()), len(one.pack())),
     }
     return many, one, about
-
-
-def agreement(
-    tree: list[Node], states: NDArray[np.int16], actions: NDArray[np.int8]
-) -> dict[str, float | None]:
-    """Give how often a tree does what the LSTM did, and the F1 score, the mean over actions."""
-    if not len(states):
-        return {"agreement": None, "f1": None}
-    done = actions_of(decide(tree, states))
-    return {
-        "agreement": float((done == actions).mean()),
-        "f1": float(f1_score(actions, done, average="macro", zero_division=0.0)),
-    }
 
 
 def distances(points: Floats, centres: Floats) -> Floats:

@@ -48,6 +48,10 @@ class Stages:
     )
     leaves: int = option(500, "most leaves of a tree (Muses, section III-E: 500)")
     clusters: str = option("2-40", "numbers of clusters to choose from; the silhouette decides")
+    others: float = option(
+        0.2,
+        "weight of all flows together in the fit of a group's tree, beside its own flows; 0 is the paper's",
+    )
     grid: int = option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
     traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
     kinds: str = option(KINDS, "the kinds to take from it")
@@ -84,6 +88,7 @@ RANGES = {
     "alpha": (0.01, 10.0),
     "sharing": (0.0, 1.0),
     "far": (0.0, 1.0),
+    "others": (0.0, 1.0),
     "even_at": (0.0, 100_000.0),
     "grid": (1, 4),
     "leaves": (2, 5_000),

@@ -238,6 +238,13 @@ impl<'a> Trees<'a> {
         self.first
     }
 
+    /// The same model, of which every connection asks this tree and none other: for measuring what a choice is worth.
+    /// `None` where there is no such tree.
+    #[must_use]
+    pub fn only(self, tree: usize) -> Option<Self> {
+        (tree < self.trees).then_some(Self { first: tree, states: u32::MAX, ..self })
+    }
+
     /// The model as it stands in the file.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
@@ -494,6 +501,17 @@ mod tests {
         assert_eq!(choose([0, 0, 0, 0]), 0, "centre 0 is of empty queues");
         assert_eq!(choose([950; 4]), 1);
         assert_eq!(choose([0, 0, 950, 950]), 0, "the first of equals");
+    }
+
+    #[test]
+    fn a_model_of_which_one_tree_is_asked_chooses_no_other() {
+        let trees = Trees::parse(SMALL).unwrap();
+        let only = trees.only(0).unwrap();
+        assert_eq!((trees.first(), only.first()), (1, 0));
+        // A selection is due after so many states, at 100 a second.
+        assert!(only.states() / 100 > 365 * 24 * 3600);
+        assert_eq!(only.as_bytes(), trees.as_bytes());
+        assert!(trees.only(2).is_none(), "there is no such tree");
     }
 
     /// Whoever walks by [`Trees::nodes`], and counts by [`Trees::projection`], comes to the same.

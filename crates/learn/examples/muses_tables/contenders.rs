@@ -10,15 +10,22 @@ use trimtab_steer::muses::{Lstm, Policy};
 /// Beside the learnt policies where a table is to be short.
 const FEW: [&str; 3] = ["cubic", "bbr", "copa:mvfst"];
 
+/// A file of the folder of the models.
+pub(crate) fn read(models: &str, file: &str) -> Vec<u8> {
+    let path = format!("{models}/{file}");
+    std::fs::read(&path).unwrap_or_else(|problem| panic!("{path}: {problem}"))
+}
+
+/// The trees of a file of that folder.
+pub(crate) fn trees(models: &str, file: &str) -> Trees<'static> {
+    Trees::parse(read(models, file).leak()).expect("a sound model")
+}
+
 /// The policies of the models in this folder, with the guard, beside all algorithms; or beside few, and then also the trees
 /// without it.
 pub(crate) fn contenders(models: &str, few: bool) -> Vec<(String, Control)> {
-    let read = |file: &str| {
-        let path = format!("{models}/{file}");
-        std::fs::read(&path).unwrap_or_else(|problem| panic!("{path}: {problem}"))
-    };
-    let trees = |file: &str| Policy::Trees(Trees::parse(read(file).leak()).expect("a sound model"));
-    let lstm = Lstm::parse(&read("muses.safetensors")).expect("a sound model");
+    let trees = |file: &str| Policy::Trees(trees(models, file));
+    let lstm = Lstm::parse(&read(models, "muses.safetensors")).expect("a sound model");
     let safe = "copa:mvfst".parse().ok();
     let mut all: Vec<(String, Control)> = [
         ("muses", trees("muses.trees")),

@@ -3,10 +3,12 @@
 //!
 //! `cargo run --release -p trimtab-learn --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES [PART]]]]]`; TRACES
 //! is a folder of recordings for the cellular networks, MODELS the folder of the models; KINDS is `table3`, or `outside` for
-//! networks that leave Table II, on which the models were learnt; NAMES are the contenders to run, or `all`; PART is `test`, or
+//! networks that leave Table II, on which the models were learnt, or `hindsight` for what each tree alone and the best choice
+//! among them come to on those of Tables II and III; NAMES are the contenders to run, or `all`; PART is `test`, or
 //! `validation` while there is to choose.
 
 mod contenders;
+mod hindsight;
 mod networks;
 mod rows;
 
@@ -26,10 +28,11 @@ fn main() {
     let (count, length) = (number(0, 20), Duration::from_secs(number(1, 30)));
     let traces: Option<PathBuf> = arguments.get(2).map(Into::into);
     let models = arguments.get(3).map_or("models", String::as_str);
-    let is_outside = match arguments.get(4).map(String::as_str) {
-        None | Some("table3") => false,
-        Some("outside") => true,
-        Some(other) => panic!("{other}: write table3 or outside"),
+    let (is_outside, is_hindsight) = match arguments.get(4).map(String::as_str) {
+        None | Some("table3") => (false, false),
+        Some("outside") => (true, false),
+        Some("hindsight") => (false, true),
+        Some(other) => panic!("{other}: write table3, outside or hindsight"),
     };
     let part = match arguments.get(6).map(String::as_str) {
         None | Some("test") => Part::Test,
@@ -42,9 +45,14 @@ fn main() {
     }
     let kinds = if is_outside {
         networks::outside_of_table_2(part, length, traces.as_ref())
+    } else if is_hindsight {
+        networks::of_tables_2_and_3(part, length, traces.as_ref())
     } else {
         networks::of_table_3(part, length, traces.as_ref())
     };
+    if is_hindsight {
+        return hindsight::print(models, &kinds, count, length);
+    }
     println!("{HEAD}");
     for (kind, draw) in &kinds {
         for (name, control) in &contenders {

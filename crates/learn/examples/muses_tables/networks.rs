@@ -44,6 +44,19 @@ pub(crate) fn of_table_3(part: Part, length: Duration, traces: Option<&PathBuf>)
     settings.map(networks).into()
 }
 
+/// Those of Table III, and of Table II: what was learnt on, but for the links themselves.
+pub(crate) fn of_tables_2_and_3(
+    part: Part,
+    length: Duration,
+    traces: Option<&PathBuf>,
+) -> Vec<Networks> {
+    let mut all = of_table_3(part, length, traces);
+    let recorded = traces.map(|root| (root.clone(), "cellular-lte"));
+    let global = environments(Setting::Global, part, length, recorded);
+    all.push(("Table II".to_owned(), Box::new(move |seed| global.draw(seed))));
+    all
+}
+
 /// Networks that differ from all of Table II in one thing: the round-trip time (10 to 300 ms there), the loss (up to 5%), or
 /// the kind of link. Their buffer is a round trip's volume, at least 300 kB.
 pub(crate) fn outside_of_table_2(
