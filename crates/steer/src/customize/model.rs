@@ -11,7 +11,7 @@ use super::commons::Known;
 use super::draw::Draws;
 use super::memory::{Cell, Memory, on_grid};
 use super::search::Region;
-use super::surrogate::{Shape, Surrogate};
+use super::surrogate::{Seen, Shape, Surrogate};
 use super::{Outcome, Purpose, Settings};
 
 /// Random points that are looked at before each trial.
@@ -85,10 +85,13 @@ impl Model {
         self.trials
     }
 
+    fn seen<'a>(&'a self, known: &Known<'a>) -> Seen<'a> {
+        let others = known.others.iter().filter_map(|l| l.model()).map(|m| &m.memory).collect();
+        Seen { own: &self.memory, before: &self.before, others, fleet: known.fleet }
+    }
+
     fn fit(&self, known: &Known<'_>) -> Option<Surrogate> {
-        let others: Vec<&Memory> =
-            known.others.iter().filter_map(|l| l.model()).map(|m| &m.memory).collect();
-        Surrogate::fit(&self.memory, &self.before, &others, known.fleet, &self.shape)
+        Surrogate::fit(&self.seen(known), &self.shape)
     }
 
     /// What to try: a point and what for.
@@ -153,7 +156,7 @@ impl Model {
         let model = self.fit(known);
         let before = model.as_ref().map_or(reward, |m| m.mean_at(centre));
         let is_known = self.memory.weight() >= KNOWN_AFTER;
-        let anew = self.take(settings, (point, reward), model.as_ref());
+        let anew = self.take(settings, (point, reward), model.as_ref(), known);
         let Some(model) = self.fit(known) else {
             // There is a trial at least.
             return Noted { best: centre.to_vec(), outcome: Outcome::NoReward, anew, debt: None };
@@ -178,7 +181,7 @@ impl Model {
         known: &Known<'_>,
     ) -> bool {
         let model = self.fit(known);
-        self.take(settings, trial, model.as_ref())
+        self.take(settings, trial, model.as_ref(), known)
     }
 
     /// Takes a reward in, or puts it aside for a while; whether it was one surprise too many.
@@ -187,6 +190,7 @@ impl Model {
         settings: &Settings,
         (point, reward): (&[f64], f64),
         model: Option<&Surrogate>,
+        known: &Known<'_>,
     ) -> bool {
         let is_known = self.memory.weight() >= KNOWN_AFTER && self.memory.has_near(point, NEAR);
         let off = model.filter(|_| is_known).map_or(0.0, |model| {
@@ -214,7 +218,9 @@ impl Model {
         if !goes_on {
             self.remember(settings, point, reward);
         }
-        self.shape.improve(&self.memory);
+        let mut shape = self.shape.clone();
+        shape.improve(&self.seen(known));
+        self.shape = shape;
         goes_on
     }
 

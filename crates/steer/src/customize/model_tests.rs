@@ -73,18 +73,47 @@ fn trials_stay_in_reach_and_in_the_box() {
     assert!(best.iter().all(|&x| x > 0.9), "{best:?}");
 }
 
+/// What a fleet found all over the box whose best is there, at `steep` deviations for a whole range of one knob.
+fn findings(best: &[f64], steep: f64) -> Commons {
+    let mut commons = Commons::default();
+    for i in 0..400_u64 {
+        let at = |k: u64| (((i * 97 + k * 31 + i * i * k) % 101) as f64) / 100.0;
+        let point = [at(1), at(2), at(3)];
+        let advantage = steep * (quadratic(&point, best) - quadratic(&[0.2; 3], best));
+        commons.add(&point, advantage + noise(i));
+    }
+    commons
+}
+
+#[test]
+fn an_aggregate_that_is_unlike_the_others_goes_its_own_way() {
+    // The fleet is sure, and wrong for this one.
+    let commons = findings(&[0.15, 0.9, 0.1], 12.0);
+    let late = |known: &Known<'_>, seed: u64| {
+        let mut learner = learner(calm());
+        let mut sum = 0.0;
+        for round in 0..150 {
+            let trial = learner.propose_knowing(seed * 1_000_003 + round, known);
+            let reward = quadratic(&trial.point, &BEST);
+            sum -= if round < 75 { 0.0 } else { reward / 75.0 };
+            let noisy = 0.1 * noise(seed * 7919 + round);
+            learner.observe_knowing(&trial, Some(5.0 + reward + noisy), false, known);
+        }
+        sum
+    };
+    let of = |known: &Known<'_>| (0..6).map(|seed| late(known, seed) / 6.0).sum::<f64>();
+    let (alone, among_others) =
+        (of(&Known::default()), of(&Known { others: Vec::new(), fleet: commons.cells() }));
+    println!("alone {alone}, among others {among_others}");
+    assert!(among_others < 1.5 * alone, "{among_others} {alone}");
+}
+
 #[test]
 fn what_others_found_is_where_it_begins() {
     // Others: the same network in another context, and a fleet whose best is about the same.
     let mut other = learner(calm());
     lacks(&mut other, 150, 1, 0.1);
-    let mut commons = Commons::default();
-    for i in 0..400_u64 {
-        let at = |k: u64| (((i * 97 + k * 31 + i * i * k) % 101) as f64) / 100.0;
-        let point = [at(1), at(2), at(3)];
-        let advantage = 4.0 * (quadratic(&point, &BEST) - quadratic(&[0.2; 3], &BEST));
-        commons.add(&point, advantage + noise(i));
-    }
+    let commons = findings(&BEST, 4.0);
     assert!(commons.cells().len() <= 32 && commons.weight() > 300.0);
     let lack = |known: &Known<'_>| {
         let mut learner = learner(calm());

@@ -9,15 +9,32 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
 
-/// How much of the variance of the reward over the box is common to the contexts of an aggregate, and to aggregates.
+/// How much of the variance of the reward over the box is common to the contexts of an aggregate, and to aggregates: the latter at
+/// most, since an aggregate may be unlike the others.
 const KIN: f64 = 0.85;
 const FLEET: f64 = 0.6;
+/// After so many own trials others' findings tell half as much as at first: theirs is knowledge of other networks, and of other days.
+const FADE: f64 = 30.0;
+/// In so many steps is an aggregate apart from the others.
+const APART: u8 = 4;
 /// The variance of a group's level: nearly nothing is known of it.
 const LEVEL: f64 = 10.0;
 /// The most cells that are read of other contexts.
 const OTHERS_MAX: usize = 16;
 /// So many trials of other aggregates count as one of them: those of one aggregate are much alike.
 const OTHERS_ALIKE: f64 = 8.0;
+
+/// What is remembered.
+pub(super) struct Seen<'a> {
+    /// Of this context.
+    pub(super) own: &'a Memory,
+    /// Of this context, before the conditions last changed.
+    pub(super) before: &'a Memory,
+    /// Of other contexts of the aggregate.
+    pub(super) others: Vec<&'a Memory>,
+    /// What other aggregates found, as [`super::Commons`] has it.
+    pub(super) fleet: &'a [Cell],
+}
 
 /// What the model takes for granted: noise and range of the reward as shares of its variance, and how far apart in each knob
 /// rewards are related. All in logarithms to base 2, in steps of a quarter.
@@ -26,6 +43,9 @@ pub(super) struct Shape {
     noise: i8,
     range: i8,
     lengths: Vec<i8>,
+    /// How far the aggregate is apart from the others: of [`APART`] steps, with all of which their findings tell nothing of it.
+    #[serde(default)]
+    apart: u8,
     /// Which one is tried next.
     turn: u8,
 }
@@ -48,6 +68,7 @@ impl Shape {
             noise: quarters(NOISE),
             range: quarters(RANGE),
             lengths: vec![quarters(LENGTH); knobs],
+            apart: 0,
             turn: 0,
         }
     }
@@ -71,20 +92,55 @@ impl Shape {
 
     /// Moves one of them a step to where what was seen is likelier, each in its turn: over some tens of trials that comes to
     /// the likeliest ones, at a bounded cost for each trial.
-    pub(super) fn improve(&mut self, own: &Memory) {
-        let which = usize::from(self.turn) % (2 + self.lengths.len());
+    pub(super) fn improve(&mut self, seen: &Seen<'_>) {
+        let which = usize::from(self.turn) % (3 + self.lengths.len());
         self.turn = self.turn.wrapping_add(1);
-        let mut best = (f64::NEG_INFINITY, *self.at(which));
+        if which == 2 + self.lengths.len() {
+            self.set_apart(seen);
+            return;
+        }
+        let nothing = Memory::default();
+        let own = Seen { own: seen.own, before: &nothing, others: Vec::new(), fleet: &[] };
         let now = *self.at(which);
-        for value in [now, now.saturating_sub(2), now.saturating_add(2)] {
-            *self.at(which) = value.clamp(-FURTHEST, FURTHEST);
-            let likely = Surrogate::fit(own, &Memory::default(), &[], &[], self)
-                .map_or(f64::NEG_INFINITY, |s| s.evidence(own) + self.plausibility());
-            if likely > best.0 + 1e-9 {
-                best = (likely, *self.at(which));
+        let values = [now, now.saturating_sub(2), now.saturating_add(2)];
+        let values = values.map(|value| value.clamp(-FURTHEST, FURTHEST));
+        let likely = |shape: &Self| shape.evidence(&own) + shape.plausibility();
+        self.likeliest(values, |shape, value| *shape.at(which) = value, likely);
+    }
+
+    /// An aggregate whose own trials are unlikely by what others found is apart from them. Otherwise they would go on drawing it to
+    /// where others do well, however much it knows itself.
+    fn set_apart(&mut self, seen: &Seen<'_>) {
+        if !seen.fleet.is_empty() {
+            // As it was comes first, so that it stays where nothing is likelier.
+            let values = [self.apart].into_iter().chain(0..=APART);
+            self.likeliest(values, |shape, value| shape.apart = value, |s| s.evidence(seen));
+        }
+    }
+
+    /// Takes the value with which what was seen is likeliest; of equal ones the first.
+    fn likeliest<V: Copy>(
+        &mut self,
+        values: impl IntoIterator<Item = V>,
+        set: impl Fn(&mut Self, V),
+        likely: impl Fn(&Self) -> f64,
+    ) {
+        let mut best: Option<(f64, V)> = None;
+        for value in values {
+            set(self, value);
+            let now = likely(self);
+            if best.is_none_or(|(most, _)| now > most + 1e-9) {
+                best = Some((now, value));
             }
         }
-        *self.at(which) = best.1;
+        if let Some((_, value)) = best {
+            set(self, value);
+        }
+    }
+
+    /// The logarithm of the likelihood of what was seen.
+    fn evidence(&self, seen: &Seen<'_>) -> f64 {
+        Surrogate::fit(seen, self).map_or(f64::NEG_INFINITY, |s| s.evidence(seen.own))
     }
 }
 
@@ -107,9 +163,11 @@ enum Group {
 }
 
 impl Group {
-    fn kinship(self, other: Self) -> f64 {
+    /// How much of the variance is common to two, where so much is common to aggregate and fleet.
+    fn kinship(self, other: Self, fleet: f64) -> f64 {
         match (self, other) {
-            (Self::Fleet, _) | (_, Self::Fleet) => FLEET,
+            (Self::Fleet, Self::Fleet) => FLEET,
+            (Self::Fleet, _) | (_, Self::Fleet) => fleet,
             (Self::Context(a), Self::Context(b)) if a == b => 1.0,
             (Self::Before, Self::Before) => 1.0,
             (Self::Before, _) | (_, Self::Before) => FLEET,
@@ -130,6 +188,8 @@ pub(super) struct Surrogate {
     /// Variances of noise and range, as shares of the variance of the rewards.
     noise: f64,
     range: f64,
+    /// How much of the variance is common to the aggregate and others.
+    fleet: f64,
     /// One over the length over which rewards are related, by knob.
     per_length: Vec<f64>,
     rows: Vec<Row>,
@@ -150,15 +210,9 @@ pub(super) struct Expected {
 }
 
 impl Surrogate {
-    /// The model by what is remembered of this context, of the time before the conditions last changed, of other contexts of the aggregate, and of what other aggregates found
-    /// (as [`super::Commons`] has it). `None` where nothing is known.
-    pub(super) fn fit(
-        own: &Memory,
-        before: &Memory,
-        others: &[&Memory],
-        fleet: &[Cell],
-        shape: &Shape,
-    ) -> Option<Self> {
+    /// The model by what is remembered. `None` where nothing is known.
+    pub(super) fn fit(seen: &Seen<'_>, shape: &Shape) -> Option<Self> {
+        let Seen { own, before, others, fleet } = seen;
         let (mean, mut deviation) = own.spread();
         let scales: Vec<(f64, f64)> = others.iter().map(|m| m.scale()).collect();
         if own.weight() < 4.0 {
@@ -196,6 +250,8 @@ impl Surrogate {
         let mut model = Self {
             noise,
             range: power(shape.range),
+            fleet: FLEET * (1.0 - f64::from(shape.apart.min(APART)) / f64::from(APART))
+                / (1.0 + own.weight() / FADE),
             per_length: shape.lengths.iter().map(|&length| power(-length)).collect(),
             factor: Vec::with_capacity(rows.len() * (rows.len() + 1) / 2),
             weights: Vec::new(),
@@ -214,12 +270,12 @@ impl Surrogate {
     fn covariance(&self, point: &[f64], group: Group, row: &Row) -> f64 {
         let level = if group == row.group { LEVEL } else { 0.0 };
         let related = related(point, &row.point, &self.per_length);
-        self.range * group.kinship(row.group) * related + level
+        self.range * group.kinship(row.group, self.fleet) * related + level
     }
 
     /// The variance of a reward's expectation before anything is known.
     fn prior(&self, group: Group) -> f64 {
-        LEVEL + self.range * group.kinship(group)
+        LEVEL + self.range * group.kinship(group, self.fleet)
     }
 
     fn factorize(&mut self) {
