@@ -333,6 +333,11 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) aggregates: Option<u32>,
 
+    /// So many connections of each aggregate in each interval, instead of what the scenario says: rewards are the less a matter of
+    /// luck the more there are
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) connections: Option<u32>,
+
     /// How long the fleet runs in virtual time, as 168h, instead of what the scenario says
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,

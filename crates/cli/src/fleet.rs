@@ -26,6 +26,7 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     let mut scenario = FleetScenario::load(&args.scenario)
         .map_err(|e| Failure::input(format!("{}: {e}", args.scenario.display())))?;
     scenario.aggregates = args.aggregates.unwrap_or(scenario.aggregates);
+    scenario.connections = args.connections.unwrap_or(scenario.connections);
     scenario.duration = args.duration.unwrap_or(scenario.duration);
     let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
     let patience = std::time::Duration::from_nanos(args.contender_timeout.as_nanos());
