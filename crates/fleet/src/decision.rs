@@ -85,6 +85,11 @@ impl fmt::Display for Decision {
             Purpose::Best => f.write_str("Ran the best guess. ")?,
             Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,
             Purpose::Safe => f.write_str("Ran the safe configuration. ")?,
+            Purpose::Check => {
+                f.write_str(
+                    "Ran the safe configuration, to see whether it is still what it was. ",
+                )?;
+            }
             Purpose::Held => f.write_str("Ran what it was told to; learning is halted. ")?,
         }
         match (self.reward, self.source) {

@@ -31,6 +31,8 @@ pub enum Purpose {
     Test(TestPoint),
     /// The safe configuration, after an alarm.
     Safe,
+    /// The safe configuration, to see whether it is still what it was thought to be.
+    Check,
     /// What somebody said, or the centre: learning is halted.
     Held,
 }
@@ -258,6 +260,7 @@ impl Learner {
                 self.plain(point, Purpose::Test(test))
             }
             Phase::Learning { .. } => match &self.model {
+                Some(model) if model.doubts_safe() => self.plain(self.safe.clone(), Purpose::Check),
                 Some(model) => {
                     let (point, purpose) =
                         model.propose(&self.settings, (&self.centre, &self.active), known, random);
@@ -346,6 +349,11 @@ impl Learner {
             let anew = self.seen_safe(reward, known);
             return lesson((self.rested(), anew));
         }
+        if trial.purpose == Purpose::Check {
+            // No alarm: what would come into force was.
+            self.safe_breaks = broken;
+            return lesson(self.noted(trial, reward, known));
+        }
         // A guard that the safe configuration breaks as well is no reason to go back to it.
         let broken = broken && !(self.safe_breaks && self.model.is_some());
         if let Some(alarm) = self.watch.note(&self.settings, reward, broken) {
@@ -360,12 +368,14 @@ impl Learner {
             match trial.purpose {
                 Purpose::Test(test) => self.tested(test, reward),
                 Purpose::Explore { plus } => self.estimate(trial, plus, reward, before),
-                Purpose::Held | Purpose::Safe | Purpose::Best | Purpose::Promising { .. } => {
-                    Outcome::Gathering {
-                        have: self.gradient.gathered(),
-                        need: self.settings.average,
-                    }
-                }
+                Purpose::Held
+                | Purpose::Safe
+                | Purpose::Check
+                | Purpose::Best
+                | Purpose::Promising { .. } => Outcome::Gathering {
+                    have: self.gradient.gathered(),
+                    need: self.settings.average,
+                },
             }
         };
         lesson((outcome, false))

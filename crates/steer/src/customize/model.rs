@@ -33,6 +33,10 @@ const DOUBLINGS: u8 = 5;
 const FORGIVEN_AFTER: u32 = 24;
 /// What is known from before a change: so many cells, each of which counts so much.
 const BEFORE: (f64, usize) = (0.3, 8);
+/// Trials after which the safe configuration is looked at again, at first and at most; four times as many after each time that it was
+/// what it was expected to be. Nothing else would tell that it is better than it was: all others are judged by what is known of it.
+const LOOK_AFTER: u16 = 8;
+const LOOK_AFTER_MOST: u16 = 96;
 /// Trials after which the model is worth being judged by, and telling others of.
 const KNOWN_AFTER: f64 = 6.0;
 
@@ -54,6 +58,15 @@ pub(super) struct Model {
     debts: u8,
     /// Trials without a debt since.
     calm: u32,
+    /// Trials since the safe configuration was last in force, and how many there may be.
+    #[serde(default)]
+    without_safe: u16,
+    #[serde(default = "look_after")]
+    look_after: u16,
+}
+
+fn look_after() -> u16 {
+    LOOK_AFTER
 }
 
 /// What a trial led to.
@@ -77,6 +90,23 @@ impl Model {
             debt: 0.0,
             debts: 0,
             calm: 0,
+            without_safe: 0,
+            look_after: LOOK_AFTER,
+        }
+    }
+
+    /// Whether the safe configuration was not in force for so long, or was so surprising, that it is to be looked at.
+    pub(super) fn doubts_safe(&self) -> bool {
+        self.without_safe >= self.look_after
+    }
+
+    /// A trial was taken in or put aside.
+    fn looked(&mut self, at_safe: bool) {
+        if !at_safe {
+            self.without_safe = self.without_safe.saturating_add(1);
+        } else if self.aside.is_empty() {
+            self.without_safe = 0;
+            self.look_after = (4 * self.look_after).min(LOOK_AFTER_MOST);
         }
     }
 
@@ -157,6 +187,7 @@ impl Model {
         let before = model.as_ref().map_or(reward, |m| m.mean_at(centre));
         let is_known = self.memory.weight() >= KNOWN_AFTER;
         let anew = self.take(settings, (point, reward), model.as_ref(), known);
+        self.looked(on_grid(point) == on_grid(safe));
         let Some(model) = self.fit(known) else {
             // There is a trial at least.
             return Noted { best: centre.to_vec(), outcome: Outcome::NoReward, anew, debt: None };
@@ -228,6 +259,7 @@ impl Model {
     /// tell.
     pub(super) fn rest(&mut self) {
         self.aside.clear();
+        (self.without_safe, self.look_after) = (0, LOOK_AFTER);
     }
 
     /// Rewards fell behind what is expected of the safe configuration by so much more.
@@ -257,5 +289,6 @@ impl Model {
         self.trials = 0;
         self.aside.clear();
         self.debt = 0.0;
+        (self.without_safe, self.look_after) = (0, LOOK_AFTER);
     }
 }

@@ -23,13 +23,16 @@ fn learner(settings: Settings) -> Learner {
     Learner::new(settings, vec![0.2; 3], vec![0.2; 3], 3)
 }
 
-/// Mean of what trials lacked to the best, in each fifth of a run, and what the best guess lacks in the end.
+/// Mean of what trials that were chosen lacked to the best, in each fifth of a run, and what the best guess lacks in the end.
 fn lacks(learner: &mut Learner, rounds: u64, seed: u64, noisy: f64) -> ([f64; 5], f64) {
     let mut fifths = [0.0; 5];
     for round in 0..rounds {
         let trial = learner.propose(seed * 1_000_003 + round);
         let reward = quadratic(&trial.point, &BEST);
-        fifths[(round * 5 / rounds) as usize] -= reward * 5.0 / rounds as f64;
+        // Looking at the safe configuration has a price of its own, which is not one of looking around.
+        if trial.purpose != Purpose::Check {
+            fifths[(round * 5 / rounds) as usize] -= reward * 5.0 / rounds as f64;
+        }
         learner.observe(&trial, Some(10.0 + reward + noisy * noise(seed * 7919 + round)), false);
     }
     (fifths, -quadratic(learner.centre(), &BEST))
@@ -40,7 +43,7 @@ fn it_looks_around_less_the_more_it_knows() {
     for seed in 0..8 {
         let (fifths, guess) = lacks(&mut learner(calm()), 200, seed, 0.05);
         assert!(fifths[4] < 0.5 * fifths[0], "seed {seed}: {fifths:?}");
-        assert!(fifths[4] < 0.025 && guess < 0.02, "seed {seed}: {fifths:?} {guess}");
+        assert!(fifths[4] < 0.03 && guess < 0.02, "seed {seed}: {fifths:?} {guess}");
     }
 }
 
@@ -65,7 +68,8 @@ fn trials_stay_in_reach_and_in_the_box() {
         let trial = learner.propose(round);
         // Twice: what is known may have moved the best guess first.
         let reach = 2.0 * settings.radius + 1e-3;
-        assert!(trial.point.iter().zip(&best).all(|(a, b)| (a - b).abs() <= reach), "{trial:?}");
+        let is_near = trial.point.iter().zip(&best).all(|(a, b)| (a - b).abs() <= reach);
+        assert!(is_near || trial.purpose == Purpose::Check, "{trial:?}");
         assert!(trial.point.iter().all(|x| (0.0..=1.0).contains(x)), "{trial:?}");
         learner.observe(&trial, Some(trial.point.iter().sum()), false);
         best = learner.centre().to_vec();
@@ -172,6 +176,28 @@ fn what_is_lost_beside_the_safe_configuration_grows_ever_more_slowly() {
     let unbound = lost_by(1e6, 800);
     assert!(late < 0.5 * unbound, "{late} {unbound}");
     assert!(late < 1.5 * early, "{early} {late}");
+}
+
+#[test]
+fn a_safe_configuration_that_became_better_is_found_out() {
+    // It was bad, and is far from what was learnt: no trial near the best guess would tell.
+    let safe = [0.1; 3];
+    let mut learner = Learner::new(calm(), vec![0.7; 3], safe.to_vec(), 3);
+    let near = |point: &[f64]| libm::exp(30.0 * quadratic(point, &safe));
+    let (mut checks, mut found) = (0, None);
+    for round in 0..400_u64 {
+        let better = round >= 250;
+        let trial = learner.propose(round);
+        checks += u32::from(trial.purpose == Purpose::Check && !better);
+        let level = if better { 5.0 } else { -5.0 };
+        let reward = 5.0 + quadratic(&trial.point, &BEST) + level * near(&trial.point);
+        learner.observe(&trial, Some(reward + 0.1 * noise(round)), false);
+        if better && near(learner.centre()) > 0.5 {
+            found.get_or_insert(round - 250);
+        }
+    }
+    assert!((3..=6).contains(&checks), "ever more seldom: {checks}");
+    assert!(found.is_some_and(|after| after < 100), "{found:?} {:?}", learner.centre());
 }
 
 #[test]
