@@ -120,7 +120,8 @@ fn an_outage_costs_little_beside_the_safe_configuration() {
     for seed in [11, 12] {
         let result = simulate(&scenario, seed, &[], &Threads(2), "").unwrap();
         let outage = result.services[0].outage.as_ref().unwrap();
-        assert_eq!(outage.fell_back, 24, "seed {seed}: {outage:?}");
+        // One of them had the safe configuration in force when it began.
+        assert!(outage.fell_back >= 23, "seed {seed}: {outage:?}");
         assert!(outage.most_intervals <= Some(6), "seed {seed}: {outage:?}");
         assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
         assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
@@ -128,7 +129,7 @@ fn an_outage_costs_little_beside_the_safe_configuration() {
 }
 
 /// Mean rewards of the safe configuration that no aggregate falls behind by.
-const BEHIND_MOST: f64 = 20.0;
+const BEHIND_MOST: f64 = 15.0;
 
 /// Points at random, and no program: what a contender from outside is asked and told.
 struct Stubborn(Vec<f64>);

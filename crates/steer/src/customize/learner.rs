@@ -350,9 +350,7 @@ impl Learner {
             return lesson((self.rested(), anew));
         }
         if trial.purpose == Purpose::Check {
-            // No alarm: what would come into force was.
             self.safe_breaks = broken;
-            return lesson(self.noted(trial, reward, known));
         }
         // A guard that the safe configuration breaks as well is no reason to go back to it.
         let broken = broken && !(self.safe_breaks && self.model.is_some());
