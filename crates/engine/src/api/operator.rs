@@ -198,6 +198,9 @@ fn decision(row: &Decided, first: &str, why: Value) -> DecisionBody {
     }
 }
 
+/// How often an order that names no version is tried where the aggregate changes meanwhile.
+const ORDER_TRIES: u32 = 16;
+
 /// `POST /v1/aggregate`
 pub(super) async fn order(
     State(engine): State<Arc<Engine>>,
@@ -206,33 +209,41 @@ pub(super) async fn order(
 ) -> Result<Json<AggregateBody>, Refusal> {
     let wanted = sent.value;
     let name = Name { service: wanted.service.clone(), prefix: wanted.prefix.clone() };
-    let row = find(&engine, &name).await?;
     let changed =
         || Refusal::changed(format!("{name} has changed meanwhile: look again, then say it again"));
-    if wanted.version.is_some_and(|version| version as i64 != row.version) {
-        return Err(changed());
-    }
-    let (hold, wish) = wish(&engine, &row, &wanted).await?;
-    let held = engine
-        .learning()
-        .wish(&name, row.state.as_deref(), &wish, now_ms())
-        .map_err(|message| Refusal::malformed(format!("{name}: {message}")))?;
-    let detail = match (&held.configuration, wanted.reason.trim()) {
-        (None, reason) => reason.to_owned(),
-        (Some((version, text)), "") => format!("version {version}: {text}"),
-        (Some((version, text)), reason) => format!("{reason}; version {version}: {text}"),
-    };
-    let order = Order {
-        who: token.name.clone(),
-        action: wanted.action.name(),
-        hold,
-        detail,
-        configuration: held.configuration,
-        state: Some(held.state),
-        now_ms: now_ms(),
-    };
-    if !engine.ask(move |engine| engine.store.order(&row, &order)).await? {
-        return Err(changed());
+    // Who names no version means the aggregate as it is, and the end of an interval comes at any time.
+    let mut left = if wanted.version.is_some() { 1 } else { ORDER_TRIES };
+    loop {
+        let row = find(&engine, &name).await?;
+        if wanted.version.is_some_and(|version| version as i64 != row.version) {
+            return Err(changed());
+        }
+        let (hold, wish) = wish(&engine, &row, &wanted).await?;
+        let held = engine
+            .learning()
+            .wish(&name, row.state.as_deref(), &wish, now_ms())
+            .map_err(|message| Refusal::malformed(format!("{name}: {message}")))?;
+        let detail = match (&held.configuration, wanted.reason.trim()) {
+            (None, reason) => reason.to_owned(),
+            (Some((version, text)), "") => format!("version {version}: {text}"),
+            (Some((version, text)), reason) => format!("{reason}; version {version}: {text}"),
+        };
+        let order = Order {
+            who: token.name.clone(),
+            action: wanted.action.name(),
+            hold,
+            detail,
+            configuration: held.configuration,
+            state: Some(held.state),
+            now_ms: now_ms(),
+        };
+        if engine.ask(move |engine| engine.store.order(&row, &order)).await? {
+            break;
+        }
+        left -= 1;
+        if left == 0 {
+            return Err(changed());
+        }
     }
     engine.tell(vec![name.clone()]);
     let row = find(&engine, &name).await?;
