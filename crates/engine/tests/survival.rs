@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use common::{Process, Site, batch, now_ms, report};
+use common::{Chance, Process, Site, batch, now_ms, report};
 use trimtab_engine::{DecisionBody, Error, Name, ReportBatch};
 use trimtab_servers::{Encryption, Servers, Which};
 
@@ -21,17 +21,6 @@ fn engine_process() {
 
 fn name() -> Name {
     Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() }
-}
-
-/// Numbers between 0 and 1, the same in each run.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// The edge: sends a batch for each next interval, again and again until it is acknowledged.

@@ -16,6 +16,17 @@ use trimtab_fleet::{Interval, Report, Sketch, Summary};
 
 const CONFIG: &str = "TRIMTAB_TEST_ENGINE_CONFIG";
 
+/// Numbers between 0 and 1, the same in each run.
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    pub(crate) fn next(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
 /// To be called by the test `engine_process` of each test program.
 pub(crate) fn run_if_asked() {
     let Some(config) = std::env::var_os(CONFIG) else { return };

@@ -8,17 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use trimtab_engine::{DecisionBody, Name};
 
 use super::*;
-
-/// Numbers between 0 and 1, the same in each run.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use crate::common::Chance;
 
 /// Sets it when dropped, so that nobody waits for a test that failed.
 struct Ends<'a>(&'a AtomicBool);

@@ -40,11 +40,15 @@ fn lacks(learner: &mut Learner, rounds: u64, seed: u64, noisy: f64) -> ([f64; 5]
 
 #[test]
 fn it_looks_around_less_the_more_it_knows() {
+    let mut late = 0.0;
     for seed in 0..8 {
         let (fifths, guess) = lacks(&mut learner(calm()), 200, seed, 0.05);
+        late += fifths[4] / 8.0;
         assert!(fifths[4] < 0.5 * fifths[0], "seed {seed}: {fifths:?}");
         assert!(fifths[4] < 0.03 && guess < 0.02, "seed {seed}: {fifths:?} {guess}");
     }
+    // One seed may be unlucky, all may not.
+    assert!(late < 0.02, "{late}");
 }
 
 #[test]
@@ -108,7 +112,6 @@ fn an_aggregate_that_is_unlike_the_others_goes_its_own_way() {
     let of = |known: &Known<'_>| (0..6).map(|seed| late(known, seed) / 6.0).sum::<f64>();
     let (alone, among_others) =
         (of(&Known::default()), of(&Known { others: Vec::new(), fleet: commons.cells() }));
-    println!("alone {alone}, among others {among_others}");
     assert!(among_others < 1.5 * alone, "{among_others} {alone}");
 }
 

@@ -30,15 +30,21 @@ pub(crate) fn start(topology: &mut Topology, down: LinkConfig) {
     topology.start(&Config { down, up, seed: 3, log: None }).expect("a link");
 }
 
-/// Flows that go on until the topology is dropped; the bytes of each that have arrived. They begin when all are connected.
-pub(crate) fn flows(topology: &Topology, algorithm: &str, count: usize) -> Vec<Arc<AtomicU64>> {
+/// At the server, on [`PORT`], with this algorithm.
+pub(crate) fn listen(topology: &Topology, algorithm: &str) -> TcpListener {
     let address = (topology.server_address(), PORT);
     let name = algorithm.to_owned();
-    let listener = topology.server().run(move || {
+    topology.server().run(move || {
         let listener = TcpListener::bind(address).expect("listen");
         set_tcp_congestion(&listener, &name).expect("TCP_CONGESTION");
         listener
-    });
+    })
+}
+
+/// Flows that go on until the topology is dropped; the bytes of each that have arrived. They begin when all are connected.
+pub(crate) fn flows(topology: &Topology, algorithm: &str, count: usize) -> Vec<Arc<AtomicU64>> {
+    let address = (topology.server_address(), PORT);
+    let listener = listen(topology, algorithm);
     let accepted = thread::spawn(move || {
         let sockets = listener.incoming().take(count);
         sockets.map(|socket| socket.expect("accept")).collect::<Vec<_>>()

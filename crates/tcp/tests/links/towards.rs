@@ -1,16 +1,15 @@
 //! What is known of a destination acts in the first round trip.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration as StdDuration, Instant};
 
-use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_emu::Topology;
 use trimtab_tcp::{Algorithm, Towards};
 use trimtab_units::Duration;
 
 use crate::common::{self, Loaded, need_kernel};
-use crate::support::{PORT, link, start, topology};
+use crate::support::{PORT, link, listen, start, topology};
 
 /// A receiver of Linux has room for 64 kB at first, whatever the sender would send.
 const BYTES: usize = 60_000;
@@ -18,12 +17,7 @@ const BYTES: usize = 60_000;
 /// How long a download takes, from the moment that the client connects.
 fn download(topology: &Topology, algorithm: &str) -> StdDuration {
     let address = (topology.server_address(), PORT);
-    let name = algorithm.to_owned();
-    let listener = topology.server().run(move || {
-        let listener = TcpListener::bind(address).expect("listen");
-        set_tcp_congestion(&listener, &name).expect("TCP_CONGESTION");
-        listener
-    });
+    let listener = listen(topology, algorithm);
     let client = topology.client().thread(move || {
         let begun = Instant::now();
         let mut stream = TcpStream::connect(address).expect("connect");
