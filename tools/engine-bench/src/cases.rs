@@ -13,11 +13,17 @@ use crate::{Cli, Figure};
 /// Edges that send at a time when a rate is measured, and aggregates of each (the paper calculation's, too).
 const EDGES: u64 = 64;
 const AGGREGATES_OF_EDGE: u64 = 20;
-/// Intervals of twenty minutes in a day.
+/// Intervals of twenty minutes in a day: what is measured with short ones is told of these.
 const INTERVALS_PER_DAY: f64 = 72.0;
 const INTERVAL_S: f64 = 1200.0;
+/// The intervals of a fleet that is measured. A report teaches only what was in force in an interval that really was, so
+/// they are short.
+const SHORT: &str = "1s";
+const SHORT_MS: u64 = 1000;
 /// Intervals that many aggregates live through: the first makes them, the last is measured.
 const INTERVALS: u64 = 4;
+/// Intervals at the end of a long life that are measured.
+const LAST: u64 = 12;
 /// Reports of a batch of many aggregates, and names of a question.
 const BATCH: u64 = 200;
 const NAMES: usize = 1000;
@@ -26,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Decisions whose delay is taken.
 const DELAYS: u64 = 12;
 /// No case takes longer.
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 type Note<'a> = &'a mut dyn FnMut(Figure);
 
@@ -46,8 +52,9 @@ struct Fleet<'a> {
     /// The version in force of each aggregate.
     versions: Vec<u64>,
     client: Client,
-    interval: u64,
     decided: i64,
+    /// Decisions that changed a configuration.
+    changed: u64,
 }
 
 impl<'a> Fleet<'a> {
@@ -68,15 +75,22 @@ impl<'a> Fleet<'a> {
         let viewer = site.token(&format!("{name}-viewer"), Role::Viewer)?;
         let client = Client::new(&engines[0].url(), &viewer, None).map_err(|e| e.to_string())?;
         let decided = client.status().map_err(|e| e.to_string())?.counts.decisions;
-        // Long ago, so that each interval may be closed at once.
-        let interval = now_ms() / 1_200_000 - 1000;
-        Ok(Self { site, edges, versions: vec![0; aggregates as usize], client, interval, decided })
+        Ok(Self {
+            site,
+            edges,
+            versions: vec![0; aggregates as usize],
+            client,
+            decided,
+            changed: 0,
+        })
     }
 
     /// One interval; how long it took.
     fn live_on(&mut self) -> Result<Duration, String> {
+        // What was decided before is in force in an interval of its own, which ends now.
+        std::thread::sleep(Duration::from_millis(2 * SHORT_MS - now_ms() % SHORT_MS));
         let begun = Instant::now();
-        let (interval, versions) = (self.interval, &self.versions);
+        let (interval, versions) = (now_ms() / SHORT_MS - 1, &self.versions);
         let parts = self.edges.len() as u64;
         let aggregates = versions.len() as u64;
         std::thread::scope(|scope| {
@@ -99,7 +113,6 @@ impl<'a> Fleet<'a> {
                 .collect();
             sent.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
         })?;
-        self.interval += 1;
         self.decided += aggregates as i64;
         while self.client.status().map_err(|e| e.to_string())?.counts.decisions < self.decided {
             if begun.elapsed() > PATIENCE {
@@ -112,6 +125,7 @@ impl<'a> Fleet<'a> {
         for some in have.chunks(NAMES) {
             for (n, version) in self.edges[0].versions(some, 0)? {
                 self.versions[n as usize] = version;
+                self.changed += 1;
             }
         }
         Ok(took)
@@ -120,7 +134,7 @@ impl<'a> Fleet<'a> {
 
 /// One engine with a file, and so many aggregates.
 pub(crate) fn many_aggregates(aggregates: u64, note: Note<'_>) -> Result<(), String> {
-    let site = Site::with_file("20min")?;
+    let site = Site::with_file(SHORT)?;
     let engines = [site.start()?];
     let engine = &engines[0];
     let bare = engine.used()?;
@@ -129,6 +143,7 @@ pub(crate) fn many_aggregates(aggregates: u64, note: Note<'_>) -> Result<(), Str
         fleet.live_on()?;
     }
     let (before, bytes_before) = (engine.used()?, fleet.site.store_bytes());
+    fleet.changed = 0;
     let took = fleet.live_on()?;
     let (after, bytes_after) = (engine.used()?, fleet.site.store_bytes());
     std::thread::sleep(IDLE);
@@ -138,6 +153,7 @@ pub(crate) fn many_aggregates(aggregates: u64, note: Note<'_>) -> Result<(), Str
     let written = (after.written - before.written) as f64;
     let kept = bytes_after.saturating_sub(bytes_before) as f64;
     note(figure("aggregates of one engine with a file", n, ""));
+    note(figure("… decisions that change a configuration", 100.0 * fleet.changed as f64 / n, "%"));
     note(figure("… an interval of all of them takes", took.as_secs_f64(), "s"));
     note(figure(
         "… and of a core, at one interval in 20 min",
@@ -161,6 +177,50 @@ pub(crate) fn many_aggregates(aggregates: u64, note: Note<'_>) -> Result<(), Str
     note(figure("written to the disk for a report and its decision", written / n, "bytes"));
     note(figure("… and in a day for all of them", written * INTERVALS_PER_DAY / 1e9, "GB"));
     note(figure("an engine with nothing to do, of a core", 100.0 * idle / IDLE.as_secs_f64(), "%"));
+    Ok(())
+}
+
+/// What a decision takes once much is remembered of every context, which the first intervals do not show.
+pub(crate) fn long_lived(cli: &Cli, note: Note<'_>) -> Result<(), String> {
+    let site = Site::with_file(SHORT)?;
+    let engines = [site.start()?];
+    let mut fleet = Fleet::new(&site, &engines, cli.long_lived, "edge")?;
+    let last = cli.intervals.min(LAST);
+    let (mut before, mut bytes_before) = (engines[0].used()?, site.store_bytes());
+    for n in 0..cli.intervals {
+        if n + last == cli.intervals {
+            (before, bytes_before) = (engines[0].used()?, site.store_bytes());
+            fleet.changed = 0;
+        }
+        fleet.live_on()?;
+    }
+    let (after, bytes_after) = (engines[0].used()?, site.store_bytes());
+    let decisions = (cli.long_lived * last) as f64;
+    let processor_s = (after.processor_s - before.processor_s) / decisions;
+    note(figure("aggregates that live for long", cli.long_lived as f64, ""));
+    note(figure("… for so many intervals", cli.intervals as f64, ""));
+    // An aggregate that learnt nothing would be cheap.
+    note(figure(
+        "… decisions of theirs that change a configuration",
+        100.0 * fleet.changed as f64 / decisions,
+        "%",
+    ));
+    note(figure("processor time of a report and its decision then", 1e6 * processor_s, "us"));
+    note(figure(
+        format!("… of a core, for {} aggregates every 20 min", cli.aggregates),
+        100.0 * processor_s * cli.aggregates as f64 / INTERVAL_S,
+        "%",
+    ));
+    note(figure(
+        "the store's file, which a decision makes larger by then",
+        bytes_after.saturating_sub(bytes_before) as f64 / decisions,
+        "bytes",
+    ));
+    note(figure(
+        "written to the disk for a report and its decision then",
+        (after.written - before.written) as f64 / decisions,
+        "bytes",
+    ));
     Ok(())
 }
 
@@ -199,14 +259,14 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
             // Nothing is decided meanwhile.
             let long = site("24h")?;
             measured.reports_per_s.push(ingest(&long, &start(&long)?, cli.seconds)?);
-            let usual = site("20min")?;
+            let usual = site(SHORT)?;
             let engines = start(&usual)?;
             let mut fleet = Fleet::new(&usual, &engines, cli.compared, "edge")?;
             fleet.live_on()?;
             let took = fleet.live_on()?;
             measured.decided_per_s.push(cli.compared as f64 / took.as_secs_f64());
             drop(engines);
-            let short = site("1s")?;
+            let short = site(SHORT)?;
             measured.delay_ms.push(delay(&short, &start(&short)?)?);
         }
     }

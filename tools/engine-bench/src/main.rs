@@ -18,6 +18,12 @@ struct Cli {
     /// Aggregates of one engine
     #[arg(long, default_value_t = 100_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..))]
     aggregates: u64,
+    /// Aggregates that live for so many intervals that much is remembered of each
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..))]
+    long_lived: u64,
+    /// Intervals that they live for
+    #[arg(long, default_value_t = 144, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    intervals: u64,
     /// Aggregates of the comparison of a file with shared stores
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..))]
     compared: u64,
@@ -82,6 +88,7 @@ fn measure(cli: &Cli) -> Result<(), String> {
         figures.push(figure);
     };
     cases::many_aggregates(cli.aggregates, &mut note)?;
+    cases::long_lived(cli, &mut note)?;
     cases::ways(cli, &mut note)?;
     if let Some(path) = &cli.json {
         let record = Record {
