@@ -24,6 +24,9 @@ const SHORT_MS: u64 = 1000;
 const INTERVALS: u64 = 4;
 /// Intervals at the end of a long life that are measured.
 const LAST: u64 = 12;
+/// Intervals of the comparison, until much is known and after that.
+const WARM: u64 = 24;
+const LAST_COMPARED: u64 = 4;
 /// Reports of a batch of many aggregates, and names of a question.
 const BATCH: u64 = 200;
 const NAMES: usize = 1000;
@@ -262,9 +265,12 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
             let usual = site(SHORT)?;
             let engines = start(&usual)?;
             let mut fleet = Fleet::new(&usual, &engines, cli.compared, "edge")?;
-            fleet.live_on()?;
-            let took = fleet.live_on()?;
-            measured.decided_per_s.push(cli.compared as f64 / took.as_secs_f64());
+            for _ in 0..WARM {
+                fleet.live_on()?;
+            }
+            let took = (0..LAST_COMPARED).map(|_| fleet.live_on()).sum::<Result<Duration, _>>()?;
+            let decided = (cli.compared * LAST_COMPARED) as f64;
+            measured.decided_per_s.push(decided / took.as_secs_f64());
             drop(engines);
             let short = site(SHORT)?;
             measured.delay_ms.push(delay(&short, &start(&short)?)?);

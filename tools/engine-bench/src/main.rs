@@ -25,7 +25,7 @@ struct Cli {
     #[arg(long, default_value_t = 144, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     intervals: u64,
     /// Aggregates of the comparison of a file with shared stores
-    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..))]
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(100..))]
     compared: u64,
     /// Seconds that a rate is measured
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
