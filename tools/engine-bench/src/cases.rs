@@ -131,6 +131,9 @@ impl<'a> Fleet<'a> {
                 self.changed += 1;
             }
         }
+        if self.changed == 0 {
+            return Err("no decision changed a configuration: nothing is learnt".to_owned());
+        }
         Ok(took)
     }
 }
