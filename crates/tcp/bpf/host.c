@@ -545,14 +545,15 @@ u32 tt_host_muses_ack(struct tt_muses *m, const u64 *fields)
 		.mss_bytes = fields[1],
 		.sent = fields[2],
 		.acked = fields[3],
-		.rtt_us = fields[4],
-		.srtt_us = fields[5],
-		.min_rtt_us = fields[6],
-		.rate_us = fields[7],
-		.rate_packets = fields[8],
-		.since_bytes = fields[9],
+		.prior_inflight = fields[4],
+		.rtt_us = fields[5],
+		.srtt_us = fields[6],
+		.min_rtt_us = fields[7],
+		.rate_us = fields[8],
+		.rate_packets = fields[9],
+		.since_bytes = fields[10],
 		.rate_of_new = true,
-		.cwnd_limited = fields[10],
+		.cwnd_limited = fields[11],
 	};
 
 	return tt_muses_on_ack(m, &ack);

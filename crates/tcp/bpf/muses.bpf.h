@@ -126,6 +126,7 @@ TT_INLINE void tt_muses_see(struct tt_muses_ack *ack, struct tt_muses *muses, st
 	ack->mss_bytes = tp->mss_cache;
 	ack->sent = sent - muses->sent_before;
 	ack->acked = seen->acked;
+	ack->prior_inflight = rs->prior_in_flight;
 	ack->rtt_us = seen->rtt_us;
 	ack->srtt_us = tp->srtt_us >> 3;
 	ack->min_rtt_us = muses->least_rtt_us;

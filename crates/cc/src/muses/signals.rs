@@ -40,8 +40,8 @@ const RTT_FLOOR: Duration = Duration::from_micros(1);
 /// The largest value that is smoothed, so that sums cannot overflow (a petabyte per second).
 const VALUE_MAX: u64 = 1 << 50;
 
-/// A moving average with weight 1/8 per sample, kept times eight as Linux keeps its round-trip time. The first
-/// sample is taken whole. The paper does not give its weight.
+/// A moving average, kept times eight as Linux keeps its round-trip time. A sample weighs so many eighths, the first is taken
+/// whole. The paper does not give its weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Smooth {
     eightfold: u64,
@@ -49,10 +49,10 @@ struct Smooth {
 }
 
 impl Smooth {
-    fn update(&mut self, sample: u64) {
+    fn update(&mut self, sample: u64, eighths: u64) {
         let sample = sample.min(VALUE_MAX);
         if self.is_set {
-            self.eightfold = self.eightfold - self.eightfold / 8 + sample;
+            self.eightfold = self.eightfold - self.eightfold / 8 * eighths + sample * eighths;
         } else {
             *self = Self { eightfold: sample * 8, is_set: true };
         }
@@ -61,6 +61,14 @@ impl Smooth {
     fn get(self) -> u64 {
         self.eightfold / 8
     }
+}
+
+/// How much the samples of an acknowledgement weigh, in eighths: as much as it acknowledges of what was in flight, and one at
+/// least. An average then spans a round trip at most, however few packets the window has. With one eighth always, a window of
+/// four packets was multiplied eight times before its average showed what came of the first time, and swung.
+fn weight(ack: &Ack) -> u64 {
+    let window = ack.prior_inflight.get().clamp(1, VALUE_MAX);
+    ((8 * ack.acked.get().min(VALUE_MAX) + window / 2) / window).clamp(1, 8)
 }
 
 /// What is measured between the ends of control intervals.
@@ -85,20 +93,21 @@ impl Signals {
     /// Data was acknowledged.
     pub(crate) fn on_ack(&mut self, ack: &Ack) {
         self.received += ack.acked;
+        let weight = weight(ack);
         let min_rtt = ack.min_rtt.max(RTT_FLOOR);
         self.min_rtt_us = min_rtt.as_micros().max(1);
         if let Some(rtt) = ack.rtt {
             let us = rtt.as_micros();
-            self.srtt_us.update(us);
+            self.srtt_us.update(us, weight);
             let queued = us.saturating_sub(self.min_rtt_us).min(VALUE_MAX / RATIO_ONE);
-            self.queue_ratio.update(queued * RATIO_ONE / self.min_rtt_us);
+            self.queue_ratio.update(queued * RATIO_ONE / self.min_rtt_us, weight);
         }
         if let Some(sample) = &ack.rate {
-            self.delivery_rate.update(sample.rate().bytes_per_sec());
+            self.delivery_rate.update(sample.rate().bytes_per_sec(), weight);
             // What left since the sampled packet did: the kernel has the same from `rate_sample.last_end_seq`.
             let since = sample.delivered + ack.inflight + sample.lost - sample.tx_in_flight;
             let rate = since / ack.rtt.unwrap_or(ack.srtt).max(RTT_FLOOR);
-            self.send_rate.update(rate.bytes_per_sec());
+            self.send_rate.update(rate.bytes_per_sec(), weight);
         }
     }
 
@@ -176,14 +185,24 @@ mod tests {
     }
 
     #[test]
-    fn smoothed_by_an_eighth() {
+    fn an_average_spans_a_round_trip_at_most() {
         let mut smooth = Smooth::default();
-        smooth.update(800);
-        assert_eq!(smooth.get(), 800);
-        smooth.update(1600);
+        smooth.update(800, 1);
+        assert_eq!(smooth.get(), 800, "the first is taken whole");
+        smooth.update(1600, 1);
         assert_eq!(smooth.get(), 900);
-        smooth.update(u64::MAX);
-        assert_eq!(smooth.get(), 787 + VALUE_MAX / 8);
+        smooth.update(1700, 4);
+        assert_eq!(smooth.get(), 1300);
+        smooth.update(700, 8);
+        assert_eq!(smooth.get(), 700);
+        smooth.update(u64::MAX, 1);
+        assert_eq!(smooth.get(), 612 + VALUE_MAX / 8);
+        let of = |acked: u64, window: u64| {
+            let (acked, prior_inflight) = (PACKET * acked, PACKET * window);
+            weight(&Ack { acked, prior_inflight, ..ack(40, 40) })
+        };
+        assert_eq!([of(2, 100), of(2, 16), of(2, 9), of(2, 6), of(2, 4)], [1, 1, 2, 3, 4]);
+        assert_eq!([of(2, 2), of(1, 0), of(0, 10), of(u64::MAX >> 12, 1)], [8, 8, 1, 8]);
     }
 
     #[test]

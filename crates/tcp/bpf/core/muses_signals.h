@@ -48,16 +48,17 @@ TT_CHECKED_ONCE int tt_log2(u64 x)
 	return result;
 }
 
-/* A moving average with weight 1/8, kept times eight. The first sample is taken whole. */
+/* A moving average, kept times eight. A sample weighs so many eighths, the first is taken whole. */
 struct tt_smooth {
 	u64 eightfold;
 	u64 is_set;
 };
 
-TT_INLINE void tt_smooth_update(struct tt_smooth *smooth, u64 sample)
+TT_INLINE void tt_smooth_update(struct tt_smooth *smooth, u64 sample, u32 eighths)
 {
 	sample = tt_min(sample, TT_SIGNAL_MAX);
-	smooth->eightfold = smooth->is_set ? smooth->eightfold - smooth->eightfold / 8 + sample : sample * 8;
+	smooth->eightfold = smooth->is_set ? smooth->eightfold - smooth->eightfold / 8 * eighths + sample * eighths
+					   : sample * 8;
 	smooth->is_set = 1;
 }
 
@@ -78,6 +79,7 @@ struct tt_muses_ack {
 	u32 mss_bytes;
 	u32 sent;       /* packets since the acknowledgement before */
 	u32 acked;      /* packets */
+	u32 prior_inflight; /* packets in flight before it */
 	u32 rtt_us;     /* 0: no sample */
 	u32 srtt_us;    /* the transport's */
 	u32 min_rtt_us; /* of the connection */
@@ -88,25 +90,38 @@ struct tt_muses_ack {
 	bool cwnd_limited;
 };
 
+/* How much the samples of an acknowledgement weigh, in eighths: so that an average spans a round trip at most. */
+TT_INLINE u32 tt_muses_weight(const struct tt_muses_ack *ack)
+{
+	u64 window = tt_max(ack->prior_inflight, 1);
+
+	return tt_min(tt_max((8 * (u64)ack->acked + window / 2) / window, 1), 8);
+}
+
 TT_INLINE void tt_signals_on_ack(struct tt_signals *s, const struct tt_muses_ack *ack)
 {
+	u32 weight = tt_muses_weight(ack);
+
 	s->sent += ack->sent;
 	s->received += ack->acked;
 	s->min_rtt_us = tt_max(ack->min_rtt_us, 1);
 	if (ack->rtt_us) {
-		tt_smooth_update(&s->srtt_us, ack->rtt_us);
+		tt_smooth_update(&s->srtt_us, ack->rtt_us, weight);
 		tt_smooth_update(&s->queue_ratio,
-				 tt_less(ack->rtt_us, s->min_rtt_us) * TT_RATIO_ONE / tt_max(s->min_rtt_us, 1));
+				 tt_less(ack->rtt_us, s->min_rtt_us) * TT_RATIO_ONE / tt_max(s->min_rtt_us, 1),
+				 weight);
 	}
 	if (ack->rate_us) {
 		u64 over_us = ack->rtt_us ? ack->rtt_us : tt_max(ack->srtt_us, 1);
 
 		/* Bytes below 2^44: a window, or what arrives in a round trip. */
 		tt_smooth_update(&s->delivery_rate,
-				 (u64)ack->rate_packets * ack->mss_bytes * 1000000 / tt_max(ack->rate_us, 1));
+				 (u64)ack->rate_packets * ack->mss_bytes * 1000000 / tt_max(ack->rate_us, 1),
+				 weight);
 		if (ack->rate_of_new)
 			tt_smooth_update(&s->send_rate,
-					 tt_min(ack->since_bytes, 1ULL << 44) * 1000000 / tt_max(over_us, 1));
+					 tt_min(ack->since_bytes, 1ULL << 44) * 1000000 / tt_max(over_us, 1),
+					 weight);
 	}
 }
 

@@ -247,6 +247,7 @@ impl Pair for Both {
             self.mss,
             std::mem::take(&mut self.sent),
             acked.packets,
+            acked.prior_inflight,
             acked.rtt_us,
             ack.srtt.as_micros(),
             ack.min_rtt.as_micros(),
@@ -329,7 +330,7 @@ fn a_window_that_ran_away_is_not_handed_over() {
     assert_eq!(u64::from(both.core.operating_window(1000, 40_000)), packets, "nothing is wrong");
     // Without a model: an alarm, but of another kind.
     let mut none = CoreMuses::new(&knobs::defaults(Algorithm::Muses), 10);
-    let fields = [1_000_000, 1448, 1, 1, 40_000, 40_000, 40_000, 40_000, 1, 1448, 1];
+    let fields = [1_000_000, 1448, 1, 1, 4, 40_000, 40_000, 40_000, 40_000, 1, 1448, 1];
     assert!(none.on_ack(&fields));
     assert_eq!((none.alarm(), none.cwnd() / 1024), (layout::ALARM_NO_MODEL, 10), "it stays");
     // Tree 0 doubles without a queue; an acknowledgement of a packet every 10 ms is 145 kB/s, 4 packets in 40 ms.
@@ -337,7 +338,7 @@ fn a_window_that_ran_away_is_not_handed_over() {
     while both.core.alarm() == 0 {
         now += 10_000;
         assert!(now < 10_000_000);
-        both.core.on_ack(&[now, 1448, 1, 1, 40_000, 40_000, 40_000, 10_000, 1, 1448, 1]);
+        both.core.on_ack(&[now, 1448, 1, 1, 4, 40_000, 40_000, 40_000, 10_000, 1, 1448, 1]);
     }
     assert_eq!(both.core.alarm(), layout::ALARM_RUN_AWAY);
     assert!(both.core.cwnd() / 1024 > 100);

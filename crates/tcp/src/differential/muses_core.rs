@@ -106,7 +106,7 @@ impl CoreMuses {
     }
 
     /// Whether an interval ended. The fields are those of `struct tt_muses_ack`.
-    pub(super) fn on_ack(&mut self, fields: &[u64; 11]) -> bool {
+    pub(super) fn on_ack(&mut self, fields: &[u64; 12]) -> bool {
         // SAFETY: see above.
         unsafe { c::tt_host_muses_ack(self.memory.as_mut_ptr(), fields.as_ptr()) != 0 }
     }
