@@ -40,11 +40,12 @@ fn axis(scenario: &Scenario) -> Option<(&'static str, Vec<String>)> {
 }
 
 /// Along the axis: the friendliness ratio where there are competitors, else the share of omniscient
-/// where it took part and is a bound, else the mean experience. `None` without an axis.
-pub(crate) fn along(comparison: &Comparison, app: &str) -> Option<Along> {
+/// where it took part and is a bound, else the mean experience; of several flows also how evenly they share. Nothing
+/// without an axis.
+pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
     // The record of a comparison that was not made by a scenario has none.
-    let scenario = Scenario::parse(&comparison.provenance.scenario).ok()?;
-    let (name, values) = axis(&scenario)?;
+    let Ok(scenario) = Scenario::parse(&comparison.provenance.scenario) else { return Vec::new() };
+    let Some((name, values)) = axis(&scenario) else { return Vec::new() };
     let runs: Vec<&RunRecord> = comparison.runs.iter().filter(|r| r.app == app).collect();
     // Runs come in the order of the scenario: trace, cell, seed, contender. So the cells of a trace
     // are the values of the axis.
@@ -54,28 +55,33 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Option<Along> {
         at_value.iter_mut().zip(cells).for_each(|(at, cell)| at.extend_from_slice(cell));
     }
     let has_share = comparison.summary.iter().any(|r| r.app == app && r.of_omniscient.is_some());
-    let (quantity, of): (&str, Quantity) = if runs.iter().any(|r| r.friendliness.is_some()) {
-        ("friendliness", |run, _| run.friendliness)
+    let mut quantities: Vec<(&str, Quantity, fn(f64) -> String)> = Vec::new();
+    quantities.push(if runs.iter().any(|r| r.friendliness.is_some()) {
+        ("friendliness", |run, _| run.friendliness, |mean| format!("{mean:.2}"))
     } else if has_share {
-        ("of omniscient", share)
+        ("of omniscient", share, |mean| format!("{:.1}%", 100.0 * mean))
     } else {
-        ("QoE", |run, _| Some(run.qoe.mean))
-    };
-    let cell = |cc: &str, at: &[&RunRecord]| {
-        let own = at.iter().filter(|r| r.cc == cc);
-        let found: Vec<f64> = own.filter_map(|r| of(r, at)).collect();
-        let mean = found.iter().sum::<f64>() / found.len() as f64;
-        match quantity {
-            _ if found.is_empty() => String::new(),
-            "of omniscient" => format!("{:.1}%", 100.0 * mean),
-            _ => format!("{mean:.2}"),
+        ("QoE", |run, _| Some(run.qoe.mean), |mean| format!("{mean:.2}"))
+    });
+    if name == "flows" && runs.iter().any(|r| r.jain.is_some()) {
+        quantities.push(("Jain's index", |run, _| run.jain, |mean| format!("{mean:.3}")));
+    }
+    let ccs = in_order(runs.iter().map(|r| r.cc.as_str()));
+    let table = |(quantity, of, written): (&str, Quantity, fn(f64) -> String)| {
+        let cell = |cc: &str, at: &[&RunRecord]| {
+            let own = at.iter().filter(|r| r.cc == cc);
+            let found: Vec<f64> = own.filter_map(|r| of(r, at)).collect();
+            let mean = found.iter().sum::<f64>() / found.len() as f64;
+            if found.is_empty() { String::new() } else { written(mean) }
+        };
+        let row = |cc: &str| (cc.to_owned(), at_value.iter().map(|at| cell(cc, at)).collect());
+        Along {
+            title: format!("{quantity} by {name}"),
+            values: values.clone(),
+            rows: ccs.iter().copied().map(row).collect(),
         }
     };
-    let rows = in_order(runs.iter().map(|r| r.cc.as_str()))
-        .into_iter()
-        .map(|cc| (cc.to_owned(), at_value.iter().map(|at| cell(cc, at)).collect()))
-        .collect();
-    Some(Along { title: format!("{quantity} by {name}"), values, rows })
+    quantities.into_iter().map(table).collect()
 }
 
 /// Experience over that of `omniscient` in the same run.
@@ -105,7 +111,7 @@ mod tests {
     #[test]
     fn each_value_has_its_own_mean() {
         let c = result("rtt = [\"20ms\", \"200ms\"]\nbuffer = \"1BDP\"\n[[app]]\nkind = \"bulk\"");
-        let along = along(&c, "bulk").unwrap();
+        let [along] = &along(&c, "bulk")[..] else { panic!("one table") };
         assert_eq!(along.title, "of omniscient by round-trip time");
         assert_eq!(along.values, ["20ms", "200ms"]);
         let share = |rtt: f64| {
@@ -122,17 +128,24 @@ mod tests {
     }
 
     #[test]
-    fn friendliness_comes_first() {
+    fn friendliness_comes_first_and_then_how_evenly_flows_share() {
         let c = result("flows = [1, 2]\n[[app]]\nkind = \"bulk\"\n[[competitor]]\ncc = \"cubic\"");
-        let along = along(&c, "bulk").unwrap();
-        assert_eq!(along.title, "friendliness by flows");
-        assert!(along.rows[0].1.iter().all(|f| f.parse::<f64>().unwrap() > 0.3), "{along:?}");
+        let [friendly, even] = &along(&c, "bulk")[..] else { panic!("two tables") };
+        assert_eq!(friendly.title, "friendliness by flows");
+        assert!(friendly.rows[0].1.iter().all(|f| f.parse::<f64>().unwrap() > 0.3), "{friendly:?}");
+        assert_eq!(even.title, "Jain's index by flows");
+        let jain = |trace: &str| {
+            let run = |r: &&RunRecord| r.cc == "cubic" && r.trace == trace && r.cell.flows == 2;
+            c.runs.iter().find(run).unwrap().jain.unwrap()
+        };
+        let mean = (jain("constant:8Mbit/s") + jain("constant:4Mbit/s")) / 2.0;
+        assert_eq!(even.rows[0].1, ["".to_owned(), format!("{mean:.3}")], "a flow alone has none");
     }
 
     #[test]
     fn no_axis_or_several_have_no_table() {
-        assert_eq!(along(&result("[[app]]\nkind = \"bulk\""), "bulk"), None);
+        assert_eq!(along(&result("[[app]]\nkind = \"bulk\""), "bulk"), []);
         let two = "rtt = [\"20ms\", \"40ms\"]\nloss = [\"0%\", \"1%\"]\n[[app]]\nkind = \"bulk\"";
-        assert_eq!(along(&result(two), "bulk"), None);
+        assert_eq!(along(&result(two), "bulk"), []);
     }
 }

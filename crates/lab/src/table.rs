@@ -61,7 +61,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
                 table(costs, style)
             );
         }
-        if let Some(along) = along(comparison, app) {
+        for along in along(comparison, app) {
             text += &format!("{app}: {}\n{}\n\n", along.title, table(axis_columns(&along), style));
         }
     }
