@@ -462,6 +462,37 @@ fn two_engines_at_once_count_each_report_once() {
 }
 
 #[test]
+fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    let Some(servers) = servers() else { return };
+    let (config, one) = shared(&servers);
+    let other = join(&config);
+    let prefixes: Vec<String> = (0..200).map(|i| format!("10.0.{i}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    one.accept(&[batch(1, 1, 10, &prefixes)]).unwrap();
+    let (inside, beside) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for store in [&one, &other] {
+            scope.spawn(|| {
+                let mut slow = |open: &Open| {
+                    // A decision that takes this long, so that what counts is who waits for whom and not the processor.
+                    let before = inside.fetch_add(1, SeqCst);
+                    beside.fetch_add(before, SeqCst);
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    inside.fetch_sub(1, SeqCst);
+                    decide(open)
+                };
+                while store.close(&due(10, 20), &mut slow).unwrap().0 > 0 {}
+            });
+        }
+    });
+    assert_eq!(decided(&one, &prefixes).len(), prefixes.len(), "one decision for each");
+    // In lock-step, each waiting for the part that the other one has, there would be none.
+    let beside = beside.into_inner();
+    assert!(beside >= prefixes.len() / 3, "{beside} began while the other engine decided");
+}
+
+#[test]
 fn reports_that_come_while_intervals_are_closed_are_kept_or_told_late() {
     let Some(servers) = servers() else { return };
     let (config, one) = shared(&servers);
