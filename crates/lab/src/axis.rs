@@ -5,8 +5,8 @@ use crate::result::{Comparison, RunRecord};
 use crate::scenario::Scenario;
 use crate::summary::in_order;
 
-/// A quantity of a run, given all runs of its cell.
-type Quantity = fn(&RunRecord, &[&RunRecord]) -> Option<f64>;
+/// What is shown along an axis: its name, what it is of a run, given all runs of its cell, and how a mean of it is written.
+type Quantity = (&'static str, fn(&RunRecord, &[&RunRecord]) -> Option<f64>, fn(f64) -> String);
 
 /// A quantity of the contenders of an application along the axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,19 +55,18 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
         at_value.iter_mut().zip(cells).for_each(|(at, cell)| at.extend_from_slice(cell));
     }
     let has_share = comparison.summary.iter().any(|r| r.app == app && r.of_omniscient.is_some());
-    let mut quantities: Vec<(&str, Quantity, fn(f64) -> String)> = Vec::new();
-    quantities.push(if runs.iter().any(|r| r.friendliness.is_some()) {
+    let mut quantities: Vec<Quantity> = vec![if runs.iter().any(|r| r.friendliness.is_some()) {
         ("friendliness", |run, _| run.friendliness, |mean| format!("{mean:.2}"))
     } else if has_share {
         ("of omniscient", share, |mean| format!("{:.1}%", 100.0 * mean))
     } else {
         ("QoE", |run, _| Some(run.qoe.mean), |mean| format!("{mean:.2}"))
-    });
+    }];
     if name == "flows" && runs.iter().any(|r| r.jain.is_some()) {
         quantities.push(("Jain's index", |run, _| run.jain, |mean| format!("{mean:.3}")));
     }
     let ccs = in_order(runs.iter().map(|r| r.cc.as_str()));
-    let table = |(quantity, of, written): (&str, Quantity, fn(f64) -> String)| {
+    let table = |(quantity, of, written): Quantity| {
         let cell = |cc: &str, at: &[&RunRecord]| {
             let own = at.iter().filter(|r| r.cc == cc);
             let found: Vec<f64> = own.filter_map(|r| of(r, at)).collect();
