@@ -51,7 +51,7 @@ struct trimtab_cc_ack {
 	uint64_t srtt_ns;              /* smoothed (RFC 6298), this one included */
 	uint64_t min_rtt_ns;           /* lowest of the connection */
 	uint64_t inflight_bytes;       /* after it */
-	uint64_t prior_inflight_bytes; /* before it */
+	uint64_t prior_inflight_bytes; /* before it; Muses weighs its averages by it, and with 0 averages nothing */
 	uint64_t delivered_bytes;      /* over the life of the connection */
 	uint64_t newest_sent_ns;       /* when the newest packet acknowledged was sent */
 	struct trimtab_cc_rate rate;

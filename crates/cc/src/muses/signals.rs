@@ -64,7 +64,7 @@ impl Smooth {
 }
 
 /// How much the samples of an acknowledgement weigh, in eighths: as much as it acknowledges of what was in flight, and one at
-/// least. An average then spans a round trip at most, however few packets the window has. With one eighth always, a window of
+/// least. An average then spans about a round trip at most, however few packets the window has. With one eighth always, a window of
 /// four packets was multiplied eight times before its average showed what came of the first time, and swung.
 fn weight(ack: &Ack) -> u64 {
     let window = ack.prior_inflight.get().clamp(1, VALUE_MAX);

@@ -90,7 +90,7 @@ struct tt_muses_ack {
 	bool cwnd_limited;
 };
 
-/* How much the samples of an acknowledgement weigh, in eighths: so that an average spans a round trip at most. */
+/* How much the samples of an acknowledgement weigh, in eighths: so that an average spans about a round trip at most. */
 TT_INLINE u32 tt_muses_weight(const struct tt_muses_ack *ack)
 {
 	u64 window = tt_max(ack->prior_inflight, 1);
