@@ -57,7 +57,8 @@ impl Ahead {
             let any = |has: fn(&Rule) -> bool| config.rules.iter().any(has);
             ahead.by = By {
                 port: any(|rule| !rule.matches.ports.is_empty()),
-                netns: any(|rule| rule.matches.netns.is_some()),
+                // A rule that names no place is about the agent's own namespace alone.
+                netns: any(|rule| rule.matches.netns.is_some() || rule.matches.cgroup.is_none()),
                 cgroup: any(|rule| rule.matches.cgroup.is_some()),
             };
         }

@@ -14,6 +14,7 @@ use trimtab_tcp::{Identity, Socket, Towards};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Matches, Rule};
+use crate::sock_diag::own_netns;
 
 /// Between looks for what was not there.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -25,6 +26,9 @@ const CGROUPS_MAX: usize = 10_000;
 pub(crate) struct Places {
     cgroups: BTreeMap<String, BTreeSet<u64>>,
     namespaces: BTreeMap<PathBuf, Option<u64>>,
+    /// The agent's own network namespace: that of rules which name neither a namespace nor a cgroup. `None` where the kernel
+    /// does not tell it; then these rules are about every namespace.
+    own: Option<u64>,
     looked_at: Time,
 }
 
@@ -82,7 +86,7 @@ impl From<&Socket> for Who {
 
 impl Places {
     pub(crate) fn new(rules: &[Rule], now: Time) -> Self {
-        let mut places = Self::default();
+        let mut places = Self { own: own_netns(), ..Self::default() };
         for rule in rules {
             if let Some(cgroup) = &rule.matches.cgroup {
                 places.cgroups.insert(cgroup.clone(), BTreeSet::new());
@@ -132,12 +136,17 @@ impl Places {
         let in_cgroup = |path: &String| {
             self.cgroups.get(path).zip(who.cgroup).is_some_and(|(all, id)| all.contains(&id))
         };
-        let in_netns = |path: &PathBuf| self.namespaces.get(path) == Some(&Some(who.netns));
+        let is_there = match (&matches.netns, &matches.cgroup) {
+            (Some(path), _) => self.namespaces.get(path) == Some(&Some(who.netns)),
+            // A cgroup is a place, too: that of a container has a namespace which no file may name.
+            (None, Some(_)) => true,
+            (None, None) => self.own.is_none_or(|own| own == who.netns),
+        };
         let goes_to = |remote: IpAddr| matches.to.iter().any(|prefix| prefix.contains(remote));
         (matches.ports.is_empty() || matches.ports.iter().any(|ports| ports.contains(who.port)))
             && (matches.to.is_empty() || who.remote.is_none_or(goes_to))
             && matches.cgroup.as_ref().is_none_or(in_cgroup)
-            && matches.netns.as_ref().is_none_or(in_netns)
+            && is_there
     }
 
     fn look(&mut self, now: Time) {
@@ -203,4 +212,36 @@ pub(crate) fn netns_cookie(netns: &Path) -> io::Result<u64> {
     within(netns, || {
         crate::sock_diag::netns_cookie(&socket(AddressFamily::INET, SocketType::DGRAM, None)?)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// A rule for another port of the host took what listened in a shell of Mahimahi, once any rule named a namespace.
+    #[test]
+    fn a_rule_applies_where_it_says_and_in_the_agents_own_namespace_otherwise() {
+        let text = "[[rule]]\nname = \"elsewhere\"\nport = 443\nnetns = \"/nowhere\"\n\
+                    [[rule]]\nname = \"here\"\nport = 443\n\
+                    [[rule]]\nname = \"pods\"\nport = 80\ncgroup = \"/pods\"\n";
+        let rules = Config::parse(Path::new("agent.toml"), text).unwrap().rules;
+        let mut places = Places::new(&rules, Time::ZERO);
+        let own = own_netns().expect("Linux 5.14 or later");
+        places.cgroups.insert("/pods".to_owned(), BTreeSet::from([7]));
+        for (port, netns, cgroup, expected) in [
+            (443, own, None, Some(1)),
+            (443, own + 1, None, None),
+            (80, own, None, None),
+            (80, own + 1, Some(7), Some(2)),
+        ] {
+            let who = Who { port, remote: None, cgroup, netns };
+            assert_eq!(places.rule_of(&who, &rules, Time::ZERO), expected, "{who:?}");
+            let listens = places.rules_of_listener(&who, &rules, Time::ZERO);
+            assert_eq!(listens, Vec::from_iter(expected), "{who:?}");
+        }
+        places.namespaces.insert("/nowhere".into(), Some(own + 1));
+        let who = Who { port: 443, remote: None, cgroup: None, netns: own + 1 };
+        assert_eq!(places.rule_of(&who, &rules, Time::ZERO), Some(0));
+    }
 }

@@ -156,7 +156,7 @@ pub struct Matches {
     pub to: Vec<Prefix>,
     /// The cgroup, or one below it, in which its socket was made: the path as in `/proc/PID/cgroup`.
     pub cgroup: Option<String>,
-    /// The file of its network namespace.
+    /// The file of its network namespace; none given: that of the agent, or with a cgroup any.
     pub netns: Option<PathBuf>,
 }
 
@@ -392,12 +392,25 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             netns: raw.netns.clone(),
         },
         algorithm,
-        assign: raw.assign,
+        assign: check_assign(source, raw)?,
         steering,
         knobs,
         model,
         factors,
     })
+}
+
+/// Whether a rule gives sockets its algorithm. It has to say to which: every server of a machine is more than anybody means.
+fn check_assign(source: &Source<'_>, raw: &RawRule) -> Result<bool, ConfigError> {
+    let Some(assign) = raw.assign.as_ref().filter(|assign| *assign.get_ref()) else {
+        return Ok(false);
+    };
+    if raw.port.0.is_empty() && raw.to.0.is_empty() && raw.cgroup.is_none() {
+        let what = "a rule that assigns says to which sockets: give port, cgroup or to (port = \"1-65535\" is every port; \
+                    default_algorithm = true is about all new connections)";
+        return Err(source.error(assign.span().start, what));
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -121,8 +121,7 @@ pub(super) struct RawRule {
     #[serde(default)]
     pub(super) factors: Numbers,
     pub(super) algorithm: Option<Spanned<String>>,
-    #[serde(default)]
-    pub(super) assign: bool,
+    pub(super) assign: Option<Spanned<bool>>,
     pub(super) steer: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) turns: Vec<Spanned<String>>,

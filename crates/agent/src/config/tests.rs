@@ -34,6 +34,7 @@ fn a_rule_says_which_connections_and_what_becomes_of_them() {
         steer = "mortise"
         knobs = { initial_window = 20 }
         [[rule]]
+        port = 8080
         assign = true
         knobs = { delta = 0.2 }
         "#,
@@ -140,6 +141,11 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ),
         ("[safety]\nrest = \"60\"", "agent.toml:2:8: "),
         ("[[rule]]\nassign = \"copa\"", "agent.toml:2:10: invalid type"),
+        ("[[rule]]\nassign = true", "agent.toml:2:10: a rule that assigns says to which sockets"),
+        (
+            "[[rule]]\nnetns = \"/proc/self/ns/net\"\nassign = true",
+            "agent.toml:3:10: a rule that assigns says to which sockets",
+        ),
         ("a = [1,", "agent.toml:1:"),
     ] {
         let message = refused(text);
@@ -212,7 +218,7 @@ fn muses_is_trees_and_nothing_else() {
         let error = refused(text);
         assert!(error.contains(what), "{text}: {error}");
     }
-    let text = "[[rule]]\nalgorithm = \"muses\"\nsteer = \"muses\"\nassign = true\nknobs = { cap = 100 }\n";
+    let text = "[[rule]]\nport = 443\nalgorithm = \"muses\"\nsteer = \"muses\"\nassign = true\nknobs = { cap = 100 }\n";
     let config = Config::parse(Path::new("/a.toml"), text).unwrap();
     let rule = &config.rules[0];
     assert!(matches!(

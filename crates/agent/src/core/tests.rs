@@ -11,6 +11,7 @@ use trimtab_units::{Bytes, Rate};
 
 use super::*;
 use crate::config::Mode;
+use crate::sock_diag::own_netns;
 
 mod fleet;
 #[path = "../../tests/agent/model.rs"]
@@ -82,7 +83,7 @@ impl Fake {
             id: FlowId(u64::from(slot) + 1),
             algorithm: "copa",
             cookie: None,
-            netns_cookie: 1,
+            netns_cookie: own_netns().expect("Linux 5.14 or later"),
             cgroup: None,
             local: local.parse().unwrap(),
             remote: remote.parse().unwrap(),
@@ -665,8 +666,9 @@ fn hints_of_the_application_come_before_the_rule() {
     assert_eq!(core.by_cookie(77, Time::from_millis(1)), None);
     let (local, remote) =
         ("[::ffff:10.0.0.1]:443".parse().unwrap(), "192.0.2.1:5000".parse().unwrap());
-    let id = core.by_addresses(local, remote, 1).unwrap();
-    assert_eq!(core.by_addresses(local, remote, 2), None);
+    let netns = web.borrow().identity.netns_cookie;
+    let id = core.by_addresses(local, remote, netns).unwrap();
+    assert_eq!(core.by_addresses(local, remote, netns + 1), None);
     assert_eq!(core.by_cookie(77, Time::from_millis(50)), Some(id));
     let factors = Factors::new().with_request(Bytes::new(125_000));
     assert!(core.hint(id, None, factors, Time::ZERO));

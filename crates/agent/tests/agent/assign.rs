@@ -132,6 +132,25 @@ fn servers_that_know_nothing_of_trimtab_are_steered_and_get_their_own_back() {
     assert_eq!((runs(&listener), runs(&accepted)), ("reno".to_owned(), "reno".to_owned()));
 }
 
+/// Mahimahi's shells: a rule for the host's port took what listens in a namespace that another rule names.
+#[test]
+fn what_listens_in_another_namespace_is_given_what_a_rule_about_it_says() {
+    need_kernel!();
+    let setup = Setup::new("_z");
+    let ours = setup.algorithm();
+    let wire = Wire::new("leak");
+    wire.set_default("a", "reno");
+    let (named, _accepted, _client) = server(&wire, 7125);
+    let (other, accepted, _other_client) = server(&wire, 7126);
+    let rules = rule("leak", 7125, "assign = true");
+    setup.configure("", &(rules + &rule_here(7126, "assign = true").replace("web", "here")));
+    let agent = setup.start();
+    assert_eq!([runs(&named), runs(&other), runs(&accepted)], [&ours, "reno", "reno"]);
+    let here = TcpListener::bind("127.0.0.1:7126").unwrap();
+    wait_for("the rule here", || (runs(&here) == ours).then_some(()));
+    assert_eq!(runs(&other), "reno", "{}", agent.log());
+}
+
 #[test]
 fn what_somebody_chose_is_left_and_advice_changes_nothing() {
     need_kernel!();

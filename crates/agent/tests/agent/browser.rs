@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use trimtab_agent::Standing;
 use trimtab_emu::Topology;
+use trimtab_tcp::Datapath;
 
 use crate::common::{self, need_kernel};
 use crate::setup::Setup;
@@ -92,8 +93,11 @@ fn a_browser_plays_video_from_nginx_through_a_link_under_the_agent() {
         "",
         &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
     );
-    let agent = setup.start();
+    // The link needs the algorithm, and the agent the link.
+    let loaded = Datapath::load(&setup.options()).expect("load");
     let mut topology = behind_a_link(&setup.algorithm());
+    let agent = setup.start_at(&topology);
+    drop(loaded);
     let _nginx = site().serve(&topology, setup.folder());
     let page = format!("http://{}:{PORT}/player.html", topology.server_address());
     let browser = Browser::open(&topology, &setup.folder().join("profile"), page);

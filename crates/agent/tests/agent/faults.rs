@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use trimtab_agent::Error;
 
+use crate::assign::start_in;
 use crate::common::{self, A, Wire, need_kernel, wait_for};
 use crate::setup::{CONFIG_VARIABLE, Setup};
 
@@ -45,8 +46,8 @@ fn ten_thousand_short_connections_pass_and_nothing_of_them_stays() {
     const CONNECTIONS: usize = 10_000;
     let setup = Setup::new("_k");
     setup.configure("", RULE);
-    let agent = setup.start();
     let wire = Wire::new("flood");
+    let agent = start_in("flood", &setup);
     flood(&wire, &setup.algorithm(), 7121, CONNECTIONS);
     let status =
         wait_for("an agent without connections", || agent.status().filter(|s| s.open == 0));
@@ -66,8 +67,8 @@ fn killed_again_and_again_it_leaves_no_connection_behind() {
     need_kernel!();
     let setup = Setup::new("_l");
     setup.configure("", RULE);
-    let mut agent = setup.start();
     let wire = Wire::new("kills");
+    let mut agent = start_in("kills", &setup);
     wire.limit("40mbit", 200_000);
     let server = wire.serve(&setup.algorithm(), 7122, 15_000_000, 1);
     let transfer = wire.fetch(7122, Duration::from_secs(60));
@@ -77,7 +78,7 @@ fn killed_again_and_again_it_leaves_no_connection_behind() {
         agent.signal(Signal::KILL);
         agent.wait();
         flood(&wire, &setup.algorithm(), 7124, 20);
-        agent = setup.start();
+        agent = start_in("kills", &setup);
     }
     assert_eq!(transfer.join().unwrap(), 15_000_000, "no kill disturbs a transfer");
     server.join().unwrap();

@@ -45,11 +45,11 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
         engine.url
     );
     let rule = format!(
-        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nsteer = \"fleet\"\nservice = \"tv\"\n"
+        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nnetns = \"/run/netns/tt-fleet-a\"\nsteer = \"fleet\"\nservice = \"tv\"\n"
     );
     setup.configure("", &rule);
-    let mut agent = setup.start();
     let wire = Wire::new("fleet");
+    let mut agent = setup.start();
     wire.limit("20mbit", 100_000);
     let _server = wire.serve(&setup.options().name_of(Algorithm::Vivace), PORT, u64::MAX, 2);
     let client = wire.fetch(PORT, Duration::from_secs(150));

@@ -121,9 +121,9 @@ fn application_of_its_own() {
 fn an_application_in_another_network_namespace_is_found_there() {
     need_kernel!();
     let setup = Setup::new("_i");
-    setup.configure("", RULE);
-    let _agent = setup.start();
     let wire = Wire::new("hints");
+    setup.configure("", &format!("{RULE}netns = \"/run/netns/tt-hints-a\"\n"));
+    let _agent = setup.start();
     let path: PathBuf = setup.folder().join("run/hints.sock");
     let algorithm = setup.algorithm();
     let spawn = move || {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use trimtab_agent::{Arm, Standing, Status, ask_why};
 use trimtab_tcp::Algorithm;
 
+use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
 use crate::model::Policy;
 use crate::setup::{Agent, Setup};
@@ -73,7 +74,7 @@ fn a_policy_chooses_by_what_the_kernel_reports() {
     // range.
     let policy = Policy { features: &FEATURES, candidates, range: (-3.0, 3.0), period_ms: 12_000 };
     configure(&setup, 7151, &["cubic", "copa"], Some(&policy.file()));
-    let agent = setup.start();
+    let agent = start_in("learnt", &setup);
     let _server = wire.serve(&setup.options().name_of(Algorithm::Cubic), 7151, u64::MAX, 1);
     let client = wire.fetch(7151, Duration::from_secs(4));
     wait_for_switch(&agent, 7151, "copa");
@@ -105,7 +106,7 @@ fn a_policy_goes_by_what_waits_in_the_socket_and_chooses_bbr() {
         &[("cubic", 0.1, &[0.0; 21]), ("bbr", 0.0, &weights), ("copa", -9.0, &[0.0; 21])];
     let policy = Policy { features: &FEATURES, candidates, range: (-3.0, 3.0), period_ms: 12_000 };
     configure(&setup, 7157, &["cubic", "bbr", "copa"], Some(&policy.file()));
-    let agent = setup.start();
+    let agent = start_in("waits", &setup);
     let _server = wire.serve(&setup.options().name_of(Algorithm::Cubic), 7157, u64::MAX, 1);
     let client = wire.fetch(7157, Duration::from_secs(3));
     wait_for_switch(&agent, 7157, "bbr");
@@ -124,7 +125,7 @@ fn the_policy_of_the_project_has_answers_here() {
     wire.limit("20mbit", 100_000);
     let file = include_bytes!("../../../../models/floo-counterfactual.safetensors");
     configure(&setup, 7152, &["cubic", "bbr", "copa"], Some(file));
-    let agent = setup.start();
+    let agent = start_in("shipped", &setup);
     let _server = wire.serve(&setup.options().name_of(Algorithm::Cubic), 7152, u64::MAX, 1);
     let client = wire.fetch(7152, Duration::from_secs(3));
     let flow = wait_for("the connection", || agent.flow(7152));
@@ -160,7 +161,7 @@ fn what_is_safe_runs_without_an_answer() {
         (7156, Some(unknown), "rtt_min is outside the range"),
     ] {
         configure(&setup, port, &["cubic", "copa"], file.as_deref());
-        let agent = setup.start();
+        let agent = start_in("nothing", &setup);
         let _server = wire.serve(&setup.options().name_of(Algorithm::Cubic), port, u64::MAX, 1);
         let client = wire.fetch(port, Duration::from_millis(2500));
         wait_for_switch(&agent, port, "copa");

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
 use trimtab_steer::Mortise;
 
+use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
 use crate::setup::Setup;
 
@@ -18,8 +19,8 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     need_kernel!();
     let setup = Setup::new("_a");
     setup.configure("", RULE);
-    let mut first = setup.start();
     let wire = Wire::new("agent");
+    let mut first = start_in("agent", &setup);
     wire.limit("50mbit", 200_000);
     let server = wire.serve(&setup.algorithm(), 7101, 60_000_000, 1);
     let client = wire.fetch(7101, Duration::from_secs(60));
@@ -64,7 +65,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     let more = flow.sample().unwrap().acked - acked;
     assert!(more > trimtab_units::Bytes::new(1_000_000), "{more} went on in 0.3 s");
 
-    let next = setup.start();
+    let next = start_in("agent", &setup);
     let status = next.status().unwrap();
     assert_eq!(status.adopted, 1, "{status}");
     let again = next.flow(7101).unwrap();

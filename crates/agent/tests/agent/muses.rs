@@ -55,9 +55,9 @@ fn the_tree_is_chosen_by_the_states_and_kept_for_the_next_connection() {
     .expect("a copy");
     let rule = "[[rule]]\nname = \"phones\"\nport = \"7171-7172\"\nsteer = \"muses\"\nmodel = \"small.trees\"\nsafe = \"none\"\n";
     setup.configure("", rule);
-    let agent = setup.start();
-    assert_eq!(agent.status().expect("it answers").troubles, Vec::<String>::new());
     let topology = link();
+    let agent = setup.start_at(&topology);
+    assert_eq!(agent.status().expect("it answers").troubles, Vec::<String>::new());
     let name = setup.options().name_of(Algorithm::Muses);
     download(&topology, &name, PORT);
     let flow = wait_for("the connection", || agent.flow(PORT));

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use trimtab_agent::Standing;
+use trimtab_tcp::Datapath;
 
 use crate::common::{self, need_kernel, wait_for};
 use crate::setup::Setup;
@@ -88,8 +89,11 @@ fn nginx_serves_curl_and_a_player_through_a_link_under_the_agent() {
         "",
         &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
     );
-    let agent = setup.start();
+    // The link needs the algorithm, and the agent the link.
+    let loaded = Datapath::load(&setup.options()).expect("load");
     let mut topology = behind_a_link(&setup.algorithm());
+    let agent = setup.start_at(&topology);
+    drop(loaded);
     let mut files = vec![("file.bin".to_owned(), vec![7; FILE])];
     files.extend(LADDER.map(|kbps| (format!("{kbps}.seg"), vec![1; kbps * 1000 / 8])));
     let _nginx = Site { port: PORT, files }.serve(&topology, setup.folder());

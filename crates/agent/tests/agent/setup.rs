@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use trimtab_agent::{FlowView, Status, ask_flows, ask_status};
+use trimtab_emu::Topology;
 
 /// The file of the test that is an agent, when its environment says so.
 pub(crate) const CONFIG_VARIABLE: &str = "TRIMTAB_TEST_AGENT_CONFIG";
@@ -75,17 +76,28 @@ impl Setup {
 
     /// Starts an agent with more in its environment.
     pub(crate) fn spawn_with(&self, environment: &[(&str, &OsStr)]) -> Agent {
+        let (mut command, log) = self.command();
+        let child = command.envs(environment.iter().copied()).spawn().expect("start the agent");
+        Agent { child, log, socket: self.socket() }
+    }
+
+    fn command(&self) -> (Command, PathBuf) {
         let log = self.folder().join(format!("log-{}", rustix::process::getpid()));
         let file = File::options().create(true).append(true).open(&log).expect("a log");
-        let child = Command::new(std::env::current_exe().expect("this test"))
-            .envs(environment.iter().copied())
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command
             .args(["--exact", "agent_in_a_process_of_its_own", "--nocapture"])
             .env(CONFIG_VARIABLE, self.config())
             .stdout(Stdio::null())
-            .stderr(file)
-            .spawn()
-            .expect("start the agent");
-        Agent { child, log, socket: self.socket() }
+            .stderr(file);
+        (command, log)
+    }
+
+    /// Starts an agent in the namespace of a topology's server, and waits until it answers.
+    pub(crate) fn start_at(&self, topology: &Topology) -> Agent {
+        let (mut command, log) = self.command();
+        let child = topology.server().run(move || command.spawn()).expect("start the agent");
+        self.started(Agent { child, log, socket: self.socket() })
     }
 
     /// Starts an agent and waits until it answers.

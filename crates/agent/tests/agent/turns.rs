@@ -59,13 +59,13 @@ fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
 
 /// CUBIC keeps a buffer of 40 ms full and the others do not, so by power the connection is to end up with what is not CUBIC,
 /// whichever it begins with.
-fn stays_with(best: Algorithm, suffix: &str, wire: &str, port: u16) {
-    let (setup, wire, best_name) = (Setup::new(suffix), Wire::new(wire), best.name());
+fn stays_with(best: Algorithm, suffix: &str, place: &str, port: u16) {
+    let (setup, wire, best_name) = (Setup::new(suffix), Wire::new(place), best.name());
     wire.limit("20mbit", 100_000);
     let more =
         format!("turns = [\"{best_name}\", \"cubic\"]\nevery = \"600ms\"\nselect = \"power\"");
     setup.configure("", &format!("[[rule]]\nname = \"web\"\nport = {port}\n{more}\n"));
-    let agent = setup.start();
+    let agent = start_in(place, &setup);
     let _server = wire.serve(&setup.options().name_of(best), port, u64::MAX, 1);
     let client = wire.fetch(port, Duration::from_secs(9));
     let tried = || {

@@ -202,7 +202,7 @@ fn the_kernel_is_told_ahead_and_the_next_agent_takes_it_over() {
         Core::with_edge(fake.clone(), config(rules), Some(Arc::clone(&edge)), Time::ZERO)
     };
     let mut core = start(RULE);
-    assert_eq!(fake.by.get(), By { port: true, ..By::default() });
+    assert_eq!(fake.by.get(), By { port: true, netns: true, cgroup: false });
     let (_, open) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
     core.on_event(&open, Time::ZERO);
     // Of a rule that nobody asked the engine for, and of none.
