@@ -24,7 +24,8 @@ use crate::rtt::RttEstimator;
 use crate::streams::{Chunk, SendStreams};
 use crate::transport::{LossDetection, Pacing, Transport};
 
-/// Linux does not pace the first packets of a connection (`tcp_update_skb_after_send`).
+/// Linux does not pace the first packets of a connection, whatever the algorithm
+/// (`tcp_update_skb_after_send`).
 const UNPACED_PACKETS: u64 = 10;
 
 /// What a flow sent and what became of it.
@@ -195,6 +196,10 @@ impl Sender {
     }
 
     fn pacing_rate(&mut self) -> Option<Rate> {
+        let linux = matches!(self.transport.pacing, Pacing::Linux { .. });
+        if linux && self.totals.packets <= UNPACED_PACKETS {
+            return None;
+        }
         self.governor.pacing_rate().or_else(|| match self.transport.pacing {
             Pacing::Unpaced => None,
             // RFC 9002 §7.7: N * cwnd / smoothed_rtt.
@@ -205,7 +210,7 @@ impl Sender {
                 }
                 Some(self.pace.2)
             }
-            Pacing::Linux { .. } => (self.totals.packets > UNPACED_PACKETS).then_some(self.pace.2),
+            Pacing::Linux { .. } => Some(self.pace.2),
         })
     }
 

@@ -75,7 +75,8 @@ fn within(got: f64, band: std::ops::RangeInclusive<f64>, what: &str, seen: Seen)
     assert!(band.contains(&got), "{what}: {got} is outside of {band:?} ({seen:?})");
 }
 
-/// expected.md §17, steady state: utilisation, packets queued, losses.
+/// expected.md §17, steady state: utilisation, packets queued, losses. A probe of BBRv3 raises the rate by a quarter for three
+/// rounds at least, which comes near to filling a buffer of one BDP: some of its probes lose, by where they begin.
 #[test]
 fn every_algorithm_keeps_its_band() {
     for (cc, utilisation, queue, loss) in [
@@ -84,7 +85,7 @@ fn every_algorithm_keeps_its_band() {
         ("cubic", 0.97, 40.0..=60.0, 0.005),
         ("vegas", 0.98, 2.0..=4.0, 0.0),
         ("bbr", 0.95, 5.0..=40.0, 0.0),
-        ("bbr3", 0.95, 0.0..=20.0, 0.0),
+        ("bbr3", 0.95, 0.0..=20.0, 0.005),
         ("copa:delta=0.5", 0.95, 1.5..=3.5, 0.0),
         ("copa:delta=0.04", 0.99, 21.0..=41.0, 0.0),
         ("vivace", 0.95, 0.0..=20.0, 0.01),

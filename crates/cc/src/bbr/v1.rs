@@ -32,7 +32,8 @@ use min_rtt::{MinRtt, ProbeRtt};
 use policer::{Observation, Policer};
 use window::{Recovery, whole_packets};
 
-/// Round-trip time assumed for the first pacing rate (`bbr_init_pacing_rate_from_rtt`).
+/// Round-trip time assumed for the first pacing rate where the handshake measured none
+/// (`bbr_init_pacing_rate_from_rtt`).
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 /// The state machine's state.
@@ -371,6 +372,12 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
+    /// `bbr_init_pacing_rate_from_rtt`, which finds the handshake's smoothed round-trip time.
+    fn on_established(&mut self, rtt: Duration) {
+        self.seen_rtt = true;
+        self.init_pacing_rate(rtt.max(Duration::from_micros(1)));
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         self.min_rtt.start(sent.now);
         if sent.app_limited && sent.inflight <= sent.bytes {

@@ -31,7 +31,8 @@ use loss::{Anchors, ShortTerm, Signals, Undo};
 use path::{MaxBw, MinRtt};
 use probe_bw::{AckPhase, Growth};
 
-/// Round-trip time assumed for the first pacing rate (`InitPacingRate()`).
+/// Round-trip time assumed for the first pacing rate where the handshake measured none
+/// (`InitPacingRate()`).
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 /// Drain ends after so many rounds even if the queue stays, for it may be another flow's.
 const DRAIN_ROUNDS_MAX: u64 = 3;
@@ -361,6 +362,12 @@ impl Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
+    /// `InitPacingRate()`, which takes the handshake's smoothed round-trip time where there is one.
+    fn on_established(&mut self, rtt: Duration) {
+        self.seen_rtt = true;
+        self.init_pacing_rate(rtt.max(Duration::from_micros(1)));
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         self.min_rtt.start(sent.now);
         if sent.app_limited && sent.inflight <= sent.bytes {

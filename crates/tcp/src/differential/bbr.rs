@@ -4,7 +4,7 @@
 
 use rand::RngExt as _;
 use trimtab_cc::{Bbr, CongestionControl as _, Idle, Loss, Sent, Timeout, set_knob};
-use trimtab_units::Rate;
+use trimtab_units::{Duration, Rate};
 
 use super::bbr_core::CoreBbr;
 use super::bbr_socket::{SocketBbr, phase_number};
@@ -63,6 +63,12 @@ impl Both {
             if path.rng.random_bool(0.2) {
                 both.turn(path, place);
             }
+        }
+        // `init` finds the handshake's round-trip time in the socket, where there is one.
+        if path.rng.random_bool(0.5) {
+            let rtt = spread(&mut path.rng, 500.0, 300_000.0) as u64;
+            both.rust.on_established(Duration::from_micros(rtt));
+            both.socket = SocketBbr::new(CoreBbr::new(&both.words, path.mss, 10, rtt), seed);
         }
         both
     }
