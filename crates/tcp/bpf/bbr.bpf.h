@@ -90,7 +90,7 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_tag *handed, bool
 		over.delivered = tp->delivered;
 		tt_bbr_take_over(bbr, &over);
 	} else {
-		tt_bbr_init(bbr, handed->how == TT_HOW_PART ? srtt_us : 0);
+		tt_bbr_init(bbr, srtt_us);
 	}
 	tt_bbr_is_ready(sk, flow);
 }
@@ -130,7 +130,7 @@ static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 	tt_flow_begin(flow, tp, paces);
 	tt_bbr_is_ready(sk, flow);
 	tt_slot_open(flow, tp, control, TT_CCA_BBR, adopted ? TT_FLAG_ADOPTED : 0,
-		     tt_initial_window_q10(control));
+		     tt_initial_window_q10(control, flow));
 	return 0;
 }
 

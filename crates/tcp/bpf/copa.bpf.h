@@ -38,7 +38,7 @@ TT_INLINE u64 tt_copa_apply_pacing(struct sock *sk, const struct tt_copa *copa)
 	u64 rate = tt_copa_pacing_bytes_per_s(copa);
 
 	if (!rate)
-		return ~0ULL; /* no sample yet: the initial window leaves at once, as with every algorithm of Linux */
+		return tt_pace_first_flight(sk); /* no sample yet */
 	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
 	return rate;
 }
@@ -65,8 +65,9 @@ TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, const struct tt_tag *handed, bool paces)
+TT_INLINE void tt_copa_goes_on(struct sock *sk, const struct tt_tag *handed, bool paces)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	u32 index = handed->place - 1;
 	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
 	struct tt_slot *slot = tt_slot_get(index);
@@ -92,6 +93,7 @@ TT_INLINE void tt_copa_goes_on(struct tcp_sock *tp, const struct tt_tag *handed,
 	else
 		tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
 	tt_copa_is_ready(flow, tp);
+	tt_copa_apply_pacing(sk, copa);
 }
 
 /* A connection gets this algorithm. */
@@ -109,7 +111,7 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 	if (paces)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (handed.place) {
-		tt_copa_goes_on(tp, &handed, paces);
+		tt_copa_goes_on(sk, &handed, paces);
 		return 0;
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
@@ -131,6 +133,7 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 	}
 	tt_flow_begin(flow, tp, paces);
 	tt_copa_is_ready(flow, tp);
+	tt_copa_apply_pacing(sk, copa);
 	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0,
 		     copa->knobs[TT_COPA_INITIAL_WINDOW]);
 	return 0;

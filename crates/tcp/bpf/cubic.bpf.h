@@ -68,7 +68,7 @@ static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
 		flow->cubic_knobs.knobs[i] = flow->first.words[i];
 	tt_cubic_on_knobs(&flow->cubic_knobs);
 	tt_flow_begin(flow, tp, false);
-	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, tt_initial_window_q10(control));
+	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, tt_initial_window_q10(control, flow));
 	return 0;
 }
 

@@ -31,7 +31,7 @@ TT_INLINE u64 tt_muses_apply_pacing(struct sock *sk, const struct tcp_sock *tp, 
 	u64 srtt_us = tp->srtt_us >> 3, window_bytes = muses->cwnd / TT_MUSES_PARTS * tp->mss_cache, rate;
 
 	if (!srtt_us)
-		return ~0ULL; /* no sample yet: the initial window leaves at once, as with every algorithm of Linux */
+		return ~0ULL; /* nothing was measured: the initial window leaves at once */
 	rate = window_bytes * 1000000 / srtt_us * TT_MUSES_PACING_TIMES / TT_MUSES_PACING_OVER;
 	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
 	return rate;
@@ -102,7 +102,7 @@ static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 	tt_flow_begin(flow, tp, paces);
 	tt_muses_is_ready(sk, flow, tp->snd_cwnd);
 	tt_slot_open(flow, tp, control, TT_CCA_MUSES, adopted ? TT_FLAG_ADOPTED : 0,
-		     tt_initial_window_q10(control));
+		     tt_initial_window_q10(control, flow));
 	return 0;
 }
 
@@ -170,7 +170,7 @@ TT_INLINE void tt_muses_give_way(struct sock *sk, struct tt_flow *flow, struct t
 	window = tt_muses_operating_window(muses, tt_path_bandwidth(&flow->path), tp->srtt_us >> 3);
 	if (muses->alarm == TT_ALARM_NO_MODEL) {
 		how = TT_HOW_ANEW;
-		window = TCP_INIT_CWND;
+		window = flow->initial_window;
 	} else if (!tt_filter_get(&flow->path.rtt_min)) {
 		return;
 	}

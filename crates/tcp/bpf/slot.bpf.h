@@ -69,6 +69,7 @@ struct tt_flow {
 	u32 knobs_version;
 	u32 lost_packets; /* the socket's count when it was last published */
 	u32 min_rtt_us;
+	u32 initial_window; /* in packets, of a connection over this route */
 	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
@@ -347,17 +348,39 @@ TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk)
 /* What there is to know of the socket before the algorithm runs. */
 TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp, bool paces)
 {
+	bool is_new = tp->bytes_acked <= 1; /* no more than the SYN */
+
 	flow->paces = paces;
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
+	/* The route may have an `initcwnd` of its own. A lost SYN leaves one packet (`tcp_init_transfer`). */
+	flow->initial_window = is_new && tp->snd_cwnd > 1 ? tp->snd_cwnd : TCP_INIT_CWND;
+}
+
+/*
+ * Paces what leaves before the algorithm has a rate, for the handshake's round-trip time: twice the window in each
+ * (`tcp_update_pacing_rate`, with the default of net.ipv4.tcp_pacing_ss_ratio). The kernel itself does so for algorithms
+ * without `cong_control`. It never paces the first ten packets (`tcp_update_skb_after_send`), so this tells where the
+ * route has a larger `initcwnd`. Gives the rate.
+ */
+TT_INLINE u64 tt_pace_first_flight(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 srtt_us = tp->srtt_us >> 3, rate;
+
+	if (!srtt_us)
+		return ~0ULL; /* nothing was measured: it leaves at once */
+	rate = 2 * (u64)tp->snd_cwnd * tp->mss_cache * 1000000 / srtt_us;
+	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
+	return rate;
 }
 
 /* Copa's initial window for the slot of a connection that begins with another algorithm. */
-TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control)
+TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control, const struct tt_flow *flow)
 {
 	u32 initial_window = control->copa_defaults[TT_COPA_INITIAL_WINDOW];
 
-	return initial_window ? initial_window : TCP_INIT_CWND * TT_SCALE_Q10;
+	return initial_window ? initial_window : flow->initial_window * TT_SCALE_Q10;
 }
 
 /* Its own knobs for the slot: those that it began with. */

@@ -146,7 +146,7 @@ TT_INLINE bool tt_switch_if_nothing_is_known(struct sock *sk, struct tt_flow *fl
 	if (!tt_switch_is_wanted(flow, slot, next) || tt_ca_state(tp) >= TCP_CA_CWR ||
 	    !tt_switch_starts_over(&flow->path, converged, tp->bytes_acked > 1))
 		return false;
-	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW, TCP_INIT_CWND);
+	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW, flow->initial_window);
 	return true;
 }
 

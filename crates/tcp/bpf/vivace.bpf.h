@@ -31,7 +31,7 @@ TT_INLINE u64 tt_vivace_apply_pacing(struct sock *sk, const struct tt_vivace *vi
 	u64 rate = tt_vivace_pacing_bytes_per_s(vivace);
 
 	if (!rate)
-		return ~0ULL; /* no sample yet: the initial window leaves at once, as with every algorithm of Linux */
+		return tt_pace_first_flight(sk); /* no sample yet */
 	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
 	return rate;
 }
@@ -74,6 +74,8 @@ TT_INLINE void tt_vivace_goes_on(struct sock *sk, const struct tt_tag *handed, b
 		tt_vivace_take_over(vivace, &over);
 	else if (handed->how == TT_HOW_PART)
 		tt_vivace_inherit(vivace, over.window_bytes, over.srtt_us);
+	else if (over.srtt_us)
+		tt_vivace_on_established(vivace, over.srtt_us, handed->window);
 	tp->snd_cwnd = tt_min(tt_max(handed->window, 1), tp->snd_cwnd_clamp);
 	tt_vivace_apply_window(tp, vivace);
 	tt_vivace_apply_pacing(sk, vivace);
@@ -103,6 +105,7 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 #pragma unroll
 	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
 		flow->vivace.knobs[i] = flow->first.words[i];
+	tt_flow_begin(flow, tp, paces);
 	tt_vivace_begin_with(flow, tp, tp->snd_cwnd);
 	/* The former algorithm's slow start ended where its threshold says so. */
 	if (adopted && tp->snd_cwnd >= tp->snd_ssthresh)
@@ -111,10 +114,9 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 		tt_vivace_on_established(&flow->vivace, tp->srtt_us >> 3, tp->snd_cwnd);
 	if (flow->vivace.opening)
 		tt_vivace_apply_window(tp, &flow->vivace);
-	tt_flow_begin(flow, tp, paces);
 	tt_vivace_apply_pacing(sk, &flow->vivace);
 	tt_slot_open(flow, tp, control, TT_CCA_VIVACE, adopted ? TT_FLAG_ADOPTED : 0,
-		     tt_initial_window_q10(control));
+		     tt_initial_window_q10(control, flow));
 	return 0;
 }
 
@@ -199,7 +201,7 @@ void BPF_PROG(tt_vivace_state, struct sock *sk, u8 new_state)
 	struct tt_flow *flow = tt_flow_get(sk);
 
 	if (flow && new_state == TCP_CA_Loss)
-		tt_vivace_on_timeout(&flow->vivace, TCP_INIT_CWND);
+		tt_vivace_on_timeout(&flow->vivace, flow->initial_window);
 }
 
 SEC("struct_ops")

@@ -170,7 +170,12 @@ impl Switcher {
             && !self.path.delivered().is_zero()
             && let Some(spec) = self.pending
         {
-            self.install(spec, self.build(&spec));
+            let mut new = self.build(&spec);
+            let srtt = self.path.srtt();
+            if !srtt.is_zero() {
+                new.on_established(srtt);
+            }
+            self.install(spec, new);
         }
     }
 

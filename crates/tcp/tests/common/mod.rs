@@ -140,6 +140,22 @@ impl Wire {
         }
     }
 
+    /// New connections of `a` begin with so many packets.
+    pub(crate) fn set_initial_window(&self, packets: u32) {
+        let host = self.side("a");
+        ip(&format!("-n {host} route change default via 10.77.1.254 initcwnd {packets}"));
+    }
+
+    /// What the kernel says of the connections from this port of `a`, in the words of `ss`.
+    pub(crate) fn socket_info(&self, port: u16) -> String {
+        let port = format!(":{port}");
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.side("a"), "ss", "-tinH", "sport", "=", &port])
+            .output()
+            .expect("iproute2");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// Gives both hosts an IPv6 address, too: [`A6`] in `a`.
     pub(crate) fn address_v6(&self) {
         let router = self.side("r");
