@@ -155,7 +155,7 @@ mod tests {
         let packet = Packet { size: Bytes::new(1500), payload: () };
         let (enqueued_at, departed_at) =
             (Time::from_millis(enqueued_ms), Time::from_millis(departed_ms));
-        Delivery { packet, at, enqueued_at, departed_at }
+        Delivery { packet, at, enqueued_at, departed_at, marked: false }
     }
 
     /// One packet per ms on a link of 12 Mbit/s, all of them late by `late_ms` from the middle on.

@@ -5,9 +5,10 @@ use trimtab_units::{Bytes, Duration};
 use crate::capacity::Capacity;
 use crate::delay::{JitterConfig, ReorderConfig};
 use crate::loss::LossConfig;
+use crate::mark::MarkConfig;
 use crate::policer::PolicerConfig;
 
-/// The description of a link. A packet meets its parts in this order: random loss, policer, queue,
+/// The description of a link. A packet meets its parts in this order: random loss, policer, marks, queue,
 /// capacity, propagation delay with jitter and reordering.
 ///
 /// [`new`](Self::new) gives a link with a capacity, an unlimited queue and nothing else; the other methods
@@ -22,6 +23,8 @@ pub struct LinkConfig {
     pub loss: LossConfig,
     /// A token bucket before the queue that drops what is above its rate.
     pub policer: Option<PolicerConfig>,
+    /// Which packets are marked (ECN) as they enter the queue.
+    pub mark: MarkConfig,
     /// The propagation delay after the last byte has left.
     pub delay: Duration,
     /// What is added to the delay, packet by packet, without changing their order.
@@ -41,6 +44,7 @@ impl LinkConfig {
             queue: QueueConfig::UNLIMITED,
             loss: LossConfig::None,
             policer: None,
+            mark: MarkConfig::None,
             delay: Duration::ZERO,
             jitter: JitterConfig::None,
             reorder: None,
@@ -64,6 +68,12 @@ impl LinkConfig {
     #[must_use]
     pub fn policer(self, policer: PolicerConfig) -> Self {
         Self { policer: Some(policer), ..self }
+    }
+
+    /// Sets which packets are marked.
+    #[must_use]
+    pub fn mark(self, mark: MarkConfig) -> Self {
+        Self { mark, ..self }
     }
 
     /// Sets the propagation delay.

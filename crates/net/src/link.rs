@@ -8,6 +8,7 @@ use crate::capacity::Capacity;
 use crate::config::LinkConfig;
 use crate::delay::DelayLine;
 use crate::loss::Loss;
+use crate::mark::{Marker, Verdict};
 use crate::policer::Policer;
 use crate::queue::{Queue, Waiting};
 use crate::service::Server;
@@ -33,6 +34,8 @@ pub struct Delivery<T> {
     pub enqueued_at: Time,
     /// When its last byte left the queue's end of the link.
     pub departed_at: Time,
+    /// Whether the link marked it: "congestion experienced" (RFC 3168).
+    pub marked: bool,
 }
 
 /// A packet that the link dropped.
@@ -55,7 +58,7 @@ pub enum DropCause {
     Policer,
     /// No room in the queue.
     QueueFull,
-    /// Active queue management, after it had waited.
+    /// Active queue management: after it had waited, or above the threshold for marks.
     Aqm,
 }
 
@@ -103,6 +106,7 @@ pub struct Link<T> {
     overhead: Bytes,
     loss: Loss,
     policer: Option<Policer>,
+    marker: Marker,
     queue: Queue<T>,
     server: Server,
     exit: DelayLine,
@@ -122,6 +126,7 @@ impl<T> Link<T> {
             overhead: config.overhead,
             loss: Loss::new(config.loss.clone(), seed),
             policer: config.policer.map(Policer::new),
+            marker: Marker::new(config.mark, seed),
             queue: Queue::new(&config.queue),
             server: Server::new(&config.capacity),
             exit: DelayLine::new(config.delay, config.jitter, config.reorder, seed),
@@ -132,12 +137,25 @@ impl<T> Link<T> {
         }
     }
 
-    /// Sends a packet into the link at `now`.
+    /// Sends a packet into the link at `now`, of a transport that does not understand marks.
+    ///
+    /// # Errors
+    /// The packet, when the link drops it at once: by random loss, by the policer, because the queue is
+    /// full, or above the threshold for marks.
+    pub fn send(&mut self, now: Time, packet: Packet<T>) -> Result<(), Dropped<T>> {
+        self.accept(now, packet, false)
+    }
+
+    /// Sends a packet into the link at `now`, of a transport that understands marks (ECT of RFC 3168).
     ///
     /// # Errors
     /// The packet, when the link drops it at once: by random loss, by the policer, or because the queue is
     /// full.
-    pub fn send(&mut self, now: Time, packet: Packet<T>) -> Result<(), Dropped<T>> {
+    pub fn send_capable(&mut self, now: Time, packet: Packet<T>) -> Result<(), Dropped<T>> {
+        self.accept(now, packet, true)
+    }
+
+    fn accept(&mut self, now: Time, packet: Packet<T>, ect: bool) -> Result<(), Dropped<T>> {
         self.advance(now);
         let now = self.now;
         let size = packet.size + self.overhead;
@@ -150,16 +168,28 @@ impl<T> Link<T> {
         } else if !self.queue.has_room(size) {
             DropCause::QueueFull
         } else {
-            let was_empty = self.queue.is_empty();
-            self.queue.push(Waiting { packet, size, queued_at: now });
-            if was_empty {
-                // An idle link starts at once, and looks up when the new head's turn is.
-                self.serve_until(now);
+            match self.marker.judge(self.queue.bytes(), ect) {
+                Verdict::Drop => DropCause::Aqm,
+                verdict => {
+                    self.enqueue(packet, size, verdict == Verdict::Mark);
+                    return Ok(());
+                }
             }
-            return Ok(());
         };
         self.stats.add_drop(cause, size);
         Err(Dropped { packet, cause, at: now })
+    }
+
+    fn enqueue(&mut self, packet: Packet<T>, size: Bytes, marked: bool) {
+        if marked {
+            self.stats.marked.add(size);
+        }
+        let was_empty = self.queue.is_empty();
+        self.queue.push(Waiting { packet, size, queued_at: self.now, marked });
+        if was_empty {
+            // An idle link starts at once, and looks up when the new head's turn is.
+            self.serve_until(self.now);
+        }
     }
 
     /// A time by which [`poll`](Self::poll) must next be called; `None` when nothing will come out unless
@@ -232,13 +262,13 @@ impl<T> Link<T> {
                 stats.add_drop(DropCause::Aqm, size);
                 dropped.push_back(Dropped { packet, cause: DropCause::Aqm, at: start });
             };
-            let Some(Waiting { packet, size, queued_at }) = queue.take(start, drop) else {
+            let Some(Waiting { packet, size, queued_at, marked }) = queue.take(start, drop) else {
                 break;
             };
             let departed_at = self.server.serve(start, size);
             self.stats.departures.add(size);
             let at = self.exit.release(departed_at);
-            self.deliver(Delivery { packet, at, enqueued_at: queued_at, departed_at });
+            self.deliver(Delivery { packet, at, enqueued_at: queued_at, departed_at, marked });
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Waiting<T> {
     /// Its size with the overhead of the link.
     pub(crate) size: Bytes,
     pub(crate) queued_at: Time,
+    /// With "congestion experienced".
+    pub(crate) marked: bool,
 }
 
 impl<T> Waited for Waiting<T> {

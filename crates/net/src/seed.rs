@@ -12,6 +12,7 @@ pub(crate) enum Purpose {
     Reorder = 3,
     Cellular = 4,
     Wifi = 5,
+    Mark = 6,
 }
 
 /// The generator of one purpose. The same on every machine.

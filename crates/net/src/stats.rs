@@ -38,8 +38,10 @@ pub struct LinkStats {
     pub policer: Count,
     /// Drops because the queue was full.
     pub queue_full: Count,
-    /// Drops by active queue management.
+    /// Drops by active queue management, and above the threshold for marks.
     pub aqm: Count,
+    /// Packets that entered the queue with a mark (ECN).
+    pub marked: Count,
 }
 
 impl LinkStats {
