@@ -110,6 +110,23 @@ pub struct Loss {
     pub prior_inflight: Bytes,
 }
 
+/// An acknowledgement says that the path marked packets with "congestion experienced" (CE) instead of
+/// dropping them (ECN, RFC 3168; RFC 9000 §13.4).
+#[derive(Clone, Copy, Debug)]
+pub struct Marked {
+    /// When it arrived.
+    pub now: Time,
+    /// When the newest packet that it acknowledges was sent; QUIC does not say which packets were marked
+    /// (RFC 9002 §B.7). TCP's receiver repeats its echo until it is answered, so a TCP transport tells of the first
+    /// in a round trip, with the present time (RFC 3168 §6.1.2). Marks of packets sent before the last reduction belong
+    /// to that (RFC 9002 §7.3.1).
+    pub newest_sent_at: Time,
+    /// Bytes in flight after it.
+    pub inflight: Bytes,
+    /// Bytes in flight before it.
+    pub prior_inflight: Bytes,
+}
+
 /// TCP's retransmission timeout or QUIC's persistent congestion.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout {

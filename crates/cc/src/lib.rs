@@ -22,6 +22,7 @@ extern crate std;
 
 mod algorithms;
 mod bbr;
+mod ceiling;
 mod copa;
 mod cubic;
 mod episode;
@@ -46,7 +47,7 @@ pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
 pub use bbr::{Bbr, Bbr3};
 pub use copa::Copa;
 pub use cubic::Cubic;
-pub use event::{Ack, Idle, Loss, LostPacket, RateSample, Sent, Timeout};
+pub use event::{Ack, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
 pub use newreno::NewReno;
 pub use spec::{Spec, SpecError};
@@ -120,13 +121,14 @@ impl Phase {
 ///
 /// The transport calls the `on_*` methods in the order in which things happen. When one received
 /// acknowledgement both acknowledges and reveals losses, the calls are: [`on_packet_lost`] for each
-/// lost packet, then [`on_loss`] for the batch, then [`on_ack`].
+/// lost packet, then [`on_loss`] for the batch, then [`on_ack`]. Congestion marks ([`on_marked`]) come just before [`on_ack`].
 ///
 /// The transport sends while bytes in flight are below [`window`], no faster than
 /// [`pacing_rate`], and calls [`on_timer`] once [`next_timer`] has passed.
 ///
 /// [`on_packet_lost`]: CongestionControl::on_packet_lost
 /// [`on_loss`]: CongestionControl::on_loss
+/// [`on_marked`]: CongestionControl::on_marked
 /// [`on_ack`]: CongestionControl::on_ack
 /// [`on_timer`]: CongestionControl::on_timer
 /// [`next_timer`]: CongestionControl::next_timer
@@ -149,6 +151,14 @@ pub trait CongestionControl {
 
     /// A batch of packets was declared lost by one acknowledgement or one timer.
     fn on_loss(&mut self, loss: &Loss);
+
+    /// The path marked packets instead of dropping them (ECN). By default the answer is that to a loss (RFC 3168 §5):
+    /// for an algorithm that cuts its window once in a round trip of losses, as RFC 9002 §7.3.1 and RFC 9438 §4.6 have
+    /// it. Another has to answer in its own way.
+    fn on_marked(&mut self, marked: &Marked) {
+        let Marked { now, newest_sent_at, inflight, prior_inflight } = *marked;
+        self.on_loss(&Loss { now, lost: Bytes::ZERO, newest_sent_at, inflight, prior_inflight });
+    }
 
     /// TCP's retransmission timer expired (RFC 6298), or QUIC saw persistent congestion
     /// (RFC 9002 §7.6): nothing that was learnt of the path can be trusted.

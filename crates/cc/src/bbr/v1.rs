@@ -22,7 +22,9 @@ use super::bubble::Bubble;
 use super::gain::Gain;
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, RateSample, Sent, Timeout};
+use crate::{
+    Ack, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, RateSample, Sent, Timeout,
+};
 use aggregation::{Acked, Aggregation};
 use cycle::Cycle;
 use departure::Departure;
@@ -425,6 +427,9 @@ impl CongestionControl for Bbr {
 
     /// `bbr_set_state(TCP_CA_Loss)`: the window falls to one packet beyond what is in flight, and
     /// grows back with each acknowledgement.
+    /// BBRv1 does not answer marks, and neither does Linux's `bbr`, which this is.
+    fn on_marked(&mut self, _marked: &Marked) {}
+
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.save_window();
         // Losses of this very moment have been counted by `on_loss`.

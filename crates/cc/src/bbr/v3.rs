@@ -21,8 +21,10 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use super::bubble::Bubble;
 use super::gain::Gain;
 use super::round::Rounds;
+use crate::ceiling::{Ceiling, Used};
 use crate::{
-    Ack, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Phase, RateSample, Sent, Timeout,
+    Ack, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Marked, Phase, RateSample, Sent,
+    Timeout,
 };
 use aggregation::{Acked, Aggregation};
 use full_bw::FullBw;
@@ -104,6 +106,7 @@ pub struct Bbr3 {
     rounds: Rounds,
     full_bw: FullBw,
     aggregation: Aggregation,
+    ceiling: Ceiling,
     signals: Signals,
     bubble: Bubble,
     delivered: Bytes,
@@ -159,6 +162,7 @@ impl Bbr3 {
             rounds: Rounds::default(),
             full_bw: FullBw::default(),
             aggregation: Aggregation::default(),
+            ceiling: Ceiling::default(),
             signals: Signals::default(),
             bubble: Bubble::default(),
             delivered: Bytes::ZERO,
@@ -408,6 +412,14 @@ impl CongestionControl for Bbr3 {
             self.restore_window(); // "Upon exiting loss recovery"
         }
         self.set_window(&step);
+        let used = Used {
+            now: ack.now,
+            acked: ack.acked,
+            srtt: ack.srtt,
+            newest_sent_at: ack.newest_sent_at,
+            limits: ack.cwnd_limited && self.window >= self.ceiling.get(),
+        };
+        self.ceiling.on_ack(&used, self.mss);
     }
 
     fn on_packet_lost(&mut self, lost: &LostPacket) {
@@ -419,6 +431,12 @@ impl CongestionControl for Bbr3 {
         if !self.anchors.is_at(loss.now) {
             self.note_loss(loss.now);
         }
+    }
+
+    /// The draft has no answer to marks. The bandwidth estimate follows what the bound lets through.
+    fn on_marked(&mut self, marked: &Marked) {
+        let used = self.window.min(marked.prior_inflight);
+        self.ceiling.on_marked(marked, used, self.mss);
     }
 
     /// `OnEnterRTO()`.
@@ -436,7 +454,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn window(&self) -> Bytes {
-        self.window
+        self.window.min(self.ceiling.get())
     }
 
     fn pacing_rate(&self) -> Option<Rate> {

@@ -14,6 +14,7 @@
 //! * A timeout falls back to the least window and slow start.
 //! * A queue that does not empty is drained for a round trip, before it is taken for that of others
 //!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
+//! * Congestion marks (ECN) bound the window ([`Ceiling`]).
 //! * While the application limits the sender the window does not grow; it may shrink.
 
 mod knobs;
@@ -26,11 +27,14 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use self::knobs::{Setting, Values};
 use self::mode::{Mode, Sight};
 use self::velocity::{Direction, Velocity};
+use crate::ceiling::{Ceiling, Used};
 use crate::episode::Episode;
 use crate::filter::{WindowedMax, WindowedMin};
 use crate::round::Round;
 use crate::window::WINDOW_MAX;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout};
+use crate::{
+    Ack, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Preset, Sent, Timeout,
+};
 
 /// The mode detector looks at the greatest round-trip time of so many round trips (§2.4).
 const RTT_MAX_ROUNDS: u64 = 4;
@@ -79,6 +83,8 @@ pub struct Copa {
     rtt_max: WindowedMax,
     round: Round,
     episode: Episode,
+    /// What congestion marks leave.
+    ceiling: Ceiling,
     /// Lost and acknowledged bytes of the last round and of this one.
     tally: [Tally; 2],
     /// Whether anything was acknowledged yet.
@@ -127,6 +133,7 @@ impl Copa {
             rtt_max: WindowedMax::new(),
             round: Round::default(),
             episode: Episode::default(),
+            ceiling: Ceiling::default(),
             tally: [Tally::default(); 2],
             started: false,
         }
@@ -251,11 +258,23 @@ impl Copa {
     }
 
     fn set_window(&mut self, window: f64) {
-        self.window = window.clamp(self.window_min, WINDOW_MAX.as_f64());
+        let most = WINDOW_MAX.min(self.ceiling.get()).as_f64();
+        self.window = window.min(most).max(self.window_min);
     }
 
     fn initial_window(&self) -> f64 {
         (self.values.get(Setting::InitialWindow) * self.mss).max(self.window_min)
+    }
+
+    fn raise_ceiling(&mut self, ack: &Ack) {
+        let used = Used {
+            now: ack.now,
+            acked: ack.acked,
+            srtt: ack.srtt,
+            newest_sent_at: ack.newest_sent_at,
+            limits: ack.cwnd_limited && self.window >= self.ceiling.get().as_f64(),
+        };
+        self.ceiling.on_ack(&used, Bytes::new(self.mss as u64));
     }
 
     fn on_round(&mut self) {
@@ -299,6 +318,7 @@ impl CongestionControl for Copa {
         if self.round.ends(ack) {
             self.on_round();
         }
+        self.raise_ceiling(ack);
         self.steer(ack);
     }
 
@@ -321,6 +341,20 @@ impl CongestionControl for Copa {
         if keep < 1.0 {
             self.set_window(self.window * keep);
             self.velocity = Velocity::new(self.window);
+        }
+    }
+
+    /// The paper has no answer to marks: [`Ceiling`]. Slow start ends, and in competitive mode it is a loss (§2.4).
+    fn on_marked(&mut self, marked: &Marked) {
+        let mss = Bytes::new(self.mss as u64);
+        if !self.ceiling.on_marked(marked, self.window(), mss) {
+            return;
+        }
+        self.set_window(self.window);
+        self.velocity = Velocity::new(self.window);
+        self.mode.on_loss();
+        if self.slow_start {
+            self.leave_slow_start(marked.now);
         }
     }
 

@@ -4,7 +4,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::filter::{WindowedMaxRate, WindowedMin};
 use crate::round::Round;
-use crate::{Ack, Loss, Sent, Timeout};
+use crate::{Ack, Loss, Marked, Sent, Timeout};
 
 /// How long a round-trip time or a delivery rate counts.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -82,6 +82,13 @@ impl PathView {
         self.tally[1].0 += loss.lost;
         self.inflight = loss.inflight;
         self.on_congestion();
+    }
+
+    /// The path marked packets. A queue did, wherever it is: a window that is cut for it says what the path carries.
+    pub fn on_marked(&mut self, marked: &Marked) {
+        self.inflight = marked.inflight;
+        self.lost_without_queue = false;
+        self.in_recovery = true;
     }
 
     /// Everything in flight was written off.

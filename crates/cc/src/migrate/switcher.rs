@@ -5,8 +5,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use super::{HandOver, Migrate, PathView};
 use crate::muses::{DRIVEN, Muses};
 use crate::{
-    ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Phase,
-    Sent, Spec, Timeout,
+    ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Marked,
+    Phase, Sent, Spec, Timeout,
 };
 
 /// How much goes over to the new algorithm.
@@ -238,6 +238,11 @@ impl CongestionControl for Switcher {
     fn on_loss(&mut self, loss: &Loss) {
         self.path.on_loss(loss);
         self.cca.on_loss(loss);
+    }
+
+    fn on_marked(&mut self, marked: &Marked) {
+        self.path.on_marked(marked);
+        self.cca.on_marked(marked);
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {

@@ -13,6 +13,8 @@
 //! * **Loss.** There is no reaction but the policy's, which sees it as a signal. A timeout is different: what was
 //!   in flight is written off, so the window falls to its floor (RFC 9002 §7.6.2), from which doubling every
 //!   10 ms leads back.
+//! * **Marks.** Congestion marks (ECN) bound the window ([`Ceiling`]). The policy sees no signal of them, and a path
+//!   that it leaves idle under such a bound is no reason for the guard to speak.
 //! * **Trust.** A guard watches each state ([`Alarm`]); a [`Switcher`](crate::migrate::Switcher) can hand the connection to
 //!   another algorithm when it speaks.
 //! * **A window that is not used** does not grow (RFC 9002 §7.8).
@@ -37,8 +39,11 @@ pub use trees::{
 
 use trimtab_units::{Bytes, Duration, Time};
 
+use crate::ceiling::{Ceiling, Used};
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Sent, Timeout};
+use crate::{
+    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Sent, Timeout,
+};
 use guard::Guard;
 use signals::Signals;
 
@@ -88,6 +93,7 @@ pub struct Muses {
     was_used: bool,
     awaiting: Option<State>,
     guard: Guard,
+    ceiling: Ceiling,
     /// `None` where the actions come from outside.
     choice: Option<Choice>,
 }
@@ -121,6 +127,7 @@ impl Muses {
             was_used: false,
             awaiting: None,
             guard: Guard::default(),
+            ceiling: Ceiling::default(),
             choice: None,
         }
     }
@@ -162,6 +169,7 @@ impl Muses {
     pub fn act_knowing(&mut self, action: impl Into<Factor>, known: bool) {
         let factor: Factor = action.into();
         let Some(state) = self.awaiting.take() else { return };
+        let known = known || self.ceiling.is_set();
         self.guard.watch(&state, known, self.was_used, self.mss);
         if self.was_used || !factor.grows() {
             self.set(factor.apply(self.cwnd));
@@ -179,8 +187,13 @@ impl Muses {
     }
 
     fn set(&mut self, cwnd: u64) {
-        let max = (self.cap as u64 * PACKET_PARTS).max(self.cwnd_min);
+        let max = (self.cap as u64 * PACKET_PARTS).min(self.ceiling_parts()).max(self.cwnd_min);
         self.cwnd = cwnd.clamp(self.cwnd_min, max);
+    }
+
+    /// What congestion marks leave.
+    fn ceiling_parts(&self) -> u64 {
+        self.ceiling.get().get().min(1 << 40) * PACKET_PARTS / self.mss.get()
     }
 
     fn set_bytes(&mut self, window: Bytes) {
@@ -197,6 +210,14 @@ impl CongestionControl for Muses {
     fn on_ack(&mut self, ack: &Ack) {
         self.signals.on_ack(ack);
         self.is_used |= ack.cwnd_limited;
+        let used = Used {
+            now: ack.now,
+            acked: ack.acked,
+            srtt: ack.srtt,
+            newest_sent_at: ack.newest_sent_at,
+            limits: ack.cwnd_limited && self.cwnd >= self.ceiling_parts(),
+        };
+        self.ceiling.on_ack(&used, self.mss);
         if self.began.is_none_or(|began| ack.now.since(began) >= INTERVAL) {
             self.began = Some(ack.now);
             self.was_used = core::mem::take(&mut self.is_used);
@@ -211,6 +232,12 @@ impl CongestionControl for Muses {
     }
 
     fn on_loss(&mut self, _loss: &Loss) {}
+
+    fn on_marked(&mut self, marked: &Marked) {
+        if self.ceiling.on_marked(marked, self.window(), self.mss) {
+            self.set(self.cwnd);
+        }
+    }
 
     fn on_timeout(&mut self, _timeout: &Timeout) {
         self.set(self.cwnd_min);

@@ -15,6 +15,7 @@
 //!   knew: paced over a round trip, and given up at the first sign of trouble). It is a monitor interval as any other, so what
 //!   it shows ends slow start. A timeout before anything arrived leaves the initial window of every connection (RFC 6928).
 //! * A step that did not pay is undone as a whole, however large it was.
+//! * Congestion marks (ECN) bound the rate to what [`Ceiling`] allows in a round trip. The utility knows losses alone.
 //! * A timeout halves the rate and forgets the utilities. Another before anything arrives means that the path is not what it was
 //!   (RFC 9002 §7.6, persistent congestion): slow start, from the rate of the initial window
 //!   where that is less.
@@ -34,8 +35,11 @@ use self::climb::Climb;
 use self::interval::{Interval, Intervals, Purpose, Seen};
 use self::knobs::{Setting, Values};
 use self::losses::Losses;
+use crate::ceiling::{Ceiling, Used};
 use crate::filter::WindowedMin;
-use crate::{Ack, Config, CongestionControl, Knob, Loss, LostPacket, Phase, Preset, Sent, Timeout};
+use crate::{
+    Ack, Config, CongestionControl, Knob, Loss, LostPacket, Marked, Phase, Preset, Sent, Timeout,
+};
 
 /// No rate is lower, in Mbit/s: a packet of 1500 bytes in an eighth of a second.
 const RATE_MIN: f64 = 0.1;
@@ -106,6 +110,8 @@ pub struct Vivace {
     /// The rate before a timeout, in Mbit/s, when nothing arrived since; 0 otherwise. Of a configured first rate nothing
     /// arrived, either: that of the initial window.
     timed_out: f64,
+    /// What congestion marks leave.
+    ceiling: Ceiling,
 }
 
 /// Two probes around a rate.
@@ -148,6 +154,7 @@ impl Vivace {
             stuck: 0,
             calm_at: Time::ZERO,
             timed_out: 0.0,
+            ceiling: Ceiling::default(),
         }
     }
 
@@ -157,7 +164,7 @@ impl Vivace {
 
     /// Goes on at a rate, from the next packet on.
     fn go(&mut self, rate: f64) {
-        self.rate = rate.clamp(RATE_MIN, RATE_MAX);
+        self.rate = rate.min(self.ceiling_rate()).clamp(RATE_MIN, RATE_MAX);
         self.sending = self.rate;
         self.renew = true;
         self.awaiting = false;
@@ -330,7 +337,12 @@ impl Vivace {
     }
 
     fn doubled(&self) -> f64 {
-        (2.0 * self.rate).min(self.values.get(Setting::StartupRateMax))
+        (2.0 * self.rate).min(self.values.get(Setting::StartupRateMax)).min(self.ceiling_rate())
+    }
+
+    /// What congestion marks leave, in Mbit/s.
+    fn ceiling_rate(&self) -> f64 {
+        self.ceiling.get().bits() * 1e-6 / self.srtt.as_secs_f64().max(1e-6)
     }
 
     /// A packet in each round trip, in Mbit/s.
@@ -381,6 +393,14 @@ impl CongestionControl for Vivace {
         if let Some(rtt) = ack.rtt {
             self.rtt_min.update(ack.now, RTT_MIN_WINDOW, rtt);
         }
+        let used = Used {
+            now: ack.now,
+            acked: ack.acked,
+            srtt: ack.srtt,
+            newest_sent_at: ack.newest_sent_at,
+            limits: 2.0 * self.rate >= self.ceiling_rate(),
+        };
+        self.ceiling.on_ack(&used, self.config.mss);
         if self.rate == 0.0 {
             // The initial window was the first interval: the next is twice that.
             let most = self.values.get(Setting::StartupRateMax);
@@ -420,6 +440,15 @@ impl CongestionControl for Vivace {
     /// Losses count by packet, in the interval that each was sent in.
     fn on_loss(&mut self, _loss: &Loss) {}
 
+    fn on_marked(&mut self, marked: &Marked) {
+        // Its own window is a bound of two round trips; the rate says what is in flight.
+        let round = Rate::from_mbps(self.rate) * self.srtt;
+        let used = if self.rate > 0.0 { round.min(self.window()) } else { self.window() };
+        if self.ceiling.on_marked(marked, used, self.config.mss) && self.rate > 0.0 {
+            self.leave_start(self.rate);
+        }
+    }
+
     fn on_timeout(&mut self, _timeout: &Timeout) {
         self.intervals.clear();
         if self.rate == 0.0 {
@@ -443,7 +472,8 @@ impl CongestionControl for Vivace {
         }
         let bytes = WINDOW_ROUNDS * self.sending * 125_000.0 * self.srtt.as_secs_f64();
         let clocked = if self.starting { self.start_window } else { Bytes::MAX };
-        Bytes::from_f64(bytes).min(clocked).max(self.config.min_window * 2)
+        let least = Bytes::from_f64(bytes).min(clocked).max(self.config.min_window * 2);
+        least.min(self.ceiling.get())
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
