@@ -19,10 +19,15 @@ impl Episode {
     /// Whether these losses open a new episode, which then starts now. Losses of packets that were
     /// sent before the last reduction do not (RFC 9002 §7.3.2).
     pub(crate) fn on_loss(&mut self, loss: &Loss) -> bool {
-        if self.start.is_some_and(|start| loss.newest_sent_at <= start) {
+        self.opens(loss.now, loss.newest_sent_at)
+    }
+
+    /// The same for what happened `now` to packets of which the newest was sent then.
+    pub(crate) fn opens(&mut self, now: Time, newest_sent_at: Time) -> bool {
+        if self.start.is_some_and(|start| newest_sent_at <= start) {
             return false;
         }
-        self.start = Some(loss.now);
+        self.start = Some(now);
         self.recovering = true;
         true
     }

@@ -1,5 +1,6 @@
 //! Westwood+: as Reno, but after a loss the window is what the path was measured to carry, so random
-//! loss does not halve it.
+//! loss does not halve it. A congestion mark (ECN) is no random loss, so it does: RFC 3168 §6.1.2, where Linux
+//! takes the measure too, which at 1% of marked packets gives it nearly three times what CUBIC gets.
 //!
 //! Read first: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and
 //! Vegas TCP congestion control" (2004); constants as in Linux's `net/ipv4/tcp_westwood.c`.
@@ -9,7 +10,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use crate::episode::Episode;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::window::Window;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
+use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Timeout};
 
 /// The rate is sampled over one round-trip time, but this at least.
 const SAMPLE_MIN: Duration = Duration::from_millis(50);
@@ -102,6 +103,12 @@ impl CongestionControl for Westwood {
     fn on_loss(&mut self, loss: &Loss) {
         if self.episode.on_loss(loss) {
             self.window.reduce(self.carried());
+        }
+    }
+
+    fn on_marked(&mut self, marked: &Marked) {
+        if self.episode.opens(marked.now, marked.newest_sent_at) {
+            self.window.reduce(self.carried().min(self.window.size / 2));
         }
     }
 

@@ -20,6 +20,7 @@ fn ops() -> impl Strategy<Value = Op> {
         2 => (1..20u8).prop_map(|packets| Op::Lose { packets }),
         1 => Just(Op::Timeout),
         1 => Just(Op::Spurious),
+        1 => Just(Op::Mark),
         1 => any::<u16>().prop_map(|ms| Op::Idle { ms }),
         5 => (0..100_000u32).prop_map(|us| Op::Pass { us }),
         1 => any::<u32>().prop_map(|secs| Op::Jump { secs }),
@@ -48,6 +49,36 @@ proptest! {
             }
             prop_assert_eq!(clone.face(), sender.face(), "{}", algorithm.name);
         }
+    }
+}
+
+/// RFC 3168 §5 and RFC 9002 §7.3.1: a mark cuts what is in flight, once in a round trip. BBRv1 is Linux's, which
+/// does not answer.
+#[test]
+fn all_but_bbr_answer_a_mark_once_in_a_round_trip() {
+    for algorithm in ALGORITHMS {
+        let mut sender = Sender::new(algorithm, 1);
+        let round = |sender: &mut Sender| {
+            sender.step(Op::Send { packets: 40, app_limited: false });
+            sender.step(Op::Pass { us: 20_000 });
+            let (newest, cwnd_limited, in_recovery, timed) = (true, true, false, true);
+            sender.step(Op::Ack { packets: 40, newest, cwnd_limited, in_recovery, timed });
+        };
+        round(&mut sender);
+        round(&mut sender);
+        sender.step(Op::Send { packets: 40, app_limited: false });
+        sender.step(Op::Pass { us: 20_000 });
+        let before = sender.cca.window();
+        sender.step(Op::Mark);
+        let after = sender.cca.window();
+        if algorithm.name == "bbr" {
+            assert_eq!(after, before);
+            continue;
+        }
+        assert!(after.ratio(before) <= 0.71, "{}: {after} of {before}", algorithm.name);
+        sender.step(Op::Pass { us: 5_000 });
+        sender.step(Op::Mark);
+        assert_eq!(sender.cca.window(), after, "{}", algorithm.name);
     }
 }
 

@@ -201,6 +201,11 @@ impl Flow {
         &self.received
     }
 
+    /// Packets that the client received with a congestion mark (ECN).
+    pub fn marks(&self) -> u64 {
+        self.receiver.marks()
+    }
+
     /// The application.
     pub fn app(&self) -> &App {
         &self.app
@@ -284,7 +289,7 @@ impl Flow {
     /// A data packet reached the client.
     pub(crate) fn deliver(&mut self, now: Time, packet: Outgoing) {
         let (app, received) = (&mut self.app, &mut self.received);
-        self.receiver.on_packet(now, packet.number, packet.chunk, |progress: Progress| {
+        self.receiver.on_packet(now, &packet, |progress: Progress| {
             received.goodput += progress.newly;
             if progress.first {
                 app.on_first_byte(now, progress.id);

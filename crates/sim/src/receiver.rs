@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use trimtab_units::{Duration, Time};
 
-use crate::sender::AckInfo;
-use crate::streams::{Chunk, Progress, ReceiveStreams};
+use crate::sender::{AckInfo, Outgoing};
+use crate::streams::{Progress, ReceiveStreams};
 use crate::transport::{LossDetection, Transport};
 
 /// The receiver of one flow.
@@ -25,6 +25,8 @@ pub(crate) struct Receiver {
     unacknowledged: u32,
     received: u64,
     ack_at: Time,
+    marks: u64,
+    echo: bool,
 }
 
 impl Receiver {
@@ -39,6 +41,8 @@ impl Receiver {
             unacknowledged: 0,
             received: 0,
             ack_at: Time::MAX,
+            marks: 0,
+            echo: false,
         }
     }
 
@@ -46,21 +50,22 @@ impl Receiver {
     pub(crate) fn on_packet(
         &mut self,
         now: Time,
-        number: u64,
-        chunk: Chunk,
+        packet: &Outgoing,
         progress: impl FnMut(Progress),
     ) {
+        let number = packet.number;
         self.arrivals.push_back(number);
         self.received += 1;
         self.unacknowledged += 1;
         let in_order = number == self.next_number;
         self.next_number = self.next_number.max(number + 1);
-        let filled = self.streams.insert(chunk, progress);
-        // RFC 9000 §13.2.1 and RFC 5681 §4.2: what is out of order is acknowledged at once; so is
-        // what leaves a gap open on TCP.
+        let filled = self.streams.insert(packet.chunk, progress);
+        self.marks += u64::from(packet.marked);
+        // RFC 9000 §13.2.1 and RFC 5681 §4.2: what is out of order is acknowledged at once, and so is
+        // a mark; so is what leaves a gap open on TCP.
         let at_once = match self.transport.loss_detection {
-            LossDetection::Rfc9002 => !in_order,
-            LossDetection::RackTlp => filled || !in_order,
+            LossDetection::Rfc9002 => !in_order || packet.marked,
+            LossDetection::RackTlp => filled || !in_order || self.changes_echo(packet),
         };
         let due = at_once
             || self.unacknowledged >= self.transport.ack_every
@@ -68,6 +73,19 @@ impl Receiver {
         let wait = if due { self.transport.ack_wait } else { self.transport.max_ack_delay };
         self.ack_at = self.ack_at.min(now + wait);
         self.newest_at = now;
+    }
+
+    /// RFC 3168 §6.1.3: the echo of a mark is repeated until the sender says that it has reduced its window. Whether
+    /// the packet turns it on or off, which Linux acknowledges at once.
+    fn changes_echo(&mut self, packet: &Outgoing) -> bool {
+        let before = self.echo;
+        self.echo = packet.marked || (before && !packet.reduced);
+        self.echo != before || (before && packet.reduced)
+    }
+
+    /// Packets that arrived with a congestion mark.
+    pub(crate) fn marks(&self) -> u64 {
+        self.marks
     }
 
     /// When an acknowledgement is to leave; [`Time::MAX`] for not at all.
@@ -86,6 +104,8 @@ impl Receiver {
                 LossDetection::Rfc9002 => now.since(self.newest_at),
                 LossDetection::RackTlp => Duration::ZERO,
             },
+            marks: self.marks,
+            echo: self.echo,
         }
     }
 

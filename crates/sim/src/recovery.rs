@@ -91,6 +91,18 @@ impl Prr {
     }
 }
 
+/// TCP's reduction for a congestion mark (the state CWR of Linux): for a round trip, in which the window
+/// does not grow and no other mark reduces it (RFC 3168 §6.1.2).
+#[derive(Clone, Debug)]
+pub(crate) struct Reduction {
+    /// When it began.
+    pub(crate) since: Time,
+    /// It ends when something beyond the data that was outstanding then has arrived.
+    pub(crate) until: u64,
+    /// What the window may be; `None` when the algorithm decides.
+    pub(crate) prr: Option<Prr>,
+}
+
 impl Recovery {
     /// When the episode began; `None` when there is none.
     pub(crate) fn since(&self) -> Option<Time> {

@@ -18,7 +18,7 @@ use crate::governor::Governor;
 use crate::histogram::Histogram;
 use crate::pacer::Pacer;
 use crate::packets::{Fate, Packet, SentPackets};
-use crate::recovery::Recovery;
+use crate::recovery::{Prr, Recovery, Reduction};
 use crate::responses::Responses;
 use crate::rtt::RttEstimator;
 use crate::streams::{Chunk, SendStreams};
@@ -58,6 +58,10 @@ pub(crate) struct AckInfo {
     pub(crate) cumulative: u64,
     /// How long the receiver held it back.
     pub(crate) delay: Duration,
+    /// Packets that arrived with a congestion mark so far (QUIC's ECN-CE count, RFC 9000 §19.3.2).
+    pub(crate) marks: u64,
+    /// A mark that the sender has not answered yet (TCP's ECE, RFC 3168 §6.1.3).
+    pub(crate) echo: bool,
 }
 
 /// A packet that wants to leave.
@@ -66,6 +70,12 @@ pub(crate) struct Outgoing {
     pub(crate) number: u64,
     pub(crate) size: Bytes,
     pub(crate) chunk: Chunk,
+    /// The transport understands congestion marks on it (ECT).
+    pub(crate) capable: bool,
+    /// The window was reduced, so that the receiver need not repeat its echo (TCP's CWR).
+    pub(crate) reduced: bool,
+    /// With a congestion mark (CE).
+    pub(crate) marked: bool,
 }
 
 /// The sender of one flow.
@@ -101,6 +111,14 @@ pub(crate) struct Sender {
     pacing_blocked: bool,
     // Loss recovery.
     recovery: Recovery,
+    /// TCP's reduction for a congestion mark (CWR), without a loss.
+    reduction: Option<Reduction>,
+    /// Marks that were heeded, by the count.
+    marks: u64,
+    /// The next new data tells the receiver that the window was reduced.
+    tell_reduced: bool,
+    /// A mark is among the reasons of this episode: no spurious loss takes it back.
+    marked_episode: bool,
     highest_offset: u64,
     /// All of stream 0 below has been acknowledged.
     cumulative: u64,
@@ -149,6 +167,10 @@ impl Sender {
             pace: (Bytes::ZERO, Duration::ZERO, Rate::ZERO),
             pacing_blocked: false,
             recovery: Recovery::Open,
+            reduction: None,
+            marks: 0,
+            tell_reduced: false,
+            marked_episode: false,
             highest_offset: 0,
             cumulative: 0,
             episode_lost: 0,
@@ -189,9 +211,18 @@ impl Sender {
 
     /// The window as the transport applies it now.
     pub(crate) fn window(&self) -> Bytes {
-        match &self.recovery {
-            Recovery::Fast { prr: Some(prr), .. } => prr.window(self.inflight),
+        match (&self.recovery, &self.reduction) {
+            (Recovery::Fast { prr: Some(prr), .. }, _)
+            | (Recovery::Open, Some(Reduction { prr: Some(prr), .. })) => prr.window(self.inflight),
             _ => self.governor.window(),
+        }
+    }
+
+    /// The proportional rate reduction that goes on, if one does.
+    fn prr(&mut self) -> Option<&mut Prr> {
+        match &mut self.recovery {
+            Recovery::Open => self.reduction.as_mut()?.prr.as_mut(),
+            recovery => recovery.prr(),
         }
     }
 
@@ -344,12 +375,21 @@ impl Sender {
                 self.responses.on_sent(now, chunk, collector);
             }
         }
-        if let Some(prr) = self.recovery.prr() {
+        if let Some(prr) = self.prr() {
             prr.on_sent(size);
         }
         if let Some(rate) = self.pacing_rate() {
             self.pacer.on_sent(now, size, rate, self.transport.packet);
         }
-        Outgoing { number, size, chunk }
+        let tcp = self.transport.loss_detection == LossDetection::RackTlp;
+        Outgoing {
+            number,
+            size,
+            chunk,
+            // RFC 3168 §6.1.5: not what TCP sends again.
+            capable: !(tcp && again),
+            reduced: !again && std::mem::take(&mut self.tell_reduced),
+            marked: false,
+        }
     }
 }

@@ -356,7 +356,14 @@ impl World {
     /// A data packet enters a link. The caller then arms it, once for all that enter at one time.
     fn enter(&mut self, link: usize, flow: usize, hop: usize, packet: Outgoing) {
         let cargo = Cargo::Data { flow: flow as u32, hop: hop as u32, packet };
-        if self.links[link].send(self.now, Packet { size: packet.size, payload: cargo }).is_err() {
+        let data = Packet { size: packet.size, payload: cargo };
+        let link = &mut self.links[link];
+        let sent = if packet.capable {
+            link.send_capable(self.now, data)
+        } else {
+            link.send(self.now, data)
+        };
+        if sent.is_err() {
             self.flows[flow].received.dropped += 1;
         }
     }
@@ -408,7 +415,8 @@ impl World {
         while let Some(event) = self.links[link].poll(self.now) {
             match event {
                 Event::Delivered(delivery) => match delivery.packet.payload {
-                    Cargo::Data { flow, hop, packet } => {
+                    Cargo::Data { flow, hop, mut packet } => {
+                        packet.marked |= delivery.marked;
                         let waited = delivery.departed_at.since(delivery.enqueued_at);
                         self.flows[flow as usize].received.queue_delay.record(waited);
                         self.send(flow as usize, hop as usize + 1, packet);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{acked, lost};
-use crate::{Ack, Config, CongestionControl, Phase, Sent, Spec, get_knob, set_knob};
+use crate::{Ack, Config, CongestionControl, Marked, Phase, Sent, Spec, get_knob, set_knob};
 
 const MSS: Bytes = Bytes::new(1500);
 const RTT: Duration = Duration::from_millis(20);
@@ -41,6 +41,21 @@ fn a_full_switch_waits_for_slow_start_and_recovery_to_end() {
     assert_eq!((name(&cca), cca.phase()), ("cubic", Phase::Steady));
     assert!(cca.window() >= window && cca.window() <= window + MSS);
     assert_eq!((cca.switches(), cca.pending().is_none()), (1, true));
+}
+
+/// A mark is answered for a round trip, too; and a window that is cut for one says what the path carries: what takes over does
+/// not search for more.
+#[test]
+fn a_full_switch_waits_for_the_answer_to_a_mark() {
+    let (mut cca, now) = connection("newreno");
+    cca.request(spec("copa"), Switch::Full, now);
+    let (inflight, prior_inflight) = (MSS, MSS);
+    cca.on_marked(&Marked { now, newest_sent_at: now, inflight, prior_inflight });
+    assert_eq!((name(&cca), cca.window()), ("newreno", MSS * 11 / 2));
+    cca.on_ack(&Ack { in_recovery: true, ..ack(now + RTT) });
+    assert_eq!(name(&cca), "newreno");
+    cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
+    assert_eq!((name(&cca), cca.phase()), ("copa", Phase::Steady));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use trimtab_cc::{
-    Ack, Algorithm, Config, CongestionControl, Controller, Idle, Loss, LostPacket, RateSample,
-    Sent, Timeout,
+    Ack, Algorithm, Config, CongestionControl, Controller, Idle, Loss, LostPacket, Marked,
+    RateSample, Sent, Timeout,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -34,6 +34,8 @@ pub(crate) enum Op {
     /// Writes everything off.
     Timeout,
     Spurious,
+    /// An acknowledgement tells of congestion marks.
+    Mark,
     Idle {
         ms: u16,
     },
@@ -125,6 +127,7 @@ impl<C: CongestionControl> Sender<C> {
             Op::Lose { packets } => self.lose(packets),
             Op::Timeout => self.time_out(),
             Op::Spurious => self.cca.on_spurious_loss(self.now),
+            Op::Mark => self.mark(),
             Op::Idle { ms } => self.idle(Duration::from_millis(ms.into())),
             Op::Pass { us } => self.pass(Duration::from_micros(us.into())),
             Op::Jump { secs } => self.pass(Duration::from_secs(secs.into())),
@@ -250,6 +253,13 @@ impl<C: CongestionControl> Sender<C> {
         if let Some(loss) = loss {
             self.cca.on_loss(&loss);
         }
+    }
+
+    fn mark(&mut self) {
+        let inflight = self.inflight();
+        let newest_sent_at = self.outstanding.front().map_or(self.now, |packet| packet.sent_at);
+        let now = self.now;
+        self.cca.on_marked(&Marked { now, newest_sent_at, inflight, prior_inflight: inflight });
     }
 
     fn time_out(&mut self) {

@@ -1,12 +1,12 @@
 //! Acknowledgements: what arrived, what that says of the path, and what must be lost.
 
-use trimtab_cc::{Ack, Loss, LostPacket, Phase, RateSample, Timeout};
+use trimtab_cc::{Ack, Loss, LostPacket, Marked, Phase, RateSample, Timeout};
 use trimtab_units::{Bytes, Duration, Time};
 
 use super::timers::{TIMER_MIN, linux_timer};
 use super::{AckInfo, Sender};
 use crate::packets::Fate;
-use crate::recovery::{Prr, PrrAck, Recovery};
+use crate::recovery::{Prr, PrrAck, Recovery, Reduction};
 use crate::transport::LossDetection;
 
 /// RFC 9002 §6.1.1: `kPacketThreshold`; RFC 8985: `DupThresh`.
@@ -78,9 +78,11 @@ impl Sender {
         {
             self.close_recovery();
         }
+        self.end_reduction(info);
         let lost_before = self.lost;
         self.detect_losses(now, info);
         let newest_sent_at = self.packets.get(newest).map_or(now, |p| p.sent_at);
+        self.heed_marks(now, info, newest_sent_at, prior_inflight);
         let rate = rate.map(|(mut sample, lost_at_send)| {
             sample.lost = self.lost - lost_at_send;
             sample
@@ -98,7 +100,7 @@ impl Sender {
             rate,
             cwnd_limited: (newest < self.limited_below || self.slow_start_in_use())
                 && (advanced || !self.grows_by_cumulative_acks()),
-            in_recovery: self.recovery.since().is_some(),
+            in_recovery: self.recovery.since().is_some() || self.reduction.is_some(),
         };
         self.governor.on_ack(&ack);
         if let Some(collector) = &mut self.collector {
@@ -111,10 +113,11 @@ impl Sender {
             self.close_recovery();
         }
         let ssthresh = self.governor.window();
-        if let Some(prr) = self.recovery.prr() {
-            let losses = self.lost > lost_before;
-            let ack = PrrAck { newly: acked, losses, advanced, inflight: self.inflight, ssthresh };
-            prr.on_ack(ack, self.transport.packet);
+        let (losses, inflight) = (self.lost > lost_before, self.inflight);
+        let packet = self.transport.packet;
+        if let Some(prr) = self.prr() {
+            let ack = PrrAck { newly: acked, losses, advanced, inflight, ssthresh };
+            prr.on_ack(ack, packet);
         }
         self.update_pacing();
         let keep = self.timeout_base() * 3 + self.rtt.latest() * 2;
@@ -185,7 +188,8 @@ impl Sender {
     /// Within a TCP episode, losses of packets sent since its beginning belong to it as well: the
     /// algorithm sees them as sent when it began.
     fn as_of_episode(&self, sent_at: Time) -> Time {
-        match (self.transport.loss_detection, self.recovery.since()) {
+        let reduced = self.reduction.as_ref().map(|reduction| reduction.since);
+        match (self.transport.loss_detection, self.recovery.since().or(reduced)) {
             (LossDetection::RackTlp, Some(since)) => sent_at.min(since),
             _ => sent_at,
         }
@@ -311,13 +315,14 @@ impl Sender {
             prior_inflight,
         };
         if self.recovery.since().is_none_or(|since| !tcp && newest > since) {
-            let prr =
-                self.transport.proportional_rate_reduction && !self.governor.manages_recovery();
-            self.recovery = Recovery::Fast {
-                since: now,
-                until: self.highest_offset.max(info.cumulative),
-                prr: prr.then(|| Prr::new(self.governor.window(), self.transport.packet)),
+            // Linux goes on with the reduction that a mark began (`tcp_enter_recovery`).
+            let (since, prr) = match self.reduction.take() {
+                Some(reduction) => (reduction.since, reduction.prr),
+                None => (now, self.new_prr()),
             };
+            let until = self.highest_offset.max(info.cumulative);
+            self.recovery = Recovery::Fast { since, until, prr };
+            self.tell_reduced = tcp;
         }
         self.governor.on_loss(&loss);
         if let Some(collector) = &mut self.collector {
@@ -326,6 +331,53 @@ impl Sender {
         if !tcp && self.persistent_congestion(batch) {
             self.totals.timeouts += 1;
             self.governor.on_timeout(&Timeout { now, prior_inflight, inflight: self.inflight });
+        }
+    }
+
+    fn new_prr(&self) -> Option<Prr> {
+        let prr = self.transport.proportional_rate_reduction && !self.governor.manages_recovery();
+        prr.then(|| Prr::new(self.governor.window(), self.transport.packet))
+    }
+
+    /// Congestion marks: at most one reduction in a round trip, whatever it is for.
+    fn heed_marks(&mut self, now: Time, info: AckInfo, newest: Time, prior_inflight: Bytes) {
+        let inflight = self.inflight;
+        let mut marked = Marked { now, newest_sent_at: newest, inflight, prior_inflight };
+        let until = self.highest_offset.max(info.cumulative);
+        match self.transport.loss_detection {
+            LossDetection::Rfc9002 => {
+                if info.marks <= self.marks {
+                    return;
+                }
+                self.marks = info.marks;
+                // RFC 9002 §7.3.2: a recovery period, as after a loss.
+                if self.recovery.since().is_none_or(|since| newest > since) {
+                    self.recovery = Recovery::Fast { since: now, until, prr: None };
+                }
+            }
+            // RFC 3168 §6.1.2; Linux: `tcp_enter_cwr`.
+            LossDetection::RackTlp => {
+                if !info.echo {
+                    return;
+                }
+                self.marked_episode = true;
+                if self.recovery.since().is_some() || self.reduction.is_some() {
+                    return;
+                }
+                marked.newest_sent_at = now;
+                self.reduction = Some(Reduction { since: now, until, prr: self.new_prr() });
+                self.tell_reduced = true;
+            }
+        }
+        self.marked_episode = true;
+        self.governor.on_marked(&marked);
+    }
+
+    /// Linux ends it with the first acknowledgement beyond what was outstanding when it began: the receiver then knows of it.
+    fn end_reduction(&mut self, info: AckInfo) {
+        if self.reduction.as_ref().is_some_and(|reduction| info.cumulative > reduction.until) {
+            self.reduction = None;
+            self.marked_episode = false;
         }
     }
 
@@ -344,7 +396,7 @@ impl Sender {
             // RFC 5682 §2.1 step 3b, RFC 8985: an original arrived after the timeout.
             Recovery::Timeout { sent_before, .. } => {
                 self.recovery = Recovery::Open;
-                self.governor.on_spurious_loss(now);
+                self.take_back(now);
                 self.restore_written_off(sent_before);
             }
             Recovery::Fast { .. } | Recovery::Open => {
@@ -353,11 +405,18 @@ impl Sender {
                     return;
                 }
                 self.recovery = Recovery::Open;
-                self.governor.on_spurious_loss(now);
+                self.take_back(now);
             }
         }
         self.episode_lost = 0;
         self.episode_spurious = 0;
+    }
+
+    /// The losses were none. A mark was one all the same (Linux: `tcp_fastretrans_alert`, step A).
+    fn take_back(&mut self, now: Time) {
+        if !std::mem::take(&mut self.marked_episode) {
+            self.governor.on_spurious_loss(now);
+        }
     }
 
     /// What a spurious timeout had written off and not yet sent again is in flight.
@@ -379,6 +438,7 @@ impl Sender {
 
     fn close_recovery(&mut self) {
         self.recovery = Recovery::Open;
+        self.marked_episode = false;
         self.episode_lost = 0;
         self.episode_spurious = 0;
     }

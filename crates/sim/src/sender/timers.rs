@@ -70,7 +70,8 @@ impl Sender {
             self.governor.on_timer(now);
         }
         if self.loss_timer.is_some_and(|at| at <= now) {
-            let nothing = AckInfo { arrivals: 0, cumulative: 0, delay: Duration::ZERO };
+            let delay = Duration::ZERO;
+            let nothing = AckInfo { arrivals: 0, cumulative: 0, delay, marks: 0, echo: false };
             self.detect_losses(now, nothing);
         }
         if self.timeout_at() <= now {
@@ -121,6 +122,7 @@ impl Sender {
             }
         }
         self.loss_timer = None;
+        self.reduction = None;
         // A second timeout in a row is the same episode: the window is at its minimum already.
         if !matches!(self.recovery, Recovery::Timeout { .. }) {
             self.recovery =
