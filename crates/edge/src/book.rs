@@ -71,6 +71,8 @@ pub struct Book {
     /// Aggregates whose configuration has changed, or that were forgotten, since somebody took these; `None` where nobody ever did.
     news: Option<BTreeSet<Key>>,
     recordings: BTreeMap<(Key, Interval), Recording>,
+    /// What was reported lately, with the ends of the intervals: the engine takes each report once, so there is no second one.
+    reported: BTreeMap<(Key, Interval), Time>,
 }
 
 impl Book {
@@ -157,11 +159,14 @@ impl Book {
     }
 
     /// Adds what a connection saw under this version. What ran another one than the latest of the interval is left out: the engine
-    /// learns from the one that was to be tried.
+    /// learns from the one that was to be tried; and so is what comes when the interval was reported.
     pub fn record(&mut self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
         let Some(force) = self.known.get(key).and_then(|known| known.force.as_ref()) else {
             return;
         };
+        if self.reported.contains_key(&(key.clone(), interval)) {
+            return;
+        }
         let length = force.interval;
         let empty = || Recording { version, length, connections: 0, recorders: BTreeMap::new() };
         let recording = self.recordings.entry((key.clone(), interval)).or_insert_with(empty);
@@ -202,9 +207,11 @@ impl Book {
         let mut reports = Vec::new();
         for at in ended {
             let Some(recording) = self.recordings.remove(&at) else { continue };
-            let (key, interval) = at;
+            let (key, interval) = at.clone();
+            self.reported.insert(at, interval.end(recording.length) + recording.length);
             reports.push(report(key, interval, &recording));
         }
+        self.reported.retain(|_, until| now < *until);
         let mut news = self.news.as_mut();
         self.known.retain(|key, known| {
             let idle =
@@ -302,6 +309,18 @@ mod tests {
         }
         assert_eq!(book.close(at(64), grace), []);
         assert_eq!(book.close(at(123), grace).len(), 1);
+    }
+
+    #[test]
+    fn what_comes_after_the_report_makes_no_second_one() {
+        let mut book = Book::default();
+        book.learn(key(), force(1), at(0));
+        book.record(&key(), 1, interval(5), &saw(4.0));
+        assert_eq!(book.close(at(60), none).len(), 1);
+        book.record(&key(), 1, interval(5), &saw(9.0));
+        book.record(&key(), 1, interval(65), &saw(8.0));
+        let reports = book.close(at(120), none);
+        assert_eq!(reports.iter().map(|r| r.interval).collect::<Vec<_>>(), [interval(65)]);
     }
 
     #[test]

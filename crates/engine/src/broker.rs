@@ -437,6 +437,7 @@ mod tests {
             reports: vec![Report {
                 name: Name { service: "tv".to_owned(), prefix: "p".to_owned() },
                 interval: 1,
+                version: 0,
                 bytes: vec![0; bytes],
             }],
         };

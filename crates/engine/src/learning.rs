@@ -55,6 +55,15 @@ pub(crate) struct Held {
     pub(crate) configuration: Option<(i64, String)>,
 }
 
+/// What a report is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) name: Name,
+    pub(crate) interval: i64,
+    /// Of the configuration that it was measured under.
+    pub(crate) version: i64,
+}
+
 /// Learning, service by service. Deterministic: the same calls in the same order have the same answers.
 pub(crate) trait Learning: Send + Sync {
     /// The services, in the order of their names.
@@ -63,8 +72,8 @@ pub(crate) trait Learning: Send + Sync {
     /// A service.
     fn service(&self, name: &str) -> Option<Arc<Service>>;
 
-    /// Whom a report is about, and its interval; else what is wrong with it.
-    fn read(&self, report: &[u8]) -> Result<(Name, i64), String>;
+    /// What a report is about; else what is wrong with it.
+    fn read(&self, report: &[u8]) -> Result<About, String>;
 
     /// The configuration of an aggregate of which nobody has heard; none where there is no such service.
     fn first(&self, name: &Name) -> Option<String>;

@@ -99,10 +99,12 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    pub(crate) fn batch(&self, outcome: &'static str, kept: usize, late: u32) {
+    pub(crate) fn batch(&self, outcome: &'static str, (kept, late): (usize, u32), repeated: u32) {
         self.batches.get_or_create(&[("outcome", outcome.to_owned())]).inc();
         self.reports.get_or_create(&[("outcome", "kept".to_owned())]).inc_by(kept as u64);
-        self.reports.get_or_create(&[("outcome", "late".to_owned())]).inc_by(u64::from(late));
+        for (outcome, count) in [("late", late), ("repeated", repeated)] {
+            self.reports.get_or_create(&[("outcome", outcome.to_owned())]).inc_by(u64::from(count));
+        }
     }
 
     pub(crate) fn refused(&self, reason: &'static str) {
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_counted_is_on_the_page() {
         let metrics = Metrics::new();
-        metrics.batch("kept", 3, 1);
+        metrics.batch("kept", (3, 1), 2);
         metrics.refused("token");
         metrics.refused("token");
         metrics.closed("tv", 5, 4, 0.2);
@@ -155,6 +157,7 @@ mod tests {
             "trimtab_engine_batches_total{outcome=\"kept\"} 1",
             "trimtab_engine_reports_total{outcome=\"kept\"} 3",
             "trimtab_engine_reports_total{outcome=\"late\"} 1",
+            "trimtab_engine_reports_total{outcome=\"repeated\"} 2",
             "trimtab_engine_refused_total{reason=\"token\"} 2",
             "trimtab_engine_decisions_total{service=\"tv\"} 5",
             "trimtab_engine_changes_total{service=\"tv\"} 4",

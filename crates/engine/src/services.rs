@@ -13,7 +13,7 @@ use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
 use crate::engine::log;
-use crate::learning::{Held, KnobInfo, Learning, ServiceInfo, Wish};
+use crate::learning::{About, Held, KnobInfo, Learning, ServiceInfo, Wish};
 use crate::store::{Closed, Decided, Name, Open};
 use crate::studies::Plans;
 
@@ -204,7 +204,7 @@ impl Learning for Services {
         self.all.get(name).cloned()
     }
 
-    fn read(&self, report: &[u8]) -> Result<(Name, i64), String> {
+    fn read(&self, report: &[u8]) -> Result<About, String> {
         let report = Report::decode(report).map_err(|e| e.to_string())?;
         let name = Name {
             service: report.key.service.as_str().to_owned(),
@@ -212,7 +212,9 @@ impl Learning for Services {
         };
         let interval =
             i64::try_from(report.interval.0).map_err(|_| format!("{name}: no such interval"))?;
-        Ok((name, interval))
+        let version =
+            i64::try_from(report.version).map_err(|_| format!("{name}: no such version"))?;
+        Ok(About { name, interval, version })
     }
 
     fn first(&self, name: &Name) -> Option<String> {

@@ -17,7 +17,7 @@ use super::types::{
 };
 use crate::clock::now_ms;
 use crate::engine::Engine;
-use crate::learning::{Learning, ServiceInfo};
+use crate::learning::{About, Learning, ServiceInfo};
 use crate::store::{Batch, Name, Outcome, Report, StoreError, Token};
 
 /// Aggregates of one question.
@@ -71,13 +71,13 @@ pub(super) async fn report(
     let batch = Batch {
         token: token.id,
         sequence: whole(sent.value.sequence, "the sequence number")?,
-        digest: Sha256::digest(&sent.bytes).into(),
+        digest: digest(sent.value.sequence, &reports),
         received_ms: now,
         reports,
     };
-    let (late, again) = match engine.ingest.keep(batch).await {
-        Ok(Outcome::Accepted { late }) => (late, false),
-        Ok(Outcome::Again) => (0, true),
+    let (late, repeated, again) = match engine.ingest.keep(batch).await {
+        Ok(Outcome::Accepted { late, repeated }) => (late, repeated, false),
+        Ok(Outcome::Again { late }) => (late, 0, true),
         Ok(Outcome::Replayed { last }) => {
             let message = format!(
                 "batch {} of {} was sent before, or by somebody else with its token: the last one kept is {last}",
@@ -93,9 +93,21 @@ pub(super) async fn report(
             return Err(e.into());
         }
     };
-    let kept = count - late as usize;
-    engine.metrics.batch(if again { "again" } else { "kept" }, if again { 0 } else { kept }, late);
-    Ok(Json(ReportAnswer { kept: kept as u32, late, again, now_ms: now_ms() }))
+    let kept = count - late as usize - repeated as usize;
+    let outcome = if again { "again" } else { "kept" };
+    let counted = if again { (0, 0) } else { (kept, late) };
+    engine.metrics.batch(outcome, counted, repeated);
+    Ok(Json(ReportAnswer { kept: kept as u32, late, repeated, again, now_ms: now_ms() }))
+}
+
+/// Of a batch's number and reports. When it was sent is no part of it: it is another time when it is sent again.
+fn digest(sequence: u64, reports: &[Report]) -> [u8; 32] {
+    let mut all = Sha256::new_with_prefix(sequence.to_le_bytes());
+    for report in reports {
+        all.update((report.bytes.len() as u64).to_le_bytes());
+        all.update(&report.bytes);
+    }
+    all.finalize().into()
 }
 
 fn check(
@@ -108,7 +120,7 @@ fn check(
     let bytes = STANDARD
         .decode(text)
         .map_err(|e| Refusal::malformed(format!("a report is not base64: {e}")))?;
-    let (name, interval) = learning.read(&bytes).map_err(Refusal::malformed)?;
+    let About { name, interval, version } = learning.read(&bytes).map_err(Refusal::malformed)?;
     own(token, &name.service)?;
     let service = services.iter().find(|known| known.name == name.service).ok_or_else(|| {
         Refusal::service(format!("the engine has no service {:?} now", name.service))
@@ -118,7 +130,7 @@ fn check(
         let message = format!("{name}: interval {interval} has not begun, {latest} is the latest");
         return Err(Refusal::clock(message));
     }
-    Ok(Report { name, interval, bytes })
+    Ok(Report { name, interval, version, bytes })
 }
 
 /// `POST /v1/configurations`

@@ -92,7 +92,6 @@ pub(crate) async fn note(
 /// The body of a request: JSON of a certain form, and no larger than the engine takes.
 pub(crate) struct Sent<T> {
     pub(crate) value: T,
-    pub(crate) bytes: axum::body::Bytes,
 }
 
 impl<T: DeserializeOwned> FromRequest<Arc<Engine>> for Sent<T> {
@@ -108,6 +107,6 @@ impl<T: DeserializeOwned> FromRequest<Arc<Engine>> for Sent<T> {
         })?;
         let value = serde_json::from_slice(&bytes)
             .map_err(|e| Refusal::malformed(format!("not what this expects: {e}")))?;
-        Ok(Self { value, bytes })
+        Ok(Self { value })
     }
 }

@@ -11,7 +11,8 @@ use crate::store::{Audit, Counts, Hold, Name, Role, Token};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportBatch {
-    /// Larger than that of any batch of this edge before; a batch without an answer is sent again with the same number.
+    /// Larger than that of any batch of this edge before; a batch without an answer is sent again with the same number and
+    /// reports, however long that takes.
     pub sequence: u64,
     /// The edge's clock when it sent this, in ms since 1970.
     pub sent_ms: i64,
@@ -26,6 +27,9 @@ pub struct ReportAnswer {
     pub kept: u32,
     /// Reports that came after their interval was closed, and are not kept.
     pub late: u32,
+    /// Reports that were kept before, under another number.
+    #[serde(default)]
+    pub repeated: u32,
     /// This batch had been kept before.
     pub again: bool,
     /// The engine's clock, in ms since 1970.

@@ -28,13 +28,16 @@ use serde::{Deserialize, Serialize};
 pub(crate) use crate::broker::Tell;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
-pub(crate) const SCHEMA_VERSION: u32 = 3;
+pub(crate) const SCHEMA_VERSION: u32 = 4;
 
 /// What a schema has had since version 3: its last part.
 fn since_3(schema: &str) -> &str {
     let at = schema.find("-- Since version 3").expect("the schema says so");
     &schema[at..]
 }
+
+/// What version 4 changes in tables of version 3, in the words of both kinds of SQL.
+const FROM_3: &str = include_str!("from-3.sql");
 
 /// What a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +137,8 @@ impl std::fmt::Display for Name {
 pub(crate) struct Report {
     pub(crate) name: Name,
     pub(crate) interval: i64,
+    /// Of the configuration that it was measured under.
+    pub(crate) version: i64,
     /// Encoded.
     pub(crate) bytes: Vec<u8>,
 }
@@ -145,7 +150,7 @@ pub(crate) struct Batch {
     pub(crate) token: i64,
     /// Larger than that of any batch of this edge before.
     pub(crate) sequence: i64,
-    /// SHA-256 of what was sent, to tell a batch that is sent again from another with its number.
+    /// SHA-256 of its number and reports, to tell a batch that is sent again from another with its number.
     pub(crate) digest: [u8; 32],
     pub(crate) received_ms: i64,
     pub(crate) reports: Vec<Report>,
@@ -158,9 +163,14 @@ pub(crate) enum Outcome {
     Accepted {
         /// So many of its reports came after their interval was closed; they are not kept.
         late: u32,
+        /// So many were kept before, under another number: the same edge, aggregate, interval and version.
+        repeated: u32,
     },
     /// It was kept before: the edge did not hear the answer.
-    Again,
+    Again {
+        /// So many of its reports were late then.
+        late: u32,
+    },
     /// Another batch with this number, or a later one, was kept before.
     Replayed {
         /// The number of the last one that was kept.

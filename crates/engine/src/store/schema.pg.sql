@@ -1,4 +1,4 @@
--- The engine's state in PostgreSQL, version 3. Times are milliseconds since 1970, UTC; intervals are counted from there, in
+-- The engine's state in PostgreSQL, version 4. Times are milliseconds since 1970, UTC; intervals are counted from there, in
 -- lengths of their service's interval. Names are compared byte by byte, as SQLite does.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -18,7 +18,8 @@ CREATE TABLE edges (
     sequence BIGINT NOT NULL,   -- -1: nothing yet
     digest BYTEA NOT NULL,
     seen_ms BIGINT NOT NULL,
-    reports BIGINT NOT NULL
+    reports BIGINT NOT NULL,
+    late BIGINT NOT NULL        -- of the last batch
 ) WITH (fillfactor = 70);
 
 CREATE TABLE aggregates (
@@ -44,9 +45,12 @@ CREATE TABLE reports (
     service TEXT COLLATE "C" NOT NULL,
     part INT NOT NULL,
     interval BIGINT NOT NULL,
+    edge BIGINT,              -- its token; none in reports from before version 4
+    version BIGINT NOT NULL,  -- of the configuration that it was measured under
     bytes BYTEA NOT NULL
 );
 CREATE INDEX reports_due ON reports (service, interval, part, aggregate);
+CREATE UNIQUE INDEX reports_once ON reports (aggregate, interval, edge, version);
 
 -- By interval, so that what is written at a time lies together; `previous` leads from each decision to the aggregate's last.
 CREATE TABLE decisions (

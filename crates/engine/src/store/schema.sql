@@ -1,4 +1,4 @@
--- The engine's state, version 3. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
+-- The engine's state, version 4. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
 -- their service's interval.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -18,7 +18,8 @@ CREATE TABLE edges (
     sequence INTEGER NOT NULL,
     digest BLOB NOT NULL,
     seen_ms INTEGER NOT NULL,
-    reports INTEGER NOT NULL
+    reports INTEGER NOT NULL,
+    late INTEGER NOT NULL       -- of the last batch
 );
 
 CREATE TABLE aggregates (
@@ -42,9 +43,12 @@ CREATE TABLE reports (
     aggregate INTEGER NOT NULL,
     service TEXT NOT NULL,
     interval INTEGER NOT NULL,
+    edge INTEGER,             -- its token; none in reports from before version 4
+    version INTEGER NOT NULL, -- of the configuration that it was measured under
     bytes BLOB NOT NULL
 );
 CREATE INDEX reports_due ON reports (service, interval, aggregate);
+CREATE UNIQUE INDEX reports_once ON reports (aggregate, interval, edge, version);
 
 -- By interval, so that what is written at a time lies together; `previous` leads from each decision to the aggregate's last.
 CREATE TABLE decisions (

@@ -14,6 +14,7 @@ fn batch(token: i64, sequence: i64, interval: i64, prefixes: &[&str]) -> Batch {
     let report = |prefix: &&str| Report {
         name: name(prefix),
         interval,
+        version: sequence,
         bytes: format!("{token}/{sequence}").into_bytes(),
     };
     let digest = [sequence as u8; 32];
@@ -84,16 +85,16 @@ fn a_batch_counts_once_however_often_it_is_sent() {
         let first = batch(1, 7, 10, &["a", "b"]);
         assert_eq!(
             store.accept(std::slice::from_ref(&first)),
-            Ok(vec![Outcome::Accepted { late: 0 }])
+            Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
         );
-        assert_eq!(store.accept(std::slice::from_ref(&first)), Ok(vec![Outcome::Again]));
+        assert_eq!(store.accept(std::slice::from_ref(&first)), Ok(vec![Outcome::Again { late: 0 }]));
         let other = Batch { digest: [99; 32], ..first };
         assert_eq!(store.accept(&[other]), Ok(vec![Outcome::Replayed { last: 7 }]));
         let older = batch(1, 6, 10, &["a"]);
         assert_eq!(store.accept(&[older]), Ok(vec![Outcome::Replayed { last: 7 }]));
         assert_eq!(
             store.accept(&[batch(2, 1, 10, &["a"])]),
-            Ok(vec![Outcome::Accepted { late: 0 }])
+            Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
         );
         assert_eq!(store.counts().unwrap().waiting_reports, 3);
         assert_eq!(store.counts().unwrap().edges, 2);
@@ -103,9 +104,45 @@ fn a_batch_counts_once_however_often_it_is_sent() {
             one.digest[0] = one.reports[0].interval as u8;
             one
         });
-        let kept = Outcome::Accepted { late: 0 };
+        let kept = Outcome::Accepted { late: 0, repeated: 0 };
         assert_eq!(store.accept(&many), Ok(vec![kept, Outcome::Replayed { last: 8 }, kept]));
         assert_eq!(store.counts().unwrap().waiting_reports, 5);
+    });
+}
+
+#[test]
+fn a_report_counts_once_under_whichever_number() {
+    on_every_store(|store| {
+        let first = batch(1, 7, 10, &["a", "b"]);
+        assert_eq!(
+            store.accept(std::slice::from_ref(&first)),
+            Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
+        );
+        // An edge that did not hear the answer sends it under its next number, with one more.
+        let mut renumbered = Batch { sequence: 8, digest: [8; 32], ..first.clone() };
+        renumbered.reports.push(Report { name: name("c"), ..first.reports[0].clone() });
+        assert_eq!(
+            store.accept(&[renumbered]),
+            Ok(vec![Outcome::Accepted { late: 0, repeated: 2 }])
+        );
+        // Both at once, as when the broker hands out what waited.
+        let twice = [9, 10].map(|sequence| Batch { sequence, ..batch(1, 20, 11, &["a"]) });
+        let told = store.accept(&twice).unwrap();
+        let accepted = |repeated| Outcome::Accepted { late: 0, repeated };
+        assert_eq!(told, [accepted(0), accepted(1)]);
+        // Another edge, another interval and another version are other reports.
+        let other = Batch { token: 2, ..batch(1, 7, 10, &["a"]) };
+        assert_eq!(store.accept(&[other, batch(1, 21, 10, &["a"])]).unwrap(), [accepted(0); 2]);
+        assert_eq!(store.counts().unwrap().waiting_reports, 6);
+        let mut reports = Vec::new();
+        let mut note = |open: &Open| {
+            reports.push((open.interval, open.name.prefix.clone(), open.reports.len()));
+            decide(open)
+        };
+        while store.close(&due(11, 10), &mut note).unwrap().0 > 0 {}
+        reports.sort();
+        let all = [(10, "a", 3), (10, "b", 1), (10, "c", 1), (11, "a", 1)];
+        assert_eq!(reports, all.map(|(interval, name, n)| (interval, name.to_owned(), n)));
     });
 }
 
@@ -154,8 +191,10 @@ fn intervals_are_closed_in_order_once_each_and_what_is_late_is_told() {
         // Late, before and after the engine was started again.
         assert_eq!(
             store.accept(&[batch(3, 1, 11, &["a", "b"])]),
-            Ok(vec![Outcome::Accepted { late: 1 }])
+            Ok(vec![Outcome::Accepted { late: 1, repeated: 0 }])
         );
+        let again = store.accept(&[batch(3, 1, 11, &["a", "b"])]);
+        assert_eq!(again, Ok(vec![Outcome::Again { late: 1 }]), "the same answer once more");
         assert_eq!(store.counts().unwrap().waiting_reports, 1);
         let force = store.in_force(&[name("a"), name("none")]).unwrap();
         assert_eq!(
@@ -358,12 +397,44 @@ fn what_is_kept_in_force_is_replaced_by_what_is_next() {
     });
 }
 
+/// Makes tables of version 3 of those of version 4.
+const BACK_TO_3: &str = "DROP INDEX reports_once; ALTER TABLE reports DROP COLUMN edge;
+    ALTER TABLE reports DROP COLUMN version;
+    ALTER TABLE edges DROP COLUMN late; UPDATE meta SET value = '3' WHERE key = 'schema';";
+
+#[test]
+fn tables_of_version_3_are_brought_up_to_date() {
+    let keeps_learning = |store: &dyn Store| {
+        let kept = Outcome::Accepted { late: 0, repeated: 0 };
+        assert_eq!(store.counts().unwrap().waiting_reports, 1);
+        assert_eq!(store.accept(&[batch(1, 2, 1, &["a"])]), Ok(vec![kept]), "beside the old one");
+        assert_eq!(store.close(&due(1, 9), &mut decide), Ok((1, vec![name("a")])));
+        let a = store.aggregate(&name("a")).unwrap().unwrap();
+        assert_eq!(store.decisions(a.id, i64::MAX, 9).unwrap()[0].reports, 2);
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let store = Sqlite::open(&path).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    store.writer().db.execute_batch(BACK_TO_3).unwrap();
+    drop(store);
+    keeps_learning(&Sqlite::open(&path).unwrap());
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_3).unwrap();
+    keeps_learning(&join(&config));
+}
+
 #[test]
 fn tables_of_version_2_are_brought_up_to_date() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("engine.db");
-    let back = "DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
-        UPDATE meta SET value = '2' WHERE key = 'schema';";
+    let back = &format!(
+        "{BACK_TO_3} DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
+         UPDATE meta SET value = '2' WHERE key = 'schema';"
+    );
     let store = Sqlite::open(&path).unwrap();
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     store.writer().db.execute_batch(back).unwrap();
@@ -443,7 +514,7 @@ fn two_engines_at_once_count_each_report_once() {
                     // What was closed meanwhile is late, and told so.
                     assert!(matches!(told[0], Outcome::Accepted { .. }), "{told:?}");
                     let again = store.accept(&[sent]).expect("it is kept");
-                    assert_eq!(again, [Outcome::Again], "whichever engine takes it");
+                    assert_eq!(again, [Outcome::Again { late: 0 }], "whichever engine takes it");
                 }
             });
         }
@@ -513,7 +584,7 @@ fn reports_that_come_while_intervals_are_closed_are_kept_or_told_late() {
             // Each interval comes three times, from three edges: some after it was closed.
             let sent = batch(sequence % 3, sequence, sequence / 3, &prefixes);
             match one.accept(&[sent]).unwrap()[0] {
-                Outcome::Accepted { late: l } => {
+                Outcome::Accepted { late: l, .. } => {
                     late += i64::from(l);
                     kept += prefixes.len() as i64 - i64::from(l);
                 }
@@ -539,7 +610,7 @@ fn a_store_that_lost_its_connections_makes_new_ones() {
         assert_eq!(store.counts().unwrap().waiting_reports, sequence - 1);
         assert_eq!(
             store.accept(&[batch(1, sequence, 1, &["a"])]),
-            Ok(vec![Outcome::Accepted { late: 0 }])
+            Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
         );
     }
 }
@@ -601,11 +672,11 @@ fn a_file_survives_being_opened_again_and_others_are_refused() {
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     drop(store);
     let store = Sqlite::open(&path).unwrap();
-    assert_eq!(store.accept(&[batch(1, 1, 1, &["a"])]), Ok(vec![Outcome::Again]));
+    assert_eq!(store.accept(&[batch(1, 1, 1, &["a"])]), Ok(vec![Outcome::Again { late: 0 }]));
     store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
     drop(store);
     let error = |path: &std::path::Path| Sqlite::open(path).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 3"));
+    assert!(error(&path).contains("tables of version 9, this engine writes version 4"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
     let nowhere = folder.path().join("no/such/engine.db");
@@ -638,7 +709,7 @@ fn a_full_disk_loses_nothing_and_is_named_as_such() {
     assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
     assert_eq!(store.counts().unwrap().waiting_reports, 1, "nothing of it was kept");
     store.writer().db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
-    assert_eq!(store.accept(&[batch(1, 2, 1, &["b"])]), Ok(vec![Outcome::Accepted { late: 0 }]));
+    assert_eq!(store.accept(&[batch(1, 2, 1, &["b"])]), Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }]));
     assert_eq!(store.counts().unwrap().waiting_reports, 2);
 }
 

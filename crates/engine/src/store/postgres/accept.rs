@@ -1,10 +1,10 @@
 //! Batches of reports into PostgreSQL, each once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::link::{Failed, Link};
 use super::{Known, lock_key, part_of};
-use crate::store::{Batch, Name, Outcome};
+use crate::store::{Batch, Name, Outcome, Report};
 
 /// Names with their numbers.
 pub(super) type Numbers = Vec<(Name, i64)>;
@@ -16,6 +16,8 @@ struct Last {
     seen_ms: i64,
     /// Kept now.
     reports: i64,
+    /// Of the last batch.
+    late: i64,
 }
 
 /// Keeps batches in the order given; to be called in a transaction. Also says which aggregates are new.
@@ -29,7 +31,7 @@ pub(super) fn accept(
     for batch in batches {
         let last = edges.get_mut(&batch.token).expect("it was just made");
         let seen_before = if last.sequence == batch.sequence && last.digest == batch.digest {
-            Some(Outcome::Again)
+            Some(Outcome::Again { late: last.late as u32 })
         } else if last.sequence >= batch.sequence {
             Some(Outcome::Replayed { last: last.sequence })
         } else {
@@ -48,21 +50,30 @@ pub(super) fn accept(
     let (ids, new) = find_aggregates(link, known, &fresh)?;
     let closed = lock_parts(link, &ids)?;
     let mut columns = Columns::default();
-    for (batch, verdict) in batches.iter().zip(&mut verdicts).filter(|(_, v)| v.is_none()) {
-        let mut late = 0;
-        for report in &batch.reports {
-            let id = ids[&report.name];
-            if closed.get(&id).is_some_and(|closed| report.interval <= *closed) {
-                late += 1;
-            } else {
-                columns.add(id, report);
-            }
-        }
-        let last = edges.get_mut(&batch.token).expect("it was just made");
-        last.reports += batch.reports.len() as i64 - i64::from(late);
-        *verdict = Some(Outcome::Accepted { late });
+    let late = |report: &Report| {
+        closed.get(&ids[&report.name]).is_some_and(|closed| report.interval <= *closed)
+    };
+    for batch in &fresh {
+        batch.reports.iter().filter(|r| !late(r)).for_each(|report| {
+            columns.add(ids[&report.name], batch.token, report);
+        });
     }
-    columns.insert(link)?;
+    let mut added = columns.insert(link)?;
+    for (batch, verdict) in batches.iter().zip(&mut verdicts).filter(|(_, v)| v.is_none()) {
+        let on_time = batch.reports.iter().filter(|r| !late(r));
+        let on_time_len = on_time.clone().count();
+        // Where two batches have the same report, the first one is told that it is kept.
+        let kept = on_time
+            .filter(|r| added.remove(&(ids[&r.name], r.interval, batch.token, r.version)))
+            .count();
+        let last = edges.get_mut(&batch.token).expect("it was just made");
+        last.reports += kept as i64;
+        last.late = (batch.reports.len() - on_time_len) as i64;
+        *verdict = Some(Outcome::Accepted {
+            late: (batch.reports.len() - on_time_len) as u32,
+            repeated: (on_time_len - kept) as u32,
+        });
+    }
     write_edges(link, &edges)?;
     Ok((verdicts.into_iter().flatten().collect(), new))
 }
@@ -71,12 +82,12 @@ pub(super) fn accept(
 fn lock_edges(link: &mut Link, batches: &[Batch]) -> Result<BTreeMap<i64, Last>, Failed> {
     let tokens: Vec<i64> =
         batches.iter().map(|batch| batch.token).collect::<BTreeSet<_>>().into_iter().collect();
-    let lock = "SELECT token, sequence, digest, seen_ms FROM edges WHERE token = ANY($1) ORDER BY token FOR UPDATE";
+    let lock = "SELECT token, sequence, digest, seen_ms, late FROM edges WHERE token = ANY($1) ORDER BY token FOR UPDATE";
     let mut rows = link.query(lock, &[&tokens])?;
     if rows.len() < tokens.len() {
         // A row that is not there cannot be locked, and two engines may meet the first batch of an edge.
         link.execute(
-            "INSERT INTO edges SELECT t, -1, '', 0, 0 FROM unnest($1::bigint[]) t ORDER BY t ON CONFLICT DO NOTHING",
+            "INSERT INTO edges SELECT t, -1, '', 0, 0, 0 FROM unnest($1::bigint[]) t ORDER BY t ON CONFLICT DO NOTHING",
             &[&tokens],
         )?;
         rows = link.query(lock, &[&tokens])?;
@@ -86,6 +97,7 @@ fn lock_edges(link: &mut Link, batches: &[Batch]) -> Result<BTreeMap<i64, Last>,
         digest: row.get(2),
         seen_ms: row.get(3),
         reports: 0,
+        late: row.get(4),
     };
     Ok(rows.iter().map(|row| (row.get(0), last(row))).collect())
 }
@@ -96,11 +108,13 @@ fn write_edges(link: &mut Link, edges: &BTreeMap<i64, Last>) -> Result<(), Faile
     let digests: Vec<&[u8]> = edges.values().map(|last| last.digest.as_slice()).collect();
     let seen: Vec<i64> = edges.values().map(|last| last.seen_ms).collect();
     let reports: Vec<i64> = edges.values().map(|last| last.reports).collect();
+    let late: Vec<i64> = edges.values().map(|last| last.late).collect();
     link.execute(
-        "UPDATE edges SET sequence = u.sequence, digest = u.digest, seen_ms = u.seen, reports = edges.reports + u.kept
-         FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[])
-             AS u (token, sequence, digest, seen, kept) WHERE edges.token = u.token",
-        &[&tokens, &sequences, &digests, &seen, &reports],
+        "UPDATE edges SET sequence = u.sequence, digest = u.digest, seen_ms = u.seen, reports = edges.reports + u.kept,
+             late = u.late
+         FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[])
+             AS u (token, sequence, digest, seen, kept, late) WHERE edges.token = u.token",
+        &[&tokens, &sequences, &digests, &seen, &reports, &late],
     )?;
     Ok(())
 }
@@ -174,26 +188,44 @@ struct Columns<'a> {
     services: Vec<&'a str>,
     parts: Vec<i32>,
     intervals: Vec<i64>,
+    edges: Vec<i64>,
+    versions: Vec<i64>,
     bytes: Vec<&'a [u8]>,
 }
 
+/// Which report it is: aggregate, interval, edge and version.
+type Identity = (i64, i64, i64, i64);
+
 impl<'a> Columns<'a> {
-    fn add(&mut self, id: i64, report: &'a crate::store::Report) {
+    fn add(&mut self, id: i64, edge: i64, report: &'a Report) {
         self.aggregates.push(id);
         self.services.push(&report.name.service);
         self.parts.push(part_of(&report.name));
         self.intervals.push(report.interval);
+        self.edges.push(edge);
+        self.versions.push(report.version);
         self.bytes.push(&report.bytes);
     }
 
-    fn insert(&self, link: &mut Link) -> Result<(), Failed> {
-        if !self.aggregates.is_empty() {
-            link.execute(
-                "INSERT INTO reports (aggregate, service, part, interval, bytes)
-                 SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::bigint[], $5::bytea[])",
-                &[&self.aggregates, &self.services, &self.parts, &self.intervals, &self.bytes],
-            )?;
+    /// Keeps those that were not kept before, and says which.
+    fn insert(&self, link: &mut Link) -> Result<HashSet<Identity>, Failed> {
+        if self.aggregates.is_empty() {
+            return Ok(HashSet::new());
         }
-        Ok(())
+        let rows = link.query(
+            "INSERT INTO reports (aggregate, service, part, interval, edge, version, bytes)
+             SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[])
+             ON CONFLICT DO NOTHING RETURNING aggregate, interval, edge, version",
+            &[
+                &self.aggregates,
+                &self.services,
+                &self.parts,
+                &self.intervals,
+                &self.edges,
+                &self.versions,
+                &self.bytes,
+            ],
+        )?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect())
     }
 }

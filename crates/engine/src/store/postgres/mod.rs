@@ -25,7 +25,7 @@ use self::link::{Failed, Link, Links};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Audit, Batch, Begun, Candidate, CellRow, Counts, Decide, Decided, Due, Hold, InForce,
+    Audit, Batch, Begun, Candidate, CellRow, Counts, Decide, Decided, Due, FROM_3, Hold, InForce,
     MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store, StoreError,
     Study, StudyKind, StudyStep, Token, since_3,
 };
@@ -104,11 +104,14 @@ impl Postgres {
             }
             let row = link.first("SELECT value FROM meta WHERE key = 'schema'", &[])?;
             let found: Option<String> = row.map(|row| row.get(0));
-            if found.as_deref() != Some("2") {
+            let Some(old) = found.as_deref().filter(|found| ["2", "3"].contains(found)) else {
                 return Ok(found);
+            };
+            log(&format!("{place} has tables of version {old}: brings them up to {SCHEMA_VERSION}"));
+            if old == "2" {
+                link.batch(since_3(SCHEMA))?;
             }
-            log(&format!("{place} has tables of version 2: brings them up to {SCHEMA_VERSION}"));
-            link.batch(since_3(SCHEMA))?;
+            link.batch(FROM_3)?;
             let version = SCHEMA_VERSION.to_string();
             link.execute("UPDATE meta SET value = $1 WHERE key = 'schema'", &[&version])?;
             Ok(Some(version))

@@ -217,41 +217,46 @@ fn accept_one(
     known: &mut HashMap<Name, (i64, i64)>,
     batch: &Batch,
 ) -> rusqlite::Result<Outcome> {
-    let last: Option<(i64, Vec<u8>)> = tx
-        .prepare_cached("SELECT sequence, digest FROM edges WHERE token = ?1")?
-        .query_row([batch.token], |row| Ok((row.get(0)?, row.get(1)?)))
+    let last: Option<(i64, Vec<u8>, u32)> = tx
+        .prepare_cached("SELECT sequence, digest, late FROM edges WHERE token = ?1")?
+        .query_row([batch.token], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     match last {
-        Some((last, digest)) if last == batch.sequence && digest == batch.digest => {
-            return Ok(Outcome::Again);
+        Some((last, digest, late)) if last == batch.sequence && digest == batch.digest => {
+            return Ok(Outcome::Again { late });
         }
-        Some((last, _)) if last >= batch.sequence => return Ok(Outcome::Replayed { last }),
+        Some((last, ..)) if last >= batch.sequence => return Ok(Outcome::Replayed { last }),
         _ => {}
     }
-    let mut late = 0;
+    let (mut late, mut repeated) = (0, 0);
     for report in &batch.reports {
         let (aggregate, closed) = find(tx, known, &report.name, batch.received_ms)?;
         if report.interval <= closed {
             late += 1;
             continue;
         }
-        tx.prepare_cached(
-            "INSERT INTO reports (aggregate, service, interval, bytes) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![
-            aggregate,
-            report.name.service,
-            report.interval,
-            report.bytes
-        ])?;
+        let added = tx
+            .prepare_cached(
+                "INSERT INTO reports (aggregate, service, interval, edge, version, bytes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                aggregate,
+                report.name.service,
+                report.interval,
+                batch.token,
+                report.version,
+                report.bytes
+            ])?;
+        repeated += u32::from(added == 0);
     }
-    let kept = batch.reports.len() as i64 - i64::from(late);
+    let kept = batch.reports.len() as i64 - i64::from(late) - i64::from(repeated);
     tx.prepare_cached(
-        "INSERT INTO edges VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (token) DO UPDATE
-         SET sequence = ?2, digest = ?3, seen_ms = ?4, reports = reports + ?5",
+        "INSERT INTO edges VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (token) DO UPDATE
+         SET sequence = ?2, digest = ?3, seen_ms = ?4, reports = reports + ?5, late = ?6",
     )?
-    .execute(params![batch.token, batch.sequence, batch.digest, batch.received_ms, kept])?;
-    Ok(Outcome::Accepted { late })
+    .execute(params![batch.token, batch.sequence, batch.digest, batch.received_ms, kept, late])?;
+    Ok(Outcome::Accepted { late, repeated })
 }
 
 /// The intervals that are due, with the numbers of their aggregates.

@@ -9,7 +9,7 @@ use super::error_of;
 use super::shapes::FileShapes;
 use crate::engine::log;
 use crate::store::pack::Seen;
-use crate::store::{SCHEMA_VERSION, StoreError, since_3};
+use crate::store::{FROM_3, SCHEMA_VERSION, StoreError, since_3};
 
 const SCHEMA: &str = include_str!("../schema.sql");
 
@@ -30,14 +30,17 @@ pub(super) fn prepare(path: &Path, db: &mut Connection) -> Result<(), StoreError
         tx.query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| row.get(0));
     match found {
         Ok(found) if found == SCHEMA_VERSION.to_string() => return Ok(()),
-        Ok(found) if ["1", "2"].contains(&found.as_str()) => {
+        Ok(found) if ["1", "2", "3"].contains(&found.as_str()) => {
             log(&format!(
                 "{place} has tables of version {found}: brings them up to version {SCHEMA_VERSION}"
             ));
             if found == "1" {
                 from_1(&tx).map_err(fail)?;
             }
-            tx.execute_batch(since_3(SCHEMA)).map_err(fail)?;
+            if found != "3" {
+                tx.execute_batch(since_3(SCHEMA)).map_err(fail)?;
+            }
+            tx.execute_batch(FROM_3).map_err(fail)?;
         }
         Ok(found) => return Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
         Err(e) => {

@@ -1,0 +1,102 @@
+//! Edges next to an engine whose store is away for minutes: nothing counts twice, and nothing that was acknowledged is lost.
+
+#[path = "../../engine/tests/common/mod.rs"]
+mod common;
+
+use std::time::{Duration as StdDuration, Instant};
+
+use common::Site;
+use trimtab_edge::{Edge, Key, Observation, Options};
+use trimtab_engine::Name;
+use trimtab_servers::{Servers, Which};
+use trimtab_units::Rate;
+
+/// How long each server is away, in seconds; longer than edges once kept the number of a batch. `TRIMTAB_OUTAGE_S` sets another.
+const OUTAGE_S: u64 = 65;
+
+#[test]
+fn engine_process() {
+    common::run_if_asked();
+}
+
+/// A server is killed, and comes back after `away`; `each` runs all the time.
+fn outage(servers: &mut Servers, which: Which, away: StdDuration, mut each: impl FnMut()) {
+    servers.kill(which);
+    let end = Instant::now() + away;
+    while Instant::now() < end {
+        each();
+        std::thread::sleep(StdDuration::from_millis(200));
+    }
+    servers.start_again(which);
+}
+
+#[test]
+fn outages_of_minutes_count_nothing_twice_and_lose_nothing() {
+    let Some(mut servers) = Servers::for_tests() else { return };
+    let away = std::env::var("TRIMTAB_OUTAGE_S").ok().and_then(|text| text.parse().ok());
+    let away = StdDuration::from_secs(away.unwrap_or(OUTAGE_S));
+    let limits = "[limits]\nrequests_per_second = 1000";
+    let site = Site::with_store((0, "900ms", limits), &servers.configuration());
+    let service = site.folder.path().join("services/tv.toml");
+    let text = std::fs::read_to_string(&service).unwrap().replace("\"1s\"", "\"2s\"");
+    std::fs::write(&service, text).unwrap();
+    let engine = site.start();
+    let edge = Edge::start(&Options {
+        engine: engine.url.clone(),
+        token: site.edge.clone(),
+        authority: None,
+        folder: site.folder.path().join("edge"),
+    })
+    .unwrap();
+    let key: Key = "tv/203.0.113.0/24".parse().unwrap();
+    let saw = || {
+        let Some(force) = edge.in_force(&key) else { return };
+        let throughput = Some(Rate::from_mbps(5.0));
+        let seen = Observation { throughput, ..Observation::default() };
+        edge.record(&key, force.configuration.version, edge.interval(&force), &seen);
+    };
+    let until = |what: &str, done: &dyn Fn() -> bool| {
+        let start = Instant::now();
+        while !done() {
+            assert!(start.elapsed() < StdDuration::from_secs(60), "{what}: {:?}", edge.status());
+            saw();
+            std::thread::sleep(StdDuration::from_millis(100));
+        }
+    };
+    until("the first report", &|| edge.status().kept >= 2);
+    let mut before = edge.status().kept;
+    for which in [Which::Postgres, Which::Nats] {
+        outage(&mut servers, which, away, saw);
+        // A batch of the time without a store, and then one of the time after it.
+        let waited = away.as_secs() / 2 - 3;
+        until("what waited", &|| edge.status().kept + edge.status().late >= before + waited);
+        before = edge.status().kept;
+        until("what is new", &|| edge.status().kept >= before + 3);
+        before = edge.status().kept;
+    }
+    // No more is said: what is acknowledged now is all that there is.
+    std::thread::sleep(StdDuration::from_secs(4));
+    let told = edge.status();
+    assert_eq!((told.waiting, told.dropped), (0, 0), "{told:?}");
+    let viewer = engine.client(&site.viewer);
+    let name = Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() };
+    let start = Instant::now();
+    let decisions = loop {
+        let all = viewer.decisions(&name, 1000).expect("decisions").decisions;
+        let waiting = viewer.status().expect("a status").counts.waiting_reports;
+        if waiting == 0 || start.elapsed() > StdDuration::from_secs(30) {
+            break all;
+        }
+        std::thread::sleep(StdDuration::from_millis(200));
+    };
+    let twice: Vec<_> = decisions.iter().filter(|d| d.reports > 1).map(|d| d.interval).collect();
+    let counted: i64 = decisions.iter().map(|decision| decision.reports).sum();
+    println!(
+        "away for {away:?} twice: {} acknowledged, {counted} counted, {} late, {} intervals counted twice",
+        told.kept,
+        told.late,
+        twice.len()
+    );
+    assert_eq!(twice, Vec::<i64>::new(), "each interval has one report");
+    assert_eq!(counted as u64, told.kept, "what was acknowledged counts");
+}
