@@ -114,7 +114,11 @@ mod tests {
         // For five minutes of tries nobody answers, as while the engine's store is away.
         for now_ms in (30_000..330_000).step_by(10_000) {
             let again = ReportBatch { sent_ms: now_ms, ..first.clone() };
-            assert_eq!(outbox.batch(now_ms, 8), Some(&again), "the engine may have it by this number");
+            assert_eq!(
+                outbox.batch(now_ms, 8),
+                Some(&again),
+                "the engine may have it by this number"
+            );
         }
         assert_eq!(outbox.len(), BATCH_MAX + 8);
         assert_eq!(outbox.done(), BATCH_MAX);

@@ -1,5 +1,6 @@
 //! Closes intervals when they are over and late edges have had their time: one decision for each aggregate.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,32 +32,89 @@ pub(crate) fn start(
         .map_err(|e| Error::system("start the thread that closes intervals", e))
 }
 
+/// Rounds until the engine ends. One that panics is said and counted, and the next one begins: the API must not go on
+/// alone.
 fn run(engine: &Engine, keep_ms: i64) {
-    let mut looked = Looked::default();
-    // What keeps it from closing, told once and not every second.
-    let mut told: Option<StoreError> = None;
+    let mut round = Round { engine, keep_ms, looked: Looked::default(), told: None };
+    let mut since_ms = engine.started_ms;
     while !engine.ending.load(Ordering::Relaxed) {
-        let services = engine.learning().services();
-        let done = services
-            .iter()
-            .try_for_each(|service| close_due(engine, service, &mut looked))
-            .and_then(|()| engine.store.forget(now_ms() - keep_ms, FORGET_MAX).map(|_| ()));
-        match done {
-            Ok(()) => {
-                if told.take().is_some() {
-                    log("intervals are closed again");
+        let done = catch_unwind(AssertUnwindSafe(|| round.go(since_ms)));
+        let trouble = match done {
+            Ok(None) => None,
+            Ok(Some(e)) => {
+                // What edges could not deliver while the store was away they deliver now.
+                if !matches!(e, StoreError::Damaged { .. }) {
+                    since_ms = now_ms();
                 }
-                std::thread::sleep(rest(&services));
+                Some(e.to_string())
             }
-            Err(e) => {
-                engine.metrics.store_error();
-                if told.as_ref() != Some(&e) {
-                    log(&format!("no interval is closed: {e}"));
+            Err(_) => {
+                engine.metrics.closer_panicked();
+                log("what closes intervals panicked, see above, and is started again");
+                Some("what closes intervals panicked: the log says where".to_owned())
+            }
+        };
+        let rests =
+            if trouble.is_some() { AFTER_ERROR } else { rest(&engine.learning().services()) };
+        engine.health.round(now_ms(), trouble);
+        std::thread::sleep(rests);
+    }
+}
+
+/// What is kept from one round to the next.
+struct Round<'a> {
+    engine: &'a Engine,
+    keep_ms: i64,
+    looked: Looked,
+    /// What keeps it from closing, told once and not every second.
+    told: Option<StoreError>,
+}
+
+impl Round<'_> {
+    /// Closes what is due of all services, and says what kept it from that.
+    fn go(&mut self, since_ms: i64) -> Option<StoreError> {
+        let done = self.close_all(since_ms);
+        let forgot = self.engine.store.forget(now_ms() - self.keep_ms, FORGET_MAX);
+        let trouble = done.err().or(forgot.err());
+        match &trouble {
+            None if self.told.is_some() => log("intervals are closed again"),
+            Some(e) => {
+                self.engine.metrics.store_error();
+                if self.told.as_ref() != Some(e) {
+                    log(&format!("not every interval is closed: {e}"));
                 }
-                told = Some(e);
-                std::thread::sleep(AFTER_ERROR);
             }
+            None => {}
         }
+        self.told.clone_from(&trouble);
+        trouble
+    }
+
+    /// The services take turns, so that none waits for all that is due of another; what goes wrong with one leaves the
+    /// others alone.
+    fn close_all(&mut self, since_ms: i64) -> Result<(), StoreError> {
+        let services = self.engine.learning().services();
+        let mut first: Result<(), StoreError> = Ok(());
+        let mut turn: Vec<&ServiceInfo> = services.iter().collect();
+        while !turn.is_empty() && !self.engine.ending.load(Ordering::Relaxed) {
+            turn.retain(|service| {
+                let done = close_some(self.engine, service, since_ms).and_then(|more| match more {
+                    More::Due => Ok(true),
+                    More::None { through } => {
+                        studies::go_on(self.engine, service, through, &mut self.looked)?;
+                        Ok(false)
+                    }
+                    More::TooEarly => Ok(false),
+                });
+                done.unwrap_or_else(|e| {
+                    if first.is_ok() {
+                        first = Err(e);
+                    }
+                    false
+                })
+            });
+        }
+        first
     }
 }
 
@@ -77,31 +135,43 @@ pub(crate) fn closable(
     (now_ms - started_ms >= grace_ms).then(|| (now_ms - grace_ms).div_euclid(interval_ms) - 1)
 }
 
-fn close_due(
-    engine: &Engine,
-    service: &ServiceInfo,
-    looked: &mut Looked,
-) -> Result<(), StoreError> {
+/// What is left of a service after a commit.
+enum More {
+    /// More is due.
+    Due,
+    /// Nothing up to this interval.
+    None { through: i64 },
+    /// Edges have their time still.
+    TooEarly,
+}
+
+/// Closes what is due of a service, as much as one commit takes.
+fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<More, StoreError> {
     let now = now_ms();
-    let closable = closable(now, engine.started_ms, engine.grace_ms, service.interval_ms);
-    let Some(through) = closable else { return Ok(()) };
+    let closable = closable(now, since_ms, engine.grace_ms, service.interval_ms);
+    let Some(through) = closable else { return Ok(More::TooEarly) };
     let learning = engine.learning();
-    while !engine.ending.load(Ordering::Relaxed) {
-        let due = Due { service: &service.name, through, limit: COMMIT_MAX, now_ms: now_ms() };
-        let (closed, changed) =
-            engine.store.close(&due, &mut |open| learning.decide(open, due.now_ms))?;
-        if closed > 0 {
-            let since = (through + 1) * service.interval_ms + engine.grace_ms;
-            let delay_s =
-                (now_ms() - since.max(engine.started_ms + engine.grace_ms)).max(0) as f64 / 1000.0;
-            engine.metrics.closed(&service.name, closed, changed.len(), delay_s);
-        }
-        engine.tell(changed);
-        if closed < COMMIT_MAX {
-            break;
-        }
+    let due = Due { service: &service.name, through, limit: COMMIT_MAX, now_ms: now };
+    let mut oldest = through;
+    let (closed, changed) = engine.store.close(&due, &mut |open| {
+        oldest = oldest.min(open.interval);
+        learning.decide(open, due.now_ms)
+    })?;
+    // How late an interval is, where it could be closed since then.
+    let late_ms = |interval: i64| {
+        let since = (interval + 1) * service.interval_ms + engine.grace_ms;
+        (now_ms() - since.max(since_ms + engine.grace_ms)).max(0)
+    };
+    if closed > 0 {
+        let delay_s = late_ms(through) as f64 / 1000.0;
+        engine.metrics.closed(&service.name, closed, changed.len(), delay_s);
     }
-    studies::go_on(engine, service, through, looked)
+    engine.tell(changed);
+    if closed < COMMIT_MAX {
+        return Ok(More::None { through });
+    }
+    engine.health.beat(now_ms(), late_ms(oldest));
+    Ok(More::Due)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 
 use crate::clock::now_ms;
 use crate::config::Limits;
+use crate::health::Health;
 use crate::ingest::Ingest;
 use crate::learning::Learning;
 use crate::metrics::Metrics;
@@ -33,6 +34,7 @@ pub(crate) struct Engine {
     pub(crate) grace_ms: i64,
     pub(crate) started_ms: i64,
     pub(crate) changes: broadcast::Sender<Changed>,
+    pub(crate) health: Health,
     /// Set when the engine ends: who waits is answered.
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
@@ -63,6 +65,7 @@ impl Engine {
             grace_ms: parts.grace_ms,
             started_ms: now_ms(),
             changes: broadcast::channel(ROUNDS).0,
+            health: Health::new(now_ms()),
             ending: AtomicBool::new(false),
             learning: RwLock::new(parts.learning),
             tokens: RwLock::default(),
@@ -89,6 +92,11 @@ impl Engine {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
         // Looked up by hash: how long that takes tells of the hash, of which nobody can make a token.
         Ok(tokens.get(hash).filter(|token| token.revoked_ms.is_none()).cloned())
+    }
+
+    /// Whether the store answers; it is asked only where the list of tokens is old. Blocks.
+    pub(crate) fn store_answers(&self, now_ms: i64) -> Result<(), StoreError> {
+        self.token(&[], now_ms).map(|_| ())
     }
 
     /// Reads the tokens from the store.

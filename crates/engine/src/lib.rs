@@ -17,6 +17,7 @@ mod config;
 mod dashboard;
 mod engine;
 mod error;
+mod health;
 mod ingest;
 mod learning;
 mod metrics;
@@ -40,9 +41,10 @@ pub use api::{
 pub use client::{Client, Listing};
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
 pub use error::Error;
+pub use health::ReadyBody;
 pub use learning::{KnobInfo, ServiceInfo};
 pub use run::run;
-pub use store::{Audit, Counts, Hold, Name, Role, StoreError, Token};
+pub use store::{Audit, Counts, Damaged, Hold, Name, Role, StoreError, Token};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
     aggregate_text, aggregates_text, audit_text, explain_text, status_text, tokens_text,

@@ -1,5 +1,7 @@
 //! What Prometheus reads: sums over everything, never a series for an aggregate or an edge.
 
+use std::sync::atomic::AtomicU64;
+
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -33,6 +35,9 @@ pub(crate) struct Metrics {
     aggregates: Gauge,
     held: Gauge,
     waiting: Gauge,
+    damaged: Gauge,
+    behind: Gauge<f64, AtomicU64>,
+    panics: Counter,
 }
 
 impl Metrics {
@@ -50,6 +55,9 @@ impl Metrics {
             aggregates: Gauge::default(),
             held: Gauge::default(),
             waiting: Gauge::default(),
+            damaged: Gauge::default(),
+            behind: Gauge::default(),
+            panics: Counter::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -96,6 +104,22 @@ impl Metrics {
             "Reports whose interval is not closed yet",
             metrics.waiting.clone(),
         );
+        registry.register(
+            "damaged_aggregates",
+            "Aggregates that are set aside, since what is kept of them cannot be read",
+            metrics.damaged.clone(),
+        );
+        registry.register_with_unit(
+            "behind",
+            "How long ago the oldest interval that is not closed might have been",
+            Unit::Seconds,
+            metrics.behind.clone(),
+        );
+        registry.register(
+            "closer_panics",
+            "Times that what closes intervals had to be started again",
+            metrics.panics.clone(),
+        );
         Self { registry, ..metrics }
     }
 
@@ -127,8 +151,14 @@ impl Metrics {
         self.store_errors.inc();
     }
 
-    /// The page.
-    pub(crate) fn page(&self, counts: &Counts) -> String {
+    pub(crate) fn closer_panicked(&self) {
+        self.panics.inc();
+    }
+
+    /// The page, with aggregates that are set aside and how far behind closing is, in seconds.
+    pub(crate) fn page(&self, counts: &Counts, damaged: usize, behind_s: f64) -> String {
+        self.damaged.set(damaged as i64);
+        self.behind.set(behind_s);
         self.aggregates.set(counts.aggregates);
         self.held.set(counts.paused + counts.pinned);
         self.waiting.set(counts.waiting_reports);
@@ -151,8 +181,8 @@ mod tests {
         metrics.closed("tv", 5, 4, 0.2);
         metrics.store_error();
         metrics.study("rollout rolled back");
-        let page =
-            metrics.page(&Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() });
+        let counts = Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() };
+        let page = metrics.page(&counts, 1, 2.5);
         for line in [
             "trimtab_engine_batches_total{outcome=\"kept\"} 1",
             "trimtab_engine_reports_total{outcome=\"kept\"} 3",
@@ -166,6 +196,8 @@ mod tests {
             "trimtab_engine_store_errors_total 1",
             "trimtab_engine_aggregates 7",
             "trimtab_engine_held_aggregates 3",
+            "trimtab_engine_damaged_aggregates 1",
+            "trimtab_engine_behind_seconds 2.5",
             "# EOF",
         ] {
             assert!(page.lines().any(|l| l == line), "{line}\n{page}");

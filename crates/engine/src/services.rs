@@ -12,7 +12,6 @@ use trimtab_fleet::{
 use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
-use crate::engine::log;
 use crate::learning::{About, Held, KnobInfo, Learning, ServiceInfo, Wish};
 use crate::store::{Closed, Decided, Name, Open};
 use crate::studies::Plans;
@@ -90,14 +89,20 @@ impl Services {
         self.all.contains_key(name)
     }
 
-    /// An aggregate as it was left, with what the others found since.
-    fn load(&self, key: &Key, state: Option<&str>) -> Aggregate {
-        let mut aggregate = load(key, state);
+    /// An aggregate as it was left, with what the others found since. `version` is that of its configuration, which grows also
+    /// where nothing is known of it any more.
+    fn load(&self, key: &Key, version: i64, state: Option<&str>) -> Result<Aggregate, String> {
+        let mut aggregate = match state {
+            None => Aggregate::new(key.clone()).after_version(version.max(0) as u64),
+            Some(state) => serde_json::from_str(state).map_err(|e| {
+                format!("what it has learnt is not understood by this version of the engine: {e}")
+            })?,
+        };
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(commons) = found.get(key.service.as_str()) {
             aggregate.heed(commons.cells());
         }
-        aggregate
+        Ok(aggregate)
     }
 
     /// Keeps what a decision has found for others.
@@ -140,19 +145,6 @@ fn key(name: &Name) -> Result<Key, String> {
 
 fn interval_at(service: &Service, now_ms: i64) -> Interval {
     service.interval_at(Time::from_millis(now_ms.max(0) as u64))
-}
-
-/// A state from before this version of the engine is not understood: learning starts anew, and says so.
-fn load(key: &Key, state: Option<&str>) -> Aggregate {
-    state.map_or_else(
-        || Aggregate::new(key.clone()),
-        |state| {
-            serde_json::from_str(state).unwrap_or_else(|e| {
-                log(&format!("{key} learns anew, since its state is not understood: {e}"));
-                Aggregate::new(key.clone())
-            })
-        },
-    )
 }
 
 fn state_of(aggregate: &Aggregate) -> String {
@@ -226,7 +218,7 @@ impl Learning for Services {
         }))
     }
 
-    fn decide(&self, open: &Open, now_ms: i64) -> Closed {
+    fn decide(&self, open: &Open, now_ms: i64) -> Result<Closed, String> {
         let untouched = |sentence: String| Closed {
             state: None,
             configuration: None,
@@ -236,9 +228,9 @@ impl Learning for Services {
         };
         let (service, key) = match self.find(&open.name) {
             Ok(found) => found,
-            Err(e) => return untouched(format!("Nothing was learnt: {e}.")),
+            Err(e) => return Ok(untouched(format!("Nothing was learnt: {e}."))),
         };
-        let mut aggregate = self.load(&key, open.state.as_deref());
+        let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
         let interval = Interval(open.interval.max(0) as u64);
         let version = open.version as u64;
         let reports: Vec<Report> =
@@ -275,13 +267,13 @@ impl Learning for Services {
             }
             None => json!({ "fitting_reports": fitting }),
         };
-        Closed {
+        Ok(Closed {
             state: Some(state_of(&aggregate)),
             configuration,
             reward: decision.and_then(|decision| decision.reward),
             detail: detail.to_string(),
             measured,
-        }
+        })
     }
 
     fn explain(&self, name: &Name, decided: &Decided) -> Value {
@@ -300,12 +292,12 @@ impl Learning for Services {
     fn wish(
         &self,
         name: &Name,
-        state: Option<&str>,
+        (version, state): (i64, Option<&str>),
         wish: &Wish,
         now_ms: i64,
     ) -> Result<Held, String> {
         let (service, key) = self.find(name)?;
-        let mut aggregate = self.load(&key, state);
+        let mut aggregate = self.load(&key, version, state)?;
         let before = aggregate.latest();
         // An order counts more than an experiment, which goes on without it.
         aggregate.assign(None);

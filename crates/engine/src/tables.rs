@@ -85,6 +85,16 @@ pub fn status_text(status: &StatusBody) -> String {
         counts.decisions,
         counts.waiting_reports
     );
+    for one in &status.damaged {
+        let _ = writeln!(
+            text,
+            "{}/{} is set aside since {}, and nothing is decided about it: {}",
+            one.service,
+            one.prefix,
+            time(one.since_ms),
+            one.reason
+        );
+    }
     let mut rows = table(["SERVICE", "INTERVAL", "ALGORITHM", "REWARD", "KNOBS"], &[1]);
     for service in &status.services {
         let names: Vec<&str> = service.knobs.iter().map(|knob| knob.name.as_str()).collect();

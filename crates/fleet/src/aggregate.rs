@@ -94,6 +94,12 @@ impl Aggregate {
         }
     }
 
+    /// The same with versions that come after this one.
+    #[must_use]
+    pub fn after_version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
     /// Hands it what the aggregates of its service found until now ([`Commons::cells`](crate::Commons::cells)): from
     /// now on decisions lean on it where its own trials say little. It is no part of the state.
     pub fn heed(&mut self, found: &[Cell]) {

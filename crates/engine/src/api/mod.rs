@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router, middleware};
@@ -25,6 +25,7 @@ pub use refusal::ErrorBody;
 pub use study_types::*;
 pub use types::*;
 
+use crate::clock::now_ms;
 use crate::dashboard;
 use crate::engine::Engine;
 use crate::metrics;
@@ -256,7 +257,8 @@ pub(crate) fn router(engine: &Arc<Engine>) -> Router {
     router
         .route("/metrics", guarded(READERS, get(metrics_page)))
         .route("/openapi.json", get(|| async { Json(openapi()) }))
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(health))
+        .route("/readyz", get(ready))
         .merge(dashboard::router())
         .fallback(|| async {
             refusal::Refusal::unknown(
@@ -271,7 +273,28 @@ pub(crate) fn router(engine: &Arc<Engine>) -> Router {
 async fn metrics_page(State(engine): State<Arc<Engine>>) -> Result<Response, refusal::Refusal> {
     let counts = engine.ask(|engine| engine.store.counts()).await?;
     let kind = [(CONTENT_TYPE, metrics::CONTENT_TYPE)];
-    Ok((kind, engine.metrics.page(&counts)).into_response())
+    let damaged = engine.store.damaged().len();
+    let page = engine.metrics.page(&counts, damaged, engine.health.behind_s());
+    Ok((kind, page).into_response())
+}
+
+/// `GET /healthz`: whether to leave the process alone. What a start would not mend is for `/readyz`.
+async fn health(State(engine): State<Arc<Engine>>) -> Response {
+    if engine.health.lives(now_ms()) {
+        return "ok\n".into_response();
+    }
+    let message = "what closes intervals gives no sign of life: start the engine again\n";
+    (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
+}
+
+/// `GET /readyz`: whether intervals are closed in time, and the store answers.
+async fn ready(State(engine): State<Arc<Engine>>) -> Response {
+    let now = now_ms();
+    let store = engine.ask(move |engine| engine.store_answers(now)).await;
+    let store = store.err().map(|_| "the store does not answer: the log says more".to_owned());
+    let body = engine.health.ready(now_ms(), engine.store.damaged().len(), store);
+    let status = if body.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(body)).into_response()
 }
 
 /// Browsers load nothing from elsewhere, keep nothing, and show this in nobody's frame.

@@ -48,6 +48,7 @@ pub(super) async fn status(State(engine): State<Arc<Engine>>) -> Result<Json<Sta
         version: env!("CARGO_PKG_VERSION").to_owned(),
         up_s: (now_ms() - engine.started_ms) as f64 / 1000.0,
         counts,
+        damaged: engine.store.damaged(),
         services: engine.learning().services(),
     }))
 }
@@ -211,6 +212,9 @@ pub(super) async fn order(
     let name = Name { service: wanted.service.clone(), prefix: wanted.prefix.clone() };
     let changed =
         || Refusal::changed(format!("{name} has changed meanwhile: look again, then say it again"));
+    if wanted.action == Action::Reset {
+        return reset(&engine, &name, &token.name, wanted.reason).await;
+    }
     // Who names no version means the aggregate as it is, and the end of an interval comes at any time.
     let mut left = if wanted.version.is_some() { 1 } else { ORDER_TRIES };
     loop {
@@ -221,7 +225,7 @@ pub(super) async fn order(
         let (hold, wish) = wish(&engine, &row, &wanted).await?;
         let held = engine
             .learning()
-            .wish(&name, row.state.as_deref(), &wish, now_ms())
+            .wish(&name, (row.version, row.state.as_deref()), &wish, now_ms())
             .map_err(|message| Refusal::malformed(format!("{name}: {message}")))?;
         let detail = match (&held.configuration, wanted.reason.trim()) {
             (None, reason) => reason.to_owned(),
@@ -250,6 +254,23 @@ pub(super) async fn order(
     Ok(Json(body(&engine, row)))
 }
 
+/// Forgets what an aggregate has learnt: for one that is set aside there is no other order.
+async fn reset(
+    engine: &Arc<Engine>,
+    name: &Name,
+    who: &str,
+    reason: String,
+) -> Result<Json<AggregateBody>, Refusal> {
+    let (asked, who) = (name.clone(), who.to_owned());
+    let done =
+        engine.ask(move |engine| engine.store.reset(&asked, &who, &reason, now_ms())).await?;
+    if !done {
+        return Err(Refusal::unknown(format!("nobody has reported for {name}")));
+    }
+    let row = find(engine, name).await?;
+    Ok(Json(body(engine, row)))
+}
+
 /// What an order asks of the learning, and how the aggregate is held afterwards.
 async fn wish(
     engine: &Arc<Engine>,
@@ -260,6 +281,7 @@ async fn wish(
     match wanted.action {
         Action::Pause => Ok((Hold::Paused, Wish::Pause)),
         Action::Resume => Ok((Hold::Learning, Wish::Resume)),
+        Action::Reset => Err(Refusal::malformed("a reset is carried out by itself")),
         Action::Pin => {
             let knobs = wanted.knobs.clone().ok_or_else(|| needs("knobs"))?;
             Ok((Hold::Pinned, Wish::Pin(knobs)))

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::learning::ServiceInfo;
-use crate::store::{Audit, Counts, Hold, Name, Role, Token};
+use crate::store::{Audit, Counts, Damaged, Hold, Name, Role, Token};
 
 /// Reports of an edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +92,9 @@ pub struct StatusBody {
     pub up_s: f64,
     /// How much there is.
     pub counts: Counts,
+    /// Aggregates of which this engine decides nothing, since what is kept of them is damaged or of another version.
+    #[serde(default)]
+    pub damaged: Vec<Damaged>,
     /// The services.
     pub services: Vec<ServiceInfo>,
 }
@@ -200,6 +203,8 @@ pub enum Action {
     Pin,
     /// Put a configuration of before in force, and keep it.
     Rollback,
+    /// Forget what was learnt, and learn anew.
+    Reset,
 }
 
 impl Action {
@@ -210,6 +215,7 @@ impl Action {
             Self::Resume => "resume",
             Self::Pin => "pin",
             Self::Rollback => "rollback",
+            Self::Reset => "reset",
         }
     }
 }

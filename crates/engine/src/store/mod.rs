@@ -4,6 +4,7 @@
 //! texts to it. What it promises is when they are kept: [`Store::accept`] and [`Store::close`] return when what they did
 //! is on the disk, all of it or nothing.
 
+mod aside;
 mod error;
 mod pack;
 mod postgres;
@@ -13,6 +14,8 @@ mod study;
 #[cfg(test)]
 mod tests;
 
+pub use aside::Damaged;
+pub(crate) use aside::{Aside, sound};
 pub use error::StoreError;
 pub(crate) use postgres::Postgres;
 pub(crate) use shared::Shared;
@@ -314,8 +317,8 @@ pub struct Counts {
     pub decisions: i64,
 }
 
-/// What is made of an interval that is over.
-pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Closed + 'a;
+/// What is made of an interval that is over; or why nothing can be, for then its aggregate is set aside.
+pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Result<Closed, String> + 'a;
 
 /// Where the engine keeps what it must not lose. Calls block.
 pub(crate) trait Store: Send + Sync {
@@ -334,12 +337,19 @@ pub(crate) trait Store: Send + Sync {
     fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError>;
 
     /// Closes intervals that are due, the oldest first: for each, asks `decide` and keeps what it says, in one transaction
-    /// for all. Says whose configuration changed, and how many were closed; with fewer than the limit, no more are due.
+    /// for all. Says whose configuration changed, and how many were closed; with fewer than the limit, no more are due. An
+    /// aggregate that cannot be read or decided on is [set aside](Self::damaged), and the others are not kept waiting.
     fn close(
         &self,
         due: &Due<'_>,
         decide: &mut Decide<'_>,
     ) -> Result<(usize, Vec<Name>), StoreError>;
+
+    /// Aggregates that are set aside.
+    fn damaged(&self) -> Vec<Damaged>;
+
+    /// Forgets what an aggregate has learnt, and writes that down; false where there is none of this name.
+    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError>;
 
     /// The configurations in force of those of these that there are.
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError>;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Audit, Batch, Begun, Candidate, CellRow, Counts, Decide, Decided, Due, InForce, MemberRow,
-    Name, NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError, Study, StudyKind,
-    StudyStep, Tell, Token,
+    Audit, Batch, Begun, Candidate, CellRow, Counts, Damaged, Decide, Decided, Due, InForce,
+    MemberRow, Name, NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError, Study,
+    StudyKind, StudyStep, Tell, Token,
 };
 use crate::broker::{Broker, Keeper};
 
@@ -54,6 +54,14 @@ impl Store for Shared {
         let (closed, changed) = self.tables.close(due, decide)?;
         self.broker.tell(&changed);
         Ok((closed, changed))
+    }
+
+    fn damaged(&self) -> Vec<Damaged> {
+        self.tables.damaged()
+    }
+
+    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.tables.reset(name, who, detail, now_ms)
     }
 
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {

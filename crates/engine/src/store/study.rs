@@ -153,6 +153,13 @@ impl Study {
     }
 }
 
+/// Says that sums of a cell are damaged: what they hold is left out, and the other cells count.
+pub(super) fn unreadable(study: i64, aggregate: i64) {
+    crate::engine::log(&format!(
+        "DAMAGED: what aggregate {aggregate} showed in a block of study {study} is left out: its sums are not understood"
+    ));
+}
+
 /// The sums of a cell with one more interval.
 pub(super) fn added(sums: Option<&str>, observation: &Observation) -> Option<String> {
     let mut cell: Cell = sums.map_or_else(|| Ok(Cell::default()), serde_json::from_str).ok()?;

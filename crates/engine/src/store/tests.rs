@@ -26,15 +26,26 @@ fn due(through: i64, limit: usize) -> Due<'static> {
     Due { service: "tv", through, limit, now_ms: 5000 }
 }
 
-fn decide(open: &Open) -> Closed {
+fn decide(open: &Open) -> Result<Closed, String> {
     let next = open.state.as_ref().map_or(1, |state| state.parse::<i64>().expect("a number") + 1);
-    Closed {
+    Ok(Closed {
         state: Some(next.to_string()),
         configuration: Some((next, format!("{{\"try\":{next}}}"))),
         reward: Some(next as f64),
         detail: format!("{}", open.reports.len()),
         measured: None,
-    }
+    })
+}
+
+/// Decides that nothing changes.
+fn still(_: &Open) -> Result<Closed, String> {
+    Ok(Closed {
+        state: None,
+        configuration: None,
+        reward: None,
+        detail: "{}".to_owned(),
+        measured: None,
+    })
 }
 
 /// PostgreSQL and NATS, once for all tests, where this machine has them.
@@ -87,7 +98,10 @@ fn a_batch_counts_once_however_often_it_is_sent() {
             store.accept(std::slice::from_ref(&first)),
             Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
         );
-        assert_eq!(store.accept(std::slice::from_ref(&first)), Ok(vec![Outcome::Again { late: 0 }]));
+        assert_eq!(
+            store.accept(std::slice::from_ref(&first)),
+            Ok(vec![Outcome::Again { late: 0 }])
+        );
         let other = Batch { digest: [99; 32], ..first };
         assert_eq!(store.accept(&[other]), Ok(vec![Outcome::Replayed { last: 7 }]));
         let older = batch(1, 6, 10, &["a"]);
@@ -209,19 +223,78 @@ fn a_decision_without_a_new_configuration_leaves_the_old_one() {
     on_every_store(|store| {
         store.accept(&[batch(1, 1, 1, &["a"]), batch(1, 2, 2, &["a"])]).unwrap();
         store.close(&due(1, 9), &mut decide).unwrap();
-        let still = |_: &Open| Closed {
-            state: None,
-            configuration: None,
-            reward: None,
-            detail: "{}".to_owned(),
-            measured: None,
-        };
-        assert_eq!(store.close(&due(2, 9), &mut { still }), Ok((1, vec![])));
+        assert_eq!(store.close(&due(2, 9), &mut still), Ok((1, vec![])));
         let a = store.aggregate(&name("a")).unwrap().unwrap();
         assert_eq!(
             (a.version, a.state, a.reward, a.closed),
             (1, Some("1".to_owned()), None, Some(2))
         );
+    });
+}
+
+#[test]
+fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
+    let test = |store: &dyn Store, damage: &dyn Fn(&str)| {
+        let prefixes: Vec<String> = (0..300).map(|i| format!("10.0.{i}.0/24")).collect();
+        let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+        store.accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
+        while store.close(&due(1, 99), &mut decide).unwrap().0 > 0 {}
+        // One state is nothing that was ever packed, one row has no state that is understood, and one makes its engine panic.
+        damage("UPDATE aggregates SET state = '\\x5a5a5a' WHERE prefix = '10.0.7.0/24'");
+        store.accept(&[batch(1, 2, 2, &prefixes), batch(1, 3, 3, &prefixes)]).unwrap();
+        let mut picky = |open: &Open| match open.name.prefix.as_str() {
+            "10.0.8.0/24" => Err("another version wrote it".to_owned()),
+            "10.0.9.0/24" => panic!("nobody expected this"),
+            _ => decide(open),
+        };
+        let mut closed = 0;
+        loop {
+            let (more, _) = store.close(&due(3, 99), &mut picky).unwrap();
+            closed += more;
+            if more < 90 {
+                break;
+            }
+        }
+        assert_eq!(closed, 2 * 297, "every other aggregate is decided on, twice");
+        let mut damaged = store.damaged();
+        damaged.sort_by(|a, b| a.prefix.cmp(&b.prefix));
+        let names: Vec<&str> = damaged.iter().map(|one| one.prefix.as_str()).collect();
+        assert_eq!(names, ["10.0.7.0/24", "10.0.8.0/24", "10.0.9.0/24"]);
+        assert!(damaged[1].reason.contains("another version"), "{damaged:?}");
+        assert!(damaged[2].reason.contains("nobody expected this"), "{damaged:?}");
+        assert_eq!(store.counts().unwrap().waiting_reports, 6, "theirs wait");
+        assert_eq!(
+            store.close(&due(3, 99), &mut picky),
+            Ok((0, vec![])),
+            "and nobody tries at once"
+        );
+        // After a while they are tried again, and go on where they can; a reset helps the one whose state is lost.
+        assert_eq!(store.reset(&name("10.0.7.0/24"), "kim", "lost", 6000), Ok(true));
+        assert_eq!(store.reset(&name("10.9.9.0/24"), "kim", "lost", 6000), Ok(false));
+        assert_eq!(store.close(&due(3, 99), &mut decide).unwrap().0, 2);
+        let later = Due { now_ms: 65_000, ..due(3, 99) };
+        assert_eq!(store.close(&later, &mut decide).unwrap().0, 4);
+        assert_eq!((store.damaged(), store.counts().unwrap().waiting_reports), (vec![], 0));
+        let all = store.audit(i64::MAX, 9).unwrap();
+        assert_eq!((all[0].action.as_str(), all[0].subject.as_str()), ("reset", "tv 10.0.7.0/24"));
+        let state = |prefix| store.aggregate(&name(prefix)).unwrap().unwrap().state;
+        assert_eq!(
+            (state("10.0.7.0/24"), state("10.0.8.0/24")),
+            (Some("2".into()), Some("3".into()))
+        );
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Sqlite::open(&folder.path().join("engine.db")).unwrap();
+    test(&store, &|sql| {
+        let sql = sql.replace("'\\x5a5a5a'", "x'5a5a5a'");
+        assert_eq!(store.writer().db.execute(&sql, []), Ok(1));
+    });
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    test(&store, &|sql| {
+        let mut client = postgres.config.connect(::postgres::NoTls).unwrap();
+        assert_eq!(client.execute(sql, &[]).unwrap(), 1);
     });
 }
 
@@ -333,7 +406,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
             let observation = Observation::Values(vec![Some(open.interval as f64)]);
             let study = open.studies[0].study.id;
             let measured = Some(Measured { study, block: 0, arm: 1, observation });
-            Closed { measured, ..decide(open) }
+            Ok(Closed { measured, ..decide(open)? })
         };
         store.close(&due(2, 9), &mut measuring).unwrap();
         // An order takes an aggregate out.
@@ -709,7 +782,10 @@ fn a_full_disk_loses_nothing_and_is_named_as_such() {
     assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
     assert_eq!(store.counts().unwrap().waiting_reports, 1, "nothing of it was kept");
     store.writer().db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
-    assert_eq!(store.accept(&[batch(1, 2, 1, &["b"])]), Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }]));
+    assert_eq!(
+        store.accept(&[batch(1, 2, 1, &["b"])]),
+        Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
+    );
     assert_eq!(store.counts().unwrap().waiting_reports, 2);
 }
 
@@ -730,14 +806,7 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     assert_eq!(all[0].detail, "{\"sentence\":\"Because of 7.\"}");
     // It learns on, and the chain goes on.
     store.accept(&[batch(1, 1, 13, &["a"])]).unwrap();
-    let still = |_: &Open| Closed {
-        state: None,
-        configuration: None,
-        reward: None,
-        detail: "{}".to_owned(),
-        measured: None,
-    };
-    assert_eq!(store.close(&due(13, 9), &mut { still }), Ok((1, vec![])));
+    assert_eq!(store.close(&due(13, 9), &mut still), Ok((1, vec![])));
     let all = store.decisions(a.id, i64::MAX, 9).unwrap();
     assert_eq!(all.iter().map(|d| d.interval).collect::<Vec<_>>(), [13, 12, 10]);
     drop(store);

@@ -3,31 +3,33 @@
 //! Aggregates are in parts by a hash of their name. Whoever closes holds the lock of one part, and PostgreSQL gives it to
 //! one at a time; whoever adds reports shares it. An engine that dies gives back what it holds, and has done nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::studies::{Places, measure};
 use super::{PARTS, aggregate_row, lock_key};
-use crate::store::{Closed, Decide, Due, Name, Open, Row};
+use crate::store::{Aside, Closed, Decide, Due, Name, Open, Row, sound};
 
 /// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
 pub(super) fn next_due(
     link: &mut Link,
     due: &Due<'_>,
+    left_out: &[i64],
     from: i32,
 ) -> Result<Option<(i64, i32)>, Failed> {
     let oldest = link.first(
-        "SELECT interval FROM reports WHERE service = $1 AND interval <= $2 ORDER BY service, interval LIMIT 1",
-        &[&due.service, &due.through],
+        "SELECT interval FROM reports WHERE service = $1 AND interval <= $2 AND aggregate <> ALL($3)
+         ORDER BY service, interval LIMIT 1",
+        &[&due.service, &due.through, &left_out],
     )?;
     let Some(oldest) = oldest else { return Ok(None) };
     let interval: i64 = oldest.get(0);
     for least in [from.rem_euclid(PARTS), 0] {
         let part = link.first(
-            "SELECT part FROM reports WHERE service = $1 AND interval = $2 AND part >= $3
+            "SELECT part FROM reports WHERE service = $1 AND interval = $2 AND part >= $3 AND aggregate <> ALL($4)
              ORDER BY service, interval, part LIMIT 1",
-            &[&due.service, &interval, &least],
+            &[&due.service, &interval, &least, &left_out],
         )?;
         if let Some(part) = part {
             return Ok(Some((interval, part.get(0))));
@@ -37,6 +39,17 @@ pub(super) fn next_due(
     Ok(Some((interval, from.rem_euclid(PARTS))))
 }
 
+/// What to close at once.
+pub(super) struct Unit<'a> {
+    pub(super) interval: i64,
+    pub(super) part: i32,
+    /// At most so many aggregates.
+    pub(super) limit: usize,
+    pub(super) left_out: &'a [i64],
+    /// Where to put what is damaged.
+    pub(super) aside: &'a Aside,
+}
+
 /// What closing a part did.
 #[derive(Default)]
 pub(super) struct Done {
@@ -44,27 +57,27 @@ pub(super) struct Done {
     pub(super) changed: Vec<Name>,
 }
 
-/// Closes what is due of a part up to an interval, at most so many aggregates; to be called in a transaction.
+/// Closes what is due of a part up to an interval; to be called in a transaction.
 pub(super) fn close_part(
     link: &mut Link,
     shapes: ServerShapes<'_>,
     due: &Due<'_>,
-    (interval, part, limit): (i64, i32, usize),
+    unit: &Unit<'_>,
     decide: &mut Decide<'_>,
 ) -> Result<Done, Failed> {
-    link.query("SELECT pg_advisory_xact_lock($1)", &[&lock_key(due.service, part)])?;
+    link.query("SELECT pg_advisory_xact_lock($1)", &[&lock_key(due.service, unit.part)])?;
     let rows = link.query(
         "SELECT id, aggregate, interval, bytes FROM reports
          WHERE service = $1 AND part = $2 AND interval <= $3 AND aggregate IN (
              SELECT DISTINCT aggregate FROM reports WHERE service = $1 AND interval = $3 AND part = $2
+                 AND aggregate <> ALL($5)
              ORDER BY aggregate LIMIT $4)
          ORDER BY interval, aggregate, id",
-        &[&due.service, &part, &interval, &(limit as i64)],
+        &[&due.service, &unit.part, &unit.interval, &(unit.limit as i64), &unit.left_out],
     )?;
-    let reports: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-    let mut open: BTreeMap<(i64, i64), Vec<Vec<u8>>> = BTreeMap::new();
+    let mut open: BTreeMap<(i64, i64), Vec<(i64, Vec<u8>)>> = BTreeMap::new();
     for row in &rows {
-        open.entry((row.get(2), row.get(1))).or_default().push(row.get(3));
+        open.entry((row.get(2), row.get(1))).or_default().push((row.get(0), row.get(3)));
     }
     if open.is_empty() {
         return Ok(Done::default());
@@ -72,11 +85,27 @@ pub(super) fn close_part(
     let mut aggregates = load(link, shapes, open.keys().map(|key| key.1).collect())?;
     let ids: Vec<i64> = aggregates.keys().copied().collect();
     let places = Places::read(link, due.service, &ids)?;
-    let mut measured = Vec::new();
+    let (mut measured, mut used) = (Vec::new(), Vec::new());
     let mut done = Done::default();
     let mut decisions = Decisions::default();
+    let mut damaged = BTreeSet::new();
     for ((interval, id), reports) in open {
-        let row = aggregates.get_mut(&id).ok_or(Failed::Document)?;
+        if damaged.contains(&id) {
+            continue;
+        }
+        let row = match aggregates.get_mut(&id) {
+            Some(Ok(row)) => row,
+            Some(Err((name, reason))) => {
+                unit.aside.add(id, name, reason, due.now_ms);
+                continue;
+            }
+            None => {
+                let name = Name { service: due.service.to_owned(), prefix: format!("number {id}") };
+                unit.aside.add(id, &name, "it has reports and no row", due.now_ms);
+                continue;
+            }
+        };
+        let (numbers, reports): (Vec<i64>, Vec<Vec<u8>>) = reports.into_iter().unzip();
         let open = Open {
             name: row.name.clone(),
             interval,
@@ -87,7 +116,16 @@ pub(super) fn close_part(
             reports,
             studies: places.of(id),
         };
-        let mut closed = decide(&open);
+        let mut closed = match sound(decide, &open) {
+            Ok(closed) => closed,
+            Err(reason) => {
+                unit.aside.add(id, &open.name, &reason, due.now_ms);
+                damaged.insert(id);
+                continue;
+            }
+        };
+        unit.aside.mended(id);
+        used.extend(numbers);
         measured.extend(closed.measured.take().map(|measured| (id, measured)));
         let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
         decisions.add(row, &open, &closed, packed);
@@ -98,23 +136,26 @@ pub(super) fn close_part(
         update(row, interval, closed, due.now_ms);
     }
     let mut columns = Columns::default();
-    for row in aggregates.into_values() {
+    for row in aggregates.into_values().filter_map(Result::ok) {
         let state = row.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
         columns.add(row, state);
     }
-    link.execute("DELETE FROM reports WHERE id = ANY($1)", &[&reports])?;
+    link.execute("DELETE FROM reports WHERE id = ANY($1)", &[&used])?;
     decisions.insert(link, due.now_ms)?;
     measure(link, &measured)?;
     columns.update(link)?;
     Ok(done)
 }
 
+/// An aggregate, or its name and why it cannot be read.
+type Loaded = Result<Row, (Name, String)>;
+
 /// Aggregates, which no operator changes until the transaction ends.
 fn load(
     link: &mut Link,
     shapes: ServerShapes<'_>,
     mut ids: Vec<i64>,
-) -> Result<BTreeMap<i64, Row>, Failed> {
+) -> Result<BTreeMap<i64, Loaded>, Failed> {
     ids.sort_unstable();
     ids.dedup();
     let rows = link.query(
@@ -122,13 +163,22 @@ fn load(
          FROM aggregates WHERE id = ANY($1) ORDER BY id FOR UPDATE",
         &[&ids],
     )?;
-    rows.iter()
-        .map(|row| {
-            let state = shapes.unpack_state(row.get(10))?;
-            let row = aggregate_row(row)?;
-            Ok((row.id, Row { state, ..row }))
-        })
-        .collect()
+    let mut all = BTreeMap::new();
+    for row in &rows {
+        let loaded = shapes
+            .unpack_state(row.get(10))
+            .and_then(|state| Ok(Row { state, ..aggregate_row(row)? }));
+        let loaded = match loaded {
+            Ok(row) => Ok(row),
+            Err(Failed::Document) => {
+                let name = Name { service: row.get(1), prefix: row.get(2) };
+                Err((name, "what is kept of it is nothing that the engine writes".to_owned()))
+            }
+            Err(e) => return Err(e),
+        };
+        all.insert(row.get(0), loaded);
+    }
+    Ok(all)
 }
 
 fn update(row: &mut Row, interval: i64, closed: Closed, now_ms: i64) {

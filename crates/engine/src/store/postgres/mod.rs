@@ -25,9 +25,9 @@ use self::link::{Failed, Link, Links};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Audit, Batch, Begun, Candidate, CellRow, Counts, Decide, Decided, Due, FROM_3, Hold, InForce,
-    MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store, StoreError,
-    Study, StudyKind, StudyStep, Token, since_3,
+    Aside, Audit, Batch, Begun, Candidate, CellRow, Counts, Damaged, Decide, Decided, Due, FROM_3,
+    Hold, InForce, MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store,
+    StoreError, Study, StudyKind, StudyStep, Token, since_3,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -80,6 +80,7 @@ pub(crate) struct Postgres {
     links: Links,
     known: Known,
     seen: Mutex<Seen>,
+    aside: Aside,
     /// Which part to begin with; each engine goes round by itself.
     turn: AtomicI32,
 }
@@ -91,6 +92,7 @@ impl Postgres {
             links: Links::new(settings)?,
             known: Known::default(),
             seen: Mutex::default(),
+            aside: Aside::default(),
             turn: AtomicI32::new((std::process::id() % PARTS as u32) as i32),
         };
         let place = store.place().to_owned();
@@ -107,7 +109,9 @@ impl Postgres {
             let Some(old) = found.as_deref().filter(|found| ["2", "3"].contains(found)) else {
                 return Ok(found);
             };
-            log(&format!("{place} has tables of version {old}: brings them up to {SCHEMA_VERSION}"));
+            log(&format!(
+                "{place} has tables of version {old}: brings them up to {SCHEMA_VERSION}"
+            ));
             if old == "2" {
                 link.batch(since_3(SCHEMA))?;
             }
@@ -181,13 +185,19 @@ impl Store for Postgres {
         // Each turn closes something, or finds that others have.
         while closed < due.limit {
             let from = self.turn.load(Ordering::Relaxed);
-            let Some((interval, part)) = self.read(|link| close::next_due(link, due, from))? else {
-                break;
+            let left_out = self.aside.left_out(due.now_ms);
+            let next = self.read(|link| close::next_due(link, due, &left_out, from))?;
+            let Some((interval, part)) = next else { break };
+            let unit = close::Unit {
+                interval,
+                part,
+                limit: due.limit - closed,
+                left_out: &left_out,
+                aside: &self.aside,
             };
-            let unit = (interval, part, due.limit - closed);
             let done = self
                 .links
-                .write(|link| close::close_part(link, self.shapes(), due, unit, decide))?;
+                .write(|link| close::close_part(link, self.shapes(), due, &unit, decide))?;
             // Another engine was here: who went on with the next part would be behind it again, and both would take turns.
             let ahead = if done.closed > 0 { 1 } else { PARTS / 2 };
             self.turn.store((part + ahead) % PARTS, Ordering::Relaxed);
@@ -195,6 +205,18 @@ impl Store for Postgres {
             changed.extend(done.changed);
         }
         Ok((closed, changed))
+    }
+
+    fn damaged(&self) -> Vec<Damaged> {
+        self.aside.list()
+    }
+
+    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError> {
+        let id = self.links.write(|link| read::reset(link, name, (who, detail), now_ms))?;
+        if let Some(id) = id {
+            self.aside.mended(id);
+        }
+        Ok(id.is_some())
     }
 
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {

@@ -122,9 +122,26 @@ pub(super) fn order(
     if changed > 0 {
         let subject = seen.name.to_string();
         write_audit(link, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
-        super::studies::leave(link, seen, &order.who, order.now_ms)?;
+        super::studies::leave(link, (seen.id, &seen.name), &order.who, order.now_ms)?;
     }
     Ok(changed > 0)
+}
+
+/// Forgets what an aggregate has learnt, and gives its number.
+pub(super) fn reset(
+    link: &mut Link,
+    name: &Name,
+    (who, detail): (&str, &str),
+    now_ms: i64,
+) -> Result<Option<i64>, Failed> {
+    let row = link.first(
+        "UPDATE aggregates SET state = NULL, hold = 'learning' WHERE service = $1 AND prefix = $2 RETURNING id",
+        &[&name.service, &name.prefix],
+    )?;
+    let Some(id) = row.map(|row| row.get(0)) else { return Ok(None) };
+    write_audit(link, now_ms, [who, "reset", &name.to_string(), detail])?;
+    super::studies::leave(link, (id, name), who, now_ms)?;
+    Ok(Some(id))
 }
 
 pub(super) fn write_audit(

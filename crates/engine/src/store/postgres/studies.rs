@@ -8,11 +8,11 @@ use postgres::Row as SqlRow;
 use super::hold;
 use super::link::{Failed, Link};
 use super::read::write_audit;
+use crate::store::Name;
 use crate::store::study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
-    StudyStep, added,
+    StudyStep, added, unreadable,
 };
-use crate::store::{Name, Row};
 
 /// Whoever begins a study holds this lock, so that two of a service do not begin at once. An arbitrary number.
 const BEGIN_LOCK: i64 = 0x7472_696d_7461_6232;
@@ -93,7 +93,10 @@ pub(super) fn measure(link: &mut Link, all: &[(i64, Measured)]) -> Result<(), Fa
         .collect();
     for one in all {
         let sums = cells.get(&key(one)).map(|(_, sums)| sums.as_str());
-        let sums = added(sums, &one.1.observation).ok_or(Failed::Document)?;
+        let Some(sums) = added(sums, &one.1.observation) else {
+            unreadable(one.1.study, one.0);
+            continue;
+        };
         cells.insert(key(one), (i32::from(one.1.arm), sums));
     }
     let (keys, values): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
@@ -111,15 +114,20 @@ pub(super) fn measure(link: &mut Link, all: &[(i64, Measured)]) -> Result<(), Fa
 }
 
 /// An operator's order takes an aggregate out of what is running.
-pub(super) fn leave(link: &mut Link, row: &Row, who: &str, now_ms: i64) -> Result<(), Failed> {
+pub(super) fn leave(
+    link: &mut Link,
+    (aggregate, of): (i64, &Name),
+    who: &str,
+    now_ms: i64,
+) -> Result<(), Failed> {
     let left = link.query(
         "UPDATE members m SET left_ms = $3 FROM studies s WHERE s.id = m.study AND s.service = $1
              AND s.standing = 'running' AND m.aggregate = $2 AND m.left_ms IS NULL RETURNING s.name",
-        &[&row.name.service, &row.id, &now_ms],
+        &[&of.service, &aggregate, &now_ms],
     )?;
     for study in &left {
         let detail = format!("from now on it is no part of {}", study.get::<_, String>(0));
-        write_audit(link, now_ms, [who, "leave", &row.name.to_string(), &detail])?;
+        write_audit(link, now_ms, [who, "leave", &of.to_string(), &detail])?;
     }
     Ok(())
 }
@@ -240,7 +248,7 @@ pub(super) fn cells(link: &mut Link, study: i64) -> Result<Vec<CellRow>, Failed>
                 aggregate: row.get(0),
                 block: row.get(1),
                 arm: row.get::<_, i32>(2) as u8,
-                cell: serde_json::from_str(row.get(3)).map_err(|_| Failed::Document)?,
+                cell: serde_json::from_str(row.get(3)).unwrap_or_default(),
             })
         })
         .collect()

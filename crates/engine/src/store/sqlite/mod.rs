@@ -21,9 +21,9 @@ use rusqlite::{
 use self::shapes::FileShapes;
 use super::pack::Seen;
 use super::{
-    Audit, Batch, Begun, Candidate, CellRow, Closed, Counts, Decide, Decided, Due, Hold, InForce,
-    InStudy, MemberRow, Name, NewStudy, Open, Order, Outcome, Role, Row, Search, Store, StoreError,
-    Study, StudyKind, StudyStep, Token,
+    Aside, Audit, Batch, Begun, Candidate, CellRow, Closed, Counts, Damaged, Decide, Decided, Due,
+    Hold, InForce, InStudy, MemberRow, Name, NewStudy, Open, Order, Outcome, Role, Row, Search,
+    Store, StoreError, Study, StudyKind, StudyStep, Token, sound,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -39,6 +39,7 @@ pub(crate) struct Sqlite {
     /// Those that nobody uses now.
     readers: Mutex<Vec<Connection>>,
     seen: Mutex<Seen>,
+    aside: Aside,
 }
 
 pub(super) struct Writer {
@@ -63,6 +64,7 @@ impl Sqlite {
             writer: Mutex::new(Writer { db, known: HashMap::new() }),
             readers: Mutex::default(),
             seen: Mutex::default(),
+            aside: Aside::default(),
         })
     }
 
@@ -255,17 +257,44 @@ fn accept_one(
         "INSERT INTO edges VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (token) DO UPDATE
          SET sequence = ?2, digest = ?3, seen_ms = ?4, reports = reports + ?5, late = ?6",
     )?
-    .execute(params![batch.token, batch.sequence, batch.digest, batch.received_ms, kept, late])?;
+    .execute(params![
+        batch.token,
+        batch.sequence,
+        batch.digest,
+        batch.received_ms,
+        kept,
+        late
+    ])?;
     Ok(Outcome::Accepted { late, repeated })
 }
 
+/// Whether the server of SQL does what it should, and what is kept is damaged or missing.
+fn is_damage(e: &rusqlite::Error) -> bool {
+    e.sqlite_error_code().is_none()
+}
+
+/// The name of an aggregate, as far as it can be told.
+fn name_of(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<Name> {
+    let found = tx
+        .prepare_cached("SELECT service, prefix FROM aggregates WHERE id = ?1")?
+        .query_row([id], |row| Ok(Name { service: row.get(0)?, prefix: row.get(1)? }))
+        .optional()?;
+    Ok(found.unwrap_or_else(|| Name { service: "?".to_owned(), prefix: format!("number {id}") }))
+}
+
 /// The intervals that are due, with the numbers of their aggregates.
-fn find_due(tx: &Transaction<'_>, due: &Due<'_>) -> rusqlite::Result<Vec<(i64, i64)>> {
+fn find_due(
+    tx: &Transaction<'_>,
+    due: &Due<'_>,
+    left_out: &[i64],
+) -> rusqlite::Result<Vec<(i64, i64)>> {
+    let left_out = serde_json::Value::from(left_out).to_string();
     tx.prepare_cached(
         "SELECT interval, aggregate FROM reports WHERE service = ?1 AND interval <= ?2
+             AND aggregate NOT IN (SELECT value FROM json_each(?4))
          GROUP BY interval, aggregate ORDER BY interval, aggregate LIMIT ?3",
     )?
-    .query_map(params![due.service, due.through, due.limit as i64], |row| {
+    .query_map(params![due.service, due.through, due.limit as i64, left_out], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })?
     .collect()
@@ -377,15 +406,36 @@ impl Store for Sqlite {
         decide: &mut Decide<'_>,
     ) -> Result<(usize, Vec<Name>), StoreError> {
         self.write(|tx, known| {
-            let found = find_due(tx, due)?;
+            let found = find_due(tx, due, &self.aside.left_out(due.now_ms))?;
             let active =
                 if found.is_empty() { Vec::new() } else { studies::active(tx, due.service)? };
-            let mut changed = Vec::new();
+            let (mut done, mut changed) = (0, Vec::new());
+            let mut damaged = std::collections::BTreeSet::new();
             for &(interval, id) in &found {
+                if damaged.contains(&id) {
+                    continue;
+                }
                 let mut shapes = FileShapes { db: tx, seen: &self.seen };
                 let studies = studies::of_aggregate(tx, &active, id)?;
-                let (open, previous) = load(&mut shapes, due.service, interval, id, studies)?;
-                let closed = decide(&open);
+                let loaded = match load(&mut shapes, due.service, interval, id, studies) {
+                    Ok(loaded) => Ok(loaded),
+                    Err(e) if is_damage(&e) => Err(e.to_string()),
+                    Err(e) => return Err(e),
+                };
+                let decided = loaded.and_then(|(open, previous)| {
+                    let closed = sound(decide, &open)?;
+                    Ok((open, previous, closed))
+                });
+                let (open, previous, closed) = match decided {
+                    Ok(decided) => decided,
+                    Err(reason) => {
+                        self.aside.add(id, &name_of(tx, id)?, &reason, due.now_ms);
+                        damaged.insert(id);
+                        continue;
+                    }
+                };
+                self.aside.mended(id);
+                done += 1;
                 keep(&mut shapes, (id, previous, due.now_ms), &open, &closed)?;
                 if let Some(measured) = &closed.measured {
                     studies::measure(tx, id, measured)?;
@@ -397,7 +447,29 @@ impl Store for Sqlite {
                     changed.push(open.name);
                 }
             }
-            Ok((found.len(), changed))
+            Ok((done, changed))
+        })
+    }
+
+    fn damaged(&self) -> Vec<Damaged> {
+        self.aside.list()
+    }
+
+    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError> {
+        self.write(|tx, _| {
+            let id: Option<i64> = tx
+                .prepare_cached("SELECT id FROM aggregates WHERE service = ?1 AND prefix = ?2")?
+                .query_row(params![name.service, name.prefix], |row| row.get(0))
+                .optional()?;
+            let Some(id) = id else { return Ok(false) };
+            tx.execute(
+                "UPDATE aggregates SET state = NULL, hold = 'learning' WHERE id = ?1",
+                [id],
+            )?;
+            write_audit(tx, now_ms, [who, "reset", &name.to_string(), detail])?;
+            studies::leave(tx, (id, name), who, now_ms)?;
+            self.aside.mended(id);
+            Ok(true)
         })
     }
 
@@ -509,7 +581,7 @@ impl Store for Sqlite {
             }
             let subject = seen.name.to_string();
             write_audit(tx, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
-            studies::leave(tx, seen, &order.who, order.now_ms)?;
+            studies::leave(tx, (seen.id, &seen.name), &order.who, order.now_ms)?;
             Ok(true)
         })
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, params};
 
 use super::{bad, hold, write_audit};
+use crate::store::Name;
 use crate::store::study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
-    StudyStep, added,
+    StudyStep, added, unreadable,
 };
-use crate::store::{Name, Row};
 
 const STUDY: &str = "id, service, name, kind, standing, revision, document, changed_ms";
 
@@ -67,7 +67,10 @@ pub(super) fn measure(
         )?
         .query_row(key, |row| row.get(0))
         .optional()?;
-    let sums = added(sums.as_deref(), &measured.observation).ok_or_else(|| bad(0, "no sums"))?;
+    let Some(sums) = added(sums.as_deref(), &measured.observation) else {
+        unreadable(measured.study, aggregate);
+        return Ok(());
+    };
     tx.prepare_cached(
         "INSERT INTO cells VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (study, aggregate, block) DO UPDATE SET sums = ?5",
@@ -79,7 +82,7 @@ pub(super) fn measure(
 /// An operator's order takes an aggregate out of what is running.
 pub(super) fn leave(
     tx: &Transaction<'_>,
-    row: &Row,
+    (aggregate, of): (i64, &Name),
     who: &str,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
@@ -88,13 +91,13 @@ pub(super) fn leave(
             "SELECT s.id, s.name FROM studies s JOIN members m ON m.study = s.id
              WHERE s.service = ?1 AND s.standing = 'running' AND m.aggregate = ?2 AND m.left_ms IS NULL",
         )?
-        .query_map(params![row.name.service, row.id], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map(params![of.service, aggregate], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
     for (study, name) in left {
         tx.prepare_cached("UPDATE members SET left_ms = ?3 WHERE study = ?1 AND aggregate = ?2")?
-            .execute([study, row.id, now_ms])?;
+            .execute([study, aggregate, now_ms])?;
         let detail = format!("from now on it is no part of {name}");
-        write_audit(tx, now_ms, [who, "leave", &row.name.to_string(), &detail])?;
+        write_audit(tx, now_ms, [who, "leave", &of.to_string(), &detail])?;
     }
     Ok(())
 }
@@ -214,7 +217,7 @@ pub(super) fn cells(db: &Connection, study: i64) -> rusqlite::Result<Vec<CellRow
             aggregate: row.get(0)?,
             block: row.get(1)?,
             arm: row.get(2)?,
-            cell: serde_json::from_str(&sums).map_err(|e| bad(3, &e.to_string()))?,
+            cell: serde_json::from_str(&sums).unwrap_or_default(),
         })
     })?
     .collect()

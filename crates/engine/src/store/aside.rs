@@ -1,0 +1,86 @@
+//! Aggregates that cannot be read or decided on: they are set aside, so that the others go on.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Closed, Decide, Name, Open};
+use crate::engine::log;
+
+/// After so long one is tried again: another engine may have mended it.
+const AGAIN_MS: i64 = 60_000;
+
+/// An aggregate of which nothing is decided, since what is kept of it is damaged or of another version. Edges keep the
+/// configuration that they have, and its reports wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Damaged {
+    /// The service.
+    pub service: String,
+    /// The destination subnet.
+    pub prefix: String,
+    /// When it was found so, in ms since 1970.
+    pub since_ms: i64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Those that are set aside, by their numbers, with when to try again.
+#[derive(Default)]
+pub(crate) struct Aside(Mutex<BTreeMap<i64, (i64, Damaged)>>);
+
+impl Aside {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<i64, (i64, Damaged)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that are to be left out now.
+    pub(crate) fn left_out(&self, now_ms: i64) -> Vec<i64> {
+        let all = self.all();
+        all.iter().filter(|(_, (again, _))| now_ms < *again).map(|(id, _)| *id).collect()
+    }
+
+    /// Sets one aside.
+    pub(crate) fn add(&self, id: i64, name: &Name, reason: &str, now_ms: i64) {
+        let mut all = self.all();
+        let again = now_ms.saturating_add(AGAIN_MS);
+        if let Some((at, known)) = all.get_mut(&id) {
+            reason.clone_into(&mut known.reason);
+            *at = again;
+            return;
+        }
+        log(&format!(
+            "DAMAGED: {name} is set aside, and nothing is decided about it until it is mended: {reason}. Others go on; \
+             `trimtab engine reset {}/{}` makes it learn anew",
+            name.service, name.prefix
+        ));
+        let Name { service, prefix } = name.clone();
+        all.insert(
+            id,
+            (again, Damaged { service, prefix, since_ms: now_ms, reason: reason.to_owned() }),
+        );
+    }
+
+    /// It was read and decided on, or has nothing any more that could be damaged.
+    pub(crate) fn mended(&self, id: i64) {
+        if let Some((_, known)) = self.all().remove(&id) {
+            log(&format!("{} {} is no longer set aside", known.service, known.prefix));
+        }
+    }
+
+    /// What there is, for people.
+    pub(crate) fn list(&self) -> Vec<Damaged> {
+        self.all().values().map(|(_, damaged)| damaged.clone()).collect()
+    }
+}
+
+/// What is decided; a panic is one aggregate's and not all others'.
+pub(crate) fn sound(decide: &mut Decide<'_>, open: &Open) -> Result<Closed, String> {
+    catch_unwind(AssertUnwindSafe(|| decide(open))).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(format!("to decide about it is more than this engine can: {said}"))
+    })
+}
