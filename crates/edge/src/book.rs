@@ -13,6 +13,8 @@ const AGGREGATES_MAX: usize = 100_000;
 const IDLE_INTERVALS: u64 = 6;
 /// The same where the engine has no configuration, so that there is no interval to go by.
 const IDLE_UNKNOWN: Duration = Duration::from_secs(600);
+/// Nobody records what is older; an interval lasts a day at most.
+const AGE_MAX: Duration = Duration::from_secs(3 * 24 * 3600);
 /// Between questions for an aggregate that the engine has nothing about: a service may be added there at any time.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -62,6 +64,15 @@ struct Recording {
     length: Duration,
     connections: u64,
     recorders: BTreeMap<String, Recorder>,
+}
+
+/// A report, and how long its interval was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// What is to be reported.
+    pub report: Report,
+    /// The length by which its interval is counted.
+    pub length: Duration,
 }
 
 /// Configurations in, reports out; no clock, no socket.
@@ -147,6 +158,16 @@ impl Book {
         known.force = Some(Arc::new(force));
     }
 
+    /// The intervals of a service have this length from now on. What was recorded keeps the one that it was recorded by.
+    pub fn set_length(&mut self, service: &str, length: Duration) {
+        for (key, known) in &mut self.known {
+            let other = known.force.as_ref().filter(|force| force.interval != length);
+            if let Some(force) = other.filter(|_| key.service.as_str() == service) {
+                known.force = Some(Arc::new(InForce { interval: length, ..(**force).clone() }));
+            }
+        }
+    }
+
     /// Aggregates whose configuration has changed, or that were forgotten, since the last time that anybody asked; all, the first time.
     pub fn take_news(&mut self) -> BTreeSet<Key> {
         let news = self.news.replace(BTreeSet::new());
@@ -161,9 +182,13 @@ impl Book {
     /// Adds what a connection saw under this version. What ran another one than the latest of the interval is left out: the engine
     /// learns from the one that was to be tried; and so is what comes when the interval was reported.
     pub fn record(&mut self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
-        let Some(force) = self.known.get(key).and_then(|known| known.force.as_ref()) else {
+        let Some(known) = self.known.get(key) else { return };
+        let Some(force) = &known.force else { return };
+        // Counted by another length it would be of another year, and its end would never come.
+        let begins = interval.start(force.interval);
+        if begins > known.used_at + force.interval * 2 || begins + AGE_MAX < known.used_at {
             return;
-        };
+        }
         if self.reported.contains_key(&(key.clone(), interval)) {
             return;
         }
@@ -194,7 +219,7 @@ impl Book {
 
     /// Reports of the intervals that ended at least `after` ago, which are over for this book; and aggregates that nobody has asked
     /// for in a long time are forgotten.
-    pub fn close(&mut self, now: Time, after: impl Fn(Duration) -> Duration) -> Vec<Report> {
+    pub fn close(&mut self, now: Time, after: impl Fn(Duration) -> Duration) -> Vec<Ended> {
         let over = |(_, interval): &(Key, Interval), recording: &Recording| {
             now >= interval.end(recording.length) + after(recording.length)
         };
@@ -209,7 +234,8 @@ impl Book {
             let Some(recording) = self.recordings.remove(&at) else { continue };
             let (key, interval) = at.clone();
             self.reported.insert(at, interval.end(recording.length) + recording.length);
-            reports.push(report(key, interval, &recording));
+            let report = report(key, interval, &recording);
+            reports.push(Ended { report, length: recording.length });
         }
         self.reported.retain(|_, until| now < *until);
         let mut news = self.news.as_mut();
@@ -294,7 +320,7 @@ mod tests {
         let grace = |_| Duration::from_secs(3);
         assert_eq!(book.close(at(62), grace), []);
         let reports = book.close(at(63), grace);
-        let [report] = &reports[..] else { panic!("{reports:?}") };
+        let [Ended { report, .. }] = &reports[..] else { panic!("{reports:?}") };
         assert_eq!((report.version, report.interval), (1, interval(5)));
         assert_eq!(report.summary.connections(), 2);
         let mean = |name: &str| report.summary.get(name).unwrap().mean().unwrap();
@@ -320,7 +346,30 @@ mod tests {
         book.record(&key(), 1, interval(5), &saw(9.0));
         book.record(&key(), 1, interval(65), &saw(8.0));
         let reports = book.close(at(120), none);
-        assert_eq!(reports.iter().map(|r| r.interval).collect::<Vec<_>>(), [interval(65)]);
+        assert_eq!(reports.iter().map(|r| r.report.interval).collect::<Vec<_>>(), [interval(65)]);
+    }
+
+    #[test]
+    fn intervals_of_another_length_are_told_apart() {
+        let mut book = Book::default();
+        book.learn(key(), force(1), at(0));
+        book.in_force(&key(), at(0));
+        book.record(&key(), 1, interval(5), &saw(4.0));
+        let two = MINUTE * 2;
+        book.set_length("vod", two);
+        assert_eq!(book.in_force(&key(), at(30)).unwrap().interval, MINUTE);
+        book.set_length("tv", two);
+        assert_eq!(book.in_force(&key(), at(30)).unwrap().interval, two);
+        // A connection that counts by the old length still, and one that does not.
+        book.record(&key(), 1, interval(30), &saw(4.0));
+        book.record(&key(), 1, Interval::at(at(125), two), &saw(4.0));
+        let ended = |book: &mut Book, seconds| -> Vec<(Interval, Duration)> {
+            let ended = book.close(at(seconds), none);
+            ended.iter().map(|one| (one.report.interval, one.length)).collect()
+        };
+        assert_eq!(ended(&mut book, 60), [(interval(5), MINUTE)]);
+        assert_eq!(ended(&mut book, 360), [(Interval::at(at(125), two), two)]);
+        assert!(book.recordings.is_empty(), "nothing waits for another year");
     }
 
     #[test]
@@ -331,8 +380,9 @@ mod tests {
             book.record(&key(), version, interval(5), &saw(mbps));
         }
         let reports = book.close(at(60), none);
-        assert_eq!((reports[0].version, reports[0].summary.connections()), (2, 2));
-        let mean = reports[0].summary.get("throughput").unwrap().mean().unwrap();
+        let report = &reports[0].report;
+        assert_eq!((report.version, report.summary.connections()), (2, 2));
+        let mean = report.summary.get("throughput").unwrap().mean().unwrap();
         assert!((mean - 7.0).abs() < 1e-5);
     }
 

@@ -26,7 +26,7 @@ const RETRY: (StdDuration, StdDuration) =
 const LOOK: StdDuration = StdDuration::from_millis(200);
 /// Connections hand in what they saw when they are looked at next, at most so long after the end of an interval.
 const SETTLE_MAX: Duration = Duration::from_secs(4);
-/// Between questions for the services.
+/// Between questions for the services, whose intervals may have another length.
 const SERVICES_AGAIN: Duration = Duration::from_secs(60);
 
 /// How to reach the engine, and where to keep what outlasts the process.
@@ -151,7 +151,8 @@ impl Edge {
 
     /// The reports of all intervals until a time, which then go to nobody else: for an edge that is [alone](Self::alone).
     pub fn close(&self, until: Time) -> Vec<trimtab_fleet::Report> {
-        self.shared.book().close(until, |_| Duration::ZERO)
+        let ended = self.shared.book().close(until, |_| Duration::ZERO);
+        ended.into_iter().map(|one| one.report).collect()
     }
 
     /// How it does.
@@ -296,16 +297,21 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn refresh(&mut self, client: &Client) -> Result<(), Error> {
+    fn refresh(&mut self, client: &Client, shared: &Shared) -> Result<(), Error> {
         if self.asked_at.is_some_and(|at| now().since(at) < SERVICES_AGAIN) {
             return Ok(());
         }
         let services = client.services()?.services;
-        self.known = services
+        let known: Vec<(String, Duration)> = services
             .into_iter()
             .filter(|service| service.interval_ms > 0)
             .map(|service| (service.name, Duration::from_millis(service.interval_ms as u64)))
             .collect();
+        if known != self.known {
+            let mut book = shared.book();
+            known.iter().for_each(|(service, length)| book.set_length(service, *length));
+            self.known = known;
+        }
         self.asked_at = Some(now());
         Ok(())
     }
@@ -331,7 +337,7 @@ fn follow(client: &Client, shared: &Shared, keeper: &Keeper) {
         place = (place + 1) % chunks.len();
         let have = have.chunks(ASK_MAX).nth(place).map(<[Held]>::to_vec).unwrap_or_default();
         let asked = lengths
-            .refresh(client)
+            .refresh(client, shared)
             .and_then(|()| client.configurations(&ConfigurationQuery { have, wait_s }));
         match asked {
             Ok(answer) => {
@@ -408,7 +414,7 @@ impl Reporting {
     fn talk(&mut self) -> Result<(), Error> {
         // Whether there is an engine at all shows before the first connection.
         if self.lengths.asked_at.is_none() {
-            self.lengths.refresh(&self.client)?;
+            self.lengths.refresh(&self.client, &self.shared)?;
         }
         self.ask_for_unknown()?;
         loop {
@@ -440,7 +446,7 @@ impl Reporting {
         if unknown.is_empty() {
             return Ok(());
         }
-        self.lengths.refresh(&self.client)?;
+        self.lengths.refresh(&self.client, &self.shared)?;
         let have = unknown.iter().map(|key| held((key, None))).collect();
         let answer = self.client.configurations(&ConfigurationQuery { have, wait_s: 0 })?;
         self.shared.book().asked(&unknown, now());

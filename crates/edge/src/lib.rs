@@ -37,7 +37,7 @@ mod edge;
 mod outbox;
 mod state;
 
-pub use book::{Book, InForce, Observation};
+pub use book::{Book, Ended, InForce, Observation};
 pub use edge::{Edge, Options, StartError, Status};
 pub use state::StateError;
 pub use trimtab_fleet::{Configuration, Interval, Key, Prefix, Report, ServiceName, Sketch};

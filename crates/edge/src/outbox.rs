@@ -1,43 +1,52 @@
 //! Reports on their way: in batches that are sent until the engine has them.
 //!
-//! A batch is of one service, so that what the engine refuses of one is not in the way of the others.
+//! A batch is of one service and one length of intervals, so that what the engine refuses of one is not in the way of the
+//! others.
 
 use std::collections::VecDeque;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use trimtab_engine::ReportBatch;
-use trimtab_fleet::{Report, ServiceName};
+use trimtab_fleet::ServiceName;
+use trimtab_units::Duration;
+
+use crate::book::Ended;
 
 /// Reports of one batch; the engine takes ten times as many.
 const BATCH_MAX: usize = 1000;
 /// Characters of the reports that wait; beyond, the oldest are given up.
 const WAITING_MAX: usize = 64 << 20;
 
+/// What all reports of a batch have in common.
+type Kind = (ServiceName, Duration);
+
 /// Reports that wait, and the batch that is being sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    waiting: VecDeque<(ServiceName, String)>,
+    waiting: VecDeque<(Kind, String)>,
     waiting_len: usize,
-    sending: Option<(ServiceName, ReportBatch)>,
+    sending: Option<ReportBatch>,
     /// Given up for want of room.
     pub(crate) dropped: u64,
 }
 
 impl Outbox {
-    pub(crate) fn add(&mut self, reports: &[Report]) {
-        for report in reports {
+    pub(crate) fn add(&mut self, ended: &[Ended]) {
+        for Ended { report, length } in ended {
             match report.encode() {
-                Ok(bytes) => self.put(&report.key.service, STANDARD.encode(bytes)),
+                Ok(bytes) => {
+                    self.put((report.key.service.clone(), *length), STANDARD.encode(bytes));
+                }
                 // It has more than any report may: nobody could take it.
                 Err(_) => self.dropped += 1,
             }
         }
     }
 
-    fn put(&mut self, service: &ServiceName, text: String) {
+    fn put(&mut self, kind: Kind, text: String) {
         self.waiting_len += text.len();
-        self.waiting.push_back((service.clone(), text));
+        self.waiting.push_back((kind, text));
         while self.waiting_len > WAITING_MAX {
             let Some((_, oldest)) = self.waiting.pop_front() else { break };
             self.waiting_len -= oldest.len();
@@ -49,11 +58,11 @@ impl Outbox {
     /// `next` is a number that no batch has had.
     pub(crate) fn batch(&mut self, now_ms: i64, next: u64) -> Option<&ReportBatch> {
         if self.sending.is_none()
-            && let Some((service, _)) = self.waiting.front().cloned()
+            && let Some((kind, _)) = self.waiting.front().cloned()
         {
             let (mut reports, mut others) = (Vec::new(), VecDeque::new());
             for (of, text) in self.waiting.drain(..) {
-                if of == service && reports.len() < BATCH_MAX {
+                if of == kind && reports.len() < BATCH_MAX {
                     self.waiting_len -= text.len();
                     reports.push(text);
                 } else {
@@ -61,10 +70,11 @@ impl Outbox {
                 }
             }
             self.waiting = others;
-            self.sending =
-                Some((service, ReportBatch { sequence: next, sent_ms: now_ms, reports }));
+            let interval_ms = Some(kind.1.as_millis() as i64);
+            let batch = ReportBatch { sequence: next, sent_ms: now_ms, interval_ms, reports };
+            self.sending = Some(batch);
         }
-        self.sending.as_mut().map(|(_, batch)| {
+        self.sending.as_mut().map(|batch| {
             // The engine wants to know the clock that it is sent by.
             batch.sent_ms = now_ms;
             &*batch
@@ -73,32 +83,34 @@ impl Outbox {
 
     /// The engine has the batch, or will never take it.
     pub(crate) fn done(&mut self) -> usize {
-        self.sending.take().map_or(0, |(_, batch)| batch.reports.len())
+        self.sending.take().map_or(0, |batch| batch.reports.len())
     }
 
     /// Reports that no engine has yet.
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len() + self.sending.as_ref().map_or(0, |(_, batch)| batch.reports.len())
+        self.waiting.len() + self.sending.as_ref().map_or(0, |batch| batch.reports.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use trimtab_fleet::{Interval, Summary};
+    use trimtab_fleet::{Interval, Report, Summary};
 
     use super::*;
 
-    fn reports(count: u64) -> Vec<Report> {
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn reports(count: u64) -> Vec<Ended> {
         of("tv", count)
     }
 
-    fn of(service: &str, count: u64) -> Vec<Report> {
+    fn of(service: &str, count: u64) -> Vec<Ended> {
         (0..count)
-            .map(|i| Report {
-                key: format!("{service}/203.0.113.0/24").parse().unwrap(),
-                interval: Interval(i),
-                version: 0,
-                summary: Summary::new(1),
+            .map(|i| {
+                let key = format!("{service}/203.0.113.0/24").parse().unwrap();
+                let summary = Summary::new(1);
+                let report = Report { key, interval: Interval(i), version: 0, summary };
+                Ended { report, length: MINUTE }
             })
             .collect()
     }
@@ -127,17 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_of_one_service() {
+    fn a_batch_is_of_one_service_and_one_length_of_intervals() {
         let mut outbox = Outbox::default();
         for service in ["tv", "vod", "tv"] {
             outbox.add(&of(service, 2));
         }
+        let longer = of("tv", 1).remove(0);
+        outbox.add(&[Ended { length: MINUTE * 2, ..longer }]);
         let mut sizes = Vec::new();
         while let Some(batch) = outbox.batch(0, 1) {
-            sizes.push(batch.reports.len());
+            sizes.push((batch.reports.len(), batch.interval_ms));
             outbox.done();
         }
-        assert_eq!(sizes, [4, 2]);
+        assert_eq!(sizes, [(4, Some(60_000)), (2, Some(60_000)), (1, Some(120_000))]);
         assert_eq!((outbox.len(), outbox.waiting_len), (0, 0));
     }
 
@@ -146,7 +160,10 @@ mod tests {
         let mut outbox = Outbox::default();
         let tv: ServiceName = "tv".parse().unwrap();
         for i in 0..65 {
-            outbox.put(&tv, i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 }));
+            outbox.put(
+                (tv.clone(), MINUTE),
+                i.to_string().repeat(if i < 10 { 1 << 20 } else { 1 << 19 }),
+            );
         }
         assert_eq!((outbox.len(), outbox.dropped), (64, 1));
         assert!(outbox.batch(0, 1).unwrap().reports[0].starts_with('1'));

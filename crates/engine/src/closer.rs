@@ -151,19 +151,20 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
     let closable = closable(now, since_ms, engine.grace_ms, service.interval_ms);
     let Some(through) = closable else { return Ok(More::TooEarly) };
     let learning = engine.learning();
-    let due = Due { service: &service.name, through, limit: COMMIT_MAX, now_ms: now };
-    let mut oldest = through;
+    let through_ms = through * service.interval_ms;
+    let due = Due { service: &service.name, through: through_ms, limit: COMMIT_MAX, now_ms: now };
+    let mut oldest = through_ms;
     let (closed, changed) = engine.store.close(&due, &mut |open| {
         oldest = oldest.min(open.interval);
         learning.decide(open, due.now_ms)
     })?;
     // How late an interval is, where it could be closed since then.
-    let late_ms = |interval: i64| {
-        let since = (interval + 1) * service.interval_ms + engine.grace_ms;
+    let late_ms = |begins_ms: i64| {
+        let since = begins_ms + service.interval_ms + engine.grace_ms;
         (now_ms() - since.max(since_ms + engine.grace_ms)).max(0)
     };
     if closed > 0 {
-        let delay_s = late_ms(through) as f64 / 1000.0;
+        let delay_s = late_ms(through_ms) as f64 / 1000.0;
         engine.metrics.closed(&service.name, closed, changed.len(), delay_s);
     }
     engine.tell(changed);

@@ -16,7 +16,7 @@ use crate::ingest::Ingest;
 use crate::learning::Learning;
 use crate::server::{Certificate, serve};
 use crate::services::Services;
-use crate::store::{Postgres, Shared, Sqlite, Store};
+use crate::store::{Lengths, Postgres, Shared, Sqlite, Store};
 use crate::{api, closer};
 
 /// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services and the certificate again.
@@ -25,8 +25,9 @@ use crate::{api, closer};
 /// The configuration is wrong, the store does not open, or the address is taken.
 pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
-    let store = open_store(&config)?;
-    let learning: Arc<dyn Learning> = Arc::new(Services::read(&config.services, config.grace)?);
+    let services = Services::read(&config.services, config.grace)?;
+    let store = open_store(&config, &services.lengths())?;
+    let learning: Arc<dyn Learning> = Arc::new(services);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -35,11 +36,11 @@ pub fn run(path: &Path) -> Result<(), Error> {
 }
 
 /// Opens the store that a configuration names, to run an engine on it.
-fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+fn open_store(config: &Config, lengths: &Lengths) -> Result<Arc<dyn Store>, Error> {
     Ok(match &config.store {
-        Keep::File(file) => Arc::new(Sqlite::open(file)?),
+        Keep::File(file) => Arc::new(Sqlite::open(file, lengths)?),
         Keep::Shared { postgres, broker } => {
-            let tables = Postgres::open(postgres)?;
+            let tables = Postgres::open(postgres, lengths)?;
             let broker = Broker::open(broker, config.limits.body.get())?;
             Arc::new(Shared::new(tables, broker))
         }
@@ -48,9 +49,10 @@ fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
 
 /// Opens its tables alone.
 pub(crate) fn open_tables(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    let lengths = Services::read(&config.services, config.grace)?.lengths();
     Ok(match &config.store {
-        Keep::File(file) => Arc::new(Sqlite::open(file)?),
-        Keep::Shared { postgres, .. } => Arc::new(Postgres::open(postgres)?),
+        Keep::File(file) => Arc::new(Sqlite::open(file, &lengths)?),
+        Keep::Shared { postgres, .. } => Arc::new(Postgres::open(postgres, &lengths)?),
     })
 }
 

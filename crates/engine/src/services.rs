@@ -13,7 +13,7 @@ use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
 use crate::learning::{About, Held, KnobInfo, Learning, ServiceInfo, Wish};
-use crate::store::{Closed, Decided, Name, Open};
+use crate::store::{Closed, Decided, Lengths, Name, Open};
 use crate::studies::Plans;
 
 /// The services of a folder.
@@ -84,6 +84,11 @@ impl Services {
         Ok(services)
     }
 
+    /// How long the intervals of each are.
+    pub(crate) fn lengths(&self) -> Lengths {
+        self.infos.iter().map(|info| (info.name.clone(), info.interval_ms)).collect()
+    }
+
     /// Whether there is a service of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.all.contains_key(name)
@@ -143,8 +148,8 @@ fn key(name: &Name) -> Result<Key, String> {
         .map_err(|e: trimtab_fleet::KeyError| e.to_string())
 }
 
-fn interval_at(service: &Service, now_ms: i64) -> Interval {
-    service.interval_at(Time::from_millis(now_ms.max(0) as u64))
+fn interval_at(service: &Service, at_ms: i64) -> Interval {
+    service.interval_at(Time::from_millis(at_ms.max(0) as u64))
 }
 
 fn state_of(aggregate: &Aggregate) -> String {
@@ -231,7 +236,7 @@ impl Learning for Services {
             Err(e) => return Ok(untouched(format!("Nothing was learnt: {e}."))),
         };
         let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
-        let interval = Interval(open.interval.max(0) as u64);
+        let interval = interval_at(service, open.interval);
         let version = open.version as u64;
         let reports: Vec<Report> =
             open.reports.iter().filter_map(|bytes| Report::decode(bytes).ok()).collect();

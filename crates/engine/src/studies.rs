@@ -23,6 +23,9 @@ const ITSELF: &str = "(the engine)";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExperimentDocument {
     pub(crate) spec: Experiment,
+    /// How long the service's intervals were when it began, in ms; 0 in what was begun before that was written down.
+    #[serde(default)]
+    pub(crate) interval_ms: i64,
     pub(crate) begun_by: String,
     pub(crate) begun_ms: i64,
     pub(crate) reason: String,
@@ -42,6 +45,9 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RolloutDocument {
     pub(crate) spec: Rollout,
+    /// How long the service's intervals were when it began, in ms; 0 in what was begun before that was written down.
+    #[serde(default)]
+    pub(crate) interval_ms: i64,
     pub(crate) begun_by: String,
     pub(crate) begun_ms: i64,
     pub(crate) reason: String,
@@ -63,6 +69,14 @@ pub(crate) fn written<T: Serialize>(document: &T) -> String {
     serde_json::to_string(document).expect("a document is plain data")
 }
 
+/// Whether the service's intervals have another length than when a study began, whose times then mean nothing any more.
+fn is_counted_otherwise(interval_ms: i64, service: &Service) -> bool {
+    interval_ms != 0 && interval_ms != service.interval().as_millis() as i64
+}
+
+/// Why a study ends.
+const OTHER_INTERVALS: &str = "the intervals of the service have another length now";
+
 fn plan_of(study: &Study, service: &Service) -> Option<Plan> {
     let said = |plan: Result<Plan, SpecError>| {
         plan.inspect_err(|e| {
@@ -77,10 +91,19 @@ fn plan_of(study: &Study, service: &Service) -> Option<Plan> {
     match study.kind {
         StudyKind::Experiment => {
             let document: ExperimentDocument = read(study)?;
+            if is_counted_otherwise(document.interval_ms, service) {
+                return None;
+            }
             said(Plan::of_experiment(&document.spec, service))
         }
         StudyKind::Rollout => {
             let document: RolloutDocument = read(study)?;
+            // What it left in force when it was over has no times.
+            if document.state.kept().is_none()
+                && is_counted_otherwise(document.interval_ms, service)
+            {
+                return None;
+            }
             said(Plan::of_rollout(&document.spec, &document.state, service))
         }
     }
@@ -208,7 +231,7 @@ pub(crate) fn standing_after(spec: &Rollout, phase: Phase) -> Standing {
     if *kept == Arm::Learn { Standing::Past } else { Standing::Kept }
 }
 
-/// The interval after which each service was looked at last, so that it is not looked at twice.
+/// When the interval began after which each service was looked at last, so that it is not looked at twice.
 #[derive(Default)]
 pub(crate) struct Looked(HashMap<String, i64>);
 
@@ -219,7 +242,8 @@ pub(crate) fn go_on(
     through: i64,
     looked: &mut Looked,
 ) -> Result<(), StoreError> {
-    if looked.0.get(&info.name).is_some_and(|before| *before >= through) {
+    let through_ms = through * info.interval_ms;
+    if looked.0.get(&info.name).is_some_and(|before| *before >= through_ms) {
         return Ok(());
     }
     let active = engine.store.active_studies(&info.name)?;
@@ -237,7 +261,7 @@ pub(crate) fn go_on(
             log(&format!("{} {}: {}", study.service, study.name, step.detail));
         }
     }
-    looked.0.insert(info.name.clone(), through);
+    looked.0.insert(info.name.clone(), through_ms);
     Ok(())
 }
 
@@ -249,6 +273,12 @@ fn finish(
     through: i64,
 ) -> Result<Option<StudyStep>, StoreError> {
     let Some(document) = read::<ExperimentDocument>(study) else { return Ok(None) };
+    if is_counted_otherwise(document.interval_ms, service) {
+        let elapsed = document.spec.length.saturating_sub(1);
+        let report = report(&*engine.store, study, &document, service, elapsed)?;
+        let stopped = Some(format!("{ITSELF}: {OTHER_INTERVALS}"));
+        return Ok(report.map(|report| stopped_by_itself(document, stopped, report)));
+    }
     if through < 0 || Interval(through as u64).next() < document.spec.end() {
         return Ok(None);
     }
@@ -267,6 +297,24 @@ fn finish(
     }))
 }
 
+fn stopped_by_itself(
+    document: ExperimentDocument,
+    stopped: Option<String>,
+    report: Report,
+) -> StudyStep {
+    StudyStep {
+        standing: Standing::Past,
+        who: ITSELF.to_owned(),
+        action: "experiment stopped",
+        detail: stopped.clone().unwrap_or_default(),
+        document: written(&ExperimentDocument {
+            ended: Some(Ended { stopped, report }),
+            ..document
+        }),
+        now_ms: crate::clock::now_ms(),
+    }
+}
+
 /// Takes a rollout a stage on, or back.
 fn roll(
     engine: &Engine,
@@ -275,6 +323,18 @@ fn roll(
     through: i64,
 ) -> Result<Option<StudyStep>, StoreError> {
     let Some(document) = read::<RolloutDocument>(study) else { return Ok(None) };
+    if is_counted_otherwise(document.interval_ms, service) {
+        let why = OTHER_INTERVALS.to_owned();
+        let state = RolloutState { phase: Phase::RolledBack, why, ..document.state.clone() };
+        return Ok(Some(StudyStep {
+            standing: standing_after(&document.spec, state.phase),
+            who: ITSELF.to_owned(),
+            action: "rollout rolled back",
+            detail: state.why.clone(),
+            document: written(&RolloutDocument { state, ..document }),
+            now_ms: crate::clock::now_ms(),
+        }));
+    }
     let through = Interval(through.max(0) as u64);
     let Some(judgement) = judge(&*engine.store, study, &document, service, through)? else {
         return Ok(None);

@@ -151,7 +151,7 @@ pub fn explain_text(one: &AggregateBody, history: &DecisionsBody) -> String {
         let _ = write!(
             text,
             "\n{} interval {}, version {}, {} reports, reward {}\n  in force: {}\n  {}\n",
-            time(decision.interval * history.interval_ms),
+            time(decision.begins_ms),
             decision.interval,
             decision.version,
             decision.reports,

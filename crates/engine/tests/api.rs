@@ -279,6 +279,65 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
 }
 
 #[test]
+fn intervals_may_have_another_length_from_now_on_and_back() {
+    let site = Site::new("[limits]\nrequests_per_second = 1000");
+    let engine = site.start();
+    let (edge, viewer) = (engine.client(&site.edge), engine.client(&site.viewer));
+    let service = site.folder.path().join("services/tv.toml");
+    let text = std::fs::read_to_string(&service).unwrap();
+    let mut sequence = 0;
+    // A report of the interval that it is now, by a length that its edge knows.
+    let mut tell = |length_ms: i64| {
+        sequence += 1;
+        let interval = now_ms() / length_ms;
+        let version = viewer.aggregate(&name()).map_or(0, |one| one.version);
+        let mut sent = batch(sequence, vec![report(TV, interval as u64, version, 5.0)]);
+        sent.interval_ms = Some(length_ms);
+        let answer = edge.report(&sent).unwrap();
+        assert_eq!((answer.kept, answer.late), (1, 0), "an interval of {length_ms} ms");
+        interval * length_ms
+    };
+    let decided = |begins_ms: i64| {
+        until("a decision", || {
+            let all = viewer.decisions(&name(), 100).ok()?.decisions;
+            all.into_iter().find(|decision| decision.begins_ms == begins_ms)
+        })
+    };
+    decided(tell(1000));
+    decided(tell(1000));
+    for (old, new) in [("1s", "2s"), ("2s", "1s")] {
+        let (old_ms, new_ms) = if old == "1s" { (1000, 2000) } else { (2000, 1000) };
+        let queued = tell(old_ms);
+        std::fs::write(&service, text.replace("\"1s\"", &format!("{new:?}"))).unwrap();
+        engine.hang_up();
+        until("another length", || {
+            let known = viewer.status().ok()?.services;
+            known.iter().any(|one| one.name == "tv" && one.interval_ms == new_ms).then_some(())
+        });
+        // One that was queued comes due, and so does one of an edge that does not know yet.
+        decided(queued);
+        std::thread::sleep(Duration::from_millis(new_ms as u64));
+        decided(tell(old_ms));
+        std::thread::sleep(Duration::from_millis(new_ms as u64));
+        let versions: Vec<u64> = (0..3)
+            .map(|_| {
+                let found = decided(tell(new_ms));
+                std::thread::sleep(Duration::from_millis(new_ms as u64 / 2));
+                found.version
+            })
+            .collect();
+        assert!(
+            versions.windows(2).all(|pair| pair[0] < pair[1]),
+            "it goes on learning: {versions:?}"
+        );
+    }
+    let history = viewer.decisions(&name(), 100).unwrap();
+    let begins: Vec<i64> = history.decisions.iter().map(|one| one.begins_ms).collect();
+    assert!(begins.windows(2).all(|pair| pair[0] > pair[1]), "in order: {begins:?}");
+    assert_eq!(viewer.status().unwrap().counts.waiting_reports, 0);
+}
+
+#[test]
 fn a_revoked_token_and_a_missing_engine_are_named() {
     let site = Site::new("");
     let engine = site.start();

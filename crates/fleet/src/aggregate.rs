@@ -46,6 +46,9 @@ pub struct Aggregate {
     /// What is learnt, as the service described it; learning starts anew when that changes.
     learnt: Vec<crate::KnobRange>,
     learners: BTreeMap<Context, Learner>,
+    /// How long the intervals are that are open, and the latest one; none in what was kept before that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    length_ns: Option<u64>,
     open: BTreeMap<Interval, Open>,
     /// The latest interval that was opened.
     latest: Option<Interval>,
@@ -82,6 +85,7 @@ impl Aggregate {
             key,
             learnt: Vec::new(),
             learners: BTreeMap::new(),
+            length_ns: None,
             open: BTreeMap::new(),
             latest: None,
             version: 0,
@@ -187,6 +191,14 @@ impl Aggregate {
             self.open.clear();
             self.point.clear();
         }
+        let length_ns = service.interval().as_nanos();
+        if self.length_ns.replace(length_ns).is_some_and(|then| then != length_ns) {
+            // They are counted otherwise now; what was learnt stays.
+            self.latest = None;
+            for (_, open) in std::mem::take(&mut self.open) {
+                self.give_up(&open);
+            }
+        }
         let begun = self.latest.is_some_and(|latest| interval <= latest);
         if !begun || self.point.is_empty() {
             self.latest = self.latest.max(Some(interval));
@@ -200,14 +212,19 @@ impl Aggregate {
             let part = self.assignment.as_ref().filter(|_| learns).and_then(|a| a.part);
             self.open.insert(interval, Open { context, version: self.version, trial, part });
             while self.open.len() > OPEN_MAX {
-                if let Some((_, given_up)) = self.open.pop_first()
-                    && let Some(learner) = self.learners.get_mut(&given_up.context)
-                {
-                    learner.observe(&given_up.trial, None, false);
+                if let Some((_, given_up)) = self.open.pop_first() {
+                    self.give_up(&given_up);
                 }
             }
         }
         self.configuration(service)
+    }
+
+    /// An interval has no result.
+    fn give_up(&mut self, open: &Open) {
+        if let Some(learner) = self.learners.get_mut(&open.context) {
+            learner.observe(&open.trial, None, false);
+        }
     }
 
     /// The configuration in force.

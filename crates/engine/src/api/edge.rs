@@ -17,7 +17,7 @@ use super::types::{
 };
 use crate::clock::now_ms;
 use crate::engine::Engine;
-use crate::learning::{About, Learning, ServiceInfo};
+use crate::learning::{About, Learning};
 use crate::store::{Batch, Name, Outcome, Report, StoreError, Token};
 
 /// Aggregates of one question.
@@ -61,11 +61,25 @@ pub(super) async fn report(
     }
     let learning = engine.learning();
     let services = learning.services();
+    let length = sent.value.interval_ms;
+    if length.is_some_and(|length| !(1000..=86_400_000).contains(&length)) {
+        return Err(Refusal::malformed("interval_ms: an interval is 1 s to 24 h long"));
+    }
     let reports: Vec<Report> = sent
         .value
         .reports
         .into_iter()
-        .map(|text| check(&*learning, &services, &token, (now, engine.skew_ms), &text))
+        .map(|text| {
+            let (about, bytes) = read(&*learning, &text)?;
+            own(&token, &about.name.service)?;
+            let service = services.iter().find(|known| known.name == about.name.service);
+            let service = service.ok_or_else(|| {
+                let name = &about.name.service;
+                Refusal::service(format!("the engine has no service {name:?} now"))
+            })?;
+            let length = length.unwrap_or(service.interval_ms);
+            check(about, bytes, length, now + engine.skew_ms)
+        })
         .collect::<Result<_, _>>()?;
     let count = reports.len();
     let batch = Batch {
@@ -110,27 +124,28 @@ fn digest(sequence: u64, reports: &[Report]) -> [u8; 32] {
     all.finalize().into()
 }
 
-fn check(
-    learning: &dyn Learning,
-    services: &[ServiceInfo],
-    token: &Token,
-    (now_ms, skew_ms): (i64, i64),
-    text: &str,
-) -> Result<Report, Refusal> {
+fn read(learning: &dyn Learning, text: &str) -> Result<(About, Vec<u8>), Refusal> {
     let bytes = STANDARD
         .decode(text)
         .map_err(|e| Refusal::malformed(format!("a report is not base64: {e}")))?;
-    let About { name, interval, version } = learning.read(&bytes).map_err(Refusal::malformed)?;
-    own(token, &name.service)?;
-    let service = services.iter().find(|known| known.name == name.service).ok_or_else(|| {
-        Refusal::service(format!("the engine has no service {:?} now", name.service))
-    })?;
-    let latest = (now_ms + skew_ms).div_euclid(service.interval_ms);
-    if interval > latest {
+    let about = learning.read(&bytes).map_err(Refusal::malformed)?;
+    Ok((about, bytes))
+}
+
+/// A report of an interval of this length, as the store wants it: what begins after `latest_ms` has not begun.
+fn check(
+    About { name, interval, version }: About,
+    bytes: Vec<u8>,
+    length_ms: i64,
+    latest_ms: i64,
+) -> Result<Report, Refusal> {
+    let begins_ms = interval.saturating_mul(length_ms);
+    if begins_ms > latest_ms {
+        let latest = latest_ms.div_euclid(length_ms);
         let message = format!("{name}: interval {interval} has not begun, {latest} is the latest");
         return Err(Refusal::clock(message));
     }
-    Ok(Report { name, interval, version, bytes })
+    Ok(Report { name, interval: begins_ms, version, bytes })
 }
 
 /// `POST /v1/configurations`

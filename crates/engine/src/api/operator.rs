@@ -99,7 +99,14 @@ pub(super) async fn aggregates(
     Ok(Json(AggregatesBody { aggregates, more }))
 }
 
+/// How long the intervals of a service are, in ms.
+pub(super) fn length_ms(engine: &Engine, service: &str) -> i64 {
+    let service = engine.learning().service(service);
+    service.map_or(1000, |service| service.interval().as_millis() as i64)
+}
+
 fn body(engine: &Engine, row: Row) -> AggregateBody {
+    let length_ms = length_ms(engine, &row.name.service);
     let configuration = if row.version == 0 {
         engine.learning().first(&row.name).unwrap_or_default()
     } else {
@@ -112,7 +119,7 @@ fn body(engine: &Engine, row: Row) -> AggregateBody {
         version: row.version as u64,
         configuration: json(&configuration),
         changed_ms: row.changed_ms,
-        closed: row.closed,
+        closed: row.closed.map(|begins_ms| begins_ms.div_euclid(length_ms)),
         reward: row.reward,
         decisions: row.decisions,
     }
@@ -170,25 +177,24 @@ pub(super) async fn decisions(
     let name = Name { service: query.service, prefix: query.prefix };
     let row = find(&engine, &name).await?;
     let limit = page(query.limit);
-    let before = query.before.unwrap_or(i64::MAX);
+    let length_ms = length_ms(&engine, &name.service);
+    let before = query.before.map_or(i64::MAX, |before| before.saturating_mul(length_ms));
     let rows = engine.ask(move |engine| engine.store.decisions(row.id, before, limit)).await?;
     let (rows, more) = cut(rows, limit);
     let learning = engine.learning();
     let first = learning.first(&name).unwrap_or_default();
-    let known = learning.services().into_iter().find(|service| service.name == name.service);
-    let decisions =
-        rows.iter().map(|row| decision(row, &first, learning.explain(&name, row))).collect();
-    Ok(Json(DecisionsBody {
-        interval_ms: known.map_or(0, |service| service.interval_ms),
-        decisions,
-        more,
-    }))
+    let decisions = rows
+        .iter()
+        .map(|row| decision(row, length_ms, &first, learning.explain(&name, row)))
+        .collect();
+    Ok(Json(DecisionsBody { interval_ms: length_ms, decisions, more }))
 }
 
-fn decision(row: &Decided, first: &str, why: Value) -> DecisionBody {
+fn decision(row: &Decided, length_ms: i64, first: &str, why: Value) -> DecisionBody {
     let configuration = if row.version == 0 { first } else { &row.configuration };
     DecisionBody {
-        interval: row.interval,
+        interval: row.interval.div_euclid(length_ms),
+        begins_ms: row.interval,
         at_ms: row.at_ms,
         hold: row.hold,
         version: row.version as u64,
@@ -288,9 +294,13 @@ async fn wish(
         }
         Action::Rollback => {
             let interval = wanted.interval.ok_or_else(|| needs("interval"))?;
-            let (id, before) = (row.id, interval.saturating_add(1));
+            let length_ms = length_ms(engine, &row.name.service);
+            let id = row.id;
+            let before = interval.saturating_add(1).saturating_mul(length_ms);
             let found = engine.ask(move |engine| engine.store.decisions(id, before, 1)).await?;
-            let found = found.into_iter().find(|decided| decided.interval == interval);
+            let found = found
+                .into_iter()
+                .find(|decided| decided.interval.div_euclid(length_ms) == interval);
             let found = found.ok_or_else(|| {
                 Refusal::unknown(format!("{}: nothing is kept of interval {interval}", row.name))
             })?;

@@ -13,6 +13,7 @@ use trimtab_fleet::experiment::{
 use trimtab_fleet::{Interval, Service};
 
 use super::gate::{Asker, Sent};
+use super::operator::length_ms as interval_ms;
 use super::refusal::Refusal;
 use super::study_types::{
     ExperimentBody, ExperimentsBody, NewExperiment, NewRollout, RolloutAction, RolloutBody,
@@ -56,11 +57,6 @@ pub(super) struct OfName {
 fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
     let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
     Ok(query)
-}
-
-fn interval_ms(engine: &Engine, service: &str) -> i64 {
-    let service = engine.learning().service(service);
-    service.map_or(1000, |service| service.interval().as_millis() as i64)
 }
 
 /// The last interval of a service that may be closed.
@@ -184,7 +180,8 @@ async fn candidates(
     start: Interval,
     past: u32,
 ) -> Result<(Vec<Candidate>, usize), Refusal> {
-    let (asked, from) = (name.to_owned(), start.0 as i64 - i64::from(past.max(PAST_MIN)));
+    let from = start.0 as i64 - i64::from(past.max(PAST_MIN));
+    let (asked, from) = (name.to_owned(), from * interval_ms(engine, name));
     let all = engine.ask(move |engine| engine.store.candidates(&asked, from)).await?;
     let count = all.len();
     let free: Vec<Candidate> = all.into_iter().filter(|one| one.hold == Hold::Learning).collect();
@@ -270,6 +267,7 @@ pub(super) async fn begin_experiment(
     };
     let document = ExperimentDocument {
         spec,
+        interval_ms: interval_ms(&engine, &new.service),
         begun_by: token.name.clone(),
         begun_ms: now,
         reason: new.reason.clone(),
@@ -441,6 +439,7 @@ pub(super) async fn begin_rollout(
     let dealt = places(&keys, &spec.stages, spec.seed);
     let document = RolloutDocument {
         spec,
+        interval_ms: interval_ms(&engine, &new.service),
         begun_by: token.name.clone(),
         begun_ms: now,
         reason: new.reason.clone(),

@@ -16,6 +16,9 @@ pub struct ReportBatch {
     pub sequence: u64,
     /// The edge's clock when it sent this, in ms since 1970.
     pub sent_ms: i64,
+    /// How long the intervals of these reports are, in ms, for the service may have others by now. Default: the service's.
+    #[serde(default)]
+    pub interval_ms: Option<i64>,
     /// One for each aggregate and interval: `trimtab_fleet::Report`, encoded, in base64.
     pub reports: Vec<String>,
 }
@@ -152,8 +155,10 @@ pub struct DecisionsBody {
 /// What was tried in an interval, what came back, and what followed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionBody {
-    /// The interval that was closed.
+    /// The interval that was closed, counted from 1970 in the length that the service's intervals have now.
     pub interval: i64,
+    /// When it began, in ms since 1970.
+    pub begins_ms: i64,
     /// When it was closed, in ms since 1970.
     pub at_ms: i64,
     /// Whether it learnt then.

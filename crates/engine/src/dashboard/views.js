@@ -86,7 +86,7 @@ export async function aggregate(name, again) {
   ]);
   const service = services.find((known) => known.name === one.service);
   const decisions = [...history.decisions].reverse();
-  const at = (decision) => decision.interval * history.interval_ms;
+  const at = (decision) => decision.begins_ms;
   const marks = decisions.slice(1).filter((d, i) => d.version !== decisions[i].version).map(at);
   const reward = decisions.map((d) => ({ at: at(d), value: d.reward }));
   const panel = (title, picture) => make("section", { class: "panel" }, make("h3", {}, title), picture);

@@ -39,6 +39,9 @@ fn since_3(schema: &str) -> &str {
     &schema[at..]
 }
 
+/// How long the intervals of services are, in ms.
+pub(crate) type Lengths = std::collections::BTreeMap<String, i64>;
+
 /// What version 4 changes in tables of version 3, in the words of both kinds of SQL.
 const FROM_3: &str = include_str!("from-3.sql");
 
@@ -139,6 +142,8 @@ impl std::fmt::Display for Name {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) name: Name,
+    /// When its interval begins, in ms since 1970. The store knows intervals by that, so that they may have another length
+    /// from one day to the next.
     pub(crate) interval: i64,
     /// Of the configuration that it was measured under.
     pub(crate) version: i64,
@@ -185,6 +190,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
     pub(crate) name: Name,
+    /// When it begins, in ms since 1970.
     pub(crate) interval: i64,
     pub(crate) hold: Hold,
     pub(crate) version: i64,
@@ -213,7 +219,7 @@ pub(crate) struct Closed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due<'a> {
     pub(crate) service: &'a str,
-    /// The last interval that is over.
+    /// When the last interval that is over begins.
     pub(crate) through: i64,
     /// At most so many in one transaction.
     pub(crate) limit: usize,
@@ -238,6 +244,7 @@ pub(crate) struct Row {
     pub(crate) configuration: String,
     /// The learner's; none in a list.
     pub(crate) state: Option<String>,
+    /// When the last interval that was closed begins.
     pub(crate) closed: Option<i64>,
     pub(crate) reward: Option<f64>,
     pub(crate) decisions: i64,
@@ -259,6 +266,7 @@ pub(crate) struct Search {
 /// A decision, as it is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decided {
+    /// When it begins, in ms since 1970.
     pub(crate) interval: i64,
     pub(crate) at_ms: i64,
     pub(crate) hold: Hold,
@@ -360,7 +368,7 @@ pub(crate) trait Store: Send + Sync {
     /// One.
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError>;
 
-    /// Decisions about one, the latest first, of intervals before a given one.
+    /// Decisions about one, the latest first, of intervals that begin before a time.
     fn decisions(
         &self,
         aggregate: i64,
@@ -390,7 +398,8 @@ pub(crate) trait Store: Send + Sync {
     /// Those of a service that decide what aggregates run, the running one first.
     fn active_studies(&self, service: &str) -> Result<Vec<std::sync::Arc<Study>>, StoreError>;
 
-    /// The aggregates of a service that were decided on in an interval from a given one on, with their mean rewards since.
+    /// The aggregates of a service that were decided on in an interval that began at a time or since, with their mean rewards
+    /// since.
     fn candidates(&self, service: &str, from: i64) -> Result<Vec<Candidate>, StoreError>;
 
     /// Begins an experiment or a rollout where none of the service is running, and writes it down.
@@ -408,6 +417,7 @@ pub(crate) trait Store: Send + Sync {
     /// How much there is.
     fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// Forgets decisions and lines of the audit log from before a time, at most so many of each; says how many.
+    /// Forgets decisions, lines of the audit log, and reports that nobody closes, from before a time, at most so many of each;
+    /// says how many.
     fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError>;
 }

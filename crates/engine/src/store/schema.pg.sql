@@ -1,5 +1,5 @@
--- The engine's state in PostgreSQL, version 4. Times are milliseconds since 1970, UTC; intervals are counted from there, in
--- lengths of their service's interval. Names are compared byte by byte, as SQLite does.
+-- The engine's state in PostgreSQL, version 4. Times are milliseconds since 1970, UTC; an interval is known by when it
+-- begins. Names are compared byte by byte, as SQLite does.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE tokens (

@@ -1,5 +1,4 @@
--- The engine's state, version 4. Times are milliseconds since 1970, UTC; intervals are counted from there, in lengths of
--- their service's interval.
+-- The engine's state, version 4. Times are milliseconds since 1970, UTC; an interval is known by when it begins.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE tokens (

@@ -22,6 +22,10 @@ fn batch(token: i64, sequence: i64, interval: i64, prefixes: &[&str]) -> Batch {
     Batch { token, sequence, digest, received_ms: 1000 + sequence, reports }
 }
 
+fn lengths() -> Lengths {
+    Lengths::from([("tv".to_owned(), 1000)])
+}
+
 fn due(through: i64, limit: usize) -> Due<'static> {
     Due { service: "tv", through, limit, now_ms: 5000 }
 }
@@ -77,14 +81,14 @@ fn join(config: &crate::config::Config) -> Shared {
     let crate::config::Keep::Shared { postgres, broker } = &config.store else {
         panic!("it shares")
     };
-    let tables = Postgres::open(postgres).expect("tables");
+    let tables = Postgres::open(postgres, &lengths()).expect("tables");
     Shared::new(tables, crate::broker::Broker::open(broker, 1000).expect("a broker"))
 }
 
 /// Runs a test on every store that this machine has.
 fn on_every_store(test: impl Fn(&dyn Store)) {
     let folder = tempfile::tempdir().expect("a folder");
-    test(&Sqlite::open(&folder.path().join("engine.db")).expect("a store"));
+    test(&Sqlite::open(&folder.path().join("engine.db"), &lengths()).expect("a store"));
     if let Some(servers) = servers() {
         test(&shared(&servers).1);
     }
@@ -284,7 +288,7 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
         );
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Sqlite::open(&folder.path().join("engine.db")).unwrap();
+    let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).unwrap();
     test(&store, &|sql| {
         let sql = sql.replace("'\\x5a5a5a'", "x'5a5a5a'");
         assert_eq!(store.writer().db.execute(&sql, []), Ok(1));
@@ -480,21 +484,33 @@ fn tables_of_version_3_are_brought_up_to_date() {
     let keeps_learning = |store: &dyn Store| {
         let kept = Outcome::Accepted { late: 0, repeated: 0 };
         assert_eq!(store.counts().unwrap().waiting_reports, 1);
-        assert_eq!(store.accept(&[batch(1, 2, 1, &["a"])]), Ok(vec![kept]), "beside the old one");
-        assert_eq!(store.close(&due(1, 9), &mut decide), Ok((1, vec![name("a")])));
+        assert_eq!(
+            store.accept(&[batch(1, 3, 2000, &["a"])]),
+            Ok(vec![kept]),
+            "beside the old one"
+        );
+        let late = Outcome::Accepted { late: 1, repeated: 0 };
+        assert_eq!(store.accept(&[batch(1, 4, 1000, &["a"])]), Ok(vec![late]));
+        assert_eq!(store.close(&due(2000, 9), &mut decide), Ok((1, vec![name("a")])));
         let a = store.aggregate(&name("a")).unwrap().unwrap();
-        assert_eq!(store.decisions(a.id, i64::MAX, 9).unwrap()[0].reports, 2);
+        let all = store.decisions(a.id, i64::MAX, 9).unwrap();
+        let all: Vec<_> = all.iter().map(|one| (one.interval, one.reports)).collect();
+        assert_eq!(all, [(2000, 2), (1000, 1)], "numbers of intervals became times");
+    };
+    let then = |store: &dyn Store| {
+        store.accept(&[batch(1, 1, 1, &["a"]), batch(1, 2, 2, &["a"])]).unwrap();
+        store.close(&due(1, 9), &mut decide).unwrap();
     };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("engine.db");
-    let store = Sqlite::open(&path).unwrap();
-    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    then(&store);
     store.writer().db.execute_batch(BACK_TO_3).unwrap();
     drop(store);
-    keeps_learning(&Sqlite::open(&path).unwrap());
+    keeps_learning(&Sqlite::open(&path, &lengths()).unwrap());
     let Some(servers) = servers() else { return };
     let (config, store) = shared(&servers);
-    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    then(&store);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_3).unwrap();
     keeps_learning(&join(&config));
@@ -508,11 +524,11 @@ fn tables_of_version_2_are_brought_up_to_date() {
         "{BACK_TO_3} DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
          UPDATE meta SET value = '2' WHERE key = 'schema';"
     );
-    let store = Sqlite::open(&path).unwrap();
+    let store = Sqlite::open(&path, &lengths()).unwrap();
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     store.writer().db.execute_batch(back).unwrap();
     drop(store);
-    let store = Sqlite::open(&path).unwrap();
+    let store = Sqlite::open(&path, &lengths()).unwrap();
     assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
     assert_eq!(store.counts().unwrap().waiting_reports, 1);
     let Some(servers) = servers() else { return };
@@ -560,6 +576,10 @@ fn old_decisions_are_forgotten_a_few_at_a_time() {
         let a = store.aggregate(&name("a")).unwrap().unwrap();
         assert_eq!(store.decisions(a.id, i64::MAX, 9).unwrap().len(), 2);
         assert_eq!(store.counts().unwrap().decisions, 5, "how many there were is known");
+        // So are reports that nobody closes, as of a service that there is no more.
+        store.accept(&[batch(1, 6, 8999, &["a", "b"]), batch(1, 7, 9000, &["a"])]).unwrap();
+        assert_eq!(store.forget(9000, 9), Ok(2));
+        assert_eq!(store.counts().unwrap().waiting_reports, 1);
     });
 }
 
@@ -723,7 +743,7 @@ fn servers_that_do_not_answer_are_named_with_what_to_do() {
     std::fs::write(&path, text).expect("a file");
     let config = crate::config::Config::read(&path).expect("a configuration");
     let crate::config::Keep::Shared { postgres, broker } = &config.store else { panic!("shared") };
-    let said = Postgres::open(postgres).err().expect("nobody is there").to_string();
+    let said = Postgres::open(postgres, &lengths()).err().expect("nobody is there").to_string();
     assert!(
         said.contains("the database tv of PostgreSQL") && said.contains("[store] postgres"),
         "{said}"
@@ -741,14 +761,15 @@ fn servers_that_do_not_answer_are_named_with_what_to_do() {
 fn a_file_survives_being_opened_again_and_others_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("engine.db");
-    let store = Sqlite::open(&path).unwrap();
+    let store = Sqlite::open(&path, &lengths()).unwrap();
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     drop(store);
-    let store = Sqlite::open(&path).unwrap();
+    let store = Sqlite::open(&path, &lengths()).unwrap();
     assert_eq!(store.accept(&[batch(1, 1, 1, &["a"])]), Ok(vec![Outcome::Again { late: 0 }]));
     store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
     drop(store);
-    let error = |path: &std::path::Path| Sqlite::open(path).err().expect("refused").to_string();
+    let error =
+        |path: &std::path::Path| Sqlite::open(path, &lengths()).err().expect("refused").to_string();
     assert!(error(&path).contains("tables of version 9, this engine writes version 4"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
@@ -762,18 +783,19 @@ fn a_damaged_page_is_named_as_such() {
     let path = folder.path().join("engine.db");
     let prefixes: Vec<String> = (0..2000).map(|i| format!("10.0.{i}.0/24")).collect();
     let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
-    Sqlite::open(&path).unwrap().accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
+    Sqlite::open(&path, &lengths()).unwrap().accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[8192..].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
-    let asked = Sqlite::open(&path).and_then(|store| store.accept(&[batch(1, 2, 1, &prefixes)]));
+    let asked = Sqlite::open(&path, &lengths())
+        .and_then(|store| store.accept(&[batch(1, 2, 1, &prefixes)]));
     assert!(matches!(asked, Err(StoreError::Damaged { .. })), "{asked:?}");
 }
 
 #[test]
 fn a_full_disk_loses_nothing_and_is_named_as_such() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Sqlite::open(&folder.path().join("engine.db")).unwrap();
+    let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).unwrap();
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     store.writer().db.pragma_update(None, "max_page_count", 40).unwrap();
     let prefixes: Vec<String> = (0..5000).map(|i| format!("10.0.{i}.0/24")).collect();
@@ -796,19 +818,19 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(include_str!("version-1.sql")).unwrap();
     drop(old);
-    let store = Sqlite::open(&path).unwrap();
+    let store = Sqlite::open(&path, &lengths()).unwrap();
     let a = store.aggregate(&name("a")).unwrap().unwrap();
     assert_eq!(a.state.as_deref(), Some("{\"steps\":3,\"centre\":[0.25,0.5]}"));
     let all = store.decisions(a.id, i64::MAX, 9).unwrap();
     let seen: Vec<_> = all.iter().map(|d| (d.interval, d.version, d.reward)).collect();
-    assert_eq!(seen, [(12, 2, Some(0.5)), (10, 1, None)]);
+    assert_eq!(seen, [(12_000, 2, Some(0.5)), (10_000, 1, None)]);
     assert_eq!(all[0].configuration, "{\"knobs\":{\"gamma\":900}}");
     assert_eq!(all[0].detail, "{\"sentence\":\"Because of 7.\"}");
     // It learns on, and the chain goes on.
-    store.accept(&[batch(1, 1, 13, &["a"])]).unwrap();
-    assert_eq!(store.close(&due(13, 9), &mut still), Ok((1, vec![])));
+    store.accept(&[batch(1, 1, 13_000, &["a"])]).unwrap();
+    assert_eq!(store.close(&due(13_000, 9), &mut still), Ok((1, vec![])));
     let all = store.decisions(a.id, i64::MAX, 9).unwrap();
-    assert_eq!(all.iter().map(|d| d.interval).collect::<Vec<_>>(), [13, 12, 10]);
+    assert_eq!(all.iter().map(|d| d.interval).collect::<Vec<_>>(), [13_000, 12_000, 10_000]);
     drop(store);
-    assert!(Sqlite::open(&path).is_ok(), "and stays so");
+    assert!(Sqlite::open(&path, &lengths()).is_ok(), "and stays so");
 }

@@ -145,6 +145,12 @@ impl Process {
         said.iter().filter(|line| line.contains(what)).cloned().collect()
     }
 
+    /// Has it read its services again.
+    pub(crate) fn hang_up(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill").success());
+    }
+
     /// Kills it, as a loss of power would.
     pub(crate) fn kill(mut self) {
         self.end();
@@ -177,5 +183,5 @@ pub(crate) fn report(key: &str, interval: u64, version: u64, throughput: f64) ->
 
 /// A batch that is sent now.
 pub(crate) fn batch(sequence: u64, reports: Vec<String>) -> ReportBatch {
-    ReportBatch { sequence, sent_ms: now_ms(), reports }
+    ReportBatch { sequence, sent_ms: now_ms(), interval_ms: None, reports }
 }

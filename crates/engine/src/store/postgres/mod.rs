@@ -26,8 +26,8 @@ use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
     Aside, Audit, Batch, Begun, Candidate, CellRow, Counts, Damaged, Decide, Decided, Due, FROM_3,
-    Hold, InForce, MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store,
-    StoreError, Study, StudyKind, StudyStep, Token, since_3,
+    Hold, InForce, Lengths, MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search,
+    Store, StoreError, Study, StudyKind, StudyStep, Token, since_3,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -86,8 +86,8 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, and makes the tables where there are none.
-    pub(crate) fn open(settings: &PostgresSettings) -> Result<Self, StoreError> {
+    /// Connects, and makes the tables where there are none. The lengths are for tables of a version that counts intervals.
+    pub(crate) fn open(settings: &PostgresSettings, lengths: &Lengths) -> Result<Self, StoreError> {
         let store = Self {
             links: Links::new(settings)?,
             known: Known::default(),
@@ -115,7 +115,10 @@ impl Postgres {
             if old == "2" {
                 link.batch(since_3(SCHEMA))?;
             }
+            // It rewrites what there is.
+            link.batch("SET LOCAL statement_timeout TO 0")?;
             link.batch(FROM_3)?;
+            lengths.iter().try_for_each(|one| ms_of(link, one))?;
             let version = SCHEMA_VERSION.to_string();
             link.execute("UPDATE meta SET value = $1 WHERE key = 'schema'", &[&version])?;
             Ok(Some(version))
@@ -142,6 +145,19 @@ impl Postgres {
     fn read<T>(&self, act: impl FnMut(&mut Link) -> Result<T, Failed>) -> Result<T, StoreError> {
         self.links.with("read", act)
     }
+}
+
+/// Makes times of a service's numbers of intervals. No number is as large as a time, so none gets in another's way.
+fn ms_of(link: &mut Link, (service, length): (&String, &i64)) -> Result<(), Failed> {
+    for sql in [
+        "UPDATE reports SET interval = interval * $2 WHERE service = $1",
+        "UPDATE decisions SET interval = interval * $2, previous = previous * $2
+         WHERE aggregate IN (SELECT id FROM aggregates WHERE service = $1)",
+        "UPDATE aggregates SET closed = closed * $2 WHERE service = $1",
+    ] {
+        link.execute(sql, &[service, length])?;
+    }
+    Ok(())
 }
 
 /// From the columns id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms.

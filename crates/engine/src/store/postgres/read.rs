@@ -249,5 +249,10 @@ pub(super) fn forget(link: &mut Link, before_ms: i64, limit: usize) -> Result<us
         "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < $1 ORDER BY id LIMIT $2)",
         &[&before_ms, &(limit as i64)],
     )?;
-    Ok((decisions + lines) as usize + super::studies::forget(link, before_ms, limit)?)
+    let reports = link.execute(
+        "DELETE FROM reports WHERE id = ANY (ARRAY(
+             SELECT id FROM reports WHERE interval < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
+        &[&before_ms, &(limit as i64)],
+    )?;
+    Ok((decisions + lines + reports) as usize + super::studies::forget(link, before_ms, limit)?)
 }

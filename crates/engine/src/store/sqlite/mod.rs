@@ -22,8 +22,8 @@ use self::shapes::FileShapes;
 use super::pack::Seen;
 use super::{
     Aside, Audit, Batch, Begun, Candidate, CellRow, Closed, Counts, Damaged, Decide, Decided, Due,
-    Hold, InForce, InStudy, MemberRow, Name, NewStudy, Open, Order, Outcome, Role, Row, Search,
-    Store, StoreError, Study, StudyKind, StudyStep, Token, sound,
+    Hold, InForce, InStudy, Lengths, MemberRow, Name, NewStudy, Open, Order, Outcome, Role, Row,
+    Search, Store, StoreError, Study, StudyKind, StudyStep, Token, sound,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -49,8 +49,9 @@ pub(super) struct Writer {
 }
 
 impl Sqlite {
-    /// Opens the store in a file, and makes it where there is none.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    /// Opens the store in a file, and makes it where there is none. The lengths are for tables of a version that counts
+    /// intervals.
+    pub(crate) fn open(path: &Path, lengths: &Lengths) -> Result<Self, StoreError> {
         let fail = |e: rusqlite::Error| error_of(path, "open", &e);
         let mut db = Connection::open(path).map_err(fail)?;
         db.busy_timeout(BUSY_WAIT).map_err(fail)?;
@@ -58,7 +59,7 @@ impl Sqlite {
         db.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
         db.pragma_update(None, "cache_size", -65_536).map_err(fail)?;
         db.set_prepared_statement_cache_capacity(64);
-        schema::prepare(path, &mut db)?;
+        schema::prepare(path, &mut db, lengths)?;
         Ok(Self {
             path: path.to_owned(),
             writer: Mutex::new(Writer { db, known: HashMap::new() }),
@@ -679,7 +680,11 @@ impl Store for Sqlite {
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < ?1 ORDER BY id LIMIT ?2)",
                 params![before_ms, limit as i64],
             )?;
-            Ok(decisions + lines + studies::forget(tx, before_ms, limit)?)
+            let reports = tx.execute(
+                "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE interval < ?1 LIMIT ?2)",
+                params![before_ms, limit as i64],
+            )?;
+            Ok(decisions + lines + reports + studies::forget(tx, before_ms, limit)?)
         })
     }
 

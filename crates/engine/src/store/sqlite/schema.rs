@@ -9,12 +9,16 @@ use super::error_of;
 use super::shapes::FileShapes;
 use crate::engine::log;
 use crate::store::pack::Seen;
-use crate::store::{FROM_3, SCHEMA_VERSION, StoreError, since_3};
+use crate::store::{FROM_3, Lengths, SCHEMA_VERSION, StoreError, since_3};
 
 const SCHEMA: &str = include_str!("../schema.sql");
 
 /// Makes the tables, or brings them up to date, in one transaction.
-pub(super) fn prepare(path: &Path, db: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn prepare(
+    path: &Path,
+    db: &mut Connection,
+    lengths: &Lengths,
+) -> Result<(), StoreError> {
     let fail = |e: rusqlite::Error| error_of(path, "open", &e);
     let place = path.display().to_string();
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
@@ -41,6 +45,7 @@ pub(super) fn prepare(path: &Path, db: &mut Connection) -> Result<(), StoreError
                 tx.execute_batch(since_3(SCHEMA)).map_err(fail)?;
             }
             tx.execute_batch(FROM_3).map_err(fail)?;
+            lengths.iter().try_for_each(|one| ms_of(&tx, one)).map_err(fail)?;
         }
         Ok(found) => return Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
         Err(e) => {
@@ -51,6 +56,19 @@ pub(super) fn prepare(path: &Path, db: &mut Connection) -> Result<(), StoreError
     tx.execute("UPDATE meta SET value = ?1 WHERE key = 'schema'", [SCHEMA_VERSION.to_string()])
         .map_err(fail)?;
     tx.commit().map_err(fail)
+}
+
+/// Makes times of a service's numbers of intervals. No number is as large as a time, so none gets in another's way.
+fn ms_of(tx: &Transaction<'_>, (service, length): (&String, &i64)) -> rusqlite::Result<()> {
+    for sql in [
+        "UPDATE reports SET interval = interval * ?2 WHERE service = ?1",
+        "UPDATE decisions SET interval = interval * ?2, previous = previous * ?2
+         WHERE aggregate IN (SELECT id FROM aggregates WHERE service = ?1)",
+        "UPDATE aggregates SET closed = closed * ?2 WHERE service = ?1",
+    ] {
+        tx.execute(sql, params![service, length])?;
+    }
+    Ok(())
 }
 
 /// Version 1 kept documents as they are, and decisions by aggregate.
