@@ -8,8 +8,8 @@ fuzz_target!(|bytes: &[u8]| match Model::parse(bytes) {
     Ok(model) => {
         for x in [0.0, 1.0, -1.0, f32::MAX, f32::INFINITY, f32::NAN] {
             let state = [x; FEATURES_LEN];
-            if let Ok(choice) = model.decide(&state) {
-                let logits = model.logits(&state).expect("it has decided");
+            if let Ok(choice) = model.decide(&state, None) {
+                let logits = model.logits(&state, None).expect("it has decided");
                 assert!(logits[..model.candidates().len()].iter().all(|l| *l <= logits[choice]));
             }
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use trimtab_apps::{App, CdnDistribution, DownloadConfig, RequestRecord, WebConfig, Workload};
-use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::{Controller, Spec};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
 use trimtab_steer::select::antelope::Measured;
-use trimtab_steer::select::{FEATURES, Policy, Selector, SelectorConfig, State};
+use trimtab_steer::select::{FEATURES, Policy, Selector, SelectorConfig, State, running};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::condition::Condition;
@@ -258,6 +258,14 @@ impl Episode {
         self.current
     }
 
+    /// The number of the algorithm that the first connection runs, as a [`Selector`] that had chosen would tell it; `None`
+    /// where that is none of the rules'. What a policy sees beyond its [state](Self::state).
+    pub fn running(&self) -> Option<usize> {
+        let algorithms = &self.rules.algorithms;
+        let name = self.world.flows()[0].governor().algorithm().map_or("", Controller::name);
+        running(algorithms, &algorithms[self.current], name)
+    }
+
     /// What Antelope sees now of the first connection; see [`Selector::measured`].
     pub fn measured(&self) -> Measured {
         self.measured_of(0)
@@ -359,9 +367,6 @@ impl Objective {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::Controller;
-    use trimtab_units::Rate;
-
     use super::*;
 
     fn rules(periods: u32) -> Arc<Rules> {
@@ -510,6 +515,19 @@ mod tests {
             times.len()
         );
         assert!(by(Objective::Mean).cost(1, 4) > costs[1], "the sum over all requests");
+    }
+
+    /// By name both are Copa, and so are their states' features.
+    #[test]
+    fn which_of_two_settings_runs_is_known() {
+        let algorithms = ["cubic", "copa:delta=0.1", "copa:delta=0.5"].map(|s| s.parse().unwrap());
+        let rules = Rules { algorithms: algorithms.into(), ..(*rules(6)).clone() };
+        let mut episode = Episode::new(Arc::new(rules), &draw(6.0, 0));
+        assert_eq!(episode.running(), Some(0));
+        for choice in [2, 1, 0, 2] {
+            episode.step(choice);
+            assert_eq!(episode.running(), Some(choice));
+        }
     }
 
     #[test]

@@ -17,8 +17,8 @@ use rayon::prelude::*;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_learn::{Course, CourseConfig, Episode, Objective, Rules, Split, Traffic};
-use trimtab_steer::select::FEATURES;
 use trimtab_steer::select::antelope::{self, Measured};
+use trimtab_steer::select::{CANDIDATE_FEATURES, FEATURES};
 use trimtab_units::Duration;
 
 /// How long requests that are outstanding at the end of an episode may take to finish.
@@ -100,10 +100,11 @@ impl PyCourse {
         self.0.links().iter().map(|link| link.name.clone()).collect()
     }
 
-    /// The names of the features of a state, in their order.
+    /// The names of what a policy sees, in their order: the features of a state, and which candidate runs.
     #[getter]
     fn features(&self) -> Vec<&'static str> {
-        FEATURES.iter().map(|feature| feature.name).collect()
+        let candidates = &CANDIDATE_FEATURES[..self.0.rules().algorithms.len()];
+        FEATURES.iter().map(|feature| feature.name).chain(candidates.iter().copied()).collect()
     }
 
     /// The names of what Antelope's models are asked with, in their order.
@@ -175,9 +176,15 @@ impl PyEpisodes {
         Ok(())
     }
 
-    /// The state of every episode, one after another.
+    /// What a policy sees of every episode, one after another.
     fn states(&self) -> Vec<f32> {
-        self.episodes.iter().flat_map(Episode::state).collect()
+        let count = self.course.rules().algorithms.len();
+        let seen = |episode: &Episode| {
+            let running = episode.running();
+            let which = (0..count).map(move |i| f32::from(u8::from(running == Some(i))));
+            episode.state().into_iter().chain(which)
+        };
+        self.episodes.iter().flat_map(seen).collect()
     }
 
     /// What Antelope's models are asked with, of every episode, one after another, and for each whether it is enough to decide by.

@@ -5,6 +5,8 @@
 
 use core::fmt;
 
+use super::file::CANDIDATES_MAX;
+
 /// How many numbers a state has.
 pub const FEATURES_LEN: usize = 21;
 
@@ -139,6 +141,27 @@ pub static FEATURES: [Feature; FEATURES_LEN] = [
         "responses finished in the period",
     ),
     feature("response_size", "bytes", SIZE, "their mean size"),
+];
+
+/// Inputs of a model beyond the state, by the number of a candidate in the model's list: 1 while that candidate runs,
+/// else 0. The `cca_` features above know an algorithm by its name alone, so two settings of Copa look the same there.
+pub static CANDIDATE_FEATURES: [&str; CANDIDATES_MAX] = [
+    "candidate_0",
+    "candidate_1",
+    "candidate_2",
+    "candidate_3",
+    "candidate_4",
+    "candidate_5",
+    "candidate_6",
+    "candidate_7",
+    "candidate_8",
+    "candidate_9",
+    "candidate_10",
+    "candidate_11",
+    "candidate_12",
+    "candidate_13",
+    "candidate_14",
+    "candidate_15",
 ];
 
 /// The place of the feature of this name in a state.

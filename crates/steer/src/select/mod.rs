@@ -21,7 +21,8 @@ use trimtab_cc::migrate::Switch;
 use trimtab_units::{Duration, Time};
 
 pub use features::{
-    FEATURES, FEATURES_LEN, FLOO_FEATURES_LEN, Feature, Scale, State, feature_index,
+    CANDIDATE_FEATURES, FEATURES, FEATURES_LEN, FLOO_FEATURES_LEN, Feature, Scale, State,
+    feature_index,
 };
 pub use file::{CANDIDATES_MAX, ModelError, Unusable};
 pub use model::{Distrust, FORMAT, HIDDEN_MAX, Model, VERSION};
@@ -102,6 +103,14 @@ impl SelectorConfig {
     }
 }
 
+/// Number of the candidate that runs, by the name of the algorithm that does. Of candidates that differ in their knobs
+/// alone it is the one that was asked for; `None` where the algorithm is no candidate.
+pub fn running(candidates: &[Spec], asked: &Spec, name: &str) -> Option<usize> {
+    let runs = |spec: &Spec| spec.algorithm().name == name;
+    let exact = candidates.iter().position(|spec| runs(spec) && spec.is_same(asked));
+    exact.or_else(|| candidates.iter().position(runs))
+}
+
 /// What a selector has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selections {
@@ -127,6 +136,8 @@ pub struct Selector {
     hysteresis: Hysteresis,
     /// What was asked for last.
     asked: Spec,
+    /// Number of the candidate that ran at the last report; `None` where it was another algorithm.
+    running: Option<usize>,
     state: State,
     metrics: Metrics,
     now: Time,
@@ -147,6 +158,7 @@ impl Selector {
             measured: Measured::default(),
             hysteresis: Hysteresis::new(),
             asked,
+            running: None,
             state: [0.0; FEATURES_LEN],
             metrics: Metrics::default(),
             now: Time::ZERO,
@@ -195,7 +207,7 @@ impl Selector {
         let config = &self.config;
         let decided = match &config.policy {
             Policy::External => return None,
-            Policy::Model(Ok(model)) => model.decide(&self.state),
+            Policy::Model(Ok(model)) => model.decide(&self.state, self.running),
             Policy::Model(Err(why)) => Err(Distrust::NoModel(*why)),
             // Where nothing much was measured nothing speaks against what runs.
             Policy::Antelope(_) if !self.measured.is_enough() => return None,
@@ -241,8 +253,9 @@ impl Steer for Selector {
         self.next_at = Some(next_at);
         self.monitor.on_report(report);
         self.interval.on_report(report);
+        self.running = running(&self.config.candidates, &self.asked, report.algorithm);
         if matches!(self.config.policy, Policy::Rule(_)) {
-            self.search.on_report(report, &self.config.candidates, &self.asked);
+            self.search.on_report(report, self.running);
         }
         if report.now < next_at {
             return None;

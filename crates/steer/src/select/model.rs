@@ -8,7 +8,7 @@ use sha2::Digest;
 use trimtab_cc::Spec;
 use trimtab_units::Duration;
 
-use super::features::{FEATURES, State, feature_index};
+use super::features::{CANDIDATE_FEATURES, FEATURES, State, feature_index};
 use super::file::{
     CANDIDATES_MAX, ModelError, Unusable, algorithms, checked, digest_of, expect, first, floats,
     period, tensor, value,
@@ -57,10 +57,45 @@ pub enum Distrust {
     NoModel(Unusable),
 }
 
-/// How the policy takes in one number of a state.
+/// Where an input comes from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// The number at this place of the state.
+    Feature(usize),
+    /// 1 while the candidate of this number runs, else 0.
+    Candidate(usize),
+    /// The same for a candidate that cannot run here: always 0.
+    Absent,
+}
+
+impl Source {
+    /// What a model file calls it.
+    fn parse(name: &str) -> Option<Self> {
+        let candidate = || CANDIDATE_FEATURES.iter().position(|c| *c == name);
+        feature_index(name).map(Self::Feature).or_else(|| candidate().map(Self::Candidate))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Feature(i) => FEATURES[i].name,
+            Self::Candidate(i) => CANDIDATE_FEATURES[i],
+            Self::Absent => "a candidate that cannot run here",
+        }
+    }
+
+    fn value(self, state: &State, running: Option<usize>) -> f32 {
+        match self {
+            Self::Feature(i) => state[i],
+            Self::Candidate(i) => f32::from(u8::from(running == Some(i))),
+            Self::Absent => 0.0,
+        }
+    }
+}
+
+/// How the policy takes in one number.
 #[derive(Clone, Copy, Debug)]
 struct Input {
-    feature: usize,
+    source: Source,
     mean: f32,
     /// One over the scale.
     gain: f32,
@@ -99,10 +134,19 @@ impl Model {
             .split(',')
             .map(|name| {
                 let unknown = || ModelError::Feature(name.to_owned());
-                feature_index(name.trim()).ok_or_else(unknown)
+                Source::parse(name.trim()).ok_or_else(unknown)
             })
             .collect::<Result<Vec<_>, _>>()?;
         let candidates = algorithms(metadata)?;
+        let beyond =
+            |source: &&Source| matches!(source, Source::Candidate(i) if *i >= candidates.len());
+        if let Some(source) = features.iter().find(beyond) {
+            return Err(ModelError::Value {
+                key: "features",
+                found: source.name().to_owned(),
+                expected: "the number of one of its algorithms, from 0",
+            });
+        }
         let first = first(metadata, &candidates)?;
         let period = period(metadata)?;
 
@@ -141,8 +185,8 @@ impl Model {
         if low.iter().zip(&high).any(|(low, high)| low > high) {
             return Err(ModelError::Number("norm.low"));
         }
-        let input = |(i, feature): (usize, usize)| Input {
-            feature,
+        let input = |(i, source): (usize, Source)| Input {
+            source,
             mean: mean[i],
             gain: 1.0 / scale[i],
             low: low[i],
@@ -174,8 +218,13 @@ impl Model {
             "candidates: 1 to {CANDIDATES_MAX}"
         );
         let hidden = 200;
-        let input =
-            |feature| Input { feature, mean: 0.0, gain: 1.0, low: f32::MIN, high: f32::MAX };
+        let input = |i| Input {
+            source: Source::Feature(i),
+            mean: 0.0,
+            gain: 1.0,
+            low: f32::MIN,
+            high: f32::MAX,
+        };
         let mut drawn = seed;
         let mut draw = |n: usize| -> Vec<f32> {
             let mut one = || {
@@ -212,7 +261,17 @@ impl Model {
             return None;
         }
         let row = |i: &usize| self.out_weights[i * self.hidden..][..self.hidden].iter().copied();
+        let renumbered = |input: &Input| {
+            let source = match input.source {
+                Source::Candidate(i) => {
+                    kept.iter().position(|k| *k == i).map_or(Source::Absent, Source::Candidate)
+                }
+                other => other,
+            };
+            Input { source, ..*input }
+        };
         Some(Self {
+            inputs: self.inputs.iter().map(renumbered).collect(),
             candidates: kept.iter().map(|i| self.candidates[*i]).collect(),
             first: kept.iter().position(|i| *i == self.first).unwrap_or(0),
             out_weights: kept.iter().flat_map(row).collect(),
@@ -241,12 +300,13 @@ impl Model {
         &self.sha256
     }
 
-    /// The number of the candidate that it prefers. It allocates nothing.
+    /// The number of the candidate that it prefers while the one of number `running` runs, or none of them (`None`). It
+    /// allocates nothing.
     ///
     /// # Errors
     /// The state is not one of those that it learnt from.
-    pub fn decide(&self, state: &State) -> Result<usize, Distrust> {
-        let logits = self.logits(state)?;
+    pub fn decide(&self, state: &State, running: Option<usize>) -> Result<usize, Distrust> {
+        let logits = self.logits(state, running)?;
         let logits = &logits[..self.candidates.len()];
         // The softmax keeps their order. The first of equals.
         let mut best = 0;
@@ -262,12 +322,16 @@ impl Model {
     ///
     /// # Errors
     /// The state is not one of those that it learnt from.
-    pub fn logits(&self, state: &State) -> Result<[f32; CANDIDATES_MAX], Distrust> {
+    pub fn logits(
+        &self,
+        state: &State,
+        running: Option<usize>,
+    ) -> Result<[f32; CANDIDATES_MAX], Distrust> {
         let mut units = [0.0; HIDDEN_MAX];
         let units = &mut units[..self.hidden];
         units.copy_from_slice(&self.biases);
         for (input, weights) in self.inputs.iter().zip(self.weights.chunks_exact(self.hidden)) {
-            let (feature, x) = (FEATURES[input.feature].name, state[input.feature]);
+            let (feature, x) = (input.source.name(), input.source.value(state, running));
             if !x.is_finite() {
                 return Err(Distrust::NotFinite { feature });
             }

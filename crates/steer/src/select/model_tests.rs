@@ -123,12 +123,12 @@ fn a_good_file_decides_as_the_textbook_does() {
     for seed in 0..200 {
         let state = state(seed * 31 + 5);
         let expected = parts.logits(&state);
-        let got = model.logits(&state).unwrap();
+        let got = model.logits(&state, None).unwrap();
         for (got, expected) in got.iter().zip(&expected) {
             assert!((f64::from(*got) - expected).abs() < 1e-3, "{got} {expected}");
         }
         let best = (0..4).max_by(|&a, &b| expected[a].total_cmp(&expected[b])).unwrap();
-        assert_eq!(model.decide(&state).unwrap(), best);
+        assert_eq!(model.decide(&state, None).unwrap(), best);
         chosen[best] += 1;
     }
     assert!(
@@ -149,12 +149,12 @@ fn a_policy_may_use_fewer_features_in_another_order() {
     let model = parts.model().unwrap();
     let mut state = [f32::NAN; FEATURES_LEN];
     (state[0], state[1]) = (0.25, 0.5);
-    let got = model.logits(&state).unwrap();
+    let got = model.logits(&state, None).unwrap();
     // Only these two are looked at, and swapped they are something else.
     (state[0], state[1]) = (0.5, 0.25);
-    assert_ne!(model.logits(&state).unwrap(), got);
+    assert_ne!(model.logits(&state, None).unwrap(), got);
     state[1] = f32::NAN;
-    assert_eq!(model.decide(&state), Err(Distrust::NotFinite { feature: FEATURES[1].name }));
+    assert_eq!(model.decide(&state, None), Err(Distrust::NotFinite { feature: FEATURES[1].name }));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn states_that_it_did_not_learn_from_are_not_decided() {
         let with = |x: f32| {
             let mut state = good;
             state[i] = x;
-            model.decide(&state)
+            model.decide(&state, None)
         };
         for x in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             assert_eq!(with(x), Err(Distrust::NotFinite { feature: FEATURES[i].name }));
@@ -261,7 +261,7 @@ proptest! {
     #[test]
     fn any_state_has_an_answer(bits in prop::array::uniform21(any::<u32>())) {
         let model = Parts::new(1).model().unwrap();
-        if let Ok(choice) = model.decide(&bits.map(f32::from_bits)) {
+        if let Ok(choice) = model.decide(&bits.map(f32::from_bits), None) {
             prop_assert!(choice < model.candidates().len());
         }
     }
@@ -272,10 +272,10 @@ fn a_random_policy_chooses_this_and_that() {
     let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
     let model = Model::random(candidates.clone(), 1);
     let mut chosen = [0; 4];
-    (0..100).for_each(|seed| chosen[model.decide(&state(seed)).unwrap()] += 1);
+    (0..100).for_each(|seed| chosen[model.decide(&state(seed), None).unwrap()] += 1);
     assert!(chosen.iter().filter(|&&n| n > 0).count() > 1, "{chosen:?}");
     let other = Model::random(candidates, 2);
-    assert!((0..100).any(|s| model.decide(&state(s)) != other.decide(&state(s))));
+    assert!((0..100).any(|s| model.decide(&state(s), None) != other.decide(&state(s), None)));
 }
 
 /// The seed of the fuzz target is a model, so what is found from there is found past the header.
@@ -284,7 +284,11 @@ fn the_fuzz_target_starts_from_a_model() {
     let model = Model::parse(include_bytes!("../../../../fuzz/seeds/model/small")).unwrap();
     let mut state = [0.0; FEATURES_LEN];
     state[2] = 1.0;
-    assert_eq!(model.decide(&state), Ok(1), "loss_rate is the second input, bbr the second output");
+    assert_eq!(
+        model.decide(&state, None),
+        Ok(1),
+        "loss_rate is the second input, bbr the second output"
+    );
 }
 
 /// Finite numbers may add up to what is none.
@@ -294,7 +298,7 @@ fn preferences_that_overflow_are_not_acted_upon() {
     parts.tensors[2].2 = vec![3e38; 4 * HIDDEN];
     parts.tensors[0].2.iter_mut().for_each(|w| *w *= 1e6);
     parts.seal();
-    assert_eq!(parts.model().unwrap().decide(&state(5)), Err(Distrust::Overflow));
+    assert_eq!(parts.model().unwrap().decide(&state(5), None), Err(Distrust::Overflow));
 }
 
 #[test]
@@ -333,13 +337,81 @@ fn candidates_that_cannot_run_are_never_preferred() {
     assert_eq!(kernel.first(), 0, "BBR, which is first in the file, cannot run");
     let mut masked = 0;
     for state in &states {
-        let all = model.logits(state).unwrap();
+        let all = model.logits(state, None).unwrap();
         let expected = if all[2] > all[0] { "copa" } else { "cubic" };
-        assert_eq!(name(&kernel, kernel.decide(state).unwrap()), expected);
-        masked += u32::from(name(&model, model.decide(state).unwrap()) != expected);
+        assert_eq!(name(&kernel, kernel.decide(state, None).unwrap()), expected);
+        masked += u32::from(name(&model, model.decide(state, None).unwrap()) != expected);
     }
     assert!(masked > 0, "some prefer another one of the four");
     let without_cubic = model.only(|spec| spec.algorithm().name != "cubic").unwrap();
     assert_eq!(name(&without_cubic, without_cubic.first()), "bbr");
     assert!(model.only(|spec| spec.algorithm().name == "copa").is_none());
+}
+
+/// A policy over two settings of Copa that always prefers the one that does not run.
+fn alternating() -> Parts {
+    let mut parts = Parts::new(1)
+        .set("features", "candidate_0,candidate_1")
+        .set("algorithms", "copa:delta=0.1;copa:delta=0.5")
+        .set("first", "copa:delta=0.1");
+    let (mut below, mut above) = (vec![0.0; HIDDEN * 2], vec![0.0; 2 * HIDDEN]);
+    // Unit 0 is candidate 0 and unit 1 candidate 1; each speaks for the other one.
+    (below[0], below[3]) = (1.0, 1.0);
+    (above[1], above[HIDDEN]) = (1.0, 1.0);
+    let constant = |by: f32| vec![by; 2];
+    parts.tensors = vec![
+        ("fc1.weight", vec![HIDDEN, 2], below),
+        ("fc1.bias", vec![HIDDEN], vec![0.0; HIDDEN]),
+        ("fc2.weight", vec![2, HIDDEN], above),
+        ("fc2.bias", vec![2], constant(0.0)),
+        ("norm.mean", vec![2], constant(0.0)),
+        ("norm.scale", vec![2], constant(1.0)),
+        ("norm.low", vec![2], constant(-0.5)),
+        ("norm.high", vec![2], constant(1.5)),
+    ];
+    parts.seal();
+    parts
+}
+
+/// Two settings of one algorithm have the same name, and are two candidates all the same.
+#[test]
+fn a_policy_can_tell_two_settings_of_one_algorithm_apart() {
+    let model = alternating().model().unwrap();
+    let state = [0.0; FEATURES_LEN];
+    assert_eq!(model.decide(&state, Some(0)), Ok(1));
+    assert_eq!(model.decide(&state, Some(1)), Ok(0));
+    assert_eq!(model.decide(&state, None), Ok(0), "the first of equals");
+    let candidates = model.candidates().to_vec();
+    let running = |asked: &Spec, name| crate::select::running(&candidates, asked, name);
+    assert_eq!(running(&candidates[1], "copa"), Some(1));
+    assert_eq!(
+        running(&"copa:delta=0.3".parse().unwrap(), "copa"),
+        Some(0),
+        "the nearest there is"
+    );
+    assert_eq!(running(&candidates[1], "cubic"), None);
+}
+
+/// Its numbers are those of the file, whichever candidates can run.
+#[test]
+fn candidates_that_cannot_run_keep_their_place_in_the_input() {
+    let parts = alternating().set("algorithms", "copa:delta=0.1;bbr").set("first", "bbr");
+    let mut parts = parts.set("features", "candidate_1,candidate_2");
+    parts.metadata.insert("algorithms".into(), "cubic;copa:delta=0.1;copa:delta=0.5".into());
+    parts.metadata.insert("first".into(), "cubic".into());
+    // Three outputs: CUBIC is never preferred.
+    parts.tensors[2].1 = vec![3, HIDDEN];
+    parts.tensors[2].2.splice(0..0, vec![0.0; HIDDEN]);
+    parts.tensors[3] = ("fc2.bias", vec![3], vec![-1.0, 0.0, 0.0]);
+    parts.seal();
+    let all = parts.model().unwrap();
+    let state = [0.0; FEATURES_LEN];
+    assert_eq!((all.decide(&state, Some(1)), all.decide(&state, Some(2))), (Ok(2), Ok(1)));
+    let copas = all.only(|spec| spec.algorithm().name == "copa").unwrap();
+    assert_eq!((copas.decide(&state, Some(0)), copas.decide(&state, Some(1))), (Ok(1), Ok(0)));
+    let one = all.only(|spec| !spec.is_same(&"copa:delta=0.5".parse().unwrap())).unwrap();
+    assert_eq!(one.decide(&state, Some(1)), Ok(1), "the other one cannot run");
+    let mut beyond = parts.set("features", "candidate_1,candidate_3");
+    beyond.seal();
+    assert!(beyond.error().contains("candidate_3") && beyond.error().contains("from 0"));
 }

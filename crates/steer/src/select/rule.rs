@@ -1,7 +1,6 @@
 //! Selection by a rule: what counts on the path stands for what counts to the application. That it does
 //! not is Floo's finding (§2.1, Table 1 and Fig. 2), and these rules are what Floo is compared with.
 
-use trimtab_cc::Spec;
 use trimtab_units::{Bytes, Duration, Time};
 
 use super::file::CANDIDATES_MAX;
@@ -142,12 +141,8 @@ impl Search {
         }
     }
 
-    /// Takes in a report of a connection for which `asked` was asked last.
-    pub(super) fn on_report(&mut self, report: &Report, candidates: &[Spec], asked: &Spec) {
-        let runs = |spec: &Spec| spec.algorithm().name == report.algorithm;
-        // Of candidates that differ in their knobs alone it is the one that was asked for.
-        let running = candidates.iter().position(|spec| runs(spec) && spec.is_same(asked));
-        let running = running.or_else(|| candidates.iter().position(runs));
+    /// Takes in a report of a connection that runs the candidate of this number, or none of them.
+    pub(super) fn on_report(&mut self, report: &Report, running: Option<usize>) {
         if self.running != running {
             self.running = running;
             self.path = None;
