@@ -133,11 +133,55 @@ impl Course {
         let seed = random.next_u64();
         // Drawn last, so that whoever draws from one only has the episodes as they were before there were more.
         let flows = self.flows[(random.next_u64() % self.flows.len() as u64) as usize];
-        (Draw { link: link.capacity.clone(), condition, traffic, flows, start, seed }, &link.name)
+        let mut capacity = link.capacity.clone();
+        links::enter_anywhere(&mut capacity, &mut random);
+        (Draw { link: capacity, condition, traffic, flows, start, seed }, &link.name)
     }
 
     /// The episode of a seed, its first period run.
     pub fn episode(&self, seed: u64) -> Episode {
         Episode::new(self.rules.clone(), &self.draw(seed).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_cc::migrate::Switch;
+    use trimtab_net::Capacity;
+    use trimtab_units::Duration;
+
+    use super::*;
+    use crate::Objective;
+
+    /// The best algorithm of a link's first minutes would otherwise be that of the link.
+    #[test]
+    fn episodes_enter_a_link_at_different_times() {
+        let algorithms = ["cubic", "bbr"].map(|name| name.parse().unwrap());
+        let rules = Rules {
+            algorithms: algorithms.into(),
+            period: Duration::from_secs(12),
+            periods: 2,
+            switch: Switch::Full,
+            objective: Objective::Mean,
+        };
+        let course = Course::new(CourseConfig {
+            rules,
+            split: Split::Train,
+            conditions: 2,
+            generated: 1,
+            wifi: 0,
+            recorded: None,
+            traffic: vec![Traffic::Web],
+            flows: vec![1],
+            start: None,
+        })
+        .unwrap();
+        let offset = |seed| match course.draw(seed).0.link {
+            Capacity::Trace { offset, .. } => offset,
+            _ => panic!("the first generated link has a trace"),
+        };
+        let offsets: std::collections::BTreeSet<Duration> = (0..10).map(offset).collect();
+        assert_eq!(offsets.len(), 10);
+        assert_eq!(offset(3), offset(3));
     }
 }

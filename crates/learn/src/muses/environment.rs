@@ -217,7 +217,7 @@ impl Environments {
     pub fn new(config: &EnvironmentsConfig) -> Result<Self, LinksError> {
         let split = if config.part == Part::Train { Split::Train } else { Split::Test };
         let cellular = match &config.recorded {
-            Some((root, kinds)) => links::recorded(root, kinds, split)?,
+            Some((root, kinds)) => links::recorded_by_file(root, kinds, split)?,
             None => links::generated(config.generated.max(1), split),
         };
         Ok(Self {
@@ -314,9 +314,7 @@ impl Environments {
     fn cellular(&self, random: &mut Pcg64Mcg) -> NamedLink {
         let at = random.random_range(0..self.cellular.len());
         let mut link = self.cellular[at].clone();
-        if let Capacity::Trace { trace, offset, .. } = &mut link.capacity {
-            *offset = trace.period().mul_f64(random.random());
-        }
+        links::enter_anywhere(&mut link.capacity, random);
         link
     }
 }
