@@ -21,8 +21,8 @@ def settings_of(training: Training) -> dict[str, str]:
         if option.name not in FREE
     }
     said |= {"algorithms": join_names(training.names()), "periods": str(training.course().periods)}
-    if training.method != "counterfactual":
-        del said["horizon"]
+    # What the other method alone goes by.
+    del said["reward" if training.method == "counterfactual" else "horizon"]
     return said
 
 

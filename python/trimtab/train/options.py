@@ -27,6 +27,8 @@ RANGES: dict[str, tuple[int, int | None]] = {
 #: The most connections that share a path, and what sums up their completion times.
 FLOWS_MAX = 64
 OBJECTIVES = ("mean", "p90")
+#: What PPO learns by.
+REWARDS = ("baseline", "paper")
 #: The most algorithms that `trimtab` chooses among.
 CANDIDATES_MAX = 16
 
@@ -56,6 +58,11 @@ class Training:
     kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = option(False, "go on from the last checkpoint in the folder")
     judge: int = option(300, "connections to judge the policy by, over links that it has not seen")
+    reward: str = option(
+        "baseline",
+        "ppo: baseline (completion times compared with those of --first on the same connection), or paper "
+        "(Floo, section 3.3; its sum is the same for every policy, so it is there for comparison)",
+    )
     horizon: int = option(6, "counterfactual: periods for which each choice is tried")
     ray: str = option("", "address of a Ray cluster that runs the connections; empty: this machine")
 
@@ -94,7 +101,9 @@ def parse(arguments: list[str]) -> Training:
     # Their options are their own: trimtab.muses.options, trimtab.antelope.options.
     commands.add_parser("muses", help="multiply the window of a connection every 10 ms", add_help=False)
     commands.add_parser("antelope", help="foretell what each algorithm is worth, and select", add_help=False)
-    add_options(floo, Training, {"method": ("ppo", "counterfactual")}, silent=(None, "", 0))
+    add_options(
+        floo, Training, {"method": ("ppo", "counterfactual"), "reward": REWARDS}, silent=(None, "", 0)
+    )
     training = Training(**vars(parser.parse_args(arguments)))
     wrong = problem(training)
     if wrong is not None:

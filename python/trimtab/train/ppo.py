@@ -1,8 +1,16 @@
 """Floo's own way of learning: PPO with the settings of its tables 4 and 7, by the library skrl on JAX.
 
 Where the paper is silent: generalised advantages with lambda 0.95, ten passes over each batch of whole
-episodes in four minibatches, an entropy bonus of 0.01. The rewards of each episode are normalised once it is
-over (section 3.3).
+episodes in four minibatches, an entropy bonus of 0.01.
+
+The reward is not the paper's, ln(last completion time / current one), normalised over each episode
+(section 3.3). Its sum over an episode depends on the first and the last period alone. With the mean taken off
+it is zero whatever the policy does. Divided by its own deviation, an episode in which the choice hardly
+matters counts as much as one in which it matters most. `--reward paper` learns by it, to show that.
+
+Here the reward of a period is ln(completion time under `first` / completion time under the choices), where
+`first` runs alone on the same connection with the same losses and requests. One constant scales it for all
+episodes. The time limit of an episode is no end of the connection: the critic values what would follow.
 """
 
 from __future__ import annotations
@@ -31,11 +39,13 @@ from trimtab.policy import HIDDEN, SLOPE, Array, Policy, Scaler
 from trimtab.train import checkpoint as checkpoints
 from trimtab.train.options import Training
 
+Floats = NDArray[np.float64]
+
 #: Table 7.
 ACTOR_RATE, CRITIC_RATE, DISCOUNT, CLIP = 1e-4, 2e-4, 0.99, 0.2
 #: The paper does not give these.
 GAE_LAMBDA, PASSES, MINIBATCHES, ENTROPY = 0.95, 10, 4, 0.01
-#: Connections whose states, under random choices, give the constants that states are scaled by.
+#: Connections that, under random choices, give the constants that states and rewards are scaled by.
 SCALING = 100
 #: Updates between two checkpoints.
 CHECKPOINT = 10
@@ -69,16 +79,56 @@ class Critic(DeterministicMixin, Model):  # type: ignore[misc]
         return nn.Dense(1, name="fc2")(hidden), {}
 
 
-class EpisodicPPO(PPO):  # type: ignore[misc]
+class PaperPPO(PPO):  # type: ignore[misc]
     """PPO whose rewards are normalised episode by episode: each update has whole episodes."""
 
     def update(self, *, timestep: int, timesteps: int) -> None:
         """Normalise the rewards (Floo, section 3.3), and learn."""
         rewards = self.memory.get_tensor_by_name("rewards")
-        spread = rewards.std(axis=0, keepdims=True)
-        normal = (rewards - rewards.mean(axis=0, keepdims=True)) / jnp.where(spread > 0, spread, 1.0)
-        self.memory.set_tensor_by_name("rewards", normal)
+        self.memory.set_tensor_by_name("rewards", jnp.asarray(normalised(np.asarray(rewards))))
         super().update(timestep=timestep, timesteps=timesteps)
+
+
+def normalised(rewards: Array) -> Array:
+    """Normalise the rewards of each episode, a column of periods, as the paper says."""
+    spread = rewards.std(axis=0, keepdims=True)
+    return np.asarray((rewards - rewards.mean(axis=0, keepdims=True)) / np.where(spread > 0, spread, 1.0))
+
+
+def gains(periods: dict[str, Any], first: dict[str, Any]) -> Floats:
+    """Give ln(completion time under `first` / under the choices) of each connection, by what steps say.
+
+    Where nothing completed, the time that requests waited stands for it. Where no request waited under one of
+    them, there is nothing to compare: 0.
+    """
+
+    def time_of(step: dict[str, Any]) -> Floats:
+        completion: Floats = step["completion_s"]
+        return np.where(completion > 0, completion, np.asarray(step["waited_s"], np.float64))
+
+    own, other = time_of(periods), time_of(first)
+    known = (own > 0) & (other > 0)
+    return np.asarray(np.log(np.where(known, other, 1.0) / np.where(known, own, 1.0)), np.float64)
+
+
+class Rewards:
+    """What each choice of a batch of connections earns, and what states are scaled by."""
+
+    def __init__(self, settings: Training, first: SelectVectorEnv, scaler: Scaler, scale: float) -> None:
+        self.settings, self.first, self.scaler, self.scale = settings, first, scaler, scale
+        self.always = np.full(first.num_envs, settings.names().index(settings.first), np.int64)
+
+    def reset(self, seed: int) -> None:
+        """Begin the same connections."""
+        if self.settings.reward == "baseline":
+            self.first.reset(seed=seed)
+
+    def of(self, rewards: Floats, info: dict[str, Any]) -> Floats:
+        """Give the rewards of a step, by what the environment says of it."""
+        if self.settings.reward == "paper":
+            return rewards
+        *_, info_first = self.first.step(self.always)
+        return gains(info, info_first) / self.scale
 
 
 def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
@@ -92,14 +142,16 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     updates = max(1, math.ceil(settings.count() / settings.parallel))
     start = time.perf_counter()
     env = _environment(settings, course)
-    scaler = _scaler(course, settings, steps)
+    scaler, scale = scales(course, settings, steps)
+    rewards = Rewards(settings, _environment(settings, course), scaler, scale)
     agent = _agent(env, settings, steps)
     settings.out.mkdir(parents=True, exist_ok=True)
     done, before = _resume(agent, settings, updates) if settings.resume else (0, 0.0)
     writer = Writer(str(settings.out / "logs"))
     states, _ = env.reset(seed=settings.seed + done)
+    rewards.reset(settings.seed + done)
     for update in range(done, updates):
-        states, completion = _episode(agent, env, scaler, states, steps)
+        states, completion = _episode(agent, env, rewards, states, steps)
         spent = before + time.perf_counter() - start
         writer.add_scalar("completion_s", completion, update)
         writer.add_scalar("seconds", spent, update)
@@ -108,7 +160,8 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
             print(f"update {update + 1} of {updates}: completion time {completion:.3f} s, {spent:.0f} s")
     writer.close()
     decisions = updates * settings.parallel * steps
-    progress = {"seconds": before + time.perf_counter() - start, "decisions": decisions, "periods": decisions}
+    periods = decisions * (2 if settings.reward == "baseline" else 1)
+    progress = {"seconds": before + time.perf_counter() - start, "decisions": decisions, "periods": periods}
     return _policy(agent, scaler, course, settings), progress
 
 
@@ -120,7 +173,7 @@ def _environment(settings: Training, course: Course) -> SelectVectorEnv:
     return ClusterEnv(settings, course)
 
 
-def _agent(env: SelectVectorEnv, settings: Training, steps: int) -> EpisodicPPO:
+def _agent(env: SelectVectorEnv, settings: Training, steps: int) -> PPO:
     logger.setLevel("ERROR")
     set_seed(settings.seed)
     spaces = {
@@ -146,21 +199,26 @@ def _agent(env: SelectVectorEnv, settings: Training, steps: int) -> EpisodicPPO:
     config.experiment.write_interval = 0
     config.experiment.checkpoint_interval = 0
     memory = RandomMemory(memory_size=steps, num_envs=env.num_envs, device=spaces["device"])
-    agent = EpisodicPPO(models=models, memory=memory, cfg=config, **spaces)
+    kind = PaperPPO if settings.reward == "paper" else PPO
+    agent = kind(models=models, memory=memory, cfg=config, **spaces)
     agent.init()
     agent.enable_training_mode(True)
     return agent
 
 
 def _episode(
-    agent: EpisodicPPO, env: SelectVectorEnv, scaler: Scaler, states: Array, steps: int
+    agent: PPO, env: SelectVectorEnv, rewards: Rewards, states: Array, steps: int
 ) -> tuple[Array, float]:
     """Run one episode of every connection, after whose last step the agent learns."""
+    scaler = rewards.scaler
     waits = []
     for step in range(steps):
         seen = jnp.asarray(scaler(states))
         actions, _ = agent.act(seen, None, timestep=step, timesteps=steps)
-        states, rewards, _, truncated, info = env.step(np.asarray(actions).reshape(-1).astype(np.int64))
+        states, paper, _, truncated, info = env.step(np.asarray(actions).reshape(-1).astype(np.int64))
+        earned = rewards.of(paper, info)
+        # Of a connection whose time is up, `states` is already that of the next one.
+        after = np.stack(info["final_obs"]) if truncated.all() else states
         times: NDArray[np.float64] = info["completion_s"]
         waits.append(times[times > 0].mean() if (times > 0).any() else np.nan)
         column = (-1, 1)
@@ -168,12 +226,12 @@ def _episode(
             observations=seen,
             states=None,
             actions=actions,
-            rewards=jnp.asarray(rewards, jnp.float32).reshape(column),
-            next_observations=jnp.asarray(scaler(states)),
+            rewards=jnp.asarray(earned, jnp.float32).reshape(column),
+            next_observations=jnp.asarray(scaler(after)),
             next_states=None,
-            # For the agent the connection ends here: what follows is another one.
-            terminated=jnp.asarray(truncated, jnp.int8).reshape(column),
-            truncated=jnp.zeros((env.num_envs, 1), jnp.int8),
+            # No connection ends: the critic values what follows the last state of an update.
+            terminated=jnp.zeros((env.num_envs, 1), jnp.int8),
+            truncated=jnp.asarray(truncated, jnp.int8).reshape(column),
             infos={},
             timestep=step,
             timesteps=steps,
@@ -182,17 +240,27 @@ def _episode(
     return states, float(np.nanmean(waits))
 
 
-def _scaler(course: Course, settings: Training, steps: int) -> Scaler:
+def scales(course: Course, settings: Training, steps: int) -> tuple[Scaler, float]:
+    """Give what states and rewards are scaled by: constants of connections that choose at random."""
     random = np.random.default_rng((settings.seed, SCALING))
-    episodes = Episodes(course, [int(seed) for seed in random.integers(2**62, size=SCALING)])
-    seen = []
+    seeds = [int(seed) for seed in random.integers(2**62, size=SCALING)]
+    episodes, first = Episodes(course, seeds), Episodes(course, seeds)
+    always = [settings.names().index(settings.first)] * SCALING
+    seen, earned = [], []
     for _ in range(steps):
         seen.append(np.asarray(episodes.states(), np.float32).reshape(SCALING, -1))
-        episodes.step(random.integers(len(settings.names()), size=SCALING).tolist())
-    return Scaler.of(np.concatenate(seen))
+        own = episodes.step(random.integers(len(settings.names()), size=SCALING).tolist())
+        if settings.reward == "baseline":
+            earned.append(gains(_said(own), _said(first.step(always))))
+    scale = float(np.sqrt(np.mean(np.square(earned)))) if earned else 1.0
+    return Scaler.of(np.concatenate(seen)), scale if scale > 0 else 1.0
 
 
-def _save(agent: EpisodicPPO, settings: Training, done: int, seconds: float) -> None:
+def _said(step: tuple[Any, ...]) -> dict[str, Any]:
+    return {"completion_s": np.asarray(step[1]), "waited_s": np.asarray(step[2])}
+
+
+def _save(agent: PPO, settings: Training, done: int, seconds: float) -> None:
     about = {"done": done, "seconds": seconds, "settings": checkpoints.write_settings(settings)}
     # Whole or not at all: a training may be stopped at any time.
     part = settings.out / "checkpoint.part.pickle"
@@ -203,7 +271,7 @@ def _save(agent: EpisodicPPO, settings: Training, done: int, seconds: float) -> 
     part.replace(settings.out / "checkpoint.json")
 
 
-def _resume(agent: EpisodicPPO, settings: Training, updates: int) -> tuple[int, float]:
+def _resume(agent: PPO, settings: Training, updates: int) -> tuple[int, float]:
     path, said = settings.out / "checkpoint.pickle", settings.out / "checkpoint.json"
     checkpoints.must_exist(path)
     about = json.loads(said.read_text(encoding="utf-8")) if said.exists() else {}
@@ -214,7 +282,7 @@ def _resume(agent: EpisodicPPO, settings: Training, updates: int) -> tuple[int, 
     return int(about["done"]), float(about["seconds"])
 
 
-def _policy(agent: EpisodicPPO, scaler: Scaler, course: Course, settings: Training) -> Policy:
+def _policy(agent: PPO, scaler: Scaler, course: Course, settings: Training) -> Policy:
     layers = agent.policy.state_dict.params["params"]
 
     def weights(layer: str) -> Array:
