@@ -1,7 +1,7 @@
 """A training of a minute, to show that learning works: `./dev train-smoke`.
 
-The policy learns from what choices would have cost, and must then need at least a tenth less time to complete
-requests than choosing at random does, on links that it has not seen.
+The policy learns from what choices would have cost. It must then need less time to complete requests than the
+best single algorithm does, on links that it has not seen. No policy that always chooses the same can pass.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from trimtab.train import counterfactual
-from trimtab.train.evaluate import judge_course, run
+from trimtab.train.evaluate import Chooser, Floats, judge_course, run
 from trimtab.train.options import Training
 
 #: By ratio of completion times, averaged over connections.
-MARGIN = 0.10
+MARGIN = 0.01
 #: Periods of a connection, for learning and for judging.
 PERIODS = 10
 
@@ -30,24 +30,28 @@ def main() -> int:
         settings = Training(
             method="counterfactual",
             out=Path(folder),
-            episodes=150,
+            episodes=250,
             periods=PERIODS,
-            generated=48,
+            generated=100,
             conditions=200,
-            judge=80,
+            judge=100,
         )
         policy, progress = counterfactual.train(settings)
     course = judge_course(settings, PERIODS)
-    random = np.random.default_rng(settings.seed)
-    count = len(policy.algorithms)
-    by_policy = run(course, lambda _, states: policy.choose(states).tolist(), settings.judge, PERIODS)
-    by_chance = run(
-        course, lambda e, _: random.integers(count, size=len(e)).tolist(), settings.judge, PERIODS
-    )
-    less = 1.0 - float(np.exp((np.log(by_policy) - np.log(by_chance)).mean()))
+
+    def times(choose: Chooser) -> Floats:
+        return np.log(run(course, choose, settings.judge, PERIODS))
+
+    def alone(number: int) -> Floats:
+        return times(lambda episodes, _: [number] * len(episodes))
+
+    by_policy = times(lambda _, states: policy.choose(states).tolist())
+    single = {name: alone(number) for number, name in enumerate(policy.algorithms)}
+    best = min(single, key=lambda name: float(single[name].mean()))
+    less = 1.0 - float(np.exp((by_policy - single[best]).mean()))
     print(
-        f"after {progress['decisions']} decisions the policy needs {less:.1%} less time than random choices "
-        f"(at least {MARGIN:.0%} are wanted); {time.perf_counter() - start:.0f} s"
+        f"after {progress['decisions']} decisions the policy needs {less:.1%} less time than {best}, the "
+        f"best single algorithm (at least {MARGIN:.0%} is wanted); {time.perf_counter() - start:.0f} s"
     )
     return 0 if less >= MARGIN else 1
 
