@@ -3,18 +3,20 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors import safe_open
 
 from trimtab import Policy
+from trimtab.course import Settings
 from trimtab.policy import Scaler
 from trimtab.train import options
 from trimtab.train.__main__ import main
 from trimtab.train.actor import Actor
 from trimtab.train.counterfactual import regrets
-from trimtab.train.evaluate import Judged
+from trimtab.train.evaluate import WIFI, Judged
 from trimtab.train.options import Training
 
 SMALL = ["--episodes", "12", "--parallel", "4", "--periods", "4", "--period_ms", "2000"]
@@ -213,3 +215,45 @@ def test_mistakes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "leave out --resume" in said and "nowhere" in said
     with pytest.raises(SystemExit):
         options.parse(["floo", "--method", "guess"])
+
+
+def test_the_test_is_opened_only_at_the_end_and_that_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits: list[tuple[str, int]] = []
+    course = options.Training.course
+
+    def asked(training: Training, **changes: Any) -> Settings:
+        settings = course(training, **changes)
+        splits.append((settings.split, settings.wifi))
+        return settings
+
+    monkeypatch.setattr(options.Training, "course", asked)
+    arguments = ["floo", "--method", "counterfactual", *SMALL, "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    card = (tmp_path / "card.md").read_text(encoding="utf-8")
+    assert {split for split, _ in splits} == {"fit", "validate"}
+    assert "The test was not\nopened" in card and not (tmp_path / "test-opened.txt").exists()
+    splits.clear()
+    for _ in range(2):
+        assert main([*arguments, "--resume", "--final"]) == 0
+    assert ("test", WIFI) in splits and ("validate", 0) not in splits
+    card = (tmp_path / "card.md").read_text(encoding="utf-8")
+    opened = (tmp_path / "test-opened.txt").read_text(encoding="utf-8").splitlines()
+    assert len(opened) == 2 and "opened 2 times" in card and all(line in card for line in opened)
+    with safe_open(tmp_path / "model.safetensors", "numpy") as file:
+        assert file.metadata()["sha256"] in opened[1]
+
+
+def test_intervals_of_the_gap_are_by_resampling_connections() -> None:
+    random = np.random.default_rng(3)
+    best, gap = np.exp(random.standard_normal(400)), random.random(400) + 0.5
+    noise = random.standard_normal(400)
+    times = {"bbr": best, "cubic": 3 * best, "oracle": best * np.exp(-gap)}
+    judged = Judged({**times, "policy": best * np.exp(-0.5 * gap + noise)}, ("bbr", "cubic"))
+    (least, most), (low, high) = judged.intervals("policy")
+    assert least < judged.change("policy", "bbr") < most
+    assert low < judged.closed("policy") < high
+    # The standard error of the noise is 0.05, that of a gap of 1 on average.
+    assert high - low == pytest.approx(2 * 1.96 * 0.05, rel=0.2)
+    assert judged.intervals("oracle")[1] == (1.0, 1.0) and judged.intervals("bbr")[0] == (0.0, 0.0)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trimtab.antelope.boosted import DEPTH, GAMMA, RATE, TREES, Boosted
 from trimtab.antelope.options import SECONDS, Boosting
-from trimtab.train.card import rows
+from trimtab.train.card import evaluation
 from trimtab.train.evaluate import Judged
 
 
@@ -30,6 +30,7 @@ def write(
     checksum: str,
     seconds: float,
     arguments: list[str],
+    opened: list[str],
 ) -> str:
     """Give the card as Markdown."""
     # Where it was interrupted and went on, the whole of it is what to repeat.
@@ -69,16 +70,9 @@ prefers, of a random choice and of the best one:
 
 ## Evaluation
 
-On {len(judged.times["policy"])} connections of {SECONDS} s over links and conditions that nothing was chosen
-by, Wi-Fi among them: the mean completion time of each. What is open at the end runs on for 60 s at most; a
-request that is not complete then counts up to there. Changes and shares are by ratio, averaged over
-connections, beside `{judged.best_single()}`, the best single algorithm. `static-best` is the best single
-algorithm of each connection in hindsight; `random` and `oracle` choose every 12 s as Floo does, `oracle` by
-trying every choice on forks, two periods ahead.
+{evaluation(judged, opened, "the mean completion time of each", SECONDS)}
 
-| who chooses | mean | median | p90 | change | of the gap to the oracle |
-|---|---:|---:|---:|---:|---:|
-{rows(judged)}
+`random` and `oracle` choose every 12 s, as Floo does.
 """
 
 

@@ -44,7 +44,8 @@ class Boosting:
     kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = option(False, "go on from the checkpoints in the folder")
     validate: int = option(100, "connections to choose the period by, over links kept back from learning")
-    judge: int = option(300, "connections to judge the model by, over links that nothing was chosen by")
+    judge: int = option(300, "connections to judge the model by, over links that it has not seen")
+    final: bool = option(False, "judge on the test links, once all is chosen; else on those for validation")
 
     def periods(self) -> list[int]:
         """List the periods to try, in ms."""
@@ -69,6 +70,7 @@ class Boosting:
             traces=self.traces,
             kinds=self.kinds,
             judge=self.judge,
+            final=self.final,
         )
 
 

@@ -17,6 +17,7 @@ from trimtab.antelope.boosted import Boosted, Chooser, fit
 from trimtab.antelope.card import write
 from trimtab.antelope.collect import Lessons, collect
 from trimtab.antelope.options import SECONDS, Boosting
+from trimtab.train.card import opened
 from trimtab.train.checkpoint import must_fit_settings
 from trimtab.train.evaluate import PERIODS, Judged, beside, judge_course, run
 from trimtab.train.options import Training
@@ -27,7 +28,7 @@ REFITS = (0.5, 0.75)
 #: Rounds between two checkpoints.
 CHECKPOINT = 4
 #: Settings that change nothing of what was collected.
-FREE = ("out", "resume", "judge", "validate", "periods_ms", "connections")
+FREE = ("out", "resume", "judge", "final", "validate", "periods_ms", "connections")
 #: The period of Floo, in which everyone else is judged.
 FLOO_MS = 12_000
 
@@ -56,10 +57,21 @@ def main(arguments: list[str]) -> int:
         tried = {period: try_period(settings, period) for period in settings.periods()}
         model = min(tried.values(), key=lambda t: t.change).model
         checksum = model.save(path)
-        print(f"judging on {settings.judge} connections over links that nothing was chosen by", flush=True)
+        which = "of the test" if settings.final else "for validation, by which the period is chosen"
+        print(f"judging on {settings.judge} connections over links {which}", flush=True)
+        times = opened(settings.out, checksum) if settings.final else []
         judged = judge(model, settings, judged_on)
         seconds = time.time() - started
-        text = write(settings, model, tried, judged, checksum=checksum, seconds=seconds, arguments=arguments)
+        text = write(
+            settings,
+            model,
+            tried,
+            judged,
+            checksum=checksum,
+            seconds=seconds,
+            arguments=arguments,
+            opened=times,
+        )
         (settings.out / "card.md").write_text(text, encoding="utf-8")
     except (ValueError, OSError, SafetensorError) as problem:
         print(f"error: {problem}", file=sys.stderr)

@@ -53,10 +53,20 @@ def _floo(arguments: list[str]) -> int:
         return _failed(
             f"cannot write {path}: {problem}; mend that and give the same command with --resume", 1
         )
-    print(f"judging on {settings.judge} connections over links that it has not seen")
+    which = "of the test" if settings.final else "for validation"
+    print(f"judging on {settings.judge} connections over links {which}")
     try:
+        opened = card.opened(settings.out, checksum) if settings.final else []
         judged = evaluate(policy, settings, course)
-        text = card.write(settings, policy, judged, checksum=checksum, progress=progress, arguments=arguments)
+        text = card.write(
+            settings,
+            policy,
+            judged,
+            checksum=checksum,
+            progress=progress,
+            arguments=arguments,
+            opened=opened,
+        )
         (settings.out / "card.md").write_text(text, encoding="utf-8")
     except Exception as problem:  # Whatever it is, the training was not in vain.
         return _failed(f"the model is saved as {path}, but has no card: {problem}", 1)

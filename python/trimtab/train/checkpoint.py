@@ -10,7 +10,7 @@ from trimtab.policy import join_names
 from trimtab.train.options import Training
 
 #: Settings that change nothing of what was learnt so far.
-FREE = ("out", "resume", "episodes", "judge", "first", "ray")
+FREE = ("out", "resume", "episodes", "judge", "final", "first", "ray")
 
 
 def settings_of(training: Training) -> dict[str, str]:

@@ -14,11 +14,13 @@ from trimtab.train.options import Training
 
 #: Three minutes of periods of 12 s, as in Floo's section 5.1.
 PERIODS = 15
-#: Links to be judged on. A quarter as many generated Wi-Fi ones, of which no policy has learnt any.
+#: Links of the test. A quarter as many generated Wi-Fi ones, of which no policy has learnt any.
 GENERATED, WIFI = 48, 12
 WIFI_KIND = "wifi"
 #: Connections at a time.
 BATCH = 50
+#: Samples of connections, drawn with replacement, that an interval is made of, and their seed.
+SAMPLES, SAMPLES_SEED = 2_000, 1
 
 Floats = NDArray[np.float64]
 Chooser = Callable[[Episodes, Array], Sequence[int]]
@@ -58,9 +60,32 @@ class Judged:
         gap = logs[self.best_single()] - logs["oracle"]
         return (logs[self.best_single()] - logs[name]) / gap if gap > 0 else float("nan")
 
+    def intervals(self, name: str) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Give the 95% intervals of the change from the best single algorithm and of the share of the gap.
+
+        They are by resampling connections. Samples in which the oracle gains nothing have no share.
+        """
+        best = np.log(self.times[self.best_single()])
+        less, gap = best - np.log(self.times[name]), best - np.log(self.times["oracle"])
+        random = np.random.default_rng(SAMPLES_SEED)
+        drawn = random.integers(len(best), size=(SAMPLES, len(best)))
+        lesses, gaps = less[drawn].mean(axis=1), gap[drawn].mean(axis=1)
+        shares = lesses[gaps > 0] / gaps[gaps > 0]
+
+        def middle(values: Floats) -> tuple[float, float]:
+            low, high = np.percentile(values, [2.5, 97.5]) if len(values) else (np.nan, np.nan)
+            return float(low), float(high)
+
+        return middle(np.expm1(-lesses)), middle(shares)
+
 
 def judge_course(settings: Training, periods: int = PERIODS) -> Course:
-    """Draw links and conditions that training did not see; recorded Wi-Fi where there are recordings."""
+    """Draw links and conditions that training did not see: those for validation, or those of the test.
+
+    Wi-Fi is in the test alone; recorded Wi-Fi where there are recordings.
+    """
+    if not settings.final:
+        return settings.course(split="validate", periods=periods, start=settings.first).course()
     kinds = tuple(settings.kinds.split(","))
     if settings.traces is not None and (settings.traces / WIFI_KIND).is_dir():
         kinds = (*kinds, WIFI_KIND)

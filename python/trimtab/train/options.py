@@ -58,6 +58,10 @@ class Training:
     kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = option(False, "go on from the last checkpoint in the folder")
     judge: int = option(300, "connections to judge the policy by, over links that it has not seen")
+    final: bool = option(
+        False,
+        "judge on the links of the test, once all is chosen; else on those for validation",
+    )
     reward: str = option(
         "baseline",
         "ppo: baseline (completion times compared with those of --first on the same connection), or paper "
@@ -87,6 +91,8 @@ class Training:
             traffic=tuple(self.traffic.split(",")),
             flows=tuple(int(count) for count in self.flows.split(",")),
             objective=self.objective,
+            # The others of those to learn on are for validation.
+            split="fit",
         )
         return dataclasses.replace(settings, **changes)
 
