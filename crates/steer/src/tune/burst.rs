@@ -22,17 +22,22 @@ const RECOVER: f64 = 1.01;
 const DAMP_MIN: f64 = 0.3;
 /// A change of the gain below this factor (its logarithm) is not worth an action.
 const WORTH: f64 = 0.2;
+/// Weight of a report's window in its mean. The long queue moves slowly, and Copa's window swings
+/// by a factor within seconds on a link that varies. Their ratio would swing with the window alone.
+const WINDOW_WEIGHT: f64 = 1.0 / 60.0;
 
 /// The gain of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Burst {
     damping: f64,
     applied: f64,
+    /// Mean window, in packets; `None` before the first report.
+    window: Option<f64>,
 }
 
 impl Burst {
     pub(super) fn new() -> Self {
-        Self { damping: 1.0, applied: GAIN_START }
+        Self { damping: 1.0, applied: GAIN_START, window: None }
     }
 
     /// Takes a report; gives the gain when it is to change.
@@ -43,7 +48,9 @@ impl Burst {
         } else if overflow < 0.6 * OVERFLOW {
             self.damping = (self.damping * RECOVER).min(1.0);
         }
-        let window = report.window.max(report.mss).ratio(report.mss.max(Bytes::new(1)));
+        let now = report.window.max(report.mss).ratio(report.mss.max(Bytes::new(1)));
+        let window = self.window.map_or(now, |mean| mean + WINDOW_WEIGHT * (now - mean));
+        self.window = Some(window);
         let proven = 1.0 / (1.0 - (path.queue_long() / window).min(0.9));
         let gain = (proven * self.damping).clamp(GAIN_MIN, GAIN_MAX);
         if libm::log(gain / self.applied).abs() < WORTH {

@@ -96,6 +96,28 @@ fn the_step_goes_to_the_tradeoff_of_eq_5() {
     assert_eq!(crossing(&[-4.0, -3.0, -2.0, -1.0]), 1.5);
 }
 
+/// On a link that varies, Copa's window swings by a factor of three within a few round trips while the
+/// queues that the path has proven to hold stay as long. So does the gain.
+#[test]
+fn the_pacing_gain_does_not_swing_with_the_window() {
+    let mut m = mortise();
+    let (mut now, mut gains) = (Time::ZERO, Vec::new());
+    for k in 0..600 {
+        let window = if k / 6 % 2 == 0 { 30.0 } else { 90.0 };
+        // Little's law: the queue is 20 packets all the time.
+        let link =
+            Link { queue_packets: 20.0, packets_per_s: (window - 20.0) * 50.0, ..steady(0.1) };
+        let report = Report { window: MSS.mul_f64(window), ..report(now, link) };
+        now += report.interval;
+        if let Some(Action::Set { knob: "pacing_gain", value }) = m.on_report(&report)
+            && k >= 100
+        {
+            gains.push(value);
+        }
+    }
+    assert!(gains.len() <= 2, "after a hundred round trips the gain is known: {gains:?}");
+}
+
 /// expected.md X7: losses to the buffer, whose price the preference contains, raise δ.
 #[test]
 fn overflow_raises_delta() {
