@@ -87,6 +87,15 @@ fn tell(note: &str) {
     eprintln!("trimtab agent: {note}");
 }
 
+/// A door that cannot be served any more.
+fn closed(door: &str, served: std::io::Result<()>) {
+    if let Err(error) = served {
+        tell(&format!(
+            "nobody is served at the {door} socket any more: {error}; restart the agent"
+        ));
+    }
+}
+
 /// What is not as a configuration has it, when it comes into force.
 fn tell_of(config: &Config) {
     config.troubles().iter().chain(&config.remarks()).for_each(|line| tell(line));
@@ -224,7 +233,9 @@ impl Agent {
         let mode = if sockets.group.is_some() { 0o660 } else { 0o600 };
         let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
         let shared = Arc::clone(&self.shared);
-        spawn("control", move || control::serve(&control, |question| shared.answer(&question)))?;
+        spawn("control", move || {
+            closed("control", control::serve(&control, |question| shared.answer(&question)));
+        })?;
         if sockets.hints {
             let listener = hints::open(&sockets.hints())?;
             let shared = Arc::clone(&self.shared);
@@ -233,7 +244,9 @@ impl Agent {
         if let Some(address) = sockets.metrics {
             let listener = http::listen(address)?;
             let shared = Arc::clone(&self.shared);
-            spawn("metrics", move || http::serve(&listener, || metrics::page(shared.status())))?;
+            spawn("metrics", move || {
+                closed("metrics", http::serve(&listener, || metrics::page(shared.status())));
+            })?;
         }
         Ok(())
     }

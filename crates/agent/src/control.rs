@@ -1,6 +1,6 @@
 //! The control socket: a line of JSON asks, a line of JSON answers.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -11,12 +11,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::serve::{self, Terms};
 use crate::view::{FlowView, Status, Why};
 
-/// The longest question.
-const QUESTION_MAX: u64 = 4096;
-/// Whoever does not ask or read for so long is left.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TERMS: Terms = Terms {
+    question_max: 4096,
+    is_whole: |question| question.contains(&b'\n'),
+    within: Duration::from_secs(5),
+};
 /// Whoever asks waits so long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -91,35 +93,29 @@ fn group_id(name: &str) -> Option<Gid> {
     Some(Gid::from_raw(id))
 }
 
-/// Answers whoever asks, one after the other; never returns.
+/// Answers whoever asks; returns only when that is impossible.
 pub(crate) fn serve(
     listener: &UnixListener,
     answer: impl Fn(Question) -> Result<serde_json::Value, String>,
-) {
-    for stream in listener.incoming().flatten() {
-        // Whoever hangs up early gets no answer.
-        let _ = converse(&stream, &answer);
-    }
+) -> std::io::Result<()> {
+    serve::serve(listener, &TERMS, |question| reply(question, &answer))
 }
 
-fn converse(
-    mut stream: &UnixStream,
+fn reply(
+    question: &[u8],
     answer: impl Fn(Question) -> Result<serde_json::Value, String>,
-) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(stream.take(QUESTION_MAX)).read_line(&mut line)?;
-    let reply = match serde_json::from_str(&line) {
+) -> Vec<u8> {
+    let reply = match serde_json::from_slice(question) {
         Ok(question) => match answer(question) {
             Ok(value) => Answer::Ok(value),
             Err(message) => Answer::Error(message),
         },
         Err(e) => Answer::Error(format!("not a question that this agent understands: {e}")),
     };
-    let mut bytes = serde_json::to_vec(&reply)?;
+    // A value of JSON is always one.
+    let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
     bytes.push(b'\n');
-    stream.write_all(&bytes)
+    bytes
 }
 
 /// Asks the agent that listens at `socket`.

@@ -1,19 +1,21 @@
-//! The door for Prometheus: answers `GET /metrics`, one asker after the other.
+//! The door for Prometheus: answers `GET /metrics`.
 //!
 //! Not a web server: what one asks for and gets fits in a few lines, and a library's threads, one per connection that is
 //! held open, would be one more thing that somebody on the network can make an agent do.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::metrics::CONTENT_TYPE;
+use crate::serve::{self, Terms};
 
-/// The longest question (RFC 9112 §3 asks for 8000 bytes of request line at least).
-const QUESTION_MAX: usize = 8192;
-/// Whoever does not ask or read for so long is left.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TERMS: Terms = Terms {
+    // RFC 9112 §3 asks for 8000 bytes of request line at least.
+    question_max: 8192,
+    is_whole: |question| question.windows(4).any(|end| end == b"\r\n\r\n"),
+    within: Duration::from_secs(5),
+};
 
 /// Opens the door.
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -21,26 +23,13 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
         .map_err(|e| Error::system(format!("listen on {address} for Prometheus"), e))
 }
 
-/// Answers whoever asks; never returns.
-pub(crate) fn serve(listener: &TcpListener, page: impl Fn() -> String) {
-    for stream in listener.incoming().flatten() {
-        // Whoever hangs up early gets no answer.
-        let _ = converse(stream, &page);
-    }
+/// Answers whoever asks; returns only when that is impossible.
+pub(crate) fn serve(listener: &TcpListener, page: impl Fn() -> String) -> std::io::Result<()> {
+    serve::serve(listener, &TERMS, |question| answer(question, &page))
 }
 
-fn converse(mut stream: TcpStream, page: impl Fn() -> String) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut question = Vec::new();
-    while !question.windows(4).any(|end| end == b"\r\n\r\n") && question.len() < QUESTION_MAX {
-        let mut part = [0; 1024];
-        match stream.read(&mut part)? {
-            0 => break,
-            length => question.extend(&part[..length]),
-        }
-    }
-    let question = String::from_utf8_lossy(&question);
+fn answer(question: &[u8], page: impl Fn() -> String) -> Vec<u8> {
+    let question = String::from_utf8_lossy(question);
     let mut words = question.lines().next().unwrap_or_default().split(' ');
     let (status, kind, body) = match (words.next(), words.next()) {
         (Some("GET"), Some("/metrics")) => ("200 OK", CONTENT_TYPE, page()),
@@ -49,23 +38,28 @@ fn converse(mut stream: TcpStream, page: impl Fn() -> String) -> std::io::Result
         }
         _ => ("405 Method Not Allowed", "text/plain", "only GET is answered\n".to_owned()),
     };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
+    .into_bytes()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
     fn metrics_are_answered_and_nothing_else() {
         let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        crate::agent::spawn("metrics", move || serve(&listener, || "a 1\n# EOF\n".to_owned()))
-            .unwrap();
+        crate::agent::spawn("metrics", move || {
+            serve(&listener, || "a 1\n# EOF\n".to_owned()).unwrap()
+        })
+        .unwrap();
         let ask = |question: &str| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(question.as_bytes()).unwrap();

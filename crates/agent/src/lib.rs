@@ -30,6 +30,7 @@ mod metrics;
 mod notify;
 mod places;
 mod responses;
+mod serve;
 mod sizes;
 mod sock_diag;
 mod tally;
