@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_edge::Edge;
-use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options};
+use trimtab_tcp::{Algorithm, Datapath, Event, EventKind, Identity, Options};
 use trimtab_units::{Duration, Time};
 
 use crate::assign::{self, Assignment};
@@ -102,7 +102,8 @@ fn tell_of(config: &Config) {
 }
 
 /// Runs the agent by a configuration file until SIGTERM or SIGINT; SIGHUP reads the file again. What is loaded stays in
-/// the kernel, and connections keep their knobs.
+/// the kernel. Connections get back what they had before they were steered; when the agent is killed they keep their
+/// knobs, until the next agent or [`unload`].
 ///
 /// # Errors
 /// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.
@@ -153,7 +154,27 @@ pub fn unload(path: Option<&Path>) -> Result<(), Error> {
         lock.datapath(&config.datapath.folder)?;
     }
     assign::give_back(&config)?;
+    reset_knobs(&config.datapath);
     Ok(trimtab_tcp::unload_pins(&config.datapath.folder)?)
+}
+
+/// Open connections get their algorithms' own knobs, where an agent that was killed has left others. Muses keeps its
+/// model: without one it could not decide.
+fn reset_knobs(of: &DatapathOptions) {
+    // Where nothing is loaded, nothing is to be loaded for this; a datapath of another version is left alone.
+    let is_loaded = of.folder.join("tt_slots").exists();
+    let Some(datapath) = is_loaded.then(|| Datapath::load(&options(of)).ok()).flatten() else {
+        return;
+    };
+    for flow in datapath.flows().filter(|flow| flow.algorithm() != Algorithm::Muses) {
+        for knob in flow.algorithm().knobs() {
+            let has_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
+            if flow.knob(knob.name).is_ok_and(has_another) {
+                // An error is the connection's end.
+                let _ = flow.set(knob.name, knob.default);
+            }
+        }
+    }
 }
 
 struct Agent {
@@ -441,11 +462,13 @@ impl Agent {
 
     fn stop(self) -> Result<(), Error> {
         self.manager.stopping();
+        // Nothing guards them any more.
+        self.shared.core().put_back(trimtab_tcp::now());
         let sockets = self.shared.core().config().sockets.clone();
         for socket in [sockets.control(), sockets.hints()] {
             let _ = std::fs::remove_file(socket);
         }
-        tell("stopped; connections keep their knobs");
+        tell("stopped; connections have back what they had before they were steered");
         self.default.map_or(Ok(()), |default| default.restore())
     }
 }

@@ -2,8 +2,8 @@
 //! the agent has heard of them. What the agent then turns on a connection is the same, or newer.
 //!
 //! A rule is about more than a destination, so the kernel tells connections to come apart by all that the rules look at ([`By`]), and
-//! the agent tells it of each place that a connection came from. What it was told outlasts the agent, as knobs do; the next agent
-//! takes it over as far as its rules say the same.
+//! the agent tells it of each place that a connection came from. An agent that is stopped takes it back. What one that was killed
+//! has told stays, as knobs do; the next agent takes it over as far as its rules say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -76,6 +76,12 @@ impl Ahead {
             }
         }
         ahead
+    }
+
+    /// Connections to come begin with the algorithm's own knobs everywhere.
+    pub(crate) fn clear(&mut self, datapath: &impl Datapath) {
+        let places: Vec<Towards> = self.places.keys().copied().collect();
+        places.iter().for_each(|towards| self.forget(datapath, towards));
     }
 
     /// How many places the kernel knows.

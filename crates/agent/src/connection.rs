@@ -1,27 +1,33 @@
 //! One connection under the agent's care: measured, steered, guarded.
 
+mod back;
+mod fleet;
+mod standing;
+
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_cc::{Copa, Knob, Spec};
 use trimtab_edge::Edge;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
 use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
 use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
-use trimtab_tcp::{Algorithm, Totals};
+use trimtab_tcp::Algorithm;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::arm::Arm;
-use crate::config::{Customized, Forest, Mode, Rule, Safety, Select, Steering, Turns};
+use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
 use crate::customize::Part;
 use crate::datapath::Link;
 use crate::decision::{Cause, Change, Decision, Decisions, seconds};
-use crate::guard::{Guard, Verdict};
+use crate::guard::Guard;
 use crate::responses::Responses;
 use crate::sizes::Sizes;
 use crate::window::{Measured, Window};
+
+pub use standing::Standing;
 
 /// Between looks at a connection on which nothing happens: first, and at most.
 const IDLE_FIRST: Duration = Duration::from_millis(20);
@@ -36,74 +42,8 @@ const RESPONSES: Duration = Duration::from_millis(50);
 const NEW_WITHIN: Duration = Duration::from_millis(100);
 /// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
 const SAFE_DELTA: f64 = 0.5;
-
-/// How a connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// Its knobs follow its QoE.
-    Steered,
-    /// The algorithms of its rule take turns.
-    Turning,
-    /// It runs that of its rule's algorithms, or asks that of its model's trees, which does best, or which a policy prefers.
-    Selecting,
-    /// Decisions are made for it, and not carried out.
-    Advised,
-    /// It has the knobs that the engine of the fleet chose for its aggregate.
-    Customized,
-    /// It has the knobs of its rule.
-    Set,
-    /// It runs another algorithm than its rule is about, and is measured only.
-    Measured,
-    /// It is left alone, for comparison.
-    Holdback,
-    /// No rule is for it: it is left alone.
-    Unmatched,
-    /// It suffered, and rests with what is safe.
-    Resting,
-    /// Somebody else turned its knobs: it is left to them.
-    Yielded,
-}
-
-impl Standing {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Steered => "steered",
-            Self::Turning => "turning",
-            Self::Selecting => "selecting",
-            Self::Advised => "advised",
-            Self::Customized => "customized",
-            Self::Set => "set",
-            Self::Measured => "measured",
-            Self::Holdback => "holdback",
-            Self::Unmatched => "unmatched",
-            Self::Resting => "resting",
-            Self::Yielded => "yielded",
-        }
-    }
-
-    /// What it means.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Steered => "its knobs follow its experience",
-            Self::Turning => "the algorithms of its rule take turns",
-            Self::Selecting => {
-                "it runs that of its rule's algorithms, or trees, which does best, or which a policy prefers"
-            }
-            Self::Advised => "decisions are made for it, and not carried out",
-            Self::Customized => "it has the knobs that the engine of the fleet chose",
-            Self::Set => "it has the knobs of its rule",
-            Self::Measured => {
-                "it runs another algorithm than its rule is about, so it is measured only"
-            }
-            Self::Holdback => "it is left alone, for comparison",
-            Self::Unmatched => "no rule is for it, so it is left alone",
-            Self::Resting => "it suffered, and rests with the setting that is safe",
-            Self::Yielded => "somebody else turned its knobs, so it is left to them",
-        }
-    }
-}
+/// Mortise begins with a δ of its own.
+const DELTA_FIRST: Option<f64> = None;
 
 /// What an application says of its connection.
 #[derive(Clone, Debug, Default)]
@@ -139,10 +79,24 @@ pub(crate) struct Looked {
     pub(crate) note: Option<String>,
 }
 
+/// A knob that was turned.
+#[derive(Clone, Copy, Debug)]
+struct Turned {
+    knob: &'static str,
+    /// What it was told, and has.
+    value: f64,
+    /// What it had before, or the algorithm's own value where that is not known.
+    before: f64,
+    /// Whether the rule sets it; steering turns the others.
+    of_rule: bool,
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection<L> {
     pub(crate) link: L,
+    /// As of the last look; `None` while nobody has asked the kernel for it.
+    pub(crate) cookie: Option<u64>,
     /// Place of its rule.
     pub(crate) rule: Option<usize>,
     pub(crate) arm: Arm,
@@ -167,8 +121,14 @@ pub(crate) struct Connection<L> {
     told_guard: bool,
     window: Window,
     guard: Guard,
+    /// What it ran before it was steered.
+    home: Algorithm,
+    /// Whether the agent had it from its beginning, so that nobody has turned its knobs before.
+    is_new: bool,
+    /// What steers it, when its steering is carried out.
+    kind: Option<Discriminant<Steering>>,
     /// What we have told it.
-    applied: Vec<(&'static str, f64)>,
+    applied: Vec<Turned>,
     yielded: bool,
     acks: u64,
     /// Zero while it is active.
@@ -178,8 +138,12 @@ pub(crate) struct Connection<L> {
 impl<L: Link> Connection<L> {
     /// Takes a connection over: steering begins where its knobs are.
     pub(crate) fn new(link: L, arm: Arm, place: Option<usize>, setting: &Setting<'_>) -> Self {
+        let identity = link.identity();
+        let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
+        let (cookie, home) = (link.cookie(), home(&link, setting.rule));
         let mut connection = Self {
             link,
+            cookie,
             rule: place,
             arm,
             hint: Hint::default(),
@@ -197,30 +161,59 @@ impl<L: Link> Connection<L> {
             told_guard: false,
             window: Window::default(),
             guard: Guard::default(),
+            home,
+            is_new,
+            kind: None,
             applied: Vec::new(),
             yielded: false,
             acks: 0,
             idle: IDLE_FIRST,
         };
-        connection.follow(arm, place, setting);
+        connection.kind = connection.kind_by(setting);
+        connection.start(DELTA_FIRST, setting);
         connection
     }
 
-    /// Follows a rule from now on, which may be another than before.
+    /// Follows a rule from now on, which may be another than before. What the old one turned goes back, unless the new
+    /// one steers in the same way and so goes on from there.
     pub(crate) fn follow(&mut self, arm: Arm, place: Option<usize>, setting: &Setting<'_>) {
+        let totals = self.link.totals();
+        self.end(setting.mode, setting.edge, totals.as_ref());
         self.arm = arm;
         self.rule = place;
         self.steering = None;
         self.guard = Guard::default();
-        let totals = self.link.totals();
-        self.end(setting.mode, setting.edge, totals.as_ref());
-        let Some(rule) = setting.rule.filter(|_| arm == Arm::Treated) else { return };
+        let kind = self.kind_by(setting);
+        if kind.is_none() || kind != self.kind {
+            self.put_back(setting.now);
+        } else {
+            self.drop_knobs(setting);
+        }
+        self.kind = kind;
+        self.start(DELTA_FIRST, setting);
+    }
+
+    /// The kind of steering that is carried out on it.
+    fn kind_by(&self, setting: &Setting<'_>) -> Option<Discriminant<Steering>> {
+        let rule = self.steered_by(setting)?;
+        rule.steering.as_ref().map(discriminant)
+    }
+
+    /// The rule, where what it says is carried out.
+    fn steered_by<'a>(&self, setting: &Setting<'a>) -> Option<&'a Rule> {
+        let is_ours = setting.mode == Mode::Apply && self.arm == Arm::Treated && !self.yielded;
+        setting.rule.filter(|rule| is_ours && self.runs(rule))
+    }
+
+    /// Begins with what its rule says; Mortise with this δ, in 1/packet.
+    fn start(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
+        let Some(rule) = setting.rule.filter(|_| self.arm == Arm::Treated) else { return };
         if !self.runs(rule) {
             return;
         }
         match &rule.steering {
             None => {}
-            Some(Steering::Mortise) => self.start(setting),
+            Some(Steering::Mortise) => self.start_mortise(delta, setting),
             Some(Steering::Turns(turns)) => self.start_turns(turns),
             Some(Steering::Muses(forest)) => self.start_trees(forest, setting),
             Some(Steering::Fleet(customized)) => self.start_customized(customized, setting),
@@ -309,7 +302,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Starts to steer, or goes on where an agent before this one was.
-    fn start(&mut self, setting: &Setting<'_>) {
+    fn start_mortise(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
         let Some(config) = self.steering_config(setting.rule) else { return };
         let spec = Mortise::algorithm();
         let is = |knob: &str, value: f64| {
@@ -325,10 +318,15 @@ impl<L: Link> Connection<L> {
             self.steering = Some(Box::new(Steerer::Mortise(Mortise::resume(config, delta))));
             return;
         }
-        self.steering = Some(Box::new(Steerer::Mortise(Mortise::new(config))));
+        let mortise = match delta {
+            Some(delta) => Mortise::resume(config, delta),
+            None => Mortise::new(config),
+        };
         for &(knob, value) in spec.settings() {
+            let value = if knob == "delta" { mortise.applied_delta() } else { value };
             self.turn(knob, value, Cause::Start, setting);
         }
+        self.steering = Some(Box::new(Steerer::Mortise(mortise)));
     }
 
     /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
@@ -393,80 +391,6 @@ impl<L: Link> Connection<L> {
         self.steering = Some(Box::new(Steerer::Distill(distill)));
     }
 
-    fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
-        let identity = *self.link.identity();
-        let key = customized.key(identity.remote.ip());
-        // From its first byte on, where it is new; what it ran before the agent or its rule came was another configuration.
-        let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
-        let before = if is_new { None } else { self.link.totals() };
-        self.part = Some(Box::new(Part::new(key, before.unwrap_or_default())));
-        self.responses = if is_new {
-            Responses::from_the_beginning(identity.opened)
-        } else {
-            Responses::default()
-        };
-        self.customize(setting);
-    }
-
-    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its next monitor interval begins.
-    fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
-        let (Some(mut part), Some(edge)) = (self.part.take(), setting.edge) else { return None };
-        self.notice_others();
-        if let Some(totals) = self.link.totals() {
-            // What ran something else than the engine chose says nothing of what it chose.
-            if setting.mode == Mode::Apply && !self.yielded {
-                part.on_totals(totals);
-            } else {
-                part.leave_out(totals);
-            }
-        }
-        let is_first = !part.has_followed() && self.link.identity().towards;
-        let note = part.follow(edge).and_then(|to| {
-            let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
-            if to.algorithm != running.name() {
-                return Some(format!(
-                    "{aggregate}: the engine configures {}, and the rule is about {}: name that algorithm in one of both",
-                    to.algorithm,
-                    running.name()
-                ));
-            }
-            let cause = Cause::Fleet { aggregate, version: to.version };
-            let given = |name: &str| to.knobs.iter().find(|(knob, _)| knob == name);
-            for knob in running.knobs() {
-                // What it no longer says is as the algorithm has it, also where it began with something else (`ahead`).
-                let was = self.applied.iter().any(|(name, _)| *name == knob.name)
-                    || (is_first && self.has_another(knob));
-                if let Some(value) = given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default)) {
-                    self.turn(knob.name, value, cause.clone(), setting);
-                }
-            }
-            None
-        });
-        self.part = Some(part);
-        note
-    }
-
-    /// Whether a knob is not the algorithm's default, which the kernel's integers may miss by a little.
-    fn has_another(&self, knob: &Knob) -> bool {
-        let off = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs().max(1e-3);
-        self.link.knob(knob.name).is_ok_and(off)
-    }
-
-    /// It ends with these sums, or its rule does: hands in what it saw for its aggregate.
-    pub(crate) fn end(&mut self, mode: Mode, edge: Option<&Edge>, last: Option<&Totals>) {
-        let (Some(mut part), Some(edge)) = (self.part.take(), edge) else { return };
-        if let Some(last) = last.filter(|_| mode == Mode::Apply && !self.yielded) {
-            part.on_totals(*last);
-            part.on_responses(self.responses.at_the_end(last.last));
-        }
-        part.hand_in(edge);
-    }
-
-    /// Whether the kernel's word on its end, which has the last sums, is worth waiting for; only once.
-    pub(crate) fn awaits_end(&mut self) -> bool {
-        self.part.is_some() && !std::mem::replace(&mut self.has_ended, true)
-    }
-
     /// The checksum of the model whose trees it asks, and which of them it is.
     pub(crate) fn tree(&self) -> Option<(u32, usize)> {
         match self.steering.as_deref() {
@@ -529,20 +453,19 @@ impl<L: Link> Connection<L> {
         self.decisions.add(Decision { at_s, change, applied, cause });
     }
 
-    /// Turns a knob, unless somebody else has.
     /// Yields to who turned a knob that we had turned.
     fn notice_others(&mut self) {
-        let strayed =
-            |(knob, ours): &(&'static str, f64)| self.link.knob(knob).is_ok_and(|now| now != *ours);
+        let strayed = |ours: &Turned| self.link.knob(ours.knob).is_ok_and(|now| now != ours.value);
         self.yielded |= self.applied.iter().any(strayed);
     }
 
+    /// Turns a knob, unless somebody else has.
     fn turn(&mut self, knob: &'static str, value: f64, cause: Cause, setting: &Setting<'_>) {
         if self.yielded {
             return;
         }
-        let ours = self.applied.iter().position(|(name, _)| *name == knob);
-        let before = ours.map(|place| self.applied[place].1);
+        let ours = self.applied.iter().position(|turned| turned.knob == knob);
+        let before = ours.map(|place| self.applied[place].value);
         let applied = setting.mode == Mode::Apply;
         if applied {
             if let (Some(ours), Ok(now)) = (before, self.link.knob(knob))
@@ -551,11 +474,18 @@ impl<L: Link> Connection<L> {
                 self.yielded = true;
                 return;
             }
+            let untouched =
+                ours.map_or_else(|| self.untouched(knob), |place| self.applied[place].before);
             // An error is the connection's end, which the next look sees.
             let Ok(in_force) = self.link.set(knob, value) else { return };
             match ours {
-                Some(place) => self.applied[place].1 = in_force,
-                None => self.applied.push((knob, in_force)),
+                Some(place) => self.applied[place].value = in_force,
+                None => self.applied.push(Turned {
+                    knob,
+                    value: in_force,
+                    before: untouched,
+                    of_rule: cause == Cause::Rule,
+                }),
             }
         }
         let at_s = seconds(setting.now);
@@ -566,6 +496,7 @@ impl<L: Link> Connection<L> {
     /// Looks at the connection when it is due.
     pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
         let Some(acks) = self.link.acks() else { return Looked::default() };
+        self.cookie = self.link.cookie();
         let was_yielded = self.yielded;
         let customized = self.customize(setting);
         let happened = acks != self.acks;
@@ -601,7 +532,11 @@ impl<L: Link> Connection<L> {
             self.responses.complete(&mut report, remaining);
         }
         if let Some(part) = self.part.as_deref_mut() {
-            part.on_responses(self.responses.times(&report));
+            let times = self.responses.times(&report);
+            // What ran something else than the engine chose says nothing of what it chose.
+            if setting.mode == Mode::Apply && !self.yielded && !self.guard.is_resting() {
+                part.on_responses(times);
+            }
         }
         let mut looked = Looked { reported: true, ..Looked::default() };
         if !self.guard.is_resting() {
@@ -655,7 +590,8 @@ impl<L: Link> Connection<L> {
             Some(Action::Switch { to, how }) => {
                 let cause = match steering {
                     Steerer::Select(selector) => selected(selector, self.unanswered > unanswered),
-                    _ => Cause::Turn,
+                    Steerer::Schedule(_) => Cause::Turn,
+                    _ => Cause::asked(setting.rule),
                 };
                 return self.switch(&to, how, cause, setting);
             }
@@ -672,42 +608,11 @@ impl<L: Link> Connection<L> {
                     throughput_mbps: (report.acked / report.interval).mbps(),
                 }
             }
+            Steerer::Mortise(_) => Cause::Burst,
             Steerer::Distill(_) => Cause::Nearest,
-            _ => Cause::Burst,
+            _ => Cause::asked(setting.rule),
         };
         self.turn(knob, value, cause, setting);
-    }
-
-    /// Only connections whose knobs are steered are guarded: the others have what is safe, or what the administrator
-    /// wanted.
-    fn guard(&mut self, measured: &Measured, setting: &Setting<'_>) -> Option<String> {
-        let Some(Steerer::Mortise(_)) = self.steering.as_deref() else { return None };
-        let remote = self.link.identity().remote;
-        match self.guard.on_window(measured, setting.safety) {
-            Verdict::Go => None,
-            Verdict::Again => {
-                let config = self.steering_config(setting.rule)?;
-                let resumed = Mortise::resume(config, SAFE_DELTA);
-                self.steering = Some(Box::new(Steerer::Mortise(resumed)));
-                Some(format!("{remote}: steered again after a rest"))
-            }
-            Verdict::Back(harm) => {
-                let cause = Cause::Harm {
-                    harm,
-                    loss: measured.point.loss,
-                    queueing_ms: measured.queueing.as_millis_f64(),
-                };
-                let note = format!("{remote}: {cause}");
-                self.turn("delta", SAFE_DELTA, cause.clone(), setting);
-                let gain = Copa::KNOBS.iter().find(|knob| knob.name == "pacing_gain");
-                if let Some(gain) =
-                    gain.filter(|gain| self.applied.iter().any(|(k, _)| *k == gain.name))
-                {
-                    self.turn(gain.name, gain.default, cause, setting);
-                }
-                Some(note)
-            }
-        }
     }
 
     /// The score of a window that the application did not hold back.
@@ -715,6 +620,16 @@ impl<L: Link> Connection<L> {
         let model = self.model(rule).filter(|_| measured.busy)?;
         let score = model.score(&measured.point, factors);
         score.is_finite().then_some(score)
+    }
+}
+
+/// What a connection ran before it was steered. Where another algorithm has taken over, an agent before this one had
+/// asked for it; then it is what connections of the rule begin with.
+fn home(link: &impl Link, rule: Option<&Rule>) -> Algorithm {
+    let switched = link.switching().is_some_and(|switching| switching.switches > 0);
+    match rule.and_then(|rule| rule.steering.as_ref()) {
+        Some(Steering::Turns(turns)) if switched => turns.first(),
+        _ => link.algorithm(),
     }
 }
 

@@ -339,6 +339,15 @@ impl<D: Datapath> Core<D> {
         self.tell_ahead(now);
     }
 
+    /// Nothing steers from now on: open connections get back what they had, and connections to come begin with the
+    /// algorithms' own knobs.
+    pub fn put_back(&mut self, now: Time) {
+        for connection in self.connections.values_mut() {
+            connection.put_back(now);
+        }
+        self.ahead.clear(&self.datapath);
+    }
+
     /// What there is to tell since the last time.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)

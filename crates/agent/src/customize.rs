@@ -98,6 +98,12 @@ impl Part {
         changed.then(|| force.configuration.clone())
     }
 
+    /// The connection runs something else than the engine chose, until it follows again.
+    pub(crate) fn pause(&mut self, edge: &Edge) {
+        self.hand_in(edge);
+        self.version = None;
+    }
+
     /// Hands in what it saw until now: the connection ends, or runs something else from now on.
     pub(crate) fn hand_in(&mut self, edge: &Edge) {
         let seen = std::mem::take(&mut self.seen);

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use trimtab_units::Time;
 
+use crate::config::Rule;
 use crate::guard::Harm;
 
 /// Decisions that are remembered of each connection.
@@ -102,6 +103,13 @@ pub enum Cause {
     },
     /// As large bursts as the path has proven to hold.
     Burst,
+    /// The steering of a rule asks for it.
+    Asked {
+        /// The rule.
+        rule: String,
+    },
+    /// Nothing steers the connection any more, so it gets back what it had before.
+    Back,
     /// The connection suffered.
     Harm {
         /// From what.
@@ -111,6 +119,13 @@ pub enum Cause {
         /// Mean queueing delay, in milliseconds.
         queueing_ms: f64,
     },
+}
+
+impl Cause {
+    /// The steering of this rule asks for it.
+    pub(crate) fn asked(rule: Option<&Rule>) -> Self {
+        Self::Asked { rule: rule.map(|rule| rule.name.clone()).unwrap_or_default() }
+    }
 }
 
 impl fmt::Display for Decision {
@@ -159,6 +174,8 @@ impl fmt::Display for Cause {
                 write!(f, "configuration {version} of {aggregate}, by the engine of the fleet")
             }
             Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
+            Self::Asked { rule } => write!(f, "the steering of rule {rule} asks for it"),
+            Self::Back => f.write_str("it is not steered any more, and gets back what it had"),
             Self::Harm { harm, loss, queueing_ms } => {
                 let what = match harm {
                     Harm::Loss => "losses",

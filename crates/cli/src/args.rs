@@ -81,7 +81,7 @@ pub(crate) enum Command {
   trimtab agent why 192.0.2.7
   trimtab agent top
 
-Signals: SIGHUP reads the configuration again, SIGTERM ends the agent; connections keep their knobs."
+Signals: SIGHUP reads the configuration again, SIGTERM ends the agent; connections get back their own knobs."
 )]
 pub(crate) struct Agent {
     /// The configuration
@@ -120,7 +120,7 @@ pub(crate) enum AgentCommand {
     },
     /// Take Trimtab's congestion control out of the kernel, when no agent runs.
     ///
-    /// Open connections that run it go on with their knobs until they close. Sockets that a rule with `assign` gave it get
+    /// Open connections that run it go on with its own knobs until they close. Sockets that a rule with `assign` gave it get
     /// back what they ran before.
     Unload {
         /// The configuration, where it names another folder than the default, or network namespaces in its rules

@@ -14,6 +14,7 @@ use crate::config::Mode;
 use crate::sock_diag::own_netns;
 
 mod fleet;
+mod guard;
 #[path = "../../tests/agent/model.rs"]
 mod model;
 
@@ -24,6 +25,8 @@ struct Pipe {
     knobs: BTreeMap<String, f64>,
     acks: u64,
     loss: f64,
+    /// Its buffer is so short that CUBIC loses 7.7 % of the packets, and so does Copa with other knobs than its own.
+    shallow: bool,
     open: bool,
     cookie: Option<u64>,
     /// To what, whether with knobs, and how.
@@ -36,14 +39,20 @@ struct Pipe {
 }
 
 impl Pipe {
+    fn loss(&self) -> f64 {
+        let is_own = Copa::KNOBS.iter().all(|knob| self.knobs[knob.name] == knob.default);
+        let is_steered = self.identity.algorithm == "cubic" || !is_own;
+        if self.shallow && is_steered { 0.077 } else { self.loss }
+    }
+
     /// So much time passes.
     fn carry(&mut self, time: Duration, now: Time) {
         self.acks += 1;
-        let all = Bytes::new(1_500_000).mul_f64(time.as_secs_f64());
+        let (all, loss) = (Bytes::new(1_500_000).mul_f64(time.as_secs_f64()), self.loss());
         let totals = &mut self.totals;
         totals.sent += all;
-        totals.acked += all.mul_f64(1.0 - self.loss);
-        totals.lost += all.mul_f64(self.loss);
+        totals.acked += all.mul_f64(1.0 - loss);
+        totals.lost += all.mul_f64(loss);
         totals.busy += time;
         totals.rtt_sum += Duration::from_millis(22);
         totals.rtt_count += 1;
@@ -99,6 +108,7 @@ impl Fake {
             knobs,
             acks: 0,
             loss: 0.0,
+            shallow: false,
             open: true,
             cookie: None,
             switches: Vec::new(),
@@ -207,8 +217,8 @@ impl Link for FakeLink {
             interval,
             algorithm: pipe.identity.algorithm,
             sent: mss.mul_f64(packets),
-            acked: mss.mul_f64(packets * (1.0 - pipe.loss)),
-            lost: mss.mul_f64(packets * pipe.loss),
+            acked: mss.mul_f64(packets * (1.0 - pipe.loss())),
+            lost: mss.mul_f64(packets * pipe.loss()),
             busy: interval,
             rtt_samples: 10,
             rtt_variance: 0.0,
@@ -454,7 +464,7 @@ impl WithPolicy {
         Self { folder }
     }
 
-    fn config(&self) -> Config {
+    fn config(&self, safe: &str) -> Config {
         let text = r#"
             [[rule]]
             name = "web"
@@ -463,9 +473,9 @@ impl WithPolicy {
             every = "1s"
             select = "floo"
             model = "policy.safetensors"
-            safe = "cubic"
         "#;
-        Config::parse(&self.folder.path().join("agent.toml"), text).unwrap()
+        let text = format!("{text}safe = {safe:?}\n");
+        Config::parse(&self.folder.path().join("agent.toml"), &text).unwrap()
     }
 }
 
@@ -479,7 +489,7 @@ fn policy(range: (f32, f32)) -> Vec<u8> {
 #[test]
 fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
     let with = WithPolicy::new(Some(&policy((0.0, 1.0))));
-    let config = with.config();
+    let config = with.config("cubic");
     assert_eq!(config.troubles(), [""; 0]);
     let remarks = config.remarks();
     assert!(remarks[0].ends_with("policy.safetensors never chooses bbr here"), "{remarks:?}");
@@ -527,7 +537,7 @@ fn without_an_answer_of_the_policy_what_is_safe_runs() {
         (Some(unknown), "", "rtt_min is outside the range in which the policy learnt"),
     ] {
         let with = WithPolicy::new(file.as_deref());
-        let config = with.config();
+        let config = with.config("cubic");
         let troubles = config.troubles().concat();
         assert_eq!(troubles.is_empty(), trouble.is_empty(), "{troubles}");
         if !trouble.is_empty() {
@@ -586,28 +596,6 @@ fn advice_and_holdback_change_nothing() {
 }
 
 #[test]
-fn a_connection_that_suffers_goes_back_rests_and_is_steered_again() {
-    let fake = Fake::default();
-    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
-    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
-    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
-    web.borrow_mut().loss = 0.3;
-    let now = pass(&mut core, &fake, now, 6.0);
-    assert_eq!(standing(&core, 1), Standing::Resting);
-    assert_eq!((web.borrow().knobs["delta"], web.borrow().knobs["pacing_gain"]), (0.5, 2.0));
-    assert!(
-        core.take_notes().iter().any(|note| note.contains("back to what is safe, after losses"))
-    );
-    web.borrow_mut().loss = 0.0;
-    let now = pass(&mut core, &fake, now, 5.0);
-    assert_eq!(standing(&core, 1), Standing::Resting);
-    pass(&mut core, &fake, now, 7.0);
-    assert_eq!(standing(&core, 1), Standing::Steered);
-    assert!(web.borrow().knobs["delta"] < 0.5);
-    assert_eq!(core.tallies()[&("web".to_owned(), Arm::Treated)].fallbacks, 1);
-}
-
-#[test]
 fn knobs_that_somebody_else_turns_are_left_to_them() {
     let fake = Fake::default();
     let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
@@ -660,19 +648,17 @@ fn hints_of_the_application_come_before_the_rule() {
     let fake = Fake::default();
     let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
     let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
-    assert_eq!(core.by_cookie(77, Time::ZERO), None);
     web.borrow_mut().cookie = Some(77);
-    // Until the cookies are read again, the addresses name it.
-    assert_eq!(core.by_cookie(77, Time::from_millis(1)), None);
     let (local, remote) =
         ("[::ffff:10.0.0.1]:443".parse().unwrap(), "192.0.2.1:5000".parse().unwrap());
     let netns = web.borrow().identity.netns_cookie;
     let id = core.by_addresses(local, remote, netns).unwrap();
     assert_eq!(core.by_addresses(local, remote, netns + 1), None);
-    assert_eq!(core.by_cookie(77, Time::from_millis(50)), Some(id));
+    assert_eq!(core.identity(id).unwrap().cookie, None);
     let factors = Factors::new().with_request(Bytes::new(125_000));
     assert!(core.hint(id, None, factors, Time::ZERO));
     pass(&mut core, &fake, Time::ZERO, 1.0);
+    assert_eq!(core.identity(id).unwrap().cookie, Some(77));
     let why = core.why("1", Time::ZERO).unwrap();
     assert!(why.flow.hinted);
     assert_eq!(why.factors, [("R".to_owned(), Some(1.0))]);

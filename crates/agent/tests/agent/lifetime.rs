@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use rustix::net::sockopt::set_tcp_congestion;
 use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
 use trimtab_steer::Mortise;
+use trimtab_tcp::{Algorithm, Datapath};
 
 use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
@@ -98,4 +100,74 @@ fn a_connection_that_is_given_another_algorithm_by_hand_is_left_to_it() {
     agent.signal(Signal::TERM);
     assert_eq!(agent.wait().code(), Some(0));
     assert!(!setup.socket().exists());
+}
+
+/// A connection that has ended is nobody's choice, whichever of our algorithms its port listens with. Its end asks the
+/// kernel for what is left, and that answers with the socket that listens.
+#[test]
+fn connections_that_end_are_not_told_as_changed_by_hand() {
+    need_kernel!();
+    let setup = Setup::new("_r");
+    setup.configure("", "[[rule]]\nalgorithm = \"vivace\"\nknobs = { gamma = 20 }\n");
+    let agent = setup.start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    set_tcp_congestion(&listener, &setup.options().name_of(Algorithm::Vivace)).unwrap();
+    let connect = || {
+        let mut client = TcpStream::connect(address).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        server.write_all(&[0; 3000]).unwrap();
+        client.read_exact(&mut [0; 3000]).unwrap();
+        (client, server)
+    };
+    for _ in 0..20 {
+        let (client, server) = connect();
+        wait_for("the connection", || agent.flow(address.port()));
+        // The client goes first, so that nothing stays of the server's end.
+        drop(client);
+        drop(server);
+        wait_for("its end", || agent.flow(address.port()).is_none().then_some(()));
+    }
+    // Looked up a second later, and one whose algorithm did change with them.
+    let (_client, server) = connect();
+    wait_for("the connection", || agent.flow(address.port()));
+    set_tcp_congestion(&server, "reno").unwrap();
+    wait_for("the note", || agent.log().contains("was given reno by hand").then_some(()));
+    let by_hand = agent.log().lines().filter(|line| line.contains("by hand")).count();
+    assert_eq!(by_hand, 1, "{}", agent.log());
+}
+
+/// The agent's end gives live connections back what they had, and so does `unload` where it was killed.
+#[test]
+fn live_connections_get_back_their_own_knobs() {
+    need_kernel!();
+    let setup = Setup::new("_o");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let open = || {
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let accepted = listener.accept().unwrap().0;
+        set_tcp_congestion(&stream, &setup.algorithm()).unwrap();
+        (stream, accepted)
+    };
+    let mut agent = setup.start();
+    let (stream, _accepted) = open();
+    let port = stream.local_addr().unwrap().port();
+    let flow = wait_for("the connection", || agent.flow(port).filter(|f| f.delta == Some(0.04)));
+    assert_eq!(flow.standing, Standing::Set);
+    agent.signal(Signal::TERM);
+    assert_eq!(agent.wait().code(), Some(0));
+    let datapath = Datapath::load(&setup.options()).unwrap();
+    let flow = datapath.flows().find(|flow| flow.identity().local.port() == port).unwrap();
+    assert_eq!(flow.knob("delta").unwrap(), 0.5, "after its end");
+
+    let mut agent = setup.start();
+    wait_for("the rule again", || agent.flow(port).filter(|f| f.delta == Some(0.04)));
+    agent.signal(Signal::KILL);
+    agent.wait();
+    assert_eq!(flow.knob("delta").unwrap(), 0.04, "killed, it leaves all as it is");
+    drop(datapath);
+    trimtab_agent::unload(Some(&setup.config())).unwrap();
+    assert_eq!(flow.knob("delta").unwrap(), 0.5, "after unload");
+    drop(stream);
 }

@@ -10,6 +10,7 @@ mod doors;
 mod engine;
 mod faults;
 mod fleet;
+mod harm;
 mod hints;
 mod learnt;
 mod lifetime;

@@ -1,0 +1,71 @@
+//! How a connection stands, in a word.
+
+use serde::{Deserialize, Serialize};
+
+/// How a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// Its knobs follow its QoE.
+    Steered,
+    /// The algorithms of its rule take turns.
+    Turning,
+    /// It runs that of its rule's algorithms, or asks that of its model's trees, which does best, or which a policy prefers.
+    Selecting,
+    /// Decisions are made for it, and not carried out.
+    Advised,
+    /// It has the knobs that the engine of the fleet chose for its aggregate.
+    Customized,
+    /// It has the knobs of its rule.
+    Set,
+    /// It runs another algorithm than its rule is about, and is measured only.
+    Measured,
+    /// It is left alone, for comparison.
+    Holdback,
+    /// No rule is for it: it is left alone.
+    Unmatched,
+    /// It suffered, and rests with what is safe.
+    Resting,
+    /// Somebody else turned its knobs: it is left to them.
+    Yielded,
+}
+
+impl Standing {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steered => "steered",
+            Self::Turning => "turning",
+            Self::Selecting => "selecting",
+            Self::Advised => "advised",
+            Self::Customized => "customized",
+            Self::Set => "set",
+            Self::Measured => "measured",
+            Self::Holdback => "holdback",
+            Self::Unmatched => "unmatched",
+            Self::Resting => "resting",
+            Self::Yielded => "yielded",
+        }
+    }
+
+    /// What it means.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Steered => "its knobs follow its experience",
+            Self::Turning => "the algorithms of its rule take turns",
+            Self::Selecting => {
+                "it runs that of its rule's algorithms, or trees, which does best, or which a policy prefers"
+            }
+            Self::Advised => "decisions are made for it, and not carried out",
+            Self::Customized => "it has the knobs that the engine of the fleet chose",
+            Self::Set => "it has the knobs of its rule",
+            Self::Measured => {
+                "it runs another algorithm than its rule is about, so it is measured only"
+            }
+            Self::Holdback => "it is left alone, for comparison",
+            Self::Unmatched => "no rule is for it, so it is left alone",
+            Self::Resting => "it suffered, and rests with the setting that is safe",
+            Self::Yielded => "somebody else turned its knobs, so it is left to them",
+        }
+    }
+}
