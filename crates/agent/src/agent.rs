@@ -338,12 +338,11 @@ impl Agent {
     fn look_up_ended(&mut self) {
         let ended = std::mem::take(&mut self.ended);
         let Some((diag, netns)) = &self.diag else { return };
-        let ours = self.shared.frame().algorithm.clone();
         let by_others = |who: &&Identity| !self.assignment.has_moved(who);
         for who in ended.iter().filter(|who| who.netns_cookie == *netns).filter(by_others) {
             if let Ok(Some(found)) = diag.find(who, who.cookie)
                 && !found.algorithm.is_empty()
-                && found.algorithm != ours
+                && !self.assignment.is_ours(&found.algorithm)
             {
                 tell(&format!(
                     "{}: was given {} by hand, and is left to it",

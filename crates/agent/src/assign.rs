@@ -134,6 +134,11 @@ impl Assignment {
         self.moved.contains(&(who.local, who.remote, who.netns_cookie))
     }
 
+    /// Whether this is an algorithm that the agent has loaded.
+    pub(crate) fn is_ours(&self, algorithm: &str) -> bool {
+        Algorithm::ALL.iter().any(|ours| name_of(&self.suffix, *ours) == algorithm)
+    }
+
     /// Walks over the sockets when it is time to; gives what there is to tell.
     pub(crate) fn run(&mut self, shared: &Shared, now: Time) -> Vec<String> {
         if self.next.is_none_or(|next| next > now) {

@@ -27,8 +27,6 @@ use crate::tally::{NO_RULE, Tallies, Tally};
 const TOGETHER: Duration = Duration::from_millis(2);
 /// The kernel's word on a connection that is seen to have ended comes within this, if it comes.
 const END_WITHIN: Duration = Duration::from_millis(100);
-/// The connections' cookies are read again after this at the earliest.
-const COOKIES_AGAIN: Duration = Duration::from_millis(20);
 
 /// All connections, and what is known of them.
 #[derive(Debug)]
@@ -41,9 +39,6 @@ pub struct Core<D: Datapath> {
     due: BinaryHeap<Reverse<(Time, FlowId)>>,
     tallies: Tallies,
     governor: Governor,
-    /// Connections by their cookie, as far as anybody asked.
-    by_cookie: HashMap<u64, FlowId>,
-    cookies_read_at: Option<Time>,
     by_addresses: HashMap<(SocketAddr, SocketAddr, u64), FlowId>,
     notes: Vec<String>,
     /// What connections ran before they were given an algorithm, as far as a rule assigns any.
@@ -75,8 +70,6 @@ impl<D: Datapath> Core<D> {
             due: BinaryHeap::new(),
             tallies: Tallies::new(),
             governor: Governor::new(now),
-            by_cookie: HashMap::new(),
-            cookies_read_at: None,
             by_addresses: HashMap::new(),
             notes: Vec::new(),
             former: HashMap::new(),
@@ -180,9 +173,10 @@ impl<D: Datapath> Core<D> {
         }
     }
 
-    /// Who a connection is.
-    pub fn identity(&self, id: FlowId) -> Option<&Identity> {
-        self.connections.get(&id).map(|connection| connection.link.identity())
+    /// Who a connection is, with its cookie as of the last look at it.
+    pub fn identity(&self, id: FlowId) -> Option<Identity> {
+        let connection = self.connections.get(&id)?;
+        Some(Identity { cookie: connection.cookie, ..*connection.link.identity() })
     }
 
     fn add(&mut self, link: D::Link, now: Time) {
@@ -351,30 +345,6 @@ impl<D: Datapath> Core<D> {
     /// What there is to tell since the last time.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
-    }
-
-    /// The connection that an application means, by its socket's cookie.
-    pub fn by_cookie(&mut self, cookie: u64, now: Time) -> Option<FlowId> {
-        let has = |id: &FlowId| {
-            self.connections
-                .get(id)
-                .is_some_and(|connection| connection.link.cookie() == Some(cookie))
-        };
-        if let Some(id) = self.by_cookie.get(&cookie).filter(|id| has(id)) {
-            return Some(*id);
-        }
-        // The kernel gives a socket its cookie when somebody asks, so this may be any connection's. Who asks for what does
-        // not exist shall not keep us busy.
-        if self.cookies_read_at.is_some_and(|at| now.since(at) < COOKIES_AGAIN) {
-            return None;
-        }
-        self.cookies_read_at = Some(now);
-        self.by_cookie = self
-            .connections
-            .iter()
-            .filter_map(|(id, connection)| Some((connection.link.cookie()?, *id)))
-            .collect();
-        self.by_cookie.get(&cookie).copied()
     }
 
     /// The connection with these addresses, local and remote, in a network namespace.

@@ -1,13 +1,14 @@
 //! The door for applications: each may say what is good for its own connections (`trimtab-hints`).
 //!
-//! Whoever may open the socket may send; whose a connection is, the kernel says: the message's cookie must be that of the
-//! socket with the connection's addresses, and the socket's user the sender's. What a sender says of itself is not
-//! believed. One thread serves all; a user who sends too much waits, nobody else.
+//! Whoever may open the socket may send. Whose a connection is, the kernel says: the message's addresses must be those of
+//! a connection in the sender's network namespace, its cookie that connection's, and the connection's user the sender's.
+//! What a sender says of itself is not believed. One thread serves all, and waits for none: a message arrives whole or
+//! not at all. A user who sends too much waits, nobody else.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,7 +27,7 @@ use crate::agent::Shared;
 use crate::control;
 use crate::error::Error;
 use crate::places;
-use crate::sock_diag::SockDiag;
+use crate::sock_diag::{SockDiag, netns_cookie, netns_of};
 
 /// Senders at once: all, and of one user.
 const SENDERS_MAX: usize = 256;
@@ -34,6 +35,9 @@ const SENDERS_PER_USER_MAX: usize = 64;
 /// Messages of one user in a second, and at once.
 const MESSAGES_PER_S: f64 = 2000.0;
 const MESSAGES_AT_ONCE: f64 = 500.0;
+/// A message that is refused, or about a connection that is not known, counts as so many. Finding that out costs more
+/// than an update of a connection that was found before, and nobody needs it often.
+const REFUSED_COSTS: f64 = 10.0;
 /// Messages that are read of one sender before the next one's turn.
 const TURN: usize = 32;
 /// Connections that are remembered of one sender, and network namespaces.
@@ -84,11 +88,19 @@ struct Door {
 struct Sender {
     socket: OwnedFd,
     uid: u32,
-    /// The file of its network namespace, and the cookie of that.
-    netns: Option<(PathBuf, u64)>,
-    /// Connections by their cookies, of which it was found that they are its own.
-    known: HashMap<u64, FlowId>,
+    /// The network namespace in which it made its socket.
+    netns: OwnedFd,
+    netns_cookie: u64,
+    /// Connections by what messages call them, of which it was found that they are its own.
+    known: HashMap<Name, FlowId>,
     gone: bool,
+}
+
+/// What a message calls a connection: its cookie and addresses.
+type Name = (u64, SocketAddr, SocketAddr);
+
+fn name(message: &Message) -> Name {
+    (message.cookie, message.local, message.remote)
 }
 
 /// What a user may send.
@@ -148,9 +160,15 @@ impl Door {
             tell(&socket, &Answer::Refused(why));
             return;
         }
-        let path = PathBuf::from(format!("/proc/{}/ns/net", who.pid.as_raw_nonzero()));
-        let netns = places::netns_cookie(&path).ok().map(|cookie| (path, cookie));
-        self.senders.push(Sender { socket, uid, netns, known: HashMap::new(), gone: false });
+        let (netns, netns_cookie) = match (netns_of(&socket), netns_cookie(&socket)) {
+            (Ok(netns), Ok(cookie)) => (netns, cookie),
+            (Err(e), _) | (_, Err(e)) => {
+                let why = format!("the kernel does not tell the sender's network namespace: {e}");
+                return tell(&socket, &Answer::Refused(why));
+            }
+        };
+        let known = HashMap::new();
+        self.senders.push(Sender { socket, uid, netns, netns_cookie, known, gone: false });
     }
 
     /// Reads what a sender has sent, until its turn is over.
@@ -160,14 +178,14 @@ impl Door {
             let sender = &mut self.senders[i];
             match recv(&sender.socket, &mut bytes[..], RecvFlags::empty()) {
                 Ok((length, _)) if length > 0 => {
+                    let uid = sender.uid;
+                    let taken_in = self.on_message(i, &bytes[..length], now);
                     let bucket = self
                         .buckets
-                        .entry(sender.uid)
+                        .entry(uid)
                         .or_insert(Bucket { left: MESSAGES_AT_ONCE, at: now });
-                    bucket.left -= 1.0;
-                    let over = bucket.left < 1.0;
-                    self.on_message(i, &bytes[..length], now);
-                    if over {
+                    bucket.left -= if taken_in { 1.0 } else { REFUSED_COSTS };
+                    if bucket.left < 1.0 {
                         return;
                     }
                 }
@@ -180,7 +198,8 @@ impl Door {
         }
     }
 
-    fn on_message(&mut self, i: usize, bytes: &[u8], now: Time) {
+    /// Answers where that is needed; whether the message was taken in.
+    fn on_message(&mut self, i: usize, bytes: &[u8], now: Time) -> bool {
         let (answer, wanted) = match serde_json::from_slice::<Message>(bytes) {
             Ok(message) => (self.take_in(i, &message, now), message.answer),
             Err(e) => {
@@ -190,47 +209,40 @@ impl Door {
         if wanted || answer != Answer::Ok {
             tell(&self.senders[i].socket, &answer);
         }
+        answer == Answer::Ok
     }
 
     fn take_in(&mut self, i: usize, message: &Message, now: Time) -> Answer {
-        let (model, factors) = match content(message) {
-            Ok(content) => content,
-            Err(why) => return Answer::Refused(why),
-        };
-        let id = match self.senders[i].known.get(&message.cookie) {
+        let id = match self.senders[i].known.get(&name(message)) {
             Some(id) => *id,
-            None => match self.find(i, message, now) {
+            None => match self.find(i, message) {
                 Ok(id) => id,
                 Err(answer) => return answer,
             },
         };
+        let (model, factors) = match content(message) {
+            Ok(content) => content,
+            Err(why) => return Answer::Refused(why),
+        };
         if self.shared.core().hint(id, model, factors, now) {
             return Answer::Ok;
         }
-        self.senders[i].known.remove(&message.cookie);
+        self.senders[i].known.remove(&name(message));
         unknown(message)
     }
 
     /// The connection that a message names, if it is the sender's.
-    fn find(&mut self, i: usize, message: &Message, now: Time) -> Result<FlowId, Answer> {
-        let sender = &self.senders[i];
+    fn find(&mut self, i: usize, message: &Message) -> Result<FlowId, Answer> {
         let (local, remote): (SocketAddr, SocketAddr) = (message.local, message.remote);
         let who: Identity = {
-            let mut core = self.shared.core();
-            let by_addresses = sender
-                .netns
-                .as_ref()
-                .and_then(|(_, cookie)| core.by_addresses(local, remote, *cookie));
-            let id = by_addresses.or_else(|| core.by_cookie(message.cookie, now));
-            *id.and_then(|id| core.identity(id)).ok_or_else(|| unknown(message))?
+            let core = self.shared.core();
+            // In the sender's own namespace alone: elsewhere the same addresses are somebody else's.
+            let id = core.by_addresses(local, remote, self.senders[i].netns_cookie);
+            id.and_then(|id| core.identity(id)).ok_or_else(|| unknown(message))?
         };
-        let diag = self.diag(i, who.netns_cookie).ok_or_else(|| {
-            Answer::Refused(
-                "the connection is in a network namespace that is not the sender's".to_owned(),
-            )
-        })?;
-        let found = diag
-            .find(&who, Some(message.cookie))
+        let found = self
+            .diag(i)
+            .and_then(|diag| diag.find(&who, Some(message.cookie)))
             .map_err(|e| Answer::Refused(format!("the kernel does not say whose it is: {e}")))?
             .ok_or_else(|| unknown(message))?;
         let sender = &mut self.senders[i];
@@ -243,26 +255,22 @@ impl Door {
         if sender.known.len() >= KNOWN_MAX {
             sender.known.clear(); // each is found again when it is named
         }
-        sender.known.insert(message.cookie, who.id);
+        sender.known.insert(name(message), who.id);
         Ok(who.id)
     }
 
-    /// What answers for a network namespace: the agent's own, or the sender's.
-    fn diag(&mut self, i: usize, netns: u64) -> Option<&SockDiag> {
+    /// What answers for the network namespace of a sender.
+    fn diag(&mut self, i: usize) -> std::io::Result<&SockDiag> {
+        let sender = &self.senders[i];
+        let netns = sender.netns_cookie;
         if !self.diags.contains_key(&netns) {
-            let diag = match &self.senders[i].netns {
-                Some((path, cookie)) if *cookie == netns => {
-                    // The process may have gone, and another have its number: its namespace is looked at once more.
-                    places::within(path, || SockDiag::open_in(netns)).ok()?
-                }
-                _ => SockDiag::open_in(netns).ok()?,
-            };
+            let diag = places::within_file(&sender.netns, || SockDiag::open_in(netns))?;
             if self.diags.len() >= NAMESPACES_MAX {
                 self.diags.clear();
             }
             self.diags.insert(netns, diag);
         }
-        self.diags.get(&netns)
+        self.diags.get(&netns).ok_or_else(|| std::io::Error::other("no namespace"))
     }
 }
 
@@ -287,8 +295,8 @@ fn content(message: &Message) -> Result<(Option<Model>, Factors), String> {
 
 fn unknown(message: &Message) -> Answer {
     Answer::Unknown(format!(
-        "no connection {} -> {} with this cookie is under the agent's care: it must run the agent's congestion control \
-         (socket option TCP_CONGESTION, or the system's default)",
+        "no connection {} -> {} with this cookie in the sender's network namespace is under the agent's care: it must run \
+         the agent's congestion control (socket option TCP_CONGESTION, or the system's default)",
         message.local, message.remote
     ))
 }

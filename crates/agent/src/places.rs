@@ -195,7 +195,14 @@ pub(crate) fn within<T: Send>(
     netns: &Path,
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
-    let file = File::open(netns)?;
+    within_file(File::open(netns)?, work)
+}
+
+/// The same in a namespace that is open.
+pub(crate) fn within_file<T: Send>(
+    file: impl AsFd + Send,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
     std::thread::scope(|scope| {
         scope
             .spawn(move || {

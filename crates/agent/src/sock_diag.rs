@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
@@ -18,8 +18,11 @@ const ERROR: u16 = 2;
 const HEADER: usize = 16;
 const QUESTION: usize = 56;
 const ANSWER: usize = 72;
-/// Place of the user within `inet_diag_msg`.
+/// Places of the state and of the user within `inet_diag_msg`.
+const STATE_AT: usize = 1;
 const UID_AT: usize = 64;
+/// `TCP_LISTEN` of `linux/tcp_states.h`.
+const LISTEN: u8 = 10;
 /// `INET_DIAG_CONG`, the attribute with the algorithm's name, and the bit that asks for it.
 const CONG: u16 = 4;
 const CONG_BIT: u8 = 1 << (CONG - 1);
@@ -60,7 +63,8 @@ impl SockDiag {
         }
     }
 
-    /// A connection, by its addresses and, where given, its cookie; `None` when there is none.
+    /// A connection, by its addresses and, where given, its cookie; `None` when there is none. For a
+    /// connection that is gone the kernel answers with the socket that listens on its port; that is none.
     pub(crate) fn find(&self, who: &Identity, cookie: Option<u64>) -> io::Result<Option<Found>> {
         let question = question(who.local, who.remote, who.device, cookie.unwrap_or(ANY_COOKIE));
         sendto(&self.socket, &question, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
@@ -108,6 +112,9 @@ fn answer(bytes: &[u8]) -> io::Result<Option<Found>> {
         let gone = matches!(error.raw_os_error(), Some(code) if code == libc::ENOENT || code == libc::ESTALE);
         return if gone { Ok(None) } else { Err(error) };
     }
+    if bytes.get(HEADER + STATE_AT) == Some(&LISTEN) {
+        return Ok(None);
+    }
     let uid = word(HEADER + UID_AT)?;
     let mut algorithm = String::new();
     let mut at = HEADER + ANSWER;
@@ -142,6 +149,21 @@ pub(crate) fn netns_cookie(socket: impl AsFd) -> io::Result<u64> {
     if done == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The network namespace of a socket. Of a Unix socket that was accepted it is the one in which the other
+/// end was made (`unix_stream_connect` of `net/unix/af_unix.c`), which that end cannot forge.
+pub(crate) fn netns_of(socket: impl AsFd) -> io::Result<OwnedFd> {
+    // SAFETY: this request takes no argument; what it returns, where it is no error, is a new descriptor.
+    let made = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), SIOCGSKNS) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// Of `linux/sockios.h`.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
 /// The cookie of the network namespace of this thread.
 pub(crate) fn own_netns() -> Option<u64> {
     netns_cookie(socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?).ok()
@@ -153,6 +175,7 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::MetadataExt;
 
     use trimtab_tcp::FlowId;
     use trimtab_units::Time;
@@ -186,5 +209,21 @@ mod tests {
         assert_eq!(diag.find(&who, Some(cookie + 1)).unwrap(), None);
         let elsewhere = Identity { remote: "127.0.0.1:1".parse().unwrap(), ..who };
         assert_eq!(diag.find(&elsewhere, None).unwrap(), None);
+        // The other end has gone, and its port still listens.
+        let accepted = listener.accept().unwrap().0;
+        let gone = Identity { local: who.remote, remote: "127.0.0.1:1".parse().unwrap(), ..who };
+        assert_eq!(diag.find(&gone, None).unwrap(), None, "the kernel answers with what listens");
+        let there = Identity { local: who.remote, remote: who.local, ..who };
+        assert!(diag.find(&there, None).unwrap().is_some());
+        drop(accepted);
+    }
+
+    #[test]
+    fn the_namespace_of_who_connects_is_known() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(netns_cookie(&one).unwrap(), own_netns().unwrap());
+        let file = std::fs::File::from(netns_of(&one).unwrap());
+        let own = std::fs::metadata("/proc/self/ns/net").unwrap();
+        assert_eq!(file.metadata().unwrap().ino(), own.ino());
     }
 }

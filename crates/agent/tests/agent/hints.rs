@@ -8,8 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::net::sockopt::socket_cookie;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
+use rustix::net::{connect, recv, send, socket};
 use rustix::thread::{Uid, set_thread_res_uid};
 use trimtab_agent::ask_why;
+use trimtab_hints::wire::{Answer, Message};
 use trimtab_hints::{HintError, Hints, Live};
 use trimtab_units::Bytes;
 
@@ -179,4 +183,88 @@ fn nonsense_on_the_hints_socket_is_refused_and_a_flood_starves_nobody() {
     let asked = std::time::Instant::now();
     assert!(agent.status().is_some() && asked.elapsed() < Duration::from_millis(500));
     assert_eq!(factors(&setup, port), [("mine".to_owned(), Some(1.0))]);
+}
+
+/// Sends these messages without the library, and gives the answers.
+fn say(path: &Path, messages: &[Message]) -> Vec<Answer> {
+    let agent = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+    connect(&agent, &SocketAddrUnix::new(path).expect("a path")).expect("the agent");
+    let exchange = |message: &Message| {
+        let bytes = serde_json::to_vec(message).expect("JSON");
+        send(&agent, &bytes, SendFlags::NOSIGNAL).expect("sent");
+        let mut answer = [0; 4096];
+        let (length, _) = recv(&agent, &mut answer[..], RecvFlags::empty()).expect("an answer");
+        serde_json::from_slice(&answer[..length]).expect("an answer")
+    };
+    messages.iter().map(exchange).collect()
+}
+
+/// The same user in another network namespace knows the cookie, which is easily guessed, and the addresses. Both are
+/// those of a connection in a namespace that is not its own.
+#[test]
+fn nobody_speaks_for_a_connection_in_another_network_namespace() {
+    need_kernel!();
+    let setup = Setup::new("_s");
+    std::fs::set_permissions(setup.folder(), Permissions::from_mode(0o755)).unwrap();
+    setup.configure("", RULE);
+    let agent = setup.start();
+    let path: PathBuf = setup.folder().join("run/hints.sock");
+    const ALICE: u32 = 61_003;
+    let (mut stream, mut far) = as_user(ALICE, || connection(&setup.algorithm()));
+    stream.write_all(&[0; 50_000]).unwrap();
+    far.read_exact(&mut [0; 50_000]).unwrap();
+    let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+    wait_for("the connection", || agent.flow(local.port()));
+    let message = Message {
+        cookie: socket_cookie(&stream).unwrap(),
+        local,
+        remote,
+        model: Some("T - 100 * D".to_owned()),
+        factors: std::collections::BTreeMap::new(),
+        answer: true,
+    };
+    let elsewhere = "192.0.2.1:5000".parse().unwrap();
+    let invented = Message { local: elsewhere, ..message.clone() };
+    let other_cookie = Message { cookie: message.cookie + 1, ..message.clone() };
+    let messages = [message, invented, other_cookie];
+    let is_unknown = |answer: &Answer| matches!(answer, Answer::Unknown(_));
+
+    let wire = Wire::new("foreign");
+    let (foreign, at) = (messages.clone(), path.clone());
+    let answers = wire.spawn("a", move || as_user(ALICE, || say(&at, &foreign))).join().unwrap();
+    assert!(answers.iter().all(is_unknown), "{answers:?}");
+    assert_eq!(factors(&setup, local.port())[0].0, "R", "the model of the rule is in force");
+
+    // In its own namespace the cookie and the addresses have to be of one connection.
+    let answers = as_user(ALICE, || say(&path, &messages));
+    assert_eq!(answers[0], Answer::Ok);
+    assert!(answers[1..].iter().all(is_unknown), "{answers:?}");
+    assert_eq!(factors(&setup, local.port()), []);
+}
+
+/// Who names what does not exist gets an answer 200 times a second at most (2,000 hints that are taken in), and the
+/// time that the agent takes for it does not grow with the connections that there are.
+#[test]
+fn a_flood_of_cookies_that_nobody_has_is_slowed_down() {
+    need_kernel!();
+    let setup = Setup::new("_5");
+    setup.configure("", RULE);
+    let _agent = setup.start();
+    let path = setup.folder().join("run/hints.sock");
+    let elsewhere = "192.0.2.1:5000".parse().unwrap();
+    let message = Message {
+        cookie: 1,
+        local: elsewhere,
+        remote: elsewhere,
+        model: None,
+        factors: std::collections::BTreeMap::new(),
+        answer: true,
+    };
+    let start = std::time::Instant::now();
+    let mut answers = 0;
+    while start.elapsed() < Duration::from_secs(1) {
+        answers += say(&path, &vec![message.clone(); 10]).len();
+    }
+    let most = 50.0 + 200.0 * start.elapsed().as_secs_f64() + 10.0;
+    assert!((50.0..most).contains(&(answers as f64)), "{answers} answers");
 }
