@@ -13,6 +13,7 @@ use trimtab_net::{Event, Link, LinkConfig, Packet};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::device::{MTU, Tun};
+use crate::ecn;
 use crate::log::{Entry, LogSender};
 use crate::passage::{Direction, Fate, Observer, Passage};
 use crate::report::{DirectionReport, Scheduling};
@@ -186,7 +187,11 @@ impl Lane {
         while let Some(event) = self.link.poll(now) {
             let direction = self.direction;
             let (entry, frame, fate) = match event {
-                Event::Delivered(delivery) => {
+                Event::Delivered(mut delivery) => {
+                    if delivery.marked {
+                        let frame = &mut delivery.packet.payload;
+                        ecn::mark(&mut frame.buffer.0[..frame.length]);
+                    }
                     let frame = &delivery.packet.payload;
                     let accepted = self.to.write(&frame.buffer.0[..frame.length]).is_ok();
                     let written = clock.now();
@@ -240,11 +245,17 @@ impl Lane {
             let now = clock.now();
             let direction = self.direction;
             let size = Bytes::new(length as u64);
+            let capable = ecn::is_capable(&buffer.0[..length]);
             let payload = Frame { buffer, length, arrived: now };
             if let Some(observer) = &mut observer {
                 observer(&payload.passage(direction, Fate::Arrived));
             }
-            let result = self.link.send(now, Packet { size, payload });
+            let packet = Packet { size, payload };
+            let result = if capable {
+                self.link.send_capable(now, packet)
+            } else {
+                self.link.send(now, packet)
+            };
             if let Some(log) = &mut log {
                 let dropped = result.as_ref().err().map(|dropped| dropped.cause);
                 log.send(Entry::Arrived { direction, size, at: now, dropped });

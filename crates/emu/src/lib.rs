@@ -36,6 +36,7 @@
 
 mod address;
 mod device;
+mod ecn;
 mod error;
 mod forward;
 mod log;
