@@ -351,7 +351,8 @@ impl Bbr3 {
 
     /// `InitPacingRate()`.
     fn init_pacing_rate(&mut self, rtt: Duration) {
-        self.pacing_rate = self.tuning.startup_gain.of_rate(self.initial_window / rtt);
+        let rate = self.tuning.startup_gain.of_rate(self.initial_window / rtt);
+        self.pacing_rate = rate.max(self.mss / Duration::from_secs(1)); // as `pace` has it
     }
 
     /// `SetPacingRateWithGain()`: before the pipe was full never slower than before. The floor of
