@@ -91,8 +91,8 @@ impl Prr {
     }
 }
 
-/// TCP's reduction for a congestion mark (the state CWR of Linux): for a round trip, in which the window
-/// does not grow and no other mark reduces it (RFC 3168 §6.1.2).
+/// The reduction for a congestion mark (the state CWR of Linux): for a round trip, in which the window
+/// does not grow and no other mark reduces it (RFC 3168 §6.1.2, RFC 9002 §7.3.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Reduction {
     /// When it began.

@@ -111,7 +111,7 @@ pub(crate) struct Sender {
     pacing_blocked: bool,
     // Loss recovery.
     recovery: Recovery,
-    /// TCP's reduction for a congestion mark (CWR), without a loss.
+    /// The reduction for a congestion mark, without a loss.
     reduction: Option<Reduction>,
     /// Marks that were heeded, by the count.
     marks: u64,

@@ -28,6 +28,8 @@ pub struct PathView {
     inflight: Bytes,
     delivered: Bytes,
     in_recovery: bool,
+    /// When a mark was last answered, until something that was sent since arrives.
+    marked_at: Option<Time>,
     lost_without_queue: bool,
     round: Round,
     /// Lost and acknowledged bytes of the last round trip and of this one.
@@ -44,6 +46,7 @@ impl PathView {
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             in_recovery: false,
+            marked_at: None,
             lost_without_queue: false,
             round: Round::default(),
             tally: [(Bytes::ZERO, Bytes::ZERO); 2],
@@ -61,6 +64,7 @@ impl PathView {
         self.inflight = ack.inflight;
         self.delivered = ack.delivered;
         self.in_recovery = ack.in_recovery;
+        self.marked_at = self.marked_at.filter(|&at| ack.newest_sent_at <= at);
         if let Some(rtt) = ack.rtt {
             self.min_rtt.update(ack.now, WINDOW, rtt.max(RTT_FLOOR));
         }
@@ -87,19 +91,23 @@ impl PathView {
     /// The path marked packets. A queue did, wherever it is: a window that is cut for it says what the path carries.
     pub fn on_marked(&mut self, marked: &Marked) {
         self.inflight = marked.inflight;
-        self.lost_without_queue = false;
-        self.in_recovery = true;
+        if !self.in_recovery() {
+            self.lost_without_queue = false;
+        }
+        let before = self.marked_at.filter(|&at| marked.newest_sent_at <= at);
+        self.marked_at = Some(before.unwrap_or(marked.now));
     }
 
     /// Everything in flight was written off.
     pub fn on_timeout(&mut self, timeout: &Timeout) {
         self.inflight = timeout.inflight;
         self.on_congestion();
+        self.marked_at = None;
     }
 
     /// A loss of the first round trip of an episode: a window that is cut for it was as large as it could be, or was not.
     fn on_congestion(&mut self) {
-        if !self.in_recovery
+        if !self.in_recovery()
             && let Some((min_rtt, _)) = self.min_rtt()
         {
             self.lost_without_queue = self.srtt * QUEUE.1 < min_rtt * QUEUE.0;
@@ -151,9 +159,9 @@ impl PathView {
         self.lost_without_queue
     }
 
-    /// Whether losses are being repaired.
+    /// Whether losses are being repaired, or a mark was answered less than a round trip ago.
     pub fn in_recovery(&self) -> bool {
-        self.in_recovery
+        self.in_recovery || self.marked_at.is_some()
     }
 }
 

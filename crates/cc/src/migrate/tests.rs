@@ -52,7 +52,7 @@ fn a_full_switch_waits_for_the_answer_to_a_mark() {
     let (inflight, prior_inflight) = (MSS, MSS);
     cca.on_marked(&Marked { now, newest_sent_at: now, inflight, prior_inflight });
     assert_eq!((name(&cca), cca.window()), ("newreno", MSS * 11 / 2));
-    cca.on_ack(&Ack { in_recovery: true, ..ack(now + RTT) });
+    cca.on_ack(&ack(now + RTT));
     assert_eq!(name(&cca), "newreno");
     cca.on_ack(&acked(now + RTT * 2, now + RTT, MSS, RTT));
     assert_eq!((name(&cca), cca.phase()), ("copa", Phase::Steady));

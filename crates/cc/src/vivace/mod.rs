@@ -49,6 +49,8 @@ const RATE_MAX: f64 = 400_000.0;
 const WINDOW_ROUNDS: f64 = 2.0;
 /// For how long a minimum round-trip time counts.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
+/// What congestion marks leave grows while a third of it is used: the brakes halve.
+const CEILING_USED: f64 = 3.0;
 /// Acknowledgements of an interval after which the rate may fall early (§5.2: "e.g. 50").
 const EARLY_SAMPLES: u32 = 50;
 /// The brakes, beside that for losses (§5.3 gives no thresholds for these): round-trip time over its minimum, and by how much
@@ -164,7 +166,7 @@ impl Vivace {
 
     /// Goes on at a rate, from the next packet on.
     fn go(&mut self, rate: f64) {
-        self.rate = rate.min(self.ceiling_rate()).clamp(RATE_MIN, RATE_MAX);
+        self.rate = rate.clamp(RATE_MIN, RATE_MAX).min(self.ceiling_rate());
         self.sending = self.rate;
         self.renew = true;
         self.awaiting = false;
@@ -342,7 +344,8 @@ impl Vivace {
 
     /// What congestion marks leave, in Mbit/s.
     fn ceiling_rate(&self) -> f64 {
-        self.ceiling.get().bits() * 1e-6 / self.srtt.as_secs_f64().max(1e-6)
+        let rate = self.ceiling.get().bits() * 1e-6 / self.srtt.as_secs_f64().max(1e-6);
+        rate.max(RATE_MIN)
     }
 
     /// A packet in each round trip, in Mbit/s.
@@ -398,7 +401,7 @@ impl CongestionControl for Vivace {
             acked: ack.acked,
             srtt: ack.srtt,
             newest_sent_at: ack.newest_sent_at,
-            limits: 2.0 * self.rate >= self.ceiling_rate(),
+            limits: CEILING_USED * self.rate >= self.ceiling_rate(),
         };
         self.ceiling.on_ack(&used, self.config.mss);
         if self.rate == 0.0 {
@@ -441,10 +444,9 @@ impl CongestionControl for Vivace {
     fn on_loss(&mut self, _loss: &Loss) {}
 
     fn on_marked(&mut self, marked: &Marked) {
-        // Its own window is a bound of two round trips; the rate says what is in flight.
-        let round = Rate::from_mbps(self.rate) * self.srtt;
-        let used = if self.rate > 0.0 { round.min(self.window()) } else { self.window() };
-        if self.ceiling.on_marked(marked, used, self.config.mss) && self.rate > 0.0 {
+        // Its own window is a bound of two round trips: of what is in flight (RFC 9438 §4.6).
+        let mss = self.config.mss;
+        if self.ceiling.on_marked(marked, marked.prior_inflight, mss) && self.rate > 0.0 {
             self.leave_start(self.rate);
         }
     }

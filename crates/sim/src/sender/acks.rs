@@ -78,10 +78,10 @@ impl Sender {
         {
             self.close_recovery();
         }
-        self.end_reduction(info);
         let lost_before = self.lost;
         self.detect_losses(now, info);
         let newest_sent_at = self.packets.get(newest).map_or(now, |p| p.sent_at);
+        self.end_reduction(info, newest_sent_at);
         self.heed_marks(now, info, newest_sent_at, prior_inflight);
         let rate = rate.map(|(mut sample, lost_at_send)| {
             sample.lost = self.lost - lost_at_send;
@@ -100,7 +100,7 @@ impl Sender {
             rate,
             cwnd_limited: (newest < self.limited_below || self.slow_start_in_use())
                 && (advanced || !self.grows_by_cumulative_acks()),
-            in_recovery: self.recovery.since().is_some() || self.reduction.is_some(),
+            in_recovery: self.recovery.since().is_some(),
         };
         self.governor.on_ack(&ack);
         if let Some(collector) = &mut self.collector {
@@ -316,7 +316,8 @@ impl Sender {
         };
         if self.recovery.since().is_none_or(|since| !tcp && newest > since) {
             // Linux goes on with the reduction that a mark began (`tcp_enter_recovery`).
-            let (since, prr) = match self.reduction.take() {
+            let began = self.reduction.take().filter(|began| tcp || newest <= began.since);
+            let (since, prr) = match began {
                 Some(reduction) => (reduction.since, reduction.prr),
                 None => (now, self.new_prr()),
             };
@@ -351,8 +352,8 @@ impl Sender {
                 }
                 self.marks = info.marks;
                 // RFC 9002 §7.3.2: a recovery period, as after a loss.
-                if self.recovery.since().is_none_or(|since| newest > since) {
-                    self.recovery = Recovery::Fast { since: now, until, prr: None };
+                if self.recovery.since().is_none() && self.reduction.is_none() {
+                    self.reduction = Some(Reduction { since: now, until, prr: None });
                 }
             }
             // RFC 3168 §6.1.2; Linux: `tcp_enter_cwr`.
@@ -373,9 +374,14 @@ impl Sender {
         self.governor.on_marked(&marked);
     }
 
-    /// Linux ends it with the first acknowledgement beyond what was outstanding when it began: the receiver then knows of it.
-    fn end_reduction(&mut self, info: AckInfo) {
-        if self.reduction.as_ref().is_some_and(|reduction| info.cumulative > reduction.until) {
+    /// It ends when something that was sent since has arrived (RFC 9002 §7.3.2). Linux waits for the first acknowledgement
+    /// beyond what was outstanding when it began, by which the receiver knows of it.
+    fn end_reduction(&mut self, info: AckInfo, newest_sent_at: Time) {
+        let tcp = self.transport.loss_detection == LossDetection::RackTlp;
+        let ends = |reduction: &Reduction| {
+            if tcp { info.cumulative > reduction.until } else { newest_sent_at > reduction.since }
+        };
+        if self.reduction.as_ref().is_some_and(ends) {
             self.reduction = None;
             self.marked_episode = false;
         }
