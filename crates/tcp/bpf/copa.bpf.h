@@ -243,13 +243,21 @@ void BPF_PROG(tt_copa_ack_before_6_10, struct sock *sk, const struct rate_sample
 SEC("struct_ops")
 void BPF_PROG(tt_copa_state, struct sock *sk, u8 new_state)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk);
 
 	if (!flow)
 		return;
+	if (new_state == TCP_CA_CWR) {
+		tt_copa_on_marked(&flow->copa, tp->tcp_mstamp, tp->tcp_mstamp);
+		tt_copa_apply_window(tp, &flow->copa);
+		tt_copa_apply_pacing(sk, &flow->copa);
+		flow->pending.eager = false;
+		return;
+	}
 	if (new_state != TCP_CA_Loss)
 		return;
-	tt_copa_on_timeout(&flow->copa, ((struct tcp_sock *)sk)->tcp_mstamp);
+	tt_copa_on_timeout(&flow->copa, tp->tcp_mstamp);
 	flow->pending.eager = true;
 }
 

@@ -188,6 +188,8 @@ void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
 		return;
 	if (new_state == TCP_CA_Loss)
 		tt_cubic_reset(&flow->cubic);
+	if (new_state == TCP_CA_CWR)
+		tt_path_on_marked(&flow->path);
 }
 
 SEC("struct_ops")

@@ -62,6 +62,11 @@ void tt_host_copa_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u64 newest
 	tt_copa_on_loss(c, now_us, lost_bytes, newest_sent_us);
 }
 
+void tt_host_copa_marked(struct tt_copa *c, u64 now_us, u64 newest_sent_us)
+{
+	tt_copa_on_marked(c, now_us, newest_sent_us);
+}
+
 void tt_host_copa_timeout(struct tt_copa *c, u64 now_us)
 {
 	tt_copa_on_timeout(c, now_us);
@@ -170,6 +175,11 @@ void tt_host_path_sample(struct tt_path *path, const u64 *fields)
 void tt_host_path_cut(struct tt_path *path, u64 srtt_us)
 {
 	tt_path_on_cut(path, srtt_us);
+}
+
+void tt_host_path_marked(struct tt_path *path)
+{
+	tt_path_on_marked(path);
 }
 
 void tt_host_path_taken_over(struct tt_path *path, u32 how)
@@ -444,6 +454,11 @@ void tt_host_vivace_lost(struct tt_host_vivace *h, u64 sent_us, u32 packets)
 	tt_vivace_on_lost(&h->state, sent_us, packets);
 }
 
+void tt_host_vivace_marked(struct tt_host_vivace *h, u64 now_us, u64 newest_sent_us, u32 inflight)
+{
+	tt_vivace_on_marked(&h->state, now_us, newest_sent_us, inflight);
+}
+
 void tt_host_vivace_timeout(struct tt_host_vivace *h)
 {
 	tt_vivace_on_timeout(&h->state, h->initial_window);
@@ -551,12 +566,18 @@ u32 tt_host_muses_ack(struct tt_muses *m, const u64 *fields)
 		.min_rtt_us = fields[7],
 		.rate_us = fields[8],
 		.rate_packets = fields[9],
-		.since_bytes = fields[10],
+		.newest_sent_us = fields[10],
+		.since_bytes = fields[11],
 		.rate_of_new = true,
-		.cwnd_limited = fields[11],
+		.cwnd_limited = fields[12],
 	};
 
 	return tt_muses_on_ack(m, &ack);
+}
+
+void tt_host_muses_marked(struct tt_muses *m, u64 now_us, u64 newest_sent_us, u32 mss_bytes)
+{
+	tt_muses_on_marked(m, now_us, newest_sent_us, mss_bytes);
 }
 
 void tt_host_muses_timeout(struct tt_muses *m)

@@ -124,6 +124,7 @@ TT_INLINE void tt_muses_see(struct tt_muses_ack *ack, struct tt_muses *muses, st
 		muses->least_rtt_us = seen->rtt_us;
 	ack->now_us = seen->now_us;
 	ack->mss_bytes = tp->mss_cache;
+	ack->newest_sent_us = tp->first_tx_mstamp;
 	ack->sent = sent - muses->sent_before;
 	ack->acked = seen->acked;
 	ack->prior_inflight = rs->prior_in_flight;
@@ -267,9 +268,17 @@ void BPF_PROG(tt_muses_ack_before_6_10, struct sock *sk, const struct rate_sampl
 SEC("struct_ops")
 void BPF_PROG(tt_muses_state, struct sock *sk, u8 new_state)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (!flow || new_state != TCP_CA_Loss)
+	if (!flow)
+		return;
+	if (new_state == TCP_CA_CWR) {
+		tt_muses_on_marked(&flow->muses, tp->tcp_mstamp, tp->tcp_mstamp, tp->mss_cache);
+		tt_muses_apply_window(tp, &flow->muses);
+		tt_muses_apply_pacing(sk, tp, &flow->muses);
+	}
+	if (new_state != TCP_CA_Loss)
 		return;
 	tt_muses_on_timeout(&flow->muses);
 	flow->muses.was_lost = true;

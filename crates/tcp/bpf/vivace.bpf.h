@@ -146,6 +146,9 @@ TT_INLINE void tt_vivace_run(struct tt_vivace *vivace, struct tcp_sock *tp, cons
 	}
 	if (seen->losses)
 		tt_vivace_on_lost(vivace, ack.newest_sent_us, seen->losses);
+	if (vivace->is_marked)
+		tt_vivace_on_marked(vivace, seen->now_us, seen->now_us, rs->prior_in_flight);
+	vivace->is_marked = false;
 	if (ack.acked)
 		tt_vivace_on_ack(vivace, &ack, tp->snd_cwnd);
 	tt_vivace_on_send(vivace, seen->now_us, tp->data_segs_out, tp->app_limited);
@@ -200,6 +203,8 @@ void BPF_PROG(tt_vivace_state, struct sock *sk, u8 new_state)
 {
 	struct tt_flow *flow = tt_flow_get(sk);
 
+	if (flow && new_state == TCP_CA_CWR)
+		flow->vivace.is_marked = true; /* this acknowledgement goes on to say what was in flight */
 	if (flow && new_state == TCP_CA_Loss)
 		tt_vivace_on_timeout(&flow->vivace, flow->initial_window);
 }

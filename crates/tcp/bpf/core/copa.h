@@ -33,9 +33,9 @@ TT_INLINE u64 tt_copa_window_min_q16(const struct tt_copa *c)
 
 TT_INLINE void tt_copa_set_window(struct tt_copa *c, u64 window_q16)
 {
-	u64 most_q16 = TT_WINDOW_MAX_BYTES << TT_WINDOW_SHIFT;
+	u64 most_q16 = tt_min(tt_ceiling_bytes(&c->ceiling), TT_WINDOW_MAX_BYTES) << TT_WINDOW_SHIFT;
 
-	c->window_q16 = tt_min(tt_max(window_q16, tt_copa_window_min_q16(c)), most_q16);
+	c->window_q16 = tt_max(tt_min(window_q16, most_q16), tt_copa_window_min_q16(c));
 }
 
 TT_INLINE u64 tt_copa_initial_window_q16(const struct tt_copa *c)
@@ -246,7 +246,36 @@ TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 	tt_copa_end_descent(c, direction, ack->now_us);
 }
 
+/* The window in force. */
+TT_INLINE u64 tt_copa_window_bytes(const struct tt_copa *c)
+{
+	u64 window_q16 = c->window_q16;
+
+	if (c->drain.until_us) {
+		u64 held_q16 = (c->drain.path_bytes << TT_WINDOW_SHIFT) / TT_DRAIN_SHARE_DEN * TT_DRAIN_SHARE_NUM;
+
+		window_q16 = tt_max(tt_min(window_q16, held_q16), tt_copa_window_min_q16(c));
+	}
+	return window_q16 >> TT_WINDOW_SHIFT;
+}
+
 /* --- Events. */
+
+TT_INLINE void tt_copa_raise_ceiling(struct tt_copa *c, const struct tt_ack *ack)
+{
+	struct tt_used used = {
+		.now_us = ack->now_us,
+		.acked_bytes = ack->acked_bytes,
+		.srtt_us = ack->srtt_us,
+		.newest_sent_us = ack->newest_sent_us,
+		.mss_bytes = c->mss_bytes,
+	};
+
+	if (!tt_ceiling_is_set(&c->ceiling))
+		return;
+	used.limits = ack->cwnd_limited && c->window_q16 >> TT_WINDOW_SHIFT >= c->ceiling.window_bytes;
+	tt_ceiling_on_ack(&c->ceiling, &used);
+}
 
 TT_INLINE void tt_copa_on_ack(struct tt_copa *c, const struct tt_ack *ack)
 {
@@ -264,6 +293,7 @@ TT_INLINE void tt_copa_on_ack(struct tt_copa *c, const struct tt_ack *ack)
 		c->tally[1].lost_bytes = 0;
 		c->tally[1].acked_bytes = 0;
 	}
+	tt_copa_raise_ceiling(c, ack);
 	tt_copa_steer(c, ack);
 }
 
@@ -290,6 +320,18 @@ TT_INLINE void tt_copa_on_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u6
 		tt_copa_set_window(c, (c->window_q16 >> TT_WINDOW_SHIFT) * keep_q16);
 		tt_velocity_reset(&c->velocity, c->window_q16);
 	}
+}
+
+/* Packets were marked (ECN), of which none was sent after `newest_sent_us`. */
+TT_INLINE void tt_copa_on_marked(struct tt_copa *c, u64 now_us, u64 newest_sent_us)
+{
+	if (!tt_ceiling_on_marked(&c->ceiling, now_us, newest_sent_us, tt_copa_window_bytes(c), c->mss_bytes))
+		return;
+	tt_copa_set_window(c, c->window_q16);
+	tt_velocity_reset(&c->velocity, c->window_q16);
+	tt_mode_on_loss(&c->mode);
+	if (c->slow_start)
+		tt_copa_leave_slow_start(c, now_us);
 }
 
 TT_INLINE void tt_copa_on_timeout(struct tt_copa *c, u64 now_us)
@@ -330,18 +372,6 @@ TT_INLINE void tt_copa_on_knobs(struct tt_copa *c)
 }
 
 /* --- Answers. */
-
-TT_INLINE u64 tt_copa_window_bytes(const struct tt_copa *c)
-{
-	u64 window_q16 = c->window_q16;
-
-	if (c->drain.until_us) {
-		u64 held_q16 = (c->drain.path_bytes << TT_WINDOW_SHIFT) / TT_DRAIN_SHARE_DEN * TT_DRAIN_SHARE_NUM;
-
-		window_q16 = tt_max(tt_min(window_q16, held_q16), tt_copa_window_min_q16(c));
-	}
-	return window_q16 >> TT_WINDOW_SHIFT;
-}
 
 /* Bytes per second: `pacing_gain` windows per standing round-trip time (§2.1); 0 before any sample. */
 TT_INLINE u64 tt_copa_pacing_bytes_per_s(const struct tt_copa *c)

@@ -4,6 +4,7 @@
 #define TRIMTAB_COPA_STATE_H
 
 #include "../layout.h"
+#include "ceiling.h"
 #include "filter.h"
 
 /* No TCP window is above 1 GiB (RFC 7323 §2.3); the products below fit 64 bits because of that. */
@@ -72,6 +73,7 @@ struct tt_copa {
 	struct tt_mode mode;
 	struct tt_drain drain;
 	struct tt_episode episode;
+	struct tt_ceiling ceiling;
 	struct tt_tally tally[2]; /* of the last round, and of this one */
 	struct tt_filter rtt_min;
 	struct tt_filter rtt_standing;

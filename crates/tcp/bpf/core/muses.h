@@ -8,6 +8,7 @@
 #ifndef TRIMTAB_MUSES_H
 #define TRIMTAB_MUSES_H
 
+#include "ceiling.h"
 #include "muses_inputs.h"
 #include "muses_trees.h"
 
@@ -30,6 +31,7 @@
 
 struct tt_muses {
 	struct tt_signals signals;
+	struct tt_ceiling ceiling;
 	u64 began_us; /* when the interval began */
 	u64 cwnd;
 	u64 initial;
@@ -53,10 +55,19 @@ struct tt_muses {
 	__s16 idle_from;  /* and the window when the path began to be idle */
 };
 
+/* What marks leave; the greatest number while they leave all. */
+TT_INLINE u64 tt_muses_ceiling(const struct tt_muses *m)
+{
+	u64 bytes = tt_ceiling_bytes(&m->ceiling);
+
+	return tt_ceiling_is_set(&m->ceiling) ? bytes * TT_MUSES_PARTS / tt_max(m->mss_bytes, 1) : bytes;
+}
+
 TT_INLINE void tt_muses_set(struct tt_muses *m, u64 cwnd)
 {
 	u64 least = TT_MUSES_PACKETS_MIN * TT_MUSES_PARTS;
-	u64 most = tt_max((u64)m->knobs[TT_MUSES_CAP] * TT_MUSES_PARTS, least);
+	u64 cap = (u64)m->knobs[TT_MUSES_CAP] * TT_MUSES_PARTS;
+	u64 most = tt_max(tt_min(cap, tt_muses_ceiling(m)), least);
 
 	m->cwnd = tt_min(tt_max(cwnd, least), most);
 }
@@ -129,10 +140,27 @@ TT_CHECKED_ONCE int tt_muses_decide(struct tt_muses *m)
 	m->factor = tt_trees_decide(model, m->knobs[TT_MUSES_TREE], m->inputs);
 	for (u32 i = 0; i < TT_COMPONENTS; i++)
 		m->segments[i] = tt_trees_segment(model, i, m->inputs);
-	tt_guard_watch(m, tt_trees_know(model, m->inputs));
+	/* A path that it leaves idle under such a bound is no reason to speak. */
+	tt_guard_watch(m, tt_ceiling_is_set(&m->ceiling) || tt_trees_know(model, m->inputs));
 	if (m->was_used || m->factor <= TT_FACTOR_ONE)
 		tt_muses_set(m, m->cwnd * m->factor >> TT_FACTOR_POINT);
 	return 0;
+}
+
+TT_INLINE void tt_muses_raise_ceiling(struct tt_muses *m, const struct tt_muses_ack *ack)
+{
+	struct tt_used used = {
+		.now_us = ack->now_us,
+		.acked_bytes = (u64)ack->acked * ack->mss_bytes,
+		.srtt_us = ack->srtt_us,
+		.newest_sent_us = ack->newest_sent_us,
+		.mss_bytes = ack->mss_bytes,
+	};
+
+	if (!tt_ceiling_is_set(&m->ceiling))
+		return;
+	used.limits = ack->cwnd_limited && m->cwnd >= tt_muses_ceiling(m);
+	tt_ceiling_on_ack(&m->ceiling, &used);
 }
 
 /* Whether an interval ended with this acknowledgement: then the window may be another. */
@@ -141,6 +169,7 @@ TT_INLINE bool tt_muses_on_ack(struct tt_muses *m, const struct tt_muses_ack *ac
 	tt_signals_on_ack(&m->signals, ack);
 	m->mss_bytes = ack->mss_bytes;
 	m->is_used |= ack->cwnd_limited;
+	tt_muses_raise_ceiling(m, ack);
 	if (m->has_begun && ack->now_us - m->began_us < TT_MUSES_INTERVAL_US)
 		return false;
 	m->has_begun = 1;
@@ -149,6 +178,16 @@ TT_INLINE bool tt_muses_on_ack(struct tt_muses *m, const struct tt_muses_ack *ac
 	m->is_used = 0;
 	tt_muses_decide(m);
 	return true;
+}
+
+/* Packets were marked (ECN), of which none was sent after `newest_sent_us`. */
+TT_INLINE void tt_muses_on_marked(struct tt_muses *m, u64 now_us, u64 newest_sent_us, u32 mss_bytes)
+{
+	u64 window_bytes = m->cwnd * mss_bytes / TT_MUSES_PARTS;
+
+	m->mss_bytes = mss_bytes;
+	if (tt_ceiling_on_marked(&m->ceiling, now_us, newest_sent_us, window_bytes, mss_bytes))
+		tt_muses_set(m, m->cwnd);
 }
 
 /* Everything in flight is written off (RFC 9002 §7.6.2). */

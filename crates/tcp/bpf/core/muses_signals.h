@@ -85,6 +85,7 @@ struct tt_muses_ack {
 	u32 min_rtt_us; /* of the connection */
 	u32 rate_us;    /* the delivery rate: packets in time; 0: no sample */
 	u32 rate_packets;
+	u64 newest_sent_us; /* when the newest packet that is acknowledged was sent */
 	u64 since_bytes; /* what left since the newest packet did that was acknowledged */
 	bool rate_of_new; /* that packet was sent once, so `since_bytes` is known */
 	bool cwnd_limited;

@@ -60,6 +60,9 @@ TT_INLINE void tt_path_on_cut(struct tt_path *path, u64 srtt_us)
 		path->lost_without_queue = srtt_us * 8 < least_us * 9;
 }
 
+/* A window is cut for congestion marks: a queue wrote them, wherever it is (`PathView::on_marked`). */
+TT_INLINE void tt_path_on_marked(struct tt_path *path) { path->lost_without_queue = false; }
+
 /* The bandwidth in bytes per second; 0 before any sample. */
 TT_INLINE u64 tt_path_bandwidth(const struct tt_path *path)
 {

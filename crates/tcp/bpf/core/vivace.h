@@ -7,6 +7,8 @@
 
 /* So many round trips of packets may be in flight. */
 #define TT_VIVACE_WINDOW_ROUNDS 2
+/* What congestion marks leave grows while a third of it is used. */
+#define TT_CEILING_USED 3
 #define TT_VIVACE_RTT_WINDOW_US 10000000
 #define TT_EARLY_SAMPLES 50
 #define TT_BRAKE_RTT 3
@@ -43,7 +45,7 @@ TT_INLINE void tt_vivace_pair_anew(struct tt_vivace *v)
 /* Goes on at a rate, from the next packet on. */
 TT_INLINE void tt_vivace_go(struct tt_vivace *v, u64 rate_q8)
 {
-	v->rate_q8 = tt_min(tt_max(rate_q8, TT_RATE_MIN_Q8), TT_RATE_MAX_Q8);
+	v->rate_q8 = tt_min(tt_max(tt_min(rate_q8, v->ceiling_q8), TT_RATE_MIN_Q8), TT_RATE_MAX_Q8);
 	v->sending_q8 = v->rate_q8;
 	v->renew = true;
 	v->awaiting = false;
@@ -70,13 +72,14 @@ TT_INLINE void tt_vivace_leave_start(struct tt_vivace *v, u64 rate_q8)
 
 TT_INLINE u64 tt_vivace_doubled_q8(const struct tt_vivace *v)
 {
-	return tt_min(2 * v->rate_q8, tt_vivace_knob_q8(v, TT_VIVACE_STARTUP_RATE_MAX));
+	return tt_min(tt_min(2 * v->rate_q8, tt_vivace_knob_q8(v, TT_VIVACE_STARTUP_RATE_MAX)), v->ceiling_q8);
 }
 
 /* A new connection: everything is 0 but the knobs. */
 TT_INLINE void tt_vivace_init(struct tt_vivace *v, u32 mss_bytes, u32 initial_window, bool down_first)
 {
 	v->starting = true;
+	v->ceiling_q8 = ~0ULL;
 	v->start_packets = initial_window;
 	v->start_utility_q30 = TT_VIVACE_WORST_Q30;
 	v->mss_bytes = tt_max(mss_bytes, 1);
@@ -342,6 +345,34 @@ TT_INLINE void tt_vivace_begin(struct tt_vivace *v, u32 initial_window)
 	tt_vivace_go(v, tt_min(2 * first_q8, tt_vivace_knob_q8(v, TT_VIVACE_STARTUP_RATE_MAX)));
 }
 
+/* What marks leave, as a rate. */
+TT_INLINE void tt_vivace_rate_ceiling(struct tt_vivace *v)
+{
+	u64 bytes = tt_min(tt_ceiling_bytes(&v->ceiling), TT_WINDOW_MAX_BYTES);
+
+	v->ceiling_q8 = ~0ULL;
+	if (tt_ceiling_is_set(&v->ceiling))
+		v->ceiling_q8 = tt_max((bytes * 1000000 << TT_RATE_SHIFT) / tt_max(v->srtt_us, 1), TT_RATE_MIN_Q8);
+}
+
+TT_INLINE void tt_vivace_raise_ceiling(struct tt_vivace *v, const struct tt_vivace_ack *ack)
+{
+	struct tt_used used = {
+		.now_us = ack->now_us,
+		.acked_bytes = (u64)ack->acked * v->mss_bytes,
+		.srtt_us = ack->srtt_us,
+		.newest_sent_us = ack->newest_sent_us,
+		.mss_bytes = v->mss_bytes,
+	};
+
+	if (!tt_ceiling_is_set(&v->ceiling))
+		return;
+	tt_vivace_rate_ceiling(v);
+	used.limits = TT_CEILING_USED * v->rate_q8 >= v->ceiling_q8;
+	tt_ceiling_on_ack(&v->ceiling, &used);
+	tt_vivace_rate_ceiling(v);
+}
+
 TT_INLINE void tt_vivace_on_ack(struct tt_vivace *v, const struct tt_vivace_ack *ack, u32 initial_window)
 {
 	u32 rtt_us = tt_min(ack->rtt_us, TT_RTT_MAX_US);
@@ -352,6 +383,7 @@ TT_INLINE void tt_vivace_on_ack(struct tt_vivace *v, const struct tt_vivace_ack 
 	v->srtt_us = ack->srtt_us;
 	v->start_packets += ack->acked;
 	v->timed_out_q8 = 0;
+	tt_vivace_raise_ceiling(v, ack);
 	if (rtt_us)
 		tt_filter_update(&v->rtt_min, &v->rtt_min_ring, ack->now_us, TT_VIVACE_RTT_WINDOW_US, rtt_us);
 	if (!v->rate_q8) {
@@ -425,7 +457,20 @@ TT_INLINE u64 tt_vivace_window(const struct tt_vivace *v, u32 initial_window, u3
 	packets = tt_vivace_bytes(v, v->sending_q8 * TT_VIVACE_WINDOW_ROUNDS) / v->mss_bytes;
 	if (v->starting)
 		packets = tt_min(packets, v->start_packets);
-	return tt_max(packets, 2 * least);
+	return tt_min(tt_max(packets, 2 * least), tt_ceiling_bytes(&v->ceiling) / v->mss_bytes);
+}
+
+/* Packets were marked (ECN), of which none was sent after `newest_sent_us`. */
+TT_INLINE void tt_vivace_on_marked(struct tt_vivace *v, u64 now_us, u64 newest_sent_us, u32 inflight)
+{
+	u64 used = (u64)inflight * v->mss_bytes;
+
+	/* Its own window is a bound of two round trips: of what is in flight (RFC 9438 §4.6). */
+	if (!tt_ceiling_on_marked(&v->ceiling, now_us, newest_sent_us, used, v->mss_bytes))
+		return;
+	tt_vivace_rate_ceiling(v);
+	if (v->rate_q8)
+		tt_vivace_leave_start(v, v->rate_q8);
 }
 
 /* Bytes per second; 0: not paced yet. */

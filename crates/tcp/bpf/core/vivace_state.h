@@ -99,8 +99,11 @@ struct tt_vivace {
 	bool renew; /* what is sent next begins an interval */
 	bool awaiting; /* an interval that the next decision needs is under way */
 	bool opening; /* a configured first rate is being sent, and nothing arrived yet */
-	u8 rest[2];
+	bool is_marked; /* the socket answers a mark (ECN), and the algorithm has yet to */
+	u8 rest[1];
 	struct tt_climb climb;
+	struct tt_ceiling ceiling;
+	u64 ceiling_q8; /* as a rate; the greatest number while there is none */
 	u32 head, len; /* of the intervals */
 	struct tt_interval ring[TT_INTERVALS];
 	struct tt_filter rtt_min;

@@ -3,7 +3,7 @@
 //! Both count in integers, so windows, pacing rates and phases are the same, not nearly the same.
 
 use rand::RngExt as _;
-use trimtab_cc::{Bbr, CongestionControl as _, Idle, Loss, Sent, Timeout, set_knob};
+use trimtab_cc::{Bbr, CongestionControl as _, Idle, Loss, Marked, Sent, Timeout, set_knob};
 use trimtab_units::{Duration, Rate};
 
 use super::bbr_core::CoreBbr;
@@ -131,6 +131,11 @@ impl Pair for Both {
         self.socket.on_loss();
     }
 
+    /// Linux's `bbr` does not answer.
+    fn on_marked(&mut self, _path: &Path, marked: &Marked) {
+        self.rust.on_marked(marked);
+    }
+
     fn on_timeout(&mut self, path: &Path, timeout: &Timeout) {
         self.rust.on_timeout(timeout);
         self.socket.on_timeout(path);
@@ -158,8 +163,10 @@ impl Pair for Both {
 fn the_core_of_bbr_agrees_with_the_rust_algorithm_on_thousands_of_random_sequences() {
     let mut all = Outcome::default();
     for seed in 0..SEQUENCES {
-        let mut path =
-            Path::new(seed, Course { jitter: true, loss: 0.4, unrated: true, slow: true });
+        let mut path = Path::new(
+            seed,
+            Course { jitter: true, loss: 0.4, marks: true, unrated: true, slow: true },
+        );
         let mut both = Both::new(&mut path, seed);
         path.run(&mut both, EVENTS);
         all.add(&both.seen);

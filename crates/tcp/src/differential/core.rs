@@ -17,6 +17,7 @@ mod c {
         pub(super) fn tt_host_copa_knobs(c: *mut u64, knobs: *const u32);
         pub(super) fn tt_host_copa_ack(c: *mut u64, fields: *const u64);
         pub(super) fn tt_host_copa_loss(c: *mut u64, now_us: u64, lost: u64, newest_sent_us: u64);
+        pub(super) fn tt_host_copa_marked(c: *mut u64, now_us: u64, newest_sent_us: u64);
         pub(super) fn tt_host_copa_timeout(c: *mut u64, now_us: u64);
         pub(super) fn tt_host_copa_idle(c: *mut u64);
         pub(super) fn tt_host_copa_first_sent(c: *mut u64, now_us: u64);
@@ -62,6 +63,11 @@ impl CoreCopa {
     pub(super) fn on_loss(&mut self, now_us: u64, lost: u64, newest_sent_us: u64) {
         // SAFETY: see above.
         unsafe { c::tt_host_copa_loss(self.memory.as_mut_ptr(), now_us, lost, newest_sent_us) };
+    }
+
+    pub(super) fn on_marked(&mut self, now_us: u64, newest_sent_us: u64) {
+        // SAFETY: see above.
+        unsafe { c::tt_host_copa_marked(self.memory.as_mut_ptr(), now_us, newest_sent_us) };
     }
 
     pub(super) fn on_timeout(&mut self, now_us: u64) {

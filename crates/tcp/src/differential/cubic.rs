@@ -1,7 +1,9 @@
 //! CUBIC: the C core in the kernel's role against `trimtab_cc::Cubic` as Linux has it.
 
 use rand::RngExt as _;
-use trimtab_cc::{CongestionControl as _, Cubic, Idle, Loss, Phase, Sent, Timeout, set_knob};
+use trimtab_cc::{
+    CongestionControl as _, Cubic, Idle, Loss, Marked, Phase, Sent, Timeout, set_knob,
+};
 
 use super::cubic_core::root;
 use super::cubic_socket::{SocketCubic, packets_of};
@@ -102,6 +104,12 @@ impl Pair for Both {
         self.socket.on_loss(path, loss.newest_sent_at.as_micros());
     }
 
+    /// The kernel asks for a threshold, and reduces the window to it, as for losses (`tcp_enter_cwr`).
+    fn on_marked(&mut self, path: &Path, marked: &Marked) {
+        self.rust.on_marked(marked);
+        self.socket.on_loss(path, marked.newest_sent_at.as_micros());
+    }
+
     fn on_timeout(&mut self, path: &Path, timeout: &Timeout) {
         let before = self.is_recovering();
         self.rust.on_timeout(timeout);
@@ -131,8 +139,10 @@ impl Pair for Both {
 fn the_core_of_cubic_agrees_with_the_rust_algorithm_on_thousands_of_random_sequences() {
     let mut all = Outcome::default();
     for seed in 0..SEQUENCES {
-        let mut path =
-            Path::new(seed, Course { jitter: true, loss: 0.05, unrated: false, slow: false });
+        let mut path = Path::new(
+            seed,
+            Course { jitter: true, loss: 0.05, marks: true, unrated: false, slow: false },
+        );
         let mut both = Both::new(&mut path, seed);
         path.run(&mut both, EVENTS);
         both.seen.exits = both.socket.exits;

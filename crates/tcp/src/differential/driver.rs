@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use trimtab_cc::{Ack, Config, Idle, Loss, RateSample, Sent, Timeout};
+use trimtab_cc::{Ack, Config, Idle, Loss, Marked, RateSample, Sent, Timeout};
 use trimtab_units::{Bytes, Duration, Time};
 
 use super::path::spread;
@@ -38,6 +38,9 @@ pub(super) trait Pair {
     fn on_ack(&mut self, path: &Path, acked: &Acked);
 
     fn on_loss(&mut self, path: &Path, loss: &Loss);
+
+    /// An acknowledgement tells of congestion marks.
+    fn on_marked(&mut self, path: &Path, marked: &Marked);
 
     /// Everything in flight was written off.
     fn on_timeout(&mut self, path: &Path, timeout: &Timeout);
@@ -101,10 +104,14 @@ pub(super) struct Path {
     buffer: u64,
     jitter: u64,
     loss: f64,
+    /// The share of the acknowledgements that tell of marks.
+    marks: f64,
     least: u64,
     /// Oldest first.
     flying: VecDeque<Packet>,
     episode: Episode,
+    /// When the window was last cut for a mark, until something that was sent since arrives.
+    reduced: Option<u64>,
     /// Whether there are samples of the delivery rate.
     rated: bool,
     course: Course,
@@ -118,6 +125,8 @@ pub(super) struct Course {
     pub(super) jitter: bool,
     /// The most that is lost at random.
     pub(super) loss: f64,
+    /// Whether some sequences have congestion marks.
+    pub(super) marks: bool,
     /// Whether some sequences have no samples of the delivery rate.
     pub(super) unrated: bool,
     /// Whether the application has at times less than the window would take.
@@ -136,6 +145,7 @@ impl Path {
             buffer: spread(&mut rng, 5.0, 2000.0) as u64,
             jitter: if course.jitter && rng.random_bool(0.5) { base / 8 } else { 0 },
             loss: if rng.random_bool(0.4) { 0.0 } else { spread(&mut rng, 1e-4, course.loss) },
+            marks: if course.marks && seed % 3 == 1 { spread(&mut rng, 1e-4, 0.3) } else { 0.0 },
             rng,
             now: 1_000_000,
             srtt: 0,
@@ -146,6 +156,7 @@ impl Path {
             least: u64::MAX,
             flying: VecDeque::new(),
             episode: Episode::default(),
+            reduced: None,
             rated: !(course.unrated && seed.is_multiple_of(4)),
             course,
             slow: false,
@@ -175,9 +186,9 @@ impl Path {
         self.gone + self.inflight()
     }
 
-    /// Whether losses are being repaired.
+    /// Whether losses are being repaired, or a mark is being answered (the kernel's state is CWR or beyond).
     pub(super) fn in_recovery(&self) -> bool {
-        self.episode.open
+        self.episode.open || self.reduced.is_some()
     }
 
     /// Some events.
@@ -235,6 +246,7 @@ impl Path {
         self.gone += prior;
         self.flying.clear();
         self.episode = Episode { start: self.now, open: true };
+        self.reduced = None;
         let timeout = Timeout {
             now: time(self.now),
             prior_inflight: self.bytes(prior),
@@ -271,6 +283,10 @@ impl Path {
             self.lose(pair, lost, lost_newest, prior, packets);
         }
         let Some(newest) = newest else { return };
+        self.reduced = self.reduced.filter(|&at| newest.sent_us <= at);
+        if self.marks > 0.0 && self.rng.random_bool(self.marks) {
+            self.mark(pair, newest, prior, packets);
+        }
         self.delivered += packets;
         self.gone += packets;
         let rtt = self.now - newest.sent_us;
@@ -332,6 +348,18 @@ impl Path {
         let mut acked = self.describe(newest, 0, 0, inflight);
         (acked.ack.rate, acked.rate) = (None, (0, 0));
         Some(acked)
+    }
+
+    /// The answer takes a round trip, as that to losses, of which it may be a part.
+    fn mark(&mut self, pair: &mut impl Pair, newest: Packet, prior: u64, acknowledged: u64) {
+        self.reduced = Some(self.reduced.unwrap_or(self.now));
+        let marked = Marked {
+            now: time(self.now),
+            newest_sent_at: time(newest.sent_us),
+            inflight: self.bytes(self.inflight() + acknowledged),
+            prior_inflight: self.bytes(prior),
+        };
+        pair.on_marked(self, &marked);
     }
 
     /// So many packets of those before the acknowledged ones are lost.

@@ -7,7 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::migrate::{Migrate as _, PathView};
 use trimtab_cc::muses::{Alarm, BINS, INPUTS, Inputs, Muses, Past, SIGNALS, State, Trees, log2};
-use trimtab_cc::{CongestionControl as _, Idle, Loss, Sent, Timeout, set_knob};
+use trimtab_cc::{CongestionControl as _, Idle, Loss, Marked, Sent, Timeout, set_knob};
 
 use super::driver::{Acked, Course, Pair, Path};
 use super::muses_core::{self, CoreMuses, Maps};
@@ -253,6 +253,7 @@ impl Pair for Both {
             ack.min_rtt.as_micros(),
             acked.rate.1,
             acked.rate.0,
+            acked.newest_sent_us,
             since,
             ack.cwnd_limited.into(),
         ]);
@@ -268,6 +269,11 @@ impl Pair for Both {
 
     fn on_loss(&mut self, _path: &Path, loss: &Loss) {
         self.rust.on_loss(loss);
+    }
+
+    fn on_marked(&mut self, path: &Path, marked: &Marked) {
+        self.rust.on_marked(marked);
+        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), self.mss);
     }
 
     fn on_timeout(&mut self, _path: &Path, timeout: &Timeout) {
@@ -296,8 +302,10 @@ fn the_core_of_muses_agrees_with_the_rust_algorithm_on_a_thousand_random_sequenc
         let bytes = [TREEG, MUSES, all][(seed % 3) as usize];
         let trees = Trees::parse(bytes).expect("a model");
         let _maps = maps(&trees);
-        let mut path =
-            Path::new(seed, Course { jitter: true, loss: 0.05, unrated: true, slow: true });
+        let mut path = Path::new(
+            seed,
+            Course { jitter: true, loss: 0.05, marks: true, unrated: true, slow: true },
+        );
         let mut both = Both::new(&mut path, seed, trees);
         path.run(&mut both, EVENTS);
         sum.events += both.seen.events;
@@ -321,7 +329,10 @@ fn the_core_of_muses_agrees_with_the_rust_algorithm_on_a_thousand_random_sequenc
 fn a_window_that_ran_away_is_not_handed_over() {
     let trees = Trees::parse(SMALL).expect("a model");
     let _maps = maps(&trees);
-    let mut path = Path::new(1, Course { jitter: false, loss: 1e-4, unrated: false, slow: false });
+    let mut path = Path::new(
+        1,
+        Course { jitter: false, loss: 1e-4, marks: true, unrated: false, slow: false },
+    );
     let mut words = knobs::defaults(Algorithm::Muses);
     words[knobs::find(Algorithm::Muses, "model").expect("a knob").index] = MODEL;
     let mut both = Both::new(&mut path, 1, trees);
@@ -330,7 +341,7 @@ fn a_window_that_ran_away_is_not_handed_over() {
     assert_eq!(u64::from(both.core.operating_window(1000, 40_000)), packets, "nothing is wrong");
     // Without a model: an alarm, but of another kind.
     let mut none = CoreMuses::new(&knobs::defaults(Algorithm::Muses), 10);
-    let fields = [1_000_000, 1448, 1, 1, 4, 40_000, 40_000, 40_000, 40_000, 1, 1448, 1];
+    let fields = [1_000_000, 1448, 1, 1, 4, 40_000, 40_000, 40_000, 40_000, 1, 960_000, 1448, 1];
     assert!(none.on_ack(&fields));
     assert_eq!((none.alarm(), none.cwnd() / 1024), (layout::ALARM_NO_MODEL, 10), "it stays");
     // Tree 0 doubles without a queue; an acknowledgement of a packet every 10 ms is 145 kB/s, 4 packets in 40 ms.
@@ -338,7 +349,8 @@ fn a_window_that_ran_away_is_not_handed_over() {
     while both.core.alarm() == 0 {
         now += 10_000;
         assert!(now < 10_000_000);
-        both.core.on_ack(&[now, 1448, 1, 1, 4, 40_000, 40_000, 40_000, 10_000, 1, 1448, 1]);
+        let sent = now - 40_000;
+        both.core.on_ack(&[now, 1448, 1, 1, 4, 40_000, 40_000, 40_000, 10_000, 1, sent, 1448, 1]);
     }
     assert_eq!(both.core.alarm(), layout::ALARM_RUN_AWAY);
     assert!(both.core.cwnd() / 1024 > 100);

@@ -19,6 +19,7 @@ mod c {
         pub(super) fn tt_host_muses_knobs(m: *mut u64, knobs: *const u32);
         pub(super) fn tt_host_muses_init(m: *mut u64, knobs: *const u32, window: u32);
         pub(super) fn tt_host_muses_ack(m: *mut u64, fields: *const u64) -> u32;
+        pub(super) fn tt_host_muses_marked(m: *mut u64, now_us: u64, newest_us: u64, mss: u32);
         pub(super) fn tt_host_muses_timeout(m: *mut u64);
         pub(super) fn tt_host_muses_idle(m: *mut u64);
         pub(super) fn tt_host_muses_cwnd(m: *const u64) -> u64;
@@ -106,9 +107,16 @@ impl CoreMuses {
     }
 
     /// Whether an interval ended. The fields are those of `struct tt_muses_ack`.
-    pub(super) fn on_ack(&mut self, fields: &[u64; 12]) -> bool {
+    pub(super) fn on_ack(&mut self, fields: &[u64; 13]) -> bool {
         // SAFETY: see above.
         unsafe { c::tt_host_muses_ack(self.memory.as_mut_ptr(), fields.as_ptr()) != 0 }
+    }
+
+    pub(super) fn on_marked(&mut self, now_us: u64, newest_us: u64, mss: u64) {
+        // SAFETY: see above.
+        unsafe {
+            c::tt_host_muses_marked(self.memory.as_mut_ptr(), now_us, newest_us, mss as u32);
+        }
     }
 
     pub(super) fn on_timeout(&mut self) {

@@ -3,7 +3,7 @@
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::{
-    Ack, Config, CongestionControl as _, Copa, Idle, Loss, Phase, Sent, Timeout, set_knob,
+    Ack, Config, CongestionControl as _, Copa, Idle, Loss, Marked, Phase, Sent, Timeout, set_knob,
 };
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -49,6 +49,7 @@ struct Path {
     buffer: u64,
     jitter: u64,
     loss: f64,
+    marks: f64,
     srtt: u64,
     least: u64,
     delivered: u64,
@@ -84,6 +85,7 @@ impl Path {
         let buffer = (spread(&mut rng, 5.0, 2000.0) * mss as f64) as u64;
         let jitter = if rng.random_bool(0.5) { 0 } else { base / 8 };
         let loss = if rng.random_bool(0.5) { 0.0 } else { spread(&mut rng, 1e-4, 0.2) };
+        let marks = if seed % 3 == 1 { spread(&mut rng, 1e-4, 0.3) } else { 0.0 };
         Self {
             core: CoreCopa::new(&words, mss as u32, 2 * mss as u32, 10 * mss),
             rust: Copa::new(&config),
@@ -95,6 +97,7 @@ impl Path {
             buffer,
             jitter,
             loss,
+            marks,
             srtt: 0,
             least: u64::MAX,
             delivered: 0,
@@ -185,6 +188,15 @@ impl Path {
                 prior_inflight: none,
             });
             self.core.on_loss(self.now, lost, newest_sent);
+        }
+        if self.marks > 0.0 && self.rng.random_bool(self.marks) {
+            self.rust.on_marked(&Marked {
+                now: time(self.now),
+                newest_sent_at: time(newest_sent),
+                inflight: Bytes::new(window),
+                prior_inflight: Bytes::new(window + acked),
+            });
+            self.core.on_marked(self.now, newest_sent);
         }
         let limited = self.rng.random_bool(0.95);
         let sampled = self.rng.random_bool(0.98);

@@ -7,7 +7,7 @@
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::migrate::{Switch, Switcher};
-use trimtab_cc::{CongestionControl as _, Idle, Loss, Phase, Sent, Spec, Timeout};
+use trimtab_cc::{CongestionControl as _, Idle, Loss, Marked, Phase, Sent, Spec, Timeout};
 use trimtab_units::Rate;
 
 use super::AGREE;
@@ -360,6 +360,19 @@ impl Pair for Both {
         }
     }
 
+    fn on_marked(&mut self, path: &Path, marked: &Marked) {
+        if matches!(self.core, Running::Cubic(_)) && !self.rust.path().in_recovery() {
+            self.path.on_marked();
+        }
+        self.rust.on_marked(marked);
+        let newest = marked.newest_sent_at.as_micros();
+        match &mut self.core {
+            Running::Copa(copa) => copa.on_marked(path.now, newest),
+            Running::Cubic(cubic) => cubic.on_loss(path, newest),
+            Running::Bbr(_) => {}
+        }
+    }
+
     fn on_timeout(&mut self, path: &Path, timeout: &Timeout) {
         let before = self.is_recovering();
         self.note_cut(path);
@@ -449,8 +462,10 @@ fn begin(algorithm: Algorithm, words: &Words, mss: u64, window: u64, seed: u64) 
 fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
     let mut all = Outcome::default();
     for seed in 0..SEQUENCES {
-        let mut path =
-            Path::new(seed, Course { jitter: false, loss: 0.02, unrated: true, slow: false });
+        let mut path = Path::new(
+            seed,
+            Course { jitter: false, loss: 0.02, marks: false, unrated: true, slow: false },
+        );
         let mut both = Both::new(&mut path, seed);
         path.run(&mut both, EVENTS);
         all.add(&both.seen);
@@ -475,4 +490,25 @@ fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
     for (from, to) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
         assert!(all.pairs[from][to] > 100, "{all:?}");
     }
+}
+
+/// With marks, which are answered for a round trip: the moments, and what CUBIC and BBR make of the hand-over.
+#[test]
+fn the_core_hands_over_alike_where_the_path_marks() {
+    let mut all = Outcome::default();
+    for seed in (1..SEQUENCES).step_by(3) {
+        let mut path = Path::new(
+            seed,
+            Course { jitter: false, loss: 0.02, marks: true, unrated: true, slow: false },
+        );
+        let mut both = Both::new(&mut path, seed);
+        path.run(&mut both, EVENTS);
+        all.add(&both.seen);
+    }
+    println!("{all:?}");
+    let switches = all.full + all.part + all.over;
+    assert!(switches > 1000 && all.cubic > 100_000 && all.bbr > 100_000, "{all:?}");
+    assert_eq!(all.cubic_windows, all.cubic, "{all:?}");
+    assert!(all.bbr_windows as f64 > 0.9998 * all.bbr as f64, "{all:?}");
+    assert!(all.agreed as f64 > 0.999 * switches as f64, "moments: {all:?}");
 }

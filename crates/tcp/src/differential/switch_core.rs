@@ -6,6 +6,7 @@ mod c {
         pub(super) safe fn tt_host_path_size() -> u64;
         pub(super) safe fn tt_host_cubic_converged(window: u32, threshold: u32, rec: u32) -> u32;
         pub(super) fn tt_host_path_sample(path: *mut u64, fields: *const u64);
+        pub(super) fn tt_host_path_marked(path: *mut u64);
         pub(super) fn tt_host_path_cut(path: *mut u64, srtt_us: u64);
         pub(super) fn tt_host_path_taken_over(path: *mut u64, how: u32);
         pub(super) fn tt_host_path_bandwidth(path: *const u64) -> u64;
@@ -44,6 +45,12 @@ impl CorePath {
     pub(super) fn on_sample(&mut self, fields: &[u64; 5]) {
         // SAFETY: see above, and the array has the length that `host.c` reads.
         unsafe { c::tt_host_path_sample(self.memory.as_mut_ptr(), fields.as_ptr()) };
+    }
+
+    /// A window is cut for marks.
+    pub(super) fn on_marked(&mut self) {
+        // SAFETY: see above.
+        unsafe { c::tt_host_path_marked(self.memory.as_mut_ptr()) };
     }
 
     /// The running algorithm cuts its window for losses, at this smoothed round-trip time.

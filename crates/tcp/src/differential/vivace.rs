@@ -7,7 +7,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::migrate::{HandOver, Migrate as _, PathView};
 use trimtab_cc::{
-    Ack, CongestionControl as _, Idle, Loss, LostPacket, Phase, Sent, Timeout, Vivace, set_knob,
+    Ack, CongestionControl as _, Idle, Loss, LostPacket, Marked, Phase, Sent, Timeout, Vivace,
+    set_knob,
 };
 use trimtab_units::{Bytes, Duration, Rate};
 
@@ -143,6 +144,12 @@ impl Pair for Both {
         self.core.on_lost(loss.newest_sent_at.as_micros(), packets);
     }
 
+    fn on_marked(&mut self, path: &Path, marked: &Marked) {
+        self.rust.on_marked(marked);
+        let inflight = marked.prior_inflight.get() / self.mss;
+        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), inflight);
+    }
+
     fn on_timeout(&mut self, _path: &Path, timeout: &Timeout) {
         self.rust.on_timeout(timeout);
         self.core.on_timeout();
@@ -175,8 +182,10 @@ fn the_core_of_vivace_agrees_with_the_rust_algorithm_on_thousands_of_random_sequ
     let mut all = Outcome::default();
     let mut throughout = 0;
     for seed in 0..SEQUENCES {
-        let mut path =
-            Path::new(seed, Course { jitter: true, loss: 0.2, unrated: true, slow: true });
+        let mut path = Path::new(
+            seed,
+            Course { jitter: true, loss: 0.2, marks: true, unrated: true, slow: true },
+        );
         let mut both = Both::new(&mut path, seed);
         path.run(&mut both, EVENTS);
         throughout += u64::from(!both.differ);
@@ -223,8 +232,10 @@ fn the_core_of_vivace_takes_over_as_the_rust_algorithm() {
     let words = knobs::defaults(Algorithm::Vivace);
     let mut starved = 0;
     for seed in 0..2000 {
-        let path =
-            Path::new(seed, Course { jitter: false, loss: 0.01, unrated: false, slow: false });
+        let path = Path::new(
+            seed,
+            Course { jitter: false, loss: 0.01, marks: true, unrated: false, slow: false },
+        );
         let (mut rust, mut core) =
             (Vivace::new(&path.config(seed)), CoreVivace::new(&words, path.mss, 10, seed % 2 == 1));
         let min_rtt = spread(&mut rng, 500.0, 300_000.0) as u64;

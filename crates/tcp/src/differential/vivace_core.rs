@@ -18,6 +18,7 @@ mod c {
         pub(super) fn tt_host_vivace_send(v: *mut u64, now_us: u64, sent: u32, app_limited: u32);
         pub(super) fn tt_host_vivace_ack(v: *mut u64, fields: *const u64);
         pub(super) fn tt_host_vivace_lost(v: *mut u64, sent_us: u64, packets: u32);
+        pub(super) fn tt_host_vivace_marked(v: *mut u64, now: u64, newest: u64, inflight: u32);
         pub(super) fn tt_host_vivace_timeout(v: *mut u64);
         pub(super) fn tt_host_vivace_window(v: *const u64) -> u64;
         pub(super) fn tt_host_vivace_pacing_bytes_per_s(v: *const u64) -> u64;
@@ -85,6 +86,13 @@ impl CoreVivace {
     pub(super) fn on_lost(&mut self, sent_us: u64, packets: u64) {
         // SAFETY: see above.
         unsafe { c::tt_host_vivace_lost(self.memory.as_mut_ptr(), sent_us, packets as u32) };
+    }
+
+    /// So many packets were in flight.
+    pub(super) fn on_marked(&mut self, now: u64, newest_sent: u64, inflight: u64) {
+        let memory = self.memory.as_mut_ptr();
+        // SAFETY: see above.
+        unsafe { c::tt_host_vivace_marked(memory, now, newest_sent, inflight as u32) };
     }
 
     pub(super) fn on_timeout(&mut self) {

@@ -3,6 +3,7 @@
 mod bbr;
 #[path = "../common/mod.rs"]
 mod common;
+mod ecn;
 mod faults;
 mod muses;
 mod prototype;
