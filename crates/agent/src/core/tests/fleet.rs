@@ -156,6 +156,30 @@ fn what_did_not_run_what_the_engine_chose_tells_nothing() {
     }
 }
 
+/// They had no guard. What it runs while it rests tells the engine nothing.
+#[test]
+fn knobs_of_the_engine_that_do_harm_are_taken_back_for_a_while() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    edge.learn(key(), force(1, "copa", &[("delta", 0.1)]));
+    let (pipe, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    pipe.borrow_mut().shallow = true;
+    let shared = Some(Arc::clone(&edge));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), shared, Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 8.0);
+    let delta = || pipe.borrow().knobs["delta"];
+    assert_eq!((standing(&core, 1), delta()), (Standing::Resting, 0.5));
+    edge.learn(key(), force(2, "copa", &[("delta", 0.2)]));
+    let now = pass(&mut core, &fake, now, 10.0);
+    assert_eq!((standing(&core, 1), delta()), (Standing::Resting, 0.5));
+    pipe.borrow_mut().shallow = false;
+    let now = pass(&mut core, &fake, now, 55.0);
+    assert_eq!((standing(&core, 1), delta()), (Standing::Customized, 0.2));
+    core.on_event(&Event { id: FlowId(1), slot: 0, at: now, kind: close(&pipe) }, now);
+    let all = edge.close(Time::from_nanos(u64::MAX));
+    let [report] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((report.version, report.summary.get("loss").unwrap().mean()), (2, Some(0.0)));
+}
+
 #[test]
 fn another_algorithm_than_the_rules_is_told_and_changes_nothing() {
     let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
