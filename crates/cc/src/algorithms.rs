@@ -141,7 +141,8 @@ pub static ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "vivace",
-        about: "PCC Vivace as deployed: climbs the gradient of a utility of rate, loss and delay growth",
+        about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a utility of rate, loss and \
+                delay growth",
         source: "Dong et al., NSDI 2018; PCC customization section 5",
         knobs: Vivace::KNOBS,
         presets: Vivace::PRESETS,

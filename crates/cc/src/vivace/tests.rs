@@ -56,6 +56,60 @@ fn a_rate_that_is_worth_less_than_nothing_is_too_high() {
     assert!(climb.gradient(&seen(9.0, 0.0, 0.1), &losses, &values) < 0.0);
 }
 
+fn plain() -> knobs::Values {
+    let mut values = defaults();
+    for (name, value) in knobs::PLAIN {
+        values.set(knobs::KNOBS.iter().position(|k| k.name == *name).unwrap(), *value);
+    }
+    values
+}
+
+/// The published form's secant over a pair of probes around a rate, of which these shares are lost.
+fn of_pair(rate: f64, values: &knobs::Values, up: f64, down: f64) -> f64 {
+    let probe = |factor: f64, loss| {
+        let rate = rate * factor;
+        (rate, utility::utility(values, &seen(rate, loss, 0.0)))
+    };
+    utility::secant(probe(0.95, down), probe(1.05, up)).unwrap()
+}
+
+/// expected.md Z2: where probes show exactly the random losses that there are, the published form settles at
+/// (0.9 / 11.35 p)^10 Mbit/s, to 30%.
+#[test]
+fn the_published_form_settles_at_the_ceiling_of_random_losses() {
+    let values = plain();
+    for (loss, want) in [(0.06, 16.25), (0.07, 3.48), (0.1, 0.0983)] {
+        let (mut climb, mut rate, mut sum) = (Climb::default(), 48.0, 0.0);
+        for step in 0..2000 {
+            rate = climb.step(rate, of_pair(rate, &values, loss, loss), 0.0, &values);
+            sum += if step >= 1000 { rate / 1000.0 } else { 0.0 };
+        }
+        assert!((sum / want - 1.0).abs() < 0.3, "{loss}: {sum} Mbit/s, not {want}");
+    }
+}
+
+/// Why it does not settle there on short paths: at 4 Mbit/s and 20 ms a probe has seven packets. Of two such probes most
+/// often neither loses any, or the lower one loses more, and the step is up, though 10% of all packets are lost. A thousand
+/// packets in each turn most steps down.
+#[test]
+fn short_intervals_do_not_show_random_losses() {
+    let values = plain();
+    let up = |packets: i32| {
+        // The binomial distribution of how many of a probe's packets are lost.
+        let chance = |lost: i32| {
+            let ways = (0..lost).map(|i| f64::from(packets - i) / f64::from(i + 1));
+            ways.fold(libm::pow(0.9, packets.into()), |p, ways| p * ways / 9.0)
+        };
+        let share = |lost: i32| f64::from(lost) / f64::from(packets);
+        let all = (0..=packets).flat_map(|a| (0..=packets).map(move |b| (a, b)));
+        let up = all.filter(|(a, b)| of_pair(4.0, &values, share(*a), share(*b)) >= 0.0);
+        up.map(|(a, b)| chance(a) * chance(b)).sum::<f64>()
+    };
+    assert!(of_pair(4.0, &values, 0.1, 0.1) < 0.0, "the gradient points down");
+    let (few, many) = (up(7), up(1000));
+    assert!(few > 0.5 && many < 0.45, "{few} of the steps are up with 7 packets, {many} with 1000");
+}
+
 /// expected.md Z9, and that some tens of packets are not enough to tell, unless far more are lost.
 #[test]
 fn the_brakes_know_eleven_percent_from_nine() {
