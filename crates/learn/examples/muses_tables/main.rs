@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use trimtab_learn::muses::{Part, Rollout};
 use trimtab_units::Duration;
 
-use rows::{HEAD, Run, row};
+use rows::{HEAD, RATIO_HEAD, Run, ratio, row};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -54,7 +54,9 @@ fn main() {
         return hindsight::print(models, &kinds, count, length);
     }
     println!("{HEAD}");
+    let mut ratios = Vec::new();
     for (kind, draw) in &kinds {
+        let mut of_kind: Vec<(&String, Vec<Run>)> = Vec::new();
         for (name, control) in &contenders {
             let runs: Vec<Run> = (0..count)
                 .into_par_iter()
@@ -65,6 +67,16 @@ fn main() {
                 })
                 .collect();
             println!("| {kind} | {name} | {} |", row(&runs));
+            of_kind.push((name, runs));
         }
+        if let Some((_, cubic)) = of_kind.iter().find(|(name, _)| *name == "cubic") {
+            let others = of_kind.iter().filter(|(name, _)| *name != "cubic");
+            ratios.extend(
+                others.map(|(name, runs)| format!("| {kind} | {name} | {} |", ratio(runs, cubic))),
+            );
+        }
+    }
+    if !ratios.is_empty() {
+        println!("\n{RATIO_HEAD}\n{}", ratios.join("\n"));
     }
 }

@@ -38,3 +38,30 @@ pub(crate) fn row(runs: &[Run]) -> String {
         delay.0
     )
 }
+
+/// What the columns of the second table are: each network's own ratio to CUBIC's run over it.
+pub(crate) const RATIO_HEAD: &str = "\
+| networks | compared with cubic | utilisation | p95 queueing delay | p95 one-way delay |
+|---|---|---:|---:|---:|";
+
+/// The least delay that is told apart, in ms: below it a ratio is one of noise.
+const DELAY_MIN_MS: f64 = 1.0;
+
+/// Geometric means of the ratios to CUBIC network by network, with their 95 % intervals. A few networks with
+/// seconds of delay decide an arithmetic mean, and say little of a ratio.
+pub(crate) fn ratio(runs: &[Run], cubic: &[Run]) -> String {
+    let of = |f: &dyn Fn(&Run) -> f64| {
+        let n = runs.len() as f64;
+        let logs: Vec<f64> =
+            runs.iter().zip(cubic).map(|(own, other)| libm::log(f(own) / f(other))).collect();
+        let mean = logs.iter().sum::<f64>() / n;
+        let square = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>();
+        let half = 1.96 * (square / (n - 1.0).max(1.0) / n).sqrt();
+        let [at, low, high] = [mean, mean - half, mean + half].map(libm::exp);
+        format!("{at:.2} [{low:.2}, {high:.2}]")
+    };
+    let queue = |run: &Run| run.1.queue_delay_p95.as_millis_f64();
+    let used = of(&|run| run.1.utilisation.max(0.001));
+    let queued = of(&|run| queue(run).max(DELAY_MIN_MS));
+    format!("{used} | {queued} | {}", of(&|run| run.0 + queue(run)))
+}
