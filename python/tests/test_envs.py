@@ -105,6 +105,19 @@ def test_the_action_is_the_algorithm_that_runs() -> None:
     assert state[names.index("cca_bbr")] == 1 and state[names.index("cca_cubic")] == 0
 
 
+def test_two_settings_of_one_algorithm_are_told_apart() -> None:
+    copas = ("cubic", "copa:delta=0.1", "copa:delta=0.5")
+    env = trimtab.SelectEnv(trimtab.Settings(algorithms=copas, generated=8, conditions=20, start="cubic"))
+    state, _ = env.reset(seed=2)
+    first = env.course.features.index("candidate_0")
+    assert env.course.features[first:] == ["candidate_0", "candidate_1", "candidate_2"]
+    assert state[first:].tolist() == [1, 0, 0]
+    for action in (2, 1, 2):
+        state, *_ = env.step(action)
+        assert state[first:].tolist() == [float(i == action) for i in range(3)]
+        assert state[env.course.features.index("cca_copa")] == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
