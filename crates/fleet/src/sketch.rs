@@ -175,6 +175,50 @@ impl Sketch {
         Some((bucket.start() as f64 + bucket.end() as f64) / 2.0 * STEP)
     }
 
+    /// Its first and last bucket; `None` without values.
+    pub(crate) fn reach(&self) -> Option<(u32, u32)> {
+        Some((*self.index.first()?, *self.index.last()?))
+    }
+
+    /// The same with values moved to the nearest bucket from `least` to `most`, and no more of them than `len`: of each bucket
+    /// its share. Of a sketch that is changed the sum is that of the middles of its buckets, within [`RELATIVE_ERROR_MAX`].
+    #[must_use]
+    pub(crate) fn within(&self, (least, most): (u32, u32), len: u64) -> Self {
+        let total = self.len();
+        let is_inside = self.reach().is_none_or(|(first, last)| least <= first && last <= most);
+        if total <= len && is_inside {
+            return self.clone();
+        }
+        let (mut index, mut count): (Vec<u32>, Vec<u64>) = (Vec::new(), Vec::new());
+        let (mut seen, mut kept) = (0_u64, 0_u64);
+        for (&bucket, &n) in self.index.iter().zip(&self.count) {
+            seen += n;
+            // What the buckets until here have together, so that rounding adds up to the whole.
+            let until = (u128::from(seen) * u128::from(len.min(total)) / u128::from(total)) as u64;
+            let bucket = bucket.clamp(least, most);
+            match (until - kept, index.last()) {
+                (0, _) => {}
+                (more, Some(&last)) if last == bucket => {
+                    *count.last_mut().expect("as above") += more
+                }
+                (more, _) => {
+                    index.push(bucket);
+                    count.push(more);
+                }
+            }
+            kept = until;
+        }
+        let mut sketch = Self { index, count, sum: 0 };
+        let middles = sketch.histogram().map(|histogram| {
+            let middle = |bucket: histogram::Bucket| {
+                u128::from(bucket.count()) * (u128::from(bucket.start()) + u128::from(bucket.end()))
+            };
+            histogram.into_iter().map(middle).sum::<u128>() / 2
+        });
+        sketch.sum = middles.unwrap_or(0);
+        sketch
+    }
+
     /// A statistic of the values; `None` without any, but for their count and sum.
     pub fn statistic(&self, kind: StatisticKind) -> Option<f64> {
         match kind {
