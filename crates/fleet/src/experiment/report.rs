@@ -26,7 +26,7 @@ pub struct UnitsReport {
     pub control: u64,
     /// By prefixes: aggregates with results under the treatment. In a switchback: pairs of blocks.
     pub treatment: u64,
-    /// Aggregates that an operator took out by an order, with what they had shown until then.
+    /// Aggregates that an operator took out by an order, or an alarm under an arm, with what they had shown until then.
     pub left: u64,
     /// Whether what was known before was used to take differences between aggregates out.
     pub adjusted: bool,

@@ -299,7 +299,8 @@ fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
         start: Interval(1000),
         intervals: 6,
         wash_out: 1,
-        guards: vec!["mean(throughput) < +10%".to_owned()],
+        // Three aggregates of the first stage vary by about 7.5% of their metric: less than that they could not show.
+        guards: vec!["mean(throughput) < +25%".to_owned()],
         seed,
     };
     let fleet = Fleet::new(seed ^ 0xabc, aggregates, 120, 0.0);
@@ -338,11 +339,12 @@ fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
 
 #[test]
 fn a_rollout_of_something_harmless_goes_on_and_of_something_bad_goes_back_soon() {
-    let (mut done, mut back, mut soon) = (0, 0, Vec::new());
+    let (mut done, mut at_limit, mut back, mut soon) = (0, 0, 0, Vec::new());
     for seed in 0..40 {
         done += usize::from(roll_out(seed, 60, 0.0).0 == Phase::Done);
-        // The metric is about 10, the limit a tenth of it.
-        let (phase, after, most) = roll_out(seed, 60, 5.0);
+        // The metric is about 10, the limit a quarter of it.
+        at_limit += usize::from(roll_out(seed, 60, 2.5).0 == Phase::Done);
+        let (phase, after, most) = roll_out(seed, 60, 10.0);
         back += usize::from(phase == Phase::RolledBack);
         assert!(most < 3, "never for all");
         soon.push(after);
@@ -350,6 +352,8 @@ fn a_rollout_of_something_harmless_goes_on_and_of_something_bad_goes_back_soon()
     soon.sort_unstable();
     println!("{done} of 40 harmless ones are done, {back} of 40 bad ones are back after {soon:?}");
     assert!(done >= 36, "{done} of 40 are done");
+    println!("{at_limit} of 40 that are as bad as may be are done");
+    assert!(at_limit <= 2, "{at_limit} of 40 at the limit are done");
     assert_eq!(back, 40);
     // Six intervals before, one that was open, one of wash-out; then it shows.
     assert!(soon[20] <= 10 && soon[39] <= 26, "{soon:?}");
