@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use trimtab_qoe::AggregateFormula;
 use trimtab_qoe::Statistic;
-use trimtab_steer::customize::{Cell, Known, Learner, Trial};
+use trimtab_steer::customize::{Cell, Known, Learner, Purpose, Trial};
 
 use crate::experiment::{Assignment, Part};
-use crate::{Configuration, Context, Decision, Interval, Key, RewardSource, Service, Summary};
+use crate::scale::Scale;
+use crate::{
+    Configuration, Context, Decision, Interval, Key, KnobRange, RewardSource, Service, Summary,
+};
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
 pub const OPEN_MAX: usize = 4;
@@ -39,12 +43,39 @@ struct Open {
     part: Option<Part>,
 }
 
+/// What was learnt of another description of the service is kept for so many proposals.
+const SHELVED: u64 = 200;
+
+/// What was learnt of another description of the service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Shelf {
+    learnt: Vec<KnobRange>,
+    algorithm: String,
+    formulas: Vec<String>,
+    #[serde(default, skip_serializing_if = "Scale::is_new")]
+    scale: Scale,
+    learners: BTreeMap<Context, Learner>,
+    /// The last proposal before it is forgotten.
+    until: u64,
+}
+
 /// The state of one aggregate: plain data for serde.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Aggregate {
     key: Key,
-    /// What is learnt, as the service described it; learning starts anew when that changes.
-    learnt: Vec<crate::KnobRange>,
+    /// What is learnt, as the service described it: see [`Aggregate::follow`].
+    learnt: Vec<KnobRange>,
+    /// The algorithm and the formulas, as the service described them; empty in what was kept before that was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    algorithm: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    formulas: Vec<String>,
+    /// What the rewards are that were learnt from, and how they go with their surrogate.
+    #[serde(default, skip_serializing_if = "Scale::is_new")]
+    scale: Scale,
+    /// What was learnt of another description of the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shelf: Option<Box<Shelf>>,
     learners: BTreeMap<Context, Learner>,
     /// How long the intervals are that are open, and the latest one; none in what was kept before that was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,6 +115,10 @@ impl Aggregate {
         Self {
             key,
             learnt: Vec::new(),
+            algorithm: String::new(),
+            formulas: Vec::new(),
+            scale: Scale::default(),
+            shelf: None,
             learners: BTreeMap::new(),
             length_ns: None,
             open: BTreeMap::new(),
@@ -185,12 +220,7 @@ impl Aggregate {
     ///
     /// At most [`OPEN_MAX`] intervals stay open: the oldest is given up without a reward when there are more.
     pub fn open(&mut self, service: &Service, interval: Interval) -> Configuration {
-        if self.learnt != service.knobs() {
-            self.learnt = service.knobs().to_vec();
-            self.learners.clear();
-            self.open.clear();
-            self.point.clear();
-        }
+        self.follow(service);
         let length_ns = service.interval().as_nanos();
         if self.length_ns.replace(length_ns).is_some_and(|then| then != length_ns) {
             // They are counted otherwise now; what was learnt stays.
@@ -209,7 +239,9 @@ impl Aggregate {
                 self.point.clone_from(&trial.point);
             }
             let learns = self.hold == Hold::Learning;
-            let part = self.assignment.as_ref().filter(|_| learns).and_then(|a| a.part);
+            let is_as_assigned =
+                |a: &&Assignment| learns && (a.values.is_none() || trial.purpose == Purpose::Held);
+            let part = self.assignment.as_ref().filter(is_as_assigned).and_then(|a| a.part);
             self.open.insert(interval, Open { context, version: self.version, trial, part });
             while self.open.len() > OPEN_MAX {
                 if let Some((_, given_up)) = self.open.pop_first() {
@@ -218,6 +250,79 @@ impl Aggregate {
             }
         }
         self.configuration(service)
+    }
+
+    /// Learns what the service describes from now on, and keeps of what was learnt what still means something: all, where the
+    /// safe or the first values are others; points inside, where ranges are; which points were better, where the reward is
+    /// another one. With other knobs or another algorithm learning starts anew. What is put away so comes back where the
+    /// description does soon, as while engines with different files take turns.
+    fn follow(&mut self, service: &Service) {
+        let (algorithm, formulas) = (service.algorithm().name, service.formulas());
+        let same_names = |one: &[KnobRange], other: &[KnobRange]| {
+            one.iter().map(|k| &k.name).eq(other.iter().map(|k| &k.name))
+        };
+        if self.algorithm.is_empty() && !self.learnt.is_empty() {
+            // What was kept before it was written down is of the service as it was.
+            algorithm.clone_into(&mut self.algorithm);
+            self.formulas.clone_from(&formulas);
+        }
+        if self.shelf.as_ref().is_some_and(|shelf| self.draws > shelf.until) {
+            self.shelf = None;
+        }
+        let is_same_kind = same_names(&self.learnt, service.knobs()) && self.algorithm == algorithm;
+        if !is_same_kind || self.formulas != formulas {
+            let until = self.draws.saturating_add(SHELVED);
+            let put_away = Shelf {
+                learnt: self.learnt.clone(),
+                algorithm: std::mem::replace(&mut self.algorithm, algorithm.to_owned()),
+                formulas: std::mem::replace(&mut self.formulas, formulas),
+                scale: std::mem::take(&mut self.scale),
+                learners: self.learners.clone(),
+                until,
+            };
+            let back = self.shelf.take().filter(|shelf| {
+                same_names(&shelf.learnt, service.knobs())
+                    && (&shelf.algorithm, &shelf.formulas) == (&self.algorithm, &self.formulas)
+            });
+            match back {
+                Some(back) => {
+                    (self.learnt, self.learners, self.scale) =
+                        (back.learnt, back.learners, back.scale);
+                }
+                None if is_same_kind => self.begin_where_it_is(),
+                None => {
+                    self.learners.clear();
+                    self.learnt = service.knobs().to_vec();
+                }
+            }
+            self.shelf = (!put_away.learners.is_empty()).then(|| Box::new(put_away));
+            self.open.clear();
+            self.point.clear();
+        }
+        if self.learnt == service.knobs() {
+            return;
+        }
+        let then = std::mem::replace(&mut self.learnt, service.knobs().to_vec());
+        let ranges = |knobs: &[KnobRange]| knobs.iter().map(|k| k.dimension).collect::<Vec<_>>();
+        if ranges(&then) == ranges(service.knobs()) {
+            self.learners.values_mut().for_each(|learner| learner.set_safe(service.safe()));
+            return;
+        }
+        let to = |point: &[f64]| -> Vec<f64> {
+            let both = then.iter().zip(service.knobs()).zip(point);
+            both.map(|((then, now), &x)| now.dimension.place(then.dimension.value(x))).collect()
+        };
+        self.learners.values_mut().for_each(|learner| learner.carry_over(to, service.safe()));
+        self.open.clear();
+        self.point.clear();
+    }
+
+    /// Rewards are others from now on: each context begins at its best guess, and how high rewards were counts for nothing.
+    fn begin_where_it_is(&mut self) {
+        for learner in self.learners.values_mut() {
+            let centre = learner.centre().to_vec();
+            learner.restart_at(&centre);
+        }
     }
 
     /// An interval has no result.
@@ -242,8 +347,11 @@ impl Aggregate {
             Hold::Paused => learner.hold_at(learner.centre().to_vec()),
             Hold::Pinned { values } => learner.hold_at(service.space().unit(values)),
             Hold::Learning => match self.assignment.as_ref().and_then(|a| a.values.as_ref()) {
-                Some(values) => learner.hold_at(service.space().unit(values)),
-                None => {
+                // What keeps an aggregate safe counts more than what is compared.
+                Some(values) if !learner.is_resting() => {
+                    learner.hold_at(service.space().unit(values))
+                }
+                _ => {
                     self.draws += 1;
                     let random = draw(service.seed(), &self.key, context, self.draws);
                     learner.propose_knowing(random, &self.known())
@@ -302,14 +410,15 @@ impl Aggregate {
     ) -> Result<Decision, CloseError> {
         let open = self.open.remove(&interval).ok_or(CloseError::NotOpen(interval))?;
         let enough = summary.connections() >= service.connections_min();
-        let formulas = [
-            (Some(service.reward()), RewardSource::Reward),
-            (service.surrogate(), RewardSource::Surrogate),
-        ];
-        let rewarded = formulas
-            .into_iter()
-            .filter(|_| enough)
-            .find_map(|(formula, source)| Some((Service::value(formula?, summary)?, source)));
+        let value = |formula: Option<&AggregateFormula>| {
+            formula.filter(|_| enough).and_then(|formula| Service::value(formula, summary))
+        };
+        let values = (value(Some(service.reward())), value(service.surrogate()));
+        let before = self.scale.learnt_from();
+        let rewarded = self.scale.take(values);
+        if before.is_some_and(|before| self.scale.learnt_from() != Some(before)) {
+            self.begin_where_it_is();
+        }
         let broken: Vec<String> = service
             .guards()
             .iter()

@@ -71,6 +71,17 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// The arm that made the aggregate run what brought it to its safe configuration. What the safe configuration itself brings
+    /// is no arm's doing, nor what was learnt.
+    pub fn alarm_of_arm(&self, service: &Service) -> Option<Part> {
+        let fell_back = matches!(self.lesson.outcome, Outcome::FellBack { .. });
+        let is_held = self.purpose == Purpose::Held;
+        let is_safe = self.tried == service.configured(&service.safe());
+        self.part.filter(|_| fell_back && is_held && !is_safe)
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(part) = self.part {

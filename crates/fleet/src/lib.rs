@@ -57,6 +57,7 @@ mod interval;
 mod key;
 mod report;
 mod reward;
+mod scale;
 mod service;
 mod sketch;
 mod summary;

@@ -305,6 +305,11 @@ impl Service {
         self.surrogate.as_ref()
     }
 
+    /// What makes a reward, as it is written: the reward and its surrogate.
+    pub(crate) fn formulas(&self) -> Vec<String> {
+        std::iter::once(&self.reward).chain(&self.surrogate).map(|f| f.text().to_owned()).collect()
+    }
+
     /// The names that formulas may read: what every edge reports, and what this service adds.
     pub fn statistics(&self) -> impl Iterator<Item = &str> {
         self.statistics.iter().map(String::as_str)

@@ -221,6 +221,37 @@ impl Learner {
         self.model.as_deref()
     }
 
+    /// The safe configuration is another point from now on. What was learnt stays, and the new one is looked at soon, since
+    /// nothing is known of it.
+    pub fn set_safe(&mut self, safe: Vec<f64>) {
+        assert_eq!(safe.len(), self.centre.len(), "both are points of the same space");
+        if self.safe != safe {
+            self.safe = safe;
+            self.safe_breaks = false;
+            if let Some(model) = &mut self.model {
+                model.look_at_safe();
+            }
+        }
+    }
+
+    /// The permitted ranges are others from now on: `to` gives a point's place in the new unit cube, which may lie outside of
+    /// it. The best guess moves to the nearest point inside, and trials outside are forgotten.
+    pub fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>, safe: Vec<f64>) {
+        // Trials that are open are points of the old cube.
+        self.epoch += 1;
+        // Not `clamp`, since a point may have no place at all.
+        self.centre = to(&self.centre).iter().map(|x| x.max(0.0).min(1.0)).collect();
+        self.gradient = Gradient::new(self.active.len());
+        if !self.is_resting() {
+            self.phase = Phase::Learning { pair: None };
+        }
+        if let Some(model) = &mut self.model {
+            model.carry_over(to);
+        }
+        self.set_safe(safe);
+        self.keep_inside();
+    }
+
     /// What rewards are usual.
     pub fn watch(&self) -> &Watch {
         &self.watch

@@ -80,6 +80,17 @@ impl Memory {
         self.cells.retain(|c| c.weight >= FORGOTTEN);
     }
 
+    /// Points are those of another unit cube from now on; those outside of it are forgotten.
+    pub(super) fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>) {
+        let cells = core::mem::take(&mut self.cells).into_iter().filter_map(|cell| {
+            let point = to(&cell.point());
+            // A point on the edge is off by a rounding of the grid.
+            let inside = point.iter().all(|x| (-0.5 / GRID..=1.0 + 0.5 / GRID).contains(x));
+            inside.then(|| Cell { at: Cell::new(&point, 0.0).at, ..cell })
+        });
+        self.cells = cells.collect();
+    }
+
     /// What is kept of it once the network is another: `most` cells, each counting `keep` times as much.
     pub(super) fn kept_from_before(mut self, keep: f64, most: usize) -> Self {
         self.fade(keep);

@@ -262,6 +262,19 @@ impl Model {
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
     }
 
+    /// The safe configuration is to be looked at soon: it is another one.
+    pub(super) fn look_at_safe(&mut self) {
+        self.debt = 0.0;
+        (self.without_safe, self.look_after) = (LOOK_AFTER, LOOK_AFTER);
+    }
+
+    /// Points are those of another unit cube from now on; those outside of it are forgotten.
+    pub(super) fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>) {
+        self.memory.carry_over(&to);
+        self.before.carry_over(&to);
+        self.aside.clear();
+    }
+
     /// Rewards fell behind what is expected of the safe configuration by so much more.
     fn owe(&mut self, settings: &Settings, behind: f64) -> Option<(f64, u32)> {
         self.debt = (self.debt + behind.min(BEHIND_MOST)).max(0.0);

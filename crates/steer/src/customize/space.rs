@@ -37,7 +37,12 @@ impl Dimension {
 
     /// The place of `value` in the range, 0 to 1; a value outside is moved to the nearer end.
     pub fn unit(&self, value: f64) -> f64 {
-        let value = value.clamp(self.min, self.max);
+        self.place(value.clamp(self.min, self.max))
+    }
+
+    /// The place of any value, which lies outside of 0 to 1 where the value is outside the range. NaN where there is none: a
+    /// value of at most 0 on a logarithmic scale.
+    pub fn place(&self, value: f64) -> f64 {
         if self.logarithmic {
             libm::log(value / self.min) / libm::log(self.max / self.min)
         } else {
