@@ -78,18 +78,21 @@ fn report_text(report: &Report) -> String {
         units.treatment,
         if units.adjusted { ", adjusted for their rewards before" } else { "" },
         if units.left > 0 {
-            format!("; {} taken out by operators", units.left)
+            format!("; {} taken out by operators or an alarm of their own", units.left)
         } else {
             String::new()
         }
     );
+    let confidence = 100.0 * report.confidence;
+    let effect = match &report.effect {
+        Some(_) => format!("effect {} at {confidence:.2}%", interval_of(report.effect.as_ref())),
+        None => format!("no estimate yet ({confidence:.2} % interval)"),
+    };
     let _ = writeln!(
         text,
-        "control {}, treatment {}\neffect {} at {:.2}%{}{}",
+        "control {}, treatment {}\n{effect}{}{}",
         number(report.control),
         number(report.treatment),
-        interval_of(report.effect.as_ref()),
-        100.0 * report.confidence,
         report.relative.as_ref().map_or_else(String::new, |r| format!(", {}", percent(r))),
         report.p.map_or_else(String::new, |p| format!(", p = {p:.3}"))
     );

@@ -29,8 +29,9 @@ function ends(values) {
  * @param {{at: number, value: ?number}[]} curve in the order of time; joined by lines where none is missing
  * @param {{at: number, value: number}[]} dots
  * @param {number[]} marks times at which something changed
+ * @param {boolean} factors whether equal steps are equal factors; values are above 0 then
  */
-export function chart(title, curve, dots, marks) {
+export function chart(title, curve, dots, marks, factors = false) {
   const { width, height, left, right, top, bottom } = SIZE;
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
   const known = curve.filter((point) => point.value !== null);
@@ -39,13 +40,14 @@ export function chart(title, curve, dots, marks) {
     svg.append(shape("text", { x: left, y: height / 2 }, "nothing yet"));
     return svg;
   }
-  const [low, high] = ends(all.map((point) => point.value));
+  const [up, down] = factors ? [Math.log, Math.exp] : [(value) => value, (value) => value];
+  const [low, high] = ends(all.map((point) => up(point.value)));
   const times = [...curve, ...dots].map((point) => point.at);
   const [first, last] = [Math.min(...times), Math.max(...times)];
   const x = (at) => left + ((at - first) / (last - first || 1)) * (width - left - right);
-  const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
+  const y = (value) => top + ((high - up(value)) / (high - low)) * (height - top - bottom);
 
-  for (const value of [low, (low + high) / 2, high]) {
+  for (const value of [low, (low + high) / 2, high].map(down)) {
     const at = y(value);
     svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: at, y2: at }));
     svg.append(shape("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, label(value)));

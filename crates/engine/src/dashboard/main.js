@@ -31,10 +31,10 @@ function signIn(problem) {
     ask("/v1/status").then(show, fail);
   };
   main.replaceChildren(
-    make("h2", {}, "Who asks?"),
+    make("h2", {}, "Sign in"),
     make("p", { class: "faint" }, "A token of an operator or viewer: `trimtab engine token add NAME --role viewer` makes one."),
     make("form", { class: "bar", onsubmit: submit }, make("label", { for: "token" }, "Token"), field,
-      make("button", { type: "submit", class: "main" }, "Enter")),
+      make("button", { type: "submit", class: "main" }, "Sign in")),
   );
   field.focus();
 }
@@ -58,7 +58,12 @@ async function show() {
     main.replaceChildren(...nodes);
     main.dataset.page = path || "/";
   } catch (error) {
+    if (mine !== turn) return;
     fail(error);
+    if (error.status === 401) return;
+    // Whoever is known sees the pages, whatever this one lacks.
+    nav.hidden = false;
+    main.replaceChildren(make("p", {}, "This page cannot be shown: ", make("a", { href: "#/" }, "all aggregates"), "."));
   }
 }
 

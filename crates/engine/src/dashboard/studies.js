@@ -85,7 +85,8 @@ export async function experiment(name, again) {
       ["Intervals", `${report.elapsed} of ${report.length} are over`],
       ["Units", `${units.control} under control, ${units.treatment} under treatment, of ${units.aggregates} aggregates${units.left ? `; ${units.left} taken out by operators` : ""}${units.adjusted ? "; adjusted for their rewards before" : ""}`],
       ["Means", `control ${label(report.control)}, treatment ${label(report.treatment)}`],
-      ["Effect", `${effect(report.effect)} at ${(100 * report.confidence).toFixed(2)}%`],
+      ["Effect", report.effect ? `${effect(report.effect)} at ${(100 * report.confidence).toFixed(2)}%`
+        : `no estimate yet (${(100 * report.confidence).toFixed(2)} % interval)`],
       ["As a share", report.relative ? percent(report.relative) : null],
       ["p", report.p == null ? null : report.p.toFixed(3)],
       ["Detectable with a power of 80%", report.detectable == null ? null : label(report.detectable)],

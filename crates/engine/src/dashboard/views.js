@@ -22,9 +22,12 @@ const knobs = (configuration) =>
 const link = (one) =>
   `#/aggregate?${new URLSearchParams({ service: one.service, prefix: one.prefix })}`;
 
+/** Of narrower windows, in CSS pixels, each row of a table is a card: style.css. */
+const NARROW = 600;
+
 export function table(caption, heads, rows) {
   const head = make("tr", {}, ...heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)));
-  const cells = (row) => row.map((cell, i) => make("td", { class: heads[i][1] }, cell ?? ""));
+  const cells = (row) => row.map((cell, i) => make("td", { class: heads[i][1], "data-head": heads[i][0] }, cell ?? ""));
   const body = rows.map((row) => make("tr", {}, ...cells(row)));
   const whole = make("table", { "aria-label": caption }, make("thead", {}, head), make("tbody", {}, ...body));
   return make("div", { class: "wide" }, whole);
@@ -53,7 +56,7 @@ export async function list(state) {
     ]);
     if (!further) rows.replaceChildren();
     if (lines.length > 0 || further) rows.append(table("Aggregates", heads, lines));
-    else rows.append(make("p", { class: "faint" }, "No aggregate is like that. They appear when edges report."));
+    else rows.append(make("p", { class: "faint" }, "No matches. Aggregates appear when edges report."));
     after = page.aggregates.at(-1) ?? after;
     more.hidden = !page.more;
   }
@@ -81,9 +84,11 @@ export async function list(state) {
 
 /** One aggregate: what is in force, what came of it over time, and why. */
 export async function aggregate(name, again) {
-  const [one, history, { services }] = await Promise.all([
-    ask("/v1/aggregate", name), ask("/v1/decisions", { ...name, limit: 300 }), ask("/v1/services"),
+  const [one, history, { services, role }] = await Promise.all([
+    ask("/v1/aggregate", name), ask("/v1/decisions", { ...name, limit: 300 }), ask("/v1/status"),
   ]);
+  // The engine refuses orders of viewers: they get no buttons for them.
+  const may = role === "operator";
   const service = services.find((known) => known.name === one.service);
   const decisions = [...history.decisions].reverse();
   const at = (decision) => decision.begins_ms;
@@ -96,7 +101,7 @@ export async function aggregate(name, again) {
     const tried = decisions.map((d) => ({ at: at(d), value: d.configuration?.knobs?.[knob.name] }));
     const curve = decisions.map((d) => ({ at: at(d), value: guess(d) }));
     const title = `${knob.name}: best guess, and what was tried`;
-    charts.push(panel(title, chart(title, curve, tried.filter((p) => p.value !== undefined), marks)));
+    charts.push(panel(title, chart(title, curve, tried.filter((p) => p.value !== undefined), marks, knob.scale === "log")));
   }
   const order = (action, rest = {}) =>
     tell("/v1/aggregate", { ...name, action, version: one.version, reason: "in the dashboard", ...rest }).then(again);
@@ -109,14 +114,14 @@ export async function aggregate(name, again) {
     confirmed(`Put in force, and keep, what was in force at ${time(at(d))} UTC: ${knobs(d.configuration)}?`,
       () => order("rollback", { interval: d.interval })));
   const heads = [["Interval (UTC)", "time"], ["Version", "number"], ["Reports", "number"], ["Reward", "number"],
-    ["In force", ""], ["Why", ""], ["", ""]];
-  const lines = history.decisions.slice(0, 100).map((d) => [
-    time(at(d)), `${d.version}`, `${d.reports}`, label(d.reward), knobs(d.configuration), d.why?.sentence ?? "", back(d),
+    ["In force", ""], ["Why", ""], ...(may ? [["", ""]] : [])];
+  const lines = history.decisions.slice(0, innerWidth < NARROW ? 20 : 100).map((d) => [
+    time(at(d)), `${d.version}`, `${d.reports}`, label(d.reward), knobs(d.configuration), d.why?.sentence ?? "", ...(may ? [back(d)] : []),
   ]);
   return [
     make("h2", {}, `${one.service} to ${one.prefix} `, hold(one.hold)),
     make("p", {}, `In force, version ${one.version} of ${one.configuration?.algorithm ?? "nothing"}: ${knobs(one.configuration)}`),
-    make("div", { class: "bar" }, held, pin),
+    ...(may ? [make("div", { class: "bar" }, held, pin)] : []),
     make("div", { class: "charts" }, ...charts),
     make("p", { class: "faint" }, "Dashed: another configuration was put in force."),
     make("h2", { id: "explain" }, "Explained"),
