@@ -35,6 +35,7 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             give(order, Action::Pin, Some(knobs.into()), None)
         }
         EngineCommand::Rollback { order, to } => give(order, Action::Rollback, None, Some(to)),
+        EngineCommand::Reset(order) => give(order, Action::Reset, None, None),
         EngineCommand::Audit { limit, ask } => {
             let audit = client(&ask)?.audit(limit).map_err(Failure::input)?;
             show(&audit, ask.json, engine::audit_text)
@@ -101,9 +102,9 @@ fn give(
 
 fn token(command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::Add { name, role, service, config } => {
-            let token =
-                engine::add_token(&config, &name, role.into(), service).map_err(Failure::input)?;
+        TokenCommand::Add { name, role, service, prefix, config } => {
+            let token = engine::add_token(&config, &name, role.into(), service, prefix)
+                .map_err(Failure::input)?;
             print(&(token + "\n"))
         }
         TokenCommand::List { json, config } => {

@@ -84,6 +84,8 @@ pub(crate) enum EngineCommand {
         #[arg(long, value_name = "INTERVAL")]
         to: i64,
     },
+    /// Forget what an aggregate has learnt: for one that is damaged, or that learnt from an edge that lied.
+    Reset(Order),
     /// What operators did, the latest first.
     Audit {
         /// So many lines at most
@@ -115,6 +117,9 @@ pub(crate) enum TokenCommand {
         /// A service that an edge may report for; may be given several times
         #[arg(long, value_name = "NAME")]
         service: Vec<String>,
+        /// A subnet that an edge may report about, with all that lie within, as 203.0.113.0/24; may be given several times. Default: any
+        #[arg(long, value_name = "SUBNET")]
+        prefix: Vec<String>,
         /// The engine's configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,

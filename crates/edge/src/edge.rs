@@ -429,7 +429,10 @@ impl Reporting {
                     let mut status = self.shared.status();
                     status.kept += u64::from(answer.kept);
                     status.late += u64::from(answer.late);
-                    status.trouble = None;
+                    self.outbox.dropped += u64::from(answer.refused);
+                    status.trouble = answer.refused_why.map(|why| {
+                        format!("the engine does not keep {} reports: {why}", answer.refused)
+                    });
                 }
                 // What it will not take today it will not take tomorrow, and the next batch may be another service's.
                 Err(error @ (Error::Refused(_) | Error::NotAllowed { .. })) => {

@@ -1,6 +1,6 @@
 //! What the parts of the engine share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -18,6 +18,8 @@ use crate::store::{Name, Store, StoreError, Token};
 const TOKENS_FOR_MS: i64 = 2000;
 /// A burst of requests of a token, in seconds of its rate.
 const BURST_S: f64 = 10.0;
+/// Names that are remembered; beyond, the store is asked again.
+const SEEN_MAX: usize = 1 << 20;
 /// Rounds of changes that somebody who waits may sleep through; then they look at everything anew.
 const ROUNDS: usize = 64;
 
@@ -32,9 +34,12 @@ pub(crate) struct Engine {
     pub(crate) limits: Limits,
     pub(crate) skew_ms: i64,
     pub(crate) grace_ms: i64,
+    pub(crate) age_ms: i64,
     pub(crate) started_ms: i64,
     pub(crate) changes: broadcast::Sender<Changed>,
     pub(crate) health: Health,
+    /// Lines about refusals, which anybody may cause.
+    pub(crate) refusals: LogLimit,
     /// Set when the engine ends: who waits is answered.
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
@@ -42,6 +47,10 @@ pub(crate) struct Engine {
     tokens_read_ms: AtomicI64,
     /// When each token's allowance was last counted, and what was left of it then.
     allowances: Mutex<HashMap<i64, (i64, f64)>>,
+    /// The same for new aggregates.
+    made: Mutex<HashMap<i64, (i64, f64)>>,
+    /// Aggregates that there are.
+    seen: Mutex<HashSet<Name>>,
 }
 
 /// What an engine is made of.
@@ -52,6 +61,7 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) skew_ms: i64,
     pub(crate) grace_ms: i64,
+    pub(crate) age_ms: i64,
 }
 
 impl Engine {
@@ -63,6 +73,8 @@ impl Engine {
             limits: parts.limits,
             skew_ms: parts.skew_ms,
             grace_ms: parts.grace_ms,
+            age_ms: parts.age_ms,
+            refusals: LogLimit::default(),
             started_ms: now_ms(),
             changes: broadcast::channel(ROUNDS).0,
             health: Health::new(now_ms()),
@@ -71,6 +83,8 @@ impl Engine {
             tokens: RwLock::default(),
             tokens_read_ms: AtomicI64::new(i64::MIN),
             allowances: Mutex::default(),
+            made: Mutex::default(),
+            seen: Mutex::default(),
         }
     }
 
@@ -123,6 +137,37 @@ impl Engine {
         allowed
     }
 
+    /// Those of these names of which this engine does not know that there are aggregates.
+    pub(crate) fn not_seen<'a>(&self, names: impl Iterator<Item = &'a Name>) -> Vec<Name> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut strangers: Vec<Name> =
+            names.filter(|name| !seen.contains(*name)).cloned().collect();
+        strangers.sort();
+        strangers.dedup();
+        strangers
+    }
+
+    /// There are aggregates of these names, or will be.
+    pub(crate) fn saw(&self, names: impl Iterator<Item = Name>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() > SEEN_MAX {
+            seen.clear();
+        }
+        seen.extend(names);
+    }
+
+    /// How many of so many new aggregates an edge may make now.
+    pub(crate) fn may_make(&self, token: i64, wanted: usize, now_ms: i64) -> usize {
+        let most = f64::from(self.limits.new_aggregates);
+        let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at_ms, left) = all.entry(token).or_insert((now_ms, most));
+        *left = (*left + (now_ms - *at_ms).max(0) as f64 / 3_600_000.0 * most).min(most);
+        *at_ms = now_ms;
+        let may = wanted.min(*left as usize);
+        *left -= may as f64;
+        may
+    }
+
     /// Tells who waits that configurations changed.
     pub(crate) fn tell(&self, changed: Vec<Name>) {
         if !changed.is_empty() {
@@ -153,7 +198,56 @@ impl Engine {
     }
 }
 
+/// Lines of a log that others cause: so many in a time, and then how many there were.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit(Mutex<(i64, u64)>);
+
+/// How long that time is, and how many lines it has.
+const LOG_MS: i64 = 10_000;
+const LOG_LINES: u64 = 20;
+
+impl LogLimit {
+    /// Says a line, unless there were too many lately.
+    pub(crate) fn log(&self, now_ms: i64, line: &str) {
+        for line in self.allowed(now_ms, line) {
+            log(&line);
+        }
+    }
+
+    fn allowed(&self, now_ms: i64, line: &str) -> Vec<String> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since_ms, count) = &mut *state;
+        let mut lines = Vec::new();
+        if now_ms - *since_ms >= LOG_MS {
+            if *count > LOG_LINES {
+                lines.push(format!("{} more like these were not logged", *count - LOG_LINES));
+            }
+            (*since_ms, *count) = (now_ms, 0);
+        }
+        *count += 1;
+        if *count <= LOG_LINES {
+            lines.push(line.to_owned());
+        }
+        lines
+    }
+}
+
 /// A line for whoever runs the engine.
 pub(crate) fn log(line: &str) {
     eprintln!("trimtab engine: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_cannot_fill_the_log() {
+        let limit = LogLimit::default();
+        let said = |now_ms| limit.allowed(now_ms, "refused");
+        let lines: usize = (0..100_000).map(|_| said(20_000).len()).sum();
+        assert_eq!(lines, 20);
+        assert_eq!(said(30_000), ["99980 more like these were not logged", "refused"]);
+        assert_eq!(said(50_000), ["refused"]);
+    }
 }

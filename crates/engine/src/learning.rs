@@ -32,6 +32,9 @@ pub struct KnobInfo {
     pub min: f64,
     /// The largest value.
     pub max: f64,
+    /// `log` where equal steps are equal factors, else `linear`.
+    #[serde(default)]
+    pub scale: String,
 }
 
 /// What an operator wants of an aggregate.
@@ -63,6 +66,8 @@ pub(crate) struct About {
     pub(crate) interval: i64,
     /// Of the configuration that it was measured under.
     pub(crate) version: i64,
+    /// Why no edge can have seen this, where that is so.
+    pub(crate) implausible: Option<String>,
 }
 
 /// Learning, service by service. Deterministic: the same calls in the same order have the same answers.

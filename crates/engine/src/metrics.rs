@@ -131,6 +131,11 @@ impl Metrics {
         }
     }
 
+    /// Reports of batches that were kept, which are not.
+    pub(crate) fn reports_refused(&self, count: usize) {
+        self.reports.get_or_create(&[("outcome", "refused".to_owned())]).inc_by(count as u64);
+    }
+
     pub(crate) fn refused(&self, reason: &'static str) {
         self.refused.get_or_create(&[("reason", reason.to_owned())]).inc();
     }

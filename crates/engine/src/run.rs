@@ -13,7 +13,6 @@ use crate::config::{Config, Keep};
 use crate::engine::{Engine, Parts, log};
 use crate::error::Error;
 use crate::ingest::Ingest;
-use crate::learning::Learning;
 use crate::server::{Certificate, serve};
 use crate::services::Services;
 use crate::store::{Lengths, Postgres, Shared, Sqlite, Store};
@@ -27,12 +26,12 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
     let services = Services::read(&config.services, config.grace)?;
     let store = open_store(&config, &services.lengths())?;
-    let learning: Arc<dyn Learning> = Arc::new(services);
+    let services = Arc::new(services);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::system("start the threads that serve", e))?;
-    runtime.block_on(run_with(path, &config, store, learning))
+    runtime.block_on(run_with(path, &config, store, services))
 }
 
 /// Opens the store that a configuration names, to run an engine on it.
@@ -60,18 +59,19 @@ async fn run_with(
     path: &Path,
     config: &Config,
     store: Arc<dyn Store>,
-    learning: Arc<dyn Learning>,
+    mut services: Arc<Services>,
 ) -> Result<(), Error> {
     let certificate = Certificate::default();
     certificate.load(config.tls.as_ref())?;
     let ingest = Ingest::start(&store)?;
     let engine = Arc::new(Engine::new(Parts {
         store,
-        learning,
+        learning: services.clone(),
         ingest,
         limits: config.limits,
         skew_ms: config.skew.as_millis() as i64,
         grace_ms: config.grace.as_millis() as i64,
+        age_ms: config.age.as_millis() as i64,
     }));
     let others = Arc::downgrade(&engine);
     engine.store.on_change(Box::new(move |changed| {
@@ -105,7 +105,7 @@ async fn run_with(
     ));
     loop {
         tokio::select! {
-            _ = hangup.recv() => reload(path, &engine, &certificate),
+            _ = hangup.recv() => reload(path, &engine, &certificate, &mut services),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -122,12 +122,13 @@ async fn run_with(
 }
 
 /// Reads what may change while the engine runs; what is wrong is said, and nothing of it is taken over.
-fn reload(path: &Path, engine: &Engine, certificate: &Certificate) {
-    let read = || -> Result<(), Error> {
+fn reload(path: &Path, engine: &Engine, certificate: &Certificate, services: &mut Arc<Services>) {
+    let mut read = || -> Result<(), Error> {
         let config = Config::read(path)?;
-        let services = Services::read(&config.services, config.grace)?;
+        let new = Services::read(&config.services, config.grace)?;
         certificate.load(config.tls.as_ref())?;
-        engine.set_learning(Arc::new(services));
+        *services = Arc::new(new.knowing(services));
+        engine.set_learning(services.clone());
         Ok(())
     };
     match read() {

@@ -22,7 +22,31 @@ pub(crate) struct Services {
     infos: Vec<ServiceInfo>,
     plans: Plans,
     /// What the aggregates of each service found. An engine that begins anew gathers it from the decisions to come.
-    found: Mutex<BTreeMap<String, Commons>>,
+    found: Arc<Mutex<BTreeMap<String, Found>>>,
+}
+
+/// What the aggregates of a service found, in the unit cube of these knobs.
+struct Found {
+    knobs: Vec<Range>,
+    commons: Commons,
+}
+
+impl Found {
+    fn new(service: &Service) -> Self {
+        Self { knobs: cube(service), commons: Commons::default() }
+    }
+}
+
+/// A knob, its least and largest value, and whether equal steps are equal factors.
+type Range = (String, f64, f64, bool);
+
+/// What a point of the unit cube means.
+fn cube(service: &Service) -> Vec<Range> {
+    let range = |knob: &trimtab_fleet::KnobRange| {
+        let dimension = knob.dimension;
+        (knob.name.clone(), dimension.min, dimension.max, dimension.logarithmic)
+    };
+    service.knobs().iter().map(range).collect()
 }
 
 /// The reward as it is written, for people.
@@ -50,7 +74,7 @@ impl Services {
             all: BTreeMap::new(),
             infos: Vec::new(),
             plans: Plans::default(),
-            found: Mutex::default(),
+            found: Arc::default(),
         };
         for path in files {
             let wrong = |message: &str| ConfigError::at(&path, "", 0, message);
@@ -84,6 +108,16 @@ impl Services {
         Ok(services)
     }
 
+    /// The same, with what aggregates found while the services were as others describe them.
+    pub(crate) fn knowing(self, before: &Self) -> Self {
+        let mut found = before.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.retain(|name, found| {
+            self.all.get(name).is_some_and(|service| cube(service) == found.knobs)
+        });
+        drop(found);
+        Self { found: Arc::clone(&before.found), ..self }
+    }
+
     /// How long the intervals of each are.
     pub(crate) fn lengths(&self) -> Lengths {
         self.infos.iter().map(|info| (info.name.clone(), info.interval_ms)).collect()
@@ -104,8 +138,8 @@ impl Services {
             })?,
         };
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(commons) = found.get(key.service.as_str()) {
-            aggregate.heed(commons.cells());
+        if let Some(found) = found.get(key.service.as_str()) {
+            aggregate.heed(found.commons.cells());
         }
         Ok(aggregate)
     }
@@ -114,7 +148,9 @@ impl Services {
     fn keep(&self, service: &Service, decision: &Decision) {
         if let Some((point, advantage)) = decision.finding(service) {
             let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.entry(service.name().as_str().to_owned()).or_default().add(&point, advantage);
+            let name = service.name().as_str().to_owned();
+            let found = found.entry(name).or_insert_with(|| Found::new(service));
+            found.commons.add(&point, advantage);
         }
     }
 
@@ -131,7 +167,8 @@ fn info(service: &Service, reward: String) -> ServiceInfo {
             point[index] = unit;
             service.space().values(&point)[index]
         };
-        KnobInfo { name: range.name.clone(), min: end(0.0), max: end(1.0) }
+        let scale = if range.dimension.logarithmic { "log" } else { "linear" };
+        KnobInfo { name: range.name.clone(), min: end(0.0), max: end(1.0), scale: scale.to_owned() }
     };
     ServiceInfo {
         name: service.name().as_str().to_owned(),
@@ -203,6 +240,7 @@ impl Learning for Services {
 
     fn read(&self, report: &[u8]) -> Result<About, String> {
         let report = Report::decode(report).map_err(|e| e.to_string())?;
+        let implausible = report.summary.check_plausible().err();
         let name = Name {
             service: report.key.service.as_str().to_owned(),
             prefix: report.key.prefix.to_string(),
@@ -211,7 +249,7 @@ impl Learning for Services {
             i64::try_from(report.interval.0).map_err(|_| format!("{name}: no such interval"))?;
         let version =
             i64::try_from(report.version).map_err(|_| format!("{name}: no such version"))?;
-        Ok(About { name, interval, version })
+        Ok(About { name, interval, version, implausible })
     }
 
     fn first(&self, name: &Name) -> Option<String> {
@@ -230,6 +268,7 @@ impl Learning for Services {
             reward: None,
             detail: json!({ "sentence": sentence }).to_string(),
             measured: None,
+            leaves: None,
         };
         let (service, key) = match self.find(&open.name) {
             Ok(found) => found,
@@ -238,14 +277,14 @@ impl Learning for Services {
         let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
         let interval = interval_at(service, open.interval);
         let version = open.version as u64;
-        let reports: Vec<Report> =
-            open.reports.iter().filter_map(|bytes| Report::decode(bytes).ok()).collect();
-        let mut summary = Summary::new(0);
-        let mut fitting = 0;
-        for report in reports.iter().filter(|report| report.version == version) {
-            summary.merge(&report.summary);
-            fitting += 1;
-        }
+        let reports = open.reports.iter().zip(&open.edges);
+        let (seen, edges): (Vec<Summary>, Vec<i64>) = reports
+            .filter_map(|(bytes, edge)| Some((Report::decode(bytes).ok()?, edge.unwrap_or(0))))
+            .filter(|(report, _)| report.version == version)
+            .map(|(report, edge)| (report.summary, edge))
+            .unzip();
+        let fitting = seen.len();
+        let summary = Summary::of_edges(&seen);
         let from = measured(&aggregate, service, interval, version).filter(|_| fitting > 0);
         let studies = self.plans.of(&open.studies, service);
         let due = aggregate.part_in(interval);
@@ -253,6 +292,9 @@ impl Learning for Services {
         if let Some(decision) = &decision {
             self.keep(service, decision);
         }
+        let alarm = decision.as_ref().and_then(|decision| decision.alarm_of_arm(service));
+        let leaves =
+            alarm.map(|part| format!("(the engine: an alarm in the arm {})", part.arm_name()));
         let key = key.to_string();
         let measured = match &decision {
             Some(decision) => {
@@ -268,9 +310,9 @@ impl Learning for Services {
             Some(decision) => {
                 let mut kept = json!(decision);
                 kept.as_object_mut().expect("a decision has fields").remove("key");
-                json!({ "fitting_reports": fitting, "decision": kept })
+                json!({ "fitting_reports": fitting, "edges": edges, "decision": kept })
             }
-            None => json!({ "fitting_reports": fitting }),
+            None => json!({ "fitting_reports": fitting, "edges": edges }),
         };
         Ok(Closed {
             state: Some(state_of(&aggregate)),
@@ -278,6 +320,7 @@ impl Learning for Services {
             reward: decision.and_then(|decision| decision.reward),
             detail: detail.to_string(),
             measured,
+            leaves,
         })
     }
 

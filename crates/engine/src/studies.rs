@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use trimtab_fleet::experiment::{
     Arm, Assignment, CellOf, Experiment, Judgement, Member, Part, Phase, Plan, Report, Rollout,
-    RolloutState, SpecError, Step,
+    RolloutState, SpecError, Step, Verdict,
 };
 use trimtab_fleet::{Interval, Service, Summary};
 
@@ -280,7 +280,21 @@ fn finish(
         return Ok(report.map(|report| stopped_by_itself(document, stopped, report)));
     }
     if through < 0 || Interval(through as u64).next() < document.spec.end() {
-        return Ok(None);
+        // Only blocks that are over count, so that looks are no more than the intervals of confidence are made for.
+        let elapsed = elapsed(&document.spec, Some(through));
+        let report = report(&*engine.store, study, &document, service, elapsed)?;
+        let broken = report
+            .as_ref()
+            .and_then(|report| report.guards.iter().find(|guard| guard.verdict == Verdict::Broken));
+        let why = broken.map(|guard| {
+            let (control, treatment) =
+                (guard.control.unwrap_or(f64::NAN), guard.treatment.unwrap_or(f64::NAN));
+            let guard = &guard.guard;
+            format!("{ITSELF}: {guard} is broken: {treatment:.4} under the treatment, {control:.4} under the control")
+        });
+        return Ok(report
+            .filter(|_| why.is_some())
+            .map(|report| stopped_by_itself(document.clone(), why, report)));
     }
     let length = document.spec.length;
     let report = report(&*engine.store, study, &document, service, length)?;

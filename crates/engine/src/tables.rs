@@ -113,7 +113,7 @@ pub fn status_text(status: &StatusBody) -> String {
 /// Aggregates.
 pub fn aggregates_text(body: &AggregatesBody) -> String {
     if body.aggregates.is_empty() {
-        return "no aggregate is like that; they appear when edges report\n".to_owned();
+        return "no matches; aggregates appear when edges report\n".to_owned();
     }
     let mut rows =
         table(["AGGREGATE", "STATE", "REWARD", "DECISIONS", "VERSION", "IN FORCE"], &[2, 3, 4]);

@@ -22,6 +22,7 @@ pub fn add_token(
     name: &str,
     role: Role,
     services: Vec<String>,
+    prefixes: Vec<String>,
 ) -> Result<String, Error> {
     let config = Config::read(config)?;
     let known = Services::read(&config.services, config.grace)?;
@@ -31,7 +32,7 @@ pub fn add_token(
             config.services.display()
         )));
     }
-    let (secret, token) = new_token(name, role, services).map_err(Error::Refused)?;
+    let (secret, token) = new_token(name, role, services, prefixes).map_err(Error::Refused)?;
     match open_tables(&config)?.add_token(&token, HERE)? {
         Some(_) => Ok(secret),
         None => {

@@ -68,7 +68,8 @@ fn count(engine: &Process, token: &str, reason: &str) -> u64 {
 
 #[test]
 fn what_is_wrong_is_refused_counted_and_changes_nothing() {
-    let site = Site::new("[limits]\nbody = \"20KB\"\nrequests_per_second = 1000");
+    let site =
+        Site::new("[limits]\nbody = \"60KB\"\nrequests_per_second = 1000\nnew_aggregates = 100");
     let engine = site.start();
     let now = (now_ms() / 1000) as u64;
     let good = json!({ "sequence": 5, "sent_ms": now_ms(), "reports": [report(TV, now, 0, 5.0)] });
@@ -105,9 +106,37 @@ fn what_is_wrong_is_refused_counted_and_changes_nothing() {
     refuse(&site.edge, &with("reports", json!(["no base64!"])), 400, "malformed");
     refuse(&site.edge, &with("sequence", json!(-1)), 400, "malformed");
     refuse(&site.edge, &with("frob", json!(1)), 400, "malformed");
-    refuse(&site.edge, &with("reports", json!(["A".repeat(30_000)])), 413, "oversized");
+    refuse(&site.edge, &with("reports", json!(["A".repeat(90_000)])), 413, "oversized");
     let client = engine.client(&site.viewer);
     assert_eq!(client.status().unwrap().counts.aggregates, 0, "nothing of all that was kept");
+
+    // What one report is wrong about leaves the others of its batch alone.
+    let outcome = |reports: Value, sequence: u64| {
+        let mut body = with("reports", reports);
+        body["sequence"] = json!(sequence);
+        let bytes = body.to_string();
+        let (status, answer) =
+            say(&engine, "POST", "/v1/reports", Some(&site.edge), bytes.as_bytes());
+        assert_eq!(status, 200, "{answer}");
+        (answer["kept"].clone(), answer["refused"].clone(), answer["refused_why"].to_string())
+    };
+    let fast = report("tv/198.51.100.0/24", now, 0, 900_000.0);
+    let ancient = report("tv/198.51.100.0/24", now - 90_000, 0, 5.0);
+    let good_one = report(TV, now - 1, 0, 5.0);
+    let (kept, refused, why) = outcome(json!([fast, ancient, good_one]), 1);
+    assert_eq!((kept, refused), (json!(1), json!(2)));
+    assert!(why.contains("at most 400000 is believed"), "{why}");
+    let (kept, refused, why) = outcome(json!([ancient]), 2);
+    assert_eq!((kept, refused), (json!(0), json!(1)));
+    assert!(why.contains("at most 86400 s are taken"), "{why}");
+    // One request makes no ten thousand aggregates.
+    let many: Vec<String> =
+        (0..150).map(|i| report(&format!("tv/10.0.{i}.0/24"), now, 0, 5.0)).collect();
+    let (kept, refused, why) = outcome(json!(many), 3);
+    assert_eq!((kept, refused), (json!(99), json!(51)), "one was made before");
+    assert!(why.contains("may make 100 aggregates an hour"), "{why}");
+    let (kept, refused, _) = outcome(json!([many[0]]), 4);
+    assert_eq!((kept, refused), (json!(0), json!(0)), "what there is is no matter of that");
 
     let bytes = good.to_string();
     let (status, answer) = say(&engine, "POST", "/v1/reports", Some(&site.edge), bytes.as_bytes());
@@ -335,6 +364,33 @@ fn intervals_may_have_another_length_from_now_on_and_back() {
     let begins: Vec<i64> = history.decisions.iter().map(|one| one.begins_ms).collect();
     assert!(begins.windows(2).all(|pair| pair[0] > pair[1]), "in order: {begins:?}");
     assert_eq!(viewer.status().unwrap().counts.waiting_reports, 0);
+}
+
+#[test]
+fn who_does_not_finish_a_request_is_not_waited_for_and_health_is_told() {
+    let site = Site::new("");
+    let engine = site.start();
+    let address = engine.url.strip_prefix("http://").expect("plain HTTP");
+    let mut slow = TcpStream::connect(address).expect("it listens");
+    let head = format!(
+        "POST /v1/reports HTTP/1.1\r\nHost: engine\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{",
+        site.edge
+    );
+    slow.write_all(head.as_bytes()).expect("it listens");
+    let (status, ready) = until("that it is ready", || {
+        let (status, ready) = say(&engine, "GET", "/readyz", None, b"");
+        (status == 200).then_some((status, ready))
+    });
+    assert_eq!((status, &ready["ready"], &ready["damaged"]), (200, &json!(true), &json!(0)));
+    let start = Instant::now();
+    slow.set_read_timeout(Some(Duration::from_secs(40))).expect("a socket");
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).expect("an answer");
+    assert!(
+        answer.starts_with("HTTP/1.1 408") && answer.contains("did not come within 20 s"),
+        "{answer}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(30));
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn decisions(engine: &Process, token: &str, edge: &Edge) -> BTreeMap<i64, Decisi
 fn a_hundred_kills_lose_nothing() {
     let site = Site::new("");
     // Long ago, so that each interval may be closed at once.
-    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let first_interval = (now_ms() / 1000 - 50_000) as u64;
     let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
     let mut chance = Chance(6);
     let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
@@ -133,7 +133,7 @@ fn kills_of_either_of_two_engines_lose_nothing() {
     let Some(servers) = Servers::for_tests() else { return };
     let limits = "[limits]\nrequests_per_second = 1000";
     let site = Site::with_store((0, "20ms", limits), &servers.configuration());
-    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let first_interval = (now_ms() / 1000 - 50_000) as u64;
     let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
     let mut chance = Chance(7);
     let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn kills_of_postgresql_and_nats_lose_nothing() {
     let Some(mut servers) = Servers::for_tests() else { return };
     let limits = "[limits]\nrequests_per_second = 1000";
     let site = Site::with_store((0, "20ms", limits), &servers.configuration());
-    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let first_interval = (now_ms() / 1000 - 50_000) as u64;
     let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
     let engine = site.start();
     for round in 0..4 {
@@ -204,7 +204,7 @@ fn both_servers_are_spoken_to_in_tls_and_have_to_be_vouched_for() {
         servers.configuration().replace("[broker]\n", &format!("{authority}[broker]\n{authority}"));
     let site = Site::with_store((0, "20ms", ""), &store);
     let engine = site.start();
-    let first_interval = (now_ms() / 1000 - 100_000) as u64;
+    let first_interval = (now_ms() / 1000 - 50_000) as u64;
     let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
     assert!(edge.send(&engine, &site.edge), "a report is kept");
 

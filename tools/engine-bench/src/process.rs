@@ -30,7 +30,7 @@ impl Site {
         std::fs::write(services.join("tv.toml"), service).map_err(fail)?;
         let config = folder.path().join("engine.toml");
         let text = format!(
-            "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n[limits]\nrequests_per_second = 1000000\n\
+            "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n[limits]\nrequests_per_second = 1000000\nnew_aggregates = 100000000\n\
              {store}"
         );
         std::fs::write(&config, text).map_err(fail)?;
@@ -44,7 +44,7 @@ impl Site {
 
     pub(crate) fn token(&self, name: &str, role: Role) -> Result<String, String> {
         let services = if role == Role::Edge { vec!["tv".to_owned()] } else { Vec::new() };
-        add_token(&self.config, name, role, services).map_err(|e| e.to_string())
+        add_token(&self.config, name, role, services, Vec::new()).map_err(|e| e.to_string())
     }
 
     /// Starts an engine, and waits until it listens.

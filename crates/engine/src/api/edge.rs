@@ -1,5 +1,6 @@
 //! What edges ask for.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,33 +66,35 @@ pub(super) async fn report(
     if length.is_some_and(|length| !(1000..=86_400_000).contains(&length)) {
         return Err(Refusal::malformed("interval_ms: an interval is 1 s to 24 h long"));
     }
-    let reports: Vec<Report> = sent
-        .value
-        .reports
-        .into_iter()
-        .map(|text| {
-            let (about, bytes) = read(&*learning, &text)?;
-            own(&token, &about.name.service)?;
-            let service = services.iter().find(|known| known.name == about.name.service);
-            let service = service.ok_or_else(|| {
-                let name = &about.name.service;
-                Refusal::service(format!("the engine has no service {name:?} now"))
-            })?;
-            let length = length.unwrap_or(service.interval_ms);
-            check(about, bytes, length, now + engine.skew_ms)
-        })
-        .collect::<Result<_, _>>()?;
+    let times = Times { now, earliest: now - engine.age_ms, latest: now + engine.skew_ms };
+    let (mut reports, mut refused) = (Vec::new(), Vec::new());
+    for text in &sent.value.reports {
+        let (about, bytes) = read(&*learning, text)?;
+        own(&token, &about.name.service)?;
+        let service = services.iter().find(|known| known.name == about.name.service);
+        let service = service.ok_or_else(|| {
+            let name = &about.name.service;
+            Refusal::service(format!("the engine has no service {name:?} now"))
+        })?;
+        let length = length.unwrap_or(service.interval_ms);
+        match check(about, bytes, length, &times, &token)? {
+            Ok(report) => reports.push(report),
+            Err(why) => refused.push(why),
+        }
+    }
+    let reports = within_quota(&engine, &token, reports, &mut refused, now).await?;
     let count = reports.len();
     let batch = Batch {
         token: token.id,
         sequence: whole(sent.value.sequence, "the sequence number")?,
-        digest: digest(sent.value.sequence, &reports),
+        digest: digest(sent.value.sequence, &sent.value.reports),
         received_ms: now,
         reports,
     };
     let (late, repeated, again) = match engine.ingest.keep(batch).await {
         Ok(Outcome::Accepted { late, repeated }) => (late, repeated, false),
-        Ok(Outcome::Again { late }) => (late, 0, true),
+        // As many as then were no more than there are now.
+        Ok(Outcome::Again { late }) => (late.min(count as u32), 0, true),
         Ok(Outcome::Replayed { last }) => {
             let message = format!(
                 "batch {} of {} was sent before, or by somebody else with its token: the last one kept is {last}",
@@ -111,15 +114,28 @@ pub(super) async fn report(
     let outcome = if again { "again" } else { "kept" };
     let counted = if again { (0, 0) } else { (kept, late) };
     engine.metrics.batch(outcome, counted, repeated);
-    Ok(Json(ReportAnswer { kept: kept as u32, late, repeated, again, now_ms: now_ms() }))
+    engine.metrics.reports_refused(refused.len());
+    if let Some(first) = refused.first() {
+        let line = format!("{} reports of {} are not kept: {first}", refused.len(), token.name);
+        engine.refusals.log(now, &line);
+    }
+    Ok(Json(ReportAnswer {
+        kept: kept as u32,
+        late,
+        repeated,
+        refused: refused.len() as u32,
+        refused_why: refused.into_iter().next(),
+        again,
+        now_ms: now_ms(),
+    }))
 }
 
 /// Of a batch's number and reports. When it was sent is no part of it: it is another time when it is sent again.
-fn digest(sequence: u64, reports: &[Report]) -> [u8; 32] {
+fn digest(sequence: u64, reports: &[String]) -> [u8; 32] {
     let mut all = Sha256::new_with_prefix(sequence.to_le_bytes());
     for report in reports {
-        all.update((report.bytes.len() as u64).to_le_bytes());
-        all.update(&report.bytes);
+        all.update((report.len() as u64).to_le_bytes());
+        all.update(report);
     }
     all.finalize().into()
 }
@@ -132,20 +148,70 @@ fn read(learning: &dyn Learning, text: &str) -> Result<(About, Vec<u8>), Refusal
     Ok((about, bytes))
 }
 
-/// A report of an interval of this length, as the store wants it: what begins after `latest_ms` has not begun.
+/// Which intervals are taken, in ms since 1970: those that end at `earliest` or later and begin at `latest` or before.
+struct Times {
+    now: i64,
+    earliest: i64,
+    latest: i64,
+}
+
+/// A report of an interval of this length, as the store wants it; or why it alone is not kept.
 fn check(
-    About { name, interval, version }: About,
+    About { name, interval, version, implausible }: About,
     bytes: Vec<u8>,
     length_ms: i64,
-    latest_ms: i64,
-) -> Result<Report, Refusal> {
+    times: &Times,
+    token: &Token,
+) -> Result<Result<Report, String>, Refusal> {
     let begins_ms = interval.saturating_mul(length_ms);
-    if begins_ms > latest_ms {
-        let latest = latest_ms.div_euclid(length_ms);
+    if begins_ms > times.latest {
+        let latest = times.latest.div_euclid(length_ms);
         let message = format!("{name}: interval {interval} has not begun, {latest} is the latest");
         return Err(Refusal::clock(message));
     }
-    Ok(Report { name, interval: begins_ms, version, bytes })
+    if begins_ms + length_ms < times.earliest {
+        let (old, most) = ((times.now - begins_ms) / 1000, (times.now - times.earliest) / 1000);
+        return Ok(Err(format!(
+            "{name}: the interval began {old} s ago, at most {most} s are taken (`age`)"
+        )));
+    }
+    if !token.covers(&name.prefix) {
+        let own = token.prefixes.join(", ");
+        return Ok(Err(format!("{name}: {} may speak for {own} alone", token.name)));
+    }
+    if let Some(why) = implausible {
+        return Ok(Err(format!("{name}: {why}")));
+    }
+    Ok(Ok(Report { name, interval: begins_ms, version, bytes }))
+}
+
+/// Those of the reports that make no more aggregates than their edge may.
+async fn within_quota(
+    engine: &Arc<Engine>,
+    token: &Token,
+    reports: Vec<Report>,
+    refused: &mut Vec<String>,
+    now_ms: i64,
+) -> Result<Vec<Report>, Refusal> {
+    let strangers = engine.not_seen(reports.iter().map(|report| &report.name));
+    if strangers.is_empty() {
+        return Ok(reports);
+    }
+    let asked = strangers.clone();
+    let unknown = engine.ask(move |engine| engine.store.unknown(&asked)).await?;
+    let may = engine.may_make(token.id, unknown.len(), now_ms);
+    let over: HashSet<&Name> = unknown[may..].iter().collect();
+    engine.saw(strangers.iter().filter(|name| !over.contains(name)).cloned());
+    let (kept, left): (Vec<Report>, Vec<Report>) =
+        reports.into_iter().partition(|report| !over.contains(&report.name));
+    refused.extend(left.iter().map(|report| {
+        let most = engine.limits.new_aggregates;
+        format!(
+            "{} would be new, and {} may make {most} aggregates an hour",
+            report.name, token.name
+        )
+    }));
+    Ok(kept)
 }
 
 /// `POST /v1/configurations`

@@ -11,9 +11,12 @@ use serde::de::DeserializeOwned;
 
 use super::refusal::{Refusal, Refused};
 use crate::clock::now_ms;
-use crate::engine::{Engine, log};
+use crate::engine::Engine;
 use crate::secret;
 use crate::store::{Role, Token};
+
+/// A body has to come within this time: 4 MB by a link of 2 Mbit/s.
+const BODY_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Who asks; an extension of requests that passed the gate.
 #[derive(Clone, Debug)]
@@ -48,7 +51,9 @@ async fn admit(gate: &Gate, given: Option<HeaderValue>) -> Result<Token, Refusal
         .and_then(|text| text.strip_prefix("Bearer "))
         .and_then(|token| secret::hash(token.trim()))
         .ok_or_else(|| {
-            Refusal::token("that is no token of this engine: they begin with trimtab_")
+            Refusal::token(
+                "that is no token of this engine: one is trimtab_ and 43 letters, digits, - or _",
+            )
         })?;
     let now = now_ms();
     let token = gate.engine.ask(move |engine| engine.token(&hash, now)).await?;
@@ -84,7 +89,8 @@ pub(crate) async fn note(
     if let Some(Refused(refusal)) = response.extensions().get::<Refused>() {
         engine.metrics.refused(refusal.reason);
         let from = from.map_or_else(|| "nowhere".to_owned(), |peer| peer.0.to_string());
-        log(&format!("refused ({}) {what} from {from}: {}", refusal.reason, refusal.message));
+        let line = format!("refused ({}) {what} from {from}: {}", refusal.reason, refusal.message);
+        engine.refusals.log(now_ms(), &line);
     }
     response
 }
@@ -99,7 +105,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<Engine>> for Sent<T> {
 
     async fn from_request(request: Request, engine: &Arc<Engine>) -> Result<Self, Refusal> {
         let most = usize::try_from(engine.limits.body.get()).unwrap_or(usize::MAX);
-        let bytes = axum::body::to_bytes(request.into_body(), most).await.map_err(|e| {
+        let read = axum::body::to_bytes(request.into_body(), most);
+        let read = tokio::time::timeout(BODY_WITHIN, read).await.map_err(|_| {
+            let limit = BODY_WITHIN.as_secs();
+            Refusal::slow(format!("the body did not come within {limit} s: send less at once"))
+        })?;
+        let bytes = read.map_err(|e| {
             // What else goes wrong with a body is that it breaks off; nobody then reads the answer.
             Refusal::oversized(format!(
                 "a request has at most {most} bytes: send less at once ({e})"

@@ -41,13 +41,17 @@ fn json(text: &str) -> Value {
 }
 
 /// `GET /v1/status`
-pub(super) async fn status(State(engine): State<Arc<Engine>>) -> Result<Json<StatusBody>, Refusal> {
+pub(super) async fn status(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker(token)): Extension<Asker>,
+) -> Result<Json<StatusBody>, Refusal> {
     let counts = engine.ask(|engine| engine.store.counts()).await?;
     Ok(Json(StatusBody {
         schema: "trimtab.engine.status/1".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         up_s: (now_ms() - engine.started_ms) as f64 / 1000.0,
         counts,
+        role: token.role,
         damaged: engine.store.damaged(),
         services: engine.learning().services(),
     }))
@@ -346,13 +350,13 @@ pub(super) async fn add_token(
     Extension(Asker(asker)): Extension<Asker>,
     sent: Sent<NewToken>,
 ) -> Result<Json<TokenSecret>, Refusal> {
-    let NewToken { name, role, services } = sent.value;
+    let NewToken { name, role, services, prefixes } = sent.value;
     let known = engine.learning().services();
     if let Some(stray) = services.iter().find(|service| !known.iter().any(|k| k.name == **service))
     {
         return Err(Refusal::malformed(format!("the engine has no service {stray:?}")));
     }
-    let (secret, token) = new_token(&name, role, services).map_err(Refusal::malformed)?;
+    let (secret, token) = new_token(&name, role, services, prefixes).map_err(Refusal::malformed)?;
     let added = engine
         .ask(move |engine| {
             let added = engine.store.add_token(&token, &asker.name)?;
@@ -373,6 +377,7 @@ pub(crate) fn new_token(
     name: &str,
     role: Role,
     services: Vec<String>,
+    prefixes: Vec<String>,
 ) -> Result<(String, Token), String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(letters) {
@@ -383,12 +388,19 @@ pub(crate) fn new_token(
             "an edge needs the services that it reports for, and others have none".to_owned()
         );
     }
+    if role != Role::Edge && !prefixes.is_empty() {
+        return Err("subnets are for edges: operators and viewers see all".to_owned());
+    }
+    for prefix in &prefixes {
+        prefix.parse::<trimtab_fleet::Prefix>().map_err(|e| e.to_string())?;
+    }
     let (secret, hash) = secret::mint().map_err(|e| e.to_string())?;
     let token = Token {
         id: 0,
         name: name.to_owned(),
         role,
         services,
+        prefixes,
         created_ms: now_ms(),
         revoked_ms: None,
         hash,

@@ -78,6 +78,11 @@ impl Refusal {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "oversized", message)
     }
 
+    /// It did not come in time.
+    pub(crate) fn slow(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "slow", message)
+    }
+
     /// There is none.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "unknown", message)

@@ -33,6 +33,12 @@ pub struct ReportAnswer {
     /// Reports that were kept before, under another number.
     #[serde(default)]
     pub repeated: u32,
+    /// Reports that are not kept, and never will be.
+    #[serde(default)]
+    pub refused: u32,
+    /// Why the first of them is not.
+    #[serde(default)]
+    pub refused_why: Option<String>,
     /// This batch had been kept before.
     pub again: bool,
     /// The engine's clock, in ms since 1970.
@@ -95,6 +101,8 @@ pub struct StatusBody {
     pub up_s: f64,
     /// How much there is.
     pub counts: Counts,
+    /// What the token that asks may do.
+    pub role: Role,
     /// Aggregates of which this engine decides nothing, since what is kept of them is damaged or of another version.
     #[serde(default)]
     pub damaged: Vec<Damaged>,
@@ -252,6 +260,9 @@ pub struct NewToken {
     /// The services that an edge may report for.
     #[serde(default)]
     pub services: Vec<String>,
+    /// The subnets that an edge may report about, with all that lie within, as `203.0.113.0/24`. Default: any.
+    #[serde(default)]
+    pub prefixes: Vec<String>,
 }
 
 /// A new token.

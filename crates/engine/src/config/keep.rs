@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use postgres::config::Host;
 use toml::Spanned;
 
-use super::{Addresses, BrokerSettings, ConfigError, Keep, PostgresSettings, RawBroker, RawStore};
+use trimtab_units::Duration;
+
+use super::{
+    Addresses, BrokerSettings, ConfigError, Keep, PostgresSettings, RawBroker, RawStore, SKEW_LEAST,
+};
 
 /// The most copies that JetStream keeps.
 const REPLICAS_MAX: usize = 5;
@@ -25,6 +29,28 @@ impl Place<'_> {
 
     fn resolve(&self, file: PathBuf) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(file)
+    }
+
+    /// How far an edge's clock may be off: by the grace, where nothing is said.
+    pub(super) fn skew(
+        &self,
+        skew: Option<Spanned<String>>,
+        grace: Duration,
+    ) -> Result<Duration, ConfigError> {
+        let most = grace.max(SKEW_LEAST);
+        let Some(given) = skew else { return Ok(most) };
+        let skew: Duration =
+            given.get_ref().parse().map_err(|e: trimtab_units::ParseUnitError| {
+                self.wrong(&given.span(), &format!("skew: {e}"))
+            })?;
+        if skew > most {
+            let message = format!(
+                "skew = {skew} is more than the grace, {grace}: an edge whose clock is so far behind would always be late. Make \
+                 skew {most} or less, or grace longer"
+            );
+            return Err(self.wrong(&given.span(), &message));
+        }
+        Ok(skew)
     }
 
     pub(super) fn keep(

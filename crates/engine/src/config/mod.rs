@@ -58,6 +58,8 @@ pub struct Config {
     pub grace: Duration,
     /// How far an edge's clock may be off.
     pub skew: Duration,
+    /// How long ago an interval may have ended that edges report.
+    pub age: Duration,
     /// How long decisions and the audit log are kept.
     pub keep: Duration,
     /// Where it keeps what it must not lose.
@@ -130,6 +132,8 @@ pub struct Limits {
     pub requests_per_second: u32,
     /// Connections at a time.
     pub connections: u32,
+    /// Aggregates that an edge may make in an hour.
+    pub new_aggregates: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -139,11 +143,12 @@ struct RawLimits {
     body: Option<Bytes>,
     requests_per_second: u32,
     connections: u32,
+    new_aggregates: u32,
 }
 
 impl Default for RawLimits {
     fn default() -> Self {
-        Self { body: None, requests_per_second: 20, connections: 20_000 }
+        Self { body: None, requests_per_second: 20, connections: 20_000, new_aggregates: 1000 }
     }
 }
 
@@ -159,8 +164,10 @@ struct Raw {
     services: PathBuf,
     #[serde(default = "grace", deserialize_with = "parsed")]
     grace: Duration,
-    #[serde(default = "skew", deserialize_with = "parsed")]
-    skew: Duration,
+    #[serde(default)]
+    skew: Option<Spanned<String>>,
+    #[serde(default = "age", deserialize_with = "parsed")]
+    age: Duration,
     #[serde(default = "keep", deserialize_with = "parsed")]
     keep: Duration,
     store: Spanned<RawStore>,
@@ -224,8 +231,11 @@ fn grace() -> Duration {
     Duration::from_secs(30)
 }
 
-fn skew() -> Duration {
-    Duration::from_secs(120)
+/// No less than this, however short the grace is.
+const SKEW_LEAST: Duration = Duration::from_secs(5);
+
+fn age() -> Duration {
+    Duration::from_secs(24 * 3600)
 }
 
 /// A week: with 100,000 aggregates and an interval of 20 minutes, that is 50 million decisions.
@@ -271,6 +281,7 @@ impl Config {
             return Err(ConfigError::at(path, text, raw.listen.span().start, &message));
         }
         let place = Place { path, text, plaintext: raw.plaintext };
+        let skew = place.skew(raw.skew, raw.grace)?;
         let store = place.keep(raw.store, raw.broker)?;
         let body = raw.limits.body.unwrap_or(Bytes::new(match store {
             Keep::File(_) => BODY,
@@ -280,7 +291,8 @@ impl Config {
             listen: raw.listen.into_inner(),
             services: from_here(raw.services),
             grace: raw.grace,
-            skew: raw.skew,
+            skew,
+            age: raw.age,
             keep: raw.keep,
             store,
             tls: raw.tls.map(|tls| Tls {
@@ -291,6 +303,7 @@ impl Config {
                 body,
                 requests_per_second: raw.limits.requests_per_second,
                 connections: raw.limits.connections,
+                new_aggregates: raw.limits.new_aggregates,
             },
         })
     }
@@ -318,6 +331,23 @@ mod tests {
         assert_eq!(file, Path::new("/etc/trimtab/../e.db"));
         assert_eq!(config.grace, Duration::from_secs(30));
         assert_eq!(config.limits.body, Bytes::new(4_000_000));
+    }
+
+    #[test]
+    fn an_edge_whose_clock_is_taken_is_not_always_late() {
+        let with =
+            |lines: &str| parse(&format!("services = \"s\"\n{lines}\n[store]\nfile = \"e\"\n"));
+        let skew = |lines: &str| with(lines).unwrap().skew;
+        assert_eq!(skew(""), Duration::from_secs(30), "as the grace");
+        assert_eq!(skew("grace = \"2min\""), Duration::from_secs(120));
+        assert_eq!(skew("grace = \"20ms\""), Duration::from_secs(5));
+        assert_eq!(skew("skew = \"10s\""), Duration::from_secs(10));
+        let refused = with("skew = \"2min\"").unwrap_err();
+        assert!(
+            refused.starts_with("/etc/trimtab/engine.toml:2: ") && refused.contains("late"),
+            "{refused}"
+        );
+        assert!(with("skew = \"10\"").unwrap_err().contains("unit"));
     }
 
     #[test]

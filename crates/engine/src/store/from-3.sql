@@ -3,4 +3,5 @@
 ALTER TABLE reports ADD COLUMN edge BIGINT;
 ALTER TABLE reports ADD COLUMN version BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE edges ADD COLUMN late BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE tokens ADD COLUMN prefixes TEXT NOT NULL DEFAULT '[]';
 CREATE UNIQUE INDEX reports_once ON reports (aggregate, interval, edge, version);

@@ -27,6 +27,7 @@ pub(crate) use study::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use trimtab_fleet::Prefix;
 
 pub(crate) use crate::broker::Tell;
 
@@ -84,6 +85,9 @@ pub struct Token {
     pub role: Role,
     /// The services that an edge may report for.
     pub services: Vec<String>,
+    /// The subnets that an edge may report about, with all that lie within; none: any.
+    #[serde(default)]
+    pub prefixes: Vec<String>,
     /// When it was made, in ms since 1970.
     pub created_ms: i64,
     /// When it was revoked.
@@ -91,6 +95,18 @@ pub struct Token {
     /// SHA-256 of the secret.
     #[serde(skip)]
     pub(crate) hash: Vec<u8>,
+}
+
+impl Token {
+    /// Whether it may report about a subnet.
+    pub(crate) fn covers(&self, prefix: &str) -> bool {
+        let Ok(of) = prefix.parse::<Prefix>() else { return false };
+        let holds = |own: &String| {
+            own.parse::<Prefix>()
+                .is_ok_and(|own| own.len() <= of.len() && own.contains(of.address()))
+        };
+        self.prefixes.is_empty() || self.prefixes.iter().any(holds)
+    }
 }
 
 /// Whether an aggregate learns.
@@ -198,6 +214,8 @@ pub(crate) struct Open {
     pub(crate) state: Option<String>,
     /// Encoded.
     pub(crate) reports: Vec<Vec<u8>>,
+    /// The tokens of the edges that sent them, in the same order.
+    pub(crate) edges: Vec<Option<i64>>,
     /// The experiments and rollouts that decide what it runs, the running one first.
     pub(crate) studies: Vec<InStudy>,
 }
@@ -213,6 +231,8 @@ pub(crate) struct Closed {
     pub(crate) detail: String,
     /// What it adds to an experiment or a rollout.
     pub(crate) measured: Option<Measured>,
+    /// Why it takes no further part in one that is running.
+    pub(crate) leaves: Option<String>,
 }
 
 /// Which aggregates to close.
@@ -352,6 +372,9 @@ pub(crate) trait Store: Send + Sync {
         due: &Due<'_>,
         decide: &mut Decide<'_>,
     ) -> Result<(usize, Vec<Name>), StoreError>;
+
+    /// Those of these names of which there is no aggregate, in their order.
+    fn unknown(&self, names: &[Name]) -> Result<Vec<Name>, StoreError>;
 
     /// Aggregates that are set aside.
     fn damaged(&self) -> Vec<Damaged>;

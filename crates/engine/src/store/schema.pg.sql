@@ -9,7 +9,8 @@ CREATE TABLE tokens (
     services TEXT NOT NULL,     -- a JSON list; an edge's only
     hash BYTEA NOT NULL,        -- SHA-256 of the secret
     created_ms BIGINT NOT NULL,
-    revoked_ms BIGINT
+    revoked_ms BIGINT,
+    prefixes TEXT NOT NULL      -- a JSON list; none: any
 );
 
 -- What each edge sent last, so that nothing counts twice.

@@ -8,7 +8,8 @@ CREATE TABLE tokens (
     services TEXT NOT NULL,     -- a JSON list; an edge's only
     hash BLOB NOT NULL,         -- SHA-256 of the secret
     created_ms INTEGER NOT NULL,
-    revoked_ms INTEGER
+    revoked_ms INTEGER,
+    prefixes TEXT NOT NULL      -- a JSON list; none: any
 );
 
 -- What each edge sent last, so that nothing counts twice.

@@ -56,6 +56,10 @@ impl Store for Shared {
         Ok((closed, changed))
     }
 
+    fn unknown(&self, names: &[Name]) -> Result<Vec<Name>, StoreError> {
+        self.tables.unknown(names)
+    }
+
     fn damaged(&self) -> Vec<Damaged> {
         self.tables.damaged()
     }

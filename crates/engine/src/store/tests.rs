@@ -1,5 +1,7 @@
 //! What a store promises. Each test runs on every kind of store.
 
+mod tables;
+
 use std::collections::BTreeMap;
 
 use trimtab_fleet::experiment::{Cell, Observation};
@@ -38,6 +40,7 @@ fn decide(open: &Open) -> Result<Closed, String> {
         reward: Some(next as f64),
         detail: format!("{}", open.reports.len()),
         measured: None,
+        leaves: None,
     })
 }
 
@@ -49,6 +52,7 @@ fn still(_: &Open) -> Result<Closed, String> {
         reward: None,
         detail: "{}".to_owned(),
         measured: None,
+        leaves: None,
     })
 }
 
@@ -410,7 +414,10 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
             let observation = Observation::Values(vec![Some(open.interval as f64)]);
             let study = open.studies[0].study.id;
             let measured = Some(Measured { study, block: 0, arm: 1, observation });
-            Ok(Closed { measured, ..decide(open)? })
+            // What an arm did to an aggregate takes it out, too.
+            let leaves =
+                (open.name.prefix == "b" && open.interval == 3).then(|| "alarm".to_owned());
+            Ok(Closed { measured, leaves, ..decide(open)? })
         };
         store.close(&due(2, 9), &mut measuring).unwrap();
         // An order takes an aggregate out.
@@ -430,7 +437,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
         assert_eq!(places, BTreeMap::from([("a".to_owned(), None), ("b".to_owned(), Some(0))]));
         let found = store.studies(None, StudyKind::Experiment).unwrap().remove(0);
         let left: Vec<_> = store.members(found.id).unwrap().iter().map(|m| m.left_ms).collect();
-        assert_eq!(left, [Some(77), None]);
+        assert_eq!(left, [Some(77), Some(5000)]);
         let mut sums = Cell::default();
         for value in [2.0, 3.0] {
             sums.add(&Observation::Values(vec![Some(value)]));
@@ -449,7 +456,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
             store.audit(i64::MAX, 9).unwrap().into_iter().map(|line| line.action).collect();
         assert_eq!(
             log,
-            ["experiment over", "experiment over", "leave", "pause", "experiment begun"]
+            ["experiment over", "experiment over", "leave", "leave", "pause", "experiment begun"]
         );
         // What it showed is forgotten in time, what came of it is not.
         store.forget(7001, 9).unwrap();
@@ -474,73 +481,6 @@ fn what_is_kept_in_force_is_replaced_by_what_is_next() {
     });
 }
 
-/// Makes tables of version 3 of those of version 4.
-const BACK_TO_3: &str = "DROP INDEX reports_once; ALTER TABLE reports DROP COLUMN edge;
-    ALTER TABLE reports DROP COLUMN version;
-    ALTER TABLE edges DROP COLUMN late; UPDATE meta SET value = '3' WHERE key = 'schema';";
-
-#[test]
-fn tables_of_version_3_are_brought_up_to_date() {
-    let keeps_learning = |store: &dyn Store| {
-        let kept = Outcome::Accepted { late: 0, repeated: 0 };
-        assert_eq!(store.counts().unwrap().waiting_reports, 1);
-        assert_eq!(
-            store.accept(&[batch(1, 3, 2000, &["a"])]),
-            Ok(vec![kept]),
-            "beside the old one"
-        );
-        let late = Outcome::Accepted { late: 1, repeated: 0 };
-        assert_eq!(store.accept(&[batch(1, 4, 1000, &["a"])]), Ok(vec![late]));
-        assert_eq!(store.close(&due(2000, 9), &mut decide), Ok((1, vec![name("a")])));
-        let a = store.aggregate(&name("a")).unwrap().unwrap();
-        let all = store.decisions(a.id, i64::MAX, 9).unwrap();
-        let all: Vec<_> = all.iter().map(|one| (one.interval, one.reports)).collect();
-        assert_eq!(all, [(2000, 2), (1000, 1)], "numbers of intervals became times");
-    };
-    let then = |store: &dyn Store| {
-        store.accept(&[batch(1, 1, 1, &["a"]), batch(1, 2, 2, &["a"])]).unwrap();
-        store.close(&due(1, 9), &mut decide).unwrap();
-    };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("engine.db");
-    let store = Sqlite::open(&path, &lengths()).unwrap();
-    then(&store);
-    store.writer().db.execute_batch(BACK_TO_3).unwrap();
-    drop(store);
-    keeps_learning(&Sqlite::open(&path, &lengths()).unwrap());
-    let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
-    then(&store);
-    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
-    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_3).unwrap();
-    keeps_learning(&join(&config));
-}
-
-#[test]
-fn tables_of_version_2_are_brought_up_to_date() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("engine.db");
-    let back = &format!(
-        "{BACK_TO_3} DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
-         UPDATE meta SET value = '2' WHERE key = 'schema';"
-    );
-    let store = Sqlite::open(&path, &lengths()).unwrap();
-    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
-    store.writer().db.execute_batch(back).unwrap();
-    drop(store);
-    let store = Sqlite::open(&path, &lengths()).unwrap();
-    assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
-    assert_eq!(store.counts().unwrap().waiting_reports, 1);
-    let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
-    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
-    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
-    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(back).unwrap();
-    let store = join(&config);
-    assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
-    assert_eq!(store.counts().unwrap().waiting_reports, 1);
-}
-
 #[test]
 fn tokens_come_and_go() {
     on_every_store(|store| {
@@ -549,6 +489,7 @@ fn tokens_come_and_go() {
             name: "edge-1".to_owned(),
             role: Role::Edge,
             services: vec!["tv".to_owned()],
+            prefixes: vec!["203.0.113.0/24".to_owned()],
             created_ms: 5,
             revoked_ms: None,
             hash: vec![3; 32],
@@ -556,11 +497,42 @@ fn tokens_come_and_go() {
         let id = store.add_token(&token, "root").unwrap().expect("a new name");
         assert_eq!(store.add_token(&token, "root"), Ok(None), "the name is taken");
         assert_eq!(store.tokens(), Ok(vec![Token { id, ..token.clone() }]));
+        // What a revoked edge said and nobody has learnt from counts for nothing.
+        store.accept(&[batch(id, 1, 1, &["a", "b"]), batch(id + 1, 1, 1, &["a"])]).unwrap();
         assert_eq!(store.revoke_token("edge-1", "root", 9), Ok(true));
+        assert_eq!(store.counts().unwrap().waiting_reports, 1);
+        let all = [name("a"), name("b"), name("c")];
+        assert_eq!(store.unknown(&all), Ok(vec![name("c")]));
         assert_eq!(store.revoke_token("edge-1", "root", 10), Ok(false));
         assert_eq!(store.tokens().unwrap()[0].revoked_ms, Some(9));
         assert_eq!(store.audit(i64::MAX, 9).unwrap().len(), 2);
     });
+}
+
+#[test]
+fn an_edge_speaks_for_its_subnets() {
+    let token = |prefixes: &[&str]| Token {
+        id: 1,
+        name: "edge-1".to_owned(),
+        role: Role::Edge,
+        services: vec!["tv".to_owned()],
+        prefixes: prefixes.iter().map(|prefix| (*prefix).to_owned()).collect(),
+        created_ms: 5,
+        revoked_ms: None,
+        hash: vec![3; 32],
+    };
+    assert!(token(&[]).covers("203.0.113.0/24"));
+    let two = token(&["203.0.112.0/22", "2001:db8::/32"]);
+    for (prefix, may) in [
+        ("203.0.113.0/24", true),
+        ("203.0.112.0/22", true),
+        ("203.0.0.0/16", false),
+        ("198.51.100.0/24", false),
+        ("2001:db8:7::/48", true),
+        ("no prefix", false),
+    ] {
+        assert_eq!(two.covers(prefix), may, "{prefix}");
+    }
 }
 
 #[test]
@@ -755,82 +727,4 @@ fn servers_that_do_not_answer_are_named_with_what_to_do() {
     let crate::config::Keep::Shared { broker, .. } = &config.store else { panic!("shared") };
     let said = crate::broker::Broker::open(broker, 1 << 40).err().expect("too large").to_string();
     assert!(said.contains("max_payload") && said.contains("[limits] body"), "{said}");
-}
-
-#[test]
-fn a_file_survives_being_opened_again_and_others_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("engine.db");
-    let store = Sqlite::open(&path, &lengths()).unwrap();
-    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
-    drop(store);
-    let store = Sqlite::open(&path, &lengths()).unwrap();
-    assert_eq!(store.accept(&[batch(1, 1, 1, &["a"])]), Ok(vec![Outcome::Again { late: 0 }]));
-    store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
-    drop(store);
-    let error =
-        |path: &std::path::Path| Sqlite::open(path, &lengths()).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 4"));
-    std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
-    assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
-    let nowhere = folder.path().join("no/such/engine.db");
-    assert!(error(&nowhere).starts_with("cannot open "), "{}", error(&nowhere));
-}
-
-#[test]
-fn a_damaged_page_is_named_as_such() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("engine.db");
-    let prefixes: Vec<String> = (0..2000).map(|i| format!("10.0.{i}.0/24")).collect();
-    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
-    Sqlite::open(&path, &lengths()).unwrap().accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[8192..].fill(0x5a);
-    std::fs::write(&path, bytes).unwrap();
-    let asked = Sqlite::open(&path, &lengths())
-        .and_then(|store| store.accept(&[batch(1, 2, 1, &prefixes)]));
-    assert!(matches!(asked, Err(StoreError::Damaged { .. })), "{asked:?}");
-}
-
-#[test]
-fn a_full_disk_loses_nothing_and_is_named_as_such() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).unwrap();
-    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
-    store.writer().db.pragma_update(None, "max_page_count", 40).unwrap();
-    let prefixes: Vec<String> = (0..5000).map(|i| format!("10.0.{i}.0/24")).collect();
-    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
-    let full = store.accept(&[batch(1, 2, 1, &["b"]), batch(1, 3, 1, &prefixes)]);
-    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
-    assert_eq!(store.counts().unwrap().waiting_reports, 1, "nothing of it was kept");
-    store.writer().db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
-    assert_eq!(
-        store.accept(&[batch(1, 2, 1, &["b"])]),
-        Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
-    );
-    assert_eq!(store.counts().unwrap().waiting_reports, 2);
-}
-
-#[test]
-fn a_file_of_version_1_is_brought_up_to_date() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("engine.db");
-    let old = rusqlite::Connection::open(&path).unwrap();
-    old.execute_batch(include_str!("version-1.sql")).unwrap();
-    drop(old);
-    let store = Sqlite::open(&path, &lengths()).unwrap();
-    let a = store.aggregate(&name("a")).unwrap().unwrap();
-    assert_eq!(a.state.as_deref(), Some("{\"steps\":3,\"centre\":[0.25,0.5]}"));
-    let all = store.decisions(a.id, i64::MAX, 9).unwrap();
-    let seen: Vec<_> = all.iter().map(|d| (d.interval, d.version, d.reward)).collect();
-    assert_eq!(seen, [(12_000, 2, Some(0.5)), (10_000, 1, None)]);
-    assert_eq!(all[0].configuration, "{\"knobs\":{\"gamma\":900}}");
-    assert_eq!(all[0].detail, "{\"sentence\":\"Because of 7.\"}");
-    // It learns on, and the chain goes on.
-    store.accept(&[batch(1, 1, 13_000, &["a"])]).unwrap();
-    assert_eq!(store.close(&due(13_000, 9), &mut still), Ok((1, vec![])));
-    let all = store.decisions(a.id, i64::MAX, 9).unwrap();
-    assert_eq!(all.iter().map(|d| d.interval).collect::<Vec<_>>(), [13_000, 12_000, 10_000]);
-    drop(store);
-    assert!(Sqlite::open(&path, &lengths()).is_ok(), "and stays so");
 }

@@ -81,7 +81,7 @@ impl Site {
         std::fs::write(&config, text).expect("a configuration");
         let token = |name: &str, role, services: &[&str]| {
             let services = services.iter().map(|s| (*s).to_owned()).collect();
-            add_token(&config, name, role, services).expect("a token")
+            add_token(&config, name, role, services, Vec::new()).expect("a token")
         };
         Self {
             edge: token("edge-1", Role::Edge, &["tv"]),

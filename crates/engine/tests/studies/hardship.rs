@@ -90,7 +90,7 @@ fn learn_first(edges: &mut Edges, engine: &dyn Fn() -> Client) {
 #[test]
 fn kills_at_any_instant_of_an_experiment_change_neither_its_arms_nor_what_it_finds() {
     let site = site();
-    let mut edges = Edges::new(&site, 2.0);
+    let mut edges = Edges::new(&site, -2.0);
     let kills = under_kills(&site, 8, |engine| {
         learn_first(&mut edges, engine);
         let new = safe_against_100(Design::Prefixes { share: 0.5 }, 10);
@@ -123,8 +123,8 @@ fn kills_at_any_instant_of_an_experiment_change_neither_its_arms_nor_what_it_fin
         let report = over.expect("it ends");
         let effect = report.effect.expect("it is known");
         assert_eq!(arms.len(), AGGREGATES / 2);
-        assert!((effect.value + 2.0).abs() < 0.4 && effect.high < 0.0, "{report:?}");
-        assert_eq!((report.units.aggregates, report.guards[0].verdict), (12, Verdict::Broken));
+        assert!((effect.value - 2.0).abs() < 0.4 && effect.low > 0.0, "{report:?}");
+        assert_eq!((report.units.aggregates, report.guards[0].verdict), (12, Verdict::Holds));
         assert!(!seen.0.is_empty());
     });
     println!("{kills} kills");
@@ -218,7 +218,7 @@ fn a_full_disk_in_an_experiment_loses_nothing_and_it_goes_on_when_there_is_room(
     let site = Site::with_store((0, "300ms", SETTINGS), &store);
     let engine = site.start();
     let ask = || Client::new(&engine.url, &site.operator, None).expect("a client");
-    let mut edges = Edges::new(&site, 2.0);
+    let mut edges = Edges::new(&site, -2.0);
     learn_first(&mut edges, &ask);
     let new = safe_against_100(Design::Prefixes { share: 0.5 }, 14);
     ask().begin_experiment(&new).expect("it begins");
@@ -267,7 +267,7 @@ fn a_full_disk_in_an_experiment_loses_nothing_and_it_goes_on_when_there_is_room(
     };
     let report = body.report.expect("a report");
     assert_eq!((body.state.as_str(), report.over), ("over", true));
-    assert!((report.effect.expect("it is known").value + 2.0).abs() < 0.4, "{report:?}");
+    assert!((report.effect.expect("it is known").value - 2.0).abs() < 0.4, "{report:?}");
     let said = engine.said("intervals are closed again");
     assert_eq!(said.len(), 1, "{said:?}");
 }

@@ -164,7 +164,7 @@ fn ended(client: &Client) -> Option<ExperimentBody> {
 fn an_experiment_survives_kills_leaves_out_what_operators_hold_and_finds_what_is_there() {
     let site = Site::new(SETTINGS);
     let mut engine = site.start();
-    let mut edges = Edges::new(&site, 2.0);
+    let mut edges = Edges::new(&site, -2.0);
     let ask = |engine: &Process, site: &Site| {
         let (url, token) = (engine.url.clone(), site.operator.clone());
         move || Client::new(&url, &token, None).expect("a client")
@@ -210,10 +210,10 @@ fn an_experiment_survives_kills_leaves_out_what_operators_hold_and_finds_what_is
     let body = serve_until(&mut edges, &ask(&engine, &site), 15, ended);
     let report = body.report.expect("a report");
     let effect = report.effect.expect("it is known");
-    assert!(effect.low <= -1.7 && effect.high < 0.0, "{report:?}");
-    assert!((effect.value + 2.0).abs() < 0.4, "{report:?}");
+    assert!(effect.high >= 1.7 && effect.low > 0.0, "{report:?}");
+    assert!((effect.value - 2.0).abs() < 0.4, "{report:?}");
     assert_eq!((report.units.aggregates, report.units.left), (12, 1));
-    assert_eq!((report.over, report.guards[0].verdict), (true, Verdict::Broken));
+    assert_eq!((report.over, report.guards[0].verdict), (true, Verdict::Holds));
     assert!(report.left_out.wash_out > 0, "{report:?}");
     // What it did is in the audit log, and nothing of it is in force any more.
     let audit = ask(&engine, &site)().audit(50).expect("a log");
@@ -231,6 +231,39 @@ fn an_experiment_survives_kills_leaves_out_what_operators_hold_and_finds_what_is
     assert_eq!(again.report, Some(report));
 }
 
+/// What breaks a guard goes on no longer than it takes to see it, and what an arm harms takes no further part.
+#[test]
+fn an_experiment_that_breaks_a_guard_is_stopped_by_the_engine() {
+    let site = Site::new(SETTINGS);
+    let engine = site.start();
+    let mut edges = Edges::new(&site, 2.0);
+    let ask = || Client::new(&engine.url, &site.operator, None).expect("a client");
+    serve_until(&mut edges, &ask, 6, |client| {
+        let known = client.status().ok()?.counts;
+        (known.aggregates == AGGREGATES as i64 && known.decisions >= 24).then_some(())
+    });
+    let new = safe_against_100(Design::Prefixes { share: 0.5 }, 240);
+    ask().begin_experiment(&new).expect("it begins");
+    let body = serve_until(&mut edges, &ask, 30, |client| {
+        let body = client.experiment("tv", "gamma-100").ok()?;
+        (body.state == "stopped").then_some(body)
+    });
+    let why = body.stopped.expect("it says why");
+    assert!(why.starts_with("(the engine): mean(throughput) > -5% is broken: "), "{why}");
+    let report = body.report.expect("a report");
+    assert!(!report.over && report.elapsed < 40, "{report:?}");
+    let audit = ask().audit(50).expect("a log").lines;
+    assert!(audit.iter().any(|line| line.action == "experiment stopped"), "{audit:?}");
+    let alarms: Vec<_> =
+        audit.iter().filter(|line| line.who.contains("an alarm in the arm")).collect();
+    assert!(alarms.iter().all(|line| line.who.contains("treatment")), "{alarms:?}");
+    println!(
+        "stopped after {} of 240 intervals, {} left by an alarm",
+        report.elapsed,
+        alarms.len()
+    );
+}
+
 /// By time slots, on a store that two engines share; and stopped before its end.
 #[test]
 fn a_switchback_at_two_engines_is_carried_out_once() {
@@ -242,7 +275,7 @@ fn a_switchback_at_two_engines_is_carried_out_once() {
         turn.set(turn.get() + 1);
         Client::new(&engines[turn.get() % 2].url, &site.operator, None).expect("a client")
     };
-    let mut edges = Edges::new(&site, 2.0);
+    let mut edges = Edges::new(&site, -2.0);
     serve_until(&mut edges, &ask, 5, |client| {
         (client.status().ok()?.counts.aggregates == AGGREGATES as i64).then_some(())
     });
@@ -257,7 +290,7 @@ fn a_switchback_at_two_engines_is_carried_out_once() {
     let report = body.report.expect("a report");
     assert!(!report.over && report.confidence > 0.999 && report.p.is_none(), "{report:?}");
     assert!(report.verdict.contains("It is not over"), "{}", report.verdict);
-    assert!((report.effect.expect("known").value + 2.0).abs() < 0.4, "{report:?}");
+    assert!((report.effect.expect("known").value - 2.0).abs() < 0.4, "{report:?}");
     // No interval counts twice, whichever engine closed it.
     let left = report.left_out;
     let elapsed = u64::from(report.elapsed) * AGGREGATES as u64;

@@ -137,7 +137,7 @@ impl Site {
             .and_then(|()| fs::write(engine.join("engine.toml"), text))
             .map_err(RealError::system("write the engine's configuration"))?;
         let config = engine.join("engine.toml");
-        let token = add_token(&config, "experiment", Role::Operator, Vec::new())?;
+        let token = add_token(&config, "experiment", Role::Operator, Vec::new(), Vec::new())?;
         let place = Namespace::new()?;
         let log = engine.join("log");
         let mut process =
@@ -170,7 +170,7 @@ impl Site {
     /// A token for an edge.
     pub(super) fn token(&self, edge: &str) -> Result<String, RealError> {
         let config = self.folder.join("engine/engine.toml");
-        Ok(add_token(&config, edge, Role::Edge, vec![self.service.clone()])?)
+        Ok(add_token(&config, edge, Role::Edge, vec![self.service.clone()], Vec::new())?)
     }
 
     /// Where an edge finds the engine, by the engine's address on the link to it.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
-use super::studies::{Places, measure};
+use super::studies::{Places, leave, measure};
 use super::{PARTS, aggregate_row, lock_key};
 use crate::store::{Aside, Closed, Decide, Due, Name, Open, Row, sound};
 
@@ -67,7 +67,7 @@ pub(super) fn close_part(
 ) -> Result<Done, Failed> {
     link.query("SELECT pg_advisory_xact_lock($1)", &[&lock_key(due.service, unit.part)])?;
     let rows = link.query(
-        "SELECT id, aggregate, interval, bytes FROM reports
+        "SELECT id, aggregate, interval, bytes, edge FROM reports
          WHERE service = $1 AND part = $2 AND interval <= $3 AND aggregate IN (
              SELECT DISTINCT aggregate FROM reports WHERE service = $1 AND interval = $3 AND part = $2
                  AND aggregate <> ALL($5)
@@ -75,9 +75,10 @@ pub(super) fn close_part(
          ORDER BY interval, aggregate, id",
         &[&due.service, &unit.part, &unit.interval, &(unit.limit as i64), &unit.left_out],
     )?;
-    let mut open: BTreeMap<(i64, i64), Vec<(i64, Vec<u8>)>> = BTreeMap::new();
+    let mut open: BTreeMap<(i64, i64), Vec<(i64, Vec<u8>, Option<i64>)>> = BTreeMap::new();
     for row in &rows {
-        open.entry((row.get(2), row.get(1))).or_default().push((row.get(0), row.get(3)));
+        let report = (row.get(0), row.get(3), row.get(4));
+        open.entry((row.get(2), row.get(1))).or_default().push(report);
     }
     if open.is_empty() {
         return Ok(Done::default());
@@ -85,7 +86,7 @@ pub(super) fn close_part(
     let mut aggregates = load(link, shapes, open.keys().map(|key| key.1).collect())?;
     let ids: Vec<i64> = aggregates.keys().copied().collect();
     let places = Places::read(link, due.service, &ids)?;
-    let (mut measured, mut used) = (Vec::new(), Vec::new());
+    let (mut measured, mut leaving, mut used) = (Vec::new(), Vec::new(), Vec::new());
     let mut done = Done::default();
     let mut decisions = Decisions::default();
     let mut damaged = BTreeSet::new();
@@ -105,7 +106,9 @@ pub(super) fn close_part(
                 continue;
             }
         };
-        let (numbers, reports): (Vec<i64>, Vec<Vec<u8>>) = reports.into_iter().unzip();
+        let numbers: Vec<i64> = reports.iter().map(|report| report.0).collect();
+        let edges = reports.iter().map(|report| report.2).collect();
+        let reports = reports.into_iter().map(|report| report.1).collect();
         let open = Open {
             name: row.name.clone(),
             interval,
@@ -114,6 +117,7 @@ pub(super) fn close_part(
             configuration: row.configuration.clone(),
             state: row.state.clone(),
             reports,
+            edges,
             studies: places.of(id),
         };
         let mut closed = match sound(decide, &open) {
@@ -126,6 +130,7 @@ pub(super) fn close_part(
         };
         unit.aside.mended(id);
         used.extend(numbers);
+        leaving.extend(closed.leaves.take().map(|why| (id, open.name.clone(), why)));
         measured.extend(closed.measured.take().map(|measured| (id, measured)));
         let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
         decisions.add(row, &open, &closed, packed);
@@ -143,6 +148,9 @@ pub(super) fn close_part(
     link.execute("DELETE FROM reports WHERE id = ANY($1)", &[&used])?;
     decisions.insert(link, due.now_ms)?;
     measure(link, &measured)?;
+    for (id, name, why) in &leaving {
+        leave(link, (*id, name), why, due.now_ms)?;
+    }
     columns.update(link)?;
     Ok(done)
 }

@@ -223,6 +223,10 @@ impl Store for Postgres {
         Ok((closed, changed))
     }
 
+    fn unknown(&self, names: &[Name]) -> Result<Vec<Name>, StoreError> {
+        self.read(|link| read::unknown(link, names))
+    }
+
     fn damaged(&self) -> Vec<Damaged> {
         self.aside.list()
     }

@@ -7,6 +7,17 @@ use super::shapes::ServerShapes;
 use super::{aggregate_row, hold};
 use crate::store::{Audit, Counts, Decided, Hold, InForce, Name, Order, Role, Row, Search, Token};
 
+pub(super) fn unknown(link: &mut Link, names: &[Name]) -> Result<Vec<Name>, Failed> {
+    let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
+    let prefixes: Vec<&str> = names.iter().map(|name| name.prefix.as_str()).collect();
+    let rows = link.query(
+        "SELECT u.s, u.p FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u (s, p, n)
+         LEFT JOIN aggregates a ON a.service = u.s AND a.prefix = u.p WHERE a.id IS NULL ORDER BY u.n",
+        &[&services, &prefixes],
+    )?;
+    Ok(rows.iter().map(|row| Name { service: row.get(0), prefix: row.get(1) }).collect())
+}
+
 pub(super) fn in_force(link: &mut Link, names: &[Name]) -> Result<Vec<InForce>, Failed> {
     let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
     let prefixes: Vec<&str> = names.iter().map(|name| name.prefix.as_str()).collect();
@@ -174,7 +185,7 @@ pub(super) fn audit(link: &mut Link, before: i64, limit: usize) -> Result<Vec<Au
 
 pub(super) fn tokens(link: &mut Link) -> Result<Vec<Token>, Failed> {
     let rows = link.query(
-        "SELECT id, name, role, services, hash, created_ms, revoked_ms FROM tokens ORDER BY id",
+        "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
         &[],
     )?;
     let one = |row: &SqlRow| {
@@ -186,6 +197,7 @@ pub(super) fn tokens(link: &mut Link) -> Result<Vec<Token>, Failed> {
             hash: row.get(4),
             created_ms: row.get(5),
             revoked_ms: row.get(6),
+            prefixes: serde_json::from_str(row.get(7)).map_err(|_| Failed::Document)?,
         })
     };
     rows.iter().map(one).collect()
@@ -193,13 +205,21 @@ pub(super) fn tokens(link: &mut Link) -> Result<Vec<Token>, Failed> {
 
 pub(super) fn add_token(link: &mut Link, token: &Token, who: &str) -> Result<Option<i64>, Failed> {
     let services = serde_json::Value::from(token.services.clone()).to_string();
+    let prefixes = serde_json::Value::from(token.prefixes.clone()).to_string();
     let row = link.first(
-        "INSERT INTO tokens (name, role, services, hash, created_ms) VALUES ($1, $2, $3, $4, $5)
+        "INSERT INTO tokens (name, role, services, hash, created_ms, prefixes) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (name) DO NOTHING RETURNING id",
-        &[&token.name, &token.role.name(), &services, &token.hash, &token.created_ms],
+        &[
+            &token.name,
+            &token.role.name(),
+            &services,
+            &token.hash,
+            &token.created_ms,
+            &prefixes,
+        ],
     )?;
     let Some(row) = row else { return Ok(None) };
-    let detail = format!("{} {services}", token.role.name());
+    let detail = format!("{} {services} {prefixes}", token.role.name());
     write_audit(link, token.created_ms, [who, "token added", &token.name, &detail])?;
     Ok(Some(row.get(0)))
 }
@@ -215,7 +235,13 @@ pub(super) fn revoke_token(
         &[&name, &now_ms],
     )?;
     if revoked > 0 {
-        write_audit(link, now_ms, [who, "token revoked", name, ""])?;
+        // What it said and nobody has learnt from yet counts for nothing.
+        let dropped = link.execute(
+            "DELETE FROM reports WHERE edge = (SELECT id FROM tokens WHERE name = $1)",
+            &[&name],
+        )?;
+        let detail = format!("{dropped} waiting reports are left out");
+        write_audit(link, now_ms, [who, "token revoked", name, &detail])?;
     }
     Ok(revoked > 0)
 }

@@ -166,6 +166,8 @@ fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<Token> {
         hash: row.get(4)?,
         created_ms: row.get(5)?,
         revoked_ms: row.get(6)?,
+        prefixes: serde_json::from_str(&row.get::<_, String>(7)?)
+            .map_err(|e| bad(7, &e.to_string()))?,
     })
 }
 
@@ -308,14 +310,15 @@ fn load(
     id: i64,
     studies: Vec<InStudy>,
 ) -> rusqlite::Result<(Open, Option<i64>)> {
-    let reports = shapes
+    let reports: Vec<(Vec<u8>, Option<i64>)> = shapes
         .db
         .prepare_cached(
-            "SELECT bytes FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3
+            "SELECT bytes, edge FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3
              ORDER BY id",
         )?
-        .query_map(params![service, interval, id], |row| row.get(0))?
+        .query_map(params![service, interval, id], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
+    let (reports, edges) = reports.into_iter().unzip();
     let row = shapes
         .db
         .prepare_cached(&format!("SELECT {ROW} FROM aggregates WHERE id = ?1"))?
@@ -328,6 +331,7 @@ fn load(
         configuration: row.configuration,
         state: row.state,
         reports,
+        edges,
         studies,
     };
     Ok((open, row.closed))
@@ -441,6 +445,9 @@ impl Store for Sqlite {
                 if let Some(measured) = &closed.measured {
                     studies::measure(tx, id, measured)?;
                 }
+                if let Some(why) = &closed.leaves {
+                    studies::leave(tx, (id, &open.name), why, due.now_ms)?;
+                }
                 if let Some(known) = known.get_mut(&open.name) {
                     known.1 = interval;
                 }
@@ -449,6 +456,20 @@ impl Store for Sqlite {
                 }
             }
             Ok((done, changed))
+        })
+    }
+
+    fn unknown(&self, names: &[Name]) -> Result<Vec<Name>, StoreError> {
+        self.read(|db| {
+            let mut ask =
+                db.prepare_cached("SELECT 1 FROM aggregates WHERE service = ?1 AND prefix = ?2")?;
+            let mut unknown = Vec::new();
+            for name in names {
+                if !ask.exists(params![name.service, name.prefix])? {
+                    unknown.push(name.clone());
+                }
+            }
+            Ok(unknown)
         })
     }
 
@@ -609,7 +630,7 @@ impl Store for Sqlite {
     fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         self.read(|db| {
             db.prepare_cached(
-                "SELECT id, name, role, services, hash, created_ms, revoked_ms FROM tokens ORDER BY id",
+                "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
             )?
             .query_map([], token_row)?
             .collect()
@@ -618,17 +639,25 @@ impl Store for Sqlite {
 
     fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
         let services = serde_json::Value::from(token.services.clone()).to_string();
+        let prefixes = serde_json::Value::from(token.prefixes.clone()).to_string();
         self.write(|tx, _| {
             let added = tx.execute(
-                "INSERT INTO tokens (name, role, services, hash, created_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+                "INSERT INTO tokens (name, role, services, hash, created_ms, prefixes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                  ON CONFLICT (name) DO NOTHING",
-                params![token.name, token.role.name(), services, token.hash, token.created_ms],
+                params![
+                    token.name,
+                    token.role.name(),
+                    services,
+                    token.hash,
+                    token.created_ms,
+                    prefixes
+                ],
             )?;
             if added == 0 {
                 return Ok(None);
             }
             let id = tx.last_insert_rowid();
-            let detail = format!("{} {services}", token.role.name());
+            let detail = format!("{} {services} {prefixes}", token.role.name());
             write_audit(tx, token.created_ms, [who, "token added", &token.name, &detail])?;
             Ok(Some(id))
         })
@@ -643,7 +672,13 @@ impl Store for Sqlite {
             if revoked == 0 {
                 return Ok(false);
             }
-            write_audit(tx, now_ms, [who, "token revoked", name, ""])?;
+            // What it said and nobody has learnt from yet counts for nothing.
+            let dropped = tx.execute(
+                "DELETE FROM reports WHERE edge = (SELECT id FROM tokens WHERE name = ?1)",
+                [name],
+            )?;
+            let detail = format!("{dropped} waiting reports are left out");
+            write_audit(tx, now_ms, [who, "token revoked", name, &detail])?;
             Ok(true)
         })
     }

@@ -1,0 +1,149 @@
+//! Tables of older versions, and files that are damaged or full.
+
+use super::*;
+
+/// Makes tables of version 3 of those of version 4.
+const BACK_TO_3: &str = "DROP INDEX reports_once; ALTER TABLE reports DROP COLUMN edge;
+    ALTER TABLE reports DROP COLUMN version;
+    ALTER TABLE edges DROP COLUMN late;
+    ALTER TABLE tokens DROP COLUMN prefixes; UPDATE meta SET value = '3' WHERE key = 'schema';";
+
+#[test]
+fn tables_of_version_3_are_brought_up_to_date() {
+    let keeps_learning = |store: &dyn Store| {
+        let kept = Outcome::Accepted { late: 0, repeated: 0 };
+        assert_eq!(store.counts().unwrap().waiting_reports, 1);
+        assert_eq!(
+            store.accept(&[batch(1, 3, 2000, &["a"])]),
+            Ok(vec![kept]),
+            "beside the old one"
+        );
+        let late = Outcome::Accepted { late: 1, repeated: 0 };
+        assert_eq!(store.accept(&[batch(1, 4, 1000, &["a"])]), Ok(vec![late]));
+        assert_eq!(store.close(&due(2000, 9), &mut decide), Ok((1, vec![name("a")])));
+        let a = store.aggregate(&name("a")).unwrap().unwrap();
+        let all = store.decisions(a.id, i64::MAX, 9).unwrap();
+        let all: Vec<_> = all.iter().map(|one| (one.interval, one.reports)).collect();
+        assert_eq!(all, [(2000, 2), (1000, 1)], "numbers of intervals became times");
+    };
+    let then = |store: &dyn Store| {
+        store.accept(&[batch(1, 1, 1, &["a"]), batch(1, 2, 2, &["a"])]).unwrap();
+        store.close(&due(1, 9), &mut decide).unwrap();
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    then(&store);
+    store.writer().db.execute_batch(BACK_TO_3).unwrap();
+    drop(store);
+    keeps_learning(&Sqlite::open(&path, &lengths()).unwrap());
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    then(&store);
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_3).unwrap();
+    keeps_learning(&join(&config));
+}
+
+#[test]
+fn tables_of_version_2_are_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let back = &format!(
+        "{BACK_TO_3} DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
+         UPDATE meta SET value = '2' WHERE key = 'schema';"
+    );
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    store.writer().db.execute_batch(back).unwrap();
+    drop(store);
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
+    assert_eq!(store.counts().unwrap().waiting_reports, 1);
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(back).unwrap();
+    let store = join(&config);
+    assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
+    assert_eq!(store.counts().unwrap().waiting_reports, 1);
+}
+
+#[test]
+fn a_file_survives_being_opened_again_and_others_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    drop(store);
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    assert_eq!(store.accept(&[batch(1, 1, 1, &["a"])]), Ok(vec![Outcome::Again { late: 0 }]));
+    store.writer().db.execute("UPDATE meta SET value = '9'", []).unwrap();
+    drop(store);
+    let error =
+        |path: &std::path::Path| Sqlite::open(path, &lengths()).err().expect("refused").to_string();
+    assert!(error(&path).contains("tables of version 9, this engine writes version 4"));
+    std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
+    assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
+    let nowhere = folder.path().join("no/such/engine.db");
+    assert!(error(&nowhere).starts_with("cannot open "), "{}", error(&nowhere));
+}
+
+#[test]
+fn a_damaged_page_is_named_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let prefixes: Vec<String> = (0..2000).map(|i| format!("10.0.{i}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    Sqlite::open(&path, &lengths()).unwrap().accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8192..].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let asked = Sqlite::open(&path, &lengths())
+        .and_then(|store| store.accept(&[batch(1, 2, 1, &prefixes)]));
+    assert!(matches!(asked, Err(StoreError::Damaged { .. })), "{asked:?}");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_is_named_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).unwrap();
+    store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
+    store.writer().db.pragma_update(None, "max_page_count", 40).unwrap();
+    let prefixes: Vec<String> = (0..5000).map(|i| format!("10.0.{i}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    let full = store.accept(&[batch(1, 2, 1, &["b"]), batch(1, 3, 1, &prefixes)]);
+    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
+    assert_eq!(store.counts().unwrap().waiting_reports, 1, "nothing of it was kept");
+    store.writer().db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+    assert_eq!(
+        store.accept(&[batch(1, 2, 1, &["b"])]),
+        Ok(vec![Outcome::Accepted { late: 0, repeated: 0 }])
+    );
+    assert_eq!(store.counts().unwrap().waiting_reports, 2);
+}
+
+#[test]
+fn a_file_of_version_1_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../version-1.sql")).unwrap();
+    drop(old);
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    let a = store.aggregate(&name("a")).unwrap().unwrap();
+    assert_eq!(a.state.as_deref(), Some("{\"steps\":3,\"centre\":[0.25,0.5]}"));
+    let all = store.decisions(a.id, i64::MAX, 9).unwrap();
+    let seen: Vec<_> = all.iter().map(|d| (d.interval, d.version, d.reward)).collect();
+    assert_eq!(seen, [(12_000, 2, Some(0.5)), (10_000, 1, None)]);
+    assert_eq!(all[0].configuration, "{\"knobs\":{\"gamma\":900}}");
+    assert_eq!(all[0].detail, "{\"sentence\":\"Because of 7.\"}");
+    // It learns on, and the chain goes on.
+    store.accept(&[batch(1, 1, 13_000, &["a"])]).unwrap();
+    assert_eq!(store.close(&due(13_000, 9), &mut still), Ok((1, vec![])));
+    let all = store.decisions(a.id, i64::MAX, 9).unwrap();
+    assert_eq!(all.iter().map(|d| d.interval).collect::<Vec<_>>(), [13_000, 12_000, 10_000]);
+    drop(store);
+    assert!(Sqlite::open(&path, &lengths()).is_ok(), "and stays so");
+}
