@@ -16,7 +16,7 @@ fn tables_of_version_3_are_brought_up_to_date() {
         assert_eq!(
             store.accept(&[batch(1, 3, 2000, &["a"])]),
             Ok(vec![kept]),
-            "beside the old one"
+            "next to the old one"
         );
         let late = Outcome::Accepted { late: 1, repeated: 0 };
         assert_eq!(store.accept(&[batch(1, 4, 1000, &["a"])]), Ok(vec![late]));
