@@ -2,6 +2,7 @@
 
 use crate::contender::{is_bound, is_steered};
 use crate::result::{Scale, SummaryRow, Versus};
+use crate::stats::UNITS_MIN;
 use crate::summary::in_order;
 
 /// The two contenders that a reader wants to see side by side.
@@ -51,19 +52,18 @@ fn sentence(app: &str, duel: &Duel<'_>) -> String {
         (true, false) => format!("the best congestion control with fixed settings, {}", behind.cc),
         _ => format!("the next best, {}", behind.cc),
     };
-    let (verdict, interval) = verdict(v, ahead.scale);
     let users = users(app);
-    let mut sentence = match verdict {
-        Verdict::Better(by) => {
+    let mut sentence = match verdict(v, ahead.scale) {
+        Verdict::Apart { by, interval } => {
             format!("{} gives {users} {by} than {rival} (95% interval {interval})", ahead.cc)
         }
-        Verdict::Worse(by) => {
-            format!("{} gives {users} {by} than {rival} (95% interval {interval})", ahead.cc)
-        }
-        Verdict::Unclear(by) => format!(
+        Verdict::Unclear { by, interval } => format!(
             "{} and {rival} give {users} experiences that cannot be told apart (change {by}, 95% interval {interval})",
             ahead.cc
         ),
+        Verdict::None { by, why } => {
+            format!("{} vs. {rival}: {by} for {users}, without an interval: {why}", ahead.cc)
+        }
     };
     if let Some(share) = ahead.of_omniscient {
         let percent = 100.0 * share.value;
@@ -80,21 +80,31 @@ fn users(app: &str) -> String {
         "vod" => "viewers of a video service".to_owned(),
         "web" => "readers of web pages".to_owned(),
         "bulk" => "bulk transfers".to_owned(),
-        other => format!("users of {other}"),
+        other => format!("users of \"{other}\""),
     }
 }
 
 enum Verdict {
-    Better(String),
-    Worse(String),
+    /// The interval leaves zero out.
+    Apart { by: String, interval: String },
     /// The interval holds zero.
-    Unclear(String),
+    Unclear { by: String, interval: String },
+    /// The runs allow no interval, and so no verdict.
+    None { by: String, why: String },
 }
 
 /// The paired change in words: in percent where that has a meaning, else as a difference.
-fn verdict(v: &Versus, scale: Scale) -> (Verdict, String) {
+fn verdict(v: &Versus, scale: Scale) -> Verdict {
     let c = v.shown(scale);
-    let [lo, hi] = c.ci95;
+    let Some([lo, hi]) = c.ci95 else {
+        let why = match v.pairs {
+            1 => "one run shows no spread; try --seeds 5".to_owned(),
+            n if n < UNITS_MIN as u64 => format!("{n} runs show too little; try --seeds 5"),
+            n => format!("all {n} runs gave the same; try more traces"),
+        };
+        return Verdict::None { by: c.text(c.value), why };
+    };
+    let interval = format!("{} to {}", c.text(lo), c.text(hi));
     let size = |word: &str| {
         if c.percent {
             format!("{:.1}% {word} experience", c.value.abs())
@@ -102,14 +112,13 @@ fn verdict(v: &Versus, scale: Scale) -> (Verdict, String) {
             format!("an experience {:.3} points {word}", c.value.abs())
         }
     };
-    let verdict = if lo > 0.0 {
-        Verdict::Better(size("better"))
+    if lo > 0.0 {
+        Verdict::Apart { by: size("better"), interval }
     } else if hi < 0.0 {
-        Verdict::Worse(size("worse"))
+        Verdict::Apart { by: size("worse"), interval }
     } else {
-        Verdict::Unclear(c.text(c.value))
-    };
-    (verdict, format!("{} to {}", c.text(lo), c.text(hi)))
+        Verdict::Unclear { by: c.text(c.value), interval }
+    }
 }
 
 #[cfg(test)]
@@ -121,19 +130,23 @@ mod tests {
     fn rows(quality: &[(&str, f64)]) -> Vec<SummaryRow> {
         let runs: Vec<_> = (0..6)
             .flat_map(|t| quality.iter().map(move |(cc, q)| (t, cc, q)))
-            .map(|(t, cc, q)| run(cc, &format!("t{t}"), 0, q * f64::from(t + 1)))
+            // Gains differ a little from trace to trace, with the stated mean.
+            .map(|(t, cc, q)| {
+                let gain = 1.0 + (q - 1.0) * (1.0 + (f64::from(t) - 2.5) / 250.0);
+                run(cc, &format!("t{t}"), 0, gain * f64::from(t + 1))
+            })
             .collect();
         summarise(&runs)
     }
 
     #[test]
     fn steering_against_the_best_fixed_one() {
-        let rows = rows(&[("cubic", 1.0), ("bbr", 1.1), ("mortise", 1.21), ("omniscient", 2.0)]);
+        let rows = rows(&[("cubic", 1.0), ("bbr", 1.1), ("mortise", 1.21), ("omniscient", 2.2)]);
         let lines = headlines(&rows);
         assert_eq!(
             lines,
             ["mortise gives users of a download service 10.0% better experience than the best \
-              congestion control with fixed settings, bbr (95% interval +10.0% to +10.0%), and 60% of \
+              congestion control with fixed settings, bbr (95% interval +10.0% to +10.0%), and 55% of \
               what a sender that sees the future could give"]
         );
     }
@@ -146,8 +159,33 @@ mod tests {
 
     #[test]
     fn equals_cannot_be_told_apart() {
-        let lines = headlines(&rows(&[("cubic", 1.0), ("bbr", 1.0)]));
+        let runs: Vec<_> = [("a", 1.0, 1.1), ("b", 1.1, 1.0), ("c", 1.0, 1.05), ("d", 1.05, 1.0)]
+            .into_iter()
+            .flat_map(|(trace, a, b)| [run("cubic", trace, 0, a), run("bbr", trace, 0, b)])
+            .collect();
+        let lines = headlines(&summarise(&runs));
         assert!(lines[0].contains("cannot be told apart"), "{lines:?}");
+    }
+
+    /// Of one run, `+0.8% (95% interval +0.8% to +0.8%)` would claim to know what nobody measured.
+    #[test]
+    fn without_spread_there_is_no_verdict() {
+        let of = |seeds: u64| {
+            let pair = |seed| [run("cubic", "t", seed, 1.0), run("bbr", "t", seed, 0.5)];
+            headlines(&summarise(&(0..seeds).flat_map(pair).collect::<Vec<_>>())).remove(0)
+        };
+        let start = "cubic vs. the next best, bbr: +100.0% for users of a download service, without an interval: ";
+        assert_eq!(of(1), format!("{start}one run shows no spread; try --seeds 5"));
+        assert_eq!(of(2), format!("{start}2 runs show too little; try --seeds 5"));
+        assert_eq!(of(5), format!("{start}all 5 runs gave the same; try more traces"));
+    }
+
+    #[test]
+    fn an_application_of_ones_own_is_quoted() {
+        let mut runs: Vec<_> =
+            [("cubic", 1.0), ("bbr", 2.0)].map(|(cc, q)| run(cc, "t", 0, q)).into();
+        runs.iter_mut().for_each(|r| r.app = "in between".to_owned());
+        assert!(headlines(&summarise(&runs))[0].contains("users of \"in between\""));
     }
 
     #[test]

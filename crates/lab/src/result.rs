@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::datapath::Datapath;
 use crate::scenario::TransportKind;
+pub use crate::stats::Estimate;
 use crate::stats::Sorted;
 
 /// The schema that [`Comparison::schema`] names.
@@ -320,7 +321,7 @@ pub struct SummaryRow {
     /// Mean over runs of the mean experience.
     pub qoe_mean: f64,
     /// Its 95% confidence interval.
-    pub qoe_ci95: [f64; 2],
+    pub qoe_ci95: Option<[f64; 2]>,
     /// What was resampled for the intervals: whole `trace`s, or single `run`s where there are fewer
     /// than five traces.
     pub resampled: String,
@@ -394,15 +395,6 @@ pub enum Scale {
     Difference,
 }
 
-/// A value with its 95% confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The value.
-    pub value: f64,
-    /// Its 95% confidence interval.
-    pub ci95: [f64; 2],
-}
-
 /// The paired change against another contender: each run against the other's run with the same
 /// trace, cell and seed. Above zero, this contender gives the better experience.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -424,7 +416,7 @@ pub struct Versus {
     /// Mean over pairs of this − other, in the unit of the QoE model.
     pub difference: f64,
     /// Its 95% confidence interval.
-    pub difference_ci95: [f64; 2],
+    pub difference_ci95: Option<[f64; 2]>,
     /// Share of the pairs in which this contender gives the better experience; ties count half.
     pub better_share: f64,
 }
@@ -434,8 +426,8 @@ pub struct Versus {
 pub struct Change {
     /// The change.
     pub value: f64,
-    /// Its 95% confidence interval.
-    pub ci95: [f64; 2],
+    /// Its 95% confidence interval; none where it would mean nothing.
+    pub ci95: Option<[f64; 2]>,
     /// Whether it is in percent, or in the unit of the QoE model.
     pub percent: bool,
 }
@@ -443,8 +435,8 @@ pub struct Change {
 impl Versus {
     /// In percent where that has a meaning, else the difference.
     pub fn shown(&self, scale: Scale) -> Change {
-        match (scale, self.change_percent, self.change_ci95) {
-            (Scale::Ratio, Some(value), Some(ci95)) => Change { value, ci95, percent: true },
+        match (scale, self.change_percent) {
+            (Scale::Ratio, Some(value)) => Change { value, ci95: self.change_ci95, percent: true },
             _ => Change { value: self.difference, ci95: self.difference_ci95, percent: false },
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::contender::OMNISCIENT;
 use crate::result::{Estimate, RunRecord, Scale, SummaryRow, Versus};
-use crate::stats::{Interval, Sums, bca};
+use crate::stats::{Sums, bca};
 
 /// From this many traces on, traces are resampled instead of runs.
 pub const TRACES_MIN: usize = 5;
@@ -83,8 +83,8 @@ fn row<'a>(
         app: app.to_owned(),
         runs: own.len() as u64,
         scale,
-        qoe_mean: qoe.estimate,
-        qoe_ci95: [qoe.lo, qoe.hi],
+        qoe_mean: qoe.value,
+        qoe_ci95: qoe.ci95,
         resampled: if by_trace { "trace" } else { "run" }.to_owned(),
         of_omniscient: omniscient
             .filter(|_| scale == Scale::Ratio)
@@ -112,9 +112,8 @@ fn share_of(by_trace: bool, own: &Runs<'_>, other: &Runs<'_>) -> Option<Estimate
     if pairs.is_empty() {
         return None;
     }
-    let i =
-        interval(by_trace, pairs.iter().map(|&(k, a, b)| (k, Sums::of(a / b, 0.0))), Sums::mean);
-    Some(Estimate { value: i.estimate, ci95: [i.lo, i.hi] })
+    let shares = pairs.iter().map(|&(k, a, b)| (k, Sums::of(a / b, 0.0)));
+    Some(interval(by_trace, shares, Sums::mean))
 }
 
 fn versus(by_trace: bool, own: &Runs<'_>, cc: &str, other: &Runs<'_>) -> Option<Versus> {
@@ -137,16 +136,15 @@ fn versus(by_trace: bool, own: &Runs<'_>, cc: &str, other: &Runs<'_>) -> Option<
             std::cmp::Ordering::Less => 0.0,
         })
         .sum();
-    let ends = |i: Interval| [i.lo, i.hi];
     Some(Versus {
         cc: cc.to_owned(),
         pairs: pairs.len() as u64,
-        change_percent: change.map(|i| i.estimate),
-        change_ci95: change.map(ends),
-        ratio_of_means_percent: ratio.map(|i| i.estimate),
-        ratio_of_means_ci95: ratio.map(ends),
-        difference: difference.estimate,
-        difference_ci95: ends(difference),
+        change_percent: change.map(|e| e.value),
+        change_ci95: change.and_then(|e| e.ci95),
+        ratio_of_means_percent: ratio.map(|e| e.value),
+        ratio_of_means_ci95: ratio.and_then(|e| e.ci95),
+        difference: difference.value,
+        difference_ci95: difference.ci95,
         better_share: better / pairs.len() as f64,
     })
 }
@@ -161,7 +159,7 @@ fn interval<'a>(
     by_trace: bool,
     runs: impl Iterator<Item = (&'a PairKey, Sums)>,
     statistic: impl Fn(&Sums) -> f64,
-) -> Interval {
+) -> Estimate {
     let units: Vec<Sums> = if by_trace {
         let mut traces: BTreeMap<&str, Sums> = BTreeMap::new();
         for (key, sums) in runs {
@@ -173,7 +171,7 @@ fn interval<'a>(
         runs.map(|(_, sums)| sums).collect()
     };
     // A contender without runs has no row, so there is at least one unit.
-    bca(&units, statistic).unwrap_or(Interval { estimate: 0.0, lo: 0.0, hi: 0.0 })
+    bca(&units, statistic).unwrap_or(Estimate { value: 0.0, ci95: None })
 }
 
 /// The distinct values in the order of their first appearance.
@@ -208,8 +206,7 @@ mod tests {
         let v = &rows[1].versus[0];
         assert_eq!((v.cc.as_str(), v.pairs), ("cubic", 4));
         assert!((v.change_percent.unwrap() - 10.0).abs() < 1e-9);
-        let [lo, hi] = v.change_ci95.unwrap();
-        assert!((lo - 10.0).abs() < 1e-9 && (hi - 10.0).abs() < 1e-9);
+        assert_eq!(v.change_ci95, None, "every pair says the same");
         assert!((v.difference - 2.65).abs() < 1e-9);
         assert_eq!(v.better_share, 1.0);
         assert_eq!(rows[0].resampled, "run");
@@ -221,6 +218,8 @@ mod tests {
         let rows = summarise(&runs);
         assert_eq!(rows[1].versus[0].change_percent, None);
         assert_eq!(rows[1].versus[0].difference, 3.0);
+        assert_eq!(rows[1].versus[0].difference_ci95, None, "one pair has no spread");
+        assert_eq!(rows[1].qoe_ci95, None);
         assert_eq!(rows[1].scale, Scale::Difference);
         // b is above zero, so the change of a against b has a meaning: from 2 to -1.
         assert_eq!(rows[0].versus[0].change_percent, Some(-150.0));

@@ -123,15 +123,15 @@ fn columns(
     let best_fixed = duel(summary, app).map(|d| d.behind.cc.clone());
 
     add("congestion control", &|r| Some(r.cc.clone()));
-    add("QoE [95% interval]", &|r| {
-        Some(format!("{} [{}, {}]", short(r.qoe_mean), short(r.qoe_ci95[0]), short(r.qoe_ci95[1])))
+    let has_interval = rows.iter().any(|r| r.qoe_ci95.is_some());
+    add(if has_interval { "QoE [95% interval]" } else { "QoE" }, &|r| {
+        Some(with_interval(r.qoe_mean, r.qoe_ci95, short))
     });
     if let Some(best) = &best_fixed {
         add(&format!("against {best}"), &|r| {
             let v = r.versus.iter().find(|v| v.cc == *best)?;
             let c = v.shown(r.scale);
-            let (value, lo, hi) = (c.text(c.value), c.text(c.ci95[0]), c.text(c.ci95[1]));
-            Some(format!("{value} [{lo}, {hi}]"))
+            Some(with_interval(c.value, c.ci95, |v| c.text(v)))
         });
     }
     add("of omniscient", &|r| r.of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value)));
@@ -151,6 +151,14 @@ fn columns(
     });
     add("retransmitted", &|r| Some(format!("{:.2}%", 100.0 * r.retransmit_ratio)));
     columns
+}
+
+/// A value with its interval, where it has one.
+fn with_interval(value: f64, ci95: Option<[f64; 2]>, text: impl Fn(f64) -> String) -> String {
+    match ci95 {
+        Some([lo, hi]) => format!("{} [{}, {}]", text(value), text(lo), text(hi)),
+        None => text(value),
+    }
 }
 
 /// What the switches of each contender that switches cost, over all its runs with an application.
@@ -258,8 +266,8 @@ mod tests {
             ["download", "congestion", "mortise", "cubic", "omniscient", ""],
             "{text}"
         );
-        assert!(text.contains("+50.0% [+50.0%, +50.0%]"), "{text}");
-        assert!(text.contains("mortise gives users of a download service 50.0% better"), "{text}");
+        assert!(text.contains("+50.0%") && !text.contains("+50.0% ["), "no interval: {text}");
+        assert!(text.contains("mortise vs. the best congestion control"), "{text}");
     }
 
     #[test]

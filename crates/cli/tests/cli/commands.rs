@@ -1,6 +1,7 @@
 //! What the commands do when all is well.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::{stdout, trimtab};
 
@@ -60,7 +61,7 @@ fn compare_writes_everything_it_is_asked_for() {
     }
     assert!(run["rtt_ms"]["mean"].as_f64().unwrap() >= 40.0);
     let row = &json["summary"][0];
-    assert!(row["qoe_ci95"][1].as_f64().unwrap() >= row["qoe_mean"].as_f64().unwrap());
+    assert!(row["qoe_ci95"][1].as_f64().is_none_or(|hi| hi >= row["qoe_mean"].as_f64().unwrap()));
     assert_eq!(row["versus"][0]["cc"], "omniscient");
     assert!(row["versus"][0]["change_percent"].is_number());
     let command = json["provenance"]["command"].as_str().unwrap();
@@ -190,4 +191,22 @@ fn help_version_and_completions() {
         assert!(stdout(dir.path(), &["completions", shell]).contains("compare"));
     }
     assert_eq!(trimtab(dir.path(), &[]).status.code(), Some(2), "no verb is a mistake");
+}
+
+/// A reader pastes these lines: each of README.md's comparisons must be one that can run.
+#[test]
+fn comparisons_of_the_readme_are_complete() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let lines: Vec<&str> = readme
+        .match_indices("trimtab compare")
+        .map(|(at, _)| readme[at..].split(['\n', '`', '#']).next().unwrap_or("").trim())
+        .map(|line| line.trim_end_matches(" -->"))
+        .collect();
+    assert!(lines.len() >= 4, "{lines:?}");
+    for line in lines {
+        let args: Vec<&str> = line.split_whitespace().skip(1).chain(["--print-scenario"]).collect();
+        let scenario = stdout(&root, &args);
+        assert!(scenario.contains("traces = ["), "{line}: {scenario}");
+    }
 }

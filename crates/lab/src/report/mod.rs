@@ -242,12 +242,12 @@ fn table(rows: &[&SummaryRow], runs: &[&RunRecord], reference: Option<&str>) -> 
         } else {
             ""
         };
-        let [lo, hi] = row.qoe_ci95;
         let _ = write!(
             html,
-            "<tr{class}><th scope=\"row\">{}</th><td>{:.3} <small>{lo:.3} to {hi:.3}</small></td>",
+            "<tr{class}><th scope=\"row\">{}</th><td>{:.3}{}</td>",
             escape(&row.cc),
-            row.qoe_mean
+            row.qoe_mean,
+            interval(row.qoe_ci95, |v| format!("{v:.3}"))
         );
         if reference.is_some() {
             let _ = write!(html, "<td>{}</td>", change(row, reference));
@@ -269,7 +269,12 @@ fn change(row: &SummaryRow, reference: Option<&str>) -> String {
         return String::new();
     };
     let c = v.shown(row.scale);
-    format!("{} <small>{} to {}</small>", c.text(c.value), c.text(c.ci95[0]), c.text(c.ci95[1]))
+    c.text(c.value) + &interval(c.ci95, |v| c.text(v))
+}
+
+/// The interval behind a value, in small print; nothing where there is none.
+fn interval(ci95: Option<[f64; 2]>, text: impl Fn(f64) -> String) -> String {
+    ci95.map_or(String::new(), |[lo, hi]| format!(" <small>{} to {}</small>", text(lo), text(hi)))
 }
 
 /// Charts over time of the first runs on every trace.

@@ -125,7 +125,7 @@ fn label_place(
 
 /// The paired change of every contender against one of them, with its 95% interval.
 pub(super) fn changes(title: &str, cast: &[Role], rows: &[&SummaryRow], against: &str) -> String {
-    let versus: Vec<(&Role, f64, [f64; 2], bool)> = rows
+    let versus: Vec<(&Role, f64, Option<[f64; 2]>, bool)> = rows
         .iter()
         .filter_map(|row| {
             let role = cast.iter().find(|c| c.cc == row.cc)?;
@@ -143,7 +143,8 @@ pub(super) fn changes(title: &str, cast: &[Role], rows: &[&SummaryRow], against:
     let mut frame = Frame::new(460.0, 60.0 + 30.0 * versus.len() as f64);
     frame.left =
         24.0 + 7.0 * versus.iter().map(|v| v.0.cc.chars().count()).max().unwrap_or(0) as f64;
-    let ends = versus.iter().flat_map(|(_, v, [lo, hi], _)| [*v, *lo, *hi]);
+    let ends =
+        versus.iter().flat_map(|(_, v, ci95, _)| ci95.unwrap_or([*v; 2]).into_iter().chain([*v]));
     let x = Axis { scale: Scale::from_zero(ends, frame.left, frame.right), label: &label };
     let rows = Scale::exact(0.0, versus.len() as f64, frame.top, frame.bottom);
     // No grid and no numbers on the vertical axis: names stand there.
@@ -151,17 +152,24 @@ pub(super) fn changes(title: &str, cast: &[Role], rows: &[&SummaryRow], against:
     let mut svg = open(frame, title, &x, &y);
     let zero = x.scale.at(0.0);
     let _ = write!(svg, "<path class=\"zero\" d=\"M{zero:.1} {}V{}\"/>", frame.top, frame.bottom);
-    for (i, (role, value, [lo, hi], _)) in versus.iter().enumerate() {
+    for (i, (role, value, ci95, _)) in versus.iter().enumerate() {
         let (px, py) = (x.scale.at(*value), rows.at(i as f64 + 0.5));
         let Role { number, color, cc, .. } = role;
-        let (from, to, name) = (x.scale.at(*lo), x.scale.at(*hi), escape(cc));
+        let name = escape(cc);
         let unit = if percent { "%" } else { "" };
+        let (whisker, ends) = ci95.map_or_else(Default::default, |[lo, hi]| {
+            let (from, to) = (x.scale.at(lo), x.scale.at(hi));
+            (
+                format!("<path class=\"whisker {color}\" d=\"M{from:.1} {py:.1}H{to:.1}\"/>"),
+                format!(" ({lo:+.2} to {hi:+.2})"),
+            )
+        });
         let (text_x, text_y) = (frame.left - 10.0, py + 4.0);
         let _ = writeln!(
             svg,
-            "<g><title>{name}: {value:+.2}{unit} ({lo:+.2} to {hi:+.2})</title>\
+            "<g><title>{name}: {value:+.2}{unit}{ends}</title>\
              <text class=\"name\" x=\"{text_x:.1}\" y=\"{text_y:.1}\" text-anchor=\"end\">{name}</text>\
-             <path class=\"whisker {color}\" d=\"M{from:.1} {py:.1}H{to:.1}\"/>{}</g>",
+             {whisker}{}</g>",
             role.marker(px, py)
         );
         debug_assert!(*number < cast.len());

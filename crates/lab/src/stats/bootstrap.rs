@@ -4,6 +4,7 @@ use std::ops::{Add, Sub};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
 
 /// Resamples per interval. The endpoints of a 95% interval then move by some 2% of its width from
 /// seed to seed.
@@ -15,15 +16,17 @@ const TAIL: f64 = 0.025;
 /// The seed of every bootstrap: the same runs give the same interval, always.
 const SEED: u64 = 0x7472_696d_7461_6221;
 
-/// An estimate with its 95% confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+/// Fewer units than this have no interval: of two, the resamples are these two and their mean.
+pub const UNITS_MIN: usize = 3;
+
+/// A value with its 95% confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
     /// The statistic of the data as they are.
-    pub estimate: f64,
-    /// The lower end.
-    pub lo: f64,
-    /// The upper end.
-    pub hi: f64,
+    pub value: f64,
+    /// The lower and the upper end. `null` where an interval would mean nothing: fewer than
+    /// [`UNITS_MIN`] units, or all of them give the same value.
+    pub ci95: Option<[f64; 2]>,
 }
 
 /// What one unit of resampling (a run, or all runs on one trace) contributes to a statistic: sums
@@ -64,14 +67,17 @@ impl Sub for Sums {
 /// The 95% BCa interval of a statistic of the sum over `units` (Efron and Tibshirani 1993, §14.3;
 /// the acceleration by the jackknife, eq. 14.15). Units are resampled whole.
 ///
-/// `None` without units. With one unit, or when every resample gives the same value, the interval
-/// is the estimate itself: there is nothing to learn the spread from.
-pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Interval> {
+/// `None` without units. With fewer than [`UNITS_MIN`], or when every resample gives the same value,
+/// there is no interval: there is nothing to learn the spread from.
+pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Estimate> {
     let total = units.iter().fold(Sums::default(), |t, &u| t + u);
     if units.is_empty() {
         return None;
     }
     let estimate = statistic(&total);
+    if units.len() < UNITS_MIN {
+        return Some(Estimate { value: estimate, ci95: None });
+    }
     let mut rng = Pcg64Mcg::seed_from_u64(SEED);
     let mut resamples: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
@@ -87,8 +93,8 @@ pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Interval>
     let below = resamples.iter().filter(|&&v| v < estimate && !same(v)).count() as f64;
     let equal = resamples.iter().filter(|&&v| same(v)).count() as f64;
     let share = (below + equal / 2.0) / RESAMPLES as f64;
-    if units.len() == 1 || equal as usize == RESAMPLES {
-        return Some(Interval { estimate, lo: estimate, hi: estimate });
+    if equal as usize == RESAMPLES {
+        return Some(Estimate { value: estimate, ci95: None });
     }
     // All on one side of the estimate: the normal quantile is infinite, so the correction is capped
     // at what one resample in all can show.
@@ -101,7 +107,7 @@ pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Interval>
         let rank = (p * (RESAMPLES - 1) as f64).clamp(0.0, (RESAMPLES - 1) as f64);
         resamples[(rank + 0.5) as usize]
     };
-    Some(Interval { estimate, lo: at(TAIL), hi: at(1.0 - TAIL) })
+    Some(Estimate { value: estimate, ci95: Some([at(TAIL), at(1.0 - TAIL)]) })
 }
 
 /// How fast the standard error changes with the value: a sixth of the skewness of the statistic with
@@ -157,9 +163,10 @@ mod tests {
     fn agrees_with_scipy() {
         let skewed = [1.0, 1.2, 1.9, 2.3, 2.7, 3.1, 4.4, 5.9, 9.8, 17.5];
         let got = bca(&units(&skewed), Sums::mean).unwrap();
-        assert!((got.estimate - 4.98).abs() < 1e-12);
-        assert!((got.lo - 2.81).abs() < 0.12, "{got:?}");
-        assert!((got.hi - 9.59).abs() < 0.35, "{got:?}");
+        assert!((got.value - 4.98).abs() < 1e-12);
+        let [lo, hi] = got.ci95.unwrap();
+        assert!((lo - 2.81).abs() < 0.12, "{got:?}");
+        assert!((hi - 9.59).abs() < 0.35, "{got:?}");
     }
 
     #[test]
@@ -171,10 +178,11 @@ mod tests {
     #[test]
     fn nothing_to_learn_the_spread_from() {
         assert_eq!(bca(&[], Sums::mean), None);
-        for v in [&[2.5][..], &[2.5, 2.5, 2.5]] {
+        for v in [&[2.5][..], &[2.0, 3.0], &[2.5, 2.5, 2.5]] {
             let got = bca(&units(v), Sums::mean).unwrap();
-            assert_eq!((got.estimate, got.lo, got.hi), (2.5, 2.5, 2.5));
+            assert_eq!(got, Estimate { value: 2.5, ci95: None }, "an interval of {v:?}");
         }
+        assert!(bca(&units(&[2.0, 2.5, 3.0]), Sums::mean).unwrap().ci95.is_some());
     }
 
     /// The interval covers the true mean about 95 times in 100 (BCa undercovers a little with few
@@ -185,8 +193,8 @@ mod tests {
         let covered = (0..200)
             .filter(|_| {
                 let v: Vec<f64> = (0..30).map(|_| rng.random_range(0.0..2.0)).collect();
-                let i = bca(&units(&v), Sums::mean).unwrap();
-                i.lo <= 1.0 && 1.0 <= i.hi
+                let [lo, hi] = bca(&units(&v), Sums::mean).unwrap().ci95.unwrap();
+                lo <= 1.0 && 1.0 <= hi
             })
             .count();
         assert!((178..=198).contains(&covered), "{covered} of 200");

@@ -13,7 +13,7 @@ mod fairness;
 mod percentile;
 mod welford;
 
-pub use bootstrap::{Interval, RESAMPLES, Sums, bca};
+pub use bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};
 pub use fairness::{friendliness_ratio, jain};
 pub use percentile::{Sorted, percentile};
 pub use welford::Welford;

@@ -79,11 +79,13 @@ fn of_edge(out: &mut String, edge: &EdgeResult) {
 }
 
 fn row(out: &mut String, edge: &EdgeResult, arm: &ArmResult) {
-    let seconds = |e: Estimate| format!("{:.3} [{:.3}, {:.3}] s", e.mean, e.lo, e.hi);
-    let percent = |e: Estimate| {
-        format!("{:+.1}% [{:+.1}%, {:+.1}%]", 100.0 * e.mean, 100.0 * e.lo, 100.0 * e.hi)
+    let with_ends = |e: Estimate, text: &dyn Fn(f64) -> String| match e.ends() {
+        Some([lo, hi]) => format!("{} [{}, {}]", text(e.mean), text(lo), text(hi)),
+        None => text(e.mean),
     };
-    let more = |e: Estimate| format!("{:+.3} [{:+.3}, {:+.3}]", e.mean, e.lo, e.hi);
+    let seconds = |e: Estimate| with_ends(e, &|v| format!("{v:.3}")) + " s";
+    let percent = |e: Estimate| with_ends(e, &|v| format!("{:+.1}%", 100.0 * v));
+    let more = |e: Estimate| with_ends(e, &|v| format!("{v:+.3}"));
     let beside = edge.differences.iter().find(|difference| difference.arm == arm.arm);
     let text = |value: Option<String>| value.unwrap_or_default();
     let line = format!(
