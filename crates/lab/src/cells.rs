@@ -124,13 +124,16 @@ fn finding(cells: &[CellSummary], cc: &str) -> Option<String> {
         Scale::Difference => LOST_DIFFERENCE,
     };
     let count = gaps.iter().filter(|(_, gap)| *gap < -lost).count();
+    let ahead = by > 0.0;
     let (margin, by) = match worst.scale {
         Scale::Ratio => (format!("{lost}%"), format!("{by:+.1}%")),
         Scale::Difference => (format!("{lost}"), format!("{by:+.3}")),
     };
+    // Where steering is ahead everywhere, the cell with the smallest lead is no loss.
+    let extreme = if ahead { "smallest lead" } else { "worst" };
     let mut sentence = format!(
         "{}, {cc}: below the best algorithm of the cell by more than {margin} in {count} of {} cells; \
-         worst: {by} against {} in {}",
+         {extreme}: {by} against {} in {}",
         worst.app,
         gaps.len(),
         worst.best,
@@ -253,6 +256,20 @@ mod tests {
               worst: -10.0% against bbr in c (20ms, 150KB, 7% loss, 4 flows); \
               mean relative to oracle:copa: 94.7%"
             ]
+        );
+    }
+
+    #[test]
+    fn a_lead_everywhere_is_not_called_worst() {
+        let runs = [
+            at("a", 0, &[("cubic", 1.0), ("mortise", 1.2)]),
+            at("b", 0, &[("cubic", 1.0), ("mortise", 1.1)]),
+        ]
+        .concat();
+        let found = findings(&cells(&runs));
+        assert!(
+            found[0].contains("in 0 of 2 cells; smallest lead: +10.0% against cubic in b"),
+            "{found:?}"
         );
     }
 
