@@ -519,7 +519,12 @@ fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
     let (kind, file) = text
         .split_once('=')
         .ok_or_else(|| "it takes KIND=FILE, as in axis=figure.svg".to_owned())?;
-    Ok((kind.parse().map_err(|e: UnknownKind| e.to_string())?, file.into()))
+    let kind = kind.parse().map_err(|e: UnknownKind| e.to_string())?;
+    // Nothing but SVG is written, whatever the file is called.
+    match PathBuf::from(file) {
+        path if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) => Ok((kind, path)),
+        path => Err(format!("{}: name a file that ends in .svg", path.display())),
+    }
 }
 
 /// Reads `NAME=COMMAND`.

@@ -26,7 +26,7 @@ pub(super) struct Frame {
 impl Frame {
     /// A chart of that size with room for axis labels.
     pub(super) const fn new(width: f64, height: f64) -> Self {
-        Self { width, height, left: 52.0, right: width - 14.0, top: 14.0, bottom: height - 46.0 }
+        Self { width, height, left: 66.0, right: width - 14.0, top: 14.0, bottom: height - 46.0 }
     }
 }
 
@@ -87,8 +87,14 @@ impl Scale {
             return tick(v);
         }
         let step = nice_step(self.hi - self.lo);
-        let digits = (-libm::floor(libm::log10(step) + 1e-9)).clamp(0.0, 9.0) as usize;
-        if digits == 0 { tick(v) } else { format!("{v:.digits$}") }
+        // Of 12,000 to 12,400 every tick would be 12k.
+        let (unit, letter) = match self.lo.abs().max(self.hi.abs()) {
+            most if most >= 1e6 => (1e6, "M"),
+            most if most >= 1e4 => (1e3, "k"),
+            _ => (1.0, ""),
+        };
+        let digits = (-libm::floor(libm::log10(step / unit) + 1e-9)).clamp(0.0, 9.0) as usize;
+        if digits == 0 { tick(v) } else { format!("{:.digits$}{letter}", v / unit) }
     }
 
     /// Round values within the range, some five of them.
@@ -251,6 +257,9 @@ mod tests {
         let s = Scale::linear([5.05, 5.10].into_iter(), 0.0, 100.0);
         let texts: Vec<String> = s.ticks().iter().map(|&v| s.tick_text(v)).collect();
         assert_eq!(texts, ["5.05", "5.06", "5.07", "5.08", "5.09", "5.10"]);
+        let s = Scale::linear([12_010.0, 12_390.0].into_iter(), 0.0, 100.0);
+        let texts: Vec<String> = s.ticks().iter().map(|&v| s.tick_text(v)).collect();
+        assert_eq!(texts, ["12.0k", "12.1k", "12.2k", "12.3k", "12.4k"]);
         let s = Scale::linear([2.0].into_iter(), 0.0, 100.0);
         assert!(s.ticks().len() >= 2);
         assert!(!Scale::log(std::iter::empty(), 0.0, 1.0).ticks().is_empty());

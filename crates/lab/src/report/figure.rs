@@ -6,15 +6,18 @@ use std::str::FromStr;
 
 use trimtab_units::Duration;
 
+use super::cast::{Role, cast};
 use super::chart::{Axis, Frame, Scale, escape, open, path};
 use crate::result::{Comparison, RctRecord, RunRecord, SwitchRecord};
+use crate::scenario::Scenario;
 use crate::stats::Sorted;
 use crate::summary::in_order;
 
 /// What a figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A quantity over the values of the axis of the grid that has several.
+    /// The QoE where the scenario names a model, else the mean completion time, over the values of the
+    /// axis of the grid that has several.
     Axis,
     /// The same over how often contenders choose (`every=TIME`).
     Period,
@@ -69,31 +72,101 @@ pub enum FigureError {
     NoRequests,
 }
 
-/// Dark enough on white, and told apart by those who see few colours (Okabe and Ito, "Color Universal Design", 2008).
+/// For lines that are no schemes of a comparison: dark enough on white, and told apart by those who
+/// see few colours (Okabe and Ito, "Color Universal Design", 2008).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a08000", "#56b4e9", "#000000", "#7f7f7f"];
+/// The colours of `style.css` for light screens, by class: a scheme looks alike in the report and here.
+const CLASSES: [(&str, &str); 9] = [
+    ("steered0", "#d1410c"),
+    ("steered1", "#b8860b"),
+    ("rule0", "#0067a8"),
+    ("rule1", "#00805f"),
+    ("rule2", "#8e4a92"),
+    ("rule3", "#5b6b00"),
+    ("rule4", "#3c8dd0"),
+    ("rule5", "#7a5230"),
+    ("bound", "#78818c"),
+];
 /// Of a panel.
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
-/// For the name of each line, below the panels.
+/// Of a row of the legend, below the panels.
 const LINE: f64 = 18.0;
+/// Where the legend begins, and how far two of its entries are apart.
+const MARGIN: f64 = 52.0;
+/// Of a letter of the legend, rounded up.
+const LETTER: f64 = 6.6;
 const STYLE: &str =
     ".grid path{stroke:#ddd;fill:none}.ticks text,.label{fill:#333}.line{fill:none;stroke-width:2}";
 
-/// How the line of this number is drawn: when all colours are taken, dashed.
-fn stroke(number: usize) -> String {
-    let colour = COLOURS[number % COLOURS.len()];
-    let dashes = if number < COLOURS.len() { "" } else { " stroke-dasharray=\"5 3\"" };
-    format!("stroke=\"{colour}\"{dashes}")
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pen {
+    colour: &'static str,
+    /// Empty for a solid line.
+    dash: &'static str,
+}
+
+impl Pen {
+    /// That of the line of this number; when all colours are taken, dashed.
+    pub fn numbered(number: usize) -> Self {
+        let dash = if number < COLOURS.len() { "" } else { "5 3" };
+        Self { colour: COLOURS[number % COLOURS.len()], dash }
+    }
+
+    /// That of a scheme in the report.
+    fn of(role: &Role) -> Self {
+        let class = CLASSES.iter().find(|(class, _)| *class == role.color);
+        Self { colour: class.map_or("#000000", |(_, colour)| colour), dash: role.dash }
+    }
+
+    fn stroke(self) -> String {
+        let dash = match self.dash {
+            "" => String::new(),
+            dash => format!(" stroke-dasharray=\"{dash}\""),
+        };
+        format!("stroke=\"{}\"{dash}", self.colour)
+    }
 }
 
 /// A line of a panel.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The number of its colour.
-    pub colour: usize,
+    /// How it is drawn.
+    pub pen: Pen,
     /// It breaks where a number is not finite.
     pub points: Vec<(f64, f64)>,
+}
+
+/// What a figure is drawn from: the runs of one application.
+struct Subject<'a> {
+    runs: Vec<&'a RunRecord>,
+    cast: Vec<Role>,
+    /// The scenario names the QoE model, so that is what the user asks about.
+    own_qoe: bool,
+}
+
+impl Subject<'_> {
+    /// The pen of a scheme; of a name that is no scheme's, that of its number.
+    fn pen(&self, name: &str, number: usize) -> Pen {
+        self.cast.iter().find(|role| role.cc == name).map_or(Pen::numbered(number), Pen::of)
+    }
+
+    /// Whether a run is worth its mean completion time in ms, else its mean experience.
+    fn goes_by_time(&self) -> bool {
+        !self.own_qoe && self.runs.iter().all(|run| run.rct_ms.is_some())
+    }
+
+    /// What a run is worth in a figure.
+    fn worth(&self, run: &RunRecord) -> f64 {
+        let time = run.rct_ms.as_ref().filter(|_| self.goes_by_time());
+        time.map_or(run.qoe.mean, |rct| rct.mean)
+    }
+
+    fn worth_label(&self) -> &'static str {
+        if self.goes_by_time() { "mean completion time, ms" } else { "QoE" }
+    }
 }
 
 /// Draws a figure of a comparison's first application.
@@ -102,20 +175,49 @@ pub struct Line {
 /// The comparison does not have what the figure shows.
 pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError> {
     let app = comparison.runs.first().map_or("", |run| run.app.as_str());
-    let runs: Vec<&RunRecord> = comparison.runs.iter().filter(|r| r.app == app).collect();
-    let (names, panels) = match kind {
-        Kind::Axis => along(&runs)?,
-        Kind::Period => by_period(&runs)?,
-        Kind::Switches => switches(&runs)?,
-        Kind::Completion => completion(&runs)?,
+    // The record of a comparison that was not made by a scenario has none.
+    let scenario = Scenario::parse(&comparison.provenance.scenario).ok();
+    let of_app = scenario.iter().flat_map(|s| &s.app).find(|a| a.label() == app);
+    let subject = Subject {
+        runs: comparison.runs.iter().filter(|r| r.app == app).collect(),
+        cast: cast(&comparison.summary),
+        own_qoe: of_app.is_some_and(|app| app.qoe.is_some()),
     };
-    Ok(compose(&names, &panels))
+    let (names, panels) = match kind {
+        Kind::Axis => along(&subject)?,
+        Kind::Period => by_period(&subject)?,
+        Kind::Switches => switches(&subject)?,
+        Kind::Completion => completion(&subject)?,
+    };
+    let legend: Vec<(String, Pen)> = names
+        .into_iter()
+        .enumerate()
+        .map(|(i, name)| (name.clone(), subject.pen(&name, i)))
+        .collect();
+    Ok(compose(&legend, &panels))
 }
 
-/// Panels side by side, with the names of their lines below.
-pub fn compose(names: &[String], panels: &[String]) -> String {
-    let rows = names.len().div_ceil(panels.len());
-    let (width, height) = (WIDTH * panels.len() as f64, HEIGHT + LINE * rows as f64 + 8.0);
+/// Panels side by side, with one legend of their lines below.
+pub fn compose(legend: &[(String, Pen)], panels: &[String]) -> String {
+    let width = WIDTH * panels.len() as f64;
+    // Entries follow each other like words; a row ends where the next one does not fit.
+    let (mut x, mut y) = (MARGIN, HEIGHT + 8.0);
+    let mut keys = String::new();
+    for (name, pen) in legend {
+        let length = 32.0 + LETTER * name.chars().count() as f64;
+        if x > MARGIN && x + length > width {
+            (x, y) = (MARGIN, y + LINE);
+        }
+        let (end, text, stroke) = (x + 24.0, x + 32.0, pen.stroke());
+        let _ = writeln!(
+            keys,
+            "<path class=\"line\" {stroke} d=\"M{x:.1} {y}H{end:.1}\"/><text x=\"{text:.1}\" y=\"{}\">{}</text>",
+            y + 4.0,
+            escape(name)
+        );
+        x += length + 18.0;
+    }
+    let height = y + LINE;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
          font-size=\"11\">\n<style>{STYLE}</style>\n<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
@@ -124,30 +226,11 @@ pub fn compose(names: &[String], panels: &[String]) -> String {
         let x = WIDTH * i as f64;
         let _ = writeln!(svg, "<g transform=\"translate({x} 0)\">{panel}</g>");
     }
-    for (i, name) in names.iter().enumerate() {
-        let (x, y) = (WIDTH * (i / rows) as f64 + 52.0, HEIGHT + LINE * (i % rows) as f64 + 8.0);
-        let (end, text, stroke) = (x + 24.0, x + 32.0, stroke(i));
-        let _ = writeln!(
-            svg,
-            "<path class=\"line\" {stroke} d=\"M{x} {y}H{end}\"/><text x=\"{text}\" y=\"{}\">{}</text>",
-            y + 4.0,
-            escape(name)
-        );
-    }
-    svg + "</svg>\n"
+    svg + &keys + "</svg>\n"
 }
 
 /// The names of the lines, and the panels.
 type Drawn = (Vec<String>, Vec<String>);
-
-/// What a run is worth in a figure: the mean completion time in ms where there is one, else the mean experience.
-fn worth(run: &RunRecord) -> f64 {
-    run.rct_ms.as_ref().map_or(run.qoe.mean, |rct| rct.mean)
-}
-
-fn worth_label(runs: &[&RunRecord]) -> &'static str {
-    if runs.iter().all(|run| run.rct_ms.is_some()) { "mean completion time, ms" } else { "QoE" }
-}
 
 /// A quantity of a run's place in the grid, with its unit.
 type Place = (&'static str, fn(&RunRecord) -> f64);
@@ -160,7 +243,8 @@ const PLACES: [Place; 5] = [
     ("flows", |run| f64::from(run.cell.flows)),
 ];
 
-fn along(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+fn along(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
+    let runs = &subject.runs;
     let has_several = |place: &Place| {
         runs.iter().any(|run| runs.first().is_some_and(|first| place.1(run) != place.1(first)))
     };
@@ -171,15 +255,17 @@ fn along(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
     }
     let [(label, at)] = several[..] else { return Err(FigureError::NoAxis) };
     let names = names(runs.iter().map(|run| run.cc.as_str()));
-    let lines = names.iter().enumerate().map(|(colour, cc)| {
+    let lines = names.iter().enumerate().map(|(i, cc)| {
         let own = runs.iter().filter(|run| run.cc == *cc);
-        Line { colour, points: means(own.map(|run| (at(run), worth(run)))) }
+        let points = means(own.map(|run| (at(run), subject.worth(run))));
+        Line { pen: subject.pen(cc, i), points }
     });
     let lines: Vec<Line> = lines.collect();
-    Ok((names, vec![panel(label, false, worth_label(runs), &lines)]))
+    Ok((names, vec![panel(label, false, subject.worth_label(), &lines)]))
 }
 
-fn by_period(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+fn by_period(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
+    let runs = &subject.runs;
     // What a contender is called without its period, and the period in seconds.
     let parts = |cc: &str| -> Option<(String, f64)> {
         let every = cc.split(':').find_map(|part| part.strip_prefix("every="))?;
@@ -188,7 +274,7 @@ fn by_period(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
     };
     let with: Vec<(String, f64, f64)> = runs
         .iter()
-        .filter_map(|run| parts(&run.cc).map(|(name, seconds)| (name, seconds, worth(run))))
+        .filter_map(|run| parts(&run.cc).map(|(name, seconds)| (name, seconds, subject.worth(run))))
         .collect();
     let mut names = names(with.iter().map(|(name, ..)| name.as_str()));
     let of = |name: &str| {
@@ -198,35 +284,39 @@ fn by_period(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
     if names.is_empty() {
         return Err(FigureError::NoPeriods);
     }
-    let mut lines: Vec<Line> =
-        names.iter().enumerate().map(|(colour, name)| Line { colour, points: of(name) }).collect();
+    let mut lines: Vec<Line> = names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| Line { pen: subject.pen(name, i), points: of(name) })
+        .collect();
     // Who does not choose is level.
     let ends = || lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x));
     let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(0.0, f64::max));
     for cc in in_order(runs.iter().map(|run| run.cc.as_str())) {
         if parts(cc).is_none() {
             let own = runs.iter().filter(|run| run.cc == cc);
-            let level = means(own.map(|run| (0.0, worth(run))))[0].1;
+            let level = means(own.map(|run| (0.0, subject.worth(run))))[0].1;
             let points = vec![(least, level), (most, level)];
-            lines.push(Line { colour: names.len(), points });
+            lines.push(Line { pen: subject.pen(cc, names.len()), points });
             names.push(cc.to_owned());
         }
     }
-    Ok((names, vec![panel("selection period, s", true, worth_label(runs), &lines)]))
+    Ok((names, vec![panel("selection period, s", true, subject.worth_label(), &lines)]))
 }
 
-fn switches(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+fn switches(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
+    let runs = &subject.runs;
     let names =
         names(runs.iter().filter(|run| !run.switches.is_empty()).map(|run| run.cc.as_str()));
     if names.is_empty() {
         return Err(FigureError::NoSwitches);
     }
     let distribution = |value: fn(&SwitchRecord) -> Option<f64>| -> Vec<Line> {
-        let of = |(colour, cc): (usize, &String)| {
+        let of = |(i, cc): (usize, &String)| {
             let own = runs.iter().filter(|run| run.cc == *cc).flat_map(|run| &run.switches);
             let sorted = Sorted::new(own.filter_map(value));
             let point = |i: u32| Some((sorted.percentile(f64::from(i) / 2.0)?, f64::from(i) / 2.0));
-            Line { colour, points: (0..=200).filter_map(point).collect() }
+            Line { pen: subject.pen(cc, i), points: (0..=200).filter_map(point).collect() }
         };
         names.iter().enumerate().map(of).collect()
     };
@@ -246,17 +336,18 @@ fn switches(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
 /// What sums up the completion times of a run, with what it is called.
 type Summary = (&'static str, fn(&RctRecord) -> f64);
 
-fn completion(runs: &[&RunRecord]) -> Result<Drawn, FigureError> {
+fn completion(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
+    let runs = &subject.runs;
     let names = names(runs.iter().filter(|run| run.rct_ms.is_some()).map(|run| run.cc.as_str()));
     if names.is_empty() {
         return Err(FigureError::NoRequests);
     }
     let distribution = |(label, value): Summary| {
-        let of = |(colour, cc): (usize, &String)| {
+        let of = |(i, cc): (usize, &String)| {
             let own = runs.iter().filter(|run| run.cc == *cc);
             let sorted = Sorted::new(own.filter_map(|run| run.rct_ms.as_ref().map(value)));
             let point = |i: u32| Some((sorted.percentile(f64::from(i) / 2.0)?, f64::from(i) / 2.0));
-            Line { colour, points: (0..=200).filter_map(point).collect() }
+            Line { pen: subject.pen(cc, i), points: (0..=200).filter_map(point).collect() }
         };
         let lines: Vec<Line> = names.iter().enumerate().map(of).collect();
         panel(label, true, "% of runs at or below", &lines)
@@ -307,7 +398,7 @@ pub fn panel(label: &str, log: bool, y_label: &str, lines: &[Line]) -> String {
     let size = format!("<svg width=\"{WIDTH}\" height=\"{HEIGHT}\" ");
     let mut svg = open(frame, label, &x, &y).replacen("<svg ", &size, 1);
     for line in lines {
-        let stroke = stroke(line.colour);
+        let stroke = line.pen.stroke();
         let drawn = path(line.points.iter().map(|(px, py)| (x.scale.at(*px), y.scale.at(*py))));
         let _ = writeln!(svg, "<path class=\"line\" {stroke} d=\"{drawn}\"/>");
     }
@@ -351,7 +442,7 @@ mod tests {
         assert!(svg.contains("jitter, ms") && svg.contains("mean completion time, ms"));
         assert!(svg.contains(">cubic</text>") && svg.contains(">bbr</text>"));
         let own = c.runs.iter().filter(|run| run.cc == "bbr");
-        let points = means(own.map(|run| (run.cell.jitter_ms, worth(run))));
+        let points = means(own.map(|run| (run.cell.jitter_ms, run.rct_ms.unwrap().mean)));
         assert_eq!(points.iter().map(|p| p.0).collect::<Vec<_>>(), [0.0, 5.0, 20.0]);
         assert!(points[2].1 > points[0].1, "late packets cost: {points:?}");
         let svg = figure(Kind::Completion, &c).unwrap();
@@ -360,6 +451,51 @@ mod tests {
         for kind in [Kind::Period, Kind::Switches] {
             assert!(figure(kind, &c).unwrap_err().to_string().contains(&format!("`{kind}` needs")));
         }
+    }
+
+    #[test]
+    fn an_own_qoe_is_what_the_axis_shows() {
+        let c = comparison(
+            "cc = [\"cubic\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\"]\nrtt = [\"20ms\", \"40ms\"]\nduration = \"3s\"\n[[app]]\nkind = \"download\"\nqoe = \"T - D\"\n",
+        );
+        let svg = figure(Kind::Axis, &c).unwrap();
+        assert!(svg.contains(">QoE</text>") && !svg.contains("completion time"), "{svg}");
+    }
+
+    /// A reader who looks from the report to the figure finds a scheme by its colour.
+    #[test]
+    fn schemes_look_as_in_the_report() {
+        let style = include_str!("style.css");
+        for (class, colour) in CLASSES {
+            assert!(style.contains(&format!("--{class}: {colour};")), "{class} is not {colour}");
+        }
+        let c = comparison(
+            "cc = [\"cubic\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\"]\nrtt = [\"20ms\", \"40ms\"]\nduration = \"3s\"\n[[app]]\nkind = \"download\"\n",
+        );
+        let svg = figure(Kind::Axis, &c).unwrap();
+        for colour in ["#0067a8", "#d1410c", "#78818c"] {
+            assert_eq!(svg.matches(&format!("stroke=\"{colour}\"")).count(), 2, "{colour}: {svg}");
+        }
+    }
+
+    #[test]
+    fn the_legend_wraps_like_words() {
+        let legend: Vec<(String, Pen)> =
+            (0..9).map(|i| (format!("copa:delta=0.0{i}"), Pen::numbered(i))).collect();
+        let svg = compose(&legend, &["<svg/>".to_owned()]);
+        let place = |text: &str| -> (f64, f64) {
+            let at = svg.find(&format!(">{text}</text>")).unwrap();
+            let tag = &svg[svg[..at].rfind("<text").unwrap()..at];
+            let of = |name: &str| {
+                let from = tag.find(&format!("{name}=\"")).unwrap() + name.len() + 2;
+                tag[from..].split('"').next().unwrap().parse().unwrap()
+            };
+            (of("x"), of("y"))
+        };
+        let places: Vec<(f64, f64)> = legend.iter().map(|(name, _)| place(name)).collect();
+        assert!(places.iter().all(|(x, _)| x + 15.0 * LETTER <= WIDTH), "{places:?}");
+        assert_eq!(places[0].1, places[1].1, "the second stands next to the first");
+        assert!(places[8].1 > places[0].1, "nine do not fit one row");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use trimtab_fleet_sim::FleetResult;
 
-use super::figure::{Line, compose, panel};
+use super::figure::{Line, Pen, compose, panel};
 
 /// Draws the rewards of all contenders with the first service, and their regret where there is something to regret.
 pub fn plot(result: &FleetResult) -> String {
@@ -11,12 +11,17 @@ pub fn plot(result: &FleetResult) -> String {
     let points = |values: &[f64]| {
         values.iter().enumerate().map(|(w, &v)| (at(w, values.len()), v)).collect()
     };
-    let names: Vec<String> = service.contenders.iter().map(|c| c.name.clone()).collect();
+    let legend: Vec<(String, Pen)> = service
+        .contenders
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (c.name.clone(), Pen::numbered(i)))
+        .collect();
     let lines: Vec<Line> = service
         .contenders
         .iter()
         .enumerate()
-        .map(|(colour, c)| Line { colour, points: points(&c.windows) })
+        .map(|(i, c)| Line { pen: Pen::numbered(i), points: points(&c.windows) })
         .collect();
     let mut panels = vec![panel("intervals", false, "mean reward", &lines)];
     let regret: Vec<Line> = service
@@ -24,10 +29,10 @@ pub fn plot(result: &FleetResult) -> String {
         .iter()
         .enumerate()
         .filter(|(_, c)| !c.regret.is_empty())
-        .map(|(colour, c)| Line { colour, points: points(&c.regret) })
+        .map(|(i, c)| Line { pen: Pen::numbered(i), points: points(&c.regret) })
         .collect();
     if !regret.is_empty() {
         panels.push(panel("intervals", false, "regret per aggregate", &regret));
     }
-    compose(&names, &panels)
+    compose(&legend, &panels)
 }
