@@ -108,7 +108,11 @@ fn place(path: &Path) -> io::Result<Place> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    fs::create_dir_all(folder)?;
+    if !folder.exists() {
+        fs::create_dir_all(folder)?;
+        // A mistyped path would else leave a folder that nobody asked for.
+        eprintln!("made the folder {}", folder.display());
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".trimtab-").suffix(".tmp");
     #[cfg(unix)]
