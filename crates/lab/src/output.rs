@@ -96,6 +96,13 @@ impl Draft {
     }
 }
 
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 fn place(path: &Path) -> io::Result<Place> {
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -104,15 +111,8 @@ fn place(path: &Path) -> io::Result<Place> {
         }
         _ => {}
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.exists() {
-        fs::create_dir_all(folder)?;
-        // A mistyped path would else leave a folder that nobody asked for.
-        eprintln!("made the folder {}", folder.display());
-    }
+    let folder = folder_of(path);
+    fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".trimtab-").suffix(".tmp");
     #[cfg(unix)]
@@ -124,7 +124,8 @@ fn place(path: &Path) -> io::Result<Place> {
     builder.tempfile_in(folder).map(Place::Temporary)
 }
 
-/// Writes one file, whole or not at all. `-` is standard output.
+/// Writes one file, whole or not at all. `-` is standard output. A line on standard error says so
+/// where a folder was made for it: a mistyped path would else leave one that nobody asked for.
 ///
 /// # Errors
 /// The system refuses: the destination stays as it was.
@@ -141,9 +142,15 @@ pub fn write_file(
         }
         return written.map_err(|cause| OutputError { path: "standard output".into(), cause });
     }
+    let folder = folder_of(path);
+    let is_new = !folder.exists();
     let mut draft = Draft::new(path)?;
     draft.write(write)?;
-    draft.commit()
+    draft.commit()?;
+    if is_new {
+        eprintln!("made the folder {}", folder.display());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -210,3 +210,14 @@ fn comparisons_of_the_readme_are_complete() {
         assert!(scenario.contains("traces = ["), "{line}: {scenario}");
     }
 }
+
+#[test]
+fn a_folder_that_is_made_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for expected in [true, false] {
+        let out = trimtab(dir.path(), &[SMALL, &["--json", "nope/x.json"]].concat());
+        assert!(out.status.success());
+        let said = String::from_utf8_lossy(&out.stderr).contains("made the folder nope");
+        assert_eq!(said, expected, "it is there the second time");
+    }
+}
