@@ -70,6 +70,7 @@ impl Doctor {
         findings.push(self.rights());
         findings.push(self.file_system());
         findings.push(self.registered());
+        findings.push(self.marks());
         findings
     }
 
@@ -215,6 +216,23 @@ impl Doctor {
         }
     }
 
+    /// Whether connections negotiate ECN, which BBR does not answer.
+    fn marks(&self) -> Finding {
+        let value = self.read("proc/sys/net/ipv4/tcp_ecn").unwrap_or_else(|| "unknown".to_owned());
+        let off = value == "0";
+        Finding {
+            subject: "congestion marks (ECN)",
+            health: if off { Health::Good } else { Health::Note },
+            found: format!("{} (tcp_ecn={value})", if off { "off" } else { "on" }),
+            remedy: if off {
+                ""
+            } else {
+                "all of Trimtab's answer marks but trimtab_bbr, which ignores them as Linux's bbr does: where queues \
+                 mark (fq_codel, CAKE), choose another algorithm or set sysctl -w net.ipv4.tcp_ecn=0"
+            },
+        }
+    }
+
     fn registered(&self) -> Finding {
         let path = "proc/sys/net/ipv4/tcp_available_congestion_control";
         let available = self.read(path).unwrap_or_default();
@@ -232,6 +250,22 @@ impl Doctor {
 mod tests {
     use super::*;
     use crate::handmade;
+
+    /// 2, the default of Linux, accepts ECN where a client asks for it.
+    #[test]
+    fn ecn_that_bbr_does_not_answer_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("proc/sys/net/ipv4");
+        std::fs::create_dir_all(&folder).unwrap();
+        let says = |value: &str| {
+            std::fs::write(folder.join("tcp_ecn"), value).unwrap();
+            Doctor::at(root.path()).marks().to_string()
+        };
+        assert_eq!(says("0\n"), "ok  congestion marks (ECN): off (tcp_ecn=0)");
+        let said = says("2\n");
+        assert!(said.starts_with("--  congestion marks (ECN): on (tcp_ecn=2)"), "{said}");
+        assert!(said.contains("trimtab_bbr") && said.contains("tcp_ecn=0"), "{said}");
+    }
 
     /// The findings on the types of a machine with this description, as they are printed.
     fn types(description: Option<Vec<u8>>) -> String {
