@@ -11,6 +11,7 @@ mod engine;
 mod engine_args;
 mod fleet;
 mod list;
+mod manual;
 mod parity;
 mod study;
 mod study_args;
@@ -18,7 +19,6 @@ mod trace;
 mod validate;
 
 use std::fmt;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -91,7 +91,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Agent(args) => agent::run(args),
         Command::Engine(args) => engine::run(*args),
         Command::Doctor { json, root } => agent::doctor(&root, json),
-        Command::Manual { folder } => manual(&folder),
+        Command::Manual { folder } => manual::write(&folder),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "trimtab", &mut script);
@@ -99,15 +99,6 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         }
     };
     done.map(|()| 0)
-}
-
-/// A manual page for the command and for each verb.
-fn manual(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-        .map_err(|e| {
-            Failure::input(format!("cannot write manual pages to {}: {e}", folder.display()))
-        })
 }
 
 /// Writes to standard output. A reader that went away (`| head`) is no failure.

@@ -79,4 +79,6 @@ fn there_is_a_manual_page_for_every_verb() {
         assert!(page.contains(".TH ") && page.contains(".SH DESCRIPTION"), "{name}: {page}");
     }
     assert!(!dir.path().join("man/trimtab-emu-watchdog.1").exists());
+    let page = std::fs::read_to_string(dir.path().join("man/trimtab-agent.toml.5")).unwrap();
+    assert!(page.contains(".SH THE CONFIGURATION\n"), "{page}");
 }
