@@ -186,6 +186,8 @@ struct Agent {
     assignment: Assignment,
     /// What is wrong with the configuration on disk, when the one before is kept.
     refused: Option<String>,
+    /// What rules name and was not there at the last chores.
+    missing: Vec<String>,
     edge: Option<Arc<Edge>>,
     /// Whether the log was told that something is wrong with it.
     edge_told: bool,
@@ -233,6 +235,7 @@ impl Agent {
             default: None,
             assignment,
             refused: None,
+            missing: Vec::new(),
             edge,
             edge_told: false,
             ahead_told: false,
@@ -379,6 +382,7 @@ impl Agent {
         }
         let open = core.len();
         let of_rules = core.config().troubles();
+        let missing = core.missing(now);
         let ahead = core.ahead().trouble().map(str::to_owned);
         drop(core);
         if ahead.is_some() != self.ahead_told {
@@ -395,6 +399,8 @@ impl Agent {
             )),
             Err(error) => tell(&error.to_string()),
         }
+        missing.iter().filter(|what| !self.missing.contains(what)).for_each(|what| tell(what));
+        self.missing.clone_from(&missing);
         let full = (stats.live >= u64::from(stats.slots)).then(|| {
             format!(
                 "all {} slots are taken: further connections run untuned; raise datapath.slots",
@@ -410,6 +416,7 @@ impl Agent {
             .into_iter()
             .chain(self.assignment.trouble())
             .chain(of_rules)
+            .chain(missing)
             .chain(of_edge)
             .chain(ahead)
             .chain(full)

@@ -1,6 +1,6 @@
 //! The control socket: a line of JSON asks, a line of JSON answers.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -56,9 +56,7 @@ pub(crate) fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<Unix
     rustix::process::umask(before);
     let listener = listener.map_err(|e| fail("listen on", path, &e))?;
     if let Some(group) = group {
-        let gid = group_id(group).ok_or_else(|| {
-            fail("give to its group", path, &format!("there is no group {group}"))
-        })?;
+        let gid = group_id(group).ok_or_else(|| no_group(group))?;
         rustix::fs::chown(path, None, Some(gid))
             .map_err(|e| fail("change the group of", path, &e))?;
     }
@@ -84,8 +82,14 @@ fn fail(what: &str, path: &Path, e: &dyn std::fmt::Display) -> Error {
     Error::system(format!("{what} {}", path.display()), e)
 }
 
+pub(crate) fn no_group(group: &str) -> Error {
+    Error::Refused(format!(
+        "[sockets] group: there is no group {group} in /etc/group; make it with `groupadd {group}`"
+    ))
+}
+
 /// The number of a group of `/etc/group`.
-fn group_id(name: &str) -> Option<Gid> {
+pub(crate) fn group_id(name: &str) -> Option<Gid> {
     let groups = std::fs::read_to_string("/etc/group").ok()?;
     let fields = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let id =
@@ -124,7 +128,10 @@ fn ask<T: DeserializeOwned>(socket: &Path, question: &Question) -> Result<T, Err
         path: socket.to_owned(),
         reason: e.to_string(),
     };
-    let stream = UnixStream::connect(socket).map_err(|e| no_agent(&e))?;
+    let stream = UnixStream::connect(socket).map_err(|e| match e.kind() {
+        ErrorKind::PermissionDenied => Error::NotAllowed { path: socket.to_owned() },
+        _ => no_agent(&e),
+    })?;
     let exchange = || -> std::io::Result<String> {
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
         (&stream).write_all((serde_json::to_string(question)? + "\n").as_bytes())?;

@@ -342,6 +342,11 @@ impl<D: Datapath> Core<D> {
         self.ahead.clear(&self.datapath);
     }
 
+    /// What the rules name and is not there.
+    pub(crate) fn missing(&mut self, now: Time) -> Vec<String> {
+        self.places.missing(&self.config.rules, now)
+    }
+
     /// What there is to tell since the last time.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)

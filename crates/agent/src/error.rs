@@ -41,6 +41,15 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// Only some may ask.
+    #[error(
+        "not allowed to ask the agent at {}: ask as root (sudo), or let a group ask: [sockets] group = \"NAME\" in the agent's \
+         configuration, and restart it", .path.display()
+    )]
+    NotAllowed {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The agent refused.
     #[error("{0}")]
     Refused(String),

@@ -12,6 +12,7 @@ mod agent;
 mod ahead;
 mod arm;
 mod assign;
+mod check;
 mod config;
 mod connection;
 mod control;
@@ -42,6 +43,7 @@ mod window;
 pub use agent::{run, unload};
 pub use arm::Arm;
 pub use assign::Assigned;
+pub use check::{Checked, check};
 pub use config::{
     Config, ConfigError, Customized, DatapathOptions, Fleet, Forest, Learnt, Matches, Mode, Ports,
     Prefix, Rule, Safety, Select, Share, Sockets, Steering, Turns,

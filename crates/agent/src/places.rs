@@ -132,6 +132,29 @@ impl Places {
         }
     }
 
+    /// What rules name and is not there: nothing matches these until it is.
+    pub(crate) fn missing(&mut self, rules: &[Rule], now: Time) -> Vec<String> {
+        let has_gaps = |places: &Self| {
+            places.namespaces.values().any(Option::is_none)
+                || places.cgroups.values().any(BTreeSet::is_empty)
+        };
+        if has_gaps(self) && now.since(self.looked_at) >= AGAIN {
+            self.look(now);
+        }
+        let of = |rule: &Rule| {
+            let Matches { cgroup, netns, .. } = &rule.matches;
+            let no_netns = |path: &&PathBuf| self.namespaces.get(*path) == Some(&None);
+            let no_cgroup = |path: &&String| self.cgroups.get(*path).is_some_and(BTreeSet::is_empty);
+            let what = match (netns.as_ref().filter(no_netns), cgroup.as_ref().filter(no_cgroup)) {
+                (Some(path), _) => format!("no network namespace {}", path.display()),
+                (None, Some(path)) => format!("no cgroup {path} (of the second version)"),
+                (None, None) => return None,
+            };
+            Some(format!("rule {} matches nothing as long as there is {what}", rule.name))
+        };
+        rules.iter().filter_map(of).collect()
+    }
+
     fn matches(&self, matches: &Matches, who: &Who) -> bool {
         let in_cgroup = |path: &String| {
             self.cgroups.get(path).zip(who.cgroup).is_some_and(|(all, id)| all.contains(&id))
@@ -227,6 +250,20 @@ mod tests {
     use crate::config::Config;
 
     /// A rule for another port of the host took what listened in a shell of Mahimahi, once any rule named a namespace.
+    #[test]
+    fn what_a_rule_names_and_is_not_there_is_told_until_it_is() {
+        let text = "[[rule]]\nname = \"a\"\nnetns = \"/run/netns/nope\"\n\
+                    [[rule]]\nname = \"b\"\ncgroup = \"/nope\"\n\
+                    [[rule]]\nname = \"c\"\nnetns = \"/proc/self/ns/net\"\n\
+                    [[rule]]\nname = \"d\"\nnetns = \"/proc/self/status\"\n";
+        let rules = Config::parse(Path::new("agent.toml"), text).unwrap().rules;
+        let mut places = Places::new(&rules, Time::ZERO);
+        let told = places.missing(&rules, Time::ZERO);
+        let begins = ["rule a matches nothing", "rule b matches nothing", "rule d matches nothing"];
+        assert!(told.len() == 3 && told.iter().zip(begins).all(|(t, b)| t.starts_with(b)), "{told:?}");
+        assert!(told[0].ends_with("no network namespace /run/netns/nope"), "{told:?}");
+    }
+
     #[test]
     fn a_rule_applies_where_it_says_and_in_the_agents_own_namespace_otherwise() {
         let text = "[[rule]]\nname = \"elsewhere\"\nport = 443\nnetns = \"/nowhere\"\n\

@@ -30,6 +30,9 @@ pub(crate) fn run(args: Agent) -> Result<(), Failure> {
             }
             agent::top(&ask.socket, interval)
         }
+        Some(AgentCommand::Check { config }) => {
+            return print(&agent::check(&config).map_err(Failure::input)?.to_string());
+        }
         Some(AgentCommand::Unload { config }) => agent::unload(config.as_deref()),
     };
     done.map_err(Failure::input)
@@ -104,6 +107,9 @@ pub(crate) fn doctor(root: &Path, json: bool) -> Result<(), Failure> {
     }
     match findings.iter().filter(|f| f.health == Health::Bad).count() {
         0 => Ok(()),
-        bad => Err(Failure::check(format!("TCP cannot be tuned here: {bad} of these are missing"))),
+        1 => Err(Failure::check("TCP cannot be tuned here: the line that begins with NO says why")),
+        bad => Err(Failure::check(format!(
+            "TCP cannot be tuned here: the {bad} lines that begin with NO say why"
+        ))),
     }
 }

@@ -76,6 +76,7 @@ pub(crate) enum Command {
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   trimtab agent --config /etc/trimtab/agent.toml
+  trimtab agent check --config /etc/trimtab/agent.toml
   trimtab agent status
   trimtab agent flows --json
   trimtab agent why 192.0.2.7
@@ -117,6 +118,12 @@ pub(crate) enum AgentCommand {
         looks: Option<u64>,
         #[command(flatten)]
         ask: AskAgent,
+    },
+    /// Say what is wrong with a configuration, without starting an agent or changing anything.
+    Check {
+        /// The configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/agent.toml")]
+        config: PathBuf,
     },
     /// Take Trimtab's congestion control out of the kernel, when no agent runs.
     ///

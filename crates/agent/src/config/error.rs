@@ -13,6 +13,16 @@ pub enum ConfigError {
         /// What the system said.
         reason: String,
     },
+    /// There is none.
+    #[error(
+        "there is no configuration {}: name one with --config, or begin with packaging/agent.toml of the project, which the \
+         Debian package installs as /etc/trimtab/agent.toml",
+        .path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// It says something wrong.
     #[error("{}:{line}:{column}: {message}", .path.display())]
     Wrong {
@@ -42,7 +52,7 @@ impl Source<'_> {
             path: self.path.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            message: message.trim_end().replace('\n', "; "),
+            message: in_words(message.trim_end()).replace('\n', "; "),
         }
     }
 
@@ -54,4 +64,19 @@ impl Source<'_> {
         }
         rest.char_indices().nth(column).map_or(0, |(offset, _)| offset)
     }
+}
+
+/// What the reader of the format says of a wrong type, in words of the file.
+fn in_words(message: &str) -> String {
+    let parts = message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "));
+    let Some((given, wanted)) = parts else { return message.to_owned() };
+    let (given, wanted) = match (given, wanted) {
+        ("map", wanted) => ("a table", wanted),
+        ("sequence", wanted) => ("a list", wanted),
+        (given, "a boolean") => (given, "true or false"),
+        (given, "a sequence") => (given, "a list"),
+        (given, "a string") => (given, "a text in quotes"),
+        parts => parts,
+    };
+    format!("this is {given}, and {wanted} is wanted")
 }

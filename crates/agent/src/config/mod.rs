@@ -8,6 +8,7 @@ mod raw;
 mod turns;
 mod value;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -166,8 +167,10 @@ impl Config {
     /// # Errors
     /// It cannot be read, or says something wrong: then where, and what to do.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| ConfigError::Read { path: path.to_owned(), reason: e.to_string() })?;
+        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => ConfigError::Missing { path: path.to_owned() },
+            _ => ConfigError::Read { path: path.to_owned(), reason: e.to_string() },
+        })?;
         Self::parse(path, &text)
     }
 
@@ -388,8 +391,8 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
         matches: Matches {
             ports: raw.port.0.clone(),
             to: raw.to.0.clone(),
-            cgroup: raw.cgroup.clone(),
-            netns: raw.netns.clone(),
+            cgroup: check_cgroup(source, raw)?,
+            netns: check_netns(source, raw)?,
         },
         algorithm,
         assign: check_assign(source, raw)?,
@@ -398,6 +401,25 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
         model,
         factors,
     })
+}
+
+fn check_cgroup(source: &Source<'_>, raw: &RawRule) -> Result<Option<String>, ConfigError> {
+    let Some(cgroup) = &raw.cgroup else { return Ok(None) };
+    if !cgroup.get_ref().starts_with('/') {
+        let what = "a cgroup is named by its whole path, as \"/system.slice/nginx.service\": what stands behind 0:: in \
+                    /proc/PID/cgroup";
+        return Err(source.error(cgroup.span().start, what));
+    }
+    Ok(Some(cgroup.get_ref().clone()))
+}
+
+fn check_netns(source: &Source<'_>, raw: &RawRule) -> Result<Option<PathBuf>, ConfigError> {
+    let Some(netns) = &raw.netns else { return Ok(None) };
+    if !netns.get_ref().is_absolute() {
+        let what = "a network namespace is named by its file, as \"/run/netns/NAME\" or \"/proc/PID/ns/net\"";
+        return Err(source.error(netns.span().start, what));
+    }
+    Ok(Some(netns.get_ref().clone()))
 }
 
 /// Whether a rule gives sockets its algorithm. It has to say to which: every server of a machine is more than anybody means.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use trimtab_units::Duration;
 
@@ -29,8 +29,34 @@ pub(super) struct Raw {
     #[serde(default)]
     pub(super) datapath: RawDatapath,
     pub(super) fleet: Option<RawFleet>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "rules")]
     pub(super) rule: Vec<RawRule>,
+}
+
+fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RawRule>, D::Error> {
+    from.deserialize_any(RulesVisitor)
+}
+
+struct RulesVisitor;
+
+impl<'de> Visitor<'de> for RulesVisitor {
+    type Value = Vec<RawRule>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("rules, each below [[rule]]")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Vec<RawRule>, A::Error> {
+        Err(A::Error::custom("there may be several rules: write [[rule]], with two brackets"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<RawRule>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(rule) = list.next_element()? {
+            all.push(rule);
+        }
+        Ok(all)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -116,8 +142,8 @@ pub(super) struct RawRule {
     pub(super) port: OneOrMany<Ports>,
     #[serde(default)]
     pub(super) to: OneOrMany<Prefix>,
-    pub(super) cgroup: Option<String>,
-    pub(super) netns: Option<PathBuf>,
+    pub(super) cgroup: Option<Spanned<String>>,
+    pub(super) netns: Option<Spanned<PathBuf>>,
     pub(super) qoe: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) factors: Numbers,

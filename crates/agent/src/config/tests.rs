@@ -140,7 +140,16 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "agent.toml:4:11: mortise turns",
         ),
         ("[safety]\nrest = \"60\"", "agent.toml:2:8: "),
-        ("[[rule]]\nassign = \"copa\"", "agent.toml:2:10: invalid type"),
+        (
+            "[[rule]]\nassign = \"copa\"",
+            "agent.toml:2:10: this is string \"copa\", and true or false is wanted",
+        ),
+        ("[rule]\nport = 80", "agent.toml:1:1: there may be several rules: write [[rule]]"),
+        ("holdback = 10", "agent.toml:1:12: \"10\" is no share: write it in percent, as \"10%\""),
+        ("holdback = 25", "agent.toml:1:12: \"25\" is no share: write it in percent, as \"25%\""),
+        ("[safety]\nrest = 60", "agent.toml:2:8: "),
+        ("[[rule]]\ncgroup = \"nginx.service\"", "agent.toml:2:10: a cgroup is named by"),
+        ("[[rule]]\nnetns = \"blue\"", "agent.toml:2:9: a network namespace is named by"),
         ("[[rule]]\nassign = true", "agent.toml:2:10: a rule that assigns says to which sockets"),
         (
             "[[rule]]\nnetns = \"/proc/self/ns/net\"\nassign = true",

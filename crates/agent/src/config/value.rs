@@ -32,7 +32,14 @@ impl FromStr for Share {
             .and_then(|number| number.trim().parse::<f64>().ok())
             .filter(|percent| (0.0..=100.0).contains(percent))
             .map(|percent| Self(percent / 100.0))
-            .ok_or_else(|| format!("{text:?} is no share: write it in percent, as \"10%\""))
+            .ok_or_else(|| {
+                let number = text.trim().parse::<f64>().ok();
+                let meant = number.filter(|percent| (1.0..=100.0).contains(percent));
+                format!(
+                    "{text:?} is no share: write it in percent, as \"{}%\"",
+                    meant.unwrap_or(10.0)
+                )
+            })
     }
 }
 
@@ -147,8 +154,30 @@ pub(super) struct Text<T>(pub(super) T);
 
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map(Self).map_err(D::Error::custom)
+        from.deserialize_any(TextVisitor(PhantomData)).map(Self)
+    }
+}
+
+/// A number is read as a text without its unit, so that the error says which one is missing.
+struct TextVisitor<T>(PhantomData<T>);
+
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text with its unit")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
     }
 }
 

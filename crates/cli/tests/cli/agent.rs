@@ -22,7 +22,27 @@ fn a_configuration_that_is_wrong_is_refused_with_its_place() {
     let message = error(dir.path(), &["agent", "--config", "agent.toml"]);
     assert!(message.contains("agent.toml:2:8: \"http\" is no port"), "{message}");
     let message = error(dir.path(), &["agent", "--config", "missing.toml"]);
-    assert!(message.contains("cannot read missing.toml"), "{message}");
+    assert!(message.contains("no configuration missing.toml"), "{message}");
+    assert!(message.contains("packaging/agent.toml"), "{message}");
+}
+
+#[test]
+fn a_configuration_is_checked_without_an_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = ["agent", "check", "--config", "agent.toml"];
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/agent.toml");
+    std::fs::copy(sample, dir.path().join("agent.toml")).unwrap();
+    assert_eq!(stdout(dir.path(), &check), "agent.toml: good, rules: 1\n");
+    let write = |text: &str| std::fs::write(dir.path().join("agent.toml"), text).unwrap();
+    write("[[rule]]\nname = \"a\"\nnetns = \"/run/netns/nope\"\n");
+    let said = stdout(dir.path(), &check);
+    assert!(said.starts_with("note: rule a matches nothing as long as there is no network"), "{said}");
+    write("[rule]\nport = 80\n");
+    assert!(error(dir.path(), &check).contains("agent.toml:1:1: there may be several rules"));
+    write("[sockets]\ngroup = \"nobody-is-called-so\"\n");
+    assert!(error(dir.path(), &check).contains("there is no group nobody-is-called-so"));
+    write("[fleet]\nengine = \"http://127.0.0.1:1\"\ntoken_file = \"none\"\n");
+    assert!(error(dir.path(), &check).contains("trimtab engine token add"));
 }
 
 #[test]
