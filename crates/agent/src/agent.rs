@@ -21,6 +21,7 @@ use crate::http;
 use crate::lock::Lock;
 use crate::metrics;
 use crate::notify::Manager;
+use crate::places;
 use crate::sock_diag::{SockDiag, own_netns};
 use crate::view::{Frame, Status};
 
@@ -113,7 +114,14 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let reload = on_signal(SIGHUP)?;
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
     let edge = config.fleet.as_ref().map(start_edge).transpose()?;
+    let hides = places::would_hide_pins();
     let datapath = Datapath::load(&options(&config.datapath))?;
+    if hides {
+        tell(
+            "there was no bpf file system in this mount namespace, so one was mounted: what is loaded ends with the namespace, and \
+             `trimtab agent unload` finds it nowhere else. `ip netns exec` makes such a namespace; use `nsenter --net=/run/netns/NAME`",
+        );
+    }
     lock.datapath(datapath.folder())?;
     let mut agent = Agent::new(path, config, edge, datapath)?;
     agent.open_doors()?;
@@ -133,47 +141,12 @@ fn start_edge(fleet: &Fleet) -> Result<Arc<Edge>, Error> {
     Edge::start(&options).map(Arc::new).map_err(|e| refused(e.to_string()))
 }
 
-fn options(datapath: &DatapathOptions) -> Options {
+pub(crate) fn options(datapath: &DatapathOptions) -> Options {
     Options {
         folder: datapath.folder.clone(),
         suffix: datapath.suffix.clone(),
         slots: datapath.slots,
         ..Options::default()
-    }
-}
-
-/// Takes the datapath of a configuration (the default one without) out of the kernel. Sockets that were given an algorithm
-/// get back what they ran before, in this network namespace and in those that the rules name.
-///
-/// # Errors
-/// An agent uses it, or the kernel refuses.
-pub fn unload(path: Option<&Path>) -> Result<(), Error> {
-    let config = path.map_or_else(|| Config::parse(Path::new("default"), ""), Config::read)?;
-    let mut lock = Lock::sockets(&config.sockets.folder)?;
-    if config.datapath.folder.exists() {
-        lock.datapath(&config.datapath.folder)?;
-    }
-    assign::give_back(&config)?;
-    reset_knobs(&config.datapath);
-    Ok(trimtab_tcp::unload_pins(&config.datapath.folder)?)
-}
-
-/// Open connections get their algorithms' own knobs, where an agent that was killed has left others. Muses keeps its
-/// model: without one it could not decide.
-fn reset_knobs(of: &DatapathOptions) {
-    // Where nothing is loaded, nothing is to be loaded for this; a datapath of another version is left alone.
-    let is_loaded = of.folder.join("tt_slots").exists();
-    let Some(datapath) = is_loaded.then(|| Datapath::load(&options(of)).ok()).flatten() else {
-        return;
-    };
-    for flow in datapath.flows().filter(|flow| flow.algorithm() != Algorithm::Muses) {
-        for knob in flow.algorithm().knobs() {
-            let has_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
-            if flow.knob(knob.name).is_ok_and(has_another) {
-                // An error is the connection's end.
-                let _ = flow.set(knob.name, knob.default);
-            }
-        }
     }
 }
 

@@ -274,13 +274,15 @@ impl Sums {
     }
 }
 
-/// Gives every socket back what it ran before it was given anything: of this network namespace and those of the rules.
-pub(crate) fn give_back(config: &Config) -> Result<(), Error> {
+/// Gives every socket back what it ran before it was given anything: of this network namespace and those of the rules. How many
+/// there were.
+pub(crate) fn give_back(config: &Config) -> Result<usize, Error> {
     let folder = &config.datapath.folder;
     if !Assigner::has_given(folder) {
-        return Ok(());
+        return Ok(0);
     }
     let assigner = Assigner::load(folder)?;
+    let (mut restored, mut known) = (0, 0);
     for namespace in distinct(&namespaces(config).collect()) {
         let namespace = namespace.as_deref();
         let sockets = at(namespace, || assigner.sockets())?;
@@ -292,9 +294,14 @@ pub(crate) fn give_back(config: &Config) -> Result<(), Error> {
             Judged { step, rule: None, switched }
         };
         let steps: Vec<_> = sockets.iter().map(back).collect();
-        at(namespace, || assigner.carry_out(&orders(&sockets, &steps)))?;
+        let after = at(namespace, || assigner.carry_out(&orders(&sockets, &steps)))?;
+        restored += after.iter().filter(|s| s.outcome == Some(Outcome::Done)).count();
+        known += after.iter().filter(|s| s.given.is_some()).count();
     }
-    Ok(())
+    if known > 0 {
+        Assigner::keep_record(folder)?;
+    }
+    Ok(restored)
 }
 
 /// The time between walks over so many sockets.

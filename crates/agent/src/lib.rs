@@ -37,10 +37,11 @@ mod sizes;
 mod sock_diag;
 mod tally;
 mod top;
+mod unload;
 mod view;
 mod window;
 
-pub use agent::{run, unload};
+pub use agent::run;
 pub use arm::Arm;
 pub use assign::Assigned;
 pub use check::{Checked, check};
@@ -57,6 +58,7 @@ pub use error::Error;
 pub use guard::Harm;
 pub use tally::Tally;
 pub use top::{Look, look, top};
+pub use unload::{Unloaded, unload};
 pub use view::{FlowView, RuleStatus, Status, Why, flow_table};
 pub use window::Measured;
 

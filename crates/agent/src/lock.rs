@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use crate::error::Error;
 
 /// The locks of an agent: its sockets' folder and the datapath's.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Lock {
-    _sockets: File,
+    _sockets: Option<File>,
     datapath: Option<File>,
 }
 
@@ -49,7 +49,15 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         named.map_err(|e| Error::system(format!("write {}", path.display()), e))?;
-        Ok(Self { _sockets: file, datapath: None })
+        Ok(Self { _sockets: Some(file), datapath: None })
+    }
+
+    /// The same, without making the folder: where there is none, there is no agent.
+    ///
+    /// # Errors
+    /// Another agent holds it.
+    pub(crate) fn sockets_if_there(folder: &Path) -> Result<Self, Error> {
+        if folder.exists() { Self::sockets(folder) } else { Ok(Self::default()) }
     }
 
     /// Locks the datapath's folder as well, whose agent may have its sockets elsewhere.

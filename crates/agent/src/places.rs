@@ -174,7 +174,7 @@ impl Places {
 
     fn look(&mut self, now: Time) {
         self.looked_at = now;
-        if let Some(root) = cgroup_root() {
+        if let Some(root) = mount_of("cgroup2") {
             for (path, ids) in &mut self.cgroups {
                 *ids = cgroups_below(&root.join(path.trim_start_matches('/')));
             }
@@ -185,14 +185,22 @@ impl Places {
     }
 }
 
-/// Where the second version of the cgroup file system is.
-fn cgroup_root() -> Option<PathBuf> {
+/// Where a file system of this kind is mounted first.
+fn mount_of(kind: &str) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
         let path = fields.next()?;
-        (fields.next()? == "cgroup2").then(|| PathBuf::from(path))
+        (fields.next()? == kind).then(|| PathBuf::from(path))
     })
+}
+
+/// Whether a bpf file system that is mounted now would be seen here alone: there is none, and this is not the machine's mount
+/// namespace.
+pub(crate) fn would_hide_pins() -> bool {
+    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let is_own = namespace("1").zip(namespace("self")).is_some_and(|(of_1, own)| of_1 != own);
+    is_own && mount_of("bpf").is_none()
 }
 
 /// A cgroup and all below it, by their inodes, which the kernel numbers them by.

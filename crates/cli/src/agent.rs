@@ -33,7 +33,9 @@ pub(crate) fn run(args: Agent) -> Result<(), Failure> {
         Some(AgentCommand::Check { config }) => {
             return print(&agent::check(&config).map_err(Failure::input)?.to_string());
         }
-        Some(AgentCommand::Unload { config }) => agent::unload(config.as_deref()),
+        Some(AgentCommand::Unload { config }) => {
+            return print(&agent::unload(config.as_deref()).map_err(Failure::input)?.to_string());
+        }
     };
     done.map_err(Failure::input)
 }

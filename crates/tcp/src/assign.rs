@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, ObjectBuilder};
 
@@ -87,11 +87,32 @@ pub struct Assigner {
 }
 
 impl Assigner {
-    /// Loads the program; `folder` is that of a [`Datapath`](crate::Datapath) that is loaded.
+    /// Loads the program; `folder` is that of a [`Datapath`](crate::Datapath) that is loaded. A record that was
+    /// [kept](Self::keep_record) comes back into it.
     ///
     /// # Errors
     /// The kernel lacks `iter/tcp`, or the caller may not.
     pub fn load(folder: &Path) -> Result<Self, Error> {
+        let given = folder.join(GIVEN);
+        let is_back = !given.exists() && std::fs::rename(kept(folder), &given).is_ok();
+        match Self::load_at(folder) {
+            // The record of another version says nothing to this one.
+            Err(_) if is_back && std::fs::remove_file(&given).is_ok() => Self::load_at(folder),
+            loaded => loaded,
+        }
+    }
+
+    /// Keeps the record of what was given to whom beside the folder of a datapath that is unloaded next. Sockets that got their own
+    /// algorithm back look as if their programs had chosen it; the next agent knows better.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn keep_record(folder: &Path) -> Result<(), Error> {
+        std::fs::rename(folder.join(GIVEN), kept(folder))
+            .map_err(|e| Error::NoBpfFs { path: kept(folder), reason: e.to_string() })
+    }
+
+    fn load_at(folder: &Path) -> Result<Self, Error> {
         said::listen();
         let fail = |e: libbpf_rs::Error| Error::of(LOAD, &e);
         let mut builder = ObjectBuilder::default();
@@ -161,6 +182,13 @@ impl Assigner {
         }
         told
     }
+}
+
+/// Where the record is between two datapaths.
+fn kept(folder: &Path) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push("-given");
+    folder.with_file_name(name)
 }
 
 impl Socket {

@@ -128,8 +128,16 @@ fn servers_that_know_nothing_of_trimtab_are_steered_and_get_their_own_back() {
     assert_eq!(agent.wait().code(), Some(0));
     assert_eq!(runs(&accepted), ours);
     let config = setup.config();
-    wire.spawn("a", move || trimtab_agent::unload(Some(&config)).unwrap()).join().unwrap();
+    let unloaded = move || trimtab_agent::unload(Some(&config)).unwrap();
+    let unloaded = wire.spawn("a", unloaded).join().unwrap();
+    assert_eq!((unloaded.was_loaded, unloaded.given_back), (true, 2), "{unloaded}");
+    assert_eq!(unloaded.elsewhere, Vec::<String>::new());
     assert_eq!((runs(&listener), runs(&accepted)), ("reno".to_owned(), "reno".to_owned()));
+
+    // They did not choose what came back: the next agent gives them the algorithm again.
+    let agent = start_in("given", &setup);
+    wait_for("it once more", || (runs(&listener) == ours && runs(&accepted) == ours).then_some(()));
+    assert_eq!(assigned(&agent).unwrap().by_hand, 0);
 }
 
 /// Mahimahi's shells: a rule for the host's port took what listens in a namespace that another rule names.

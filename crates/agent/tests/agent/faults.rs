@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -110,4 +110,30 @@ fn a_kernel_without_btf_is_refused_with_what_to_boot() {
         "{said}"
     );
     assert!(matches!(trimtab_agent::ask_status(&setup.socket()), Err(Error::NoAgent { .. })));
+}
+
+/// `ip netns exec` makes a mount namespace without the bpf file system, and what is kept in one of its own is found nowhere else.
+#[test]
+fn an_agent_whose_pins_nobody_else_sees_says_so() {
+    need_kernel!();
+    let setup = Setup::new("_n");
+    setup.configure("", "");
+    let wire = Wire::new("hidden");
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", "tt-hidden-a"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "agent_in_a_process_of_its_own", "--nocapture"])
+        .env(CONFIG_VARIABLE, setup.config())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the agent", || trimtab_agent::ask_status(&setup.socket()).ok());
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(said.contains("finds it nowhere else") && said.contains("nsenter --net"), "{said}");
+    drop(wire);
 }

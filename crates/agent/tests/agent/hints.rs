@@ -12,7 +12,7 @@ use rustix::net::sockopt::socket_cookie;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 use rustix::net::{connect, recv, send, socket};
 use rustix::thread::{Uid, set_thread_res_uid};
-use trimtab_agent::ask_why;
+use trimtab_agent::{ask_status, ask_why};
 use trimtab_hints::wire::{Answer, Message};
 use trimtab_hints::{HintError, Hints, Live};
 use trimtab_units::Bytes;
@@ -94,7 +94,8 @@ fn without_privilege_one_speaks_for_ones_own_connections_and_for_nobody_elses() 
         // Of her own she may speak, and the control socket is not hers.
         let (own, _far) = connection(&algorithm);
         hints.describe(&own, Some("web"), &Live::new()).unwrap();
-        assert!(std::os::unix::net::UnixStream::connect(setup.socket()).is_err());
+        let error = ask_status(&setup.socket()).unwrap_err().to_string();
+        assert!(error.contains("not allowed to ask the agent") && error.contains("[sockets] group"), "{error}");
     });
     assert_eq!(factors(&setup, port), [("patience".to_owned(), Some(4.0))]);
     assert!(agent.flow(port).unwrap().hinted);
