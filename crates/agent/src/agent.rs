@@ -23,6 +23,7 @@ use crate::metrics;
 use crate::notify::Manager;
 use crate::places;
 use crate::sock_diag::{SockDiag, own_netns};
+use crate::table::count;
 use crate::view::{Frame, Status};
 
 /// The loop wakes at least so often, and at most so often when events do not come.
@@ -191,7 +192,7 @@ impl Agent {
         let core = Core::with_edge(datapath, config, edge.clone(), now);
         tell_of(core.config());
         let there = if was_adopted { "found in the kernel" } else { "loaded" };
-        tell(&format!("{name} {there}; {} connections taken over", core.adopted()));
+        tell(&format!("{name} {there}; {} taken over", count(core.adopted(), "connection")));
         let frame = Frame {
             config: path.display().to_string(),
             algorithm: name,
@@ -367,8 +368,8 @@ impl Agent {
         match reaped {
             Ok(gone) if gone.is_empty() => {}
             Ok(gone) => tell(&format!(
-                "{} connections ended without a word from the kernel; their slots are free again",
-                gone.len()
+                "{} ended without a word from the kernel; their slots are free again",
+                count(gone.len(), "connection")
             )),
             Err(error) => tell(&error.to_string()),
         }
@@ -395,7 +396,7 @@ impl Agent {
             .chain(full)
             .chain(self.refused.clone())
             .collect();
-        self.manager.alive(&format!("{open} connections"));
+        self.manager.alive(&count(open, "connection"));
     }
 
     /// Reads the configuration again, and keeps the one in force when it is wrong.

@@ -1,5 +1,6 @@
 //! What was decided on a connection, and why: kept for `trimtab agent why`.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -143,7 +144,18 @@ impl fmt::Display for Decision {
         if !self.applied {
             f.write_str(" (advice only)")?;
         }
-        write!(f, ": {}", self.cause)
+        write!(f, ": {}", self.cause)?;
+        match (&self.cause, &self.change) {
+            (Cause::Gradient { .. }, Change::Knob { knob, before: Some(before), value }) => {
+                let moves = match value.total_cmp(before) {
+                    Ordering::Greater => "rises",
+                    Ordering::Less => "falls",
+                    Ordering::Equal => "stays",
+                };
+                write!(f, "; so {knob} {moves}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -155,8 +167,8 @@ impl fmt::Display for Cause {
             Self::Turn => f.write_str("the algorithms of the rule take turns"),
             Self::Gradient { lambda, beta, tradeoff, rtt_ms, throughput_mbps } => write!(
                 f,
-                "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms a second of delay brought {tradeoff:.3} Mbit/s and is \
-                 worth {lambda:.3} to the application, all its packets {beta:.3}"
+                "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms the measured trade-off is {tradeoff:.2} Mbit/s for a second of \
+                 delay; the formula prices delay at {lambda:.2}, and the loss of everything at {beta:.2}"
             ),
             Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
             Self::Learnt => f.write_str("the learnt policy prefers it"),

@@ -35,6 +35,7 @@ mod responses;
 mod serve;
 mod sizes;
 mod sock_diag;
+mod table;
 mod tally;
 mod top;
 mod unload;
@@ -56,10 +57,11 @@ pub use datapath::{Datapath, KernelLink, Link};
 pub use decision::{Cause, Change, Decision};
 pub use error::Error;
 pub use guard::Harm;
+pub use table::flow_table;
 pub use tally::Tally;
 pub use top::{Look, look, top};
 pub use unload::{Unloaded, unload};
-pub use view::{FlowView, RuleStatus, Status, Why, flow_table};
+pub use view::{FlowView, RuleStatus, Status, Why};
 pub use window::Measured;
 
 /// Folder of the sockets and the lock, unless told.

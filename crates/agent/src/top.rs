@@ -16,7 +16,8 @@ use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use crate::control::{ask_flows, ask_status};
 use crate::error::Error;
-use crate::view::{FLOW_COLUMNS, FlowView, Status};
+use crate::table::FLOW;
+use crate::view::{FlowView, Status};
 
 /// What one look shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,8 +124,9 @@ impl Screen {
 
     fn draw(&mut self, frame: &mut Frame<'_>, look: &mut Look) {
         self.sort.sort(&mut look.flows);
-        let head = look.status.to_string();
-        let head: Vec<Line<'_>> = head.lines().map(Line::raw).collect();
+        let width = usize::from(frame.area().width);
+        let head: Vec<Line<'_>> =
+            look.status.lines(width).into_iter().map(Line::raw).collect();
         let [above, list, below] = Layout::vertical([
             Constraint::Length(head.len() as u16),
             Constraint::Fill(1),
@@ -136,11 +138,17 @@ impl Screen {
         self.scrolled = self.scrolled.min(look.flows.len().saturating_sub(rows));
         let shown = look.flows.iter().skip(self.scrolled).take(rows);
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
+        let places = FLOW.fitting(width);
+        let cells = |flow: &FlowView| {
+            let cells = flow.cells();
+            Row::new(places.iter().map(|place| Cell::from(cells[*place].clone())).collect::<Vec<_>>())
+        };
+        let columns: Vec<_> = places.iter().map(|place| FLOW.all[*place]).collect();
         let table = Table::new(
-            shown.map(|flow| Row::new(flow.cells().map(Cell::from))),
-            FLOW_COLUMNS.map(|(_, width)| Constraint::Length(width as u16)),
+            shown.map(cells),
+            columns.iter().map(|(_, width)| Constraint::Length(*width as u16)),
         )
-        .header(Row::new(FLOW_COLUMNS.map(|(name, _)| name)).style(reversed));
+        .header(Row::new(columns.iter().map(|(name, _)| *name)).style(reversed));
         frame.render_widget(table, list);
         let keys = format!(
             "sorted by {}{} · s sort · p pause · arrows scroll · q quit",
@@ -251,10 +259,14 @@ mod tests {
     }
 
     fn drawn(screen: &mut Screen, height: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(100, height)).unwrap();
+        drawn_in(screen, 100, height)
+    }
+
+    fn drawn_in(screen: &mut Screen, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| screen.draw(frame, &mut look())).unwrap();
         let buffer = terminal.backend().buffer();
-        let row = |y: u16| (0..100).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
         (0..height).map(|y| row(y).trim_end().to_owned()).collect()
     }
 
@@ -274,6 +286,18 @@ mod tests {
         assert_eq!(screen.on_key(KeyCode::Char('s').into()), Next::Go);
         assert_eq!(order(&drawn(&mut screen, 12)), ["1", "3", "2"]);
         assert_eq!(screen.on_key(KeyCode::Char('q').into()), Next::End);
+    }
+
+    #[test]
+    fn a_narrow_window_shows_fewer_columns_and_cuts_none() {
+        let lines = drawn_in(&mut Screen::default(), 60, 14);
+        let head = lines.iter().find(|line| line.contains("remote")).unwrap();
+        assert_eq!(
+            head.split_whitespace().collect::<Vec<_>>(),
+            ["remote", "port", "standing", "rtt", "ms", "Mbit/s"]
+        );
+        assert!(lines[0].ends_with("mode apply"), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("192.0.2.2:5000")), "{lines:?}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What the agent tells of itself: the answers on the control socket, as JSON and for people.
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use trimtab_tcp::FlowId;
-use trimtab_units::{Duration, Time};
+use trimtab_units::Time;
 
 use crate::arm::Arm;
 use crate::assign::Assigned;
@@ -13,6 +14,7 @@ use crate::connection::{Connection, Standing};
 use crate::core::{Core, addresses};
 use crate::datapath::{Datapath, Link};
 use crate::decision::Decision;
+use crate::table::{cell, count};
 use crate::tally::{NO_RULE, Tally};
 
 /// How the agent does.
@@ -133,6 +135,9 @@ pub struct Why {
     pub factors: Vec<(String, Option<f64>)>,
     /// Its latest decisions, oldest first.
     pub decisions: Vec<Decision>,
+    /// Seconds from 1970 to 0 of the decisions' clock.
+    #[serde(default)]
+    pub clock_began_s: f64,
 }
 
 /// What [`Core`] does not know about the agent.
@@ -272,131 +277,9 @@ impl<D: Datapath> Core<D> {
             flow: self.flow(connection, now),
             factors: connection.known_factors(self.rule(connection.rule)),
             decisions: connection.decisions.latest(),
+            clock_began_s: since_1970_s() - now.as_secs_f64(),
         })
     }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = match self.mode {
-            Mode::Apply => "apply",
-            Mode::Advise => "advise (nothing is changed)",
-        };
-        writeln!(
-            f,
-            "trimtab agent {}, process {}, up {:.0} s, mode {mode}",
-            self.version, self.pid, self.up_s
-        )?;
-        writeln!(f, "algorithm {}, configuration {}", self.algorithm, self.config)?;
-        writeln!(
-            f,
-            "{} connections open, {} active; deciding takes {:.2}% of a core",
-            self.open,
-            self.active,
-            self.cpu * 100.0
-        )?;
-        for trouble in &self.troubles {
-            writeln!(f, "note: {trouble}")?;
-        }
-        for assigned in &self.assigned {
-            let Assigned { rule, algorithm, listeners, connections, pending, by_hand } = assigned;
-            write!(f, "rule {rule} gave {algorithm} to {listeners} listening sockets")?;
-            write!(f, " and {connections} open connections")?;
-            match (pending, self.mode) {
-                (0, _) => {}
-                (_, Mode::Advise) => write!(f, "; {pending} sockets would get it")?,
-                (_, Mode::Apply) => write!(f, "; {pending} sockets do not have it yet")?,
-            }
-            if *by_hand > 0 {
-                write!(f, "; {by_hand} are left with what was chosen for them")?;
-            }
-            writeln!(f)?;
-        }
-        if !self.rules.is_empty() {
-            writeln!(
-                f,
-                "{:<20} {:<9} {:>7} {:>7} {:>10} {:>9} {:>8} {:>7} {:>9}",
-                "rule",
-                "arm",
-                "open",
-                "active",
-                "decisions",
-                "fallbacks",
-                "rtt ms",
-                "loss %",
-                "score"
-            )?;
-        }
-        for rule in &self.rules {
-            let tally = &rule.tally;
-            writeln!(
-                f,
-                "{:<20} {:<9} {:>7} {:>7} {:>10} {:>9} {:>8} {:>7.2} {:>9}",
-                rule.rule,
-                rule.arm.name(),
-                rule.open,
-                rule.active,
-                tally.decisions,
-                tally.fallbacks,
-                cell(tally.rtt_mean().map(Duration::as_millis_f64), 1),
-                tally.loss() * 100.0,
-                cell(tally.score_mean(), 3),
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// A number, or a dash.
-pub(crate) fn cell(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-/// Widths of the columns of [`FlowView`]s.
-pub(crate) const FLOW_COLUMNS: [(&str, usize); 9] = [
-    ("id", 7),
-    ("remote", 26),
-    ("port", 5),
-    ("rule", 14),
-    ("standing", 9),
-    ("delta", 7),
-    ("rtt ms", 8),
-    ("Mbit/s", 8),
-    ("score", 9),
-];
-
-impl FlowView {
-    /// The cells of its row.
-    pub(crate) fn cells(&self) -> [String; FLOW_COLUMNS.len()] {
-        [
-            self.id.to_string(),
-            self.remote.clone(),
-            self.local.rsplit(':').next().unwrap_or_default().to_owned(),
-            self.rule.clone(),
-            self.standing.name().to_owned(),
-            cell(self.delta, 4),
-            cell(self.rtt_ms, 1),
-            cell(self.throughput_mbps, 2),
-            cell(self.score, 3),
-        ]
-    }
-}
-
-/// The connections as a table.
-pub fn flow_table(flows: &[FlowView]) -> String {
-    let row = |cells: &[String]| {
-        let row: Vec<String> = cells
-            .iter()
-            .zip(FLOW_COLUMNS)
-            .map(|(text, (_, width))| format!("{text:<width$}"))
-            .collect();
-        row.join(" ").trim_end().to_owned() + "\n"
-    };
-    let mut table = row(&FLOW_COLUMNS.map(|(name, _)| name.to_owned()));
-    for flow in flows {
-        table += &row(&flow.cells());
-    }
-    table
 }
 
 impl fmt::Display for Why {
@@ -444,10 +327,33 @@ impl fmt::Display for Why {
                 .collect();
             writeln!(f, "factors ({said}): {}", all.join(", "))?;
         }
-        writeln!(f, "{} decisions; the latest:", flow.decisions)?;
+        writeln!(f, "{}; the latest:", count(flow.decisions, "decision"))?;
         for decision in &self.decisions {
-            writeln!(f, "  {:.3} s  {decision}", decision.at_s)?;
+            writeln!(f, "  {}  {decision}", time_of_day(self.clock_began_s + decision.at_s))?;
         }
         Ok(())
+    }
+}
+
+fn since_1970_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// The time of day at so many seconds since 1970, by UTC.
+fn time_of_day(seconds: f64) -> String {
+    let ms = (seconds.max(0.0) * 1e3) as u64;
+    let (hours, minutes) = (ms / 3_600_000 % 24, ms / 60_000 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}.{:03}Z", ms / 1000 % 60, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_told_by_the_clock_on_the_wall() {
+        assert_eq!(time_of_day(0.0), "00:00:00.000Z");
+        // `date -u -d @1700000000` says Tue Nov 14 22:13:20 UTC 2023.
+        assert_eq!(time_of_day(1_700_000_000.25), "22:13:20.250Z");
     }
 }

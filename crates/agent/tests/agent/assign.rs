@@ -175,7 +175,7 @@ fn what_somebody_chose_is_left_and_advice_changes_nothing() {
     let agent = setup.start();
     let counted = wait_for("advice", || assigned(&agent));
     assert_eq!((counted.pending, counted.by_hand), (2, 1), "{counted:?}");
-    assert!(agent.status().unwrap().to_string().contains("; 2 sockets would get it; 1 are left"));
+    assert!(agent.status().unwrap().to_string().contains("; 2 sockets would get it; 1 is left"));
     assert!(agent.log().contains(&format!("runs reno, and would get {ours}")), "{}", agent.log());
     assert_eq!((runs(&listener), runs(&accepted)), ("reno".to_owned(), "reno".to_owned()));
 
