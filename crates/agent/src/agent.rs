@@ -24,7 +24,7 @@ use crate::notify::Manager;
 use crate::places;
 use crate::sock_diag::{SockDiag, own_netns};
 use crate::table::count;
-use crate::view::{Frame, Status};
+use crate::view::{DatapathStatus, EdgeStatus, Frame, Status};
 
 /// The loop wakes at least so often, and at most so often when events do not come.
 const WAIT_MAX: Duration = Duration::from_millis(250);
@@ -173,6 +173,8 @@ struct Agent {
     /// Notes since the last chores.
     notes: usize,
     lost_events: u64,
+    /// Connections that ended without a word from the kernel.
+    reaped: u64,
     chores_at: Time,
     reaped_at: Time,
     cpu: Duration,
@@ -199,6 +201,8 @@ impl Agent {
             since: now,
             troubles: Vec::new(),
             assigned: Vec::new(),
+            datapath: DatapathStatus::default(),
+            edge: None,
         };
         let diag = SockDiag::open().ok().zip(own_netns());
         let mut agent = Self {
@@ -217,6 +221,7 @@ impl Agent {
             ended: Vec::new(),
             notes: 0,
             lost_events: 0,
+            reaped: 0,
             chores_at: now,
             reaped_at: now,
             cpu: cpu_time(),
@@ -243,7 +248,8 @@ impl Agent {
             let listener = http::listen(address)?;
             let shared = Arc::clone(&self.shared);
             spawn("metrics", move || {
-                closed("metrics", http::serve(&listener, || metrics::page(shared.status())));
+                let page = || metrics::page(shared.status(), trimtab_tcp::program_time());
+                closed("metrics", http::serve(&listener, page));
             })?;
         }
         Ok(())
@@ -365,6 +371,7 @@ impl Agent {
                 ahead.as_deref().unwrap_or("connections to come begin with what was learnt again"),
             );
         }
+        self.reaped += reaped.as_ref().map_or(0, |gone| gone.len() as u64);
         match reaped {
             Ok(gone) if gone.is_empty() => {}
             Ok(gone) => tell(&format!(
@@ -381,12 +388,22 @@ impl Agent {
                 stats.slots
             )
         });
-        let of_edge = self.edge.as_ref().and_then(|edge| edge.status().trouble);
+        let edge = self.edge.as_ref().map(|edge| edge.status());
+        let of_edge = edge.as_ref().and_then(|edge| edge.trouble.clone());
         if of_edge.is_some() != self.edge_told {
             self.edge_told = of_edge.is_some();
             tell(of_edge.as_deref().unwrap_or("the engine of the fleet answers"));
         }
-        self.shared.frame().troubles = default
+        let mut frame = self.shared.frame();
+        frame.datapath = DatapathStatus {
+            slots: stats.slots,
+            taken: stats.live,
+            slotless: stats.slotless,
+            lost_events: stats.lost_events,
+            reaped: self.reaped,
+        };
+        frame.edge = edge.as_ref().map(EdgeStatus::from);
+        frame.troubles = default
             .into_iter()
             .chain(self.assignment.trouble())
             .chain(of_rules)
@@ -396,6 +413,7 @@ impl Agent {
             .chain(full)
             .chain(self.refused.clone())
             .collect();
+        drop(frame);
         self.manager.alive(&count(open, "connection"));
     }
 

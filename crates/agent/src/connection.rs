@@ -119,6 +119,9 @@ pub(crate) struct Connection<L> {
     has_ended: bool,
     /// That the guard of Muses spoke was told.
     told_guard: bool,
+    /// Whether the kernel had refused the last switch when it was looked at, and how often it did.
+    is_refused: bool,
+    refused_switches: u64,
     window: Window,
     guard: Guard,
     /// What it ran before it was steered.
@@ -159,6 +162,8 @@ impl<L: Link> Connection<L> {
             part: None,
             has_ended: false,
             told_guard: false,
+            is_refused: false,
+            refused_switches: 0,
             window: Window::default(),
             guard: Guard::default(),
             home,
@@ -399,6 +404,20 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// How often the guard of Muses let what is safe take over, and the kernel refused a switch, until now.
+    pub(crate) fn incidents(&self) -> (u64, u64) {
+        (u64::from(self.told_guard), self.refused_switches)
+    }
+
+    /// A request for another algorithm may have been refused since the last look.
+    fn see_refusal(&mut self) {
+        let takes_turns =
+            matches!(self.steering.as_deref(), Some(Steerer::Schedule(_) | Steerer::Select(_)));
+        let refused = takes_turns && self.link.switching().is_some_and(|s| s.refused.is_some());
+        self.refused_switches += u64::from(refused && !self.is_refused);
+        self.is_refused = refused;
+    }
+
     /// What is safe has taken over, in the kernel: what to tell of it.
     fn on_guard(&mut self, setting: &Setting<'_>) -> Option<String> {
         let is_trees = setting.rule.is_some_and(|r| matches!(r.steering, Some(Steering::Muses(_))));
@@ -539,6 +558,7 @@ impl<L: Link> Connection<L> {
             }
         }
         let mut looked = Looked { reported: true, ..Looked::default() };
+        self.see_refusal();
         if !self.guard.is_resting() {
             self.steer(&report, setting);
         }

@@ -232,6 +232,7 @@ impl<D: Datapath> Core<D> {
         let (decided, was) =
             (connection.decisions.count, connection.standing(setting.mode, setting.rule));
         let (unanswered_before, _) = connection.unanswered();
+        let (alarms_before, refused_before) = connection.incidents();
         let looked = connection.look(&setting);
         if let Some((model, tree)) = connection.tree() {
             self.ended.note(connection.link.identity().remote.ip(), model, tree);
@@ -241,9 +242,14 @@ impl<D: Datapath> Core<D> {
         let decisions = connection.decisions.count - decided;
         let (unanswered, distrust) = connection.unanswered();
         let unanswered = unanswered - unanswered_before;
-        if looked.window.is_some() || decisions + unanswered > 0 || stands != was {
+        let (alarms, refused) = connection.incidents();
+        let (alarms, refused) = (alarms - alarms_before, refused - refused_before);
+        let incidents = decisions + unanswered + alarms + refused;
+        if looked.window.is_some() || incidents > 0 || stands != was {
             let tally = tally(&mut self.tallies, &self.config, place, arm);
             tally.decisions += decisions;
+            tally.alarms += alarms;
+            tally.refused_switches += refused;
             if unanswered > 0 && tally.unanswered == 0 {
                 self.notes.extend(no_answer(setting.rule, distrust));
             }

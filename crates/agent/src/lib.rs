@@ -61,7 +61,7 @@ pub use table::flow_table;
 pub use tally::Tally;
 pub use top::{Look, look, top};
 pub use unload::{Unloaded, unload};
-pub use view::{FlowView, RuleStatus, Status, Why};
+pub use view::{DatapathStatus, EdgeStatus, FlowView, RuleStatus, Status, Why};
 pub use window::Measured;
 
 /// Folder of the sockets and the lock, unless told.

@@ -25,6 +25,12 @@ pub struct Tally {
     /// Selections for which a learnt policy had no answer, so that what is safe was asked for.
     #[serde(default)]
     pub unanswered: u64,
+    /// Connections in which the guard of a learnt policy let what is safe take over.
+    #[serde(default)]
+    pub alarms: u64,
+    /// Switches to another algorithm that the kernel refused.
+    #[serde(default)]
+    pub refused_switches: u64,
     /// Bytes sent in measured seconds.
     pub sent_bytes: u64,
     /// Bytes lost in them.

@@ -254,6 +254,8 @@ mod tests {
             troubles: Vec::new(),
             rules: Vec::new(),
             assigned: Vec::new(),
+            datapath: Default::default(),
+            edge: None,
         };
         Look { status, flows: vec![flow(1, 2.0, 90.0), flow(2, 9.0, 30.0), flow(3, 5.0, 50.0)] }
     }

@@ -56,6 +56,54 @@ pub struct Status {
     /// Sockets by the rule that gives them an algorithm.
     #[serde(default)]
     pub assigned: Vec<Assigned>,
+    /// How the datapath does.
+    #[serde(default)]
+    pub datapath: DatapathStatus,
+    /// How the edge of a fleet does; `None` without one.
+    #[serde(default)]
+    pub edge: Option<EdgeStatus>,
+}
+
+/// How the datapath does; but for the first two, counted since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatapathStatus {
+    /// Connections that can be steered at once.
+    pub slots: u32,
+    /// Of these places, those that are taken.
+    pub taken: u64,
+    /// Connections that found none, and run with the defaults.
+    pub slotless: u64,
+    /// Events that found no room in the queue.
+    pub lost_events: u64,
+    /// Connections that ended without a word from the kernel, since the agent came.
+    pub reaped: u64,
+}
+
+/// How the edge of a fleet does, since the agent came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeStatus {
+    /// Aggregates with a configuration.
+    pub aggregates: usize,
+    /// Reports that the engine has kept.
+    pub kept: u64,
+    /// Reports that came to the engine when their interval was closed.
+    pub late: u64,
+    /// Reports that were given up.
+    pub dropped: u64,
+    /// Reports that no engine has yet.
+    pub waiting: usize,
+}
+
+impl From<&trimtab_edge::Status> for EdgeStatus {
+    fn from(status: &trimtab_edge::Status) -> Self {
+        Self {
+            aggregates: status.aggregates,
+            kept: status.kept,
+            late: status.late,
+            dropped: status.dropped,
+            waiting: status.waiting,
+        }
+    }
 }
 
 /// Sums of a rule.
@@ -148,6 +196,8 @@ pub(crate) struct Frame {
     pub(crate) since: Time,
     pub(crate) troubles: Vec<String>,
     pub(crate) assigned: Vec<Assigned>,
+    pub(crate) datapath: DatapathStatus,
+    pub(crate) edge: Option<EdgeStatus>,
 }
 
 impl<D: Datapath> Core<D> {
@@ -193,6 +243,8 @@ impl<D: Datapath> Core<D> {
             troubles: frame.troubles.clone(),
             rules,
             assigned: frame.assigned.clone(),
+            datapath: frame.datapath,
+            edge: frame.edge,
         }
     }
 

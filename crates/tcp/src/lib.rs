@@ -41,6 +41,7 @@ mod layout;
 mod mapping;
 mod models;
 mod pins;
+mod programs;
 mod reporter;
 mod towards;
 mod walk;
@@ -54,6 +55,7 @@ pub use events::{Event, EventKind, Events, Totals};
 pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
 pub use kernel::CongControl;
 pub use models::TreesRefused;
+pub use programs::{ProgramTime, program_time};
 pub use reporter::Reporter;
 pub use towards::{By, Towards};
 
