@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use log::{error, info, warn};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_edge::Edge;
 use trimtab_tcp::{Algorithm, Datapath, Event, EventKind, Identity, Options};
 use trimtab_units::{Duration, Time};
 
-use crate::assign::{self, Assignment};
+use crate::assign::Assignment;
 use crate::config::{Config, DatapathOptions, Fleet};
 use crate::control::{self, Question};
 use crate::core::Core;
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::hints;
 use crate::http;
 use crate::lock::Lock;
+use crate::logging;
 use crate::metrics;
 use crate::notify::Manager;
 use crate::places;
@@ -84,23 +86,17 @@ fn on_signal(signal: i32) -> Result<Arc<AtomicBool>, Error> {
     Ok(flag)
 }
 
-/// A log line on standard error, which systemd keeps.
-fn tell(note: &str) {
-    eprintln!("trimtab agent: {note}");
-}
-
 /// A door that cannot be served any more.
 fn closed(door: &str, served: std::io::Result<()>) {
     if let Err(error) = served {
-        tell(&format!(
-            "nobody is served at the {door} socket any more: {error}; restart the agent"
-        ));
+        error!("nobody is served at the {door} socket any more: {error}; restart the agent");
     }
 }
 
 /// What is not as a configuration has it, when it comes into force.
 fn tell_of(config: &Config) {
-    config.troubles().iter().chain(&config.remarks()).for_each(|line| tell(line));
+    config.troubles().iter().for_each(|trouble| warn!("{trouble}"));
+    config.remarks().iter().for_each(|remark| info!("{remark}"));
 }
 
 /// Runs the agent by a configuration file until SIGTERM or SIGINT; SIGHUP reads the file again. What is loaded stays in
@@ -111,6 +107,7 @@ fn tell_of(config: &Config) {
 /// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.
 pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
+    logging::say(config.log);
     let mut lock = Lock::sockets(&config.sockets.folder)?;
     let reload = on_signal(SIGHUP)?;
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
@@ -118,7 +115,7 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let hides = places::would_hide_pins();
     let datapath = Datapath::load(&options(&config.datapath))?;
     if hides {
-        tell(
+        warn!(
             "there was no bpf file system in this mount namespace, so one was mounted: what is loaded ends with the namespace, and \
              `trimtab agent unload` finds it nowhere else. `ip netns exec` makes such a namespace; use `nsenter --net=/run/netns/NAME`",
         );
@@ -194,7 +191,7 @@ impl Agent {
         let core = Core::with_edge(datapath, config, edge.clone(), now);
         tell_of(core.config());
         let there = if was_adopted { "found in the kernel" } else { "loaded" };
-        tell(&format!("{name} {there}; {} taken over", count(core.adopted(), "connection")));
+        info!("{name} {there}; {} taken over", count(core.adopted(), "connection"));
         let frame = Frame {
             config: path.display().to_string(),
             algorithm: name,
@@ -298,7 +295,7 @@ impl Agent {
     /// Tells what is new of connections, but not of thousands at once.
     fn tell_some(&mut self, notes: &[String]) {
         let room = NOTES.saturating_sub(self.notes);
-        notes.iter().take(room).for_each(|note| tell(note));
+        notes.iter().take(room).for_each(|note| info!("{note}"));
         self.notes += notes.len();
     }
 
@@ -327,10 +324,11 @@ impl Agent {
                 && !found.algorithm.is_empty()
                 && !self.assignment.is_ours(&found.algorithm)
             {
-                tell(&format!(
+                info!(
                     "{}: was given {} by hand, and is left to it",
-                    who.remote, found.algorithm
-                ));
+                    logging::connection(who),
+                    found.algorithm
+                );
             }
         }
     }
@@ -338,14 +336,14 @@ impl Agent {
     /// What need not be done more than once a second.
     fn chores(&mut self, now: Time) {
         if self.notes > NOTES {
-            tell(&format!("and {} more like these within a second", self.notes - NOTES));
+            info!("and {} more like these within a second", self.notes - NOTES);
         }
         self.notes = 0;
         self.look_up_ended();
         let notes = self.assignment.run(&self.shared, now);
         self.tell_some(&notes);
         if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
-            tell(&trouble);
+            warn!("{trouble}");
         }
         let default = self.default.as_ref().and_then(DefaultAlgorithm::trouble);
         let mut core = self.shared.core();
@@ -367,20 +365,21 @@ impl Agent {
         drop(core);
         if ahead.is_some() != self.ahead_told {
             self.ahead_told = ahead.is_some();
-            tell(
-                ahead.as_deref().unwrap_or("connections to come begin with what was learnt again"),
-            );
+            match &ahead {
+                Some(trouble) => warn!("{trouble}"),
+                None => info!("connections to come begin with what was learnt again"),
+            }
         }
         self.reaped += reaped.as_ref().map_or(0, |gone| gone.len() as u64);
         match reaped {
             Ok(gone) if gone.is_empty() => {}
-            Ok(gone) => tell(&format!(
+            Ok(gone) => info!(
                 "{} ended without a word from the kernel; their slots are free again",
                 count(gone.len(), "connection")
-            )),
-            Err(error) => tell(&error.to_string()),
+            ),
+            Err(error) => warn!("{error}"),
         }
-        missing.iter().filter(|what| !self.missing.contains(what)).for_each(|what| tell(what));
+        missing.iter().filter(|what| !self.missing.contains(what)).for_each(|what| warn!("{what}"));
         self.missing.clone_from(&missing);
         let full = (stats.live >= u64::from(stats.slots)).then(|| {
             format!(
@@ -392,7 +391,10 @@ impl Agent {
         let of_edge = edge.as_ref().and_then(|edge| edge.trouble.clone());
         if of_edge.is_some() != self.edge_told {
             self.edge_told = of_edge.is_some();
-            tell(of_edge.as_deref().unwrap_or("the engine of the fleet answers"));
+            match &of_edge {
+                Some(trouble) => warn!("{trouble}"),
+                None => info!("the engine of the fleet answers"),
+            }
         }
         let mut frame = self.shared.frame();
         frame.datapath = DatapathStatus {
@@ -424,13 +426,13 @@ impl Agent {
         match self.take_over(now) {
             Ok(()) => {
                 self.refused = None;
-                tell("configuration taken over");
+                info!("configuration taken over");
             }
             Err(error) => {
                 let refused = format!(
                     "the configuration in force is kept, since the new one is refused: {error}"
                 );
-                tell(&refused);
+                warn!("{refused}");
                 self.refused = Some(refused);
             }
         }
@@ -451,6 +453,7 @@ impl Agent {
                     .to_owned(),
             ));
         }
+        logging::say(config.log);
         tell_of(&config);
         self.assignment.follow(&config, now);
         core.reload(config, now);
@@ -466,7 +469,7 @@ impl Agent {
         for socket in [sockets.control(), sockets.hints()] {
             let _ = std::fs::remove_file(socket);
         }
-        tell("stopped; connections have back what they had before they were steered");
+        info!("stopped; connections have back what they had before they were steered");
         self.default.map_or(Ok(()), |default| default.restore())
     }
 }

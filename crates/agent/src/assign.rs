@@ -15,6 +15,7 @@ use crate::config::{Config, Mode};
 use crate::core::Core;
 use crate::datapath::Datapath;
 use crate::error::Error;
+use crate::logging;
 use crate::places::{netns_cookie, within};
 
 /// Between walks over all sockets: so long may a new socket that listens hand out the system's algorithm.
@@ -385,7 +386,10 @@ fn note(socket: &Socket, step: &Step, applies: bool) -> Option<String> {
 
 fn label(socket: &Socket) -> String {
     match socket.remote {
-        Some(remote) => format!("{remote}: the connection to port {}", socket.local.port()),
+        Some(remote) => {
+            let (network, port) = (logging::network(remote.ip()), socket.local.port());
+            format!("the connection from {network} to port {port}")
+        }
         None => format!("the socket that listens at {}", socket.local),
     }
 }

@@ -23,6 +23,7 @@ use crate::customize::Part;
 use crate::datapath::Link;
 use crate::decision::{Cause, Change, Decision, Decisions, seconds};
 use crate::guard::Guard;
+use crate::logging;
 use crate::responses::Responses;
 use crate::sizes::Sizes;
 use crate::window::{Measured, Window};
@@ -427,7 +428,8 @@ impl<L: Link> Connection<L> {
         }
         let why = self.link.alarm()?.to_string();
         (self.told_guard, self.steering) = (true, None);
-        let note = format!("{}: {why}; {} goes on with it", self.link.identity().remote, to.name());
+        let who = logging::connection(self.link.identity());
+        let note = format!("{who}: {why}; {} goes on with it", to.name());
         let change = Change::Algorithm {
             from: Algorithm::Muses.name().to_owned(),
             to: to.name().to_owned(),
@@ -571,9 +573,9 @@ impl<L: Link> Connection<L> {
             looked.window = Some((measured, score));
         }
         if self.yielded && !was_yielded {
-            let remote = self.link.identity().remote;
+            let who = logging::connection(self.link.identity());
             looked.note =
-                Some(format!("{remote}: somebody else turned its knobs; it is left to them"));
+                Some(format!("{who}: somebody else turned its knobs; it is left to them"));
         }
         let interval = match self.steering.as_deref() {
             // Its own interval is that between turns.

@@ -28,6 +28,7 @@ mod guard;
 mod hints;
 mod http;
 mod lock;
+mod logging;
 mod metrics;
 mod notify;
 mod places;
@@ -47,8 +48,8 @@ pub use arm::Arm;
 pub use assign::Assigned;
 pub use check::{Checked, check};
 pub use config::{
-    Config, ConfigError, Customized, DatapathOptions, Fleet, Forest, Learnt, Matches, Mode, Ports,
-    Prefix, Rule, Safety, Select, Share, Sockets, Steering, Turns,
+    Config, ConfigError, Customized, DatapathOptions, Detail, Fleet, Forest, Learnt, Matches, Mode,
+    Ports, Prefix, Rule, Safety, Select, Share, Sockets, Steering, Turns,
 };
 pub use connection::Standing;
 pub use control::{ask_flows, ask_status, ask_why};

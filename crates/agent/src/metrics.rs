@@ -196,10 +196,20 @@ impl Snapshot {
             let late = "Reports that came to the engine when their interval was closed";
             let waiting = "Reports that no engine has yet";
             all.extend([
-                ("edge_aggregates", "Aggregates with a configuration", gauge, edge.aggregates as f64),
+                (
+                    "edge_aggregates",
+                    "Aggregates with a configuration",
+                    gauge,
+                    edge.aggregates as f64,
+                ),
                 ("edge_kept_reports", kept, counter, edge.kept as f64),
                 ("edge_late_reports", late, counter, edge.late as f64),
-                ("edge_dropped_reports", "Reports that were given up", counter, edge.dropped as f64),
+                (
+                    "edge_dropped_reports",
+                    "Reports that were given up",
+                    counter,
+                    edge.dropped as f64,
+                ),
                 ("edge_waiting_reports", waiting, gauge, edge.waiting as f64),
             ]);
         }
@@ -294,14 +304,21 @@ mod tests {
                 by_hand: 1,
                 ..Assigned::default()
             }],
-            datapath: DatapathStatus { slots: 64, taken: 3, slotless: 2, lost_events: 1, reaped: 4 },
+            datapath: DatapathStatus {
+                slots: 64,
+                taken: 3,
+                slotless: 2,
+                lost_events: 1,
+                reaped: 4,
+            },
             edge: Some(EdgeStatus { kept: 7, late: 1, ..EdgeStatus::default() }),
         }
     }
 
     #[test]
     fn a_page_has_sums_by_rule_and_arm_and_nothing_of_a_connection() {
-        let mut tally = Tally { opened: 3, windows: 3, rtt_sum_s: 3.03, alarms: 6, ..Tally::default() };
+        let mut tally =
+            Tally { opened: 3, windows: 3, rtt_sum_s: 3.03, alarms: 6, ..Tally::default() };
         (tally.rtt_counts[2], tally.rtt_counts[9]) = (2, 1);
         tally.score_sum = -1.5;
         let rule =

@@ -144,7 +144,8 @@ impl Places {
         let of = |rule: &Rule| {
             let Matches { cgroup, netns, .. } = &rule.matches;
             let no_netns = |path: &&PathBuf| self.namespaces.get(*path) == Some(&None);
-            let no_cgroup = |path: &&String| self.cgroups.get(*path).is_some_and(BTreeSet::is_empty);
+            let no_cgroup =
+                |path: &&String| self.cgroups.get(*path).is_some_and(BTreeSet::is_empty);
             let what = match (netns.as_ref().filter(no_netns), cgroup.as_ref().filter(no_cgroup)) {
                 (Some(path), _) => format!("no network namespace {}", path.display()),
                 (None, Some(path)) => format!("no cgroup {path} (of the second version)"),
@@ -268,7 +269,10 @@ mod tests {
         let mut places = Places::new(&rules, Time::ZERO);
         let told = places.missing(&rules, Time::ZERO);
         let begins = ["rule a matches nothing", "rule b matches nothing", "rule d matches nothing"];
-        assert!(told.len() == 3 && told.iter().zip(begins).all(|(t, b)| t.starts_with(b)), "{told:?}");
+        assert!(
+            told.len() == 3 && told.iter().zip(begins).all(|(t, b)| t.starts_with(b)),
+            "{told:?}"
+        );
         assert!(told[0].ends_with("no network namespace /run/netns/nope"), "{told:?}");
     }
 

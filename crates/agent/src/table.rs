@@ -216,7 +216,10 @@ mod tests {
 
     #[test]
     fn one_is_no_plural() {
-        assert_eq!([0, 1, 2].map(|n| count(n, "connection")), ["0 connections", "1 connection", "2 connections"]);
+        assert_eq!(
+            [0, 1, 2].map(|n| count(n, "connection")),
+            ["0 connections", "1 connection", "2 connections"]
+        );
     }
 
     #[test]

@@ -125,8 +125,7 @@ impl Screen {
     fn draw(&mut self, frame: &mut Frame<'_>, look: &mut Look) {
         self.sort.sort(&mut look.flows);
         let width = usize::from(frame.area().width);
-        let head: Vec<Line<'_>> =
-            look.status.lines(width).into_iter().map(Line::raw).collect();
+        let head: Vec<Line<'_>> = look.status.lines(width).into_iter().map(Line::raw).collect();
         let [above, list, below] = Layout::vertical([
             Constraint::Length(head.len() as u16),
             Constraint::Fill(1),
@@ -141,7 +140,9 @@ impl Screen {
         let places = FLOW.fitting(width);
         let cells = |flow: &FlowView| {
             let cells = flow.cells();
-            Row::new(places.iter().map(|place| Cell::from(cells[*place].clone())).collect::<Vec<_>>())
+            Row::new(
+                places.iter().map(|place| Cell::from(cells[*place].clone())).collect::<Vec<_>>(),
+            )
         };
         let columns: Vec<_> = places.iter().map(|place| FLOW.all[*place]).collect();
         let table = Table::new(

@@ -111,6 +111,8 @@ mod tests {
         assert_eq!(unloaded.to_string(), format!("{}: nothing is loaded\n", pins.display()));
         assert!(!run.exists() && !pins.exists());
         let elsewhere = Unloaded { elsewhere: vec!["trimtab_copa".to_owned()], ..unloaded };
-        assert!(elsewhere.to_string().contains("still has trimtab_copa, loaded from another folder"));
+        assert!(
+            elsewhere.to_string().contains("still has trimtab_copa, loaded from another folder")
+        );
     }
 }

@@ -68,7 +68,8 @@ impl Source<'_> {
 
 /// What the reader of the format says of a wrong type, in words of the file.
 fn in_words(message: &str) -> String {
-    let parts = message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "));
+    let parts =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "));
     let Some((given, wanted)) = parts else { return message.to_owned() };
     let (given, wanted) = match (given, wanted) {
         ("map", wanted) => ("a table", wanted),

@@ -42,11 +42,28 @@ pub enum Mode {
     Advise,
 }
 
+/// How much the log says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Detail {
+    /// Why the agent ends.
+    Error,
+    /// What is wrong, and what it leaves to others, too.
+    Warning,
+    /// What it does, too, with the networks of clients.
+    #[default]
+    Info,
+    /// The same with the addresses of clients.
+    Debug,
+}
+
 /// Everything that the file says.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Whether decisions are carried out.
     pub mode: Mode,
+    /// How much the log says.
+    pub log: Detail,
     /// Share of destination prefixes that are left with the safe setting, for comparison.
     pub holdback: Share,
     /// Whether new connections of the agent's network namespace get the algorithm, by sysctl.
@@ -203,6 +220,7 @@ impl Config {
         Ok(Self {
             fleet,
             mode: raw.mode,
+            log: raw.log,
             holdback: raw.holdback.0,
             default_algorithm: raw.default_algorithm,
             cpu: raw.cpu.0,

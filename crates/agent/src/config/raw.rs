@@ -8,14 +8,16 @@ use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use trimtab_units::Duration;
 
-use super::Mode;
 use super::value::{OneOrMany, Ports, Prefix, Share, Text};
+use super::{Detail, Mode};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Raw {
     #[serde(default)]
     pub(super) mode: Mode,
+    #[serde(default)]
+    pub(super) log: Detail,
     #[serde(default = "no_holdback")]
     pub(super) holdback: Text<Share>,
     #[serde(default)]

@@ -12,6 +12,7 @@ use crate::config::{Rule, Select, Steering, Turns};
 use crate::datapath::Link;
 use crate::decision::{Cause, Change, Decision, seconds};
 use crate::guard::Verdict;
+use crate::logging;
 use crate::window::Measured;
 
 impl<L: Link> Connection<L> {
@@ -19,7 +20,8 @@ impl<L: Link> Connection<L> {
     pub(super) fn guard(&mut self, measured: &Measured, setting: &Setting<'_>) -> Option<String> {
         let safe = self.safe(self.steered_by(setting)?)?;
         let is_steered = self.deviates(safe);
-        let remote = self.link.identity().remote;
+        let identity = *self.link.identity();
+        let who = || logging::connection(&identity);
         match self.guard.on_window(measured, setting.safety, is_steered) {
             Verdict::Go => None,
             Verdict::Back(harm) => {
@@ -31,17 +33,20 @@ impl<L: Link> Connection<L> {
                     loss: measured.point.loss,
                     queueing_ms: measured.queueing.as_millis_f64(),
                 };
-                let note = format!("{remote}: {cause}");
+                let note = format!("{}: {cause}", who());
                 self.go_back(safe, &cause, setting.now);
                 Some(note)
             }
             Verdict::Again => {
                 self.start(Some(SAFE_DELTA), setting);
-                Some(format!("{remote}: steered again after a rest"))
+                Some(format!("{}: steered again after a rest", who()))
             }
             Verdict::NotOurs => {
                 self.start(DELTA_FIRST, setting);
-                Some(format!("{remote}: it suffers as much without steering, and is steered again"))
+                Some(format!(
+                    "{}: it suffers as much without steering, and is steered again",
+                    who()
+                ))
             }
         }
     }

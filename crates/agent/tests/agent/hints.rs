@@ -95,7 +95,10 @@ fn without_privilege_one_speaks_for_ones_own_connections_and_for_nobody_elses() 
         let (own, _far) = connection(&algorithm);
         hints.describe(&own, Some("web"), &Live::new()).unwrap();
         let error = ask_status(&setup.socket()).unwrap_err().to_string();
-        assert!(error.contains("not allowed to ask the agent") && error.contains("[sockets] group"), "{error}");
+        assert!(
+            error.contains("not allowed to ask the agent") && error.contains("[sockets] group"),
+            "{error}"
+        );
     });
     assert_eq!(factors(&setup, port), [("patience".to_owned(), Some(4.0))]);
     assert!(agent.flow(port).unwrap().hinted);

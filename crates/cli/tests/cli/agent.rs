@@ -36,7 +36,10 @@ fn a_configuration_is_checked_without_an_agent() {
     let write = |text: &str| std::fs::write(dir.path().join("agent.toml"), text).unwrap();
     write("[[rule]]\nname = \"a\"\nnetns = \"/run/netns/nope\"\n");
     let said = stdout(dir.path(), &check);
-    assert!(said.starts_with("note: rule a matches nothing as long as there is no network"), "{said}");
+    assert!(
+        said.starts_with("note: rule a matches nothing as long as there is no network"),
+        "{said}"
+    );
     write("[rule]\nport = 80\n");
     assert!(error(dir.path(), &check).contains("agent.toml:1:1: there may be several rules"));
     write("[sockets]\ngroup = \"nobody-is-called-so\"\n");
