@@ -112,12 +112,12 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let reload = on_signal(SIGHUP)?;
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
     let edge = config.fleet.as_ref().map(start_edge).transpose()?;
-    let hides = places::would_hide_pins();
+    let had_bpf_fs = places::has_bpf_fs();
     let datapath = Datapath::load(&options(&config.datapath))?;
-    if hides {
+    if !had_bpf_fs {
         warn!(
-            "there was no bpf file system in this mount namespace, so one was mounted: what is loaded ends with the namespace, and \
-             `trimtab agent unload` finds it nowhere else. `ip netns exec` makes such a namespace; use `nsenter --net=/run/netns/NAME`",
+            "there was no bpf file system, so one was mounted; in a mount namespace of its own, as `ip netns exec` makes one, it ends \
+             with that, and `trimtab agent unload` finds it nowhere else: use `nsenter --net=/run/netns/NAME`"
         );
     }
     lock.datapath(datapath.folder())?;

@@ -196,12 +196,9 @@ fn mount_of(kind: &str) -> Option<PathBuf> {
     })
 }
 
-/// Whether a bpf file system that is mounted now would be seen here alone: there is none, and this is not the machine's mount
-/// namespace.
-pub(crate) fn would_hide_pins() -> bool {
-    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    let is_own = namespace("1").zip(namespace("self")).is_some_and(|(of_1, own)| of_1 != own);
-    is_own && mount_of("bpf").is_none()
+/// Whether this mount namespace has a bpf file system.
+pub(crate) fn has_bpf_fs() -> bool {
+    mount_of("bpf").is_some()
 }
 
 /// A cgroup and all below it, by their inodes, which the kernel numbers them by.
