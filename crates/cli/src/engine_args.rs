@@ -72,7 +72,7 @@ pub(crate) enum EngineCommand {
     Pin {
         #[command(flatten)]
         order: Order,
-        /// Knobs, as gamma=900; those left out have their safe values
+        /// Knobs, as gamma=900; those left out stay as they are
         #[arg(required = true, value_name = "KNOB=VALUE", value_parser = knob)]
         knobs: Vec<(String, f64)>,
     },
