@@ -8,7 +8,7 @@ use log::{error, info, warn};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_edge::Edge;
-use trimtab_tcp::{Algorithm, Datapath, Event, EventKind, Identity, Options};
+use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options};
 use trimtab_units::{Duration, Time};
 
 use crate::assign::Assignment;
