@@ -129,6 +129,8 @@ pub(crate) struct Connection<L> {
     home: Algorithm,
     /// Whether the agent had it from its beginning, so that nobody has turned its knobs before.
     is_new: bool,
+    /// It does not run what its rule is about, but may later: what was asked for takes over in a while.
+    waits: bool,
     /// What steers it, when its steering is carried out.
     kind: Option<Discriminant<Steering>>,
     /// What we have told it.
@@ -169,6 +171,7 @@ impl<L: Link> Connection<L> {
             guard: Guard::default(),
             home,
             is_new,
+            waits: false,
             kind: None,
             applied: Vec::new(),
             yielded: false,
@@ -213,8 +216,10 @@ impl<L: Link> Connection<L> {
 
     /// Begins with what its rule says; Mortise with this δ, in 1/packet.
     fn start(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
+        self.waits = false;
         let Some(rule) = setting.rule.filter(|_| self.arm == Arm::Treated) else { return };
         if !self.runs(rule) {
+            self.waits = true;
             return;
         }
         match &rule.steering {
@@ -518,6 +523,10 @@ impl<L: Link> Connection<L> {
     pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
         let Some(acks) = self.link.acks() else { return Looked::default() };
         self.cookie = self.link.cookie();
+        if self.waits && setting.rule.is_some_and(|rule| self.runs(rule)) {
+            self.kind = self.kind_by(setting);
+            self.start(DELTA_FIRST, setting);
+        }
         let was_yielded = self.yielded;
         let customized = self.customize(setting);
         let happened = acks != self.acks;

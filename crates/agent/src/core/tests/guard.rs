@@ -118,6 +118,21 @@ fn what_is_not_steered_any_more_gets_back_what_it_had() {
     }
 }
 
+/// What ran before takes over in a while when a rule goes; until then its successor waits.
+#[test]
+fn steering_begins_when_what_the_rule_is_about_takes_over() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    web.borrow_mut().identity.algorithm = "cubic";
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 1.0);
+    assert_eq!((standing(&core, 1), web.borrow().knobs["delta"]), (Standing::Measured, 0.5));
+    web.borrow_mut().identity.algorithm = "copa";
+    pass(&mut core, &fake, now, 2.0);
+    assert_eq!(standing(&core, 1), Standing::Steered);
+    assert!(web.borrow().knobs["delta"] < 0.5, "{:?}", web.borrow().knobs);
+}
+
 #[test]
 fn what_somebody_else_turned_is_not_put_back() {
     let fake = Fake::default();
