@@ -199,7 +199,7 @@ impl Sketch {
             match (until - kept, index.last()) {
                 (0, _) => {}
                 (more, Some(&last)) if last == bucket => {
-                    *count.last_mut().expect("as above") += more
+                    *count.last_mut().expect("as above") += more;
                 }
                 (more, _) => {
                     index.push(bucket);

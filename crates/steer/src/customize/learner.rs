@@ -239,8 +239,9 @@ impl Learner {
     pub fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>, safe: Vec<f64>) {
         // Trials that are open are points of the old cube.
         self.epoch += 1;
-        // Not `clamp`, since a point may have no place at all.
-        self.centre = to(&self.centre).iter().map(|x| x.max(0.0).min(1.0)).collect();
+        // A point may have no place at all.
+        let inside = |x: &f64| if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) };
+        self.centre = to(&self.centre).iter().map(inside).collect();
         self.gradient = Gradient::new(self.active.len());
         if !self.is_resting() {
             self.phase = Phase::Learning { pair: None };

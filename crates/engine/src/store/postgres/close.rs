@@ -57,6 +57,9 @@ pub(super) struct Done {
     pub(super) changed: Vec<Name>,
 }
 
+/// A report: its number, its bytes, and its edge.
+type Waiting = (i64, Vec<u8>, Option<i64>);
+
 /// Closes what is due of a part up to an interval; to be called in a transaction.
 pub(super) fn close_part(
     link: &mut Link,
@@ -75,7 +78,7 @@ pub(super) fn close_part(
          ORDER BY interval, aggregate, id",
         &[&due.service, &unit.part, &unit.interval, &(unit.limit as i64), &unit.left_out],
     )?;
-    let mut open: BTreeMap<(i64, i64), Vec<(i64, Vec<u8>, Option<i64>)>> = BTreeMap::new();
+    let mut open: BTreeMap<(i64, i64), Vec<Waiting>> = BTreeMap::new();
     for row in &rows {
         let report = (row.get(0), row.get(3), row.get(4));
         open.entry((row.get(2), row.get(1))).or_default().push(report);
