@@ -345,16 +345,13 @@ void BPF_PROG(tt_bbr_state, struct sock *sk, u8 new_state)
 		tt_bbr_redraw(&flow->bbr);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_event, struct sock *sk, u32 event)
+/* A packet leaves while nothing else is in flight. */
+TT_INLINE void tt_bbr_on_tx_start(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow;
+	struct tt_flow *flow = tt_flow_get(sk);
 	struct tt_bbr *bbr;
 
-	if (event != CA_EVENT_TX_START)
-		return;
-	flow = tt_flow_get(sk);
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_bbr_is_converged(&flow->bbr)))
 		return;
 	bbr = &flow->bbr;
@@ -365,6 +362,21 @@ void BPF_PROG(tt_bbr_event, struct sock *sk, u32 event)
 		tt_bbr_redraw(bbr);
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	tt_bbr_apply_pacing(sk, bbr);
+}
+
+/* Since Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_tx_start, struct sock *sk)
+{
+	tt_bbr_on_tx_start(sk);
+}
+
+/* Before Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_bbr_event, struct sock *sk, u32 event)
+{
+	if (event == CA_EVENT_TX_START)
+		tt_bbr_on_tx_start(sk);
 }
 
 #endif

@@ -261,16 +261,13 @@ void BPF_PROG(tt_copa_state, struct sock *sk, u8 new_state)
 	flow->pending.eager = true;
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
+/* A packet leaves while nothing else is in flight. */
+TT_INLINE void tt_copa_on_tx_start(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow;
+	struct tt_flow *flow = tt_flow_get(sk);
 	u32 idle_ticks;
 
-	if (event != CA_EVENT_TX_START)
-		return;
-	flow = tt_flow_get(sk);
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_copa_is_converged(&flow->copa)))
 		return;
 	idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
@@ -280,6 +277,21 @@ void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
 		flow->pending.eager = flow->copa.slow_start;
 	}
 	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);
+}
+
+/* Since Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_copa_tx_start, struct sock *sk)
+{
+	tt_copa_on_tx_start(sk);
+}
+
+/* Before Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
+{
+	if (event == CA_EVENT_TX_START)
+		tt_copa_on_tx_start(sk);
 }
 
 #endif

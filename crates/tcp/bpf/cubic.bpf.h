@@ -192,16 +192,13 @@ void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
 		tt_path_on_marked(&flow->path);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_cubic_event, struct sock *sk, u32 event)
+/* A packet leaves while nothing else is in flight. */
+TT_INLINE void tt_cubic_on_tx_start(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow;
+	struct tt_flow *flow = tt_flow_get(sk);
 	u64 now_us;
 
-	if (event != CA_EVENT_TX_START)
-		return;
-	flow = tt_flow_get(sk);
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_cubic_phase(flow, tp) == TT_PHASE_STEADY))
 		return;
 	/*
@@ -210,6 +207,21 @@ void BPF_PROG(tt_cubic_event, struct sock *sk, u32 event)
 	 */
 	now_us = tp->tcp_mstamp;
 	tt_cubic_on_first_sent(&flow->cubic, now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
+}
+
+/* Since Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_tx_start, struct sock *sk)
+{
+	tt_cubic_on_tx_start(sk);
+}
+
+/* Before Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_cubic_event, struct sock *sk, u32 event)
+{
+	if (event == CA_EVENT_TX_START)
+		tt_cubic_on_tx_start(sk);
 }
 
 #endif

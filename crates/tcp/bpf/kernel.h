@@ -180,6 +180,7 @@ struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, u32 event);
+	void (*cwnd_event_tx_start)(struct sock *sk); /* since Linux 7.1, which does not tell `cwnd_event` of it any more */
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*cong_control)(struct sock *sk, const struct rate_sample *rs);

@@ -284,21 +284,33 @@ void BPF_PROG(tt_muses_state, struct sock *sk, u8 new_state)
 	flow->muses.was_lost = true;
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_muses_event, struct sock *sk, u32 event)
+/* A packet leaves while nothing else is in flight. */
+TT_INLINE void tt_muses_on_tx_start(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow;
+	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (event != CA_EVENT_TX_START)
-		return;
-	flow = tt_flow_get(sk);
 	if (!flow)
 		return;
 	if ((u32)bpf_jiffies64() - tp->lsndtime > tp->inet_conn.icsk_rto) {
 		tt_muses_on_idle(&flow->muses);
 		tt_muses_apply_window(tp, &flow->muses);
 	}
+}
+
+/* Since Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_muses_tx_start, struct sock *sk)
+{
+	tt_muses_on_tx_start(sk);
+}
+
+/* Before Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_muses_event, struct sock *sk, u32 event)
+{
+	if (event == CA_EVENT_TX_START)
+		tt_muses_on_tx_start(sk);
 }
 
 #endif

@@ -209,15 +209,12 @@ void BPF_PROG(tt_vivace_state, struct sock *sk, u8 new_state)
 		tt_vivace_on_timeout(&flow->vivace, flow->initial_window);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_vivace_event, struct sock *sk, u32 event)
+/* A packet leaves while nothing else is in flight. */
+TT_INLINE void tt_vivace_on_tx_start(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow;
+	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (event != CA_EVENT_TX_START)
-		return;
-	flow = tt_flow_get(sk);
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_vivace_is_converged(&flow->vivace)))
 		return;
 	/*
@@ -226,6 +223,21 @@ void BPF_PROG(tt_vivace_event, struct sock *sk, u32 event)
 	 */
 	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out,
 			  flow->vivace.opening ? 0 : tp->app_limited);
+}
+
+/* Since Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_vivace_tx_start, struct sock *sk)
+{
+	tt_vivace_on_tx_start(sk);
+}
+
+/* Before Linux 7.1. */
+SEC("struct_ops")
+void BPF_PROG(tt_vivace_event, struct sock *sk, u32 event)
+{
+	if (event == CA_EVENT_TX_START)
+		tt_vivace_on_tx_start(sk);
 }
 
 #endif

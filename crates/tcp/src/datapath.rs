@@ -15,7 +15,7 @@ use crate::algorithm::Algorithm;
 use crate::error::{Error, said};
 use crate::events::Events;
 use crate::flow::{Flow, FlowId};
-use crate::kernel::{self, CongControl, Registration};
+use crate::kernel::{self, Form, Registration};
 use crate::knobs;
 use crate::layout::{
     CA_NAME_SIZE, Control, LAYOUT_VERSION, MODELS_MAX, SETTINGS_LEAST_AT, SETTINGS_MOST_AT,
@@ -379,14 +379,14 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
         return Err(Error::NoStructOps);
     }
     let registration = Registration::of(&btf);
-    let variant = CongControl::of(&btf).ok_or(Error::NoStructOps)?;
+    let form = Form::of(&btf)?;
 
     said::listen();
     let load = "load the eBPF programs";
     let fail = |e: libbpf_rs::Error| Error::of(load, &e);
     let mut builder = ObjectBuilder::default();
     let mut object = builder.open_memory(&OBJECT.0).map_err(fail)?;
-    prepare(&mut object, options, variant, registration).map_err(fail)?;
+    prepare(&mut object, options, form, registration).map_err(fail)?;
     let mut object = object.load().map_err(fail)?;
     for mut map in object.maps_mut() {
         if MAPS.iter().any(|name| map.name() == OsStr::new(name)) {
@@ -405,7 +405,7 @@ fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     for algorithm in Algorithm::ALL {
         let mut ops = object
             .maps_mut()
-            .find(|map| map.name() == OsStr::new(struct_ops(algorithm, variant)))
+            .find(|map| map.name() == OsStr::new(&struct_ops(algorithm, form)))
             .ok_or(Error::NoStructOps)?;
         let fail = |e: libbpf_rs::Error| match e.kind() {
             libbpf_rs::ErrorKind::AlreadyExists => {
@@ -447,33 +447,28 @@ fn write_defaults(control: &Control) {
 }
 
 /// The struct_ops map of the eBPF object that fits the kernel.
-fn struct_ops(algorithm: Algorithm, variant: CongControl) -> &'static str {
-    match (algorithm, variant) {
-        (Algorithm::Copa, CongControl::Two) => "copa_old",
-        (Algorithm::Copa, CongControl::Four) => "copa",
-        (Algorithm::Bbr, CongControl::Two) => "bbr_old",
-        (Algorithm::Bbr, CongControl::Four) => "bbr",
-        (Algorithm::Vivace, CongControl::Two) => "vivace_old",
-        (Algorithm::Vivace, CongControl::Four) => "vivace",
-        (Algorithm::Muses, CongControl::Two) => "muses_old",
-        (Algorithm::Muses, CongControl::Four) => "muses",
-        (Algorithm::Cubic, _) => "cubic", // it has no cong_control
-    }
+fn struct_ops(algorithm: Algorithm, form: Form) -> String {
+    let since = match (algorithm, form) {
+        (_, Form::Linux7_1) => "7_1",
+        (Algorithm::Cubic, _) | (_, Form::Linux6_1) => "6_1", // CUBIC has no cong_control
+        (_, Form::Linux6_10) => "6_10",
+    };
+    format!("{}_{since}", algorithm.name())
 }
 
 /// Settings that go in before the kernel sees the programs.
 fn prepare(
     object: &mut OpenObject,
     options: &Options,
-    variant: CongControl,
+    form: Form,
     registration: Registration,
 ) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        let called = |variant| Algorithm::ALL.into_iter().find(|a| struct_ops(*a, variant) == name);
+        let called = |form| Algorithm::ALL.into_iter().find(|a| struct_ops(*a, form) == name);
         if ["tt_slots", "tt_flows", "tt_free"].contains(&name.as_str()) {
             map.set_max_entries(options.slots)?;
-        } else if let Some(algorithm) = called(variant) {
+        } else if let Some(algorithm) = called(form) {
             let name = options.name_of(algorithm);
             if registration == Registration::Map {
                 map.set_map_flags(0)?; // not BPF_F_LINK
@@ -483,7 +478,7 @@ fn prepare(
             ops[..name.len()].copy_from_slice(name.as_bytes());
             let flags = if options.unrestricted { UNRESTRICTED } else { 0 };
             ops[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
-        } else if called(variant.other()).is_some() {
+        } else if Form::ALL.into_iter().any(|other| called(other).is_some()) {
             map.set_autocreate(false)?;
         } else if name.ends_with(".rodata") {
             // Its one constant, `tt_settings`.
@@ -522,19 +517,23 @@ fn map_memory<T: crate::mapping::Shared>(map: &MapHandle) -> Result<Mapping<T>, 
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::MapType;
+
     use super::*;
 
-    /// Of an algorithm's two programs for `cong_control` this machine can run only one. The other is the same, instruction by
-    /// instruction, but for where it finds the rate sample among its arguments (8 bytes each).
+    /// Of an algorithm's programs for different kernels this machine can run only one.
+    fn instructions(name: &str) -> Vec<(u8, u8, u8, i16, i32)> {
+        let object = ObjectBuilder::default().open_memory(&OBJECT.0).expect("well-formed");
+        let program = object.progs().find(|program| program.name() == OsStr::new(name));
+        let program = program.expect("it is in the object");
+        let list = program.insns().iter();
+        list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect()
+    }
+
+    /// The program before 6.10 is the same, instruction by instruction, but for where it finds the rate sample among its arguments (8
+    /// bytes each).
     #[test]
     fn the_programs_before_and_after_6_10_differ_in_the_argument_alone() {
-        let object = ObjectBuilder::default().open_memory(&OBJECT.0).expect("well-formed");
-        let instructions = |name: &str| {
-            let program = object.progs().find(|program| program.name() == OsStr::new(name));
-            let program = program.expect("it is in the object");
-            let list = program.insns().iter();
-            list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect::<Vec<_>>()
-        };
         for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack"] {
             let (now, before) = (instructions(name), instructions(&format!("{name}_before_6_10")));
             assert_eq!(now.len(), before.len());
@@ -544,6 +543,27 @@ mod tests {
             // A load of 8 bytes from the context; the rate sample is the fourth argument, and was the second.
             assert_eq!((now.0, now.3, before.3), (0x79, 24, 8));
             assert_eq!((now.0, now.1, now.2, now.4), (before.0, before.1, before.2, before.4));
+        }
+    }
+
+    /// What libbpf makes of the object for a kernel that this machine does not run: each algorithm has the one form of the
+    /// operations that fits, and no other is created.
+    #[test]
+    fn every_form_of_the_operations_has_one_of_each_algorithm() {
+        for form in Form::ALL {
+            let mut builder = ObjectBuilder::default();
+            let mut object = builder.open_memory(&OBJECT.0).expect("well-formed");
+            prepare(&mut object, &Options::default(), form, Registration::Link).expect("set");
+            let created = object.maps().filter(|map| map.map_type() == MapType::StructOps);
+            let created: Vec<_> = created
+                .filter(|map| map.autocreate())
+                .map(|map| map.name().to_string_lossy().into_owned())
+                .collect();
+            let mut expected = Algorithm::ALL.map(|algorithm| struct_ops(algorithm, form));
+            expected.sort();
+            let mut found = created.clone();
+            found.sort();
+            assert_eq!(found, expected);
         }
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::btf::Btf;
 
-use crate::kernel::{self, CongControl, Registration};
+use crate::error::Error;
+use crate::kernel::{self, Form, Registration};
 use crate::pins::is_bpf_fs;
 
 /// How a finding stands.
@@ -108,7 +109,7 @@ impl Doctor {
             "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (those of Debian 12, Ubuntu 22.04 and later are)",
         );
         let Some(btf) = btf else { return vec![types] };
-        let variant = CongControl::of(&btf);
+        let form = Form::of(&btf);
         let arena = kernel::has_arena(&btf);
         let walk = kernel::has_socket_walk(&btf);
         vec![
@@ -130,16 +131,29 @@ impl Doctor {
                 .to_owned(),
                 remedy: "",
             },
-            finding(
-                "form of cong_control",
-                variant.is_some(),
-                match variant {
-                    Some(CongControl::Two) => "two arguments (before Linux 6.10)",
-                    _ => "four arguments (since Linux 6.10)",
+            Finding {
+                subject: "form of the operations",
+                health: if form.is_ok() { Health::Good } else { Health::Bad },
+                found: match &form {
+                    Ok(Form::Linux6_1) => {
+                        "cong_control with two arguments (before Linux 6.10)".to_owned()
+                    }
+                    Ok(Form::Linux6_10) => {
+                        "cong_control with four arguments (Linux 6.10 to 7.0)".to_owned()
+                    }
+                    Ok(Form::Linux7_1) => {
+                        "with cwnd_event_tx_start, for restarts after an idle time (since Linux 7.1)"
+                            .to_owned()
+                    }
+                    Err(Error::Operation { what }) => what.clone(),
+                    Err(_) => "missing".to_owned(),
                 },
-                "not one that Trimtab knows",
-                "tell us which kernel this is: its cong_control needs a program of its own",
-            ),
+                remedy: if form.is_ok() {
+                    ""
+                } else {
+                    "boot a Linux from 6.1 to 7.2, or tell us which kernel this is"
+                },
+            },
             Finding {
                 subject: "giving sockets an algorithm (iter/tcp)",
                 health: if walk { Health::Good } else { Health::Note },
@@ -249,7 +263,7 @@ impl Doctor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handmade;
+    use crate::handmade::{self, Kernel};
 
     /// 2, the default of Linux, accepts ECN where a client asks for it.
     #[test]
@@ -268,10 +282,10 @@ mod tests {
     }
 
     /// The findings on the types of a machine with this description, as they are printed.
-    fn types(description: Option<Vec<u8>>) -> String {
+    fn types(description: Option<Kernel>) -> String {
         let root = tempfile::tempdir().unwrap();
-        if let Some(bytes) = description {
-            handmade::install(root.path(), &bytes);
+        if let Some(kernel) = description {
+            handmade::install(root.path(), &kernel.types());
         }
         let findings = Doctor::at(root.path()).types();
         findings.iter().map(|finding| format!("{finding}\n")).collect()
@@ -287,29 +301,42 @@ mod tests {
 
     #[test]
     fn a_kernel_without_struct_ops_is_told_what_to_do() {
-        let said = types(Some(handmade::kernel(2, false, false)));
+        let said = types(Some(Kernel { struct_ops: false, ..Kernel::default() }));
         assert!(said.contains("NO  congestion control in eBPF (struct_ops): missing"), "{said}");
         assert!(said.contains("boot Linux 6.1 or later"), "{said}");
-        let said = types(Some(handmade::kernel(2, true, false)));
+        let said = types(Some(Kernel { links: false, ..Kernel::default() }));
         assert!(said.contains("ok  congestion control in eBPF"), "{said}");
         assert!(said.contains("ok  registration that outlives the agent: by maps"), "{said}");
     }
 
     #[test]
     fn a_kernel_without_a_walk_over_sockets_is_told_of_what_does_without() {
-        let said = types(Some(handmade::kernel(4, true, true)));
+        let said = types(Some(Kernel::default()));
         assert!(said.contains("--  giving sockets an algorithm (iter/tcp): missing\n"), "{said}");
         assert!(said.contains("pick the algorithm by default_algorithm"), "{said}");
     }
 
     #[test]
-    fn kernels_before_and_after_6_10_are_told_apart() {
-        let form = |arguments| {
-            let said = types(Some(handmade::kernel(arguments, true, true)));
-            said.lines().find(|line| line.contains("cong_control")).unwrap().to_owned()
+    fn the_forms_of_the_operations_are_told_apart() {
+        let form = |kernel: Kernel| {
+            let said = types(Some(kernel));
+            said.lines().find(|line| line.contains("form of")).unwrap().to_owned()
         };
-        assert_eq!(form(2), "ok  form of cong_control: two arguments (before Linux 6.10)");
-        assert_eq!(form(4), "ok  form of cong_control: four arguments (since Linux 6.10)");
-        assert!(form(5).starts_with("NO  form of cong_control"));
+        let with = |arguments| Kernel { arguments, ..Kernel::default() };
+        assert_eq!(
+            form(with(2)),
+            "ok  form of the operations: cong_control with two arguments (before Linux 6.10)"
+        );
+        assert_eq!(
+            form(with(4)),
+            "ok  form of the operations: cong_control with four arguments (Linux 6.10 to 7.0)"
+        );
+        assert_eq!(
+            form(with(4).and("cwnd_event_tx_start")),
+            "ok  form of the operations: with cwnd_event_tx_start, for restarts after an idle time (since Linux 7.1)"
+        );
+        assert!(form(with(5)).starts_with("NO  form of the operations: cong_control has 5"));
+        let missing = form(Kernel::default().without("pkts_acked"));
+        assert_eq!(missing, "NO  form of the operations: pkts_acked is missing");
     }
 }

@@ -21,6 +21,15 @@ pub enum Error {
          CONFIG_BPF_JIT=y and CONFIG_BPF_SYSCALL=y"
     )]
     NoStructOps,
+    /// The kernel's congestion control has another form than any that there are programs for.
+    #[error(
+        "no eBPF program fits this kernel's congestion control (tcp_congestion_ops: {what}): Trimtab knows those of Linux 6.1 \
+         to 7.2; boot one of these, or tell us which kernel this is"
+    )]
+    Operation {
+        /// Which operation, and what is wrong.
+        what: String,
+    },
     /// Not allowed.
     #[error(
         "not allowed to {what}: run as root, or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN \

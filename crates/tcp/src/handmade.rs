@@ -34,9 +34,16 @@ impl Builder {
         self.count
     }
 
-    fn structure(&mut self, name: &str, member: &str, of: u32) {
-        let (name, member) = (self.name(name), self.name(member));
-        self.add(name, STRUCT, 1, 8, &[member, of, 0]);
+    fn structure(&mut self, name: &str, members: &[(&str, u32)]) {
+        let name = self.name(name);
+        let bits = |place: usize| place as u32 * 64;
+        let members: Vec<u32> = members
+            .iter()
+            .enumerate()
+            .flat_map(|(place, (member, of))| [self.name(member), *of, bits(place)])
+            .collect();
+        let count = members.len() as u32 / 3;
+        self.add(name, STRUCT, count, count * 8, &members);
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -48,22 +55,69 @@ impl Builder {
     }
 }
 
-/// A kernel whose `cong_control` has so many arguments, and which has struct_ops and links for them or not.
-pub(crate) fn kernel(arguments: u32, struct_ops: bool, links: bool) -> Vec<u8> {
-    let mut b = Builder { types: Vec::new(), count: 0, strings: vec![0] };
-    let name = b.name("int");
-    let int = b.add(name, INT, 0, 4, &[1 << 24 | 32]);
-    let parameters: Vec<u32> = (0..arguments).flat_map(|_| [0, int]).collect();
-    let function = b.add(0, FUNC_PROTO, arguments, int, &parameters);
-    let pointer = b.add(0, PTR, 0, function, &[]);
-    b.structure("tcp_congestion_ops", "cong_control", pointer);
-    if struct_ops {
-        b.structure("bpf_struct_ops_tcp_congestion_ops", "data", int);
+/// What a kernel has.
+pub(crate) struct Kernel {
+    /// Of `cong_control`.
+    pub(crate) arguments: u32,
+    /// The other operations of a congestion control.
+    pub(crate) operations: Vec<&'static str>,
+    pub(crate) struct_ops: bool,
+    /// Links for them.
+    pub(crate) links: bool,
+}
+
+impl Default for Kernel {
+    /// Linux 6.10.
+    fn default() -> Self {
+        let operations = vec![
+            "ssthresh",
+            "cong_avoid",
+            "set_state",
+            "cwnd_event",
+            "pkts_acked",
+            "cong_control",
+            "undo_cwnd",
+            "init",
+            "release",
+        ];
+        Self { arguments: 4, operations, struct_ops: true, links: true }
     }
-    if links {
-        b.structure("bpf_struct_ops_link", "link", int);
+}
+
+impl Kernel {
+    /// With an operation more.
+    pub(crate) fn and(mut self, operation: &'static str) -> Self {
+        self.operations.push(operation);
+        self
     }
-    b.bytes()
+
+    /// With one less.
+    pub(crate) fn without(mut self, operation: &str) -> Self {
+        self.operations.retain(|one| *one != operation);
+        self
+    }
+
+    pub(crate) fn types(&self) -> Vec<u8> {
+        let mut b = Builder { types: Vec::new(), count: 0, strings: vec![0] };
+        let name = b.name("int");
+        let int = b.add(name, INT, 0, 4, &[1 << 24 | 32]);
+        let mut pointer = |arguments: u32| {
+            let parameters: Vec<u32> = (0..arguments).flat_map(|_| [0, int]).collect();
+            let function = b.add(0, FUNC_PROTO, arguments, int, &parameters);
+            b.add(0, PTR, 0, function, &[])
+        };
+        let (any, control) = (pointer(1), pointer(self.arguments));
+        let of = |name: &str| if name == "cong_control" { control } else { any };
+        let members: Vec<_> = self.operations.iter().map(|name| (*name, of(name))).collect();
+        b.structure("tcp_congestion_ops", &members);
+        if self.struct_ops {
+            b.structure("bpf_struct_ops_tcp_congestion_ops", &[("data", int)]);
+        }
+        if self.links {
+            b.structure("bpf_struct_ops_link", &[("link", int)]);
+        }
+        b.bytes()
+    }
 }
 
 /// The description in a file.

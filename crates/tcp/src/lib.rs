@@ -53,7 +53,6 @@ pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::{Event, EventKind, Events, Totals};
 pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
-pub use kernel::CongControl;
 pub use models::TreesRefused;
 pub use programs::{ProgramTime, program_time};
 pub use reporter::Reporter;
