@@ -49,9 +49,10 @@ const HEAVY_LOSS_PACKETS: f64 = 3.0;
 const DRAIN_SHARE: f64 = 0.75;
 /// Packets that queue on average, times delta (§3).
 const MEAN_QUEUE: f64 = 1.25;
-/// A drain takes this many standing round-trip times: one until less is in flight, and what it takes
-/// for the effect to be seen.
-const DRAIN_ROUNDS: f64 = 1.5;
+/// A drain takes at most the queueing delay, in which the queue empties, and so many minimum
+/// round-trip times: a quarter until less is in flight than the path holds, one until that is seen,
+/// and the rest for jitter.
+const DRAIN_ROUNDS: f64 = 2.0;
 
 /// The Copa state machine.
 ///
@@ -81,6 +82,10 @@ pub struct Copa {
     rtt_min: WindowedMin,
     rtt_standing: WindowedMin,
     rtt_max: WindowedMax,
+    /// When the last round-trip time was sampled.
+    sampled_at: Time,
+    /// When the last silence ended.
+    heard_again_at: Time,
     round: Round,
     episode: Episode,
     /// What congestion marks leave.
@@ -131,6 +136,8 @@ impl Copa {
             rtt_min: WindowedMin::new(),
             rtt_standing: WindowedMin::new(),
             rtt_max: WindowedMax::new(),
+            sampled_at: Time::ZERO,
+            heard_again_at: Time::ZERO,
             round: Round::default(),
             episode: Episode::default(),
             ceiling: Ceiling::default(),
@@ -153,6 +160,7 @@ impl Copa {
     fn observe(&mut self, ack: &Ack) {
         let Some(rtt) = ack.rtt else { return };
         let (now, rtt) = (ack.now, rtt.max(RTT_FLOOR));
+        self.heed_silence(ack);
         let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
         self.rtt_min.update(now, window, rtt);
         self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.get(Setting::Standing)), rtt);
@@ -161,14 +169,28 @@ impl Copa {
             (self.rtt_min.get(), self.rtt_max.get(), self.slow_start)
         {
             let floor = self.mode.on_rtt(now, &Sight { rtt, rtt_min, rtt_max });
-            self.drain_queue(now, ack.srtt, floor);
+            self.drain_queue(ack, floor);
         }
     }
 
-    /// Starts and ends drains.
-    fn drain_queue(&mut self, now: Time, srtt: Duration, floor: bool) {
+    /// Nothing was heard for longer than any round trip of late: the link stood still. The queue
+    /// did so too, which is no sign of others; and what was in flight has waited for the link.
+    fn heed_silence(&mut self, ack: &Ack) {
+        if self.rtt_max.get().is_some_and(|most| ack.now.since(self.sampled_at) > most) {
+            self.heard_again_at = ack.now;
+        }
+        self.sampled_at = ack.now;
+        if ack.newest_sent_at < self.heard_again_at {
+            self.mode.own_queue_from(ack.now);
+        }
+    }
+
+    /// Starts and ends drains, on an acknowledgement that shows the minimum or does not.
+    fn drain_queue(&mut self, ack: &Ack, floor: bool) {
+        let (now, srtt) = (ack.now, ack.srtt);
         let competes = self.values.is_on(Setting::Competitive);
         if let Some(drain) = self.drain {
+            // Nothing but the minimum itself: a drain that ended on less would let the minimum drift.
             if floor || now >= drain.until {
                 let delta = self.values.get(Setting::Delta);
                 let compete_with = if competes { delta } else { 0.0 };
@@ -182,13 +204,16 @@ impl Copa {
             return;
         }
         let patience = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow) / 2.0);
-        // On the way down from another algorithm's window the queue empties as it is.
+        // On the way down from another algorithm's window the queue empties as it is; and what was
+        // in flight while the link stood still tells nothing of what the path holds.
         if self.descent.is_none()
+            && ack.newest_sent_at >= self.heard_again_at
             && self.mode.wants_drain(now, srtt, patience, competes)
             && let Some((standing, queueing)) = self.delays()
         {
-            let path = self.window * (standing - queueing) / standing;
-            let until = now + Duration::from_secs_f64(standing * DRAIN_ROUNDS);
+            let rtt_min = standing - queueing;
+            let path = self.window * rtt_min / standing;
+            let until = now + Duration::from_secs_f64(queueing + DRAIN_ROUNDS * rtt_min);
             self.drain = Some(Drain { path, from: now, until });
         }
     }

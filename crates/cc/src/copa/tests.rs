@@ -149,6 +149,35 @@ fn whole_millisecond_links_are_filled_without_competitive_mode() {
     }
 }
 
+/// A link that stands still for 3 s in every 20 s is used for nine tenths of the rest at least. What
+/// was in flight meanwhile comes back with a round-trip time that says nothing of the path, and the
+/// queue that stood still with the link is not that of others.
+#[test]
+fn outages_of_the_link_leave_it_used() {
+    for spec in ["copa:mit", "copa:mit,competitive=0", "copa:mvfst", "copa:mvfst,competitive=1"] {
+        for (mbps, rtt, window) in [(24.0, 40, 10), (24.0, 40, 30), (12.0, 100, 10), (48.0, 20, 10)]
+        {
+            for outage in [1, 3, 10] {
+                let link = Link {
+                    rate: Rate::from_mbps(mbps),
+                    rtt: Duration::from_millis(rtt),
+                    outage: Duration::from_secs(outage),
+                    until: Time::from_millis(130_000),
+                    ..Link::fast()
+                };
+                let spec = std::format!("{spec},min_rtt_window={window}");
+                let seen = run(link, &[(&spec, Time::ZERO)], |_, now, cca| {
+                    let Controller::Copa(copa) = cca else { panic!("it is Copa") };
+                    assert!(!copa.is_competitive(), "{spec} at {now}: alone");
+                });
+                let used = seen.shares[0] * 20.0 / (20 - outage) as f64;
+                std::println!("{spec}, {mbps} Mbit/s, {rtt} ms, {outage} s: {used:.3}");
+                assert!(used >= 0.9, "{spec}, {mbps} Mbit/s, {rtt} ms, {outage} s: {used}");
+            }
+        }
+    }
+}
+
 /// expected.md P12: beside a flow that fills the queue it competes, and stops when alone.
 #[test]
 fn competes_only_with_flows_that_fill_the_queue() {

@@ -344,6 +344,7 @@ fn queue_is_that_of_recorded_linux() {
             tick: Duration::from_millis(1),
             from: Time::from_millis(2000),
             until: Time::from_millis(30_000),
+            ..Link::fast()
         };
         let seen = link::run(link, &[("cubic:linux", Time::ZERO)], |_, _, _| {});
         close(seen.queue_mean * 12.0 / mbps, want, 0.1 * want);

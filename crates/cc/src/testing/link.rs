@@ -21,10 +21,15 @@ pub(crate) struct Link {
     /// Packets leave at whole multiples of this only, as many as fit (Mahimahi: 1 ms); zero for
     /// a link that sends each for its own time.
     pub(crate) tick: Duration,
+    /// It stands still for so long at the end of each [`OUTAGE_EVERY`]; zero for never.
+    pub(crate) outage: Duration,
     /// What is looked at: from this time, to that time.
     pub(crate) from: Time,
     pub(crate) until: Time,
 }
+
+/// How often a link with outages has one.
+const OUTAGE_EVERY: Duration = Duration::from_secs(20);
 
 impl Link {
     /// 48 Mbit/s, 20 ms (80 packets), a queue that never fills, 10 to 30 s.
@@ -34,9 +39,17 @@ impl Link {
             rtt: Duration::from_millis(20),
             buffer: 1_000_000,
             tick: Duration::ZERO,
+            outage: Duration::ZERO,
             from: Time::from_millis(10_000),
             until: Time::from_millis(30_000),
         }
+    }
+
+    /// The first time from `at` on that is in no outage.
+    fn carries_at(&self, at: Time) -> Time {
+        let into = at.as_nanos() % OUTAGE_EVERY.as_nanos();
+        let left = OUTAGE_EVERY - Duration::from_nanos(into);
+        if left <= self.outage { at + left } else { at }
     }
 }
 
@@ -169,7 +182,7 @@ impl Queue {
             self.dropped += 1;
             return None;
         }
-        self.free_at = self.free_at.max(now) + MSS / self.link.rate;
+        self.free_at = self.link.carries_at(self.free_at.max(now) + MSS / self.link.rate);
         let tick = self.link.tick.as_nanos();
         let leaves = if tick == 0 {
             self.free_at

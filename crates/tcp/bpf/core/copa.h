@@ -17,11 +17,10 @@
 /* Loss is heavy when a tenth of the packets of two rounds was lost, and so many packets at least. */
 #define TT_HEAVY_LOSS_INVERSE 10
 #define TT_HEAVY_LOSS_PACKETS 3
-/* A drain holds the window at 3/4 of what the path holds, for 3/2 standing round-trip times. */
+/* A drain holds the window at 3/4 of what the path holds, at most for the queueing delay and 2 minimum round-trip times. */
 #define TT_DRAIN_SHARE_NUM 3
 #define TT_DRAIN_SHARE_DEN 4
-#define TT_DRAIN_ROUNDS_NUM 3
-#define TT_DRAIN_ROUNDS_DEN 2
+#define TT_DRAIN_ROUNDS 2
 /* Packets that queue on average, times delta: 5/4 (§3). */
 #define TT_MEAN_QUEUE_NUM 5
 #define TT_MEAN_QUEUE_DEN 4
@@ -127,8 +126,21 @@ TT_INLINE void tt_copa_end_drain(struct tt_copa *c, u64 now_us, u64 srtt_us)
 	c->drain.until_us = 0;
 }
 
-TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, u64 now_us, u64 srtt_us, bool floor)
+/* Nothing was heard for longer than any round trip of late: the link stood still, and the queue with it. */
+TT_INLINE void tt_copa_heed_silence(struct tt_copa *c, const struct tt_ack *ack)
 {
+	u64 rtt_max_us = tt_filter_get(&c->rtt_max);
+
+	if (rtt_max_us && ack->now_us - c->observed_us > rtt_max_us)
+		c->heard_again_us = ack->now_us;
+	if (ack->newest_sent_us < c->heard_again_us)
+		tt_mode_own_queue_from(&c->mode, ack->now_us);
+}
+
+/* Starts and ends drains, on an acknowledgement that shows the minimum or does not. */
+TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, bool floor)
+{
+	u64 now_us = ack->now_us, srtt_us = ack->srtt_us;
 	u64 standing_us, rtt_min_us;
 
 	if (c->drain.until_us) {
@@ -136,8 +148,11 @@ TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, u64 now_us, u64 srtt_us, b
 			tt_copa_end_drain(c, now_us, srtt_us);
 		return;
 	}
-	/* On the way down from another algorithm's window the queue empties as it is. */
-	if (c->descent_bytes)
+	/*
+	 * On the way down from another algorithm's window the queue empties as it is; and what was in flight while the
+	 * link stood still tells nothing of what the path holds.
+	 */
+	if (c->descent_bytes || ack->newest_sent_us < c->heard_again_us)
 		return;
 	if (!tt_mode_wants_drain(&c->mode, now_us, srtt_us, c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2,
 				 c->knobs[TT_COPA_COMPETITIVE]))
@@ -146,9 +161,10 @@ TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, u64 now_us, u64 srtt_us, b
 	rtt_min_us = tt_filter_get(&c->rtt_min);
 	if (!standing_us || !rtt_min_us)
 		return;
-	c->drain.path_bytes = (c->window_q16 >> TT_WINDOW_SHIFT) * tt_min(rtt_min_us, standing_us) / standing_us;
+	rtt_min_us = tt_min(rtt_min_us, standing_us);
+	c->drain.path_bytes = (c->window_q16 >> TT_WINDOW_SHIFT) * rtt_min_us / standing_us;
 	c->drain.from_us = now_us;
-	c->drain.until_us = now_us + standing_us * TT_DRAIN_ROUNDS_NUM / TT_DRAIN_ROUNDS_DEN;
+	c->drain.until_us = now_us + standing_us - rtt_min_us + TT_DRAIN_ROUNDS * rtt_min_us;
 }
 
 TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
@@ -161,6 +177,7 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 
 	if (!ack->rtt_us)
 		return;
+	tt_copa_heed_silence(c, ack);
 	if (ack->now_us - c->observed_us > TT_FILTER_GAP_US) {
 		tt_filter_clear(&c->rtt_min);
 		tt_filter_clear(&c->rtt_standing);
@@ -173,7 +190,7 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	if (c->slow_start)
 		return;
 	floor = tt_mode_on_rtt(&c->mode, ack->now_us, rtt_us, tt_filter_get(&c->rtt_min), tt_filter_get(&c->rtt_max));
-	tt_copa_drain_queue(c, ack->now_us, ack->srtt_us, floor);
+	tt_copa_drain_queue(c, ack, floor);
 }
 
 /* --- The window (§2.1). */
