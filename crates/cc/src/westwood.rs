@@ -100,9 +100,11 @@ impl CongestionControl for Westwood {
         }
     }
 
+    /// Linux raises the window to what the path carries where it is below; a loss is no reason for
+    /// more (RFC 5681 §3.1).
     fn on_loss(&mut self, loss: &Loss) {
         if self.episode.on_loss(loss) {
-            self.window.reduce(self.carried());
+            self.window.reduce(self.carried().min(self.window.size));
         }
     }
 
@@ -226,6 +228,18 @@ mod tests {
         westwood.on_loss(&lost(now, now));
         assert_eq!(westwood.window(), MSS * 20);
         assert_eq!(westwood.phase(), Phase::Recovery);
+    }
+
+    /// Here the window is a quarter of what the path carries, after a timeout.
+    #[test]
+    fn a_loss_never_raises_the_window() {
+        let (mut westwood, now) = measured();
+        westwood.on_timeout(&timed_out(now));
+        let later = now + Duration::from_millis(20);
+        westwood.on_ack(&acked(later, now, MSS * 3, Duration::from_millis(20)));
+        assert_eq!(westwood.window(), MSS * 5);
+        westwood.on_loss(&lost(later, later));
+        assert_eq!((westwood.window(), westwood.ssthresh()), (MSS * 5, Some(MSS * 5)));
     }
 
     #[test]
