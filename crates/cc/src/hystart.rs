@@ -18,8 +18,8 @@ const SAMPLES: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 /// `CSS_ROUNDS`.
 const CSS_ROUNDS: u32 = 5;
-/// `L` for a sender that does not pace: one acknowledgement grows the window by 8 packets at most.
-/// A paced sender may lift it; the algorithm does not know whether it is, so it stays.
+/// `L` of a sender that does not pace: one acknowledgement grows the window by 8 packets at most. For
+/// a paced one there is no limit (RFC 9406 §4.3), however few the acknowledgements are.
 const GROWTH_MAX_PACKETS: u64 = 8;
 
 /// What slow start does with an acknowledgement.
@@ -39,6 +39,7 @@ pub(crate) struct HystartPp {
     current_round_min: Duration,
     samples: u32,
     css: Option<Css>,
+    paced: bool,
 }
 
 /// Conservative slow start: a quarter of the growth, while it is seen whether the rise stays.
@@ -49,13 +50,14 @@ struct Css {
 }
 
 impl HystartPp {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(paced: bool) -> Self {
         Self {
             round: Round::default(),
             last_round_min: Duration::MAX,
             current_round_min: Duration::MAX,
             samples: 0,
             css: None,
+            paced,
         }
     }
 
@@ -77,7 +79,8 @@ impl HystartPp {
             self.samples = self.samples.saturating_add(1);
             self.judge();
         }
-        let growth = ack.acked.min(mss * GROWTH_MAX_PACKETS);
+        let most = if self.paced { Bytes::MAX } else { mss * GROWTH_MAX_PACKETS };
+        let growth = ack.acked.min(most);
         Verdict::Grow(if self.css.is_some() { growth / CSS_GROWTH_DIVISOR } else { growth })
     }
 
@@ -136,12 +139,12 @@ mod tests {
     fn conservative_slow_start_needs_eight_samples_at_the_threshold() {
         let us = Duration::from_micros;
         let mut at = Time::from_millis(1);
-        let mut h = HystartPp::new();
+        let mut h = HystartPp::new(false);
         round(&mut h, &mut at, 10, us(50_000));
         let under = round(&mut h, &mut at, 10, us(56_249));
         assert!(under.iter().all(|v| *v == Verdict::Grow(MSS)), "1 us below the threshold");
 
-        let mut h = HystartPp::new();
+        let mut h = HystartPp::new(false);
         round(&mut h, &mut at, 10, us(50_000));
         let over = round(&mut h, &mut at, 10, us(56_250));
         assert_eq!(over[6], Verdict::Grow(MSS), "seven samples");
@@ -153,7 +156,7 @@ mod tests {
     fn five_conservative_rounds_end_slow_start_and_a_lower_rtt_resumes_it() {
         let ms = Duration::from_millis;
         let mut at = Time::from_millis(1);
-        let mut h = HystartPp::new();
+        let mut h = HystartPp::new(false);
         round(&mut h, &mut at, 10, ms(50));
         round(&mut h, &mut at, 10, ms(60));
         assert!(h.css.is_some());
@@ -169,11 +172,13 @@ mod tests {
         assert_eq!(round(&mut h, &mut at, 1, ms(60)), [Verdict::Leave]);
     }
 
-    /// expected.md H5.
+    /// expected.md H5, and RFC 9406 §4.3: `L` is 8 without pacing and infinite with it.
     #[test]
-    fn one_acknowledgement_grows_the_window_by_eight_packets_at_most() {
-        let mut h = HystartPp::new();
+    fn one_acknowledgement_grows_the_window_by_eight_packets_at_most_unless_paced() {
         let ack = acked(Time::from_millis(50), Time::ZERO, MSS * 20, Duration::from_millis(50));
-        assert_eq!(h.on_ack(&ack, MSS), Verdict::Grow(MSS * 8));
+        for (paced, want) in [(false, 8), (true, 20)] {
+            let mut h = HystartPp::new(paced);
+            assert_eq!(h.on_ack(&ack, MSS), Verdict::Grow(MSS * want), "paced: {paced}");
+        }
     }
 }

@@ -70,15 +70,18 @@ pub struct Config {
     pub initial_window: Bytes,
     /// The window never falls below this: 2 packets (RFC 9002 §7.2); TCP allows 1 (RFC 5681 §3.1).
     pub min_window: Bytes,
+    /// Whether the transport paces the packets of algorithms that give no rate of their own.
+    pub paced: bool,
     /// Seed of the algorithm's own randomness (BBR's start in its gain cycle, for one).
     pub seed: u64,
 }
 
 impl Config {
-    /// The usual limits for packets of `mss` bytes: initial window 10 packets, minimum 2.
+    /// The usual limits for packets of `mss` bytes: initial window 10 packets, minimum 2, not paced.
     pub const fn with_mss(mss: Bytes, seed: u64) -> Self {
         let n = mss.get();
-        Self { mss, initial_window: Bytes::new(10 * n), min_window: Bytes::new(2 * n), seed }
+        let [initial_window, min_window] = [Bytes::new(10 * n), Bytes::new(2 * n)];
+        Self { mss, initial_window, min_window, paced: false, seed }
     }
 }
 

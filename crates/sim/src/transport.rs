@@ -118,6 +118,7 @@ impl Transport {
             mss: self.packet,
             initial_window: self.packet * self.initial_window,
             min_window: self.packet * self.min_window,
+            paced: self.pacing != Pacing::Unpaced,
             seed,
         }
     }

@@ -74,6 +74,7 @@ pub struct Cubic {
     tuning: Tuning,
     slow_start: SlowStart,
     growth: Growth,
+    paced: bool,
     /// The curve before the last reduction (RFC 9438 §4.9).
     before: Option<Curve>,
 }
@@ -140,8 +141,9 @@ impl Cubic {
             window: Window::new(config),
             episode: Episode::default(),
             tuning: Tuning::new(0.7, 0.4, true),
-            slow_start: SlowStart::HystartPp(HystartPp::new()),
+            slow_start: SlowStart::HystartPp(HystartPp::new(config.paced)),
             growth: Growth::Rfc(Curve::new()),
+            paced: config.paced,
             before: None,
         }
     }
@@ -317,7 +319,7 @@ impl CongestionControl for Cubic {
             3 => {
                 self.slow_start = match round(value) {
                     0.0 => SlowStart::Plain,
-                    1.0 => SlowStart::HystartPp(HystartPp::new()),
+                    1.0 => SlowStart::HystartPp(HystartPp::new(self.paced)),
                     v => SlowStart::Linux(LinuxHystart::new(v == 2.0)),
                 }
             }

@@ -169,6 +169,7 @@ impl Path {
             mss: Bytes::new(self.mss),
             initial_window: self.bytes(10),
             min_window: Bytes::new(self.mss),
+            paced: false,
             seed,
         }
     }

@@ -75,6 +75,7 @@ impl Path {
             mss: Bytes::new(mss),
             initial_window: Bytes::new(10 * mss),
             min_window: Bytes::new(2 * mss),
+            paced: false,
             seed,
         };
         let mut words = knobs::defaults(Algorithm::Copa);
