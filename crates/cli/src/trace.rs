@@ -105,7 +105,9 @@ fn generate(what: Generate) -> Result<(), Failure> {
         Generate::Cellular(r) => random(GeneratedKind::Cellular, r),
         Generate::Wifi(r) => random(GeneratedKind::Wifi, r),
         Generate::Constant { rate, output } => (TraceSource::Constant(rate), output),
-        Generate::Step { rates, each, output } => (TraceSource::Steps { rates, each }, output),
+        Generate::Step { rates, each, output } => {
+            (TraceSource::Steps(rates.into_iter().map(|rate| (each, rate)).collect()), output)
+        }
     };
     let trace = links::trace(&source).map_err(Failure::input)?;
     write_trace(&trace, output.as_deref())

@@ -42,9 +42,7 @@ pub fn trace(source: &TraceSource) -> Result<Trace, LinkError> {
     let made = match source {
         TraceSource::Files(path) => return Ok(Trace::load(path)?),
         TraceSource::Constant(rate) => steps(&[(Duration::from_secs(1), *rate)]),
-        TraceSource::Steps { rates, each } => {
-            steps(&rates.iter().map(|rate| (*each, *rate)).collect::<Vec<_>>())
-        }
+        TraceSource::Steps(each) => steps(each),
         TraceSource::Generated { kind, seed, length } => {
             return Ok(generated(*kind, *seed, *length));
         }
@@ -130,6 +128,7 @@ mod tests {
         for (text, mbps) in [
             ("constant:12Mbit/s", 11.9..12.1),
             ("step:4Mbit/s,12Mbit/s@2s", 7.9..8.1),
+            ("step:24Mbit/s@10s,0bit/s@3s,24Mbit/s@7s", 20.3..20.5),
             ("cellular:seed=3,length=30s", 0.5..60.0),
             ("wifi:seed=3,length=30s", 0.5..200.0),
             ("demo:wired-step", 19.0..20.0),

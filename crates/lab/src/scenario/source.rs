@@ -13,14 +13,9 @@ pub enum TraceSource {
     Files(PathBuf),
     /// A constant rate: `constant:12Mbit/s`.
     Constant(Rate),
-    /// Rates that follow each other, each for the same time, over and over:
-    /// `step:12Mbit/s,48Mbit/s@20s`.
-    Steps {
-        /// The rates.
-        rates: Vec<Rate>,
-        /// How long each lasts.
-        each: Duration,
-    },
+    /// Rates that follow each other over and over, with how long each lasts:
+    /// `step:12Mbit/s,48Mbit/s@20s`, `step:24Mbit/s@10s,0Mbit/s@3s,24Mbit/s@7s`.
+    Steps(Vec<(Duration, Rate)>),
     /// A link that looks like a cellular or Wi-Fi one: `cellular:seed=3,length=60s`.
     Generated {
         /// What it looks like.
@@ -144,13 +139,33 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 fn steps(text: &str) -> Result<TraceSource, String> {
     let example = "write step:RATE,RATE,…@TIME, as in step:12Mbit/s,48Mbit/s@20s";
-    let (rates, each) = text.split_once('@').ok_or(example)?;
-    let rates: Vec<Rate> = rates.split(',').map(rate).collect::<Result<_, _>>()?;
-    let each: Duration = each.parse().map_err(|e| format!("{each:?}: {e}"))?;
-    if each < Duration::from_millis(1) {
-        return Err("a step lasts at least 1ms".to_owned());
+    let mut steps = Vec::new();
+    // A rate without a time takes that of the next one, so they are read from the last on.
+    let mut each = None;
+    for step in text.rsplit(',') {
+        let (rate, time) = match step.split_once('@') {
+            Some((rate, time)) => (rate, Some(time)),
+            None => (step, None),
+        };
+        if let Some(time) = time {
+            each = Some(time.parse::<Duration>().map_err(|e| format!("{time:?}: {e}"))?);
+        }
+        let each = each.ok_or(example)?;
+        if each < Duration::from_millis(1) {
+            return Err("a step lasts at least 1ms".to_owned());
+        }
+        steps.push((each, rate.parse::<Rate>().map_err(|e| format!("{rate:?}: {e}"))?));
     }
-    Ok(TraceSource::Steps { rates, each })
+    steps.reverse();
+    // A trace ends with its last packet, as in Mahimahi's format: what follows it would be lost.
+    if steps.last().is_some_and(|(_, rate)| rate.is_zero()) {
+        return Err(
+            "the last rate is zero, and a trace ends with its last packet: let the outage \
+                    come first or in the middle"
+                .to_owned(),
+        );
+    }
+    Ok(TraceSource::Steps(steps))
 }
 
 fn demo(name: &str) -> Result<TraceSource, String> {
@@ -191,12 +206,16 @@ impl fmt::Display for TraceSource {
         match self {
             Self::Files(pattern) => pattern.display().fmt(f),
             Self::Constant(rate) => write!(f, "constant:{rate}"),
-            Self::Steps { rates, each } => {
+            Self::Steps(steps) => {
                 f.write_str("step:")?;
-                for (i, rate) in rates.iter().enumerate() {
+                for (i, (each, rate)) in steps.iter().enumerate() {
                     write!(f, "{}{rate}", if i == 0 { "" } else { "," })?;
+                    // Those of the same time in a row share it.
+                    if steps.get(i + 1).is_none_or(|(next, _)| next != each) {
+                        write!(f, "@{each}")?;
+                    }
                 }
-                write!(f, "@{each}")
+                Ok(())
             }
             Self::Demo(None) => f.write_str("demo"),
             Self::Demo(Some(name)) => write!(f, "demo:{name}"),
@@ -298,6 +317,7 @@ mod tests {
             "a/b/*.trace.gz",
             "constant:12Mbit/s",
             "step:12Mbit/s,48Mbit/s@20s",
+            "step:24Mbit/s@10s,0bit/s@3s,24Mbit/s@7s",
             "cellular:seed=3",
             "wifi:seed=1,length=60s",
             "demo",
@@ -314,6 +334,8 @@ mod tests {
         assert!(e("constant:12").contains("needs a unit"), "{}", e("constant:12"));
         assert!(e("constant:0").contains("zero"));
         assert!(e("step:12Mbit/s").contains("step:12Mbit/s,48Mbit/s@20s"));
+        assert!(e("step:12Mbit/s@1s,6Mbit/s").contains("step:12Mbit/s,48Mbit/s@20s"));
+        assert!(e("step:12Mbit/s@1s,0bit/s@1s").contains("the last rate is zero"));
         assert!(e("cellular:speed=1").contains("there are seed and length"));
         assert!(e("wifi:length=1ms").contains("at least 1s"));
         assert!(e("demo:x").contains("cellular-walking"));
