@@ -32,6 +32,7 @@ pub mod select_bound;
 pub mod select_oracle;
 pub mod selection;
 pub mod stats;
+mod suits;
 pub mod summary;
 pub mod switches;
 pub mod table;

@@ -21,6 +21,7 @@ use crate::muses::{Learnt as LearntPolicy, MusesSettings, PolicyError};
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
 use crate::selection::{By, Learnt, LearntModel, Selection};
+use crate::suits::unsuited;
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,14 @@ pub enum PrepareError {
         problem: FormulaError,
         /// The formula with a mark below the place.
         pointer: String,
+    },
+    /// The QoE model does not suit the application.
+    #[error("QoE of {app}: {problem}")]
+    Unsuited {
+        /// The application.
+        app: String,
+        /// What is wrong, and what suits.
+        problem: String,
     },
     /// A factor of the QoE formula cannot be set.
     #[error("factor {name} of {app}: {problem}")]
@@ -259,11 +268,16 @@ impl PreparedApp {
             None => model_of(settings.kind),
             Some(text) => {
                 let names: Vec<&str> = settings.factors.keys().map(String::as_str).collect();
-                Model::parse(text, &names).map_err(|problem| PrepareError::Formula {
-                    app: app.clone(),
-                    pointer: problem.pointer(text),
-                    problem,
-                })?
+                let model =
+                    Model::parse(text, &names).map_err(|problem| PrepareError::Formula {
+                        app: app.clone(),
+                        pointer: problem.pointer(text),
+                        problem,
+                    })?;
+                if let Some(problem) = unsuited(settings, text, &model) {
+                    return Err(PrepareError::Unsuited { app, problem });
+                }
+                model
             }
         };
         let mut factors = Factors::new();

@@ -97,6 +97,21 @@ fn formulas_show_the_place() {
     assert!(e.contains("column 10") && e.contains("`Q`") && e.contains('^'), "{e}");
 }
 
+/// Until this was an error, `--qoe web` printed the same experience of video as `--qoe vod`.
+#[test]
+fn a_qoe_model_that_does_not_suit_the_application() {
+    let dir = tempfile::tempdir().unwrap();
+    let vod = ["compare", "--app", "vod", "--qoe", "web", "--cc", "newreno", "--traces", "demo"];
+    let e = error(dir.path(), &vod);
+    assert!(e.contains("`web` does not score vod: use vod, vod-printed"), "{e}");
+    let e = compare(dir.path(), &["--app", "bulk", "--qoe", "T - Rbar"]);
+    assert!(e.contains("`Rbar` is unknown when bulk is scored: use download, vod"), "{e}");
+    let scenario = "cc = [\"cubic\"]\ntraces = \"demo\"\n[[app]]\nkind = \"vod\"\nqoe = \"web\"\n";
+    fs::write(dir.path().join("video.toml"), scenario).unwrap();
+    let e = error(dir.path(), &["compare", "--scenario", "video.toml"]);
+    assert!(e.contains("QoE of vod: `web` does not score vod"), "{e}");
+}
+
 #[test]
 fn workloads() {
     let dir = tempfile::tempdir().unwrap();
