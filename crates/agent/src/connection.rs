@@ -303,7 +303,7 @@ impl<L: Link> Connection<L> {
                 && let Some(config) = self.steering_config(setting.rule)
             {
                 let resumed = Mortise::resume(config, steering.applied_delta());
-                self.steering = Some(Box::new(Steerer::Mortise(resumed)));
+                self.steering = Some(Box::new(Steerer::Mortise(Box::new(resumed))));
             }
         }
     }
@@ -326,7 +326,8 @@ impl<L: Link> Connection<L> {
             .all(|&(knob, value)| is(knob, value));
         if goes_on {
             let delta = self.link.knob("delta").unwrap_or(SAFE_DELTA);
-            self.steering = Some(Box::new(Steerer::Mortise(Mortise::resume(config, delta))));
+            self.steering =
+                Some(Box::new(Steerer::Mortise(Box::new(Mortise::resume(config, delta)))));
             return;
         }
         let mortise = match delta {
@@ -337,7 +338,7 @@ impl<L: Link> Connection<L> {
             let value = if knob == "delta" { mortise.applied_delta() } else { value };
             self.turn(knob, value, Cause::Start, setting);
         }
-        self.steering = Some(Box::new(Steerer::Mortise(mortise)));
+        self.steering = Some(Box::new(Steerer::Mortise(Box::new(mortise))));
     }
 
     /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.

@@ -86,7 +86,7 @@ fn selected(selector: Selector, tuned: bool, app: &PreparedApp) -> Control {
 
 /// Copa, steered.
 fn steered(settings: MortiseSettings, discrete: bool, app: &PreparedApp) -> Control {
-    let steerer = Some(Steerer::Mortise(mortise(settings, discrete, app)));
+    let steerer = Some(Steerer::Mortise(Box::new(mortise(settings, discrete, app))));
     Control::Algorithm { spec: Mortise::algorithm(), steerer }
 }
 

@@ -115,7 +115,7 @@ impl Governor {
         policy: Option<&Policy>,
     ) -> Result<Self, RealError> {
         let steered = |settings, discrete| {
-            let steerer = Some(Steerer::Mortise(mortise(settings, discrete, app)));
+            let steerer = Some(Steerer::Mortise(Box::new(mortise(settings, discrete, app))));
             Self::Ebpf { algorithm: Algorithm::Copa, spec: Mortise::algorithm(), steerer }
         };
         match (Place::of(contender)?, contender.kind()) {

@@ -58,9 +58,9 @@ fn jain(shares: &[f64]) -> f64 {
 fn four_steered_flows_share_a_small_buffer() {
     let steered = || Control::Algorithm {
         spec: Mortise::algorithm(),
-        steerer: Some(Steerer::Mortise(Mortise::new(MortiseConfig::new(
+        steerer: Some(Steerer::Mortise(Box::new(Mortise::new(MortiseConfig::new(
             Model::parse("T", &[]).unwrap(),
-        )))),
+        ))))),
     };
     let seeds = 1..=8;
     let mut fairness = 0.0;

@@ -11,7 +11,7 @@ use crate::{Action, Mortise, Report, Schedule, Steer};
 #[derive(Clone, Debug)]
 pub enum Steerer {
     /// Mortise.
-    Mortise(Mortise),
+    Mortise(Box<Mortise>),
     /// Algorithms in turn.
     Schedule(Schedule),
     /// The algorithm that suits best.
