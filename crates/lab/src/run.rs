@@ -77,7 +77,10 @@ pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> C
 fn selected(selector: Selector, tuned: bool, app: &PreparedApp) -> Control {
     let spec = selector.algorithm();
     let steerer = if tuned {
-        Steerer::Both(Both::new(selector, mortise(MortiseSettings::default(), false, app)))
+        Steerer::Both(Box::new(Both::new(
+            selector,
+            mortise(MortiseSettings::default(), false, app),
+        )))
     } else {
         Steerer::Select(Box::new(selector))
     };

@@ -17,7 +17,7 @@ pub enum Steerer {
     /// The algorithm that suits best.
     Select(Box<Selector>),
     /// The algorithm that suits best, and Mortise while it is Copa.
-    Both(Both),
+    Both(Box<Both>),
     /// The tree of Muses that suits best.
     Distill(Distill),
 }
