@@ -22,7 +22,6 @@ use crate::transport::{LossDetection, Transport};
 
 /// What decides how a flow sends.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a configuration, built once a flow")]
 pub enum Control {
     /// A congestion control algorithm, perhaps steered.
     Algorithm {
