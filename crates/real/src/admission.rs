@@ -20,7 +20,6 @@ use crate::error::RealError;
 
 /// What governs a connection in the kernel.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per connection, made once")]
 pub enum Governor {
     /// The kernel's own algorithm of this name (`TCP_CONGESTION`).
     Kernel(&'static str),
