@@ -118,8 +118,8 @@ fn run(cli: &Cli) -> Result<(), StepError> {
 
 fn step_of(trace: &TraceSource) -> Result<Step, StepError> {
     match trace {
-        TraceSource::Steps { rates, each } if rates.len() == 2 => {
-            Ok(Step { to: rates[1], at: *each })
+        TraceSource::Steps(steps) if steps.len() == 2 => {
+            Ok(Step { to: steps[1].1, at: steps[0].0 })
         }
         other => Err(StepError::NoStep(other.to_string())),
     }
