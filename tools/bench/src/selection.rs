@@ -64,7 +64,7 @@ pub(crate) fn decide() -> f64 {
         .collect();
     let (spent, chosen) = processor::timed(|| {
         let times = states.iter().cycle().take(TIMES as usize);
-        times.map(|s| model.decide(black_box(s)).unwrap_or_default()).sum::<usize>()
+        times.map(|s| model.decide(black_box(s), Some(0)).unwrap_or_default()).sum::<usize>()
     });
     black_box(chosen);
     per_packet(spent, TIMES) / 1e3
