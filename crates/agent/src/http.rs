@@ -57,7 +57,7 @@ mod tests {
         let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         crate::agent::spawn("metrics", move || {
-            serve(&listener, || "a 1\n# EOF\n".to_owned()).unwrap()
+            serve(&listener, || "a 1\n# EOF\n".to_owned()).unwrap();
         })
         .unwrap();
         let ask = |question: &str| {

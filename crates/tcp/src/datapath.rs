@@ -556,7 +556,7 @@ mod tests {
             prepare(&mut object, &Options::default(), form, Registration::Link).expect("set");
             let created = object.maps().filter(|map| map.map_type() == MapType::StructOps);
             let created: Vec<_> = created
-                .filter(|map| map.autocreate())
+                .filter(libbpf_rs::OpenMapImpl::autocreate)
                 .map(|map| map.name().to_string_lossy().into_owned())
                 .collect();
             let mut expected = Algorithm::ALL.map(|algorithm| struct_ops(algorithm, form));
