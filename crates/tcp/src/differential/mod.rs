@@ -50,7 +50,6 @@ fn the_core_agrees_with_the_rust_algorithm_on_thousands_of_random_sequences() {
     assert!(share(all.modes) > 0.9999, "slow start and competitive mode: {all:?}");
     // Neither is larger on the whole.
     assert!((all.log_ratio / all.events as f64).abs() < 1e-4, "{all:?}");
-    // The sequences do go everywhere. Into competitive mode less often than they did while Copa took
-    // a pause of the path for a full queue: 42,000 events of 4.5 million.
-    assert!(share(all.slow_start) > 0.05 && share(all.competitive) > 0.009, "{all:?}");
+    // The sequences do go everywhere.
+    assert!(share(all.slow_start) > 0.05 && share(all.competitive) > 0.01, "{all:?}");
 }

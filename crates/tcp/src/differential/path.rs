@@ -47,6 +47,9 @@ struct Path {
     /// Bytes per microsecond, times 1000.
     rate: u64,
     buffer: u64,
+    /// Whether other flows fill the queue at times, and the bytes that they keep in it.
+    crowded: bool,
+    others: u64,
     jitter: u64,
     loss: f64,
     marks: f64,
@@ -96,6 +99,8 @@ impl Path {
             base,
             rate,
             buffer,
+            crowded: seed % 6 == 2,
+            others: 0,
             jitter,
             loss,
             marks,
@@ -150,6 +155,10 @@ impl Path {
                 self.rate =
                     (self.rate as f64 * spread(&mut self.rng, 0.3, 3.0)).clamp(20.0, 2e5) as u64;
             }
+            8 if self.crowded => {
+                self.others =
+                    if self.others > 0 { 0 } else { self.rng.random_range(0..=self.buffer) };
+            }
             _ => self.ack(),
         }
     }
@@ -170,8 +179,8 @@ impl Path {
         self.now += (acked * 1000 / self.rate).max(1);
         let window = self.rust.window().get();
         let path = self.base * self.rate / 1000;
-        let queue = window.saturating_sub(path).min(self.buffer);
-        let overflow = window > path + self.buffer;
+        let queue = (window.saturating_sub(path) + self.others).min(self.buffer);
+        let overflow = window + self.others > path + self.buffer;
         let jitter = if self.jitter > 0 { self.rng.random_range(0..self.jitter) } else { 0 };
         let rtt = self.base + queue * 1000 / self.rate + jitter;
         self.srtt = if self.srtt == 0 { rtt } else { (7 * self.srtt + rtt) / 8 };
