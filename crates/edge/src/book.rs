@@ -57,14 +57,16 @@ impl Known {
     }
 }
 
-/// What connections of one aggregate saw in one interval.
+/// What connections of one aggregate saw in one interval under one version.
 #[derive(Clone, Debug)]
 struct Recording {
-    version: u64,
     length: Duration,
     connections: u64,
     recorders: BTreeMap<String, Recorder>,
 }
+
+/// An aggregate, an interval, and the version of a configuration that was in force in it, or in part of it.
+type Recorded = (Key, Interval, u64);
 
 /// A report, and how long its interval was.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +83,7 @@ pub struct Book {
     known: BTreeMap<Key, Known>,
     /// Aggregates whose configuration has changed, or that were forgotten, since somebody took these; `None` where nobody ever did.
     news: Option<BTreeSet<Key>>,
-    recordings: BTreeMap<(Key, Interval), Recording>,
+    recordings: BTreeMap<Recorded, Recording>,
     /// What was reported lately, with the ends of the intervals: the engine takes each report once, so there is no second one.
     reported: BTreeMap<(Key, Interval), Time>,
 }
@@ -179,8 +181,8 @@ impl Book {
         self.known.get(key)?.force.clone()
     }
 
-    /// Adds what a connection saw under this version. What ran another one than the latest of the interval is left out: the engine
-    /// learns from the one that was to be tried; and so is what comes when the interval was reported.
+    /// Adds what a connection saw under this version. Where the version changes within an interval, each is reported on
+    /// its own. What comes when the interval was reported is left out.
     pub fn record(&mut self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
         let Some(known) = self.known.get(key) else { return };
         let Some(force) = &known.force else { return };
@@ -193,13 +195,9 @@ impl Book {
             return;
         }
         let length = force.interval;
-        let empty = || Recording { version, length, connections: 0, recorders: BTreeMap::new() };
-        let recording = self.recordings.entry((key.clone(), interval)).or_insert_with(empty);
-        if recording.version < version {
-            *recording = empty();
-        } else if recording.version > version {
-            return;
-        }
+        let empty = || Recording { length, connections: 0, recorders: BTreeMap::new() };
+        let of = (key.clone(), interval, version);
+        let recording = self.recordings.entry(of).or_insert_with(empty);
         recording.connections += 1;
         let mut add = |name: &str, value: f64| {
             recording.recorders.entry(name.to_owned()).or_default().record(value);
@@ -220,10 +218,10 @@ impl Book {
     /// Reports of the intervals that ended at least `after` ago, which are over for this book; and aggregates that nobody has asked
     /// for in a long time are forgotten.
     pub fn close(&mut self, now: Time, after: impl Fn(Duration) -> Duration) -> Vec<Ended> {
-        let over = |(_, interval): &(Key, Interval), recording: &Recording| {
+        let over = |(_, interval, _): &Recorded, recording: &Recording| {
             now >= interval.end(recording.length) + after(recording.length)
         };
-        let ended: Vec<(Key, Interval)> = self
+        let ended: Vec<Recorded> = self
             .recordings
             .iter()
             .filter(|(at, recording)| over(at, recording))
@@ -232,9 +230,10 @@ impl Book {
         let mut reports = Vec::new();
         for at in ended {
             let Some(recording) = self.recordings.remove(&at) else { continue };
-            let (key, interval) = at.clone();
-            self.reported.insert(at, interval.end(recording.length) + recording.length);
-            let report = report(key, interval, &recording);
+            let (key, interval, version) = at;
+            let forgotten = interval.end(recording.length) + recording.length;
+            self.reported.insert((key.clone(), interval), forgotten);
+            let report = report(key, interval, version, &recording);
             reports.push(Ended { report, length: recording.length });
         }
         self.reported.retain(|_, until| now < *until);
@@ -252,13 +251,13 @@ impl Book {
     }
 }
 
-fn report(key: Key, interval: Interval, recording: &Recording) -> Report {
+fn report(key: Key, interval: Interval, version: u64, recording: &Recording) -> Report {
     let mut summary = Summary::new(recording.connections);
     for (name, recorder) in &recording.recorders {
         // What cannot be a statistic's name is nothing that a reward could read.
         let _ = summary.set(name, recorder.sketch());
     }
-    Report { key, interval, version: recording.version, summary }
+    Report { key, interval, version, summary }
 }
 
 #[cfg(test)]
@@ -373,17 +372,22 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ran_the_latest_version_counts() {
+    fn each_version_of_an_interval_is_reported() {
         let mut book = Book::default();
         book.learn(key(), force(2), at(0));
-        for (version, mbps) in [(1, 1.0), (2, 6.0), (1, 100.0), (2, 8.0)] {
+        for (version, mbps) in [(1, 1.0), (2, 6.0), (1, 3.0), (2, 8.0)] {
             book.record(&key(), version, interval(5), &saw(mbps));
         }
         let reports = book.close(at(60), none);
-        let report = &reports[0].report;
-        assert_eq!((report.version, report.summary.connections()), (2, 2));
-        let mean = report.summary.get("throughput").unwrap().mean().unwrap();
-        assert!((mean - 7.0).abs() < 1e-5);
+        for (Ended { report, .. }, (version, expected)) in reports.iter().zip([(1, 2.0), (2, 7.0)])
+        {
+            assert_eq!((report.version, report.summary.connections()), (version, 2));
+            let mean = report.summary.get("throughput").unwrap().mean().unwrap();
+            assert!((mean - expected).abs() < 1e-5, "{mean}");
+        }
+        assert_eq!(reports.len(), 2);
+        book.record(&key(), 1, interval(5), &saw(9.0));
+        assert_eq!(book.close(at(120), none), [], "the interval was reported");
     }
 
     #[test]

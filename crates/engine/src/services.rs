@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_fleet::{
-    Aggregate, Commons, Configuration, Decision, Hold, Interval, Key, Report, Service, Summary,
+    Aggregate, Commons, Configuration, Decision, Ended, Hold, Interval, Key, OPEN_MAX, Report,
+    Service, Summary,
 };
 use trimtab_units::{Duration, Time};
 
@@ -277,22 +278,46 @@ impl Learning for Services {
         let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
         let interval = interval_at(service, open.interval);
         let version = open.version as u64;
-        let reports = open.reports.iter().zip(&open.edges);
-        let (seen, edges): (Vec<Summary>, Vec<i64>) = reports
-            .filter_map(|(bytes, edge)| Some((Report::decode(bytes).ok()?, edge.unwrap_or(0))))
-            .filter(|(report, _)| report.version == version)
-            .map(|(report, edge)| (report.summary, edge))
-            .unzip();
-        let fitting = seen.len();
-        let summary = Summary::of_edges(&seen);
-        let from = measured(&aggregate, service, interval, version).filter(|_| fitting > 0);
-        let studies = self.plans.of(&open.studies, service);
+        let mut reported = by_version(open);
+        // Nothing later was in force.
+        reported.retain(|reported, _| *reported <= version);
         let due = aggregate.part_in(interval);
+        let studies = self.plans.of(&open.studies, service);
+        let (seen, mut edges) = reported.remove(&version).unwrap_or_default();
+        let mut fitting = seen.len();
+        // Versions that ended within the interval. A trial that nobody has decided on yet is learnt from; another one has
+        // counted already, once and for the whole of its interval, and what else it brought is only told.
+        let (mut earlier, mut ended) = (Vec::new(), Vec::new());
+        for (version, (seen, from_edges)) in reported {
+            let summary = Summary::of_edges(&seen);
+            let from = measured(&aggregate, service, interval, version);
+            match from.and_then(|from| aggregate.close(service, from, &summary).ok()) {
+                Some(decision) => {
+                    self.keep(service, &decision);
+                    fitting += seen.len();
+                    edges.extend(from_edges);
+                    earlier.push((decision, summary));
+                }
+                None => ended.push(Ended::new(service, version, &summary)),
+            }
+        }
+        // However many versions an edge makes up.
+        ended.drain(..ended.len().saturating_sub(OPEN_MAX));
+        let summary = Summary::of_edges(&seen);
+        let from = measured(&aggregate, service, interval, version).filter(|_| !seen.is_empty());
         let decision = from.and_then(|from| aggregate.close(service, from, &summary).ok());
         if let Some(decision) = &decision {
             self.keep(service, decision);
         }
-        let alarm = decision.as_ref().and_then(|decision| decision.alarm_of_arm(service));
+        let alarm = earlier.iter().map(|(decision, _)| decision).chain(&decision);
+        let alarm = alarm.filter_map(|decision| decision.alarm_of_arm(service)).last();
+        let (decision, summary) = match decision {
+            Some(decision) => (Some(decision), summary),
+            // Nothing came of what followed it.
+            None => {
+                earlier.pop().map_or((None, summary), |(decision, seen)| (Some(decision), seen))
+            }
+        };
         let leaves =
             alarm.map(|part| format!("(the engine: an alarm in the arm {})", part.arm_name()));
         let key = key.to_string();
@@ -306,14 +331,21 @@ impl Learning for Services {
         aggregate.assign(studies.assignment(&key, next));
         let configuration = put_in_force(&mut aggregate, service, next, open.version);
         // What can be said from the rest is not kept: `explain` says it.
-        let detail = match &decision {
-            Some(decision) => {
-                let mut kept = json!(decision);
-                kept.as_object_mut().expect("a decision has fields").remove("key");
-                json!({ "fitting_reports": fitting, "edges": edges, "decision": kept })
-            }
-            None => json!({ "fitting_reports": fitting, "edges": edges }),
+        let kept = |decision: &Decision| {
+            let mut kept = json!(decision);
+            kept.as_object_mut().expect("a decision has fields").remove("key");
+            kept
         };
+        let mut detail = json!({ "fitting_reports": fitting, "edges": edges });
+        if let Some(decision) = &decision {
+            detail["decision"] = kept(decision);
+        }
+        if !earlier.is_empty() {
+            detail["earlier"] = earlier.iter().map(|(decision, _)| kept(decision)).collect();
+        }
+        if !ended.is_empty() {
+            detail["ended"] = json!(ended);
+        }
         Ok(Closed {
             state: Some(state_of(&aggregate)),
             configuration,
@@ -326,10 +358,14 @@ impl Learning for Services {
 
     fn explain(&self, name: &Name, decided: &Decided) -> Value {
         let mut why: Value = serde_json::from_str(&decided.detail).unwrap_or_default();
-        if why["decision"].is_object()
-            && let Ok(key) = key(name)
-        {
-            why["decision"]["key"] = json!(key);
+        if let Ok(key) = key(name) {
+            let earlier = why["earlier"].as_array().map_or(0, Vec::len);
+            for i in 0..earlier {
+                why["earlier"][i]["key"] = json!(key);
+            }
+            if why["decision"].is_object() {
+                why["decision"]["key"] = json!(key);
+            }
         }
         if why.is_object() && why.get("sentence").is_none() {
             why["sentence"] = json!(sentence(&why, decided));
@@ -375,9 +411,22 @@ impl Learning for Services {
     }
 }
 
+/// The reports of an interval, and the edges that they came from, by the version that they were measured under.
+fn by_version(open: &Open) -> BTreeMap<u64, (Vec<Summary>, Vec<i64>)> {
+    let mut reported: BTreeMap<u64, (Vec<Summary>, Vec<i64>)> = BTreeMap::new();
+    for (bytes, edge) in open.reports.iter().zip(&open.edges) {
+        let Ok(report) = Report::decode(bytes) else { continue };
+        let (summaries, edges) = reported.entry(report.version).or_default();
+        summaries.push(report.summary);
+        edges.push(edge.unwrap_or(0));
+    }
+    reported
+}
+
 /// A decision for people.
 fn sentence(why: &Value, decided: &Decided) -> String {
-    match serde_json::from_value::<Decision>(why["decision"].clone()) {
+    let read = |decision: &Value| serde_json::from_value::<Decision>(decision.clone());
+    let mut text = match read(&why["decision"]) {
         Ok(decision) => decision.to_string(),
         Err(_) => format!(
             "Nothing was learnt: {} of {} reports were measured under version {}, which was to be tried{}.",
@@ -386,7 +435,18 @@ fn sentence(why: &Value, decided: &Decided) -> String {
             decided.version,
             if decided.version == 0 { " by nobody: it is the service's first" } else { "" }
         ),
+    };
+    for decision in why["earlier"].as_array().into_iter().flatten().flat_map(read) {
+        text.push_str(&format!(
+            " Version {} was in force earlier in the interval. {decision}",
+            decision.version
+        ));
     }
+    let ended = why["ended"].as_array().into_iter().flatten();
+    for ended in ended.flat_map(|ended| serde_json::from_value::<Ended>(ended.clone())) {
+        text.push_str(&format!(" {ended}"));
+    }
+    text
 }
 
 /// The values of the knobs that may be learnt, of those that an operator names; the others are safe.
@@ -418,3 +478,6 @@ fn learnt(service: &Service, knobs: &Value) -> Vec<f64> {
         |(knob, safe): (&trimtab_fleet::KnobRange, f64)| knobs[&knob.name].as_f64().unwrap_or(safe);
     service.knobs().iter().zip(safe).map(value).collect()
 }
+
+#[cfg(test)]
+mod tests;

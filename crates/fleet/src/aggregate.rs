@@ -419,12 +419,7 @@ impl Aggregate {
         if before.is_some_and(|before| self.scale.learnt_from() != Some(before)) {
             self.begin_where_it_is();
         }
-        let broken: Vec<String> = service
-            .guards()
-            .iter()
-            .filter(|guard| enough && guard.is_broken(summary))
-            .map(ToString::to_string)
-            .collect();
+        let broken = broken(service, summary);
         let reward = rewarded.map(|(reward, _)| reward);
         let mut learner = self.take_learner(service, open.context);
         let before = service.configured(learner.centre());
@@ -456,6 +451,53 @@ impl Aggregate {
             after,
         })
     }
+}
+
+/// What a version showed in the part of an interval before another one followed. No trial of it is open any more, or this would
+/// be its [`Decision`]. It teaches nothing more, since a trial counts once; what it brought is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The version.
+    pub version: u64,
+    /// Connections that were reported under it.
+    pub connections: u64,
+    /// The statistics that reward, surrogate and guards read, with their values.
+    pub statistics: Vec<(String, f64)>,
+    /// The guards that were broken.
+    pub broken: Vec<String>,
+}
+
+impl Ended {
+    /// What all edges saw under this version.
+    pub fn new(service: &Service, version: u64, summary: &Summary) -> Self {
+        Self {
+            version,
+            connections: summary.connections(),
+            statistics: statistics(service, summary),
+            broken: broken(service, summary),
+        }
+    }
+}
+
+impl core::fmt::Display for Ended {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { version, connections, .. } = self;
+        write!(f, "Version {version} ended within the interval, with {connections} connections")?;
+        for (name, value) in &self.statistics {
+            write!(f, ", {name} {value:.4}")?;
+        }
+        for guard in &self.broken {
+            write!(f, "; {guard} was broken")?;
+        }
+        f.write_str(". No trial of it was open any more: each counts once.")
+    }
+}
+
+/// The guards that an interval breaks; none where too few connections say so.
+fn broken(service: &Service, summary: &Summary) -> Vec<String> {
+    let enough = summary.connections() >= service.connections_min();
+    let broken = service.guards().iter().filter(|guard| enough && guard.is_broken(summary));
+    broken.map(ToString::to_string).collect()
 }
 
 /// Everything that the service's formulas read, with the values of this interval.

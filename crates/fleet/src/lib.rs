@@ -62,7 +62,7 @@ mod service;
 mod sketch;
 mod summary;
 
-pub use aggregate::{Aggregate, CloseError, Hold, OPEN_MAX};
+pub use aggregate::{Aggregate, CloseError, Ended, Hold, OPEN_MAX};
 pub use configuration::{Configuration, ConfigurationError};
 pub use context::{Context, Contexts, ContextsError, UtcOffset};
 pub use decision::{Decision, RewardSource};

@@ -1,0 +1,133 @@
+use trimtab_fleet::Sketch;
+
+use super::*;
+
+const LENGTH_MS: i64 = 1_200_000;
+/// The first interval.
+const BEGIN_MS: i64 = 1_000 * LENGTH_MS;
+
+fn services() -> Services {
+    let text = r#"
+        name = "tv"
+        reward = "mean(throughput)"
+        guards = ["mean(loss) < 0.1"]
+        [knobs]
+        gamma = { min = 10, max = 5000, scale = "log" }
+        "#;
+    let service = Arc::new(Service::parse(text).unwrap());
+    Services {
+        infos: vec![info(&service, "mean(throughput)".to_owned())],
+        all: [("tv".to_owned(), service)].into(),
+        plans: Plans::default(),
+        found: Arc::default(),
+    }
+}
+
+fn name() -> Name {
+    Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() }
+}
+
+/// An aggregate as the store keeps it.
+#[derive(Clone, Default)]
+struct Kept {
+    version: i64,
+    state: Option<String>,
+}
+
+/// Decides on interval `n` while the next one goes on, with what was reported of its versions: throughput and loss.
+fn decide(
+    services: &Services,
+    kept: &mut Kept,
+    n: i64,
+    reported: &[(i64, f64, f64)],
+) -> (Closed, Value) {
+    let begins_ms = BEGIN_MS + n * LENGTH_MS;
+    let report = |&(version, throughput, loss): &(i64, f64, f64)| {
+        let mut summary = Summary::new(10);
+        summary.set("throughput", Sketch::of([throughput])).unwrap();
+        summary.set("loss", Sketch::of([loss])).unwrap();
+        let interval = Interval((begins_ms / LENGTH_MS) as u64);
+        let key = key(&name()).unwrap();
+        Report { key, interval, version: version as u64, summary }.encode().unwrap()
+    };
+    let open = Open {
+        name: name(),
+        interval: begins_ms,
+        hold: crate::store::Hold::Learning,
+        version: kept.version,
+        configuration: String::new(),
+        state: kept.state.clone(),
+        reports: reported.iter().map(report).collect(),
+        edges: (0..reported.len() as i64).map(Some).collect(),
+        studies: Vec::new(),
+    };
+    let closed = services.decide(&open, begins_ms + LENGTH_MS + 30_000).unwrap();
+    let decided = Decided {
+        interval: begins_ms,
+        at_ms: begins_ms + LENGTH_MS + 30_000,
+        hold: open.hold,
+        version: open.version,
+        configuration: String::new(),
+        reports: reported.len() as i64,
+        reward: closed.reward,
+        detail: closed.detail.clone(),
+    };
+    let why = services.explain(&name(), &decided);
+    kept.state.clone_from(&closed.state);
+    if let Some((version, _)) = &closed.configuration {
+        kept.version = *version;
+    }
+    (closed, why)
+}
+
+#[test]
+fn what_a_version_saw_before_it_ended_is_told_and_counts_once() {
+    let services = services();
+    let mut kept = Kept::default();
+    decide(&services, &mut kept, 0, &[]);
+    let first = kept.version;
+    decide(&services, &mut kept, 1, &[(first, 5.0, 0.0)]);
+    assert_ne!(kept.version, first, "another point is tried");
+    // Until the decision, interval 2 went on with the version of interval 1.
+    let mut without = kept.clone();
+    let now = (kept.version, 7.0, 0.0);
+    let (alone, _) = decide(&services, &mut without, 2, &[now]);
+    let (closed, why) = decide(&services, &mut kept, 2, &[(first, 4.0, 0.5), now]);
+    assert_eq!((closed.reward, closed.state), (Some(7.0), alone.state), "nothing counts twice");
+    assert_eq!(why["fitting_reports"], 1);
+    assert_eq!(why["edges"], json!([1]));
+    let ended = &why["ended"][0];
+    assert_eq!((&ended["version"], &ended["connections"]), (&json!(first), &json!(10)));
+    assert_eq!(ended["broken"], json!(["mean(loss) < 0.1"]));
+    let sentence = why["sentence"].as_str().unwrap();
+    assert!(sentence.contains("ended within the interval, with 10 connections"), "{sentence}");
+    // Versions that no edge can have had leave no trace.
+    let invented: Vec<(i64, f64, f64)> = (900..990).map(|version| (version, 1.0, 0.0)).collect();
+    let (_, why) = decide(&services, &mut kept, 3, &invented);
+    assert_eq!(why.get("ended"), None);
+}
+
+#[test]
+fn a_trial_that_an_order_cuts_short_is_learnt_from() {
+    let services = services();
+    let mut kept = Kept::default();
+    decide(&services, &mut kept, 0, &[]);
+    let tried = kept.version;
+    let wish = Wish::Pin(json!({ "gamma": 100.0 }));
+    let at_ms = BEGIN_MS + LENGTH_MS * 3 / 2;
+    let before = (kept.version, kept.state.as_deref());
+    let held = services.wish(&name(), before, &wish, at_ms).unwrap();
+    kept = Kept { version: held.configuration.unwrap().0, state: Some(held.state) };
+    let pinned = kept.version;
+    assert_ne!(pinned, tried);
+    let mut alone = kept.clone();
+    let both = [(tried, 5.0, 0.0), (pinned, 7.0, 0.0)];
+    let (closed, why) = decide(&services, &mut kept, 1, &both);
+    assert_eq!((closed.reward, &why["fitting_reports"]), (Some(7.0), &json!(2)));
+    assert_eq!(why["earlier"][0]["version"], json!(tried));
+    assert_eq!(why["earlier"][0]["reward"], json!(5.0));
+    assert_ne!(why["earlier"][0]["lesson"]["outcome"], json!("no-reward"), "{why}");
+    // Also where nothing came of what followed it.
+    let (closed, why) = decide(&services, &mut alone, 1, &[(tried, 5.0, 0.0)]);
+    assert_eq!((closed.reward, &why["decision"]["version"]), (Some(5.0), &json!(tried)));
+}
