@@ -8,7 +8,7 @@ use log::{error, info, warn};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_edge::Edge;
-use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options};
+use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options, Origin};
 use trimtab_units::{Duration, Time};
 
 use crate::assign::Assignment;
@@ -26,7 +26,7 @@ use crate::notify::Manager;
 use crate::places;
 use crate::sock_diag::{SockDiag, own_netns};
 use crate::table::count;
-use crate::view::{DatapathStatus, EdgeStatus, Frame, Status};
+use crate::view::{DatapathStatus, EdgeStatus, Frame, Programs, Status};
 
 /// The loop wakes at least so often, and at most so often when events do not come.
 const WAIT_MAX: Duration = Duration::from_millis(250);
@@ -113,6 +113,11 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
     let edge = config.fleet.as_ref().map(start_edge).transpose()?;
     let had_bpf_fs = places::has_bpf_fs();
+    // What another agent uses is not to be replaced under it.
+    let known = config.datapath.folder.exists();
+    if known {
+        lock.datapath(&config.datapath.folder)?;
+    }
     let datapath = Datapath::load(&options(&config.datapath))?;
     if !had_bpf_fs {
         warn!(
@@ -120,7 +125,9 @@ pub fn run(path: &Path) -> Result<(), Error> {
              with that, and `trimtab agent unload` finds it nowhere else: use `nsenter --net=/run/netns/NAME`"
         );
     }
-    lock.datapath(datapath.folder())?;
+    if !known {
+        lock.datapath(datapath.folder())?;
+    }
     let mut agent = Agent::new(path, config, edge, datapath)?;
     agent.open_doors()?;
     agent.manager.ready();
@@ -145,6 +152,26 @@ pub(crate) fn options(datapath: &DatapathOptions) -> Options {
         suffix: datapath.suffix.clone(),
         slots: datapath.slots,
         ..Options::default()
+    }
+}
+
+/// How what is in the kernel came there.
+fn came(datapath: &Datapath) -> String {
+    if let Some(trouble) = datapath.unreached() {
+        warn!("{trouble}");
+    }
+    let version = datapath.version();
+    match datapath.origin() {
+        Origin::Loaded => "loaded".to_owned(),
+        Origin::Adopted => "found in the kernel".to_owned(),
+        Origin::Replaced(former) => {
+            let open: u64 = datapath.formers().iter().map(|former| former.connections).sum();
+            format!(
+                "took the place of other programs or options (layout {}, {} slots; now layout {}, {} slots), which {open} open \
+                 connections keep until they close",
+                former.layout, former.slots, version.layout, version.slots
+            )
+        }
     }
 }
 
@@ -186,11 +213,12 @@ impl Agent {
     ) -> Result<Self, Error> {
         let now = trimtab_tcp::now();
         let events = datapath.events()?;
-        let (name, was_adopted) = (datapath.name().to_owned(), datapath.was_adopted());
+        let name = datapath.name().to_owned();
+        let there = came(&datapath);
+        let programs = Programs::of(&datapath);
         let assignment = Assignment::new(&config, now);
         let core = Core::with_edge(datapath, config, edge.clone(), now);
         tell_of(core.config());
-        let there = if was_adopted { "found in the kernel" } else { "loaded" };
         info!("{name} {there}; {} taken over", count(core.adopted(), "connection"));
         let frame = Frame {
             config: path.display().to_string(),
@@ -199,6 +227,7 @@ impl Agent {
             troubles: Vec::new(),
             assigned: Vec::new(),
             datapath: DatapathStatus::default(),
+            programs,
             edge: None,
         };
         let diag = SockDiag::open().ok().zip(own_netns());
@@ -354,6 +383,7 @@ impl Agent {
             Ok(Vec::new())
         };
         let stats = core.datapath().stats();
+        let programs = Programs::of(core.datapath());
         if stats.lost_events != self.lost_events {
             self.lost_events = stats.lost_events;
             core.find_all(now);
@@ -383,7 +413,8 @@ impl Agent {
         self.missing.clone_from(&missing);
         let full = (stats.live >= u64::from(stats.slots)).then(|| {
             format!(
-                "all {} slots are taken: further connections run untuned; raise datapath.slots",
+                "all {} slots are taken: further connections run untuned; raise datapath.slots, and restart \
+                 the agent",
                 stats.slots
             )
         });
@@ -397,6 +428,7 @@ impl Agent {
             }
         }
         let mut frame = self.shared.frame();
+        frame.programs = programs;
         frame.datapath = DatapathStatus {
             slots: stats.slots,
             taken: stats.live,

@@ -288,6 +288,7 @@ mod tests {
             config: String::new(),
             mode: Mode::Apply,
             algorithm: String::new(),
+            programs: crate::view::Programs::default(),
             up_s: 12.5,
             open: 3,
             active: 1,

@@ -6,7 +6,7 @@ use trimtab_units::Duration;
 
 use crate::assign::Assigned;
 use crate::config::Mode;
-use crate::view::{FlowView, RuleStatus, Status};
+use crate::view::{FlowView, FormerPrograms, Programs, RuleStatus, Status};
 
 /// A number, or a dash.
 pub(crate) fn cell(value: Option<f64>, digits: usize) -> String {
@@ -166,9 +166,24 @@ impl Status {
     }
 }
 
+impl Status {
+    /// What is in the kernel. `top` has no room for it.
+    fn loaded(&self) -> Vec<String> {
+        let Programs { layout, build, slots, former } = &self.programs;
+        let former = former.iter().map(|FormerPrograms { layout, connections }| {
+            let open = count(*connections, "connection");
+            format!("{open} on former programs (layout {layout}) until they close")
+        });
+        let now = format!("programs {build}, layout {layout}, {slots} slots");
+        std::iter::once(now).chain(former).collect()
+    }
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines(usize::MAX).iter().try_for_each(|line| writeln!(f, "{line}"))
+        let mut lines = self.lines(usize::MAX);
+        lines.splice(2..2, self.loaded());
+        lines.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 

@@ -244,6 +244,7 @@ mod tests {
             config: "agent.toml".to_owned(),
             mode: Mode::Apply,
             algorithm: "trimtab_copa".to_owned(),
+            programs: crate::view::Programs::default(),
             up_s: 3.0,
             open: 3,
             active: 3,

@@ -53,11 +53,8 @@ pub fn unload(path: Option<&Path>) -> Result<Unloaded, Error> {
 /// Open connections get their algorithms' own knobs, where an agent that was killed has left others. Muses keeps its
 /// model: without one it could not decide.
 fn reset_knobs(of: &DatapathOptions) {
-    // Where nothing is loaded, nothing is to be loaded for this; a datapath of another version is left alone.
-    let is_loaded = of.folder.join("tt_slots").exists();
-    let Some(datapath) = is_loaded.then(|| Datapath::load(&options(of)).ok()).flatten() else {
-        return;
-    };
+    // Nothing is to be loaded for this; a datapath of another layout is left alone.
+    let Ok(Some(datapath)) = Datapath::find(&options(of)) else { return };
     for flow in datapath.flows().filter(|flow| flow.algorithm() != Algorithm::Muses) {
         for knob in flow.algorithm().knobs() {
             let has_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();

@@ -32,6 +32,9 @@ pub struct Status {
     pub mode: Mode,
     /// The name under which programs pick the algorithm.
     pub algorithm: String,
+    /// What is loaded into the kernel.
+    #[serde(default)]
+    pub programs: Programs,
     /// Seconds since the agent came.
     pub up_s: f64,
     /// Open connections.
@@ -102,6 +105,44 @@ impl From<&trimtab_edge::Status> for EdgeStatus {
             late: status.late,
             dropped: status.dropped,
             waiting: status.waiting,
+        }
+    }
+}
+
+/// What is loaded into the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Programs {
+    /// Number of the layout of the shared memory.
+    pub layout: u32,
+    /// A hash over programs and options, in hexadecimal: another one is another build, or has other options.
+    pub build: String,
+    /// Slots for connections.
+    pub slots: u32,
+    /// Programs that were in their place before and still run connections.
+    pub former: Vec<FormerPrograms>,
+}
+
+/// Programs that others have replaced. Their connections keep them, and their last knobs, until they close.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerPrograms {
+    /// Number of the layout of their shared memory; 0 where that is not known.
+    pub layout: u32,
+    /// Connections that run them.
+    pub connections: u64,
+}
+
+impl Programs {
+    pub(crate) fn of(datapath: &trimtab_tcp::Datapath) -> Self {
+        let version = datapath.version();
+        let former = datapath.formers().into_iter().map(|former| FormerPrograms {
+            layout: former.layout,
+            connections: former.connections,
+        });
+        Self {
+            layout: version.layout,
+            build: version.programs.map(|hash| format!("{hash:016x}")).unwrap_or_default(),
+            slots: version.slots,
+            former: former.collect(),
         }
     }
 }
@@ -197,6 +238,7 @@ pub(crate) struct Frame {
     pub(crate) troubles: Vec<String>,
     pub(crate) assigned: Vec<Assigned>,
     pub(crate) datapath: DatapathStatus,
+    pub(crate) programs: Programs,
     pub(crate) edge: Option<EdgeStatus>,
 }
 
@@ -232,6 +274,7 @@ impl<D: Datapath> Core<D> {
             config: frame.config.clone(),
             mode: self.config().mode,
             algorithm: frame.algorithm.clone(),
+            programs: frame.programs.clone(),
             up_s: now.since(frame.since).as_secs_f64(),
             open,
             active,

@@ -28,6 +28,7 @@ enum {
 	TCP_CA_Recovery = 3,
 	TCP_CA_Loss = 4,
 	CA_EVENT_TX_START = 0,
+	TCP_LISTEN = 10,
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -92,7 +93,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
 	u8 icsk_ca_state : 5;
-	u8 icsk_ca_setsockopt : 1; /* a program has set the algorithm */
+	u8 icsk_ca_setsockopt : 1;  /* a program has set the algorithm */
 	u64 icsk_ca_priv[13]; /* the algorithm's own: 104 bytes */
 };
 

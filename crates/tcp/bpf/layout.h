@@ -17,8 +17,8 @@
 #ifndef TRIMTAB_LAYOUT_H
 #define TRIMTAB_LAYOUT_H
 
-/* Changes with every change of this file: user space adopts pinned maps only of its own layout. */
-#define TT_LAYOUT_VERSION 10
+/* Changes with every change of this file: user space adopts pinned maps only of its own layout, and replaces those of another. */
+#define TT_LAYOUT_VERSION 11
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -238,9 +238,12 @@
 	A(u32, measures_rest, 5)
 #define TT_SLOT_SIZE 704
 
-/* What all connections share: one entry, in memory that user space maps, too. */
+/*
+ * What all connections share: one entry, in memory that user space maps, too. The fields up to `live` have their places in every
+ * layout: by them user space knows what another version has left.
+ */
 #define TT_CONTROL_FIELDS(F, A)                                                                                        \
-	F(u32, layout_version)                                                                                         \
+	F(u32, layout_version) /* 0 while other programs take the place of those that are there */                     \
 	F(u32, slot_count)                                                                                             \
 	F(u64, last_id)        /* of the connection opened last */                                                     \
 	F(u64, fresh)          /* slots that were ever used; more than there are: none was free */                     \
@@ -254,7 +257,7 @@
 	A(u32, muses_defaults, TT_KNOBS_MAX)                                                                           \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are told apart by; by user space */               \
-	A(u32, control_rest, 2)
+	F(u64, programs)       /* which programs, with which options: a hash; by user space, last of all */
 #define TT_CONTROL_SIZE 384
 
 /*

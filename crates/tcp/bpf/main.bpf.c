@@ -61,6 +61,32 @@ int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
 }
 
 /*
+ * Gives listening sockets what is registered under the name that they picked: they keep the programs that were registered then, and
+ * so do the connections that they accept. Those that picked none take the default of their network namespace with each connection.
+ * Where it is the same the kernel changes nothing.
+ */
+SEC("iter/tcp")
+int tt_renew(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	char name[TT_CA_NAME_SIZE] = {};
+	struct tcp_sock *tp;
+
+	if (!common)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp || tp->inet_conn.icsk_inet.sk.__sk_common.skc_state != TCP_LISTEN ||
+	    !BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt) ||
+	    bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+		return 0;
+	/* All of ours begin so; another datapath's are renewed with its own. */
+	if (name[0] == 't' && name[1] == 'r' && name[2] == 'i' && name[3] == 'm' && name[4] == 't' && name[5] == 'a' &&
+	    name[6] == 'b' && name[7] == '_')
+		bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
+	return 0;
+}
+
+/*
  * The loader creates one of each algorithm, by what the kernel's BTF says of the operations (src/kernel.rs). The name of each ends
  * with the first kernel that it is for.
  */

@@ -49,19 +49,6 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
-    /// Another version of Trimtab is loaded.
-    #[error(
-        "{path} holds the datapath of another version of Trimtab (layout {found}, this one has {wanted}): remove it \
-         with `trimtab agent unload`; open connections go on with the old one until they close"
-    )]
-    OtherLayout {
-        /// The folder.
-        path: PathBuf,
-        /// The layout of what is loaded.
-        found: u32,
-        /// Ours.
-        wanted: u32,
-    },
     /// The name of the algorithm is taken.
     #[error(
         "the kernel has a congestion control called {name} already, which {path} knows nothing of: it is another \

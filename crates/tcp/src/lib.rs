@@ -4,7 +4,7 @@
 //! program picks one by the socket option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each
 //! connection that runs one has a slot in memory that kernel and user space share; a [`Flow`] reads measurements from it
 //! and turns knobs in it without a system call. What is loaded stays in the kernel when this process ends, with the knobs as they are, and the
-//! next [`Datapath::load`] finds it there.
+//! next [`Datapath::load`] finds it there, or puts other programs in its place.
 //!
 //! ```no_run
 //! use trimtab_tcp::{Datapath, Options, Reporter};
@@ -35,6 +35,7 @@ mod doctor;
 mod error;
 mod events;
 mod flow;
+mod install;
 mod kernel;
 mod knobs;
 mod layout;
@@ -42,18 +43,20 @@ mod mapping;
 mod models;
 mod pins;
 mod programs;
+mod renew;
 mod reporter;
 mod towards;
 mod walk;
 
 pub use algorithm::Algorithm;
 pub use assign::{Assigner, Given, Order, Outcome, Socket};
-pub use datapath::{Datapath, Options, Stats, unload_pins};
+pub use datapath::{Datapath, Options, Origin, Stats, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::{Event, EventKind, Events, Totals};
 pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
 pub use models::TreesRefused;
+pub use pins::{Former, Version};
 pub use programs::{ProgramTime, program_time};
 pub use reporter::Reporter;
 pub use towards::{By, Towards};

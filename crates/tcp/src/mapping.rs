@@ -1,14 +1,15 @@
-//! Maps of the kernel in our memory: the one file with `unsafe` code.
+//! Maps of the kernel in our memory, and what else the library has no safe interface for: the one file with `unsafe` code.
 #![expect(
     unsafe_code,
-    reason = "memory is mapped and shared with the kernel, for which there is no safe interface"
+    reason = "memory is mapped and shared with the kernel, and a link is updated, for which there is no safe interface"
 )]
 
 use std::ops::Deref;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
+use libbpf_rs::Link;
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -74,4 +75,12 @@ impl<T: Shared> Drop for Mapping<T> {
         // SAFETY: mapped by `new` with this size, and no reference outlives `self`. It cannot fail for such a range.
         let _ = unsafe { munmap(self.first.as_ptr().cast(), Self::bytes(self.entries)) };
     }
+}
+
+/// Has a link register another struct_ops map in the place of its own, at once (`BPF_LINK_UPDATE`, Linux 6.4).
+pub(crate) fn point_to(link: &Link, map: &impl AsFd) -> io::Result<()> {
+    let (link, map) = (link.as_fd().as_raw_fd(), map.as_fd().as_raw_fd());
+    // SAFETY: two numbers of files that are open for as long, and no options: nothing of ours is read or written.
+    let refused = unsafe { libbpf_sys::bpf_link_update(link, map, std::ptr::null()) };
+    if refused < 0 { Err(io::Errno::from_raw_os_error(-refused)) } else { Ok(()) }
 }

@@ -2,21 +2,27 @@
 
 use std::fs::Permissions;
 use std::io::ErrorKind;
+use std::mem::offset_of;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapMut};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapInfo, MapMut};
 use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::layout::{Control, LAYOUT_VERSION};
 
 /// Where systems mount it.
 const BPF_FS: &str = "/sys/fs/bpf";
 /// Its magic number (`BPF_FS_MAGIC`).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+/// Maps that are looked at here.
+const CONTROL: &str = "tt_control";
+const SLOTS: &str = "tt_slots";
 /// The walk over the sockets of our connections.
 const WALK: &str = "walk";
 /// Files of the registrations, one per algorithm, begin so. They are kept last: where they are, everything is.
@@ -25,6 +31,35 @@ const LINK: &str = "link";
 const OPS: &str = "ops";
 /// … and so while it is not certain that they are registered.
 const UNCERTAIN: &str = "uncertain";
+
+/// The walk over listening sockets, where the kernel has it.
+const RENEWAL: &str = "renewal";
+/// A folder for what is to take the place of what is there.
+const NEXT: &str = "next";
+/// The control of programs that were replaced: with layout, and the number of their map of slots, which is there as long as they run.
+const FORMER: &str = "former";
+/// Where a control has the number of its connections, in every layout.
+const LIVE_AT: usize = offset_of!(Control, live);
+
+/// What is in the kernel, or was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Number of the layout of the shared memory; 0 of what a process that was killed has left.
+    pub layout: u32,
+    /// Slots for connections.
+    pub slots: u32,
+    /// A hash over programs and options; `None` of an older layout, or of what is not complete.
+    pub programs: Option<u64>,
+}
+
+/// Programs that others have replaced, and that run connections still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Former {
+    /// Number of the layout of their shared memory; 0 where that is not known.
+    pub layout: u32,
+    /// Connections that run them and have a slot.
+    pub connections: u64,
+}
 
 /// A folder of a bpf file system.
 #[derive(Clone, Debug)]
@@ -75,16 +110,95 @@ impl Pins {
         self.folder.join(name)
     }
 
-    /// The layout of what is registered, from the first word of its control, in which all versions have it; `None` where
-    /// nothing is, or no start came so far.
-    pub(crate) fn layout(&self) -> Option<u32> {
-        let registered = self.folder.read_dir().ok()?.flatten().any(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            name.starts_with(LINK) || name.starts_with(OPS)
-        });
-        let control = self.open_map("tt_control").ok().filter(|_| registered)?;
-        let words = control.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        Some(u32::from_ne_bytes(words.get(..4)?.try_into().ok()?))
+    /// What is registered, by its control, whose first words are the same in all layouts; `None` where nothing is, or no start came
+    /// so far.
+    pub(crate) fn version(&self) -> Option<Version> {
+        let registered = self.files().iter().any(|name| is_registration(name));
+        let control = self.open_map(CONTROL).ok().filter(|_| registered)?;
+        let bytes = control.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let word = |at: usize| bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word));
+        let layout = word(offset_of!(Control, layout_version))?;
+        let programs = bytes
+            .get(offset_of!(Control, programs)..)
+            .and_then(|rest| rest.first_chunk())
+            .map(|word| u64::from_ne_bytes(*word))
+            .filter(|word| layout == LAYOUT_VERSION && *word != 0);
+        Some(Version { layout, slots: word(offset_of!(Control, slot_count))?, programs })
+    }
+
+    /// The names of its files.
+    fn files(&self) -> Vec<String> {
+        let entries = self.folder.read_dir().into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// An empty folder for what is to be.
+    pub(crate) fn begin_next(&self) -> Result<Self, Error> {
+        self.remove_next()?;
+        let next = Self::new(&self.folder.join(NEXT));
+        next.make_folder()?;
+        Ok(next)
+    }
+
+    pub(crate) fn remove_next(&self) -> Result<(), Error> {
+        match std::fs::remove_dir_all(self.folder.join(NEXT)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(self.refused(&e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Error {
+        Error::NoBpfFs { path: self.folder.clone(), reason: error.to_string() }
+    }
+
+    /// From now on what is here is no version's; gives the name under which its control is to be kept. `None` where nothing was here.
+    pub(crate) fn begin_replacing(&self) -> Result<Option<String>, Error> {
+        let Some(found) = self.version() else { return Ok(None) };
+        let what = "replace what is loaded";
+        let control = self.open_map(CONTROL)?;
+        let key = 0_u32.to_ne_bytes();
+        let fail = |e: libbpf_rs::Error| Error::of(what, &e);
+        let Some(mut bytes) = control.lookup(&key, MapFlags::ANY).map_err(fail)? else {
+            return Ok(None);
+        };
+        bytes[..4].fill(0); // the layout
+        control.update(&key, &bytes, MapFlags::ANY).map_err(fail)?;
+        let slots = self.open_map(SLOTS)?;
+        let id = MapInfo::new(slots.as_fd()).map_err(fail)?.info.id;
+        Ok(Some(format!("{FORMER}_{}_{id}", found.layout)))
+    }
+
+    /// What is to be is here from now on.
+    pub(crate) fn take_next(&self, former: Option<String>) -> Result<(), Error> {
+        let next = Self::new(&self.folder.join(NEXT));
+        let rename = |from: PathBuf, to: PathBuf| {
+            std::fs::rename(from, to).map_err(|error| self.refused(&error))
+        };
+        if let Some(former) = former {
+            rename(self.map(CONTROL), self.folder.join(former))?;
+        }
+        for name in next.files() {
+            rename(next.folder.join(&name), self.folder.join(&name))?;
+        }
+        self.remove_next()
+    }
+
+    /// Programs that were replaced and still run connections; forgets those that do not.
+    pub(crate) fn formers(&self) -> Vec<Former> {
+        let of = |name: String| {
+            let (layout, id) = name.strip_prefix(FORMER)?.strip_prefix('_')?.split_once('_')?;
+            let (layout, id) = (layout.parse().ok()?, id.parse().ok()?);
+            if MapHandle::from_map_id(id).is_err_and(|e| e.kind() == libbpf_rs::ErrorKind::NotFound)
+            {
+                let _ = std::fs::remove_file(self.folder.join(&name));
+                return None;
+            }
+            let control = self.open_map(&name).ok()?;
+            let bytes = control.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+            let connections = u64::from_ne_bytes(*bytes.get(LIVE_AT..)?.first_chunk()?);
+            Some(Former { layout, connections })
+        };
+        self.files().into_iter().filter_map(of).collect()
     }
 
     pub(crate) fn open_map(&self, name: &str) -> Result<MapHandle, Error> {
@@ -98,6 +212,38 @@ impl Pins {
 
     pub(crate) fn keep_walk(&self, link: &mut Link) -> Result<(), Error> {
         link.pin(self.walk()).map_err(|e| Error::of("keep the walk over sockets", &e))
+    }
+
+    pub(crate) fn renewal(&self) -> PathBuf {
+        self.folder.join(RENEWAL)
+    }
+
+    pub(crate) fn keep_renewal(&self, link: &mut Link) -> Result<(), Error> {
+        link.pin(self.renewal()).map_err(|e| Error::of("keep the walk over listening sockets", &e))
+    }
+
+    /// The registration of an algorithm, where it is a link.
+    pub(crate) fn link(&self, algorithm: Algorithm) -> Result<Option<Link>, Error> {
+        let path = self.registration(LINK, algorithm);
+        let open = |path| Link::open(path).map_err(|e| Error::of("open the registration", &e));
+        path.exists().then(|| open(path)).transpose()
+    }
+
+    /// Ends the registration of an algorithm; that there is none is no error.
+    pub(crate) fn unregister(&self, algorithm: Algorithm) -> Result<(), Error> {
+        let paths = [LINK, OPS, UNCERTAIN].map(|kind| self.registration(kind, algorithm));
+        paths.into_iter().filter(|path| path.exists()).try_for_each(|path| self.remove_file(&path))
+    }
+
+    /// Ends the registrations of algorithms that this version does not have.
+    pub(crate) fn unregister_others(&self) -> Result<(), Error> {
+        let is_ours = |name: &String| {
+            Algorithm::ALL.iter().any(|a| {
+                [LINK, OPS, UNCERTAIN].iter().any(|kind| *name == format!("{kind}_{}", a.name()))
+            })
+        };
+        let files = self.files().into_iter().filter(|name| is_registration(name) && !is_ours(name));
+        files.map(|name| self.folder.join(name)).try_for_each(|path| self.remove_file(&path))
     }
 
     pub(crate) fn keep_link(&self, algorithm: Algorithm, link: &mut Link) -> Result<(), Error> {
@@ -124,28 +270,35 @@ impl Pins {
     /// Takes the algorithms out of the kernel's list and removes the folder. Connections that run them go on until they
     /// close; the kernel keeps for them what they need.
     pub(crate) fn remove(&self) -> Result<(), Error> {
-        let fail =
-            |e: std::io::Error| Error::NoBpfFs { path: self.folder.clone(), reason: e.to_string() };
-        let entries = match self.folder.read_dir() {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(fail(e)),
-        };
-        for entry in entries {
-            let path = entry.map_err(fail)?.path();
-            // By the beginning, so that those of another version go, too.
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with(LINK) {
-                unregister_link(&path)?;
-                continue;
-            }
-            if name.starts_with(OPS) || name.starts_with(UNCERTAIN) {
-                unregister_map(&path)?;
-            }
-            std::fs::remove_file(path).map_err(fail)?;
+        if !self.folder.exists() {
+            return Ok(());
         }
-        std::fs::remove_dir(&self.folder).map_err(fail)
+        self.clear()?;
+        std::fs::remove_dir(&self.folder).map_err(|e| self.refused(&e))
     }
+
+    /// The same, but the folder stays.
+    pub(crate) fn clear(&self) -> Result<(), Error> {
+        self.remove_next()?;
+        // By the beginning, so that those of another version go, too.
+        self.files().iter().try_for_each(|name| self.remove_file(&self.folder.join(name)))
+    }
+
+    /// Removes a file, after ending the registration that it may be.
+    fn remove_file(&self, path: &Path) -> Result<(), Error> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(LINK) {
+            return unregister_link(path);
+        }
+        if name.starts_with(OPS) || name.starts_with(UNCERTAIN) {
+            unregister_map(path)?;
+        }
+        std::fs::remove_file(path).map_err(|e| self.refused(&e))
+    }
+}
+
+fn is_registration(name: &str) -> bool {
+    name.starts_with(LINK) || name.starts_with(OPS)
 }
 
 /// Before Linux 6.4.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
-use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, FlowId, Options, unload_pins};
+use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, FlowId, Options, Origin, unload_pins};
 
 use common::{A, Loaded, Wire, need_kernel, wait_for};
 
@@ -136,12 +136,12 @@ fn what_is_loaded_is_found_again_and_removed_whole() {
     need_kernel!();
     let loaded = Loaded::new("_r", 8);
     let name = loaded.datapath().name().to_owned();
-    assert!(!loaded.datapath().was_adopted());
+    assert_eq!(loaded.datapath().origin(), Origin::Loaded);
     assert!(available().contains(&name));
     loaded.datapath().set_default("delta", 0.07).unwrap();
 
     let again = Datapath::load(&loaded.options).unwrap();
-    assert!(again.was_adopted());
+    assert_eq!(again.origin(), Origin::Adopted);
     assert!((again.default_knob("delta").unwrap().unwrap() - 0.07).abs() < 1e-4);
 
     let elsewhere =
@@ -154,32 +154,6 @@ fn what_is_loaded_is_found_again_and_removed_whole() {
     assert!(!available().contains(&name));
     assert!(!loaded.options.folder.exists());
     unload_pins(&loaded.options.folder).expect("twice does no harm");
-}
-
-/// A version before had other algorithms, so not every registration is there, and another layout.
-#[test]
-fn the_datapath_of_another_version_is_refused_and_goes_on() {
-    need_kernel!();
-    let loaded = Loaded::new("_v", 8);
-    let folder = &loaded.options.folder;
-    let control = libbpf_rs::MapHandle::from_pinned_path(folder.join("tt_control")).unwrap();
-    let key = 0_u32.to_ne_bytes();
-    let ours = control.lookup(&key, MapFlags::ANY).unwrap().unwrap();
-    let mut theirs = ours.clone();
-    theirs[0] += 1;
-    control.update(&key, &theirs, MapFlags::ANY).unwrap();
-    let refused = || matches!(Datapath::load(&loaded.options), Err(Error::OtherLayout { .. }));
-    assert!(refused());
-
-    let bbr = folder.read_dir().unwrap().flatten().map(|file| file.path());
-    let bbr = bbr.filter(|path| path.to_string_lossy().ends_with("_bbr")).collect::<Vec<_>>();
-    assert_eq!(bbr.len(), 1, "{bbr:?}");
-    let aside = folder.join("aside");
-    std::fs::rename(&bbr[0], &aside).unwrap();
-    assert!(refused(), "it is complete by its own list");
-    assert!(available().contains(&loaded.datapath().name().to_owned()), "it is still registered");
-    std::fs::rename(&aside, &bbr[0]).unwrap();
-    control.update(&key, &ours, MapFlags::ANY).unwrap();
 }
 
 /// Before Linux 6.4: the entry is gone, and the removal was killed before the file was.
@@ -252,12 +226,13 @@ fn a_connection_changes_its_algorithm() {
     assert_eq!(loaded.datapath().stats().opened, 4, "the last change was none");
 }
 
-/// A process that loads a datapath and turns its knobs.
-fn spawn_loader(folder: &str, suffix: &str) -> Child {
+/// A process that loads a datapath with so many slots and turns its knobs.
+fn spawn_loader(folder: &str, suffix: &str, slots: u32) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "loader_to_be_killed", "--nocapture"])
         .env("TRIMTAB_TEST_LOADER", folder)
         .env("TRIMTAB_TEST_SUFFIX", suffix)
+        .env("TRIMTAB_TEST_SLOTS", slots.to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -269,7 +244,8 @@ fn spawn_loader(folder: &str, suffix: &str) -> Child {
 fn loader_to_be_killed() {
     let Ok(folder) = std::env::var("TRIMTAB_TEST_LOADER") else { return };
     let suffix = std::env::var("TRIMTAB_TEST_SUFFIX").unwrap();
-    let options = Options { folder: folder.into(), suffix, slots: 8, ..Options::default() };
+    let slots = std::env::var("TRIMTAB_TEST_SLOTS").unwrap().parse().unwrap();
+    let options = Options { folder: folder.into(), suffix, slots, ..Options::default() };
     let datapath = Datapath::load(&options).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {
@@ -280,25 +256,40 @@ fn loader_to_be_killed() {
     }
 }
 
-/// Whenever it is killed, also while it loads: the next one takes over or starts afresh, and nothing is left in the end.
+/// Whenever it is killed, also while it loads or replaces what was there: the next one has the programs and options that it asked for,
+/// and nothing is left in the end.
 #[test]
 fn a_loader_may_be_killed_at_any_moment() {
     need_kernel!();
+    const MOMENTS: u32 = 12;
     let folder = "/sys/fs/bpf/trimtab-test-_y";
     let options =
         Options { folder: folder.into(), suffix: "_y".to_owned(), slots: 8, ..Options::default() };
     unload_pins(&options.folder).unwrap();
-    for moment in 0..12 {
-        let mut loader = spawn_loader(folder, "_y");
-        std::thread::sleep(Duration::from_millis(7 * moment));
+    let start = Instant::now();
+    Datapath::load(&options).unwrap();
+    let took = start.elapsed();
+    let mut seen = std::collections::BTreeSet::new();
+    for moment in 0..MOMENTS {
+        let mut loader = spawn_loader(folder, "_y", 16);
+        // From before it begins until after it is done.
+        std::thread::sleep(took * moment * 3 / (2 * MOMENTS));
         loader.kill().unwrap();
         loader.wait().unwrap();
         let datapath = Datapath::load(&options).unwrap_or_else(|e| panic!("after {moment}: {e}"));
+        let (origin, version) = (datapath.origin(), datapath.version());
+        seen.insert(match origin {
+            Origin::Replaced(found) => format!("replaced layout {}, {}", found.layout, found.slots),
+            other => format!("{other:?}"),
+        });
+        assert_eq!((version.slots, datapath.stats().slots), (8, 8), "after {moment}: {origin:?}");
+        assert!(version.programs.is_some() && !options.folder.join("next").exists());
         assert!(Algorithm::ALL.iter().all(|a| available().contains(&options.name_of(*a))));
-        if moment % 2 == 0 {
+        if moment % 4 == 0 {
             datapath.unload().unwrap();
         }
     }
+    println!("{seen:?}");
     unload_pins(&options.folder).unwrap();
     assert!(!available().iter().any(|name| name.ends_with("_y")));
     assert!(!options.folder.exists());
@@ -318,7 +309,7 @@ fn what_is_kept_is_roots_alone() {
         assert_eq!((about.permissions().mode() & 0o077, about.uid()), (0, 0));
         files += 1;
     }
-    assert_eq!(files, 7 + 1 + Algorithm::ALL.len(), "maps, the walk, registrations");
+    assert_eq!(files, 7 + 2 + Algorithm::ALL.len(), "maps, the walks, registrations");
 }
 
 #[test]
@@ -326,7 +317,7 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     need_kernel!();
     let folder = "/sys/fs/bpf/trimtab-test-_q";
     unload_pins(folder.as_ref()).unwrap();
-    let mut loader = spawn_loader(folder, "_q");
+    let mut loader = spawn_loader(folder, "_q", 8);
     let options =
         Options { folder: folder.into(), suffix: "_q".to_owned(), slots: 8, ..Options::default() };
     let names = Algorithm::ALL.map(|algorithm| options.name_of(algorithm));
@@ -347,7 +338,7 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     assert_eq!(loader.wait().unwrap().signal(), Some(9));
     std::thread::sleep(Duration::from_millis(200));
     let datapath = Datapath::load(&options).unwrap();
-    assert!(datapath.was_adopted());
+    assert_eq!(datapath.origin(), Origin::Adopted);
     let flow = datapath.flows().next().expect("the connection that was open");
     assert!((flow.sample().unwrap().delta - 0.03).abs() < 1e-4, "the last knob stays");
     let before = flow.sample().unwrap().acked;

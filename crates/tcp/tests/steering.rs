@@ -9,7 +9,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
-use trimtab_tcp::{Algorithm, By, Datapath, Error, Flow, Reporter, Towards};
+use trimtab_tcp::{Algorithm, By, Datapath, Error, Flow, Origin, Reporter, Towards};
 
 use common::{A, A6, Loaded, Wire, need_kernel, wait_for};
 
@@ -177,7 +177,11 @@ fn knobs_of_a_destination_are_those_of_its_new_connections() {
     // What they are told apart by changes: nothing of before counts. The next process finds what there is.
     datapath.tell_apart(by).unwrap();
     let again = Datapath::load(&loaded.options).unwrap();
-    assert!(again.was_adopted() && again.towards().len() == 3, "{:?}", again.towards());
+    assert!(
+        again.origin() == Origin::Adopted && again.towards().len() == 3,
+        "{:?}",
+        again.towards()
+    );
     datapath.tell_apart(By::default()).unwrap();
     assert_eq!(again.towards(), []);
 }

@@ -53,7 +53,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     first.signal(Signal::KILL);
     first.wait();
     let datapath = trimtab_tcp::Datapath::load(&setup.options()).unwrap();
-    assert!(datapath.was_adopted());
+    assert_eq!(datapath.origin(), trimtab_tcp::Origin::Adopted);
     let flow = datapath.flows().find(|flow| flow.identity().local.port() == 7101).unwrap();
     let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().acked);
     std::thread::sleep(Duration::from_millis(300));
@@ -77,6 +77,49 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     server.join().unwrap();
     wait_for("the end", || next.flows().is_empty().then_some(()));
     assert!(matches!(ask_why(&setup.socket(), "7101"), Err(Error::Refused(_))));
+}
+
+/// The next agent finds what was loaded with other options, as after an upgrade other programs, under a connection that is open. It has
+/// to run, with the options of its configuration. (What another version has loaded: `crates/tcp/tests/upgrade.rs`.)
+#[test]
+fn other_options_take_effect_with_the_next_agent() {
+    need_kernel!();
+    let setup = Setup::new("_u");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.25 }\n");
+    let mut first = setup.start();
+    let before = first.status().unwrap().programs;
+    assert_eq!((before.slots, before.former.len()), (16384, 0), "{before:?}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::sockopt::set_tcp_congestion(&listener, &setup.algorithm()).unwrap();
+    let connect = || {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        server.write_all(&[1; 1000]).unwrap();
+        client.read_exact(&mut [0; 1000]).unwrap();
+        (server, client)
+    };
+    let old = connect();
+    wait_for("the connection", || (first.status()?.open == 1).then_some(()));
+    first.signal(Signal::TERM);
+    first.wait();
+
+    let text = std::fs::read_to_string(setup.config()).unwrap();
+    std::fs::write(setup.config(), text.replace("slots = 16384", "slots = 1000")).unwrap();
+    let next = setup.start();
+    assert!(next.log().contains("took the place of other programs or options"), "{}", next.log());
+    let status = next.status().unwrap();
+    assert_eq!((status.programs.slots, status.programs.layout), (1000, before.layout));
+    assert_eq!(status.programs.former.len(), 1, "{status}");
+    let former = &status.programs.former[0];
+    assert_eq!((former.layout, former.connections), (before.layout, 1));
+    assert!(status.to_string().contains("1 connection on former programs"));
+    let new = connect();
+    wait_for("the new connection", || (next.status()?.open == 1).then_some(()));
+    drop(old);
+    wait_for("the end of the former programs", || {
+        next.status()?.programs.former.is_empty().then_some(())
+    });
+    drop(new);
 }
 
 #[test]

@@ -57,6 +57,11 @@ impl Loaded {
         self.datapath.as_ref().expect("loaded")
     }
 
+    /// Closes what this process holds of it, as its end does.
+    pub(crate) fn let_go(&mut self) {
+        drop(self.datapath.take());
+    }
+
     /// The connection whose local port this is.
     pub(crate) fn flow(&self, port: u16) -> Option<Flow> {
         self.datapath().flows().find(|flow| flow.identity().local.port() == port)

@@ -1,0 +1,308 @@
+//! Putting the programs into the kernel: for the first time, or in the place of those that another version, or other options, have
+//! left there.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{ErrorKind, Link, MapCore as _, MapMut, Object, ObjectBuilder, OpenObject};
+use sha2::{Digest as _, Sha256};
+
+use crate::algorithm::Algorithm;
+use crate::datapath::{Options, map_memory};
+use crate::error::{Error, said};
+use crate::kernel::{self, Form, Registration};
+use crate::knobs;
+use crate::layout::{
+    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_LEAST_AT, SETTINGS_MOST_AT, SETTINGS_NAMES_AT,
+    SETTINGS_SIZE,
+};
+use crate::mapping::{Mapping, point_to};
+use crate::pins::Pins;
+
+/// The eBPF programs, aligned as the reader of the format wants them.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trimtab.bpf.o")));
+
+/// The maps that are kept, by their name in the object.
+const MAPS: [&str; 7] =
+    ["tt_slots", "tt_control", "tt_free", "tt_events", "tt_models", "tt_nodes", TOWARDS];
+/// Knobs of connections to come by where they go.
+pub(crate) const TOWARDS: &str = "tt_towards_knobs";
+/// `tcp_congestion_ops` in `bpf/kernel.h` begins with the name, then come the flags.
+const FLAGS_AT: usize = 16;
+/// Any user may pick the algorithm (`TCP_CONG_NON_RESTRICTED`).
+const UNRESTRICTED: u32 = 1;
+/// The program that walks over listening sockets.
+const RENEW: &str = "tt_renew";
+
+const LOAD: &str = "load the eBPF programs";
+
+/// The programs with their options, in a number: what is in the kernel is the same where this is.
+pub(crate) fn fingerprint(options: &Options) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(&OBJECT.0);
+    hash.update(settings(options));
+    hash.update([u8::from(options.unrestricted)]);
+    let hash = hash.finalize();
+    // 0 says that nothing is complete.
+    hash.first_chunk().map_or(1, |first| u64::from_be_bytes(*first)).max(1)
+}
+
+/// The object in the kernel, with nothing registered: it is gone when dropped.
+struct Loaded {
+    object: Object,
+    form: Form,
+    registration: Registration,
+    /// Whether [`renew`](crate::renew) can walk over listening sockets.
+    renews: bool,
+}
+
+impl Loaded {
+    fn new(options: &Options) -> Result<Self, Error> {
+        let btf = Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
+        if !kernel::has_struct_ops(&btf) {
+            return Err(Error::NoStructOps);
+        }
+        let (form, registration) = (Form::of(&btf)?, Registration::of(&btf));
+        let renews = kernel::has_socket_walk(&btf);
+        said::listen();
+        let fail = |e: libbpf_rs::Error| Error::of(LOAD, &e);
+        let mut builder = ObjectBuilder::default();
+        let mut object = builder.open_memory(&OBJECT.0).map_err(fail)?;
+        prepare(&mut object, options, form, registration).map_err(fail)?;
+        for mut program in object.progs_mut().filter(|program| program.name() == RENEW) {
+            program.set_autoload(renews);
+        }
+        Ok(Self { object: object.load().map_err(fail)?, form, registration, renews })
+    }
+
+    /// The struct_ops map of an algorithm.
+    fn ops(&mut self, algorithm: Algorithm) -> Result<MapMut<'_>, Error> {
+        let name = struct_ops(algorithm, self.form);
+        let mut maps = self.object.maps_mut();
+        maps.find(|map| map.name() == OsStr::new(&name)).ok_or(Error::NoStructOps)
+    }
+}
+
+/// Loads and registers. Where something is registered already, each name passes to the new programs at once (`BPF_LINK_UPDATE`), so
+/// no program that picks one finds it missing; before Linux 6.4 it is missing for a moment. Connections that run the former programs
+/// keep them, with maps that the kernel frees with the last of them.
+///
+/// May be killed at any moment: what is in the folder then is not complete, and the next call begins anew.
+pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
+    let mut loaded = Loaded::new(options)?;
+    pins.make_folder()?;
+    let next = pins.begin_next()?;
+    for mut map in loaded.object.maps_mut() {
+        if MAPS.iter().any(|name| map.name() == OsStr::new(name)) {
+            let path = next.map(&map.name().to_string_lossy());
+            map.pin(path).map_err(|e| Error::of("keep the maps", &e))?;
+        }
+    }
+    next.keep_walk(&mut walk(&loaded.object)?)?;
+    if loaded.renews {
+        next.keep_renewal(&mut renewal(&loaded.object)?)?;
+    }
+    let control: Mapping<Control> = map_memory(&next.open_map("tt_control")?)?;
+    let control = &control[0];
+    write_defaults(control);
+    control.slot_count.store(options.slots, Relaxed);
+    control.layout_version.store(LAYOUT_VERSION, Relaxed);
+
+    let former = pins.begin_replacing()?;
+    for algorithm in Algorithm::ALL {
+        register(options, pins, &mut loaded, algorithm)?;
+    }
+    pins.unregister_others()?;
+    pins.take_next(former)?;
+    control.programs.store(fingerprint(options), Release);
+    Ok(())
+}
+
+fn register(
+    options: &Options,
+    pins: &Pins,
+    loaded: &mut Loaded,
+    algorithm: Algorithm,
+) -> Result<(), Error> {
+    let registration = loaded.registration;
+    let mut ops = loaded.ops(algorithm)?;
+    let fail = |e: libbpf_rs::Error| match e.kind() {
+        ErrorKind::AlreadyExists => {
+            Error::NameTaken { name: options.name_of(algorithm), path: pins.folder.clone() }
+        }
+        _ => Error::of("register the congestion control", &e),
+    };
+    match registration {
+        Registration::Link => {
+            let attached = ops.attach_struct_ops();
+            // The attempt has set the map's value, which the update needs.
+            if let (Err(error), Some(link)) = (&attached, pins.link(algorithm)?)
+                && error.kind() == ErrorKind::AlreadyExists
+                && point_to(&link, &ops).is_ok()
+            {
+                return Ok(());
+            }
+            // Not registered under this name, or by somebody else.
+            pins.unregister(algorithm)?;
+            let mut link = attached.or_else(|_| ops.attach_struct_ops()).map_err(fail)?;
+            pins.keep_link(algorithm, &mut link)
+        }
+        Registration::Map => {
+            pins.unregister(algorithm)?;
+            pins.keep_map(algorithm, &mut ops, |ops| {
+                // What the library calls a link is none, and would end the registration when it is dropped.
+                ops.attach_struct_ops().map_err(fail).map(|mut link| link.disconnect())
+            })
+        }
+    }
+}
+
+/// The walk over listening sockets.
+fn renewal(object: &Object) -> Result<Link, Error> {
+    let what = "load the walk over listening sockets (iter/tcp)";
+    let missing = || Error::Kernel { what, reason: "the object has none".to_owned() };
+    let program = object.progs_mut().find(|program| program.name() == RENEW);
+    program.ok_or_else(missing)?.attach().map_err(|e| Error::of(what, &e))
+}
+
+/// The walk over the sockets of our connections.
+fn walk(object: &Object) -> Result<Link, Error> {
+    let what = "load the walk over the sockets of our connections (iter/bpf_sk_storage_map)";
+    let missing = || Error::Kernel { what, reason: "the object has none".to_owned() };
+    let mut tags = object.maps().filter(|map| map.name() == OsStr::new("tt_tags"));
+    let mut programs = object.progs_mut().filter(|one| one.name() == OsStr::new("tt_walk_tags"));
+    let (tags, program) = tags.next().zip(programs.next()).ok_or_else(missing)?;
+    program.attach_iter(tags.as_fd()).map_err(|e| Error::of(what, &e))
+}
+
+pub(crate) fn write_defaults(control: &Control) {
+    for algorithm in Algorithm::ALL {
+        let words = algorithm.defaults(control);
+        for (word, default) in words.iter().zip(knobs::defaults(algorithm)) {
+            word.store(default, Relaxed);
+        }
+    }
+}
+
+/// The struct_ops map of the eBPF object that fits the kernel.
+fn struct_ops(algorithm: Algorithm, form: Form) -> String {
+    let since = match (algorithm, form) {
+        (_, Form::Linux7_1) => "7_1",
+        (Algorithm::Cubic, _) | (_, Form::Linux6_1) => "6_1", // CUBIC has no cong_control
+        (_, Form::Linux6_10) => "6_10",
+    };
+    format!("{}_{since}", algorithm.name())
+}
+
+/// `tt_settings` of `bpf/layout.h`: what the programs are told as constants.
+fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
+    let mut settings = [0; SETTINGS_SIZE];
+    for algorithm in Algorithm::ALL {
+        let place = (algorithm.slot_number() as usize - 1) * size_of::<knobs::Words>();
+        for (at, words) in [
+            (SETTINGS_LEAST_AT, knobs::least(algorithm)),
+            (SETTINGS_MOST_AT, knobs::most(algorithm)),
+        ] {
+            let bytes = words.into_iter().flat_map(u32::to_ne_bytes);
+            settings[at + place..].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+        }
+    }
+    let (slots, names) = settings[..SETTINGS_LEAST_AT].split_at_mut(SETTINGS_NAMES_AT);
+    slots.copy_from_slice(&options.slots.to_ne_bytes());
+    for (place, algorithm) in names.chunks_exact_mut(CA_NAME_SIZE).zip(Algorithm::ALL) {
+        let name = options.name_of(algorithm);
+        place[..name.len()].copy_from_slice(name.as_bytes());
+    }
+    settings
+}
+
+/// Settings that go in before the kernel sees the programs.
+fn prepare(
+    object: &mut OpenObject,
+    options: &Options,
+    form: Form,
+    registration: Registration,
+) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let called = |form| Algorithm::ALL.into_iter().find(|a| struct_ops(*a, form) == name);
+        if ["tt_slots", "tt_flows", "tt_free"].contains(&name.as_str()) {
+            map.set_max_entries(options.slots)?;
+        } else if let Some(algorithm) = called(form) {
+            let name = options.name_of(algorithm);
+            if registration == Registration::Map {
+                map.set_map_flags(0)?; // not BPF_F_LINK
+            }
+            let Some(ops) = map.initial_value_mut() else { continue };
+            ops[..FLAGS_AT].fill(0);
+            ops[..name.len()].copy_from_slice(name.as_bytes());
+            let flags = if options.unrestricted { UNRESTRICTED } else { 0 };
+            ops[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
+        } else if Form::ALL.into_iter().any(|other| called(other).is_some()) {
+            map.set_autocreate(false)?;
+        } else if name.ends_with(".rodata") {
+            // Its one constant, `tt_settings`.
+            let Some(value) = map.initial_value_mut() else { continue };
+            value.copy_from_slice(&settings(options));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::MapType;
+
+    use super::*;
+
+    /// Of an algorithm's programs for different kernels this machine can run only one.
+    fn instructions(name: &str) -> Vec<(u8, u8, u8, i16, i32)> {
+        let object = ObjectBuilder::default().open_memory(&OBJECT.0).expect("well-formed");
+        let program = object.progs().find(|program| program.name() == OsStr::new(name));
+        let program = program.expect("it is in the object");
+        let list = program.insns().iter();
+        list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect()
+    }
+
+    /// The program before 6.10 is the same, instruction by instruction, but for where it finds the rate sample among its arguments (8
+    /// bytes each).
+    #[test]
+    fn the_programs_before_and_after_6_10_differ_in_the_argument_alone() {
+        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack"] {
+            let (now, before) = (instructions(name), instructions(&format!("{name}_before_6_10")));
+            assert_eq!(now.len(), before.len());
+            let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();
+            assert_eq!(differing.len(), 1, "{name}: {differing:?}");
+            let (now, before) = differing[0];
+            // A load of 8 bytes from the context; the rate sample is the fourth argument, and was the second.
+            assert_eq!((now.0, now.3, before.3), (0x79, 24, 8));
+            assert_eq!((now.0, now.1, now.2, now.4), (before.0, before.1, before.2, before.4));
+        }
+    }
+
+    /// What libbpf makes of the object for a kernel that this machine does not run: each algorithm has the one form of the
+    /// operations that fits, and no other is created.
+    #[test]
+    fn every_form_of_the_operations_has_one_of_each_algorithm() {
+        for form in Form::ALL {
+            let mut builder = ObjectBuilder::default();
+            let mut object = builder.open_memory(&OBJECT.0).expect("well-formed");
+            prepare(&mut object, &Options::default(), form, Registration::Link).expect("set");
+            let created = object.maps().filter(|map| map.map_type() == MapType::StructOps);
+            let created: Vec<_> = created
+                .filter(libbpf_rs::OpenMapImpl::autocreate)
+                .map(|map| map.name().to_string_lossy().into_owned())
+                .collect();
+            let mut expected = Algorithm::ALL.map(|algorithm| struct_ops(algorithm, form));
+            expected.sort();
+            let mut found = created;
+            found.sort();
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What runs under our names goes on with the programs that were registered when it picked them: connections, and also sockets that
+//! listen and the defaults of network namespaces, from which new connections get theirs. These two are given what is registered now.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Iter, Link};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Of the network namespace of the thread that asks.
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+/// Our names begin so.
+const PREFIX: &str = "trimtab_";
+
+/// In every network namespace that a process or a name holds. Gives why it was not possible in some; `None` when it was in all.
+pub(crate) fn everywhere(walk: &Path) -> Option<String> {
+    // Older kernels may lack the walk.
+    let walk = if walk.exists() { Link::open(walk).ok() } else { None };
+    let work = move || {
+        let own = here(walk.as_ref()).err().map(|error| error.to_string());
+        let mut failed = own.into_iter().collect::<Vec<_>>();
+        for (path, namespace) in namespaces() {
+            let entered =
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
+            if let Err(error) = entered.map_err(io::Error::from).and_then(|()| here(walk.as_ref()))
+            {
+                failed.push(format!("{}: {error}", path.display()));
+            }
+        }
+        failed
+    };
+    // A thread of its own, which ends where it is.
+    let failed = std::thread::spawn(work).join().ok()?;
+    let first = failed.first()?;
+    Some(format!(
+        "{} network namespaces may go on with the former programs for new connections ({first}): restart the servers there",
+        failed.len()
+    ))
+}
+
+/// In this thread's network namespace.
+fn here(walk: Option<&Link>) -> io::Result<()> {
+    let name = std::fs::read_to_string(DEFAULT)?;
+    if name.starts_with(PREFIX) {
+        std::fs::write(DEFAULT, name.trim())?;
+    }
+    let Some(walk) = walk else { return Ok(()) };
+    let mut walk = Iter::new(walk).map_err(io::Error::other)?;
+    loop {
+        match walk.read(&mut [0; 64]) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            // The kernel could not go on just then, and goes on where it was.
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Each network namespace once, but for this thread's.
+fn namespaces() -> Vec<(PathBuf, File)> {
+    let entries = |folder: &str| Path::new(folder).read_dir().into_iter().flatten().flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let processes = entries("/proc")
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
+        .map(|entry| entry.path().join("ns/net"));
+    let named = entries("/run/netns").map(|entry| entry.path());
+    let number = |path: &Path| Some(std::fs::metadata(path).ok()?).map(|of| (of.dev(), of.ino()));
+    let mut seen: BTreeSet<_> = number(Path::new("/proc/thread-self/ns/net")).into_iter().collect();
+    processes
+        .chain(named)
+        .filter(|path| number(path).is_some_and(|number| seen.insert(number)))
+        // A process that has ended meanwhile needs nothing.
+        .filter_map(|path| File::open(&path).ok().map(|file| (path, file)))
+        .collect()
+}
