@@ -184,6 +184,16 @@ TT_INLINE void tt_seq_move(struct tt_slot *slot)
 }
 #endif
 
+/*
+ * Reads a word that user space moves after it wrote what belongs to it (Release in flow.rs), so that what was written is seen from
+ * here on. Linux's JITs make an atomic with a result a full barrier (BPF_FETCH, Documentation/bpf/standardization/instruction-set.rst);
+ * a load-acquire of BPF's own came with Linux 6.15 only. It takes the line for itself, so a plain look at the word comes before it.
+ */
+TT_INLINE u32 tt_acquire(const u32 *word)
+{
+	return __sync_fetch_and_or((u32 *)word, 0);
+}
+
 TT_INLINE struct tt_control *tt_control_get(void)
 {
 	u32 zero = 0;
@@ -465,11 +475,9 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 /* Whether user space has turned knobs of this connection, at the price of one comparison where it has not. */
 TT_INLINE bool tt_has_new_knobs(struct tt_flow *flow, const struct tt_slot *slot)
 {
-	u32 version = *(volatile u32 *)&slot->version;
-
-	if (version == flow->knobs_version)
+	if (*(volatile u32 *)&slot->version == flow->knobs_version)
 		return false;
-	flow->knobs_version = version;
+	flow->knobs_version = tt_acquire(&slot->version);
 	return slot->knobs_for == flow->id; /* or they were meant for the connection that had the slot before */
 }
 

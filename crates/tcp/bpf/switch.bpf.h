@@ -94,18 +94,20 @@ TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct
 }
 
 /*
- * Whether there is an order that waits, at the price of one comparison where there is none. One for what runs already
+ * Whether there is an order that waits, and which, at the price of one comparison where there is none. One for what runs already
  * cancels the one before.
  */
-TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u32 next)
+TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u32 *next)
 {
-	u32 cca = tt_next_cca(next);
+	u32 cca;
 
-	if (next == flow->next)
+	if (*(volatile u32 *)&slot->next == flow->next)
 		return false;
+	*next = tt_acquire(&slot->next);
+	cca = tt_next_cca(*next);
 	if (slot->knobs_for == flow->id && cca && cca != slot->cca)
 		return true;
-	tt_switch_done(flow, slot, next); /* or it was meant for the connection that had the slot before */
+	tt_switch_done(flow, slot, *next); /* or it was meant for the connection that had the slot before */
 	return false;
 }
 
@@ -116,11 +118,11 @@ TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u
 TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, bool converged,
 				u32 window)
 {
-	u32 next = *(volatile u32 *)&slot->next;
 	bool recovering = tt_ca_state((struct tcp_sock *)sk) >= TCP_CA_CWR;
+	u32 next;
 
 	flow->path.converged |= converged;
-	if (!tt_switch_is_wanted(flow, slot, next))
+	if (!tt_switch_is_wanted(flow, slot, &next))
 		return;
 	/*
 	 * The kernel's own bookkeeping of a recovery belongs to the algorithm that began it, so here a part switch, too,
@@ -142,8 +144,7 @@ TT_INLINE bool tt_switch_if_nothing_is_known(struct sock *sk, struct tt_flow *fl
 
 	if (!slot)
 		return false;
-	next = *(volatile u32 *)&slot->next;
-	if (!tt_switch_is_wanted(flow, slot, next) || tt_ca_state(tp) >= TCP_CA_CWR ||
+	if (!tt_switch_is_wanted(flow, slot, &next) || tt_ca_state(tp) >= TCP_CA_CWR ||
 	    !tt_switch_starts_over(&flow->path, converged, tp->bytes_acked > 1))
 		return false;
 	tt_switch_carry_out(sk, flow, slot, next, TT_HOW_ANEW, flow->initial_window);
@@ -181,7 +182,7 @@ TT_INLINE void tt_slot_hand_over(struct tt_slot *slot, struct tt_flow *flow, u32
 	slot->flags &= TT_FLAGS_KEPT;
 	slot->inverse_delta_q16 = 0;
 	tt_seq_move(slot);
-	flow->knobs_version = *(volatile u32 *)&slot->version;
+	flow->knobs_version = tt_acquire(&slot->version);
 }
 
 /* --- Of algorithms that move the window by their own rules at losses: neither the threshold nor an undo does. */

@@ -259,6 +259,7 @@ mod tests {
     use libbpf_rs::MapType;
 
     use super::*;
+    use crate::layout::Slot;
 
     /// Of an algorithm's programs for different kernels this machine can run only one.
     fn instructions(name: &str) -> Vec<(u8, u8, u8, i16, i32)> {
@@ -282,6 +283,30 @@ mod tests {
             // A load of 8 bytes from the context; the rate sample is the fourth argument, and was the second.
             assert_eq!((now.0, now.3, before.3), (0x79, 24, 8));
             assert_eq!((now.0, now.1, now.2, now.4), (before.0, before.1, before.2, before.4));
+        }
+    }
+
+    /// The knobs are read after the word that tells of them, on machines that reorder loads, too: an atomic with a result is the full
+    /// barrier that BPF has (instruction-set.rst, "Atomic operations"). `flow.rs` writes with Release. That it orders cannot be
+    /// tested on x86; that it is there can.
+    #[test]
+    fn knobs_and_orders_are_read_after_the_word_that_tells_of_them() {
+        const ATOMIC_WORD: u8 = 0xc3;
+        /// Add or or, and BPF_FETCH.
+        const WITH_RESULT: [i32; 2] = [0x01, 0x41];
+        let version = std::mem::offset_of!(Slot, version) as i16;
+        let next = std::mem::offset_of!(Slot, next) as i16;
+        let atomics = |name: &str, at: i16| {
+            let found = instructions(name);
+            let is_one =
+                |i: &&(u8, _, _, i16, i32)| i.0 == ATOMIC_WORD && WITH_RESULT.contains(&i.4);
+            found.iter().filter(is_one).filter(|i| i.3 == at).count()
+        };
+        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack", "tt_cubic_acked"]
+        {
+            // The look, and where it takes over from another.
+            assert!(atomics(name, version) >= 1, "{name}: knobs");
+            assert!(atomics(name, next) >= 1, "{name}: orders");
         }
     }
 
