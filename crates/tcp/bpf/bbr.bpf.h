@@ -95,7 +95,7 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_tag *handed, bool
 	tt_bbr_is_ready(sk, flow);
 }
 
-/* A connection gets this algorithm. */
+/* A connection gets this algorithm; an error number when there is no memory for it. */
 static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -116,7 +116,7 @@ static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return 0; /* no memory: the window stays as it is, and every other hook lets it */
+		return -ENOMEM; /* Reno runs until there is memory */
 	bbr = &flow->bbr;
 	tt_first_knobs(flow, tp, control, TT_CCA_BBR, control->bbr_defaults);
 #pragma unroll
@@ -251,7 +251,9 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 	bool starts;
 
 	if (!flow) {
-		tt_bbr_take(sk); /* its `init` found no memory, or was left out */
+		/* Its `init` found no memory, or was left out. */
+		if (tt_bbr_take(sk))
+			tt_reno_on_ack(sk, rs);
 		return;
 	}
 	bbr = &flow->bbr;
@@ -307,11 +309,11 @@ u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (flow) {
-		flow->pending.eager = true;
-		flow->bbr.window = tp->snd_cwnd;
-		tt_bbr_on_loss(&flow->bbr);
-	}
+	if (!flow)
+		return tcp_reno_ssthresh(sk);
+	flow->pending.eager = true;
+	flow->bbr.window = tp->snd_cwnd;
+	tt_bbr_on_loss(&flow->bbr);
 	return tp->snd_ssthresh;
 }
 
@@ -321,10 +323,10 @@ u32 BPF_PROG(tt_bbr_undo, struct sock *sk)
 {
 	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (flow) {
-		flow->pending.eager = true;
-		tt_bbr_on_spurious_loss(&flow->bbr);
-	}
+	if (!flow)
+		return tcp_reno_undo_cwnd(sk);
+	flow->pending.eager = true;
+	tt_bbr_on_spurious_loss(&flow->bbr);
 	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 

@@ -96,7 +96,7 @@ TT_INLINE void tt_copa_goes_on(struct sock *sk, const struct tt_tag *handed, boo
 	tt_copa_apply_pacing(sk, copa);
 }
 
-/* A connection gets this algorithm. */
+/* A connection gets this algorithm; an error number when there is no memory for it. */
 static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -116,7 +116,7 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return 0; /* no memory: the window stays as it is, and every other hook lets it */
+		return -ENOMEM; /* Reno runs until there is memory */
 	copa = &flow->copa;
 	tt_first_knobs(flow, tp, control, TT_CCA_COPA, control->copa_defaults);
 #pragma unroll
@@ -200,7 +200,9 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 	struct tt_copa *copa;
 
 	if (!flow) {
-		tt_copa_take(sk); /* its `init` found no memory, or was left out */
+		/* Its `init` found no memory, or was left out. */
+		if (tt_copa_take(sk))
+			tt_reno_on_ack(sk, rs);
 		return;
 	}
 	tt_see(&seen, tp, rs);

@@ -61,7 +61,7 @@ static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return 0; /* no memory: the window does not grow, and losses halve it */
+		return 0; /* no memory: Reno runs until there is, below */
 	tt_first_knobs(flow, tp, control, TT_CCA_CUBIC, control->cubic_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
@@ -152,8 +152,10 @@ void BPF_PROG(tt_cubic_avoid, struct sock *sk, u32 ack, u32 acked)
 	if (!tt_is_cwnd_limited(tp, window < threshold))
 		return;
 	flow = tt_flow_get(sk);
-	if (!flow)
+	if (!flow) {
+		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
+	}
 	window = tt_cubic_on_ack(&flow->cubic, &flow->cubic_knobs, window, threshold, acked, tp->tcp_mstamp);
 	tp->snd_cwnd = tt_min(window, tp->snd_cwnd_clamp);
 }
@@ -165,7 +167,7 @@ u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
 	u32 window = ((struct tcp_sock *)sk)->snd_cwnd;
 
 	if (!flow)
-		return tt_max(window / 2, 2);
+		return tcp_reno_ssthresh(sk);
 	tt_path_on_cut(&flow->path, ((struct tcp_sock *)sk)->srtt_us >> 3);
 	return tt_cubic_on_loss(&flow->cubic, &flow->cubic_knobs, window);
 }

@@ -75,7 +75,7 @@ TT_INLINE void tt_muses_goes_on(struct sock *sk, const struct tt_tag *handed, bo
 	tt_muses_is_ready(sk, flow, handed->window);
 }
 
-/* A connection gets this algorithm. */
+/* A connection gets this algorithm; an error number when there is no memory for it. */
 static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -94,7 +94,7 @@ static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return 0; /* no memory: the window stays as it is, and every other hook lets it */
+		return -ENOMEM; /* Reno runs until there is memory */
 	tt_first_knobs(flow, tp, control, TT_CCA_MUSES, control->muses_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
@@ -213,7 +213,9 @@ TT_INLINE void tt_muses_on_ack_event(struct sock *sk, const struct rate_sample *
 	bool decided, due, lost;
 
 	if (!flow) {
-		tt_muses_take(sk); /* its `init` found no memory, or was left out */
+		/* Its `init` found no memory, or was left out. */
+		if (tt_muses_take(sk))
+			tt_reno_on_ack(sk, rs);
 		return;
 	}
 	muses = &flow->muses;

@@ -13,7 +13,7 @@
 #ifndef TRIMTAB_SWITCH_BPF_H
 #define TRIMTAB_SWITCH_BPF_H
 
-#include "slot.bpf.h"
+#include "reno.bpf.h"
 
 /* Of the kernel's user-space interface. */
 #define SOL_TCP 6
@@ -183,20 +183,6 @@ TT_INLINE void tt_slot_hand_over(struct tt_slot *slot, struct tt_flow *flow, u32
 	slot->inverse_delta_q16 = 0;
 	tt_seq_move(slot);
 	flow->knobs_version = tt_acquire(&slot->version);
-}
-
-/* --- Of algorithms that move the window by their own rules at losses: neither the threshold nor an undo does. */
-
-SEC("struct_ops")
-u32 BPF_PROG(tt_keep_threshold, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(tt_keep_window, struct sock *sk)
-{
-	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
 #endif

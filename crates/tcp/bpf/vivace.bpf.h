@@ -81,7 +81,7 @@ TT_INLINE void tt_vivace_goes_on(struct sock *sk, const struct tt_tag *handed, b
 	tt_vivace_apply_pacing(sk, vivace);
 }
 
-/* A connection gets this algorithm. */
+/* A connection gets this algorithm; an error number when there is no memory for it. */
 static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -100,7 +100,7 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 	}
 	flow = control ? tt_flow_new(sk, control) : 0;
 	if (!flow)
-		return 0; /* no memory: the window stays as it is, and every other hook lets it */
+		return -ENOMEM; /* Reno runs until there is memory */
 	tt_first_knobs(flow, tp, control, TT_CCA_VIVACE, control->vivace_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
@@ -164,7 +164,9 @@ TT_INLINE void tt_vivace_on_ack_event(struct sock *sk, const struct rate_sample 
 	struct tt_seen seen;
 
 	if (!flow) {
-		tt_vivace_take(sk); /* its `init` found no memory, or was left out */
+		/* Its `init` found no memory, or was left out. */
+		if (tt_vivace_take(sk))
+			tt_reno_on_ack(sk, rs);
 		return;
 	}
 	vivace = &flow->vivace;

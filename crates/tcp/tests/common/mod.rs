@@ -244,6 +244,14 @@ impl Wire {
         server
     }
 
+    /// What the kernel says of the connection from this port of `a` (`ss -tin`).
+    pub(crate) fn transport(&self, port: u16) -> String {
+        let arguments =
+            format!("netns exec {} ss -Htin state established sport = :{port}", self.side("a"));
+        let output = Command::new("ip").args(arguments.split_whitespace()).output();
+        String::from_utf8_lossy(&output.expect("iproute2").stdout).into_owned()
+    }
+
     /// A client in `b`, which reads for so long or until the end; gives the bytes.
     pub(crate) fn fetch(&self, port: u16, at_most: Duration) -> JoinHandle<u64> {
         self.fetch_at(A.into(), port, at_most)
