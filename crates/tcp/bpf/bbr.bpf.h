@@ -252,7 +252,7 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 
 	if (!flow) {
 		/* Its `init` found no memory, or was left out. */
-		if (tt_bbr_take(sk))
+		if (tt_is_open(tp) && tt_bbr_take(sk))
 			tt_reno_on_ack(sk, rs);
 		return;
 	}

@@ -201,7 +201,7 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 
 	if (!flow) {
 		/* Its `init` found no memory, or was left out. */
-		if (tt_copa_take(sk))
+		if (tt_is_open(tp) && tt_copa_take(sk))
 			tt_reno_on_ack(sk, rs);
 		return;
 	}

@@ -107,7 +107,8 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	__s32 rtt_us;
 
 	if (!flow) {
-		tt_cubic_take(sk); /* its `init` found no memory, or was left out */
+		if (tt_is_open(tp))
+			tt_cubic_take(sk); /* its `init` found no memory, or was left out */
 		return;
 	}
 	rtt_us = sample->rtt_us;

@@ -93,6 +93,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	u32 icsk_rto;
 	u8 icsk_ca_state : 5;
+	u8 icsk_ca_initialized : 1; /* `init` was called, or is to be now */
 	u8 icsk_ca_setsockopt : 1;  /* a program has set the algorithm */
 	u64 icsk_ca_priv[13]; /* the algorithm's own: 104 bytes */
 };

@@ -214,7 +214,7 @@ TT_INLINE void tt_muses_on_ack_event(struct sock *sk, const struct rate_sample *
 
 	if (!flow) {
 		/* Its `init` found no memory, or was left out. */
-		if (tt_muses_take(sk))
+		if (tt_is_open(tp) && tt_muses_take(sk))
 			tt_reno_on_ack(sk, rs);
 		return;
 	}

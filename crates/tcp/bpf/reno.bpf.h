@@ -15,6 +15,15 @@ extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
+/*
+ * Whether the kernel has called `init`. Of a connection that this host opens, the acknowledgement of the SYN comes before: what took the
+ * connection in then would be forgotten with its slot when `init` does.
+ */
+TT_INLINE bool tt_is_open(const struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized);
+}
+
 /* For `cong_control`. */
 TT_INLINE void tt_reno_on_ack(struct sock *sk, const struct rate_sample *rs)
 {
