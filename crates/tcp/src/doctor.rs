@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::btf::Btf;
 
 use crate::error::Error;
+use crate::install::try_out;
 use crate::kernel::{self, Form, Registration};
 use crate::pins::is_bpf_fs;
 
@@ -72,6 +73,9 @@ impl Doctor {
         findings.push(self.file_system());
         findings.push(self.registered());
         findings.push(self.marks());
+        if self.root == Path::new("/") && findings.iter().all(|f| f.health != Health::Bad) {
+            findings.push(trial());
+        }
         findings
     }
 
@@ -86,9 +90,15 @@ impl Doctor {
 
     fn release(&self) -> Finding {
         let release = self.read("proc/sys/kernel/osrelease");
+        let version = release.as_deref().and_then(version);
+        let (health, remedy) = match version {
+            Some(version) if version < OLDEST => (Health::Bad, "boot Linux 6.1 or later"),
+            Some(_) => (Health::Good, ""),
+            None => (Health::Note, "the other lines say what it has"),
+        };
         let found =
             release.map_or_else(|| "unknown".to_owned(), |release| format!("Linux {release}"));
-        Finding { subject: "kernel", health: Health::Good, found, remedy: "" }
+        Finding { subject: "kernel", health, found, remedy }
     }
 
     /// What the kernel's types say.
@@ -260,6 +270,29 @@ impl Doctor {
     }
 }
 
+/// The oldest kernel that the programs were tried on.
+const OLDEST: (u32, u32) = (6, 1);
+
+/// The first two numbers of a release as `6.18.44-generic`.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// Whether the kernel takes the programs, asked of the kernel itself.
+fn trial() -> Finding {
+    let tried = try_out();
+    let (health, remedy) = match tried {
+        Ok(()) => (Health::Good, ""),
+        Err(_) => (Health::Bad, "tell us what the kernel said, and which kernel this is"),
+    };
+    let found = tried.err().map_or_else(
+        || "the kernel takes every program; they are removed again".to_owned(),
+        |error| error.to_string(),
+    );
+    Finding { subject: "trial of the programs", health, found, remedy }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,6 +330,23 @@ mod tests {
         assert!(said.starts_with("NO  description of its types (BTF): missing"), "{said}");
         assert!(said.contains("CONFIG_DEBUG_INFO_BTF=y"), "{said}");
         assert!(!Doctor::at(tempfile::tempdir().unwrap().path()).is_well());
+    }
+
+    #[test]
+    fn a_kernel_that_is_too_old_is_not_good() {
+        let health = |release: &str| {
+            let root = tempfile::tempdir().unwrap();
+            let folder = root.path().join("proc/sys/kernel");
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("osrelease"), format!("{release}\n")).unwrap();
+            Doctor::at(root.path()).release().health
+        };
+        assert_eq!(health("5.15.0-139-generic"), Health::Bad);
+        assert_eq!(health("6.0.19"), Health::Bad);
+        assert_eq!(health("6.1.0-47-amd64"), Health::Good);
+        assert_eq!(health("6.10.3"), Health::Good);
+        assert_eq!(health("10.0"), Health::Good);
+        assert_eq!(health("a kernel"), Health::Note);
     }
 
     #[test]

@@ -88,6 +88,15 @@ impl Loaded {
     }
 }
 
+/// Has the kernel take and verify every program, and forget them again. Nothing is registered, so no name is taken.
+///
+/// # Errors
+/// What is in the way of [`Datapath::load`](crate::Datapath::load).
+pub(crate) fn try_out() -> Result<(), Error> {
+    let loaded = Loaded::new(&Options { slots: 1, ..Options::default() })?;
+    walk(&loaded.object).map(drop)
+}
+
 /// Loads and registers. Where something is registered already, each name passes to the new programs at once (`BPF_LINK_UPDATE`), so
 /// no program that picks one finds it missing; before Linux 6.4 it is missing for a moment. Connections that run the former programs
 /// keep them, with maps that the kernel frees with the last of them.
