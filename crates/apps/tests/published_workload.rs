@@ -20,7 +20,7 @@ fn the_published_workload_parses_to_its_known_sums() {
         Ok(text) => text,
         Err(error) => {
             let why = format!("{}: {error}; set TRIMTAB_SHARED to the shared data", path.display());
-            assert!(std::env::var_os("CI").is_none(), "{why}");
+            assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
             println!("skipped: {why}");
             return;
         }

@@ -12,7 +12,7 @@ fn shared() -> Option<PathBuf> {
         return Some(folder);
     }
     let missing = format!("no measurements in {}; TRIMTAB_SHARED can name them", folder.display());
-    assert!(std::env::var_os("CI").is_none(), "{missing}");
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{missing}");
     println!("skipped: {missing}");
     None
 }

@@ -14,7 +14,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, FlowId, Options, Origin, unload_pins};
 
-use common::{A, Loaded, Wire, need_kernel, wait_for};
+use common::{A, Loaded, Wire, claim, need_kernel, wait_for};
 
 fn available() -> Vec<String> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -262,6 +262,7 @@ fn loader_to_be_killed() {
 fn a_loader_may_be_killed_at_any_moment() {
     need_kernel!();
     const MOMENTS: u32 = 12;
+    let _claim = claim("_y");
     let folder = "/sys/fs/bpf/trimtab-test-_y";
     let options =
         Options { folder: folder.into(), suffix: "_y".to_owned(), slots: 8, ..Options::default() };
@@ -315,6 +316,7 @@ fn what_is_kept_is_roots_alone() {
 #[test]
 fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     need_kernel!();
+    let _claim = claim("_q");
     let folder = "/sys/fs/bpf/trimtab-test-_q";
     unload_pins(folder.as_ref()).unwrap();
     let mut loader = spawn_loader(folder, "_q", 8);

@@ -12,8 +12,10 @@ use common::{Loaded, Wire, need_kernel};
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
 /// Runs and nanoseconds of each struct_ops program, by its name.
-fn runs() -> BTreeMap<String, (u64, u64)> {
-    let mut runs = BTreeMap::<String, (u64, u64)>::new();
+type Runs = BTreeMap<String, (u64, u64)>;
+
+fn runs() -> Runs {
+    let mut runs = Runs::new();
     for p in ProgInfoIter::default().filter(|p| p.ty == libbpf_rs::ProgramType::StructOps) {
         // Another datapath that is loaded has programs of the same names.
         let sum = runs.entry(p.name.to_string_lossy().into_owned()).or_default();
@@ -22,29 +24,50 @@ fn runs() -> BTreeMap<String, (u64, u64)> {
     runs
 }
 
-/// The published prototype of Mortise needs 117 µs; here, on a machine that is not otherwise busy, it is 0.4 µs. The
-/// bound leaves room for one that is. Other algorithms, named in TRIMTAB_COMPARE_WITH, are measured on the same wire.
+/// How often each algorithm is measured. The least of the means counts: what else the machine does can only add to it.
+const TURNS: usize = 5;
+
+/// Runs since `before`, and nanoseconds each, of the program with this name.
+fn since(before: &Runs, after: &Runs, name: &str) -> Option<(u64, u64)> {
+    let (count, time) = after[name];
+    let (count_before, time_before) = before.get(name).copied().unwrap_or_default();
+    let count = count - count_before;
+    (count > 0).then(|| (count, (time - time_before) / count))
+}
+
+/// The published prototype of Mortise needs 117 µs; here, on a machine that is not otherwise busy, it is 0.4 µs. Other algorithms, named
+/// in TRIMTAB_COMPARE_WITH, are measured on the same wire.
 #[test]
-fn an_acknowledgement_costs_less_than_two_microseconds() {
+fn an_acknowledgement_costs_less_than_a_microsecond() {
     need_kernel!();
     let loaded = Loaded::new("_h", 64);
     // A queue of 100 packets is 25 ms here.
     loaded.datapath().set_default("delta", 0.0125).unwrap();
     let wire = Wire::new("overhead");
     wire.limit("48mbit", 400_000);
-    let before = std::fs::read_to_string(STATISTICS).unwrap();
+    let statistics = std::fs::read_to_string(STATISTICS).unwrap();
     std::fs::write(STATISTICS, "1").unwrap();
     let mut algorithms = vec![loaded.datapath().name().to_owned()];
     algorithms.extend(std::env::var("TRIMTAB_COMPARE_WITH").ok());
-    for (port, name) in (7020..).zip(&algorithms) {
-        let _server = wire.serve(name, port, 12_000_000, 1);
-        assert_eq!(wire.fetch(port, Duration::from_secs(20)).join().unwrap(), 12_000_000);
+    let mut best = BTreeMap::<String, (u64, u64)>::new();
+    for _ in 0..TURNS {
+        for (port, name) in (7020..).zip(&algorithms) {
+            let before = runs();
+            let server = wire.serve(name, port, 6_000_000, 1);
+            assert_eq!(wire.fetch(port, Duration::from_secs(20)).join().unwrap(), 6_000_000);
+            server.join().unwrap();
+            let after = runs();
+            for program in after.keys() {
+                let Some(now) = since(&before, &after, program) else { continue };
+                let least = best.entry(program.clone()).or_insert(now);
+                *least = if now.1 < least.1 { now } else { *least };
+            }
+        }
     }
-    let runs = runs();
-    std::fs::write(STATISTICS, before).unwrap();
-    for (name, (count, time)) in runs.iter().filter(|(_, (count, _))| *count > 0) {
-        println!("{name}: {count} runs, {} ns each", time / count);
+    std::fs::write(STATISTICS, statistics).unwrap();
+    for (name, (count, time)) in &best {
+        println!("{name}: {count} runs, {time} ns each");
     }
-    let (count, time) = runs.iter().find(|(name, _)| name.starts_with("tt_copa_ack")).unwrap().1;
-    assert!(*count > 1000 && time / count < 2000, "{count} runs, {} ns each", time / count);
+    let (count, time) = best.iter().find(|(name, _)| name.starts_with("tt_copa_ack")).unwrap().1;
+    assert!(*count > 500 && *time < 1000, "{count} runs, {time} ns each");
 }

@@ -17,15 +17,17 @@ pub(crate) struct Setup {
     folder: tempfile::TempDir,
     pins: PathBuf,
     suffix: String,
+    _claim: File,
 }
 
 impl Setup {
     pub(crate) fn new(suffix: &str) -> Self {
+        let claim = crate::common::claim(suffix);
         let pins = PathBuf::from(format!("/sys/fs/bpf/trimtab-test-agent{suffix}"));
         // What a test that was killed has left.
         trimtab_tcp::unload_pins(&pins).expect("clean up");
         let folder = tempfile::tempdir().expect("a folder");
-        Self { folder, pins, suffix: suffix.to_owned() }
+        Self { folder, pins, suffix: suffix.to_owned(), _claim: claim }
     }
 
     /// The name under which connections pick the algorithm.

@@ -11,7 +11,7 @@ pub(crate) fn shared() -> Option<PathBuf> {
         return Some(folder);
     }
     let missing = format!("there is no folder {} (set TRIMTAB_SHARED)", folder.display());
-    assert!(std::env::var_os("CI").is_none(), "{missing}");
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{missing}");
     eprintln!("skipped: {missing}");
     None
 }
