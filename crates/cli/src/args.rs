@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trimtab_lab::contender::Contender;
 use trimtab_lab::report::figure::{Kind, UnknownKind};
-use trimtab_lab::scenario::{AppKind, Buffer, Probability, TraceSource, TransportKind};
+use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, TransportKind};
 use trimtab_units::{Duration, Rate};
 
 pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
@@ -212,6 +212,11 @@ pub(crate) struct Compare {
     /// The most that each data packet is late beyond the round-trip time, as 5ms; may be given several times
     #[arg(long, value_name = "TIME")]
     pub(crate) jitter: Vec<Duration>,
+
+    /// Which packets the bottleneck marks (ECN): a share, as 10%, or those that find a queue of this length or more,
+    /// as 20packets or 0.5BDP [default: none]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) mark: Option<Mark>,
 
     /// Flows of each contender that share the link; may be given several times
     #[arg(long, value_name = "N")]
@@ -462,6 +467,11 @@ pub(crate) struct Emu {
     /// Random loss on the downlink, as 0.1%
     #[arg(long, value_name = "PERCENT", default_value = "0")]
     pub(crate) loss: Probability,
+
+    /// Which packets the downlink marks (ECN), where the connection asked for it: a share, as 10%, or those that
+    /// find a queue of this length or more, as 20packets or 0.5BDP [default: none]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) mark: Option<Mark>,
 
     /// Random loss on the uplink
     #[arg(long, value_name = "PERCENT", default_value = "0")]

@@ -123,6 +123,7 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
     replace(&mut s.buffer, &args.buffer);
     replace(&mut s.loss, &args.loss);
     replace(&mut s.jitter, &args.jitter);
+    s.mark = args.mark.or(s.mark);
     replace(&mut s.flows, &args.flows);
     s.duration = args.duration.unwrap_or(s.duration);
     s.seeds = args.seeds.unwrap_or(s.seeds);

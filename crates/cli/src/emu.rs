@@ -7,7 +7,7 @@ use trimtab_emu::program::{self, Notice, Program};
 use trimtab_emu::{Config, NamespaceId, privilege, watchdog};
 use trimtab_lab::links;
 use trimtab_lab::output::write_file;
-use trimtab_lab::scenario::{Buffer, Cell, Probability, TraceSource};
+use trimtab_lab::scenario::{Buffer, Cell, Mark, Probability, TraceSource};
 use trimtab_net::mahimahi_log::{OPPORTUNITY, OVERHEAD};
 use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_units::{Duration, Rate};
@@ -58,7 +58,13 @@ fn config(args: &Emu) -> Result<Config, Failure> {
         }
         Ok(link)
     };
-    let down = link(args.trace.as_ref(), args.buffer, args.loss)?;
+    let mut down = link(args.trace.as_ref(), args.buffer, args.loss)?;
+    if let Some(mark) = args.mark {
+        if let Mark::Above(length) = mark {
+            has_bdp(length, &down.capacity, rtt)?;
+        }
+        down.mark = mark.on(down.capacity.mean_rate(), rtt);
+    }
     let up = link(args.up.as_ref(), args.up_buffer, args.up_loss)?;
     Ok(Config { down, up, seed: args.seed, log: args.log.clone() })
 }
@@ -68,15 +74,20 @@ fn capacity(source: Option<&TraceSource>) -> Result<Capacity, Failure> {
 }
 
 fn queue(buffer: Buffer, capacity: &Capacity, rtt: Duration) -> Result<QueueConfig, Failure> {
-    let rate = capacity.mean_rate();
-    if matches!(buffer, Buffer::Bdp(_)) && (rate == Rate::MAX || rtt.is_zero()) {
-        let problem = "a buffer in BDP needs a link with a rate and a delay";
+    has_bdp(buffer, capacity, rtt)?;
+    let cell = Cell { rtt, buffer, loss: Probability::default(), jitter: Duration::ZERO, flows: 1 };
+    Ok(cell.queue(capacity.mean_rate()))
+}
+
+/// Whether the link has a bandwidth-delay product, where a size is given in it.
+fn has_bdp(size: Buffer, capacity: &Capacity, rtt: Duration) -> Result<(), Failure> {
+    if matches!(size, Buffer::Bdp(_)) && (capacity.mean_rate() == Rate::MAX || rtt.is_zero()) {
+        let problem = "a size in BDP needs a link with a rate and a delay";
         return Err(Failure::input(format!(
             "{problem}: give --trace and --delay, or a size as 150KB"
         )));
     }
-    let cell = Cell { rtt, buffer, loss: Probability::default(), jitter: Duration::ZERO, flows: 1 };
-    Ok(cell.queue(rate))
+    Ok(())
 }
 
 fn program(words: Vec<std::ffi::OsString>, server: Option<String>) -> Program {

@@ -116,6 +116,8 @@ fn comparison(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn scenario(extra: &str) -> Scenario {
@@ -151,6 +153,47 @@ mod tests {
         let of = |cc: &str| c.summary.iter().find(|r| r.cc == cc).unwrap();
         assert!(of("omniscient").qoe_mean > of("newreno").qoe_mean);
         assert!(of("newreno").of_omniscient.unwrap().value < 1.0);
+    }
+
+    /// RFC 3168 §5: CUBIC takes a mark as a loss, and BBRv1 does not answer. Nothing is sent again for a mark.
+    #[test]
+    fn who_answers_marks_backs_off() {
+        let with = |mark: &str| {
+            let s = Scenario::parse(&format!(
+                "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:20Mbit/s\"]\nbuffer = \"2BDP\"\nduration = \"20s\"\nwarmup = \"5s\"\n{mark}[[app]]\nkind = \"bulk\"\n"
+            ))
+            .unwrap();
+            let effort = Effort { jobs: None, quiet: true };
+            let c = compare(&s, effort, Recording::default(), "x").unwrap();
+            assert_eq!(c.provenance.scenario.contains("mark = "), !mark.is_empty());
+            c.runs
+        };
+        let (none, tenth, threshold) =
+            (with(""), with("mark = \"10%\"\n"), with("mark = \"0.5BDP\"\n"));
+        let [cubic, bbr] = [0, 1].map(|i| tenth[i].throughput_mbps / none[i].throughput_mbps);
+        assert!(cubic < 0.2, "CUBIC keeps {cubic} of its throughput");
+        assert!(bbr > 0.95, "BBR keeps {bbr} of its throughput");
+        assert_eq!(tenth[0].loss_ratio, 0.0, "no queue is left to overflow");
+        // A threshold keeps CUBIC's queue at a fraction of the buffer, and the link in use.
+        let [without, queue] = [&none, &threshold].map(|runs| runs[0].queue_delay_ms.mean);
+        assert!(queue < 0.5 * without, "{queue} ms next to {without} ms");
+        assert!(threshold[0].utilization > 0.9, "{}", threshold[0].utilization);
+    }
+
+    /// What `trimtab compare --scenario scenarios/ecn.toml` runs: of all algorithms only BBRv1, which does not answer,
+    /// gets much more than CUBIC.
+    #[test]
+    fn marks_leave_none_but_bbr_much_more_than_cubic() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/ecn.toml");
+        let s = Scenario::load(&file).unwrap();
+        let c = compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x").unwrap();
+        let cubic = c.summary.iter().find(|row| row.cc == "cubic").unwrap().throughput_mbps;
+        for row in &c.summary {
+            let (cc, times) = (&row.cc, row.throughput_mbps / cubic);
+            println!("{cc}: {:.3} Mbit/s, {times:.2} times CUBIC", row.throughput_mbps);
+            let expected = if cc == "bbr" { 5.0..20.0 } else { 0.4..1.3 };
+            assert!(expected.contains(&times), "{cc}: {times:.2} times CUBIC");
+        }
     }
 
     /// Floo §5.5.1 on a stable link, in small: what is handed over keeps the loss away.

@@ -2,7 +2,7 @@
 
 use trimtab_apps::{App, Application, Outcome};
 use trimtab_cc::get_knob;
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
 use trimtab_units::{Bytes, Duration, Time};
@@ -97,8 +97,10 @@ impl<'a> Course<'a> {
             }
         }
         let loss = job.cell.loss.get();
+        let rate = capacity.mean_rate();
         let link = LinkConfig::new(capacity.clone())
-            .queue(job.cell.queue(capacity.mean_rate()))
+            .mark(scenario.mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt)))
+            .queue(job.cell.queue(rate))
             .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None });
         let world = World::new(&WorldConfig { links: vec![(link, job.seed)], flows });
         let watch = Watch::of(&world.flows()[0]);

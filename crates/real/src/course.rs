@@ -16,7 +16,7 @@ use trimtab_lab::prepare::{Prepared, PreparedApp};
 use trimtab_lab::record::{Delays, FlowMeasurement, Measurement};
 use trimtab_lab::result::Series;
 use trimtab_lab::scenario::{AppKind, Job};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::admission::Governor;
@@ -59,6 +59,10 @@ pub(crate) fn run(
     let mut topology = Topology::new(ServerSide::Private)?;
     topology.client().set_sysctl("net.ipv4.tcp_rmem", SOCKET_MEMORY)?;
     topology.server().set_sysctl("net.ipv4.tcp_wmem", SOCKET_MEMORY)?;
+    if prepared.plan.scenario.mark.is_some() {
+        // The client asks for ECN, and the server's default is to agree.
+        topology.client().set_sysctl("net.ipv4.tcp_ecn", "1")?;
+    }
     let connections = establish(rig, &mut topology, &members, job)?;
     let ports = connections.iter().map(|c| c.port).collect();
     let watch = Arc::new(Mutex::new(Watch::new(ports)));
@@ -141,11 +145,14 @@ fn delay(by: Duration) -> LinkConfig {
 fn link(prepared: &Prepared, job: &Job) -> Config {
     let capacity = links::at_seed(&prepared.plan.links[job.trace], job.seed);
     let loss = job.cell.loss.get();
-    let queue = job.cell.queue(capacity.mean_rate());
+    let rate = capacity.mean_rate();
+    let queue = job.cell.queue(rate);
+    let mark = prepared.plan.scenario.mark;
     // There the packets are delayed on their way to the queue, here behind it: so that they meet the trace at the
     // same moment of the run, it is that much ahead.
     let down = LinkConfig::new(ahead(capacity, one_way(job)))
         .queue(queue)
+        .mark(mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt)))
         .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None })
         .jitter(match job.cell.jitter {
             Duration::ZERO => JitterConfig::None,

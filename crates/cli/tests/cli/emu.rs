@@ -79,6 +79,8 @@ fn what_cannot_be_run_says_why() {
     assert!(e.contains("no-such-file.trace") && e.contains("no such file"), "{e}");
     let e = error(here, &["emu", "--buffer", "2BDP", "true"]);
     assert!(e.contains("--trace"), "{e}");
+    let e = error(here, &["emu", "--trace", "constant:9Mbit/s", "--mark", "0.5BDP", "true"]);
+    assert!(e.contains("--delay"), "{e}");
     let e = error(here, &["emu", "--delay", "10", "true"]);
     assert!(e.contains("unit"), "{e}");
     let e = error(here, &["emu", "--loss", "5", "true"]);

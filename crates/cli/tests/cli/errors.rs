@@ -83,6 +83,7 @@ fn units_are_needed() {
         ("--rtt", "20", "needs a unit"),
         ("--buffer", "150", "needs a unit"),
         ("--loss", "0.1", "needs its unit"),
+        ("--mark", "0.1", "a share of the packets"),
         ("--duration", "60", "needs a unit"),
     ] {
         let e = compare(dir.path(), &[flag, value]);

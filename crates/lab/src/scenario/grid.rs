@@ -1,9 +1,9 @@
 //! The grid of traces and cells, all of it or an even sample, and the list of runs that it makes.
 
-use trimtab_net::{Capacity, QueueConfig};
+use trimtab_net::{Capacity, MarkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
-use super::{Buffer, NamedTrace, Probability, Scenario, ScenarioError};
+use super::{Buffer, Mark, NamedTrace, Probability, Scenario, ScenarioError};
 use crate::links;
 
 /// A point of the grid, apart from its trace.
@@ -25,12 +25,7 @@ impl Cell {
     /// The buffer in bytes on a link with this mean rate; a packet counts 1500 bytes where it is given
     /// in packets.
     pub fn buffer_bytes(&self, mean_rate: Rate) -> Bytes {
-        match self.buffer {
-            Buffer::Bytes(bytes) => bytes,
-            Buffer::Packets(n) => Bytes::new(1500) * n,
-            // At least two packets: with less, nothing that sends in bursts gets through.
-            Buffer::Bdp(k) => (mean_rate * self.rtt).mul_f64(k).max(Bytes::new(3000)),
-        }
+        self.buffer.bytes(mean_rate, self.rtt)
     }
 
     /// The drop-tail queue on a link with this mean rate, counted in packets where it is given so.
@@ -40,6 +35,29 @@ impl Cell {
                 QueueConfig::drop_tail_packets(u32::try_from(n).unwrap_or(u32::MAX))
             }
             _ => QueueConfig::drop_tail_bytes(self.buffer_bytes(mean_rate)),
+        }
+    }
+}
+
+impl Buffer {
+    /// In bytes, on a path with this mean rate and base round-trip time.
+    fn bytes(self, mean_rate: Rate, rtt: Duration) -> Bytes {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Packets(n) => Bytes::new(1500) * n,
+            // At least two packets: with less, nothing that sends in bursts gets through.
+            Self::Bdp(k) => (mean_rate * rtt).mul_f64(k).max(Bytes::new(3000)),
+        }
+    }
+}
+
+impl Mark {
+    /// What a link does with this mean rate, on a path with this base round-trip time. A packet counts 1500
+    /// bytes where the queue length is given in packets.
+    pub fn on(self, mean_rate: Rate, rtt: Duration) -> MarkConfig {
+        match self {
+            Self::Share(share) => MarkConfig::Random(share.get()),
+            Self::Above(length) => MarkConfig::Above(length.bytes(mean_rate, rtt)),
         }
     }
 }

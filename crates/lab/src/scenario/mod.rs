@@ -35,7 +35,7 @@ use trimtab_units::{Duration, Rate};
 
 pub use app::{Abr, AppKind, AppSettings, Ladder};
 pub use grid::{Cell, Job, Plan};
-pub use quantity::{Buffer, Probability, QuantityError};
+pub use quantity::{Buffer, Mark, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
 pub use transport::TransportKind;
 
@@ -74,6 +74,9 @@ pub struct Scenario {
     /// Most that each data packet is late beyond the round-trip time; anything from none to this, alike.
     #[serde(with = "quantity::many", default = "default_jitter", skip_serializing_if = "is_calm")]
     pub jitter: Vec<Duration>,
+    /// Which packets the bottleneck marks (ECN, RFC 3168); absent: none. One value, not an axis of the grid.
+    #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
     /// Numbers of flows of the contender that share the link.
     #[serde(deserialize_with = "quantity::counts::deserialize", default = "default_flows")]
     pub flows: Vec<u32>,
@@ -199,6 +202,7 @@ impl Default for Scenario {
             buffer: default_buffer(),
             loss: default_loss(),
             jitter: default_jitter(),
+            mark: None,
             flows: default_flows(),
             stagger: Duration::ZERO,
             duration: default_duration(),
@@ -350,7 +354,7 @@ mod tests {
     #[test]
     fn printed_scenario_reads_back() {
         let text = format!(
-            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
+            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\nmark = \"0.5BDP\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
         );
         let printed = Scenario::parse(&text).unwrap().to_toml();
         let again = Scenario::parse(&printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));
@@ -358,6 +362,7 @@ mod tests {
         assert_eq!(again.share_min, Some(Rate::from_mbps(1.5)));
         assert_eq!(again.loss[0].get(), 0.005);
         assert_eq!(again.jitter[1], Duration::from_millis(5));
+        assert_eq!(again.mark, Some(Mark::Above(Buffer::Bdp(0.5))));
         assert_eq!(again.competitor[0].start, Duration::from_secs(5));
     }
 
@@ -375,6 +380,10 @@ mod tests {
         assert!(e.contains("line 1, column 7") && e.contains("\"20ms\""), "{e}");
         let e = error("rtt = \"20\"\n");
         assert!(e.contains("needs a unit") && e.contains("ms"), "{e}");
+        let e = error("mark = 0.1\n");
+        assert!(e.contains("line 1, column 8") && e.contains("\"10%\""), "{e}");
+        let e = error("mark = \"110%\"\n");
+        assert!(e.contains("line 1, column 8") && e.contains("at most 100%"), "{e}");
         let e = error("share_min = 1\n");
         assert!(e.contains("line 1, column 13") && e.contains("\"1Mbit/s\""), "{e}");
         let e = error("cc = [\"newreno\", \"kubic\"]\n");

@@ -34,7 +34,7 @@ impl Quantity for Probability {
     const EXPECTED: &'static str = "a loss rate in quotes, such as \"0.5%\"";
 }
 
-/// Why a text is no buffer size or loss rate.
+/// Why a text is no buffer size, loss rate or mark.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuantityError(String);
@@ -121,6 +121,42 @@ impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Rounded so that 0.02 is 2%, not 2.0000000000000004%.
         write!(f, "{}%", libm::round(self.0 * 1e10) / 1e8)
+    }
+}
+
+/// Which packets the bottleneck marks (ECN).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mark {
+    /// Each with this probability.
+    Share(Probability),
+    /// Those that find so much waiting in the queue, or more.
+    Above(Buffer),
+}
+
+impl Quantity for Mark {
+    const EXPECTED: &'static str = "a share of the packets (at most 100%) or a queue length in quotes, such as \"10%\", \"20packets\" or \"0.5BDP\"";
+}
+
+impl FromStr for Mark {
+    type Err = QuantityError;
+
+    /// Parses `10%` as a share, and everything else as the size of a buffer.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        if text.trim().ends_with('%') {
+            text.parse().map(Self::Share)
+        } else {
+            text.parse().map(Self::Above)
+        }
+        .map_err(|_: QuantityError| QuantityError(format!("{text:?} is not {}", Self::EXPECTED)))
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(share) => share.fmt(f),
+            Self::Above(length) => length.fmt(f),
+        }
     }
 }
 
@@ -253,6 +289,18 @@ mod tests {
         }
         for text in ["150KB", "0.5BDP", "100packets"] {
             assert_eq!(text.parse::<Buffer>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn marks() {
+        for text in ["10%", "20packets", "0.5BDP"] {
+            assert_eq!(text.parse::<Mark>().unwrap().to_string(), text);
+        }
+        assert!(matches!("10%".parse(), Ok(Mark::Share(share)) if share.get() == 0.1));
+        for wrong in ["", "0", "0.1", "110%", "-1%", "%", "0packets", "1KB", "often"] {
+            let e = wrong.parse::<Mark>().unwrap_err().to_string();
+            assert!(e.contains(&format!("{wrong:?} is not")) && e.contains("20packets"), "{e}");
         }
     }
 
