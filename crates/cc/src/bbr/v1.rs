@@ -425,11 +425,11 @@ impl CongestionControl for Bbr {
         self.fresh_losses = (loss.now, before + loss.lost);
     }
 
-    /// `bbr_set_state(TCP_CA_Loss)`: the window falls to one packet beyond what is in flight, and
-    /// grows back with each acknowledgement.
     /// BBRv1 does not answer marks, and neither does Linux's `bbr`, which this is.
     fn on_marked(&mut self, _marked: &Marked) {}
 
+    /// `bbr_set_state(TCP_CA_Loss)`: the window falls to one packet beyond what is in flight, and
+    /// grows back with each acknowledgement.
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.save_window();
         // Losses of this very moment have been counted by `on_loss`.
