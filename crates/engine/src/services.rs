@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_fleet::{
     Aggregate, Commons, Configuration, Decision, Ended, Hold, Interval, Key, OPEN_MAX, Report,
-    Service, Summary,
+    Service, ServiceError, Summary,
 };
 use trimtab_units::{Duration, Time};
 
@@ -50,9 +50,11 @@ fn cube(service: &Service) -> Vec<Range> {
     service.knobs().iter().map(range).collect()
 }
 
-/// The reward as it is written, for people.
+/// What is said of a file: the reward as it is written, and where the others are.
 #[derive(Deserialize)]
-struct RewardText {
+struct Written {
+    name: toml::Spanned<String>,
+    interval: Option<toml::Spanned<String>>,
     reward: String,
 }
 
@@ -78,23 +80,35 @@ impl Services {
             found: Arc::default(),
         };
         for path in files {
-            let wrong = |message: &str| ConfigError::at(&path, "", 0, message);
             let text = std::fs::read_to_string(&path).map_err(|e| ConfigError::read(&path, e))?;
-            let service = Service::parse(&text).map_err(|e| wrong(&e.to_string()))?;
-            let reward =
-                toml::from_str::<RewardText>(&text).map_err(|e| wrong(e.message()))?.reward;
+            let wrong = |at: usize, message: &str| ConfigError::at(&path, &text, at, message);
+            let service = Service::parse(&text).map_err(|e| {
+                let at = e.offset(&text);
+                match e {
+                    // It would say the line, too.
+                    ServiceError::Parse(cause) => wrong(at, cause.message()),
+                    e => wrong(at, &e.to_string()),
+                }
+            })?;
+            let written = toml::from_str::<Written>(&text).map_err(|e| wrong(0, e.message()))?;
+            let reward = written.reward;
             let name = service.name().as_str().to_owned();
             if service.interval() <= grace {
-                return Err(wrong(&format!(
-                    "nothing would be learnt of {name:?}: its interval, {}, is not longer than the engine's grace, {grace}: make \
+                let at = written.interval.map_or(0, |interval| interval.span().start);
+                return Err(wrong(
+                    at,
+                    &format!(
+                        "nothing would be learnt of {name:?}: its interval, {}, is not longer than the engine's grace, {grace}: make \
                      interval longer, or grace shorter",
-                    service.interval()
-                )));
+                        service.interval()
+                    ),
+                ));
             }
             if services.all.contains_key(&name) {
-                return Err(wrong(&format!(
-                    "another file describes the service {name:?}, too: keep one"
-                )));
+                return Err(wrong(
+                    written.name.span().start,
+                    &format!("another file describes the service {name:?}, too: keep one"),
+                ));
             }
             services.infos.push(info(&service, reward));
             services.all.insert(name, Arc::new(service));

@@ -127,7 +127,7 @@ impl fmt::Display for Decision {
             }
             Outcome::AwaitsOpposite => f.write_str("The opposite point comes next."),
             Outcome::Gathering { have, need } => {
-                write!(f, "{have} of {need} estimates for a step.")
+                write!(f, "Still measuring: {have} of {need} measurements for the next step.")
             }
             Outcome::Stepped { held_back, .. } => {
                 f.write_str("Stepped:")?;

@@ -5,10 +5,11 @@ mod raw;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use toml::de::DeTable;
 use trimtab_cc::{Algorithm, Knob};
 use trimtab_qoe::{AggregateFormula, FormulaError};
 use trimtab_steer::customize::{Dimension, Estimator, Preset, Settings, SettingsError, Space};
-use trimtab_units::{Duration, Time};
+use trimtab_units::{Duration, ParseUnitError, Time};
 
 use crate::{
     Context, Contexts, ContextsError, Guard, GuardError, Interval, Key, KeyError, ServiceName,
@@ -136,8 +137,16 @@ pub enum ServiceError {
     #[error(transparent)]
     Name(KeyError),
     /// The interval is too short or too long.
-    #[error("interval: a configuration is in force for 1s to 24h; paper 002 uses 10min to 20min")]
-    Interval,
+    #[error("interval = {0:?}: a configuration is in force for 1s to 24h; 10min to 20min is usual")]
+    Interval(String),
+    /// The interval is no duration.
+    #[error("interval = {text:?}: {cause}; write it as \"20min\"")]
+    IntervalUnit {
+        /// As written.
+        text: String,
+        /// What is wrong with it.
+        cause: ParseUnitError,
+    },
     /// The contexts cannot be.
     #[error("contexts: {0}")]
     Contexts(#[from] ContextsError),
@@ -153,6 +162,14 @@ pub enum ServiceError {
         knob: String,
         /// The knob that was perhaps meant.
         nearest: Option<&'static str>,
+    },
+    /// What stands behind a knob is no range.
+    #[error("knob {knob}: {}", .cause.message())]
+    Knob {
+        /// The knob.
+        knob: String,
+        /// What is wrong with it.
+        cause: Box<toml::de::Error>,
     },
     /// No knob is named.
     #[error("no knob to learn: name at least one under [knobs]")]
@@ -204,7 +221,7 @@ pub enum ServiceError {
     #[error("knob {0} stands under [knobs] and under [fixed]: leave one out")]
     LearntAndFixed(String),
     /// The number of active knobs is none.
-    #[error("active = {0}: 1 to 8 knobs are learnt at a time; paper 002 learns 3 or 4")]
+    #[error("active = {0}: 1 to 8 knobs are learnt at a time; 3 or 4 is usual")]
     Active(usize),
     /// A named statistic is none.
     #[error(transparent)]
@@ -229,6 +246,62 @@ pub enum ServiceError {
 
 fn did_you_mean(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean {name}?"))
+}
+
+impl ServiceError {
+    /// The byte of the service's text at which the mistake is: the key that is wrong, or the table that it is missing from; 0 where
+    /// there is neither.
+    pub fn offset(&self, text: &str) -> usize {
+        if let Self::Parse(cause) = self {
+            return cause.span().map_or(0, |span| span.start);
+        }
+        let Ok(all) = DeTable::parse(text) else { return 0 };
+        let found = self.places().into_iter().map(|place| find(all.get_ref(), &place));
+        // The first of those that are found in most parts.
+        found.rev().max_by_key(|&(depth, _)| depth).map_or(0, |(_, at)| at)
+    }
+
+    /// Where in a service's file it may be, by table and key.
+    fn places(&self) -> Vec<Vec<&str>> {
+        fn at<'a>(table: &'a str, key: &'a str) -> Vec<Vec<&'a str>> {
+            vec![vec![table, key]]
+        }
+        match self {
+            Self::Read { .. } | Self::Parse(_) => vec![],
+            Self::Name(_) => vec![vec!["name"]],
+            Self::Interval(_) | Self::IntervalUnit { .. } => vec![vec!["interval"]],
+            Self::Contexts(ContextsError::Bands(_)) => at("contexts", "bands"),
+            Self::Contexts(ContextsError::UtcOffset(_)) => at("contexts", "utc_offset"),
+            Self::Algorithm(_) => vec![vec!["algorithm"]],
+            Self::UnknownKnob { knob, .. } => {
+                let tables = ["fixed", "safe", "start", "knobs"];
+                tables.into_iter().flat_map(|table| at(table, knob)).collect()
+            }
+            Self::NoKnob => vec![vec!["knobs"]],
+            Self::Knob { knob, .. } | Self::Range { knob, .. } | Self::Logarithmic(knob) => {
+                at("knobs", knob)
+            }
+            // A safe value that is not written is the algorithm's, and outside of what stands under [knobs].
+            Self::Value { what, knob, .. } => [at(what, knob), at("knobs", knob)].concat(),
+            Self::NotLearnt { what, knob } => at(what, knob),
+            Self::LearntAndFixed(knob) => at("fixed", knob),
+            Self::Active(_) => vec![vec!["active"]],
+            Self::Statistic(_) => vec![vec!["statistics"]],
+            Self::Reward { what, .. } => vec![vec![*what]],
+            Self::Guard(_) => vec![vec!["guards"]],
+            Self::Learning(SettingsError { setting, .. }) => at("learning", setting),
+        }
+    }
+}
+
+/// How many of these keys, each in the table of the one before it, there are, and the byte at which the last of them begins.
+fn find(table: &DeTable<'_>, keys: &[&str]) -> (usize, usize) {
+    let Some((first, rest)) = keys.split_first() else { return (0, 0) };
+    let Some((key, value)) = table.iter().find(|(key, _)| **key.get_ref() == **first) else {
+        return (0, 0);
+    };
+    let inside = value.get_ref().as_table().map_or((0, 0), |table| find(table, rest));
+    if inside.0 > 0 { (inside.0 + 1, inside.1) } else { (1, key.span().start) }
 }
 
 impl Service {

@@ -131,3 +131,26 @@ fn a_trial_that_an_order_cuts_short_is_learnt_from() {
     let (closed, why) = decide(&services, &mut alone, 1, &[(tried, 5.0, 0.0)]);
     assert_eq!((closed.reward, &why["decision"]["version"]), (Some(5.0), &json!(tried)));
 }
+
+#[test]
+fn a_mistake_in_a_file_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |interval: &str, knob: &str| {
+        let text = format!(
+            "name = \"tv\"\nreward = \"mean(throughput)\"\n\n{interval}\n[knobs]\n# The first one.\n{knob}\n"
+        );
+        std::fs::write(folder.path().join("tv.toml"), text).unwrap();
+        let read = Services::read(folder.path(), Duration::from_secs(30));
+        read.err().expect("it is wrong").to_string()
+    };
+    for (interval, knob, place, words) in [
+        ("interval = \"20\"", "gamma = {}", "tv.toml:4", "needs a unit"),
+        ("interval = 20", "gamma = {}", "tv.toml:4", "expected a string"),
+        ("interval = \"20s\"", "gamma = {}", "tv.toml:4", "not longer than the engine's grace"),
+        ("", "gama = {}", "tv.toml:7", "did you mean gamma?"),
+        ("", "gamma = { mox = 2 }", "tv.toml:7", "unknown field `mox`"),
+    ] {
+        let said = said(interval, knob);
+        assert!(said.contains(place) && said.contains(words), "{said}");
+    }
+}

@@ -84,6 +84,8 @@ fn gradients_say_what_they_did() {
             })
             .collect();
         assert!(said.iter().any(|s| s.contains("Stepped: gamma")), "{:?}", &said[..6]);
+        let gathers = |s: &String| s.contains("Still measuring: 1 of ");
+        assert!(said.iter().any(gathers), "{:?}", &said[..6]);
     }
 }
 

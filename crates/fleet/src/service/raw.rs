@@ -79,9 +79,12 @@ struct RawRange {
 impl Raw {
     pub(super) fn checked(self) -> Result<Service, ServiceError> {
         let name = self.name.parse().map_err(ServiceError::Name)?;
-        let interval: Duration = self.interval.parse().map_err(|_| ServiceError::Interval)?;
+        let text = &self.interval;
+        let interval: Duration = text
+            .parse()
+            .map_err(|cause| ServiceError::IntervalUnit { text: text.clone(), cause })?;
         if !(INTERVALS.0..=INTERVALS.1).contains(&interval) {
-            return Err(ServiceError::Interval);
+            return Err(ServiceError::Interval(text.clone()));
         }
         self.contexts.check()?;
         let algorithm =
@@ -153,8 +156,9 @@ impl Raw {
             .iter()
             .map(|(name, value)| {
                 let own = knob(algorithm, name)?;
-                let range: RawRange =
-                    value.clone().try_into().map_err(|e| ServiceError::Parse(Box::new(e)))?;
+                let range: RawRange = value.clone().try_into().map_err(|cause| {
+                    ServiceError::Knob { knob: name.clone(), cause: Box::new(cause) }
+                })?;
                 // §5.5: never wider than what the algorithm itself permits.
                 let (min, max) = (range.min.unwrap_or(own.min), range.max.unwrap_or(own.max));
                 if !(min >= own.min && max <= own.max && min < max) {

@@ -75,7 +75,7 @@ fn the_penalty_for_loss_stays_bounded_below() {
 fn mistakes_say_what_is_right() {
     for (from, to, words) in [
         ("\"games\"", "\"Games\"", "is no name of a service"),
-        ("10min", "10", "1s to 24h"),
+        ("10min", "10", "interval = \"10\": a duration needs a unit"),
         ("10min", "2ms", "1s to 24h"),
         ("\"vivace\"", "\"vivasse\"", "trimtab cc list"),
         ("[0, 12]", "[12]", "ascend from 0"),
@@ -99,7 +99,43 @@ fn mistakes_say_what_is_right() {
     ] {
         let message = changed(from, to);
         assert!(message.contains(words), "{to}: {message}");
+        assert!(!message.contains("paper"), "{message}");
     }
     let default_outside = changed("startup_rate_max = 20\n", "");
     assert!(default_outside.contains("safe startup_rate_max = 100000"), "{default_outside}");
+}
+
+#[test]
+fn mistakes_are_told_where_they_are() {
+    let lines = GAMES.lines().enumerate();
+    let line_of = |wanted: &str| {
+        let mut found = lines.clone().filter(|(_, line)| *line == wanted).map(|(at, _)| at + 1);
+        found.next().unwrap_or_else(|| panic!("no line {wanted}"))
+    };
+    for (from, to, at) in [
+        ("\"games\"", "\"Games\"", "name = \"games\""),
+        ("10min", "10", "interval = \"10min\""),
+        ("\"10min\"", "10", "interval = \"10min\""),
+        ("\"vivace\"", "\"vivasse\"", "algorithm = \"vivace\""),
+        ("[0, 12]", "[12]", "bands = [0, 12]"),
+        ("mean(loss) < 0.1", "mean(loss)", "guards = [\"mean(loss) < 0.1\", \"p75(rtt) < 0.5\"]"),
+        ("active = 2", "active = 0", "active = 2"),
+        ("loss_filter = {}", "loss_filtre = {}", "loss_filter = {}"),
+        ("loss_filter = {}", "loss_filter = { mox = 1 }", "loss_filter = {}"),
+        ("alpha = 1.5", "alpha = 99", "alpha = 1.5"),
+        ("startup_rate_max = 20\n", "startup_rate_max = 2000\n", "startup_rate_max = 20"),
+        // The algorithm's default is outside of the range.
+        (
+            "[safe]\nstartup_rate_max = 20\n",
+            "",
+            "startup_rate_max = { min = 1, max = 1000, scale = \"log\" }",
+        ),
+        ("rate = 0.2", "momentum = 1", "rate = 0.2"),
+        ("rate = 0.2", "rat = 0.2", "rate = 0.2"),
+    ] {
+        let text = GAMES.replace(from, to);
+        let error = Service::parse(&text).unwrap_err();
+        let line = text[..error.offset(&text)].matches('\n').count() + 1;
+        assert_eq!(line, line_of(at), "{to}: {error}");
+    }
 }
