@@ -18,8 +18,8 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
-  trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --guard 'mean(loss) < +20%'
-  trimtab engine rollout start tv gamma-900 --to gamma=900 --guard 'mean(loss) < +20%'
+  trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --metric reward --guard 'mean(loss) < +20%'
+  trimtab engine rollout start tv gamma-900 --to gamma=900 --metric reward --guard 'mean(loss) < +20%'
 
 Signals to `run`: SIGHUP reads the services and the certificate again, SIGTERM ends it; edges keep what they have.")]
 pub(crate) struct Engine {

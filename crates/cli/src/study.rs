@@ -82,6 +82,7 @@ fn begin_rollout(start: StartRollout) -> Result<(), Failure> {
         stages: Some(start.stages),
         intervals: Some(start.intervals),
         wash_out: Some(wash_out),
+        metric: start.metric,
         guards: start.guard,
         seed,
         reason,

@@ -23,9 +23,10 @@ pub(crate) enum ExperimentCommand {
 /// where they share a bottleneck, one arm takes from the other what it then is praised for.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  trimtab engine experiment start tv safe-or-learnt --control safe --treatment learn --share 0.5 --length 504
+  trimtab engine experiment start tv safe-or-learnt --control safe --treatment learn --share 0.5 --length 504 \\
+      --metric reward
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 \\
-      --guard 'mean(loss) < +20%' --guard 'p75(rtt) < +0.02'")]
+      --metric reward --guard 'mean(loss) < +20%' --guard 'p75(rtt) < +0.02'")]
 pub(crate) struct StartExperiment {
     /// What is compared with: learn, safe, or knobs as gamma=900,omega=1
     #[arg(long, value_name = "ARM", default_value = "learn", value_parser = arm)]
@@ -48,9 +49,9 @@ pub(crate) struct StartExperiment {
     /// The first interval; the next one unless told
     #[arg(long, value_name = "INTERVAL")]
     pub(crate) start: Option<u64>,
-    /// The formula that is compared; the service's reward unless told
+    /// What says which arm is better: reward for the service's reward, or a formula of which more is better, as 'mean(throughput)'
     #[arg(long, value_name = "FORMULA")]
-    pub(crate) metric: Option<String>,
+    pub(crate) metric: String,
     /// What must not become worse, as 'mean(loss) < +20%'; may be given several times
     #[arg(long, value_name = "GUARD")]
     pub(crate) guard: Vec<String>,
@@ -77,11 +78,13 @@ pub(crate) enum RolloutCommand {
 /// Begin a staged rollout.
 ///
 /// The configuration goes to more and more aggregates. In each stage those that have it are compared with those that do not;
-/// while the guard metrics hold it goes on, when one breaks everything goes back, both by itself.
+/// while the guard metrics hold it goes on; when one breaks, or the success metric is shown to be worse, everything goes back,
+/// both by itself.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  trimtab engine rollout start tv gamma-900 --to gamma=900 --guard 'mean(loss) < +20%'
-  trimtab engine rollout start tv learn --from safe --to learn --stages 0.01,0.1,1 --intervals 12 --guard 'mean(loss) < 0.05'")]
+  trimtab engine rollout start tv gamma-900 --to gamma=900 --metric reward --guard 'mean(loss) < +20%'
+  trimtab engine rollout start tv learn --from safe --to learn --stages 0.01,0.1,1 --intervals 12 \\
+      --metric 'mean(throughput)' --guard 'mean(loss) < 0.05'")]
 pub(crate) struct StartRollout {
     /// What aggregates run until they are switched: learn, and safe where learning is rolled out, unless told
     #[arg(long, value_name = "ARM", value_parser = arm)]
@@ -95,6 +98,10 @@ pub(crate) struct StartRollout {
     /// The fewest intervals of a stage; it has three times as many at most
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) intervals: u32,
+    /// What says whether it is better: reward for the service's reward, or a formula of which more is better, as
+    /// 'mean(throughput)'. Where it is shown to be worse, everything goes back
+    #[arg(long, value_name = "FORMULA")]
+    pub(crate) metric: String,
     /// What must hold, as 'mean(loss) < +20%'; may be given several times
     #[arg(long, value_name = "GUARD", required = true)]
     pub(crate) guard: Vec<String>,

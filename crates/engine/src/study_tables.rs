@@ -164,6 +164,17 @@ pub fn rollouts_text(body: &RolloutsBody) -> String {
     finish(&rows)
 }
 
+/// What is known of a rollout's success metric.
+fn success_text(success: &GuardReport) -> String {
+    let shown = match success.verdict {
+        Verdict::Holds => "is better",
+        Verdict::Open => "has no difference that shows",
+        Verdict::Broken => "is worse",
+    };
+    let (seen, expected) = (number(success.treatment), number(success.control));
+    format!("{} {shown}: {seen}, where {expected} was to be expected", success.guard)
+}
+
 /// A rollout, with what is known of its stage.
 pub fn rollout_text(body: &RolloutBody) -> String {
     let mut text = format!(
@@ -190,6 +201,9 @@ pub fn rollout_text(body: &RolloutBody) -> String {
             body.spec.intervals_max(),
             judgement.compared_with
         );
+        if let Some(success) = &judgement.success {
+            let _ = writeln!(text, "{}", success_text(success));
+        }
         text.push_str(&guards_text(&judgement.guards));
     }
     text

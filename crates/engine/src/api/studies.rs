@@ -248,7 +248,7 @@ pub(super) async fn begin_experiment(
         start,
         length: new.length,
         wash_out: new.wash_out.unwrap_or(1),
-        metric: new.metric,
+        metric: Some(new.metric),
         guards: new.guards,
         seed: new.seed.unwrap_or(now as u64),
     };
@@ -424,6 +424,7 @@ pub(super) async fn begin_rollout(
         start: next_interval(&of),
         intervals: new.intervals.unwrap_or(STAGE_INTERVALS),
         wash_out: new.wash_out.unwrap_or(1),
+        metric: new.metric,
         guards: new.guards,
         seed: new.seed.unwrap_or(now as u64),
     };

@@ -24,8 +24,9 @@ pub struct NewExperiment {
     pub start: Option<u64>,
     /// Intervals after each change that are left out; 1 unless told.
     pub wash_out: Option<u32>,
-    /// The formula that is compared; the service's reward unless told.
-    pub metric: Option<String>,
+    /// What says which arm is better: a formula of which more is better, or `reward` for the service's. It must be named.
+    #[serde(default)]
+    pub metric: String,
     /// What must not become worse, as `mean(loss) < +20%`.
     #[serde(default)]
     pub guards: Vec<String>,
@@ -99,6 +100,9 @@ pub struct NewRollout {
     pub intervals: Option<u32>,
     /// Intervals after each switch that are left out; 1 unless told.
     pub wash_out: Option<u32>,
+    /// What says whether it is better: a formula of which more is better, or `reward` for the service's. It must be named.
+    #[serde(default)]
+    pub metric: String,
     /// What must hold, as `mean(loss) < +20%`.
     pub guards: Vec<String>,
     /// The seed of the draws; from the clock unless told.

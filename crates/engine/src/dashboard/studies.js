@@ -96,6 +96,12 @@ export async function experiment(name, again) {
   ];
 }
 
+/** What is known of a rollout's success metric. */
+function success(one) {
+  const shown = { holds: "is better", open: "no difference shows", broken: "is worse" }[one.verdict];
+  return `${one.guard}: ${shown}`;
+}
+
 /** One rollout. */
 export async function rollout(name, again) {
   const one = await ask("/v1/rollout", name);
@@ -122,6 +128,7 @@ export async function rollout(name, again) {
       ["Switched", `${known.switched} of ${known.aggregates} aggregates`],
       ["Intervals of the stage", `${known.elapsed} of ${one.spec.intervals} to ${3 * one.spec.intervals}`],
       ["Compared with", known.compared_with],
+      ...(known.success ? [["Success metric", success(known.success)]] : []),
     ]) : "",
     make("h2", {}, "Guard metrics"), guards(known?.guards ?? []),
   ];

@@ -130,7 +130,7 @@ fn safe_against_100(design: Design, length: u32) -> NewExperiment {
         length,
         start: None,
         wash_out: None,
-        metric: None,
+        metric: "reward".to_owned(),
         guards: vec!["mean(throughput) > -5%".to_owned()],
         seed: Some(3),
         reason: "to know".to_owned(),
@@ -175,6 +175,9 @@ fn an_experiment_survives_kills_leaves_out_what_operators_hold_and_finds_what_is
     });
     let operator = engine.client(&site.operator);
     let new = safe_against_100(Design::Prefixes { share: 0.5 }, 8);
+    let unnamed = NewExperiment { metric: String::new(), ..new.clone() };
+    let said = operator.begin_experiment(&unnamed).unwrap_err().to_string();
+    assert!(said.contains("success metric"), "{said}");
     // The engine names who is to be dealt out, and refuses what cannot be.
     let wrong = NewExperiment { guards: vec!["mean(los) < +1%".to_owned()], ..new.clone() };
     let said = operator.begin_experiment(&wrong).unwrap_err().to_string();
@@ -318,6 +321,7 @@ fn rollout(name: &str, worse_than: &str) -> NewRollout {
         stages: Some(vec![0.25, 1.0]),
         intervals: Some(3),
         wash_out: None,
+        metric: "reward".to_owned(),
         guards: vec![worse_than.to_owned()],
         seed: Some(1),
         reason: String::new(),
@@ -350,6 +354,9 @@ fn a_rollout_goes_on_by_itself_and_one_that_harms_goes_back_by_itself() {
     });
     let none = NewRollout { guards: vec![], ..rollout("x", "") };
     assert!(ask().begin_rollout(&none).unwrap_err().to_string().contains("needs a guard metric"));
+    let none = NewRollout { metric: String::new(), ..rollout("x", "mean(throughput) > -10%") };
+    let said = ask().begin_rollout(&none).unwrap_err().to_string();
+    assert!(said.contains("success metric") && said.contains("\"reward\""), "{said}");
     // What makes throughput less by a fifth, where a tenth is the limit, never gets to all.
     ask().begin_rollout(&rollout("bad", "mean(throughput) > -10%")).expect("it begins");
     let mut most = 0;
@@ -357,7 +364,8 @@ fn a_rollout_goes_on_by_itself_and_one_that_harms_goes_back_by_itself() {
         most = most.max(switched(client));
         phase("bad", Phase::RolledBack)(client)
     });
-    assert!(back.why.contains("is broken in stage 1"), "{}", back.why);
+    let why = ["mean(throughput) > -10% is broken in stage 1", "reward is worse in stage 1"];
+    assert!(why.iter().any(|why| back.why.contains(why)), "{}", back.why);
     assert_eq!(
         (most, back.in_force),
         (3, false),

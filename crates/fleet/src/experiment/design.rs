@@ -118,7 +118,8 @@ pub struct Experiment {
     pub length: u32,
     /// Intervals after each change of arms that are left out.
     pub wash_out: u32,
-    /// The formula that is compared; none: the service's reward.
+    /// What says which arm is better: a formula, more of which is better, or `reward` for the service's. None, in experiments
+    /// from before it had to be named: the reward.
     #[serde(default)]
     pub metric: Option<String>,
     /// What must not become worse, as `mean(loss) < +20%`.
@@ -178,13 +179,19 @@ pub enum SpecError {
         max: f64,
     },
     /// The metric is no formula.
-    #[error("metric {text:?}: {cause}")]
+    #[error("metric {text:?}: {cause}; \"reward\" is the service's reward")]
     Metric {
         /// As given.
         text: String,
         /// What is wrong with it.
         cause: FormulaError,
     },
+    /// Nothing says what is better.
+    #[error(
+        "a success metric is needed, which says what is better: metric = \"reward\" for the service's reward, or a formula of which \
+         more is better, as \"mean(throughput)\""
+    )]
+    NoMetric,
     /// A guard is none.
     #[error(transparent)]
     Guard(#[from] GuardMetricError),

@@ -82,6 +82,12 @@ impl GuardMetric {
         Ok(Self { text: text.to_owned(), formula, below, limit })
     }
 
+    /// A metric that must not become less; as written, with its formula.
+    pub(super) fn not_less(text: &str, formula: &AggregateFormula) -> Self {
+        let limit = Limit::Difference { by: 0.0 };
+        Self { text: text.to_owned(), formula: formula.clone(), below: false, limit }
+    }
+
     /// What is compared.
     pub fn formula(&self) -> &AggregateFormula {
         &self.formula

@@ -35,6 +35,9 @@ use trimtab_qoe::AggregateFormula;
 use crate::aggregate::mix;
 use crate::{Interval, Service, Summary};
 
+/// The name of the service's reward as a success metric.
+const REWARD: &str = "reward";
+
 /// Which part of an experiment or a rollout an aggregate's interval is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
@@ -73,7 +76,7 @@ pub struct Plan {
     what: What,
     /// Of control and treatment.
     arms: [Option<Vec<f64>>; 2],
-    /// None: the service's reward.
+    /// What says which arm is better.
     metric: AggregateFormula,
     guards: Vec<GuardMetric>,
 }
@@ -107,7 +110,8 @@ impl Plan {
     ) -> Result<Self, SpecError> {
         rollout.check()?;
         let what = What::Rollout(rollout.clone(), state.clone());
-        Self::new(what, [&rollout.from, &rollout.to], None, &rollout.guards, service)
+        let arms = [&rollout.from, &rollout.to];
+        Self::new(what, arms, Some(&rollout.metric), &rollout.guards, service)
     }
 
     fn new(
@@ -120,7 +124,8 @@ impl Plan {
         let names: Vec<&str> = service.statistics().collect();
         let [control, treatment] = arms.map(|arm| arm.values(service));
         let metric = match metric {
-            None => service.reward().clone(),
+            None | Some(REWARD) => service.reward().clone(),
+            Some(text) if text.trim().is_empty() => return Err(SpecError::NoMetric),
             Some(text) => AggregateFormula::parse(text, &names)
                 .map_err(|cause| SpecError::Metric { text: text.to_owned(), cause })?,
         };

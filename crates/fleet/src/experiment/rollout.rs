@@ -1,4 +1,5 @@
-//! A staged rollout: a configuration to more and more aggregates, and back by itself when a guard metric breaks.
+//! A staged rollout: a configuration to more and more aggregates, and back by itself when a guard metric breaks or the success
+//! metric becomes worse.
 //!
 //! ```text
 //!   before ──▶ stage 1 ──▶ stage 2 ──▶ … ──▶ last stage ──▶ done
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::{Arm, GUARDS_MAX, LENGTH_MAX, SpecError};
 use super::stats::{ALPHA, Estimate, moments};
-use super::{CellOf, GuardMetric, GuardReport, Plan, Verdict};
+use super::{CellOf, GuardMetric, GuardReport, Plan, REWARD, Verdict};
 use crate::Interval;
 
 /// A stage in which it cannot be told whether the guards hold lasts so many times its length; then doubt counts against
@@ -43,11 +44,19 @@ pub struct Rollout {
     pub intervals: u32,
     /// Intervals after each switch that are left out.
     pub wash_out: u32,
+    /// What says whether it is better: a formula, more of which is better, or `reward` for the service's. Those from before it
+    /// had to be named have the reward.
+    #[serde(default = "reward")]
+    pub metric: String,
     /// What must hold, as `mean(loss) < +20%`.
     pub guards: Vec<String>,
     /// The seed of the draws.
     #[serde(default)]
     pub seed: u64,
+}
+
+fn reward() -> String {
+    REWARD.to_owned()
 }
 
 /// How a rollout is.
@@ -61,7 +70,7 @@ pub enum Phase {
     Held,
     /// All aggregates have it, later ones too.
     Done,
-    /// A guard broke: all have what they had.
+    /// A guard broke, or the success metric became worse: all have what they had.
     RolledBack,
     /// An operator ended it: all have what they had.
     Aborted,
@@ -106,6 +115,10 @@ pub struct Judgement {
     pub aggregates: u64,
     /// What those that are switched are compared with.
     pub compared_with: String,
+    /// The success metric: it holds where it is shown to be better, and is broken where it is shown to be worse. None before
+    /// anything is switched.
+    #[serde(default)]
+    pub success: Option<GuardReport>,
     /// The guards, each interval so wide that all that is looked at in the rollout together breaks by chance in 5 of 100
     /// rollouts of something harmless.
     pub guards: Vec<GuardReport>,
@@ -222,15 +235,16 @@ impl Rollout {
             (_, false) => (0, "those that are not switched yet, each with its own before"),
             (_, true) => (stage - 1, "those that were switched before, each with its own before"),
         };
-        let looked_at = self.stages.len() as u32 * self.intervals_max() * self.guards.len() as u32;
+        let metrics = 1 + self.guards.len() as u32;
+        let looked_at = self.stages.len() as u32 * self.intervals_max() * metrics;
         // One side of the interval decides.
         let alpha = 2.0 * ALPHA / f64::from(looked_at.max(1));
         // Whether to go on is asked after each length of the stage: that the limit is kept to has to be shown, and what breaks it
         // is let on in 5 of 100 stages at most.
         let alpha_on = 2.0 * ALPHA / f64::from(PATIENCE);
-        let guard = |(i, guard): (usize, &GuardMetric)| {
+        let report = |(metric, guard): (usize, &GuardMetric)| {
             let mut compared = Compared::default();
-            for (place, [pre, post]) in both_times(places, cells, i + 1, [before, stage]) {
+            for (place, [pre, post]) in both_times(places, cells, metric, [before, stage]) {
                 let is_new = if is_last { place == stage } else { place <= stage };
                 let side = if is_new { &mut compared.switched } else { &mut compared.others };
                 side.push((pre, post));
@@ -240,12 +254,14 @@ impl Rollout {
             let excess = excess.map(|e| e.effect(alpha));
             (GuardReport::new(guard, compared.means(), excess), keeps)
         };
+        let success = GuardMetric::not_less(&self.metric, &plan.metric);
+        let success = (stage > 0).then(|| report((0, &success)).0);
         let (guards, keep): (Vec<GuardReport>, Vec<bool>) = if stage == 0 {
             (Vec::new(), Vec::new())
         } else {
-            plan.guards.iter().enumerate().map(guard).unzip()
+            (1..).zip(&plan.guards).map(report).unzip()
         };
-        let step = self.step(state, elapsed, &guards, &keep);
+        let step = self.step(state, elapsed, success.as_ref(), (&guards, &keep));
         Judgement {
             elapsed,
             switched: match state.kept() {
@@ -255,27 +271,31 @@ impl Rollout {
             },
             aggregates: places.len() as u64,
             compared_with: compared_with.to_owned(),
+            success,
             guards,
             step,
         }
     }
 
-    /// What follows from the guards, and from whether each is shown to be kept to.
+    /// What follows from the success metric, from the guards, and from whether each of these is shown to be kept to.
     fn step(
         &self,
         state: &RolloutState,
         elapsed: u32,
-        guards: &[GuardReport],
-        keep: &[bool],
+        success: Option<&GuardReport>,
+        (guards, keep): (&[GuardReport], &[bool]),
     ) -> Option<Step> {
         if state.kept().is_some() {
             return None;
         }
-        if let Some(broken) = guards.iter().find(|g| g.verdict == Verdict::Broken) {
+        let is_broken = |metric: &&GuardReport| metric.verdict == Verdict::Broken;
+        let guard = guards.iter().find(is_broken).map(|guard| (guard, "is broken"));
+        let success = success.filter(is_broken).map(|success| (success, "is worse"));
+        if let Some((broken, how)) = guard.or(success) {
             let (control, treatment) =
                 (broken.control.unwrap_or(f64::NAN), broken.treatment.unwrap_or(f64::NAN));
             let why = format!(
-                "{} is broken in stage {}: {treatment:.4}, where {control:.4} was to be expected",
+                "{} {how} in stage {}: {treatment:.4}, where {control:.4} was to be expected",
                 broken.guard, state.stage
             );
             return Some(Step::Back { why });

@@ -291,6 +291,12 @@ fn a_switchback_gives_each_pair_of_blocks_both_arms_and_leaves_out_what_comes_fi
 /// Lets a rollout go on by itself for at most so many intervals; `worse` is what the treatment adds to the guarded metric.
 /// Says where it ends, after how many intervals, and the largest stage that it had.
 fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
+    roll_out_valued(seed, aggregates, worse, 1.0)
+}
+
+/// The same where the success metric is `value` times the guarded one.
+fn roll_out_valued(seed: u64, aggregates: usize, worse: f64, value: f64) -> (Phase, u32, u32) {
+    let worth = value;
     let service = Service::parse(SERVICE).unwrap();
     let rollout = Rollout {
         from: Arm::Learn,
@@ -299,6 +305,7 @@ fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
         start: Interval(1000),
         intervals: 6,
         wash_out: 1,
+        metric: "reward".to_owned(),
         // Three aggregates of the first stage vary by about 7.5% of their metric: less than that they could not show.
         guards: vec!["mean(throughput) < +25%".to_owned()],
         seed,
@@ -319,7 +326,7 @@ fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
             let observation = if wash_out {
                 Observation::WashOut
             } else {
-                Observation::Values(vec![Some(value); 2])
+                Observation::Values(vec![Some(worth * value), Some(value)])
             };
             let empty = || CellOf { member, block, arm, cell: Cell::default() };
             cells.entry((member, block)).or_insert_with(empty).cell.add(&observation);
@@ -360,6 +367,18 @@ fn a_rollout_of_something_harmless_goes_on_and_of_something_bad_goes_back_soon()
 }
 
 #[test]
+fn a_rollout_that_makes_the_success_metric_worse_goes_back_although_its_guard_holds() {
+    let back = |worse: f64, value: f64| {
+        let ends = (0..20).map(|seed| roll_out_valued(seed, 60, worse, value).0);
+        ends.filter(|&phase| phase == Phase::RolledBack).count()
+    };
+    // The guard permits 25% more of a metric of about 10; what it costs is shown within the first stages.
+    let (harmless, costs) = (back(0.0, -1.0), back(1.5, -1.0));
+    println!("back of 20: {harmless} harmless ones, {costs} that cost");
+    assert!(harmless <= 3 && costs >= 18, "{harmless} {costs}");
+}
+
+#[test]
 fn stages_grow_by_the_order_of_a_hash() {
     let keys: Vec<String> = (0..200).map(|i| format!("tv/10.0.{i}.0/24")).collect();
     let count = |places: &[i64], stage| places.iter().filter(|&&place| place <= stage).count();
@@ -382,6 +401,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert!(said(&|e| e.wash_out = 6).contains("make it shorter"));
     assert!(said(&|e| e.design = Design::Prefixes { share: 1.0 }).contains("below 1"));
     assert!(said(&|e| e.metric = Some("mean(lss)".to_owned())).contains("column 6"));
+    assert!(said(&|e| e.metric = Some(String::new())).contains("metric = \"reward\""));
     assert!(said(&|e| e.guards = vec!["mean(loss)".to_owned()]).contains("< +20%"));
     assert!(said(&|e| e.guards = vec!["mean(loss) < 20%".to_owned()]).contains("< +20%"));
     let knobs = |name: &str, value| Arm::Knobs([(name.to_owned(), value)].into());
