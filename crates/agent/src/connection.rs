@@ -217,7 +217,8 @@ impl<L: Link> Connection<L> {
     /// Begins with what its rule says; Mortise with this δ, in 1/packet.
     fn start(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
         self.waits = false;
-        let Some(rule) = setting.rule.filter(|_| self.arm == Arm::Treated) else { return };
+        let is_ours = self.arm == Arm::Treated && !self.link.is_closing();
+        let Some(rule) = setting.rule.filter(|_| is_ours) else { return };
         if !self.runs(rule) {
             self.waits = true;
             return;
@@ -248,6 +249,7 @@ impl<L: Link> Connection<L> {
     /// How it stands.
     pub(crate) fn standing(&self, mode: Mode, rule: Option<&Rule>) -> Standing {
         match rule {
+            _ if self.link.is_closing() => Standing::Closing,
             _ if self.yielded => Standing::Yielded,
             None => Standing::Unmatched,
             Some(_) if self.arm == Arm::Holdback => Standing::Holdback,
@@ -524,6 +526,11 @@ impl<L: Link> Connection<L> {
     pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
         let Some(acks) = self.link.acks() else { return Looked::default() };
         self.cookie = self.link.cookie();
+        if self.link.is_closing() {
+            // It sends nothing: what was decided for it would act on nothing.
+            self.idle = IDLE_MAX;
+            return Looked { next: Some(setting.now + IDLE_MAX), ..Looked::default() };
+        }
         if self.waits && setting.rule.is_some_and(|rule| self.runs(rule)) {
             self.kind = self.kind_by(setting);
             self.start(DELTA_FIRST, setting);

@@ -404,7 +404,7 @@ impl<D: Datapath> Core<D> {
     /// Open connections.
     #[expect(clippy::len_without_is_empty, reason = "a count for people, not a container")]
     pub fn len(&self) -> usize {
-        self.connections.len()
+        self.connections.values().filter(|connection| !connection.link.is_closing()).count()
     }
 
     /// Reports that were taken in.

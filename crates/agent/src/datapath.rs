@@ -66,6 +66,9 @@ pub trait Link {
     /// The socket's cookie as of now; `None` as long as nobody asked the kernel for it.
     fn cookie(&self) -> Option<u64>;
 
+    /// Whether nothing is sent on it any more, though its socket is there.
+    fn is_closing(&self) -> bool;
+
     /// Acknowledgements until now, to see at little cost whether anything happens; `None` when it has ended.
     fn acks(&self) -> Option<u64>;
 
@@ -178,6 +181,10 @@ impl Link for KernelLink {
 
     fn cookie(&self) -> Option<u64> {
         self.flow.cookie()
+    }
+
+    fn is_closing(&self) -> bool {
+        self.flow.is_closing()
     }
 
     fn acks(&self) -> Option<u64> {

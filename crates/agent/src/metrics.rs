@@ -20,11 +20,17 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 type RuleSeries = (&'static str, &'static str, MetricType, fn(&RuleStatus) -> f64);
 
 /// Counters get `_total` at the end when they are written.
-const BY_RULE: [RuleSeries; 15] = [
+const BY_RULE: [RuleSeries; 16] = [
     ("open_connections", "Connections that are open", MetricType::Gauge, |r| r.open as f64),
     ("active_connections", "Open connections on which something happens", MetricType::Gauge, |r| {
         r.active as f64
     }),
+    (
+        "closing_connections",
+        "Connections that this side has closed, with nothing left to send, whose sockets are there",
+        MetricType::Gauge,
+        |r| r.closing as f64,
+    ),
     ("connections", "Connections that came", MetricType::Counter, |r| r.tally.opened as f64),
     (
         "decisions",
@@ -292,6 +298,7 @@ mod tests {
             up_s: 12.5,
             open: 3,
             active: 1,
+            closing: 2,
             adopted: 2,
             ahead: 0,
             reports: 0,
@@ -322,13 +329,14 @@ mod tests {
             Tally { opened: 3, windows: 3, rtt_sum_s: 3.03, alarms: 6, ..Tally::default() };
         (tally.rtt_counts[2], tally.rtt_counts[9]) = (2, 1);
         tally.score_sum = -1.5;
-        let rule =
-            RuleStatus { rule: "web".to_owned(), arm: Arm::Treated, open: 3, active: 1, tally };
+        let (rule, arm) = ("web".to_owned(), Arm::Treated);
+        let rule = RuleStatus { rule, arm, open: 3, active: 1, closing: 2, tally };
         let programs = ProgramTime { runs: 5, time: trimtab_units::Duration::from_millis(2) };
         let page = page(status(vec![rule]), Some(programs));
         for line in [
             "# TYPE trimtab_open_connections gauge",
             "trimtab_open_connections{rule=\"web\",arm=\"treated\"} 3.0",
+            "trimtab_closing_connections{rule=\"web\",arm=\"treated\"} 2.0",
             "# TYPE trimtab_connections counter",
             "trimtab_connections_total{rule=\"web\",arm=\"treated\"} 3.0",
             "trimtab_score_sum{rule=\"web\",arm=\"treated\"} -1.5",

@@ -146,9 +146,15 @@ impl Status {
             ),
             format!("algorithm {}, configuration {}", self.algorithm, self.config),
             format!(
-                "{} open, {} active; deciding takes {:.2}% of a core",
+                "{} open, {} active{}; deciding takes {:.2}% of a core",
                 count(self.open, "connection"),
                 self.active,
+                // Seldom, so there is no column for it.
+                if self.closing > 0 {
+                    format!(", {} closing", self.closing)
+                } else {
+                    String::new()
+                },
                 self.cpu * 100.0
             ),
         ];

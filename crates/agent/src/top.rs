@@ -248,6 +248,7 @@ mod tests {
             up_s: 3.0,
             open: 3,
             active: 3,
+            closing: 0,
             adopted: 0,
             ahead: 0,
             reports: 0,

@@ -41,6 +41,9 @@ pub struct Status {
     pub open: usize,
     /// Of these, on which something happens.
     pub active: usize,
+    /// Connections that this side has closed, of which all data was acknowledged, and whose sockets are there.
+    #[serde(default)]
+    pub closing: usize,
     /// Connections that were open when the agent came.
     pub adopted: usize,
     /// Places from which connections to come begin with what the engine of the fleet chose.
@@ -158,6 +161,9 @@ pub struct RuleStatus {
     pub open: usize,
     /// Of these, on which something happens.
     pub active: usize,
+    /// Connections that this side has closed, of which all data was acknowledged, and whose sockets are there.
+    #[serde(default)]
+    pub closing: usize,
     /// Sums.
     #[serde(flatten)]
     pub tally: Tally,
@@ -252,19 +258,24 @@ impl<D: Datapath> Core<D> {
                 arm: *arm,
                 open: 0,
                 active: 0,
+                closing: 0,
                 tally: tally.clone(),
             })
             .collect();
-        let (mut open, mut active) = (0, 0);
+        let (mut open, mut active, mut closing) = (0, 0, 0);
         for connection in self.connections().values() {
             let name = self.rule(connection.rule).map_or(NO_RULE, |rule| rule.name.as_str());
-            open += 1;
-            active += usize::from(connection.is_active());
+            let is_closing = connection.link.is_closing();
+            let now_active = usize::from(!is_closing && connection.is_active());
+            open += usize::from(!is_closing);
+            active += now_active;
+            closing += usize::from(is_closing);
             if let Some(status) =
                 rules.iter_mut().find(|s| s.rule == name && s.arm == connection.arm)
             {
-                status.open += 1;
-                status.active += usize::from(connection.is_active());
+                status.open += usize::from(!is_closing);
+                status.active += now_active;
+                status.closing += usize::from(is_closing);
             }
         }
         Status {
@@ -278,6 +289,7 @@ impl<D: Datapath> Core<D> {
             up_s: now.since(frame.since).as_secs_f64(),
             open,
             active,
+            closing,
             adopted: self.adopted(),
             ahead: self.ahead().len(),
             reports: self.reports(),
@@ -308,7 +320,7 @@ impl<D: Datapath> Core<D> {
             rule: rule.map_or(NO_RULE, |rule| rule.name.as_str()).to_owned(),
             arm: connection.arm,
             standing: connection.standing(self.config().mode, rule),
-            active: connection.is_active(),
+            active: connection.is_active() && !connection.link.is_closing(),
             algorithm: connection.link.algorithm().name().to_owned(),
             next: switching.and_then(|s| s.pending).map(|next| next.name().to_owned()),
             switches: switching.map_or(0, |s| s.switches),

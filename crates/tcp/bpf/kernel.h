@@ -28,7 +28,13 @@ enum {
 	TCP_CA_Recovery = 3,
 	TCP_CA_Loss = 4,
 	CA_EVENT_TX_START = 0,
+	TCP_FIN_WAIT1 = 4,
+	TCP_FIN_WAIT2 = 5,
+	TCP_TIME_WAIT = 6,
+	TCP_CLOSE = 7,
+	TCP_LAST_ACK = 9,
 	TCP_LISTEN = 10,
+	TCP_CLOSING = 11,
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

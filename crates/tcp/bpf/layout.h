@@ -18,7 +18,7 @@
 #define TRIMTAB_LAYOUT_H
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout, and replaces those of another. */
-#define TT_LAYOUT_VERSION 11
+#define TT_LAYOUT_VERSION 12
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -45,6 +45,7 @@
 #define TT_FLAG_ALARM_SHIFT 2 /* two bits: TT_ALARM_*, what the guard of Muses has said on this connection */
 #define TT_FLAG_ALARM_BITS 2
 #define TT_FLAG_TOWARDS 16 /* it began with the knobs of its destination */
+#define TT_FLAG_CLOSING 32 /* this side has closed, and all that it sent was acknowledged */
 
 /* Why a learnt policy is not trusted any longer, in the order of trimtab_tcp::Alarm. */
 #define TT_ALARM_UNKNOWN 1

@@ -43,20 +43,27 @@ void BPF_PROG(tt_close, struct sock *sk)
 
 /*
  * Marks the slots of all connections whose sockets are there, in every network namespace. A slot that was open before the walk
- * and is not marked after it has lost its socket, without `release`.
+ * and is not marked after it has lost its socket, without `release`. That a connection is closing is noted here, too, since its
+ * algorithm may hear of nothing any more: of a reset, or where the other side does not answer the FIN.
  */
 SEC("iter/bpf_sk_storage_map")
 int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
 	struct tt_control *control = tt_control_get();
 	struct tt_tag *tag = ctx->value;
+	struct sock *sk = ctx->sk; /* read once: the verifier forgets what was asked of an earlier reading */
+	struct tcp_sock *tp;
 	struct tt_slot *slot;
 
-	if (!ctx->sk || !tag || !control)
+	if (!sk || !tag || !control)
 		return 0;
 	slot = tt_slot_get(tag->slot);
-	if (slot && slot->id == tag->id)
-		slot->walk = control->walk;
+	if (!slot || slot->id != tag->id)
+		return 0;
+	slot->walk = control->walk;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp && tt_is_closing(tp))
+		__sync_fetch_and_or(&slot->flags, TT_FLAG_CLOSING);
 	return 0;
 }
 

@@ -658,6 +658,21 @@ TT_INLINE void tt_slot_extremes(struct tt_slot *slot, const struct tt_batch *bat
 	}
 }
 
+/*
+ * Whether nothing is sent any more: this side has closed, and its data was acknowledged (RFC 9293 section 3.3.2). Before that, a
+ * response may be on its way in FIN-WAIT-1, CLOSING and LAST-ACK, too; the FIN itself is the last number that is sent.
+ */
+TT_INLINE bool tt_is_closing(const struct tcp_sock *tp)
+{
+	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	if (state == TCP_FIN_WAIT2 || state == TCP_TIME_WAIT || state == TCP_CLOSE)
+		return true;
+	if (state != TCP_FIN_WAIT1 && state != TCP_CLOSING && state != TCP_LAST_ACK)
+		return false;
+	return tp->write_seq - tp->snd_una <= 1;
+}
+
 /* How the algorithm stands, for the slot. */
 struct tt_standing {
 	u64 pacing_bytes_per_s;
@@ -698,7 +713,7 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 	slot->min_rtt_us = flow->min_rtt_us;
 	slot->mss_bytes = mss_bytes;
 	slot->phase = standing->phase;
-	slot->flags = (slot->flags & TT_FLAGS_KEPT) | standing->flags;
+	slot->flags = (slot->flags & TT_FLAGS_KEPT) | standing->flags | (tt_is_closing(tp) ? TT_FLAG_CLOSING : 0);
 	slot->inverse_delta_q16 = standing->inverse_q16;
 	slot->acks += batch->acks;
 	slot->knobs_version = flow->knobs_version;

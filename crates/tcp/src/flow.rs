@@ -196,6 +196,13 @@ impl Flow {
         self.slot().id.load(Acquire) == self.identity.id.0
     }
 
+    /// Whether nothing is sent on it any more, though its socket is there: this side has closed, and all of its data was
+    /// acknowledged. The algorithm tells with the acknowledgement; of a reset, and of a FIN that nobody answers,
+    /// [`Datapath::reap`](crate::Datapath::reap) does.
+    pub fn is_closing(&self) -> bool {
+        load(&self.slot().flags) & layout::FLAG_CLOSING != 0 && self.is_open()
+    }
+
     /// Acknowledgements seen until now, at a fraction of what a sample costs; `None` when the connection has ended.
     pub fn acks(&self) -> Option<u64> {
         let acks = self.slot().acks.load(Acquire);

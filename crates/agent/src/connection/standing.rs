@@ -28,6 +28,8 @@ pub enum Standing {
     Resting,
     /// Somebody else turned its knobs: it is left to them.
     Yielded,
+    /// This side has closed it, and all data was acknowledged: it is not open any more, though its socket is there.
+    Closing,
 }
 
 impl Standing {
@@ -45,6 +47,7 @@ impl Standing {
             Self::Unmatched => "unmatched",
             Self::Resting => "resting",
             Self::Yielded => "yielded",
+            Self::Closing => "closing",
         }
     }
 
@@ -66,6 +69,9 @@ impl Standing {
             Self::Unmatched => "no rule is for it, so it is left alone",
             Self::Resting => "it suffered, and rests with the setting that is safe",
             Self::Yielded => "somebody else turned its knobs, so it is left to them",
+            Self::Closing => {
+                "this side has closed it and nothing is sent any more, so it is left alone"
+            }
         }
     }
 }

@@ -28,6 +28,8 @@ struct Pipe {
     /// Its buffer is so short that CUBIC loses 7.7 % of the packets, and so does Copa with other knobs than its own.
     shallow: bool,
     open: bool,
+    /// This side has closed it, and all was acknowledged.
+    closing: bool,
     cookie: Option<u64>,
     /// To what, whether with knobs, and how.
     switches: Vec<(Algorithm, bool, Switch)>,
@@ -110,6 +112,7 @@ impl Fake {
             loss: 0.0,
             shallow: false,
             open: true,
+            closing: false,
             cookie: None,
             switches: Vec::new(),
             segment: 0,
@@ -189,6 +192,10 @@ impl Link for FakeLink {
 
     fn cookie(&self) -> Option<u64> {
         self.pipe.borrow().cookie
+    }
+
+    fn is_closing(&self) -> bool {
+        self.pipe.borrow().closing
     }
 
     fn acks(&self) -> Option<u64> {
@@ -747,4 +754,21 @@ fn a_model_that_cannot_be_used_leaves_what_is_safe_and_is_told() {
     let core = Core::new(fake.clone(), config(shipped), Time::ZERO);
     assert!(core.config().troubles().is_empty());
     assert_eq!((fake.planted.borrow().len(), fake.defaults.borrow()["safe"]), (1, 0.0));
+}
+
+/// A server has closed it, and the client has not: nothing is sent on it any more, so nothing is decided for it.
+#[test]
+fn what_is_closing_is_neither_open_nor_steered() {
+    let fake = Fake::default();
+    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 2.0);
+    assert_eq!((core.len(), standing(&core, 1)), (1, Standing::Steered));
+    web.borrow_mut().closing = true;
+    let decisions = |core: &Core<Fake>| core.connections()[&FlowId(1)].decisions.count;
+    let before = decisions(&core);
+    let now = pass(&mut core, &fake, now, 2.0);
+    core.reload(config(&RULES.replace("R = 8", "R = 4")), now);
+    pass(&mut core, &fake, now, 2.0);
+    assert_eq!((core.len(), standing(&core, 1), decisions(&core)), (0, Standing::Closing, before));
 }

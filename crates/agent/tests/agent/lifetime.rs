@@ -1,10 +1,10 @@
 //! What an agent does when connections, agents and configurations come and go.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
 use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
 use trimtab_steer::Mortise;
@@ -213,4 +213,69 @@ fn live_connections_get_back_their_own_knobs() {
     trimtab_agent::unload(Some(&setup.config())).unwrap();
     assert_eq!(flow.knob("delta").unwrap(), 0.5, "after unload");
     drop(stream);
+}
+
+/// A server that has closed while the client keeps its side open is not open any more once the client has all (FIN-WAIT-2).
+/// Until then its response is on its way (FIN-WAIT-1), and it is steered.
+#[test]
+fn what_this_side_has_closed_is_open_until_all_has_arrived() {
+    need_kernel!();
+    let setup = Setup::new("_f");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
+    let agent = setup.start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    set_tcp_congestion(&listener, &setup.algorithm()).unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    let server = listener.accept().unwrap().0;
+    let flow = wait_for("the connection", || agent.flow(address.port()));
+    assert_eq!(flow.standing, Standing::Set);
+
+    // As much as the buffers take, of which the client reads nothing: a closed window holds up the rest.
+    server.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    while let Ok(more) = (&server).write(&[0; 1 << 16]) {
+        sent += more;
+    }
+    server.shutdown(Shutdown::Write).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let flow = agent.flow(address.port()).expect("its response is on its way");
+    assert_eq!(flow.standing, Standing::Set);
+    let status = agent.status().unwrap();
+    assert_eq!((status.open, status.closing), (1, 0), "{status}");
+
+    client.read_exact(&mut vec![0; sent]).unwrap();
+    let is_closing = || agent.flow(address.port()).filter(|f| f.standing == Standing::Closing);
+    let flow = wait_for("all to arrive", is_closing);
+    assert!(!flow.active);
+    let status = agent.status().unwrap();
+    assert_eq!((status.open, status.active, status.closing), (0, 0, 1), "{status}");
+    assert!(status.to_string().contains("0 connections open, 0 active, 1 closing"), "{status}");
+    drop(client);
+    drop(server);
+    wait_for("its end", || agent.flow(address.port()).is_none().then_some(()));
+    assert_eq!(agent.status().unwrap().closing, 0);
+}
+
+/// Of a reset the algorithm hears nothing, and a socket that is kept has its slot: the walk over the sockets tells.
+#[test]
+fn a_connection_that_was_reset_is_not_open_though_its_socket_is_kept() {
+    need_kernel!();
+    let setup = Setup::new("_g");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
+    let agent = setup.start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    set_tcp_congestion(&listener, &setup.algorithm()).unwrap();
+    let client = TcpStream::connect(address).unwrap();
+    let _server = listener.accept().unwrap().0;
+    wait_for("the connection", || agent.flow(address.port()));
+    set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+    drop(client);
+    let start = Instant::now();
+    while agent.flow(address.port()).is_none_or(|flow| flow.standing != Standing::Closing) {
+        assert!(start.elapsed() < Duration::from_secs(15), "no walk came");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(agent.status().unwrap().open, 0);
 }
