@@ -55,7 +55,9 @@ pub fn unload(path: Option<&Path>) -> Result<Unloaded, Error> {
 fn reset_knobs(of: &DatapathOptions) {
     // Nothing is to be loaded for this; a datapath of another layout is left alone.
     let Ok(Some(datapath)) = Datapath::find(&options(of)) else { return };
-    for flow in datapath.flows().filter(|flow| flow.algorithm() != Algorithm::Muses) {
+    let formers = datapath.former_flows().unwrap_or_default();
+    let all = datapath.flows().chain(formers);
+    for flow in all.filter(|flow| flow.algorithm() != Algorithm::Muses) {
         for knob in flow.algorithm().knobs() {
             let has_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
             if flow.knob(knob.name).is_ok_and(has_another) {

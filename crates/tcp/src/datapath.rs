@@ -242,6 +242,19 @@ impl Datapath {
         (0..used as u32).filter_map(|index| Flow::at(&self.slots, index))
     }
 
+    /// Connections that run on with former programs, as far as those are of this layout: their knobs are where those of the others are.
+    ///
+    /// # Errors
+    /// The kernel does not share their memory.
+    pub fn former_flows(&self) -> Result<Vec<Flow>, Error> {
+        let mut flows = Vec::new();
+        for map in self.pins.former_slots() {
+            let slots: Arc<Mapping<Slot>> = Arc::new(map_memory(&map)?);
+            flows.extend((0..slots.len() as u32).filter_map(|index| Flow::at(&slots, index)));
+        }
+        Ok(flows)
+    }
+
     /// The connection in a slot, as named by an event.
     pub fn flow(&self, slot: u32) -> Option<Flow> {
         Flow::at(&self.slots, slot)

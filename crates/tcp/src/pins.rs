@@ -183,6 +183,15 @@ impl Pins {
         self.remove_next()
     }
 
+    /// The slots of programs that were replaced, have this layout, and still run connections.
+    pub(crate) fn former_slots(&self) -> Vec<MapHandle> {
+        let prefix = format!("{FORMER}_{LAYOUT_VERSION}_");
+        let id = |name: String| name.strip_prefix(&prefix)?.parse().ok();
+        let ids = self.files().into_iter().filter_map(id);
+        // One that is gone has no connections any more.
+        ids.filter_map(|id| MapHandle::from_map_id(id).ok()).collect()
+    }
+
     /// Programs that were replaced and still run connections; forgets those that do not.
     pub(crate) fn formers(&self) -> Vec<Former> {
         let of = |name: String| {

@@ -8,7 +8,7 @@ use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
 use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
 use trimtab_steer::Mortise;
-use trimtab_tcp::{Algorithm, Datapath};
+use trimtab_tcp::{Algorithm, Datapath, Options, Origin};
 
 use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
@@ -213,6 +213,35 @@ fn live_connections_get_back_their_own_knobs() {
     trimtab_agent::unload(Some(&setup.config())).unwrap();
     assert_eq!(flow.knob("delta").unwrap(), 0.5, "after unload");
     drop(stream);
+}
+
+/// So does `unload` where other options have replaced the programs of the agent that was killed. It replaces none itself, though
+/// its options are not those that are loaded either.
+#[test]
+fn connections_on_former_programs_get_back_their_own_knobs() {
+    need_kernel!();
+    let setup = Setup::new("_h");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
+    let mut agent = setup.start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    set_tcp_congestion(&stream, &setup.algorithm()).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    wait_for("the rule", || agent.flow(port).filter(|f| f.delta == Some(0.04)));
+    agent.signal(Signal::KILL);
+    agent.wait();
+
+    let former = Datapath::find(&setup.options()).unwrap().expect("it is loaded");
+    let flow = former.flows().find(|flow| flow.identity().local.port() == port).unwrap();
+    let other = Datapath::load(&Options { slots: 64, ..setup.options() }).unwrap();
+    assert!(matches!(other.origin(), Origin::Replaced(_)));
+    assert_eq!((other.flows().count(), flow.knob("delta").unwrap()), (0, 0.04));
+    let unloaded = trimtab_agent::unload(Some(&setup.config())).unwrap();
+    assert!(unloaded.was_loaded);
+    assert_eq!(flow.knob("delta").unwrap(), 0.5);
+    // The folder is gone, and what was loaded last is what was loaded before.
+    assert_eq!(other.stats().slots, 64);
+    assert!(!setup.options().folder.exists());
 }
 
 /// A server that has closed while the client keeps its side open is not open any more once the client has all (FIN-WAIT-2).
