@@ -11,8 +11,8 @@ use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig, T
 use trimtab_units::{Bytes, Duration};
 
 use crate::cells::{self, Row, mean};
-use crate::queue::queueing;
-use crate::table::{Column, Measured};
+use crate::queue::{Queueing, queueing};
+use crate::table::{Column, Measured, Timed};
 use crate::{BenchError, traffic};
 
 pub(crate) const COLUMNS: [Column; 4] = [
@@ -32,7 +32,24 @@ pub(crate) fn cells(ground_truth: &Path) -> Result<BTreeMap<String, Vec<Row>>, B
     }))
 }
 
-/// Runs a cell over our link.
+/// What came of a run, as the columns of the recordings have it.
+pub(crate) struct Run {
+    pub(crate) goodput_mbps: f64,
+    pub(crate) queue: Queueing,
+    pub(crate) retransmit_pct: f64,
+    /// Data packets that reached the receiver for each packet that it sent.
+    pub(crate) packets_per_ack: f64,
+    /// The timing error of our downlink.
+    pub(crate) late_p99_ms: f64,
+}
+
+impl Timed for Run {
+    fn late_p99_ms(&self) -> f64 {
+        self.late_p99_ms
+    }
+}
+
+/// Runs a cell over our link, and sets it beside its repeats over Mahimahi.
 pub(crate) fn measure(
     ground_truth: &Path,
     rows: &[Row],
@@ -40,7 +57,19 @@ pub(crate) fn measure(
 ) -> Result<Measured, BenchError> {
     let cell = &rows[0];
     let trace = format!("links/const{}.trace.gz", cell.text("rate_mbps"));
-    let trace = Arc::new(Trace::load(&ground_truth.join(trace))?);
+    let run = run(cell, Trace::load(&ground_truth.join(trace))?, jitter)?;
+    Ok(Measured {
+        ours: vec![run.goodput_mbps, run.queue.mean_ms, run.queue.p95_ms, run.retransmit_pct],
+        theirs: ["goodput_mbps", "queue_mean_ms", "queue_p95_ms", "retransmit_pct"]
+            .map(|column| mean(rows, column))
+            .to_vec(),
+        late_p99_ms: run.late_p99_ms,
+    })
+}
+
+/// Runs a cell over our link.
+pub(crate) fn run(cell: &Row, trace: Trace, jitter: JitterConfig) -> Result<Run, BenchError> {
+    let trace = Arc::new(trace);
     let capacity = || Capacity::Trace {
         trace: trace.clone(),
         offset: Duration::ZERO,
@@ -77,16 +106,11 @@ pub(crate) fn measure(
     let goodput = received.bytes_between(window[0], window[1]) as f64 * 8e-6 / (to - from);
     let window = (Duration::from_secs_f64(from), Duration::from_secs_f64(to));
     let queue = queueing(&folder.path().join("down.log"), Bytes::new(1503), window)?;
-    Ok(Measured {
-        ours: vec![
-            goodput,
-            queue.mean_ms,
-            queue.p95_ms,
-            again as f64 / (sent + again) as f64 * 100.0,
-        ],
-        theirs: ["goodput_mbps", "queue_mean_ms", "queue_p95_ms", "retransmit_pct"]
-            .map(|column| mean(rows, column))
-            .to_vec(),
+    Ok(Run {
+        goodput_mbps: goodput,
+        queue,
+        retransmit_pct: again as f64 / (sent + again) as f64 * 100.0,
+        packets_per_ack: report.down.deliveries as f64 / report.up.arrivals.max(1) as f64,
         late_p99_ms: report.down.late.map_or(f64::NAN, |late| late.p99_ms),
     })
 }

@@ -1,14 +1,15 @@
 //! How true the link emulator is.
 //!
 //! `figures` measures the emulator alone: offered and achieved rate, and by how much packets are late. `mahimahi`
-//! runs the kernel's TCP over the same links as recorded measurements did over Mahimahi, and prints both. Neither
-//! judges: the tests of `crates/emu` do. Needs root, or the rights to make network namespaces.
+//! runs the kernel's TCP over the same links as recorded measurements did over Mahimahi, and prints both. `record` makes
+//! such measurements over our links, for `trimtab validate`. None of them judges: the tests of `crates/emu` do. Needs root, or the rights to make network namespaces.
 
 mod bulk;
 mod cells;
 mod download;
 mod figures;
 mod queue;
+mod record;
 mod table;
 mod traffic;
 
@@ -36,6 +37,21 @@ enum Command {
     },
     /// The kernel's TCP over our links beside the same over Mahimahi.
     Mahimahi(Mahimahi),
+    /// The kernel's TCP over our links in the cells of a table like bulk.csv, which is printed with what came of them.
+    Record(Record),
+}
+
+#[derive(Debug, Args)]
+struct Record {
+    /// The table: one row per run
+    #[arg(long)]
+    cells: PathBuf,
+    /// Only the runs whose name has one of these texts in it, as bbr-r48
+    #[arg(long)]
+    only: Vec<String>,
+    /// Links at once
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +93,8 @@ enum BenchError {
     NoTrace(String),
     #[error(transparent)]
     Trace(#[from] trimtab_net::TraceFileError),
+    #[error("a constant link of {0} Mbit/s cannot be had: the rate must be a multiple of 12")]
+    Rate(String),
     #[error(transparent)]
     Log(#[from] trimtab_net::mahimahi_log::LogFileError),
     #[error("traffic over the link failed: {0}")]
@@ -90,6 +108,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Figures { seconds } => figures::run(seconds),
         Command::Mahimahi(args) => table::run(&args),
+        Command::Record(args) => record::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

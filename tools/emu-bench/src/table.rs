@@ -60,12 +60,23 @@ pub(crate) fn run(args: &Mahimahi) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// What came of a cell, with the timing error of our downlink.
+pub(crate) trait Timed: Send {
+    fn late_p99_ms(&self) -> f64;
+}
+
+impl Timed for Measured {
+    fn late_p99_ms(&self) -> f64 {
+        self.late_p99_ms
+    }
+}
+
 /// Runs all cells, some at once; the first error ends it.
-fn all<C: Sync>(
+pub(crate) fn all<C: Sync, R: Timed>(
     cells: &BTreeMap<String, C>,
     jobs: usize,
-    measure: impl Fn(&C) -> Result<Measured, BenchError> + Sync,
-) -> Result<BTreeMap<String, Measured>, BenchError> {
+    measure: impl Fn(&C) -> Result<R, BenchError> + Sync,
+) -> Result<BTreeMap<String, R>, BenchError> {
     let todo = Mutex::new(cells.iter());
     let done = Mutex::new(BTreeMap::new());
     let work = || -> Result<(), BenchError> {
@@ -74,7 +85,7 @@ fn all<C: Sync>(
             let next = todo.lock().map(|mut todo| todo.next());
             let Ok(Some((name, cell))) = next else { return Ok(()) };
             let measured = measure(cell)?;
-            eprintln!("{name}: done, p99 of the timing error {:.3} ms", measured.late_p99_ms);
+            eprintln!("{name}: done, p99 of the timing error {:.3} ms", measured.late_p99_ms());
             if let Ok(mut done) = done.lock() {
                 done.insert(name.clone(), measured);
             }

@@ -144,12 +144,20 @@ pub enum Group {
     BulkSeveral,
     /// The download workload on a recorded trace.
     Download,
+    /// One bulk flow without random loss, over Trimtab's own emulator instead of Mahimahi.
+    Emulated,
 }
 
 impl Group {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 5] =
-        [Self::Bulk, Self::BulkLossy, Self::BulkReplayed, Self::BulkSeveral, Self::Download];
+    pub const ALL: [Self; 6] = [
+        Self::Bulk,
+        Self::BulkLossy,
+        Self::BulkReplayed,
+        Self::BulkSeveral,
+        Self::Download,
+        Self::Emulated,
+    ];
 
     /// Its name in tables.
     pub fn label(self) -> &'static str {
@@ -159,6 +167,7 @@ impl Group {
             Self::BulkReplayed => "bulk, 1% random loss, the measured losses",
             Self::BulkSeveral => "bulk, several flows",
             Self::Download => "downloads",
+            Self::Emulated => "bulk, over Trimtab's emulator",
         }
     }
 }

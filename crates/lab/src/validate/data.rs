@@ -8,6 +8,7 @@ use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 use trimtab_net::TraceFileError;
 use trimtab_net::mahimahi_log::LogFileError;
+use trimtab_units::Duration;
 
 /// Why a ground-truth folder cannot be used.
 #[derive(Debug, Error)]
@@ -94,6 +95,11 @@ impl Csv {
         } else {
             file.read_to_string(&mut text).map_err(read)?;
         }
+        Self::parse(path, &text)
+    }
+
+    /// A table that is already read.
+    fn parse(path: PathBuf, text: &str) -> Result<Self, ValidateError> {
         let mut lines = text.lines().map(|l| l.split(',').map(str::to_owned).collect::<Vec<_>>());
         let header = lines.next().unwrap_or_default();
         let rows: Vec<_> = lines.collect();
@@ -135,9 +141,24 @@ impl Row<'_> {
     }
 }
 
+/// Runs of the kernel's BBR over Trimtab's own emulator: `emulated.csv`, which `emu-bench record` writes.
+const EMULATED: &str = include_str!("emulated.csv");
+
+/// What carried the packets of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emulator {
+    Mahimahi,
+    /// `trimtab-emu`.
+    Trimtab {
+        /// How late its packets were at the 99th percentile, as it reported.
+        late: Duration,
+    },
+}
+
 /// One run of bulk flows.
 #[derive(Clone, Debug)]
 pub(crate) struct BulkRun {
+    pub(crate) emulator: Emulator,
     pub(crate) run: String,
     /// One per flow.
     pub(crate) ccas: Vec<String>,
@@ -162,9 +183,23 @@ impl BulkRun {
 
 /// `bulk.csv`.
 pub(crate) fn bulk_runs(folder: &Path) -> Result<Vec<BulkRun>, ValidateError> {
-    let csv = Csv::load(folder.join("bulk.csv"))?;
+    runs(&Csv::load(folder.join("bulk.csv"))?, |_| Ok(Emulator::Mahimahi))
+}
+
+/// The runs over Trimtab's own emulator.
+pub(crate) fn emulated_runs() -> Result<Vec<BulkRun>, ValidateError> {
+    runs(&Csv::parse(PathBuf::from("emulated.csv"), EMULATED)?, |row| {
+        Ok(Emulator::Trimtab { late: Duration::from_millis_f64(row.number("late_p99_ms")?) })
+    })
+}
+
+fn runs(
+    csv: &Csv,
+    emulator: impl Fn(&Row<'_>) -> Result<Emulator, ValidateError>,
+) -> Result<Vec<BulkRun>, ValidateError> {
     let run = |row: Row<'_>| {
         Ok(BulkRun {
+            emulator: emulator(&row)?,
             run: row.text("run")?.to_owned(),
             ccas: row.text("cca")?.split('+').map(str::to_owned).collect(),
             rate_mbps: row.count("rate_mbps")?,

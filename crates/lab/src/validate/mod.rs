@@ -26,7 +26,7 @@ use trimtab_units::Duration;
 pub use data::ValidateError;
 
 use compare::{Cell, Comparison, Group, Metric, Spread, median};
-use data::{BulkRun, Session};
+use data::{BulkRun, Emulator, Session};
 use simulate::Outcomes;
 
 /// Where the measurements are.
@@ -80,6 +80,7 @@ pub fn validate(options: &Options) -> Result<Validation, ValidateError> {
     let links = replay_links(options)?;
     let mut cells = bulk_cells(&options.ground_truth)?;
     cells.extend(download_cells(options)?);
+    cells.extend(emulated_cells()?);
     Ok(Validation { schema: "trimtab.validate/1", links, cells })
 }
 
@@ -95,6 +96,21 @@ fn bulk_cells(folder: &Path) -> Result<Vec<Cell>, ValidateError> {
             entry.insert(Arc::new(Trace::load(&path)?));
         }
     }
+    let cells = by_cell(runs);
+    let mut compared = drawn_cells(folder, &cells, &links)?;
+    compared.extend(replayed_cells(folder, &cells, &links)?);
+    Ok(compared)
+}
+
+/// The cells over Trimtab's own emulator, which the command brings along.
+fn emulated_cells() -> Result<Vec<Cell>, ValidateError> {
+    let runs = data::emulated_runs()?;
+    let links = runs.iter().map(|run| (run.rate_mbps, simulate::constant(run.rate_mbps))).collect();
+    drawn_cells(Path::new("emulated.csv"), &by_cell(runs), &links)
+}
+
+/// Each cell's repeats.
+fn by_cell(runs: Vec<BulkRun>) -> Vec<Vec<BulkRun>> {
     let mut cells: Vec<Vec<BulkRun>> = Vec::new();
     for run in runs {
         match cells.iter_mut().find(|cell| cell[0].cell() == run.cell()) {
@@ -102,9 +118,7 @@ fn bulk_cells(folder: &Path) -> Result<Vec<Cell>, ValidateError> {
             None => cells.push(vec![run]),
         }
     }
-    let mut compared = drawn_cells(folder, &cells, &links)?;
-    compared.extend(replayed_cells(folder, &cells, &links)?);
-    Ok(compared)
+    cells
 }
 
 /// Every cell, with losses drawn anew.
@@ -181,11 +195,14 @@ fn seeds(run: &BulkRun) -> u64 {
     match group(run) {
         Group::BulkLossy => SEEDS_LOSSY,
         Group::BulkSeveral => SEEDS_SEVERAL,
-        Group::Bulk | Group::BulkReplayed | Group::Download => SEEDS,
+        Group::Bulk | Group::BulkReplayed | Group::Download | Group::Emulated => SEEDS,
     }
 }
 
 fn group(run: &BulkRun) -> Group {
+    if run.emulator != Emulator::Mahimahi {
+        return Group::Emulated;
+    }
     match (run.ccas.len(), run.loss > 0.0) {
         (1, false) => Group::Bulk,
         (1, true) => Group::BulkLossy,
@@ -324,4 +341,21 @@ fn trace_of_log(options: &Options, name: &str) -> Result<PathBuf, ValidateError>
     }
     let trace = parts.get(2..parts.len().saturating_sub(2)).unwrap_or_default().join("-");
     find_trace(&options.traces, &trace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bbr_keeps_as_much_queue_as_linux_over_our_emulator() {
+        let cells = emulated_cells().unwrap();
+        assert_eq!(cells.len(), 18);
+        let validation = Validation { schema: "trimtab.validate/1", links: Vec::new(), cells };
+        assert!(validation.holds(), "{}", validation.to_markdown());
+        for cell in validation.cells.iter().filter(|cell| cell.name.contains("r48-rtt60")) {
+            let queue = cell.comparisons.iter().find(|c| c.metric == Metric::QueueDelay).unwrap();
+            assert!(queue.bands().abs() < 1.0, "{}: {queue:?}", cell.name);
+        }
+    }
 }

@@ -16,12 +16,14 @@ use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig, T
 use trimtab_sim::{Control, FlowConfig, Histogram, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
-use super::data::{BulkRun, Session};
+use super::data::{BulkRun, Emulator, Session};
 
 /// What the emulator's tunnel adds to each packet.
 const TUNNEL: Bytes = Bytes::new(4);
 /// The emulator waits in whole milliseconds from whenever it last woke up, so what is due at a
-/// millisecond leaves somewhere within it.
+/// millisecond leaves somewhere within it. A uniform draw is cruder than that. BBR's queue hangs on it at
+/// 48 Mbit/s and 60 ms, since rates that are 1% too high use up its pacing margin: drawn up to 0.85 ms
+/// it has 6 ms of queue, and up to 1 ms 21 ms, where Linux over Mahimahi has 11.
 const WAKE_UP: JitterConfig = JitterConfig::Burst { max: Duration::from_micros(1000) };
 /// What the server puts before each response.
 const FRAMING: u64 = 28;
@@ -52,7 +54,21 @@ pub(crate) fn spec(cca: &str) -> Option<Spec> {
 
 fn link(trace: &Arc<Trace>, offset: Duration, queue: QueueConfig) -> LinkConfig {
     let capacity = Capacity::Trace { trace: trace.clone(), offset, opportunity: OPPORTUNITY };
-    LinkConfig::new(capacity).queue(queue).overhead(TUNNEL).jitter(WAKE_UP)
+    LinkConfig::new(capacity).queue(queue).overhead(TUNNEL)
+}
+
+/// What an emulator adds to the departures that the link decides on.
+fn jitter(emulator: Emulator) -> JitterConfig {
+    match emulator {
+        Emulator::Mahimahi => WAKE_UP,
+        Emulator::Trimtab { late } => JitterConfig::Burst { max: late },
+    }
+}
+
+/// A link with so many packets at the start of every millisecond; at least one, which is 12 Mbit/s.
+pub(crate) fn constant(rate_mbps: u32) -> Arc<Trace> {
+    let packets = (rate_mbps / 12).max(1) as usize;
+    Arc::new(Trace::from_opportunities(vec![1; packets]).expect("the period is a millisecond"))
 }
 
 /// What `mm-loss` does with a run's probability.
@@ -87,8 +103,9 @@ pub(crate) fn bulk_world(
 ) -> (World, Time) {
     let delay = Duration::from_millis(u64::from(run.rtt_ms / 2));
     let buffer = QueueConfig::drop_tail_packets(run.buffer_packets);
-    let down = link(trace, Duration::ZERO, buffer).loss(loss);
-    let up = link(trace, Duration::ZERO, QueueConfig::UNLIMITED);
+    let jitter = jitter(run.emulator);
+    let down = link(trace, Duration::ZERO, buffer).loss(loss).jitter(jitter);
+    let up = link(trace, Duration::ZERO, QueueConfig::UNLIMITED).jitter(jitter);
     let first = run.flow_starts_s.iter().copied().fold(f64::INFINITY, f64::min);
     let flows = specs.iter().zip(&run.flow_starts_s).enumerate().map(|(i, (&spec, &start_s))| {
         let start = Time::ZERO + Duration::from_secs_f64(start_s - first);
@@ -161,7 +178,8 @@ pub(crate) fn download_world(
     let offset = Duration::from_millis(session.trace_ms as u64);
     let start = Time::ZERO + (Duration::from_millis_f64(session.trace_ms) - offset);
     let buffer = QueueConfig::drop_tail_packets(session.buffer_packets);
-    let links = vec![(link(trace, offset, buffer), seed), (link(trace, offset, buffer), seed)];
+    let both = || (link(trace, offset, buffer).jitter(WAKE_UP), seed);
+    let links = vec![both(), both()];
     let app = App::download(DownloadConfig::new(workload(session)));
     World::new(&WorldConfig { links, flows: vec![flow(spec, app, start, delay, seed)] })
 }

@@ -22,13 +22,13 @@ struct Row<'a> {
 impl Validation {
     /// Whether every link log was replayed without a difference, the median of every metric over all
     /// cells of an algorithm is in its band, so is that over the cells with the losses of the measured
-    /// runs, and every cell that is more than three bands off is within the spread of its repeats or
+    /// runs and that over the cells of Trimtab's own emulator, and every cell that is more than three bands off is within the spread of its repeats or
     /// has an explanation.
     pub fn holds(&self) -> bool {
         self.links.iter().all(|link| link.mismatches == 0)
             && self.totals().iter().all(|row| row.bands.iter().flatten().all(|&bands| bands <= 1.0))
             && self
-                .replayed()
+                .judged_alone()
                 .iter()
                 .all(|row| row.bands.iter().flatten().all(|&bands| bands <= 1.0))
             && self.far().iter().all(|(cell, c)| self.why(cell, c).is_some())
@@ -81,6 +81,13 @@ impl Validation {
              compared twice: with losses drawn anew, and with the packets lost that the measured run \
              lost, which its series of retransmissions tells. The latter has to keep the band; it is \
              what says whether the algorithm and the transport are right.\n\n\
+             The cells over Trimtab's emulator (`emu-`) are compared by themselves. They are recordings of \
+             the kernel's BBR, which the command brings along (`emu-bench record` makes them), 24 s each, \
+             with packets that leave when the link says, 0.08 to 0.15 ms late at the 99th percentile. \
+             Mahimahi's programs sleep for whole milliseconds, and BBR's queue depends on it: at 48 Mbit/s \
+             and 20 ms with 1 BDP it is 14.3 ms over Mahimahi, and 5.7 to 10.6 over Trimtab's. For \
+             Mahimahi the simulator draws up to 1 ms per burst and link, which gives BBR too much queue at \
+             48 Mbit/s and 60 ms. Without that it agrees there with the kernel.\n\n\
              | cells | algorithm | number |",
         );
         for metric in Metric::ALL {
@@ -172,9 +179,9 @@ impl Validation {
     /// Per algorithm, over all its cells; mixes of algorithms together.
     fn totals(&self) -> Vec<Row<'_>> {
         let ccas: BTreeSet<&str> = self.cells.iter().map(|cell| mix(&cell.cca)).collect();
-        // Each measured cell counts once.
+        // Each cell over Mahimahi counts once.
         let cells = |cca| -> Vec<&Cell> {
-            let once = self.cells.iter().filter(|cell| cell.group != Group::BulkReplayed);
+            let once = self.cells.iter().filter(|cell| !is_judged_alone(cell.group));
             once.filter(|cell| mix(&cell.cca) == cca).collect()
         };
         ccas.into_iter().map(|cca| Row::new("**all**", cca, &cells(cca))).collect()
@@ -182,8 +189,12 @@ impl Validation {
 
     /// Per kind of cell and algorithm.
     fn rows(&self) -> Vec<Row<'_>> {
+        self.rows_of(Group::ALL)
+    }
+
+    fn rows_of(&self, groups: impl IntoIterator<Item = Group>) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
-        for group in Group::ALL {
+        for group in groups {
             let of_group = || self.cells.iter().filter(move |cell| cell.group == group);
             let ccas: BTreeSet<&str> = of_group().map(|cell| mix(&cell.cca)).collect();
             for cca in ccas {
@@ -194,9 +205,9 @@ impl Validation {
         rows
     }
 
-    /// Per algorithm, the cells with the losses of the measured runs.
-    fn replayed(&self) -> Vec<Row<'_>> {
-        self.rows().into_iter().filter(|row| row.label == Group::BulkReplayed.label()).collect()
+    /// Per algorithm, the kinds of cells that have to keep the bands by themselves.
+    fn judged_alone(&self) -> Vec<Row<'_>> {
+        self.rows_of(Group::ALL.into_iter().filter(|&group| is_judged_alone(group)))
     }
 
     /// The comparisons that are far off, farthest first.
@@ -219,6 +230,11 @@ impl<'a> Row<'a> {
         });
         Self { label, cca, cells: cells.len(), bands }
     }
+}
+
+/// Cells that were measured in another way than the rest, or are there a second time.
+fn is_judged_alone(group: Group) -> bool {
+    matches!(group, Group::BulkReplayed | Group::Emulated)
 }
 
 /// Each mix of competing flows is a single cell or a few, so those count together.
