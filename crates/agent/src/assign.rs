@@ -95,6 +95,8 @@ pub(crate) struct Assignment {
     told: BTreeSet<u64>,
     /// Connections that the last walk gave another algorithm.
     moved: BTreeSet<Addresses>,
+    /// Whether the last walk left a socket with what no rule asks for any more: another algorithm took over meanwhile.
+    owes: bool,
     trouble: Option<String>,
 }
 
@@ -109,6 +111,7 @@ impl Assignment {
             sockets: 0,
             told: BTreeSet::new(),
             moved: BTreeSet::new(),
+            owes: false,
             trouble: None,
         };
         new.follow(config, now);
@@ -147,7 +150,8 @@ impl Assignment {
         }
         let walked = self.walk(shared, now);
         // A kernel that refuses the program now does so later.
-        let again = self.assigner.is_some() && assigns(shared.core().config());
+        let needed = assigns(shared.core().config()) || self.owes;
+        let again = self.assigner.is_some() && needed;
         self.next = again.then(|| now + pause(self.sockets));
         match walked {
             Ok(notes) => notes,
@@ -177,6 +181,7 @@ impl Assignment {
         let (mut notes, mut seen, mut refused) = (Vec::new(), BTreeSet::new(), None);
         let mut sums = Sums::default();
         self.moved.clear();
+        self.owes = false;
         for namespace in distinct(&self.namespaces) {
             let namespace = namespace.as_deref();
             let mut sockets = at(namespace, || assigner.sockets())?;
@@ -204,6 +209,7 @@ impl Assignment {
                 }
             }
             let steps = self.steps(&sockets, &mut shared.core(), now);
+            self.owes |= applies && steps.iter().any(|one| matches!(one.step, Step::Back(_)));
             sums.add(&sockets, &steps);
             seen.extend(sockets.iter().map(|socket| socket.cookie));
         }
