@@ -370,7 +370,7 @@ fn engines_with_different_files_do_not_wipe_each_other() {
 
 #[test]
 fn a_state_of_before_is_understood() {
-    // As commit d5395c6 wrote it, after 30 intervals of this service.
+    // With the fields that commit d5395c6 wrote, after 30 intervals of this service.
     let text = include_str!("state-1.json");
     let service = service("");
     let mut aggregate: Aggregate = serde_json::from_str(text).unwrap();
