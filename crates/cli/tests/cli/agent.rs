@@ -78,7 +78,10 @@ fn on_a_kernel_that_lacks_something_the_doctor_says_what_to_boot() {
         String::from_utf8(out.stdout).unwrap()
     };
     let said = examine();
-    assert!(said.contains("ok  kernel: Linux 5.4.0-generic\n"), "{said}");
+    assert!(
+        said.contains("NO  kernel: Linux 5.4.0-generic\n      boot Linux 6.1 or later"),
+        "{said}"
+    );
     assert!(said.contains("NO  description of its types (BTF): missing"), "{said}");
     assert!(said.contains("CONFIG_DEBUG_INFO_BTF=y"), "{said}");
     assert!(said.contains("sysctl -w net.core.bpf_jit_enable=1"), "{said}");

@@ -105,7 +105,7 @@ fn a_qoe_model_that_does_not_suit_the_application() {
     let vod = ["compare", "--app", "vod", "--qoe", "web", "--cc", "newreno", "--traces", "demo"];
     let e = error(dir.path(), &vod);
     assert!(e.contains("`web` does not score vod: use vod, vod-printed"), "{e}");
-    let e = compare(dir.path(), &["--app", "bulk", "--qoe", "T - Rbar"]);
+    let e = compare(dir.path(), &["--qoe", "T - Rbar"]);
     assert!(e.contains("`Rbar` is unknown when bulk is scored: use download, vod"), "{e}");
     let scenario = "cc = [\"cubic\"]\ntraces = \"demo\"\n[[app]]\nkind = \"vod\"\nqoe = \"web\"\n";
     fs::write(dir.path().join("video.toml"), scenario).unwrap();
