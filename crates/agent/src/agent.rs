@@ -101,7 +101,7 @@ fn tell_of(config: &Config) {
 
 /// Runs the agent by a configuration file until SIGTERM or SIGINT; SIGHUP reads the file again. What is loaded stays in
 /// the kernel. Connections get back what they had before they were steered; when the agent is killed they keep their
-/// knobs, until the next agent or [`unload`].
+/// knobs, until the next agent or `trimtab agent unload`.
 ///
 /// # Errors
 /// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.

@@ -14,7 +14,7 @@
 //! * A timeout falls back to the least window and slow start.
 //! * A queue that does not empty is drained for a round trip, before it is taken for that of others
 //!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
-//! * Congestion marks (ECN) bound the window ([`Ceiling`]).
+//! * Congestion marks (ECN) bound the window (`ceiling.rs`).
 //! * While the application limits the sender the window does not grow; it may shrink.
 
 mod knobs;
@@ -369,7 +369,7 @@ impl CongestionControl for Copa {
         }
     }
 
-    /// The paper has no answer to marks: [`Ceiling`]. Slow start ends, and in competitive mode it is a loss (§2.4).
+    /// The paper has no answer to marks: the bound of `ceiling.rs`. Slow start ends, and in competitive mode it is a loss (§2.4).
     fn on_marked(&mut self, marked: &Marked) {
         let mss = Bytes::new(self.mss as u64);
         if !self.ceiling.on_marked(marked, self.window(), mss) {

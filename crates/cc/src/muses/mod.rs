@@ -13,7 +13,7 @@
 //! * **Loss.** There is no reaction but the policy's, which sees it as a signal. A timeout is different: what was
 //!   in flight is written off, so the window falls to its floor (RFC 9002 §7.6.2), from which doubling every
 //!   10 ms leads back.
-//! * **Marks.** Congestion marks (ECN) bound the window ([`Ceiling`]). The policy sees no signal of them, and a path
+//! * **Marks.** Congestion marks (ECN) bound the window (`ceiling.rs`). The policy sees no signal of them, and a path
 //!   that it leaves idle under such a bound is no reason for the guard to speak.
 //! * **Trust.** A guard watches each state ([`Alarm`]); a [`Switcher`](crate::migrate::Switcher) can hand the connection to
 //!   another algorithm when it speaks.

@@ -15,7 +15,7 @@
 //!   knew: paced over a round trip, and given up at the first sign of trouble). It is a monitor interval as any other, so what
 //!   it shows ends slow start. A timeout before anything arrived leaves the initial window of every connection (RFC 6928).
 //! * A step that did not pay is undone as a whole, however large it was.
-//! * Congestion marks (ECN) bound the rate to what [`Ceiling`] allows in a round trip. The utility knows losses alone.
+//! * Congestion marks (ECN) bound the rate to what `ceiling.rs` allows in a round trip. The utility knows losses alone.
 //! * A timeout halves the rate and forgets the utilities. Another before anything arrives means that the path is not what it was
 //!   (RFC 9002 §7.6, persistent congestion): slow start, from the rate of the initial window
 //!   where that is less.
