@@ -324,7 +324,7 @@ impl Learning for Services {
             self.keep(service, decision);
         }
         let alarm = earlier.iter().map(|(decision, _)| decision).chain(&decision);
-        let alarm = alarm.filter_map(|decision| decision.alarm_of_arm(service)).last();
+        let alarm = alarm.filter_map(|decision| decision.alarm_of_arm(service)).next_back();
         let (decision, summary) = match decision {
             Some(decision) => (Some(decision), summary),
             // Nothing came of what followed it.
