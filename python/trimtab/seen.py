@@ -26,7 +26,7 @@ NEAR = 0.02
 #: Samples of paths, drawn with replacement, that an interval is made of, and their seed.
 SAMPLES, SEED = 2_000, 1
 GROUPS = ("learnt from", "held out", "other kinds", "all")
-#: What says that a contender chooses among others.
+#: What says that a scheme chooses among others.
 POLICIES = ("floo", "select:", "oracle", "static-best")
 
 

@@ -102,7 +102,7 @@ impl Assigner {
         }
     }
 
-    /// Keeps the record of what was given to whom beside the folder of a datapath that is unloaded next. Sockets that got their own
+    /// Keeps the record of what was given to whom next to the folder of a datapath that is unloaded next. Sockets that got their own
     /// algorithm back look as if their programs had chosen it; the next agent knows better.
     ///
     /// # Errors

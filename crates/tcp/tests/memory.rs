@@ -9,7 +9,7 @@ use trimtab_tcp::Algorithm;
 
 use common::{Loaded, Wire, need_kernel, wait_for};
 
-/// What a socket may have of the kernel's memory beside its buffers; socket storage counts, too. One byte is too little for any.
+/// What a socket may have of the kernel's memory apart from its buffers; socket storage counts, too. One byte is too little for any.
 const LIMIT: &str = "/proc/sys/net/core/optmem_max";
 
 /// Sets the limit of a namespace; on kernels where there is one for all, that one. Gives what it was, and where.

@@ -49,7 +49,7 @@ impl Timed for Run {
     }
 }
 
-/// Runs a cell over our link, and sets it beside its repeats over Mahimahi.
+/// Runs a cell over our link, and compares it with its repeats over Mahimahi.
 pub(crate) fn measure(
     ground_truth: &Path,
     rows: &[Row],

@@ -145,7 +145,7 @@ fn a_connection_that_is_given_another_algorithm_by_hand_is_left_to_it() {
     assert!(!setup.socket().exists());
 }
 
-/// A connection that has ended is nobody's choice, whichever of our algorithms its port listens with. Its end asks the
+/// Nobody chose the algorithm of a connection that has ended, whichever of our algorithms its port listens with. Its end asks the
 /// kernel for what is left, and that answers with the socket that listens.
 #[test]
 fn connections_that_end_are_not_told_as_changed_by_hand() {
