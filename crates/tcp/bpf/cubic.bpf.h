@@ -93,6 +93,18 @@ TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *
 	return tp->snd_cwnd < tp->snd_ssthresh ? TT_PHASE_SLOW_START : TT_PHASE_STEADY;
 }
 
+/* Where the kernel took what no hook gave for the threshold, or for the window after an undo. */
+TT_INLINE void tt_cubic_stay_sane(struct tcp_sock *tp, struct tt_flow *flow)
+{
+	u32 threshold;
+
+	if (!tt_cubic_is_astray(tp->snd_cwnd) && !tt_cubic_is_astray(tp->snd_ssthresh))
+		return;
+	threshold = tt_cubic_put_right(&flow->cubic, &flow->cubic_knobs, tp->prior_cwnd);
+	tp->snd_ssthresh = threshold;
+	tp->snd_cwnd = tt_min(tp->snd_cwnd, threshold);
+}
+
 /* Every acknowledgement comes by here, also in recovery, and before `cong_avoid`: HyStart and the measurements. */
 SEC("struct_ops")
 void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
@@ -111,6 +123,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 			tt_cubic_take(sk); /* its `init` found no memory, or was left out */
 		return;
 	}
+	tt_cubic_stay_sane(tp, flow);
 	rtt_us = sample->rtt_us;
 	tt_see_socket(&seen, tp);
 	seen.rtt_us = rtt_us > 0 ? rtt_us : 0;

@@ -144,6 +144,16 @@ u32 tt_host_cubic_loss(struct tt_host_cubic *c, u32 window)
 	return tt_cubic_on_loss(&c->state, &c->knobs, window);
 }
 
+u32 tt_host_cubic_astray(u32 packets)
+{
+	return tt_cubic_is_astray(packets);
+}
+
+u32 tt_host_cubic_put_right(struct tt_host_cubic *c, u32 before)
+{
+	return tt_cubic_put_right(&c->state, &c->knobs, before);
+}
+
 void tt_host_cubic_timeout(struct tt_host_cubic *c)
 {
 	tt_cubic_reset(&c->state);

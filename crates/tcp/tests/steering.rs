@@ -99,27 +99,28 @@ fn knobs_of_cubic_turn_too() {
     let wire = Wire::new("cubic");
     wire.limit("20mbit", 30_000);
     let _server = wire.serve(&datapath.name_of(Algorithm::Cubic), 7009, u64::MAX, 1);
-    let client = wire.fetch(7009, Duration::from_millis(3200));
+    let client = wire.fetch(7009, Duration::from_secs(6));
     let flow = wait_for("the slot", || loaded.flow(7009));
     assert_eq!((flow.algorithm(), flow.identity().algorithm), (Algorithm::Cubic, "cubic"));
     assert!(matches!(flow.set("delta", 0.1), Err(Error::Knob(_))), "CUBIC has no delta");
 
-    // What is left of the window after a loss: the tenth percentile is near the bottom of the saw's teeth.
+    // What is left of the window after a loss: the lower quartile is in the lower part of the saw's teeth, the highest decile at their
+    // tips. A machine that stalls leaves some samples far below, and none of these two.
     let bottom = |beta: f64| {
         flow.set("beta", beta).unwrap();
         std::thread::sleep(Duration::from_millis(300));
         let look = |_| {
             std::thread::sleep(Duration::from_millis(10));
-            flow.sample().unwrap().window
+            flow.sample().expect("the connection is open").window
         };
         let mut windows: Vec<_> = (0..120).map(look).collect();
         windows.sort_unstable();
-        windows[12].ratio(windows[119])
+        windows[30].ratio(windows[108])
     };
     flow.set("c", 10.0).unwrap();
     let (deep, flat) = (bottom(0.5), bottom(0.95));
     println!("a loss leaves {deep:.2} of the window at beta 0.5, {flat:.2} at beta 0.95");
-    assert!(deep < 0.7 && flat > deep + 0.1, "{deep} {flat}");
+    assert!(deep < 0.8 && flat > deep + 0.1, "{deep} {flat}");
     client.join().unwrap();
 }
 

@@ -4,7 +4,7 @@
  * packets (RFC 9438 with the constants of Linux), and slow start ends by HyStart.
  *
  * Pure functions over struct tt_cubic, as in copa.h. The window and its threshold are the socket's, so they are arguments
- * and results. Bounds: windows below 2^21 packets (2^30 bytes in packets of 536), knobs within their ranges.
+ * and results. Bounds: windows below TT_CUBIC_WINDOW_MAX packets (2^30 bytes in packets of 536), knobs within their ranges.
  */
 #ifndef TRIMTAB_CUBIC_H
 #define TRIMTAB_CUBIC_H
@@ -29,6 +29,12 @@
 #define TT_CUBIC_EXACT_STEPS (1ULL << 16)
 /* So many steps from the plateau, four minutes, the curve is beyond every window. */
 #define TT_CUBIC_STEPS_MAX (1ULL << 18)
+/* Every window is below this, in packets. */
+#define TT_CUBIC_WINDOW_MAX (1U << 21)
+/* A new connection's (RFC 6928): where the kernel does not tell the window before a cut. */
+#define TT_CUBIC_WINDOW_UNKNOWN 10
+/* The kernel's: there was no loss yet. */
+#define TT_INFINITE_THRESHOLD 0x7fffffffU
 /* Bits of the cube root below: it is of less than 2^63. */
 #define TT_CUBIC_ROOT_BITS 21
 
@@ -81,6 +87,22 @@ TT_INLINE u32 tt_cubic_on_loss(struct tt_cubic *c, const struct tt_cubic_knobs *
 	c->credit = 0;
 	c->last_max = shrinks ? (u64)window * (TT_SCALE_Q10 + beta) / (2 * TT_SCALE_Q10) : window;
 	return tt_max((u64)window * beta / TT_SCALE_Q10, 2);
+}
+
+/*
+ * Whether a window or a threshold is none that this algorithm gave. Linux 6.18 was seen to leave out every hook for one
+ * acknowledgement, of those that wait while the sending thread holds the socket; `ssthresh` then "returned" what lay on the stack,
+ * here two billion packets (docs/reference/real-kernel.md).
+ */
+TT_INLINE bool tt_cubic_is_astray(u32 packets)
+{
+	return packets >= TT_CUBIC_WINDOW_MAX && packets != TT_INFINITE_THRESHOLD;
+}
+
+/* The window to go on with after that, from the one before the cut: gives the threshold, too. */
+TT_INLINE u32 tt_cubic_put_right(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 before)
+{
+	return tt_cubic_on_loss(c, k, before && before < TT_CUBIC_WINDOW_MAX ? before : TT_CUBIC_WINDOW_UNKNOWN);
 }
 
 /* A packet leaves while nothing else is in flight: the pause since the last one moves the epoch. */

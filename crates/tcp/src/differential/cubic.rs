@@ -5,7 +5,7 @@ use trimtab_cc::{
     CongestionControl as _, Cubic, Idle, Loss, Marked, Phase, Sent, Timeout, set_knob,
 };
 
-use super::cubic_core::root;
+use super::cubic_core::{CoreCubic, is_astray, root};
 use super::cubic_socket::{SocketCubic, packets_of};
 use super::driver::{Acked, Course, Pair, Path};
 use super::path::spread;
@@ -154,6 +154,25 @@ fn the_core_of_cubic_agrees_with_the_rust_algorithm_on_thousands_of_random_seque
     // The sequences do go everywhere.
     assert!(share(all.slow_start) > 0.02 && share(all.recovery) > 0.02, "{all:?}");
     assert!(all.exits > 100, "{all:?}");
+}
+
+/// What stood in `ssthresh` and `cwnd` when Linux 6.18 had left a hook out.
+#[test]
+fn a_window_that_no_hook_gave_is_put_right() {
+    for given in [0, 2, 10, 2_097_151, 0x7fff_ffff] {
+        assert!(!is_astray(given), "{given}");
+    }
+    for left_over in [2_097_152, 108_266_323, 2_165_326_096, u32::MAX] {
+        assert!(is_astray(left_over), "{left_over}");
+    }
+    let words = knobs::defaults(Algorithm::Cubic);
+    assert_eq!(CoreCubic::new(&words).put_right(20), 14, "as after a loss at 20 packets");
+    assert_eq!(
+        CoreCubic::new(&words).put_right(2_165_326_096),
+        7,
+        "a new connection's: nothing else is known"
+    );
+    assert_eq!(CoreCubic::new(&words).put_right(0), 7);
 }
 
 #[test]

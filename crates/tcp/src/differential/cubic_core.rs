@@ -8,6 +8,8 @@ mod c {
     unsafe extern "C" {
         pub(super) safe fn tt_host_cubic_size() -> u64;
         pub(super) safe fn tt_host_cubic_root(of: u64) -> u32;
+        pub(super) safe fn tt_host_cubic_astray(packets: u32) -> u32;
+        pub(super) fn tt_host_cubic_put_right(c: *mut u64, before: u32) -> u32;
         pub(super) fn tt_host_cubic_knobs(c: *mut u64, knobs: *const u32);
         pub(super) fn tt_host_cubic_rtt(c: *mut u64, fields: *const u64) -> u32;
         pub(super) fn tt_host_cubic_ack(c: *mut u64, w: u32, t: u32, acked: u32, now: u64) -> u32;
@@ -21,6 +23,11 @@ mod c {
 /// The whole part of the cube root of a number below 2^63.
 pub(super) fn root(of: u64) -> u32 {
     c::tt_host_cubic_root(of)
+}
+
+/// Whether a window or a threshold is none that CUBIC gave.
+pub(super) fn is_astray(packets: u32) -> bool {
+    c::tt_host_cubic_astray(packets) != 0
 }
 
 /// `struct tt_cubic` and its functions.
@@ -57,6 +64,12 @@ impl CoreCubic {
     pub(super) fn on_loss(&mut self, window: u32) -> u32 {
         // SAFETY: see above.
         unsafe { c::tt_host_cubic_loss(self.memory.as_mut_ptr(), window) }
+    }
+
+    /// The window and the threshold to go on with when the kernel's went astray; before the cut it was this.
+    pub(super) fn put_right(&mut self, before: u32) -> u32 {
+        // SAFETY: see above.
+        unsafe { c::tt_host_cubic_put_right(self.memory.as_mut_ptr(), before) }
     }
 
     pub(super) fn on_timeout(&mut self) {
