@@ -59,6 +59,9 @@ impl Default for Doctor {
 }
 
 impl Doctor {
+    /// The subject of the finding that tells whether the kernel takes the programs. It is made only where nothing else is bad.
+    pub const TRIAL: &str = "trial of the programs";
+
     /// Looks at a machine whose files are under `root`: a test's.
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -290,7 +293,7 @@ fn trial() -> Finding {
         || "the kernel takes every program; they are removed again".to_owned(),
         |error| error.to_string(),
     );
-    Finding { subject: "trial of the programs", health, found, remedy }
+    Finding { subject: Doctor::TRIAL, health, found, remedy }
 }
 
 #[cfg(test)]
