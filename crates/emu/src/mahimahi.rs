@@ -148,6 +148,7 @@ fn lag(link: &LinkConfig) -> Duration {
         JitterConfig::Uniform { max }
         | JitterConfig::Burst { max }
         | JitterConfig::Bell { max } => max,
+        JitterConfig::Polled { late, .. } => Duration::from_millis(1) + late * 2,
     };
     let held_back = link.reorder.map_or(Duration::ZERO, |reorder| reorder.extra);
     link.delay + jitter + held_back + Duration::from_secs(5)

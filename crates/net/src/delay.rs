@@ -26,6 +26,19 @@ pub enum JitterConfig {
         /// The largest value.
         max: Duration,
     },
+    /// The link is a program as Mahimahi's are. Its clock reads whole milliseconds, and it sleeps for
+    /// whole milliseconds from whenever it last woke up; a packet that comes wakes it, too. So what is due
+    /// leaves some part of a millisecond late, by when the program last woke up. The delay counts from the
+    /// start of the millisecond in which a packet entered.
+    Polled {
+        /// How much later than it asked the program wakes up: from half of this to one and a half, all
+        /// alike.
+        late: Duration,
+        /// One sleep of a hundred is later than this, and one of 100 n² later than n times this.
+        rarely: Duration,
+        /// How long it takes to pass a packet on: from half of this to one and a half, all alike.
+        each: Duration,
+    },
     /// Bell-shaped from zero to `max`: the mean of four uniform values, with mean `max / 2` and standard
     /// deviation `max / 6.93`. (Four, because that is close to normal and has an end.)
     Bell {
@@ -81,7 +94,9 @@ impl DelayLine {
         reorder: Option<ReorderConfig>,
         seed: u64,
     ) -> Self {
-        let jitter = (jitter != JitterConfig::None).then(|| Jitter {
+        // Of a program that sleeps, the link itself knows when it wakes up.
+        let draws = !matches!(jitter, JitterConfig::None | JitterConfig::Polled { .. });
+        let jitter = draws.then(|| Jitter {
             config: jitter,
             random: generator(seed, Purpose::Jitter),
             last: None,
@@ -115,7 +130,7 @@ impl DelayLine {
 impl Jitter {
     fn draw(&mut self, now: Time) -> Duration {
         match self.config {
-            JitterConfig::None => Duration::ZERO,
+            JitterConfig::None | JitterConfig::Polled { .. } => Duration::ZERO,
             JitterConfig::Burst { max } => match self.last {
                 Some((at, jitter)) if at == now => jitter,
                 _ => {

@@ -46,6 +46,7 @@ mod queue;
 pub mod rate_log;
 mod seed;
 mod service;
+mod sleeper;
 mod spread;
 mod stats;
 mod trace;

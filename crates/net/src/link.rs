@@ -12,6 +12,7 @@ use crate::mark::{Marker, Verdict};
 use crate::policer::Policer;
 use crate::queue::{Queue, Waiting};
 use crate::service::Server;
+use crate::sleeper::{Sleeper, whole_ms};
 use crate::stats::LinkStats;
 
 /// A packet: its size, and whatever the owner of the link wants to have carried.
@@ -110,6 +111,7 @@ pub struct Link<T> {
     queue: Queue<T>,
     server: Server,
     exit: DelayLine,
+    sleeper: Option<Sleeper>,
     /// Packets on their way to the far end, by arrival there.
     transit: VecDeque<Delivery<T>>,
     /// Packets dropped in the queue that the owner has not heard of, by time.
@@ -130,6 +132,7 @@ impl<T> Link<T> {
             queue: Queue::new(&config.queue),
             server: Server::new(&config.capacity),
             exit: DelayLine::new(config.delay, config.jitter, config.reorder, seed),
+            sleeper: Sleeper::new(config.jitter, seed),
             transit: VecDeque::new(),
             dropped: VecDeque::new(),
             now: Time::ZERO,
@@ -190,6 +193,7 @@ impl<T> Link<T> {
             // An idle link starts at once, and looks up when the new head's turn is.
             self.serve_until(self.now);
         }
+        self.look(self.now);
     }
 
     /// A time by which [`poll`](Self::poll) must next be called; `None` when nothing will come out unless
@@ -206,6 +210,9 @@ impl<T> Link<T> {
         }
         if let Some(dropped) = self.dropped.front() {
             next = next.min(dropped.at);
+        }
+        if let Some(sleeper) = &self.sleeper {
+            next = sleeper.next(self.now, next);
         }
         (next < Time::MAX).then_some(next)
     }
@@ -229,14 +236,21 @@ impl<T> Link<T> {
     /// What has come out by `now`, one at a time and in order of time: call it until it returns `None`.
     pub fn poll(&mut self, now: Time) -> Option<Event<T>> {
         self.advance(now);
-        let arriving = self.first_in_transit();
+        if self.sleeper.as_ref().is_some_and(|sleeper| sleeper.is_awake(self.now)) {
+            self.look(self.now);
+        }
+        let due = self.first_in_transit();
+        let arriving = self.sleeper.as_ref().map_or(due, |sleeper| sleeper.next(self.now, due));
         if self.dropped.front().is_some_and(|dropped| dropped.at <= arriving) {
             return self.dropped.pop_front().map(Event::Dropped);
         }
         if arriving > self.now || arriving == Time::MAX {
             return None;
         }
-        let delivery = self.transit.pop_front()?;
+        let delivery = Delivery { at: arriving, ..self.transit.pop_front()? };
+        if let Some(sleeper) = &mut self.sleeper {
+            sleeper.on_written(arriving);
+        }
         self.stats.deliveries.add(delivery.packet.size + self.overhead);
         Some(Event::Delivered(delivery))
     }
@@ -267,9 +281,20 @@ impl<T> Link<T> {
             };
             let departed_at = self.server.serve(start, size);
             self.stats.departures.add(size);
-            let at = self.exit.release(departed_at);
+            let leaves = if self.sleeper.is_some() { whole_ms(departed_at) } else { departed_at };
+            let at = self.exit.release(leaves);
             self.deliver(Delivery { packet, at, enqueued_at: queued_at, departed_at, marked });
         }
+    }
+
+    /// A program that carries the packets looks what is due.
+    fn look(&mut self, now: Time) {
+        let Some(mut sleeper) = self.sleeper.take() else { return };
+        let waits = |delivery: &Delivery<T>| delivery.at > whole_ms(now);
+        let next = self.transit.iter().find(|delivery| waits(delivery)).map(|delivery| delivery.at);
+        let next = next.unwrap_or_else(|| self.first_in_queue());
+        sleeper.look(now, next);
+        self.sleeper = Some(sleeper);
     }
 
     /// Puts a packet on its way, in order of arrival.

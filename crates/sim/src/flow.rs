@@ -120,7 +120,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(config: &FlowConfig) -> Self {
+    /// A flow over a path of this round-trip time.
+    pub(crate) fn new(config: &FlowConfig, rtt: Duration) -> Self {
         let transport = config.transport;
         let (governor, steerer) = match &config.control {
             Control::Algorithm { spec, steerer } => {
@@ -158,8 +159,7 @@ impl Flow {
             LossDetection::Rfc9002 => config.app.concurrency(),
         };
         // The handshake has measured the path once.
-        let base = (config.start, config.forward_delay + config.reverse_delay);
-        let base = (!base.1.is_zero()).then_some(base);
+        let base = (!rtt.is_zero()).then_some((config.start, rtt));
         let mut sender = Sender::new(governor, SendStreams::new(concurrency), transport, base);
         let mut report_at = Time::MAX;
         if let Some(steerer) = &steerer {
@@ -168,7 +168,7 @@ impl Flow {
         }
         Self {
             sender,
-            receiver: Receiver::new(ReceiveStreams::new(concurrency), transport),
+            receiver: Receiver::new(ReceiveStreams::new(concurrency), transport, config.seed),
             app: config.app.clone(),
             transport,
             forward: config.forward.clone(),

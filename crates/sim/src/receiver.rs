@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg32;
 use trimtab_units::{Duration, Time};
 
 use crate::sender::{AckInfo, Outgoing};
@@ -27,10 +29,12 @@ pub(crate) struct Receiver {
     ack_at: Time,
     marks: u64,
     echo: bool,
+    /// For when its reader wakes up.
+    random: Pcg32,
 }
 
 impl Receiver {
-    pub(crate) fn new(streams: ReceiveStreams, transport: Transport) -> Self {
+    pub(crate) fn new(streams: ReceiveStreams, transport: Transport, seed: u64) -> Self {
         Self {
             streams,
             transport,
@@ -43,6 +47,7 @@ impl Receiver {
             ack_at: Time::MAX,
             marks: 0,
             echo: false,
+            random: Pcg32::seed_from_u64(seed),
         }
     }
 
@@ -70,8 +75,13 @@ impl Receiver {
         let due = at_once
             || self.unacknowledged >= self.transport.ack_every
             || self.received <= u64::from(self.transport.quick_acks);
-        let wait = if due { self.transport.ack_wait } else { self.transport.max_ack_delay };
-        self.ack_at = self.ack_at.min(now + wait);
+        if !due {
+            self.ack_at = self.ack_at.min(now + self.transport.max_ack_delay);
+        } else if self.ack_at > now + self.transport.ack_wait {
+            let (least, most) = (self.transport.ack_wait_least, self.transport.ack_wait);
+            let more = (most - least).mul_f64(self.random.random());
+            self.ack_at = now + least + more;
+        }
         self.newest_at = now;
     }
 

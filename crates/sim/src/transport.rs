@@ -37,9 +37,11 @@ pub struct Transport {
     /// The first packets of a connection are acknowledged one by one (Linux's quick
     /// acknowledgements), so many of them.
     pub quick_acks: u32,
-    /// An acknowledgement that is due waits this long for packets that arrive right behind, as on a
-    /// receiver whose reader has to wake up first.
+    /// An acknowledgement that is due waits for packets that arrive right behind, as on a receiver whose
+    /// reader has to wake up first: from `ack_wait_least` to this long, all alike.
     pub ack_wait: Duration,
+    /// The least that it waits; no more than `ack_wait`.
+    pub ack_wait_least: Duration,
     /// Whether the window is validated after idle times (RFC 5681 §4.1; Linux's
     /// `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
@@ -82,6 +84,7 @@ impl Transport {
             max_ack_delay: Duration::from_millis(25),
             quick_acks: 0,
             ack_wait: Duration::ZERO,
+            ack_wait_least: Duration::ZERO,
             idle_restart: false,
             proportional_rate_reduction: false,
             pacing: Pacing::Multiple(1.25),
@@ -101,6 +104,7 @@ impl Transport {
             max_ack_delay: Duration::from_millis(40),
             quick_acks: 16,
             ack_wait: Duration::from_micros(100),
+            ack_wait_least: Duration::from_micros(100),
             idle_restart: true,
             proportional_rate_reduction: true,
             pacing: Pacing::Linux { slow_start: 2.0, avoidance: 1.2 },

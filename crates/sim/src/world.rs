@@ -4,8 +4,8 @@ use trimtab_apps::Application;
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{Action, Factor};
 use trimtab_cc::{Controller, Spec};
-use trimtab_net::{Event, Link, LinkConfig, Packet, QueueConfig};
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_net::{Capacity, Event, Link, LinkConfig, Packet, QueueConfig};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::agenda::Agenda;
 use crate::flow::{Control, Flow, FlowConfig, Upstream};
@@ -73,7 +73,14 @@ impl World {
             let known = |route: &[usize]| route.iter().all(|&link| link < links.len());
             assert!(known(&flow.forward) && known(&flow.reverse), "a route names a missing link");
         }
-        let flows: Vec<_> = config.flows.iter().map(Flow::new).collect();
+        // What the handshake takes, at least.
+        let propagation = |flow: &FlowConfig| {
+            let route = flow.forward.iter().chain(&flow.reverse);
+            let links = route.map(|&link| config.links[link].0.delay);
+            links.fold(flow.forward_delay + flow.reverse_delay, |sum, delay| sum + delay)
+        };
+        let flows: Vec<_> =
+            config.flows.iter().map(|flow| Flow::new(flow, propagation(flow))).collect();
         let mut agenda = Agenda::new(links.len() + SOURCES * flows.len());
         for (i, flow) in flows.iter().enumerate() {
             agenda.set(links.len() + SOURCES * i + CLIENT, flow.start);
@@ -417,8 +424,11 @@ impl World {
                 Event::Delivered(delivery) => match delivery.packet.payload {
                     Cargo::Data { flow, hop, mut packet } => {
                         packet.marked |= delivery.marked;
-                        let waited = delivery.departed_at.since(delivery.enqueued_at);
-                        self.flows[flow as usize].received.queue_delay.record(waited);
+                        // A link without a limit is no queue, only a delay.
+                        if !matches!(self.links[link].capacity(), Capacity::Constant(Rate::MAX)) {
+                            let waited = delivery.departed_at.since(delivery.enqueued_at);
+                            self.flows[flow as usize].received.queue_delay.record(waited);
+                        }
                         self.send(flow as usize, hop as usize + 1, packet);
                     }
                     Cargo::Upstream { flow, hop, message } => {

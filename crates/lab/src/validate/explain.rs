@@ -16,9 +16,7 @@ const EXPLANATIONS: &[Explanation] = &[
         cell: "bbrx4-r48-rtt20-b1-l0",
         metric: Metric::Retransmits,
         reason: "four BBR flows keep a buffer of 1 BDP full and lose all that they probe with, so \
-                 the ratio is that of the probes; of the way in which acknowledgements bunch up in \
-                 the emulator's processes the simulator has only the size (up to 1 ms). Which part \
-                 of it makes Linux lose a fifth more is not settled",
+                 the ratio is that of the probes. Why Linux loses a fifth more is not settled",
     },
     Explanation {
         cell: "emu-bbr-r48-rtt20-b1-l0",

@@ -85,9 +85,9 @@ impl Validation {
              the kernel's BBR, which the command brings along (`emu-bench record` makes them), 24 s each, \
              with packets that leave when the link says, 0.08 to 0.15 ms late at the 99th percentile. \
              Mahimahi's programs sleep for whole milliseconds, and BBR's queue depends on it: at 48 Mbit/s \
-             and 20 ms with 1 BDP it is 14.3 ms over Mahimahi, and 5.7 to 10.6 over Trimtab's. For \
-             Mahimahi the simulator draws up to 1 ms per burst and link, which gives BBR too much queue at \
-             48 Mbit/s and 60 ms. Without that it agrees there with the kernel.\n\n\
+             and 20 ms with 1 BDP it is 14.3 ms over Mahimahi, and 5.7 to 10.6 over Trimtab's. The \
+             simulator has these programs: how late they wake up was measured, and 50 us for each packet was \
+             chosen by the cells at 48 Mbit/s and 20 ms.\n\n\
              | cells | algorithm | number |",
         );
         for metric in Metric::ALL {

@@ -24,7 +24,8 @@ pub(crate) fn reason_to_skip() -> Option<String> {
         }
         let findings = Doctor::default().examine();
         let bad = findings.iter().filter(|f| f.health == trimtab_tcp::Health::Bad);
-        let refused = bad.clone().find(|f| f.subject == Doctor::TRIAL && !f.found.contains("not permitted"));
+        let refused =
+            bad.clone().find(|f| f.subject == Doctor::TRIAL && !f.found.contains("not permitted"));
         assert_eq!(refused, None, "this kernel has all that is needed, and refuses a program");
         let bad: Vec<String> = bad.map(ToString::to_string).collect();
         (!bad.is_empty()).then(|| bad.join("; "))
