@@ -34,6 +34,15 @@ pub struct Finding {
     pub remedy: &'static str,
 }
 
+impl Finding {
+    /// Whether a kernel that has all that is needed refused a program: an error of Trimtab's, and
+    /// nothing that is missing. A container that forbids eBPF is something missing.
+    pub fn is_refusal(&self) -> bool {
+        let forbidden = self.found.to_lowercase().contains("not permitted");
+        self.subject == TRIAL && self.health == Health::Bad && !forbidden
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = match self.health {
@@ -59,9 +68,6 @@ impl Default for Doctor {
 }
 
 impl Doctor {
-    /// The subject of the finding that tells whether the kernel takes the programs. It is made only where nothing else is bad.
-    pub const TRIAL: &str = "trial of the programs";
-
     /// Looks at a machine whose files are under `root`: a test's.
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -282,6 +288,9 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
+/// What the last finding is of. It is made only where nothing else is bad.
+const TRIAL: &str = "trial of the programs";
+
 /// Whether the kernel takes the programs, asked of the kernel itself.
 fn trial() -> Finding {
     let tried = try_out();
@@ -293,7 +302,7 @@ fn trial() -> Finding {
         || "the kernel takes every program; they are removed again".to_owned(),
         |error| error.to_string(),
     );
-    Finding { subject: Doctor::TRIAL, health, found, remedy }
+    Finding { subject: TRIAL, health, found, remedy }
 }
 
 #[cfg(test)]
@@ -302,6 +311,17 @@ mod tests {
     use crate::handmade::{self, Kernel};
 
     /// 2, the default of Linux, accepts ECN where a client asks for it.
+    #[test]
+    fn a_program_that_the_kernel_refuses_is_no_missing_privilege() {
+        let finding = |subject, health, found: &str| {
+            Finding { subject, health, found: found.to_owned(), remedy: "" }.is_refusal()
+        };
+        assert!(finding(TRIAL, Health::Bad, "invalid argument: R1 type=scalar expected=fp"));
+        assert!(!finding(TRIAL, Health::Bad, "Operation not permitted (os error 1)"));
+        assert!(!finding(TRIAL, Health::Good, "the kernel takes every program"));
+        assert!(!finding("rights", Health::Bad, "missing"));
+    }
+
     #[test]
     fn ecn_that_bbr_does_not_answer_is_told() {
         let root = tempfile::tempdir().unwrap();

@@ -104,8 +104,9 @@ fn knobs_of_cubic_turn_too() {
     assert_eq!((flow.algorithm(), flow.identity().algorithm), (Algorithm::Cubic, "cubic"));
     assert!(matches!(flow.set("delta", 0.1), Err(Error::Knob(_))), "CUBIC has no delta");
 
-    // What is left of the window after a loss: the lower quartile is in the lower part of the saw's teeth, the highest decile at their
-    // tips. A machine that stalls leaves some samples far below, and none of these two.
+    // What is left of the window after a loss: the lower quartile is in the lower part of the saw's
+    // teeth, the highest decile at their tips. A machine that stalls leaves some samples far below, and
+    // none of these two. A burst of a whole send buffer is not seen as a window, nor garbage.
     let bottom = |beta: f64| {
         flow.set("beta", beta).unwrap();
         std::thread::sleep(Duration::from_millis(300));
@@ -115,12 +116,13 @@ fn knobs_of_cubic_turn_too() {
         };
         let mut windows: Vec<_> = (0..120).map(look).collect();
         windows.sort_unstable();
+        assert!(windows[119].get() < 16 << 20, "a window that no hook gave: {windows:?}");
         windows[30].ratio(windows[108])
     };
     flow.set("c", 10.0).unwrap();
     let (deep, flat) = (bottom(0.5), bottom(0.95));
     println!("a loss leaves {deep:.2} of the window at beta 0.5, {flat:.2} at beta 0.95");
-    assert!(deep < 0.8 && flat > deep + 0.1, "{deep} {flat}");
+    assert!(deep < 0.7 && flat > deep + 0.1, "{deep} {flat}");
     client.join().unwrap();
 }
 

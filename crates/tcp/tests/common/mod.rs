@@ -13,8 +13,8 @@ use std::time::Duration;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use trimtab_tcp::{Datapath, Doctor, Flow, Options};
 
-/// Why the tests of this file cannot run here; `None` when they can. In CI they have to, and a machine that has everything and whose
-/// verifier refuses a program is a failure anywhere.
+/// Why the tests of this file cannot run here; `None` when they can. In CI they have to, and a program
+/// that the verifier refuses is a failure anywhere.
 pub(crate) fn reason_to_skip() -> Option<String> {
     // The doctor tries the programs out, which takes a while: once is enough.
     static REASON: OnceLock<Option<String>> = OnceLock::new();
@@ -24,8 +24,7 @@ pub(crate) fn reason_to_skip() -> Option<String> {
         }
         let findings = Doctor::default().examine();
         let bad = findings.iter().filter(|f| f.health == trimtab_tcp::Health::Bad);
-        let refused =
-            bad.clone().find(|f| f.subject == Doctor::TRIAL && !f.found.contains("not permitted"));
+        let refused = findings.iter().find(|f| f.is_refusal());
         assert_eq!(refused, None, "this kernel has all that is needed, and refuses a program");
         let bad: Vec<String> = bad.map(ToString::to_string).collect();
         (!bad.is_empty()).then(|| bad.join("; "))
