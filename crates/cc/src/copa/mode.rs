@@ -15,13 +15,7 @@ use trimtab_units::{Duration, Time};
 /// 17 and 97 packets, four of 0.1 between 10 and 79. They would take each other for strangers, and
 /// competing, fill the queue.
 ///
-/// Its price is share next to a loss-based flow in a buffer of one bandwidth-delay product: after
-/// each of its losses the queue falls below 0.3 of the swing, and Copa starts again from delta 0.5.
-/// Next to one CUBIC flow (48 Mbit/s) `copa:mit` then competes half of the time. To leave at a tenth
-/// gains 0.57 of CUBIC's rate, not 0.28, at 20 ms, and 0.44, not 0.21, at 50 ms. But four `copa:mit`
-/// at 12 Mbit/s, 20 ms and 80 packets then compete a fifth of the time, not a thousandth, and their
-/// queueing delay goes from 9 to 28 ms. At 0.15 it is 17 ms; at 0.2 the gain at 20 ms is 0.38.
-/// In four such products of 50 ms and more, CUBIC starves Copa (0.04 to 0.11) at either threshold.
+/// After a loss to others a tenth applies: see [`EMPTY_SHARE_LOST`].
 const EMPTY_SHARE: f64 = 0.3;
 /// And so is one whose delay is below this. The paper has no such slack; without it a queue of few
 /// packets, or a link that sends in whole milliseconds as Mahimahi's do, is never seen empty.
@@ -33,6 +27,23 @@ const ALONE: Duration = Duration::from_secs(1);
 /// Competing, 1/delta stays in this range: at the default's 2 (§2.4), and at the knob's range.
 const INVERSE_MIN: f64 = 2.0;
 const INVERSE_MAX: f64 = 500.0;
+/// For [`LOST_ROUNDS`] round trips after a loss to others, competing ends only below this share,
+/// the paper's. Each loss halves 1/delta, and the queue then falls below 0.3 of its swing, though
+/// the others are still there. Copa would leave, and start again from the delta that is set.
+///
+/// With this and [`KEPT_ROUNDS`], one `copa:mit` gets 0.52 of one CUBIC's rate, not 0.34
+/// (48 Mbit/s, 20 ms, one bandwidth-delay product). At 50 ms it gets 0.41, not 0.25. In four such
+/// products of 50 ms and more, CUBIC still starves it (0.09 to 0.19).
+const EMPTY_SHARE_LOST: f64 = 0.1;
+const LOST_ROUNDS: u32 = 20;
+/// A loss is one to others if 1/delta was this much and so many round trips had none. Copa flows
+/// in a small buffer lose more often, and at a lesser 1/delta. If every loss counted, four of them
+/// in 10 packets would lose 36 % of their packets, not 12 %.
+const LOST_INVERSE: f64 = 8.0;
+const LOST_GAP: u32 = 5;
+/// A flow that competes again within so many round trips keeps its 1/delta. The queue was empty
+/// for a moment, and the others stayed.
+const KEPT_ROUNDS: u32 = 50;
 
 /// Default or competitive mode.
 #[derive(Clone, Debug)]
@@ -46,6 +57,12 @@ pub(super) struct Mode {
     inverse: Option<f64>,
     /// Whether this round had a loss.
     lost: bool,
+    /// Round trips since a loss, and since one to others.
+    lossless: u32,
+    since_others: u32,
+    /// 1/delta when it last stopped to compete, and round trips since then.
+    kept: f64,
+    since_kept: u32,
 }
 
 /// What the mode detector looks at.
@@ -59,7 +76,17 @@ pub(super) struct Sight {
 
 impl Mode {
     pub(super) fn new(now: Time) -> Self {
-        Self { empty_at: now, floor_at: now, drained_at: now, inverse: None, lost: false }
+        Self {
+            empty_at: now,
+            floor_at: now,
+            drained_at: now,
+            inverse: None,
+            lost: false,
+            lossless: LOST_GAP,
+            since_others: LOST_ROUNDS,
+            kept: INVERSE_MIN,
+            since_kept: KEPT_ROUNDS,
+        }
     }
 
     /// The delta in force, given the one that is set.
@@ -73,7 +100,13 @@ impl Mode {
         let queueing = sight.rtt - sight.rtt_min;
         if queueing <= swing.mul_f64(EMPTY_SHARE).max(EMPTY_SLACK) {
             self.empty_at = self.empty_at.max(now);
-            self.inverse = None; // nobody fills it
+        }
+        if queueing <= swing.mul_f64(self.leaves_at()).max(EMPTY_SLACK)
+            && let Some(inverse) = self.inverse.take()
+        {
+            // Nobody fills it.
+            self.kept = inverse;
+            self.since_kept = 0;
         }
         // Nothing but the minimum itself: what is let pass here is what it drifts by each time that
         // the filter forgets.
@@ -82,6 +115,11 @@ impl Mode {
             self.floor_at = now;
         }
         floor
+    }
+
+    /// The share of the swing below which it stops to compete.
+    fn leaves_at(&self) -> f64 {
+        if self.since_others < LOST_ROUNDS { EMPTY_SHARE_LOST } else { EMPTY_SHARE }
     }
 
     /// Whether it is time to drain the queue. To see who fills it: when it was not nearly empty for
@@ -111,7 +149,8 @@ impl Mode {
         if self.empty_at >= from {
             self.empty_at = now + ALONE;
         } else if delta > 0.0 && self.inverse.is_none() && self.is_full(now, srtt) {
-            self.inverse = Some((1.0 / delta).clamp(INVERSE_MIN, INVERSE_MAX));
+            let kept = if self.since_kept < KEPT_ROUNDS { self.kept } else { INVERSE_MIN };
+            self.inverse = Some((1.0 / delta).max(kept).clamp(INVERSE_MIN, INVERSE_MAX));
         }
     }
 
@@ -132,11 +171,18 @@ impl Mode {
             *inverse = (*inverse + 1.0).min(INVERSE_MAX);
         }
         self.lost = false;
+        self.lossless = (self.lossless + 1).min(LOST_GAP);
+        self.since_others = (self.since_others + 1).min(LOST_ROUNDS);
+        self.since_kept = (self.since_kept + 1).min(KEPT_ROUNDS);
     }
 
     /// A new loss episode: half.
     pub(super) fn on_loss(&mut self) {
         self.lost = true;
+        let to_others =
+            self.lossless >= LOST_GAP && self.inverse.is_some_and(|i| i >= LOST_INVERSE);
+        self.since_others = if to_others { 0 } else { LOST_ROUNDS };
+        self.lossless = 0;
         if let Some(inverse) = &mut self.inverse {
             *inverse = (*inverse / 2.0).max(INVERSE_MIN);
         }

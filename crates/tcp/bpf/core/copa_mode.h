@@ -59,6 +59,14 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 /* Competing, 1/delta stays within these. */
 #define TT_INVERSE_MIN_Q16 (2 * TT_SCALE_Q16)
 #define TT_INVERSE_MAX_Q16 (500 * TT_SCALE_Q16)
+/* For so many round trips after a loss to others, competing ends only below 1/10 of the swing. */
+#define TT_EMPTY_SHARE_LOST_NUM 1
+#define TT_LOST_ROUNDS 20
+/* A loss is one to others if 1/delta was this much and so many round trips had none. */
+#define TT_LOST_INVERSE_Q16 (8 * TT_SCALE_Q16)
+#define TT_LOST_GAP 5
+/* Whoever competes again within so many round trips keeps its 1/delta. */
+#define TT_KEPT_ROUNDS 50
 
 TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
 {
@@ -67,6 +75,16 @@ TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
 	m->drained_at_us = now_us;
 	m->inverse_q16 = 0;
 	m->lost = false;
+	m->lossless = TT_LOST_GAP;
+	m->since_others = TT_LOST_ROUNDS;
+	m->since_kept = TT_KEPT_ROUNDS;
+	m->kept_q16 = TT_INVERSE_MIN_Q16;
+}
+
+/* Whether the queue is nearly empty: `num` / TT_EMPTY_SHARE_DEN of its swing at most. */
+TT_INLINE bool tt_mode_is_empty(u64 queueing_us, u64 swing_us, u64 num)
+{
+	return queueing_us <= TT_EMPTY_SLACK_US || queueing_us * TT_EMPTY_SHARE_DEN <= swing_us * num;
 }
 
 /* Takes a round-trip time; whether it shows the minimum. */
@@ -74,10 +92,14 @@ TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, u64 rtt_us, u64 rtt
 {
 	u64 swing_us = tt_less(rtt_max_us, rtt_min_us);
 	u64 queueing_us = tt_less(rtt_us, rtt_min_us);
+	u64 leaves_at = m->since_others < TT_LOST_ROUNDS ? TT_EMPTY_SHARE_LOST_NUM : TT_EMPTY_SHARE_NUM;
 
-	if (queueing_us <= TT_EMPTY_SLACK_US || queueing_us * TT_EMPTY_SHARE_DEN <= swing_us * TT_EMPTY_SHARE_NUM) {
+	if (tt_mode_is_empty(queueing_us, swing_us, TT_EMPTY_SHARE_NUM))
 		m->empty_at_us = tt_max(m->empty_at_us, now_us);
-		m->inverse_q16 = 0; /* nobody fills it */
+	if (m->inverse_q16 && tt_mode_is_empty(queueing_us, swing_us, leaves_at)) {
+		m->kept_q16 = m->inverse_q16; /* nobody fills it */
+		m->since_kept = 0;
+		m->inverse_q16 = 0;
 	}
 	if (queueing_us)
 		return false;
@@ -102,11 +124,13 @@ TT_INLINE bool tt_mode_wants_drain(const struct tt_mode *m, u64 now_us, u64 srtt
 /* A drain that began at `from_us` ended. `inverse_q16` is the 1/delta that is set, 0 where it must not compete. */
 TT_INLINE void tt_mode_on_drained(struct tt_mode *m, u64 from_us, u64 now_us, u64 srtt_us, u32 inverse_q16)
 {
+	u32 kept_q16 = m->since_kept < TT_KEPT_ROUNDS ? m->kept_q16 : TT_INVERSE_MIN_Q16;
+
 	m->drained_at_us = now_us;
 	if (m->empty_at_us >= from_us)
 		m->empty_at_us = now_us + TT_ALONE_US;
 	else if (inverse_q16 && !m->inverse_q16 && tt_mode_is_full(m, now_us, srtt_us))
-		m->inverse_q16 = tt_min(tt_max(inverse_q16, TT_INVERSE_MIN_Q16), TT_INVERSE_MAX_Q16);
+		m->inverse_q16 = tt_min(tt_max(tt_max(inverse_q16, kept_q16), TT_INVERSE_MIN_Q16), TT_INVERSE_MAX_Q16);
 }
 
 /* Counts the queue as empty, because nothing was in flight to fill it or see it. */
@@ -127,11 +151,17 @@ TT_INLINE void tt_mode_on_round(struct tt_mode *m)
 	if (m->inverse_q16 && !m->lost)
 		m->inverse_q16 = tt_min((u64)m->inverse_q16 + TT_SCALE_Q16, TT_INVERSE_MAX_Q16);
 	m->lost = false;
+	m->lossless = tt_min(m->lossless + 1, TT_LOST_GAP);
+	m->since_others = tt_min(m->since_others + 1, TT_LOST_ROUNDS);
+	m->since_kept = tt_min(m->since_kept + 1, TT_KEPT_ROUNDS);
 }
 
 TT_INLINE void tt_mode_on_loss(struct tt_mode *m)
 {
 	m->lost = true;
+	m->since_others =
+		m->lossless >= TT_LOST_GAP && m->inverse_q16 >= TT_LOST_INVERSE_Q16 ? 0 : TT_LOST_ROUNDS;
+	m->lossless = 0;
 	if (m->inverse_q16)
 		m->inverse_q16 = tt_max(m->inverse_q16 / 2, TT_INVERSE_MIN_Q16);
 }

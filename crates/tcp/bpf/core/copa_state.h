@@ -33,7 +33,11 @@ struct tt_mode {
 	u64 drained_at_us;
 	u32 inverse_q16; /* 1/delta by additive increase and multiplicative decrease; 0: default mode */
 	bool lost;       /* whether this round had a loss */
-	u8 rest[3];
+	u8 lossless;     /* round trips since a loss, up to TT_LOST_GAP */
+	u8 since_others; /* and since one to others, up to TT_LOST_ROUNDS */
+	u8 since_kept;   /* round trips since `kept_q16`, up to TT_KEPT_ROUNDS */
+	u32 kept_q16;    /* 1/delta when it last stopped to compete */
+	u32 rest;
 };
 
 /* The window is held to see whether the queue empties; `until_us` is 0 when it is not. */
