@@ -122,7 +122,7 @@ impl Assigner {
                 map.set_pin_path(folder.join(GIVEN)).map_err(fail)?;
             }
         }
-        let object = object.load().map_err(fail)?;
+        let object = object.load().map_err(|e| Error::of_programs(LOAD, &e))?;
         let missing = || Error::Kernel { what: LOAD, reason: "the object is empty".to_owned() };
         let link = object.progs_mut().next().ok_or_else(missing)?.attach().map_err(fail)?;
         Ok(Self { object, link })

@@ -38,8 +38,7 @@ impl Finding {
     /// Whether a kernel that has all that is needed refused a program: an error of Trimtab's, and
     /// nothing that is missing. A container that forbids eBPF is something missing.
     pub fn is_refusal(&self) -> bool {
-        let forbidden = self.found.to_lowercase().contains("not permitted");
-        self.subject == TRIAL && self.health == Health::Bad && !forbidden
+        self.subject == TRIAL && self.health == Health::Bad
     }
 }
 
@@ -83,7 +82,7 @@ impl Doctor {
         findings.push(self.registered());
         findings.push(self.marks());
         if self.root == Path::new("/") && findings.iter().all(|f| f.health != Health::Bad) {
-            findings.push(trial());
+            findings.push(trial(try_out()));
         }
         findings
     }
@@ -290,19 +289,25 @@ fn version(release: &str) -> Option<(u32, u32)> {
 
 /// What the last finding is of. It is made only where nothing else is bad.
 const TRIAL: &str = "trial of the programs";
+/// … or this, where the trial was forbidden.
+const FORBIDDEN: &str = "permission to load eBPF programs";
 
 /// Whether the kernel takes the programs, asked of the kernel itself.
-fn trial() -> Finding {
-    let tried = try_out();
-    let (health, remedy) = match tried {
-        Ok(()) => (Health::Good, ""),
-        Err(_) => (Health::Bad, "tell us what the kernel said, and which kernel this is"),
+fn trial(tried: Result<(), Error>) -> Finding {
+    let (subject, health, remedy) = match tried {
+        Ok(()) => (TRIAL, Health::Good, ""),
+        Err(Error::NotAllowed { .. }) => (
+            FORBIDDEN,
+            Health::Bad,
+            "a container or a security module forbids bpf(): allow it there, or run on the host",
+        ),
+        Err(_) => (TRIAL, Health::Bad, "tell us what the kernel said, and which kernel this is"),
     };
     let found = tried.err().map_or_else(
         || "the kernel takes every program; they are removed again".to_owned(),
         |error| error.to_string(),
     );
-    Finding { subject: TRIAL, health, found, remedy }
+    Finding { subject, health, found, remedy }
 }
 
 #[cfg(test)]
@@ -310,18 +315,63 @@ mod tests {
     use super::*;
     use crate::handmade::{self, Kernel};
 
-    /// 2, the default of Linux, accepts ECN where a client asks for it.
-    #[test]
-    fn a_program_that_the_kernel_refuses_is_no_missing_privilege() {
-        let finding = |subject, health, found: &str| {
-            Finding { subject, health, found: found.to_owned(), remedy: "" }.is_refusal()
-        };
-        assert!(finding(TRIAL, Health::Bad, "invalid argument: R1 type=scalar expected=fp"));
-        assert!(!finding(TRIAL, Health::Bad, "Operation not permitted (os error 1)"));
-        assert!(!finding(TRIAL, Health::Good, "the kernel takes every program"));
-        assert!(!finding("rights", Health::Bad, "missing"));
+    /// What the kernel's answer to the trial is told as: with this error number, and this line.
+    fn tried(number: i32, line: &str) -> Finding {
+        let error = libbpf_rs::Error::from_raw_os_error(number);
+        trial(Err(Error::of_verdict("load the eBPF programs", &error, vec![line.to_owned()])))
     }
 
+    #[test]
+    fn a_program_that_the_kernel_refuses_is_no_missing_privilege() {
+        // The verifier's numbers: EACCES, EINVAL.
+        for number in [13, 22] {
+            let finding = tried(number, "R1 type=scalar expected=fp");
+            assert!(finding.is_refusal(), "{finding}");
+            assert!(finding.found.contains("R1 type=scalar expected=fp"), "{finding}");
+            assert!(finding.remedy.starts_with("tell us"), "{finding}");
+        }
+        // EPERM, as a seccomp filter has it, and EACCES, as SELinux has it.
+        let none =
+            "Error in bpf_object__probe_loading(): -EACCES. Couldn't load trivial BPF program.";
+        for finding in [tried(1, ""), tried(13, none)] {
+            assert!(!finding.is_refusal() && finding.health == Health::Bad, "{finding}");
+            assert!(finding.remedy.contains("allow it there"), "{finding}");
+        }
+        assert!(!trial(Ok(())).is_refusal());
+    }
+
+    /// The root of a user namespace has every capability there, and may not load a program.
+    #[test]
+    fn a_container_that_forbids_programs_is_told_so() {
+        const INSIDE: &str = "TRIMTAB_TEST_INSIDE";
+        const THIS: &str = "doctor::tests::a_container_that_forbids_programs_is_told_so";
+        if std::env::var_os(INSIDE).is_some() {
+            let findings = Doctor::default().examine();
+            let refused = findings.iter().find(|finding| finding.is_refusal());
+            assert_eq!(refused, None);
+            let bad: Vec<_> = findings.iter().filter(|f| f.health == Health::Bad).collect();
+            println!("inside: {bad:?}");
+            return;
+        }
+        let unshare = |program: &std::ffi::OsStr| {
+            let mut command = std::process::Command::new("unshare");
+            command.arg("--user").arg("--map-root-user").arg(program);
+            command
+        };
+        let may = unshare("true".as_ref()).output().is_ok_and(|output| output.status.success());
+        if !may || !Doctor::default().is_well() {
+            eprintln!("skipped: there is no user namespace to be had here, or no eBPF outside");
+            return;
+        }
+        let us = std::env::current_exe().unwrap();
+        let mut inside = unshare(us.as_os_str());
+        let inside = inside.args(["--exact", THIS, "--nocapture"]).env(INSIDE, "1");
+        let output = inside.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(FORBIDDEN), "{output:?}");
+    }
+
+    /// 2, the default of Linux, accepts ECN where a client asks for it.
     #[test]
     fn ecn_that_bbr_does_not_answer_is_told() {
         let root = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use trimtab_cc::KnobError;
 
 use crate::models::TreesRefused;
@@ -99,16 +100,40 @@ impl Error {
     pub(crate) fn of(what: &'static str, error: &libbpf_rs::Error) -> Self {
         match error.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Self::NotAllowed { what },
-            _ => {
-                let mut reason = chain(error);
-                for line in said::take() {
-                    reason += "; ";
-                    reason += &line;
-                }
-                Self::Kernel { what, reason }
-            }
+            _ => Self::refused(what, error, said::take()),
         }
     }
+
+    /// The same of programs that the kernel was to load. The verifier refuses with EACCES, too: that
+    /// is no missing right, unless the kernel refuses even a program that does nothing.
+    pub(crate) fn of_programs(what: &'static str, error: &libbpf_rs::Error) -> Self {
+        Self::of_verdict(what, error, said::take())
+    }
+
+    pub(crate) fn of_verdict(
+        what: &'static str,
+        error: &libbpf_rs::Error,
+        lines: Vec<String>,
+    ) -> Self {
+        let none_at_all = lines.iter().any(|line| line.contains("load trivial BPF program"));
+        match Errno::from_raw_os_error(number(error)) {
+            Errno::PERM => Self::NotAllowed { what },
+            Errno::ACCESS if none_at_all => Self::NotAllowed { what },
+            _ => Self::refused(what, error, lines),
+        }
+    }
+
+    fn refused(what: &'static str, error: &libbpf_rs::Error, lines: Vec<String>) -> Self {
+        let reason = std::iter::once(chain(error)).chain(lines).collect::<Vec<_>>().join("; ");
+        Self::Kernel { what, reason }
+    }
+}
+
+/// The system's number of an error; 0 where it has none. The library has it in its text alone.
+fn number(error: &libbpf_rs::Error) -> i32 {
+    let text = chain(error);
+    let number = text.rsplit_once("(os error ").and_then(|(_, end)| end.split_once(')'));
+    number.and_then(|(number, _)| number.parse().ok()).unwrap_or(0)
 }
 
 /// An error and its causes on one line.

@@ -77,7 +77,8 @@ impl Loaded {
         for mut program in object.progs_mut().filter(|program| program.name() == RENEW) {
             program.set_autoload(renews);
         }
-        Ok(Self { object: object.load().map_err(fail)?, form, registration, renews })
+        let object = object.load().map_err(|e| Error::of_programs(LOAD, &e))?;
+        Ok(Self { object, form, registration, renews })
     }
 
     /// The struct_ops map of an algorithm.
