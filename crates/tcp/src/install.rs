@@ -280,6 +280,36 @@ mod tests {
         list.map(|i| (i.code, i.dst_reg(), i.src_reg(), i.off, i.imm)).collect()
     }
 
+    /// The same of any function of the object, by its table of symbols (ELF64), also of one that is
+    /// no program.
+    fn function(name: &str) -> Vec<(u8, u8, u8, i16, i32)> {
+        fn word<const N: usize>(at: usize) -> [u8; N] {
+            *OBJECT.0[at..].first_chunk().expect("within the file")
+        }
+        let short = |at: usize| u16::from_le_bytes(word(at)) as usize;
+        let int = |at: usize| u32::from_le_bytes(word(at)) as usize;
+        let long = |at: usize| u64::from_le_bytes(word(at)) as usize;
+        let section = |number: usize| long(0x28) + number * short(0x3a);
+        let (place, size) = (|at: usize| long(at + 0x18), |at: usize| long(at + 0x20));
+        let symbols = (0..short(0x3c)).map(section).find(|at| int(at + 4) == 2);
+        let symbols = symbols.expect("it has a table of symbols");
+        let names = place(section(int(symbols + 0x28)));
+        let is_called = |at: &usize| {
+            let rest = &OBJECT.0[names + int(*at)..];
+            rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        };
+        let symbol = (0..size(symbols) / 24).map(|number| place(symbols) + number * 24);
+        let symbol = symbol.into_iter().find(is_called).unwrap_or_else(|| panic!("no {name}"));
+        let begin = place(section(short(symbol + 6))) + long(symbol + 8);
+        let list = OBJECT.0[begin..begin + long(symbol + 16)].chunks_exact(8);
+        list.map(|i| {
+            let off = i16::from_le_bytes([i[2], i[3]]);
+            let imm = i32::from_le_bytes([i[4], i[5], i[6], i[7]]);
+            (i[0], i[1] & 15, i[1] >> 4, off, imm)
+        })
+        .collect()
+    }
+
     /// The program before 6.10 is the same, instruction by instruction, but for where it finds the rate sample among its arguments (8
     /// bytes each).
     #[test]
@@ -307,16 +337,20 @@ mod tests {
         let version = std::mem::offset_of!(Slot, version) as i16;
         let next = std::mem::offset_of!(Slot, next) as i16;
         let atomics = |name: &str, at: i16| {
-            let found = instructions(name);
+            let found = function(name);
             let is_one =
                 |i: &&(u8, _, _, i16, i32)| i.0 == ATOMIC_WORD && WITH_RESULT.contains(&i.4);
             found.iter().filter(is_one).filter(|i| i.3 == at).count()
         };
         for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack", "tt_cubic_acked"]
         {
-            // The look, and where it takes over from another.
             assert!(atomics(name, version) >= 1, "{name}: knobs");
             assert!(atomics(name, next) >= 1, "{name}: orders");
+        }
+        // Where it takes over from another is a function of its own.
+        for algorithm in Algorithm::ALL {
+            let name = format!("tt_{}_take", algorithm.name());
+            assert!(atomics(&name, version) >= 1, "{name}: knobs");
         }
     }
 
