@@ -244,7 +244,7 @@
  * layout: by them user space knows what another version has left.
  */
 #define TT_CONTROL_FIELDS(F, A)                                                                                        \
-	F(u32, layout_version) /* 0 while other programs take the place of those that are there */                     \
+	F(u32, layout_version) /* 0 from when other programs begin to take the place of these */                      \
 	F(u32, slot_count)                                                                                             \
 	F(u64, last_id)        /* of the connection opened last */                                                     \
 	F(u64, fresh)          /* slots that were ever used; more than there are: none was free */                     \
@@ -258,7 +258,7 @@
 	A(u32, muses_defaults, TT_KNOBS_MAX)                                                                           \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are told apart by; by user space */               \
-	F(u64, programs)       /* which programs, with which options: a hash; by user space, last of all */
+	F(u64, programs)       /* which programs, with which options: a hash; by user space; 0 until all is in place */
 #define TT_CONTROL_SIZE 384
 
 /*

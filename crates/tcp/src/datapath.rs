@@ -247,12 +247,9 @@ impl Datapath {
     /// # Errors
     /// The kernel does not share their memory.
     pub fn former_flows(&self) -> Result<Vec<Flow>, Error> {
-        let mut flows = Vec::new();
-        for map in self.pins.former_slots() {
-            let slots: Arc<Mapping<Slot>> = Arc::new(map_memory(&map)?);
-            flows.extend((0..slots.len() as u32).filter_map(|index| Flow::at(&slots, index)));
-        }
-        Ok(flows)
+        let all = self.pins.former_slots();
+        let flows: Result<Vec<_>, _> = all.iter().map(flows_of).collect();
+        flows.map(|flows| flows.into_iter().flatten().collect())
     }
 
     /// The connection in a slot, as named by an event.
@@ -410,6 +407,24 @@ impl Datapath {
     pub fn unload(self) -> Result<(), Error> {
         self.pins.remove()
     }
+}
+
+/// Connections that run what a folder keeps, or what was there before; and how many more there are whose memory has another layout,
+/// so that this version cannot turn their knobs. Nothing changes by that.
+pub fn open_connections(folder: &Path) -> (Vec<Flow>, u64) {
+    let (mut flows, mut beyond) = (Vec::new(), 0);
+    for (slots, connections) in Pins::new(folder).all_slots() {
+        match slots.and_then(|slots| flows_of(&slots).ok()) {
+            Some(reached) => flows.extend(reached),
+            None => beyond += connections,
+        }
+    }
+    (flows, beyond)
+}
+
+fn flows_of(map: &MapHandle) -> Result<Vec<Flow>, Error> {
+    let slots: Arc<Mapping<Slot>> = Arc::new(map_memory(map)?);
+    Ok((0..slots.len() as u32).filter_map(|index| Flow::at(&slots, index)).collect())
 }
 
 /// Takes out of the kernel what a folder keeps, of whatever version; nothing where there is nothing.

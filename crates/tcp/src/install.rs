@@ -123,12 +123,12 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     control.slot_count.store(options.slots, Relaxed);
     control.layout_version.store(LAYOUT_VERSION, Relaxed);
 
-    let former = pins.begin_replacing()?;
+    pins.begin_replacing()?;
     for algorithm in Algorithm::ALL {
         register(options, pins, &mut loaded, algorithm)?;
     }
     pins.unregister_others()?;
-    pins.take_next(former)?;
+    pins.take_next()?;
     control.programs.store(fingerprint(options), Release);
     Ok(())
 }

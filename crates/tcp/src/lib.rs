@@ -50,7 +50,7 @@ mod walk;
 
 pub use algorithm::Algorithm;
 pub use assign::{Assigner, Given, Order, Outcome, Socket};
-pub use datapath::{Datapath, Options, Origin, Stats, unload_pins};
+pub use datapath::{Datapath, Options, Origin, Stats, open_connections, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::{Event, EventKind, Events, Totals};

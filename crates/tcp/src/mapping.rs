@@ -7,7 +7,7 @@
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use libbpf_rs::Link;
 use rustix::io;
@@ -29,6 +29,8 @@ unsafe impl Shared for Control {}
 unsafe impl Shared for Model {}
 // SAFETY: it is one.
 unsafe impl Shared for AtomicU64 {}
+// SAFETY: it is one.
+unsafe impl Shared for AtomicU32 {}
 
 /// The entries of an array map, shared with the kernel.
 #[derive(Debug)]
@@ -43,7 +45,8 @@ unsafe impl<T: Shared> Send for Mapping<T> {}
 unsafe impl<T: Shared> Sync for Mapping<T> {}
 
 impl<T: Shared> Mapping<T> {
-    /// Maps an array map that was made with `BPF_F_MMAPABLE` and has so many entries of this type.
+    /// Maps an array map that was made with `BPF_F_MMAPABLE` and has so many entries of this type, or
+    /// one that is longer and begins with it.
     pub(crate) fn new(map: impl AsFd, entries: usize) -> io::Result<Self> {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the place; a mapping of more than the map holds it refuses.

@@ -6,6 +6,8 @@ use std::mem::offset_of;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapInfo, MapMut};
 use rustix::fs::statfs;
@@ -15,6 +17,7 @@ use rustix::mount::{MountFlags, mount};
 use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::layout::{Control, LAYOUT_VERSION};
+use crate::mapping::Mapping;
 
 /// Where systems mount it.
 const BPF_FS: &str = "/sys/fs/bpf";
@@ -151,63 +154,98 @@ impl Pins {
         Error::NoBpfFs { path: self.folder.clone(), reason: error.to_string() }
     }
 
-    /// From now on what is here is no version's; gives the name under which its control is to be kept. `None` where nothing was here.
-    pub(crate) fn begin_replacing(&self) -> Result<Option<String>, Error> {
-        let Some(found) = self.version() else { return Ok(None) };
-        let what = "replace what is loaded";
-        let control = self.open_map(CONTROL)?;
-        let key = 0_u32.to_ne_bytes();
-        let fail = |e: libbpf_rs::Error| Error::of(what, &e);
-        let Some(mut bytes) = control.lookup(&key, MapFlags::ANY).map_err(fail)? else {
-            return Ok(None);
-        };
-        bytes[..4].fill(0); // the layout
-        control.update(&key, &bytes, MapFlags::ANY).map_err(fail)?;
-        let slots = self.open_map(SLOTS)?;
-        let id = MapInfo::new(slots.as_fd()).map_err(fail)?.info.id;
-        Ok(Some(format!("{FORMER}_{}_{id}", found.layout)))
+    /// From now on what is here is no version's. Its control is kept as a former one before that, so
+    /// that a start that comes after a kill still knows of its connections.
+    pub(crate) fn begin_replacing(&self) -> Result<(), Error> {
+        let Some(found) = self.version() else { return Ok(()) };
+        const WHAT: &str = "replace what is loaded";
+        let fail = |e: libbpf_rs::Error| Error::of(WHAT, &e);
+        let slots = self.slots_number()?;
+        let mut control = self.open_map(CONTROL)?;
+        // A replacement that broke off has left a record already, under the layout of then.
+        if !self.files().iter().any(|name| former(name).is_some_and(|(_, id)| id == slots)) {
+            let path = self.map(&format!("{FORMER}_{}_{slots}", found.layout));
+            control.pin(path).map_err(fail)?;
+        }
+        // This word alone: the programs count in those behind it meanwhile.
+        let layout: Mapping<AtomicU32> = Mapping::new(&control, 1)
+            .map_err(|e| Error::Kernel { what: WHAT, reason: e.to_string() })?;
+        layout[0].store(0, Relaxed);
+        Ok(())
     }
 
-    /// What is to be is here from now on.
-    pub(crate) fn take_next(&self, former: Option<String>) -> Result<(), Error> {
+    /// The kernel's number of the map of slots that is here.
+    fn slots_number(&self) -> Result<u32, Error> {
+        let slots = self.open_map(SLOTS)?;
+        let info = MapInfo::new(slots.as_fd());
+        info.map(|info| info.info.id).map_err(|e| Error::of("ask for a map that is kept", &e))
+    }
+
+    /// What is to be is here from now on. There is a control at every moment: the one of before, or the
+    /// new one, which does not say yet which programs it is of.
+    pub(crate) fn take_next(&self) -> Result<(), Error> {
         let next = Self::new(&self.folder.join(NEXT));
-        let rename = |from: PathBuf, to: PathBuf| {
-            std::fs::rename(from, to).map_err(|error| self.refused(&error))
-        };
-        if let Some(former) = former {
-            rename(self.map(CONTROL), self.folder.join(former))?;
-        }
-        for name in next.files() {
-            rename(next.folder.join(&name), self.folder.join(&name))?;
+        // The slots after their control: `begin_replacing` makes one record for either pair.
+        let others = next.files().into_iter().filter(|name| name != CONTROL);
+        for name in std::iter::once(CONTROL.to_owned()).chain(others) {
+            std::fs::rename(next.map(&name), self.map(&name)).map_err(|e| self.refused(&e))?;
         }
         self.remove_next()
     }
 
     /// The slots of programs that were replaced, have this layout, and still run connections.
     pub(crate) fn former_slots(&self) -> Vec<MapHandle> {
-        let prefix = format!("{FORMER}_{LAYOUT_VERSION}_");
-        let id = |name: String| name.strip_prefix(&prefix)?.parse().ok();
-        let ids = self.files().into_iter().filter_map(id);
+        let ours = |(layout, id): (u32, u32)| (layout == LAYOUT_VERSION).then_some(id);
+        let ids = self.former_records().into_iter().filter_map(|(_, record)| ours(record));
         // One that is gone has no connections any more.
         ids.filter_map(|id| MapHandle::from_map_id(id).ok()).collect()
     }
 
     /// Programs that were replaced and still run connections; forgets those that do not.
     pub(crate) fn formers(&self) -> Vec<Former> {
-        let of = |name: String| {
-            let (layout, id) = name.strip_prefix(FORMER)?.strip_prefix('_')?.split_once('_')?;
-            let (layout, id) = (layout.parse().ok()?, id.parse().ok()?);
+        let of = |(name, (layout, id)): (String, (u32, u32))| {
             if MapHandle::from_map_id(id).is_err_and(|e| e.kind() == libbpf_rs::ErrorKind::NotFound)
             {
                 let _ = std::fs::remove_file(self.folder.join(&name));
                 return None;
             }
-            let control = self.open_map(&name).ok()?;
-            let bytes = control.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-            let connections = u64::from_ne_bytes(*bytes.get(LIVE_AT..)?.first_chunk()?);
-            Some(Former { layout, connections })
+            Some(Former { layout, connections: self.live(&name)? })
         };
-        self.files().into_iter().filter_map(of).collect()
+        self.former_records().into_iter().filter_map(of).collect()
+    }
+
+    /// All programs, present and former: their slots, `None` where those are of another layout, and how
+    /// many connections they run.
+    pub(crate) fn all_slots(&self) -> Vec<(Option<MapHandle>, u64)> {
+        let with = |name: String| former(&name).map(|record| (name, record));
+        let mut all: Vec<_> = self.files().into_iter().filter_map(with).collect();
+        if let (Some(found), Ok(id)) = (self.version(), self.slots_number())
+            && !all.iter().any(|(_, (_, one))| *one == id)
+        {
+            all.push((CONTROL.to_owned(), (found.layout, id)));
+        }
+        let of = |(name, (layout, id)): (String, (u32, u32))| {
+            // One that is gone has no connections any more.
+            let slots = MapHandle::from_map_id(id).ok()?;
+            let is_ours = layout == LAYOUT_VERSION;
+            Some((is_ours.then_some(slots), self.live(&name).unwrap_or(0)))
+        };
+        all.into_iter().filter_map(of).collect()
+    }
+
+    /// Files of former controls, with layout and number of their slots. A replacement that was killed
+    /// before it began may have made one of what is in service still: it is none.
+    fn former_records(&self) -> Vec<(String, (u32, u32))> {
+        let present = self.slots_number().ok();
+        let with = |name: String| former(&name).map(|record| (name, record));
+        let records = self.files().into_iter().filter_map(with);
+        records.filter(|(_, (_, id))| Some(*id) != present).collect()
+    }
+
+    /// Connections of a control of whatever layout.
+    fn live(&self, control: &str) -> Option<u64> {
+        let bytes = self.open_map(control).ok()?.lookup(&[0; 4], MapFlags::ANY).ok()??;
+        Some(u64::from_ne_bytes(*bytes.get(LIVE_AT..)?.first_chunk()?))
     }
 
     pub(crate) fn open_map(&self, name: &str) -> Result<MapHandle, Error> {
@@ -306,6 +344,12 @@ impl Pins {
     }
 }
 
+/// Layout and number of the map of slots, by the name of a former control.
+fn former(name: &str) -> Option<(u32, u32)> {
+    let (layout, id) = name.strip_prefix(FORMER)?.strip_prefix('_')?.split_once('_')?;
+    Some((layout.parse().ok()?, id.parse().ok()?))
+}
+
 fn is_registration(name: &str) -> bool {
     name.starts_with(LINK) || name.starts_with(OPS)
 }
@@ -333,4 +377,61 @@ fn unregister_link(path: &Path) -> Result<(), Error> {
 /// Whether the path is on a bpf file system.
 pub(crate) fn is_bpf_fs(path: &Path) -> bool {
     statfs(path).is_ok_and(|fs| fs.f_type == BPF_FS_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use libbpf_rs::MapType;
+    use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+
+    use super::*;
+    use crate::Doctor;
+
+    /// The programs of before count on until the last of their connections has closed.
+    #[test]
+    fn no_count_is_lost_while_others_begin_to_take_the_place() {
+        if !Doctor::default().is_well() {
+            eprintln!("skipped: the eBPF programs cannot run here (`trimtab doctor`)");
+            return;
+        }
+        let folder = PathBuf::from(format!("/sys/fs/bpf/trimtab-test-{}", std::process::id()));
+        let pins = Pins::new(&folder);
+        pins.make_folder().unwrap();
+        // Only its name is looked at.
+        std::fs::create_dir(pins.registration(LINK, Algorithm::Copa)).unwrap();
+        for (name, size) in [(CONTROL, size_of::<Control>()), (SLOTS, 8)] {
+            let options = bpf_map_create_opts {
+                sz: size_of::<bpf_map_create_opts>() as u64,
+                map_flags: BPF_F_MMAPABLE,
+                ..bpf_map_create_opts::default()
+            };
+            let map = MapHandle::create(MapType::Array, Some(name), 4, size as u32, 1, &options);
+            map.unwrap().pin(pins.map(name)).unwrap();
+        }
+        let control: Mapping<Control> = Mapping::new(pins.open_map(CONTROL).unwrap(), 1).unwrap();
+        let over = AtomicBool::new(false);
+        let counted = std::thread::scope(|scope| {
+            let counter = scope.spawn(|| {
+                let mut counted = 0;
+                while !over.load(Relaxed) {
+                    control[0].fresh.fetch_add(1, Relaxed);
+                    counted += 1;
+                }
+                counted
+            });
+            for _ in 0..1000 {
+                control[0].layout_version.store(LAYOUT_VERSION, Relaxed);
+                pins.begin_replacing().unwrap();
+                assert_eq!(control[0].layout_version.load(Relaxed), 0);
+            }
+            over.store(true, Relaxed);
+            counter.join().unwrap()
+        });
+        let kept = control[0].fresh.load(Relaxed);
+        std::fs::remove_dir(pins.registration(LINK, Algorithm::Copa)).unwrap();
+        pins.remove().unwrap();
+        assert_eq!(kept, counted);
+    }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
-use trimtab_tcp::{Algorithm, Datapath, Options, Origin};
+use trimtab_tcp::{Algorithm, Datapath, Error, Options, Origin, open_connections};
 
 use common::{Loaded, Wire, need_kernel, wait_for};
 
@@ -154,6 +154,82 @@ fn another_layout_gives_way_and_the_names_are_there_throughout() {
         let name = loaded.options.name_of(algorithm);
         assert_eq!(list.split_whitespace().filter(|one| *one == name).count(), 1, "{list}");
     }
+}
+
+fn available() -> Vec<String> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(path).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+fn are_available(options: &Options) -> bool {
+    let available = available();
+    Algorithm::ALL.iter().all(|algorithm| available.contains(&options.name_of(*algorithm)))
+}
+
+/// The names have passed to the new programs, and what is kept is partly theirs: as after a kill between two renames. The names stay,
+/// and what ran before is known.
+#[test]
+fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
+    need_kernel!();
+    let loaded = Loaded::new("_B", 8);
+    let folder = loaded.options.folder.clone();
+    let layout = loaded.datapath().version().layout;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    set_tcp_congestion(&listener, loaded.datapath().name()).unwrap();
+    let mut pair = connect(&listener);
+    exchange(&mut pair);
+    let port = listener.local_addr().unwrap().port();
+    let is_known = || {
+        let (flows, beyond) = open_connections(&folder);
+        assert_eq!(beyond, 0);
+        flows.iter().filter(|flow| flow.identity().local.port() == port).count() == 1
+    };
+    assert!(is_known());
+    for (slots, file) in (16..).zip(["tt_free", "tt_models", "tt_events", "walk"]) {
+        let more = Options { slots, ..loaded.options.clone() };
+        // No file takes the place of a folder.
+        std::fs::remove_file(folder.join(file)).unwrap();
+        std::fs::create_dir(folder.join(file)).unwrap();
+        let error = Datapath::load(&more).unwrap_err();
+        assert!(matches!(error, Error::NoBpfFs { .. }), "{file}: {error}");
+        assert!(folder.join("tt_control").exists() && are_available(&loaded.options), "{file}");
+        assert!(is_known(), "{file}");
+        std::fs::remove_dir(folder.join(file)).unwrap();
+
+        let datapath = Datapath::load(&more).unwrap();
+        let origin = datapath.origin();
+        let Origin::Replaced(found) = origin else { panic!("{file}: {origin:?}") };
+        assert_eq!(found.programs, None, "{file}");
+        let formers = datapath.formers();
+        let open: u64 = formers.iter().map(|former| former.connections).sum();
+        assert_eq!(open, 1, "{file}: {formers:?}");
+        assert!(formers.iter().all(|former| former.layout == layout), "{file}: {formers:?}");
+        assert!(is_known(), "{file}");
+        assert_eq!(datapath.former_flows().unwrap().len(), 1, "{file}");
+    }
+    exchange(&mut pair);
+}
+
+/// Connections in memory of another layout are counted, since nobody can turn their knobs.
+#[test]
+fn connections_of_another_layout_are_counted() {
+    need_kernel!();
+    let loaded = Loaded::new("_C", 8);
+    let folder = loaded.options.folder.clone();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    set_tcp_congestion(&listener, loaded.datapath().name()).unwrap();
+    let pair = connect(&listener);
+    let open = || {
+        let (flows, beyond) = open_connections(&folder);
+        (flows.len(), beyond)
+    };
+    assert_eq!(open(), (1, 0));
+    write_control(&folder, 0, &4711_u32.to_ne_bytes());
+    assert_eq!(open(), (0, 1));
+    // Replaced, it is a former one, and still not to be read.
+    let _datapath = Datapath::load(&loaded.options).unwrap();
+    assert_eq!(open(), (0, 1));
+    drop(pair);
 }
 
 /// A namespace whose default it is gives new connections the new programs, without anybody setting it again.
