@@ -151,7 +151,8 @@ impl Datapath {
             pins.clear()?;
         }
         if let Err(error) = install(options, &pins) {
-            // The first error is the one to tell. What is in service stays.
+            // The first error is the one to tell. What is in service stays; but not what gave its name
+            // back already, before Linux 6.4, or where the kernel refuses after it took all programs.
             let _ = if found.is_none() { pins.remove() } else { pins.remove_next() };
             return Err(error);
         }

@@ -6,7 +6,10 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{ErrorKind, Link, MapCore as _, MapMut, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{
+    ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapMut, Object, ObjectBuilder, OpenObject,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::algorithm::Algorithm;
@@ -40,6 +43,7 @@ const UNRESTRICTED: u32 = 1;
 const RENEW: &str = "tt_renew";
 
 const LOAD: &str = "load the eBPF programs";
+const REGISTER: &str = "register the congestion control";
 
 /// The programs with their options, in a number: what is in the kernel is the same where this is.
 pub(crate) fn fingerprint(options: &Options) -> u64 {
@@ -123,9 +127,14 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     control.slot_count.store(options.slots, Relaxed);
     control.layout_version.store(LAYOUT_VERSION, Relaxed);
 
-    pins.begin_replacing()?;
-    for algorithm in Algorithm::ALL {
-        register(options, pins, &mut loaded, algorithm)?;
+    match loaded.registration {
+        Registration::Link => register_links(options, pins, &mut loaded)?,
+        Registration::Map => {
+            pins.begin_replacing()?;
+            for algorithm in Algorithm::ALL {
+                register_map(options, pins, &mut loaded, algorithm)?;
+            }
+        }
     }
     pins.unregister_others()?;
     pins.take_next()?;
@@ -133,43 +142,66 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     Ok(())
 }
 
-fn register(
+/// What is in service is touched only when all algorithms have what they need: names that were free
+/// are ours by then, and those that are taken are taken by the links that the folder keeps.
+fn register_links(options: &Options, pins: &Pins, loaded: &mut Loaded) -> Result<(), Error> {
+    let taken =
+        |a: Algorithm| Error::NameTaken { name: options.name_of(a), path: pins.folder.clone() };
+    let (mut fresh, mut kept) = (Vec::new(), Vec::new());
+    for algorithm in Algorithm::ALL {
+        // This also sets the map's value, which an update of the link needs.
+        match loaded.ops(algorithm)?.attach_struct_ops() {
+            Ok(link) => fresh.push((algorithm, link)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // Not of this name, it cannot pass the name on: that is somebody else's.
+                let link = pins.link(algorithm)?;
+                let link = link.filter(|link| has_name(link, &options.name_of(algorithm)));
+                kept.push((algorithm, link.ok_or_else(|| taken(algorithm))?));
+            }
+            Err(error) => return Err(Error::of(REGISTER, &error)),
+        }
+    }
+    pins.begin_replacing()?;
+    for (algorithm, link) in kept {
+        point_to(&link, &loaded.ops(algorithm)?)
+            .map_err(|e| Error::Kernel { what: REGISTER, reason: e.to_string() })?;
+    }
+    for (algorithm, mut link) in fresh {
+        // It has another name than the one of before.
+        pins.unregister(algorithm)?;
+        pins.keep_link(algorithm, &mut link)?;
+    }
+    Ok(())
+}
+
+/// Whether a link has registered this name.
+fn has_name(link: &Link, name: &str) -> bool {
+    let Ok(LinkTypeInfo::StructOps(of)) = link.info().map(|link| link.info) else { return false };
+    let map = MapHandle::from_map_id(of.map_id).ok();
+    let value = map.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok()?);
+    // Somewhere in `tcp_congestion_ops`, whose form differs from kernel to kernel.
+    let name = format!("{name}\0");
+    value.is_some_and(|value| value.windows(name.len()).any(|part| part == name.as_bytes()))
+}
+
+/// Before Linux 6.4: what was registered has to go first.
+fn register_map(
     options: &Options,
     pins: &Pins,
     loaded: &mut Loaded,
     algorithm: Algorithm,
 ) -> Result<(), Error> {
-    let registration = loaded.registration;
-    let mut ops = loaded.ops(algorithm)?;
     let fail = |e: libbpf_rs::Error| match e.kind() {
         ErrorKind::AlreadyExists => {
             Error::NameTaken { name: options.name_of(algorithm), path: pins.folder.clone() }
         }
-        _ => Error::of("register the congestion control", &e),
+        _ => Error::of(REGISTER, &e),
     };
-    match registration {
-        Registration::Link => {
-            let attached = ops.attach_struct_ops();
-            // The attempt has set the map's value, which the update needs.
-            if let (Err(error), Some(link)) = (&attached, pins.link(algorithm)?)
-                && error.kind() == ErrorKind::AlreadyExists
-                && point_to(&link, &ops).is_ok()
-            {
-                return Ok(());
-            }
-            // Not registered under this name, or by somebody else.
-            pins.unregister(algorithm)?;
-            let mut link = attached.or_else(|_| ops.attach_struct_ops()).map_err(fail)?;
-            pins.keep_link(algorithm, &mut link)
-        }
-        Registration::Map => {
-            pins.unregister(algorithm)?;
-            pins.keep_map(algorithm, &mut ops, |ops| {
-                // What the library calls a link is none, and would end the registration when it is dropped.
-                ops.attach_struct_ops().map_err(fail).map(|mut link| link.disconnect())
-            })
-        }
-    }
+    pins.unregister(algorithm)?;
+    pins.keep_map(algorithm, &mut loaded.ops(algorithm)?, |ops| {
+        // What the library calls a link is none, and would end the registration when it is dropped.
+        ops.attach_struct_ops().map_err(fail).map(|mut link| link.disconnect())
+    })
 }
 
 /// The walk over listening sockets.

@@ -166,6 +166,41 @@ fn are_available(options: &Options) -> bool {
     Algorithm::ALL.iter().all(|algorithm| available.contains(&options.name_of(*algorithm)))
 }
 
+/// The kernel takes the programs, and then somebody else has the name of one of them.
+#[test]
+fn a_name_that_is_taken_leaves_in_service_what_is() {
+    need_kernel!();
+    let loaded = Loaded::new("_8", 8);
+    if loaded.options.folder.join("ops_bbr").exists() {
+        eprintln!("skipped: before Linux 6.4 the one must go before the other comes");
+        return;
+    }
+    let other = Loaded::new("_9", 8);
+    let copa = other.options.name_of(Algorithm::Copa);
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Bbr) {
+        let file = format!("link_{}", algorithm.name());
+        std::fs::remove_file(other.options.folder.join(file)).unwrap();
+    }
+    wait_for("their end", || (!available().contains(&copa)).then_some(()));
+    let before = loaded.datapath().version();
+
+    let theirs = Options { suffix: "_9".to_owned(), ..loaded.options.clone() };
+    let error = Datapath::load(&theirs).unwrap_err();
+    let bbr = theirs.name_of(Algorithm::Bbr);
+    assert!(matches!(&error, Error::NameTaken { name, .. } if *name == bbr), "{error}");
+    wait_for("the end of those that were free", || (!available().contains(&copa)).then_some(()));
+    assert!(are_available(&loaded.options), "{:?}", available());
+    assert_eq!(loaded.datapath().version(), before);
+    assert_eq!(Datapath::load(&loaded.options).unwrap().origin(), Origin::Adopted);
+    // And those of other names take the place where all are free.
+    drop(other);
+    wait_for("the end of the other", || (!available().contains(&bbr)).then_some(()));
+    let datapath = Datapath::load(&theirs).unwrap();
+    assert!(matches!(datapath.origin(), Origin::Replaced(_)), "{:?}", datapath.origin());
+    assert!(are_available(&theirs));
+    wait_for("the end of ours", || (!are_available(&loaded.options)).then_some(()));
+}
+
 /// The names have passed to the new programs, and what is kept is partly theirs: as after a kill between two renames. The names stay,
 /// and what ran before is known.
 #[test]
