@@ -144,7 +144,8 @@ impl Datapath {
         let same =
             |found: &Version| found.layout == LAYOUT_VERSION && found.programs == Some(wanted);
         if found.as_ref().is_some_and(same) && pins.are_complete() {
-            return Self::open(pins, options.suffix.clone(), Origin::Adopted);
+            // The process that replaced something may have been killed before it came to the renewal.
+            return Self::open(pins, options.suffix.clone(), Origin::Adopted).map(Self::renewed);
         }
         if found.is_none() {
             // What a start that broke off has left.
@@ -157,11 +158,16 @@ impl Datapath {
             return Err(error);
         }
         let origin = found.map_or(Origin::Loaded, Origin::Replaced);
-        Self::open(pins, options.suffix.clone(), origin)
+        Self::open(pins, options.suffix.clone(), origin).map(Self::renewed)
+    }
+
+    /// What has the former programs by default is given the present ones.
+    fn renewed(self) -> Self {
+        Self { unreached: renew::everywhere(&self.pins.renewal()), ..self }
     }
 
     /// What the folder keeps, where it is of this layout, with whatever programs and options; `None` where it is not, or keeps
-    /// nothing.
+    /// nothing. Nothing changes by that.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -183,14 +189,12 @@ impl Datapath {
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
         let walk = Walk::open(&pins.walk(), pins.open_map("tt_free")?)?;
-        // Also what was adopted: the process that replaced something may have been killed before it came to that.
-        let unreached = renew::everywhere(&pins.renewal());
         Ok(Self {
             pins,
             name,
             suffix,
             origin,
-            unreached,
+            unreached: None,
             slots,
             control,
             models,

@@ -18,8 +18,10 @@ const PREFIX: &str = "trimtab_";
 
 /// In every network namespace that a process or a name holds. Gives why it was not possible in some; `None` when it was in all.
 pub(crate) fn everywhere(walk: &Path) -> Option<String> {
-    // Older kernels may lack the walk.
-    let walk = if walk.exists() { Link::open(walk).ok() } else { None };
+    let (walk, missing) = match open(walk) {
+        Ok(walk) => (Some(walk), None),
+        Err(why) => (None, Some(why)),
+    };
     let work = move || {
         let own = here(walk.as_ref()).err().map(|error| error.to_string());
         let mut failed = own.into_iter().collect::<Vec<_>>();
@@ -34,12 +36,39 @@ pub(crate) fn everywhere(walk: &Path) -> Option<String> {
         failed
     };
     // A thread of its own, which ends where it is.
-    let failed = std::thread::spawn(work).join().ok()?;
-    let first = failed.first()?;
-    Some(format!(
-        "{} network namespaces may go on with the former programs for new connections ({first}): restart the servers there",
-        failed.len()
-    ))
+    told(std::thread::spawn(work).join().ok(), missing)
+}
+
+/// The walk over listening sockets, or why there is none.
+fn open(walk: &Path) -> Result<Link, String> {
+    if !walk.exists() {
+        return Err("this kernel has no walk over them (iter/tcp)".to_owned());
+    }
+    Link::open(walk).map_err(|e| format!("the walk over them does not open: {e:#}"))
+}
+
+/// What is left: what failed where, `None` of a thread that panicked; and why listening sockets were left out everywhere.
+fn told(failed: Option<Vec<String>>, missing: Option<String>) -> Option<String> {
+    let Some(failed) = failed else {
+        return Some(
+            "network namespaces may go on with the former programs for new connections (the thread that looks after them panicked): \
+             restart the servers, and tell us"
+                .to_owned(),
+        );
+    };
+    let namespaces = failed.first().map(|first| {
+        format!(
+            "{} network namespaces may go on with the former programs for new connections ({first}): restart the servers there",
+            failed.len()
+        )
+    });
+    let sockets = missing.map(|why| {
+        format!(
+            "sockets that listen may go on with the former programs for new connections ({why}): restart the servers"
+        )
+    });
+    let all: Vec<_> = namespaces.into_iter().chain(sockets).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// In this thread's network namespace.
@@ -77,4 +106,31 @@ fn namespaces() -> Vec<(PathBuf, File)> {
         // A process that has ended meanwhile needs nothing.
         .filter_map(|path| File::open(&path).ok().map(|file| (path, file)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_renewed_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let walk = folder.path().join("renewal");
+        let said = everywhere(&walk).unwrap();
+        assert!(said.starts_with("sockets that listen may go on"), "{said}");
+        assert!(said.contains("no walk over them (iter/tcp)"), "{said}");
+        // Something, but no walk.
+        std::fs::write(&walk, "").unwrap();
+        let said = everywhere(&walk).unwrap();
+        assert!(said.contains("does not open: "), "{said}");
+    }
+
+    #[test]
+    fn a_thread_that_panicked_has_renewed_nothing() {
+        assert_eq!(told(Some(Vec::new()), None), None);
+        assert!(told(None, None).unwrap().contains("panicked"));
+        let both = told(Some(vec!["/run/netns/a: denied".to_owned()]), Some("why".to_owned()));
+        let both = both.unwrap();
+        assert!(both.starts_with("1 network namespaces") && both.contains("; sockets"), "{both}");
+    }
 }

@@ -267,6 +267,19 @@ fn connections_of_another_layout_are_counted() {
     drop(pair);
 }
 
+/// The sockets that listen are not asked where the kernel cannot walk over them, and that is told; to look for what is loaded asks none.
+#[test]
+fn a_load_tells_what_it_did_not_renew_and_a_look_renews_nothing() {
+    need_kernel!();
+    let loaded = Loaded::new("_D", 8);
+    std::fs::remove_file(loaded.options.folder.join("renewal")).unwrap();
+    let found = Datapath::find(&loaded.options).unwrap().expect("it is loaded");
+    assert_eq!(found.unreached(), None);
+    let adopted = Datapath::load(&loaded.options).unwrap();
+    let told = adopted.unreached().expect("it cannot have been done");
+    assert!(told.contains("no walk over them (iter/tcp)"), "{told}");
+}
+
 /// A namespace whose default it is gives new connections the new programs, without anybody setting it again.
 #[test]
 fn the_default_of_a_namespace_is_renewed() {
