@@ -166,6 +166,9 @@ pub fn rollouts_text(body: &RolloutsBody) -> String {
 
 /// What is known of a rollout's success metric.
 fn success_text(success: &GuardReport) -> String {
+    if success.treatment.is_none() || success.control.is_none() {
+        return format!("{} has no data yet", success.guard);
+    }
     let shown = match success.verdict {
         Verdict::Holds => "is better",
         Verdict::Open => "has no difference that shows",

@@ -98,8 +98,9 @@ export async function experiment(name, again) {
 
 /** What is known of a rollout's success metric. */
 function success(one) {
+  const known = one.treatment != null && one.control != null;
   const shown = { holds: "is better", open: "no difference shows", broken: "is worse" }[one.verdict];
-  return `${one.guard}: ${shown}`;
+  return `${one.guard}: ${known ? shown : "no data yet"}`;
 }
 
 /** One rollout. */

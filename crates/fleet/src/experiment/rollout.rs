@@ -20,8 +20,8 @@ use super::stats::{ALPHA, Estimate, moments};
 use super::{CellOf, GuardMetric, GuardReport, Plan, REWARD, Verdict};
 use crate::Interval;
 
-/// A stage in which it cannot be told whether the guards hold lasts so many times its length; then doubt counts against
-/// what is new.
+/// A stage in which it cannot be told whether the guards hold, or which has no data of the success metric, lasts so many
+/// times its length; then doubt counts against what is new.
 const PATIENCE: u32 = 3;
 /// Fewer aggregates than this that are switched say too little of how much they differ: it is taken from the others, too.
 const OWN_SPREAD_MIN: usize = 10;
@@ -70,7 +70,7 @@ pub enum Phase {
     Held,
     /// All aggregates have it, later ones too.
     Done,
-    /// A guard broke, or the success metric became worse: all have what they had.
+    /// A guard broke, the success metric became worse, or either could not be told: all have what they had.
     RolledBack,
     /// An operator ended it: all have what they had.
     Aborted,
@@ -115,8 +115,8 @@ pub struct Judgement {
     pub aggregates: u64,
     /// What those that are switched are compared with.
     pub compared_with: String,
-    /// The success metric: it holds where it is shown to be better, and is broken where it is shown to be worse. None before
-    /// anything is switched.
+    /// The success metric: it holds where it is shown to be better, and is broken where it is shown to be worse. A stage does
+    /// not go on while there is no data of it. None before anything is switched.
     #[serde(default)]
     pub success: Option<GuardReport>,
     /// The guards, each interval so wide that all that is looked at in the rollout together breaks by chance in 5 of 100
@@ -290,8 +290,8 @@ impl Rollout {
         }
         let is_broken = |metric: &&GuardReport| metric.verdict == Verdict::Broken;
         let guard = guards.iter().find(is_broken).map(|guard| (guard, "is broken"));
-        let success = success.filter(is_broken).map(|success| (success, "is worse"));
-        if let Some((broken, how)) = guard.or(success) {
+        let worse = success.filter(is_broken).map(|success| (success, "is worse"));
+        if let Some((broken, how)) = guard.or(worse) {
             let (control, treatment) =
                 (broken.control.unwrap_or(f64::NAN), broken.treatment.unwrap_or(f64::NAN));
             let why = format!(
@@ -303,6 +303,16 @@ impl Rollout {
         let is_asked = elapsed.is_multiple_of(self.intervals) || elapsed >= self.intervals_max();
         if state.phase == Phase::Held || elapsed < self.intervals || !is_asked {
             return None;
+        }
+        // It may be worse, and nobody would see it.
+        if let Some(unknown) = success.filter(|success| success.excess.is_none()) {
+            let much = if unknown.treatment.is_none() { "no" } else { "too little" };
+            return (elapsed >= self.intervals_max()).then(|| Step::Back {
+                why: format!(
+                    "after {elapsed} intervals of stage {} there is {much} data of the success metric {}",
+                    state.stage, unknown.guard
+                ),
+            });
         }
         // Non-inferiority: the upper bound is within the limit. That nothing bad was seen shows little.
         let doubtful = guards.iter().zip(keep).find(|(_, keeps)| !**keeps).map(|(guard, _)| guard);

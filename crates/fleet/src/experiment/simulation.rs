@@ -291,12 +291,27 @@ fn a_switchback_gives_each_pair_of_blocks_both_arms_and_leaves_out_what_comes_fi
 /// Lets a rollout go on by itself for at most so many intervals; `worse` is what the treatment adds to the guarded metric.
 /// Says where it ends, after how many intervals, and the largest stage that it had.
 fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
-    roll_out_valued(seed, aggregates, worse, 1.0)
+    roll_out_valued(seed, aggregates, worse, |_, value| Some(value))
 }
 
-/// The same where the success metric is `value` times the guarded one.
-fn roll_out_valued(seed: u64, aggregates: usize, worse: f64, value: f64) -> (Phase, u32, u32) {
-    let worth = value;
+/// The same where the success metric of a member is `worth` of the guarded one.
+fn roll_out_valued(
+    seed: u64,
+    aggregates: usize,
+    worse: f64,
+    worth: fn(usize, f64) -> Option<f64>,
+) -> (Phase, u32, u32) {
+    let (state, after, most) = roll_out_to(seed, aggregates, worse, worth);
+    (state.phase, after, most)
+}
+
+/// The same with the state in which it ends.
+fn roll_out_to(
+    seed: u64,
+    aggregates: usize,
+    worse: f64,
+    worth: fn(usize, f64) -> Option<f64>,
+) -> (RolloutState, u32, u32) {
     let service = Service::parse(SERVICE).unwrap();
     let rollout = Rollout {
         from: Arm::Learn,
@@ -326,7 +341,7 @@ fn roll_out_valued(seed: u64, aggregates: usize, worse: f64, value: f64) -> (Pha
             let observation = if wash_out {
                 Observation::WashOut
             } else {
-                Observation::Values(vec![Some(worth * value), Some(value)])
+                Observation::Values(vec![worth(member, value), Some(value)])
             };
             let empty = || CellOf { member, block, arm, cell: Cell::default() };
             cells.entry((member, block)).or_insert_with(empty).cell.add(&observation);
@@ -338,10 +353,10 @@ fn roll_out_valued(seed: u64, aggregates: usize, worse: f64, value: f64) -> (Pha
             state = state.after(&step, interval);
         }
         if state.kept().is_some() {
-            return (state.phase, at as u32 + 1, most);
+            return (state, at as u32 + 1, most);
         }
     }
-    (state.phase, 120, most)
+    (state, 120, most)
 }
 
 #[test]
@@ -368,14 +383,33 @@ fn a_rollout_of_something_harmless_goes_on_and_of_something_bad_goes_back_soon()
 
 #[test]
 fn a_rollout_that_makes_the_success_metric_worse_goes_back_although_its_guard_holds() {
-    let back = |worse: f64, value: f64| {
-        let ends = (0..20).map(|seed| roll_out_valued(seed, 60, worse, value).0);
+    let back = |worse: f64| {
+        let cost = |_, value: f64| Some(-value);
+        let ends = (0..20).map(|seed| roll_out_valued(seed, 60, worse, cost).0);
         ends.filter(|&phase| phase == Phase::RolledBack).count()
     };
     // The guard permits 25% more of a metric of about 10; what it costs is shown within the first stages.
-    let (harmless, costs) = (back(0.0, -1.0), back(1.5, -1.0));
+    let (harmless, costs) = (back(0.0), back(1.5));
     println!("back of 20: {harmless} harmless ones, {costs} that cost");
     assert!(harmless <= 3 && costs >= 18, "{harmless} {costs}");
+}
+
+/// Guards alone let nothing on: a rollout is done for its success metric.
+#[test]
+fn a_rollout_without_data_of_its_success_metric_goes_back() {
+    for seed in 0..5 {
+        let (state, after, most) = roll_out_to(seed, 60, 0.0, |_, _| None);
+        assert_eq!((state.phase, most), (Phase::RolledBack, 1), "{state:?}");
+        assert_eq!(
+            state.why,
+            "after 18 intervals of stage 1 there is no data of the success metric reward"
+        );
+        // Six before, one that was open, and three times the length of the stage.
+        assert_eq!(after, 25);
+    }
+    let some = |member: usize, value| (!member.is_multiple_of(4)).then_some(value);
+    let ends = (0..20).map(|seed| roll_out_valued(seed, 60, 0.0, some).0);
+    assert!(ends.filter(|&phase| phase == Phase::Done).count() >= 17, "a part of them is enough");
 }
 
 #[test]
