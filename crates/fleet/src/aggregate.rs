@@ -453,7 +453,7 @@ impl Aggregate {
     }
 }
 
-/// What a version showed in the part of an interval before another one followed. No trial of it is open any more, or this would
+/// What a version showed in the part of an interval before another one followed. No trial of it is open, or this would
 /// be its [`Decision`]. It teaches nothing more, since a trial counts once; what it brought is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
@@ -489,7 +489,7 @@ impl core::fmt::Display for Ended {
         for guard in &self.broken {
             write!(f, "; {guard} was broken")?;
         }
-        f.write_str(". No trial of it was open any more: each counts once.")
+        f.write_str(". No trial of it is open.")
     }
 }
 

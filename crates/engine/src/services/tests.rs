@@ -101,6 +101,10 @@ fn what_a_version_saw_before_it_ended_is_told_and_counts_once() {
     assert_eq!(ended["broken"], json!(["mean(loss) < 0.1"]));
     let sentence = why["sentence"].as_str().unwrap();
     assert!(sentence.contains("ended within the interval, with 10 connections"), "{sentence}");
+    // Of the service's first version there never was a trial.
+    let (_, why) = decide(&services, &mut kept.clone(), 3, &[(0, 4.0, 0.0)]);
+    let sentence = why["sentence"].as_str().unwrap();
+    assert!(sentence.ends_with(". No trial of it is open."), "{sentence}");
     // Versions that no edge can have had leave no trace.
     let invented: Vec<(i64, f64, f64)> = (900..990).map(|version| (version, 1.0, 0.0)).collect();
     let (_, why) = decide(&services, &mut kept, 3, &invented);
