@@ -1,8 +1,13 @@
 //! What travels about experiments and rollouts. Lengths are intervals of the service, as are starts, counted from 1970.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use trimtab_fleet::experiment::{Arm, Design, Experiment, Judgement, Phase, Report, Rollout};
+
+/// Clients of before send `null` for what was not told. What is empty is refused with what to do.
+fn or_empty<'de, D: Deserializer<'de>>(text: D) -> Result<String, D::Error> {
+    Option::deserialize(text).map(Option::unwrap_or_default)
+}
 
 /// An experiment to begin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +30,7 @@ pub struct NewExperiment {
     /// Intervals after each change that are left out; 1 unless told.
     pub wash_out: Option<u32>,
     /// What says which arm is better: a formula of which more is better, or `reward` for the service's. It must be named.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_empty")]
     pub metric: String,
     /// What must not become worse, as `mean(loss) < +20%`.
     #[serde(default)]
@@ -101,7 +106,7 @@ pub struct NewRollout {
     /// Intervals after each switch that are left out; 1 unless told.
     pub wash_out: Option<u32>,
     /// What says whether it is better: a formula of which more is better, or `reward` for the service's. It must be named.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_empty")]
     pub metric: String,
     /// What must hold, as `mean(loss) < +20%`.
     pub guards: Vec<String>,
@@ -175,4 +180,20 @@ pub struct RolloutOrder {
     /// Why, for the audit log.
     #[serde(default)]
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_that_is_null_is_one_that_was_not_named() {
+        let experiment = r#"{ "service": "tv", "name": "x", "control": "learn", "treatment": "safe",
+            "design": { "kind": "prefixes", "share": 0.5 }, "length": 8, "metric": null }"#;
+        let experiment: NewExperiment = serde_json::from_str(experiment).unwrap();
+        let rollout =
+            r#"{ "service": "tv", "name": "x", "to": "safe", "guards": [], "metric": null }"#;
+        let rollout: NewRollout = serde_json::from_str(rollout).unwrap();
+        assert_eq!((experiment.metric.as_str(), rollout.metric.as_str()), ("", ""));
+    }
 }
