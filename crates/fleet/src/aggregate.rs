@@ -453,8 +453,9 @@ impl Aggregate {
     }
 }
 
-/// What a version showed in the part of an interval before another one followed. No trial of it is open, or this would
-/// be its [`Decision`]. It teaches nothing more, since a trial counts once; what it brought is told.
+/// What a version showed in the part of an interval before another one followed. No trial of it is
+/// open, or this would be its [`Decision`]. It teaches nothing more, since a trial counts once; what
+/// it brought is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// The version.

@@ -20,8 +20,8 @@ use super::stats::{ALPHA, Estimate, moments};
 use super::{CellOf, GuardMetric, GuardReport, Plan, REWARD, Verdict};
 use crate::Interval;
 
-/// A stage in which it cannot be told whether the guards hold, or which has no data of the success metric, lasts so many
-/// times its length; then doubt counts against what is new.
+/// A stage in which it cannot be told whether the guards hold, or which has no data of the success
+/// metric, lasts so many times its length; then doubt counts against what is new.
 const PATIENCE: u32 = 3;
 /// Fewer aggregates than this that are switched say too little of how much they differ: it is taken from the others, too.
 const OWN_SPREAD_MIN: usize = 10;
@@ -70,7 +70,8 @@ pub enum Phase {
     Held,
     /// All aggregates have it, later ones too.
     Done,
-    /// A guard broke, the success metric became worse, or either could not be told: all have what they had.
+    /// A guard broke, the success metric became worse, or too little was known of one: all have what
+    /// they had.
     RolledBack,
     /// An operator ended it: all have what they had.
     Aborted,
@@ -115,8 +116,8 @@ pub struct Judgement {
     pub aggregates: u64,
     /// What those that are switched are compared with.
     pub compared_with: String,
-    /// The success metric: it holds where it is shown to be better, and is broken where it is shown to be worse. A stage does
-    /// not go on while there is no data of it. None before anything is switched.
+    /// The success metric: it holds where it is shown to be better, and is broken where it is shown to
+    /// be worse. A stage does not go on while there is no data of it. None before anything is switched.
     #[serde(default)]
     pub success: Option<GuardReport>,
     /// The guards, each interval so wide that all that is looked at in the rollout together breaks by chance in 5 of 100
@@ -309,7 +310,8 @@ impl Rollout {
             let much = if unknown.treatment.is_none() { "no" } else { "too little" };
             return (elapsed >= self.intervals_max()).then(|| Step::Back {
                 why: format!(
-                    "after {elapsed} intervals of stage {} there is {much} data of the success metric {}",
+                    "after {elapsed} intervals of stage {} there is {much} data of the success \
+                     metric {}",
                     state.stage, unknown.guard
                 ),
             });
