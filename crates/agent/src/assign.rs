@@ -150,7 +150,8 @@ impl Assignment {
         }
         let walked = self.walk(shared, now);
         // A kernel that refuses the program now does so later.
-        let needed = assigns(shared.core().config()) || self.owes;
+        // A walk that failed has not seen what is still owed.
+        let needed = assigns(shared.core().config()) || self.owes || walked.is_err();
         let again = self.assigner.is_some() && needed;
         self.next = again.then(|| now + pause(self.sockets));
         match walked {
