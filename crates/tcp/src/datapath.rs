@@ -144,7 +144,8 @@ impl Datapath {
         let same =
             |found: &Version| found.layout == LAYOUT_VERSION && found.programs == Some(wanted);
         if found.as_ref().is_some_and(same) && pins.are_complete() {
-            // The process that replaced something may have been killed before it came to the renewal.
+            // The process that replaced something may have been killed before it came to the
+            // renewal.
             return Self::open(pins, options.suffix.clone(), Origin::Adopted).map(Self::renewed);
         }
         if found.is_none() {
@@ -152,8 +153,9 @@ impl Datapath {
             pins.clear()?;
         }
         if let Err(error) = install(options, &pins) {
-            // The first error is the one to tell. What is in service stays; but not what gave its name
-            // back already, before Linux 6.4, or where the kernel refuses after it took all programs.
+            // The first error is the one to tell. What is in service stays; but not what gave its
+            // name back already, before Linux 6.4, or where the kernel refuses after it took all
+            // programs.
             let _ = if found.is_none() { pins.remove() } else { pins.remove_next() };
             return Err(error);
         }
@@ -414,8 +416,8 @@ impl Datapath {
     }
 }
 
-/// Connections that run what a folder keeps, or what was there before; and how many more there are whose memory has another layout,
-/// so that this version cannot turn their knobs. Nothing changes by that.
+/// Connections that run what a folder keeps, or what was there before. And how many more there are
+/// whose memory has another layout: this version cannot turn their knobs. Nothing changes by that.
 pub fn open_connections(folder: &Path) -> (Vec<Flow>, u64) {
     let (mut flows, mut beyond) = (Vec::new(), 0);
     for (slots, connections) in Pins::new(folder).all_slots() {

@@ -104,8 +104,8 @@ impl Error {
         }
     }
 
-    /// The same of programs that the kernel was to load. The verifier refuses with EACCES, too: that
-    /// is no missing right, unless the kernel refuses even a program that does nothing.
+    /// The same of programs that the kernel was to load. The verifier refuses with EACCES, too:
+    /// that is no missing right, unless the kernel refuses even a program that does nothing.
     pub(crate) fn of_programs(what: &'static str, error: &libbpf_rs::Error) -> Self {
         Self::of_verdict(what, error, said::take())
     }

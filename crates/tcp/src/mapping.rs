@@ -45,8 +45,8 @@ unsafe impl<T: Shared> Send for Mapping<T> {}
 unsafe impl<T: Shared> Sync for Mapping<T> {}
 
 impl<T: Shared> Mapping<T> {
-    /// Maps an array map that was made with `BPF_F_MMAPABLE` and has so many entries of this type, or
-    /// one that is longer and begins with it.
+    /// Maps an array map that was made with `BPF_F_MMAPABLE` and has so many entries of this type,
+    /// or one that is longer and begins with it.
     pub(crate) fn new(map: impl AsFd, entries: usize) -> io::Result<Self> {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the place; a mapping of more than the map holds it refuses.

@@ -154,8 +154,8 @@ impl Pins {
         Error::NoBpfFs { path: self.folder.clone(), reason: error.to_string() }
     }
 
-    /// From now on what is here is no version's. Its control is kept as a former one before that, so
-    /// that a start that comes after a kill still knows of its connections.
+    /// From now on what is here is no version's. Its control is kept as a former one before that,
+    /// so that a start that comes after a kill still knows of its connections.
     pub(crate) fn begin_replacing(&self) -> Result<(), Error> {
         let Some(found) = self.version() else { return Ok(()) };
         const WHAT: &str = "replace what is loaded";
@@ -181,8 +181,8 @@ impl Pins {
         info.map(|info| info.info.id).map_err(|e| Error::of("ask for a map that is kept", &e))
     }
 
-    /// What is to be is here from now on. There is a control at every moment: the one of before, or the
-    /// new one, which does not say yet which programs it is of.
+    /// What is to be is here from now on. There is a control at every moment: the one of before, or
+    /// the new one, which does not say yet which programs it is of.
     pub(crate) fn take_next(&self) -> Result<(), Error> {
         let next = Self::new(&self.folder.join(NEXT));
         // The slots after their control: `begin_replacing` makes one record for either pair.
@@ -214,8 +214,8 @@ impl Pins {
         self.former_records().into_iter().filter_map(of).collect()
     }
 
-    /// All programs, present and former: their slots, `None` where those are of another layout, and how
-    /// many connections they run.
+    /// All programs, present and former: their slots, `None` where those are of another layout, and
+    /// how many connections they run.
     pub(crate) fn all_slots(&self) -> Vec<(Option<MapHandle>, u64)> {
         let with = |name: String| former(&name).map(|record| (name, record));
         let mut all: Vec<_> = self.files().into_iter().filter_map(with).collect();
@@ -233,8 +233,8 @@ impl Pins {
         all.into_iter().filter_map(of).collect()
     }
 
-    /// Files of former controls, with layout and number of their slots. A replacement that was killed
-    /// before it began may have made one of what is in service still: it is none.
+    /// Files of former controls, with layout and number of their slots. A replacement that was
+    /// killed before it began may have made one of what is in service still: it is none.
     fn former_records(&self) -> Vec<(String, (u32, u32))> {
         let present = self.slots_number().ok();
         let with = |name: String| former(&name).map(|record| (name, record));

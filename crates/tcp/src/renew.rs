@@ -47,24 +47,27 @@ fn open(walk: &Path) -> Result<Link, String> {
     Link::open(walk).map_err(|e| format!("the walk over them does not open: {e:#}"))
 }
 
-/// What is left: what failed where, `None` of a thread that panicked; and why listening sockets were left out everywhere.
+/// What is left to tell: what failed where, `None` of a thread that panicked; and why sockets that
+/// listen were left out everywhere.
 fn told(failed: Option<Vec<String>>, missing: Option<String>) -> Option<String> {
     let Some(failed) = failed else {
         return Some(
-            "network namespaces may go on with the former programs for new connections (the thread that looks after them panicked): \
-             restart the servers, and tell us"
+            "network namespaces may go on with the former programs for new connections (the thread \
+             that looks after them panicked): restart the servers, and tell us"
                 .to_owned(),
         );
     };
     let namespaces = failed.first().map(|first| {
         format!(
-            "{} network namespaces may go on with the former programs for new connections ({first}): restart the servers there",
+            "{} network namespaces may go on with the former programs for new connections \
+             ({first}): restart the servers there",
             failed.len()
         )
     });
     let sockets = missing.map(|why| {
         format!(
-            "sockets that listen may go on with the former programs for new connections ({why}): restart the servers"
+            "sockets that listen may go on with the former programs for new connections ({why}): \
+             restart the servers"
         )
     });
     let all: Vec<_> = namespaces.into_iter().chain(sockets).collect();

@@ -4,12 +4,14 @@
 mod common;
 
 use std::io::{Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use rustix::fs::inotify;
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_tcp::{Algorithm, Datapath, Error, Options, Origin, open_connections};
 
@@ -201,8 +203,8 @@ fn a_name_that_is_taken_leaves_in_service_what_is() {
     wait_for("the end of ours", || (!are_available(&loaded.options)).then_some(()));
 }
 
-/// The names have passed to the new programs, and what is kept is partly theirs: as after a kill between two renames. The names stay,
-/// and what ran before is known.
+/// The names have passed to the new programs, and what is kept is partly theirs, as after a kill
+/// between two renames. The names stay, and what ran before is known.
 #[test]
 fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
     need_kernel!();
@@ -220,6 +222,9 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
         flows.iter().filter(|flow| flow.identity().local.port() == port).count() == 1
     };
     assert!(is_known());
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    let gone = inotify::WatchFlags::MOVED_FROM | inotify::WatchFlags::DELETE;
+    inotify::add_watch(&watch, &folder, gone).unwrap();
     for (slots, file) in (16..).zip(["tt_free", "tt_models", "tt_events", "walk"]) {
         let more = Options { slots, ..loaded.options.clone() };
         // No file takes the place of a folder.
@@ -243,6 +248,15 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
         assert_eq!(datapath.former_flows().unwrap().len(), 1, "{file}");
     }
     exchange(&mut pair);
+    // Nor was there a moment without a control.
+    let mut buffer = [MaybeUninit::uninit(); 1 << 14];
+    let mut events = inotify::Reader::new(watch, &mut buffer);
+    let mut files = Vec::new();
+    while let Ok(event) = events.next() {
+        files.extend(event.file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+    assert!(files.contains(&"walk".to_owned()), "this test's own removal: {files:?}");
+    assert!(!files.contains(&"tt_control".to_owned()), "{files:?}");
 }
 
 /// Connections in memory of another layout are counted, since nobody can turn their knobs.
@@ -267,7 +281,8 @@ fn connections_of_another_layout_are_counted() {
     drop(pair);
 }
 
-/// The sockets that listen are not asked where the kernel cannot walk over them, and that is told; to look for what is loaded asks none.
+/// Sockets that listen are not renewed where the kernel cannot walk over them, and that is told. To
+/// look for what is loaded renews none.
 #[test]
 fn a_load_tells_what_it_did_not_renew_and_a_look_renews_nothing() {
     need_kernel!();
