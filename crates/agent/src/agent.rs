@@ -8,7 +8,7 @@ use log::{error, info, warn};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_edge::Edge;
-use trimtab_tcp::{Datapath, Event, EventKind, Identity, Options, Origin};
+use trimtab_tcp::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Options, Origin};
 use trimtab_units::{Duration, Time};
 
 use crate::assign::Assignment;
@@ -175,6 +175,40 @@ fn came(datapath: &Datapath) -> String {
     }
 }
 
+/// Gives connections on former programs their algorithms' own knobs: an agent that was killed has
+/// left them others, and no agent guards them any more. Not only where this agent has replaced
+/// something: the one that did may have been killed then.
+fn give_own_knobs(datapath: &Datapath) {
+    let formers = datapath.former_flows().unwrap_or_else(|error| {
+        warn!(
+            "connections on former programs keep their last knobs until they close: {error}; \
+             restart the agent to try again"
+        );
+        Vec::new()
+    });
+    let given = formers.iter().filter(|flow| reset_knobs(flow)).count();
+    if given > 0 {
+        info!("{} on former programs got back their own knobs", count(given, "connection"));
+    }
+}
+
+/// Gives a connection its algorithm's own knobs; whether it had others. Muses keeps its model:
+/// without one it could not decide.
+fn reset_knobs(flow: &Flow) -> bool {
+    if flow.algorithm() == Algorithm::Muses {
+        return false;
+    }
+    let mut had_others = false;
+    for knob in flow.algorithm().knobs() {
+        let is_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
+        if flow.knob(knob.name).is_ok_and(is_another) {
+            // An error is the connection's end.
+            had_others |= flow.set(knob.name, knob.default).is_ok();
+        }
+    }
+    had_others
+}
+
 struct Agent {
     path: PathBuf,
     shared: Arc<Shared>,
@@ -215,6 +249,7 @@ impl Agent {
         let events = datapath.events()?;
         let name = datapath.name().to_owned();
         let there = came(&datapath);
+        give_own_knobs(&datapath);
         let programs = Programs::of(&datapath);
         let assignment = Assignment::new(&config, now);
         let core = Core::with_edge(datapath, config, edge.clone(), now);

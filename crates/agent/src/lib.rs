@@ -3,7 +3,8 @@
 //! [`run`] is the daemon. It loads the datapath of `trimtab-tcp`, or takes over what is loaded; each connection that opens
 //! is given to the first rule of the configuration that matches, and is measured and steered from then on. When the
 //! agent stops, connections get back what they had before. When it is killed, they go on with their last knobs, and the
-//! next agent takes them up there.
+//! next agent takes them up there. Those whose programs it replaces get back their algorithms' own
+//! knobs.
 //!
 //! What to read first: [`Config`], which says what can be asked for; `core.rs`, in which connections come, go and are
 //! looked at; `connection.rs`, what a look is; `guard.rs`, when a connection goes back to what is safe.

@@ -125,7 +125,8 @@ pub struct Programs {
     pub former: Vec<FormerPrograms>,
 }
 
-/// Programs that others have replaced. Their connections keep them, and their last knobs, until they close.
+/// Programs that others have replaced. Their connections keep them until they close: with their
+/// algorithms' own knobs where the layout is the present one, and else with their last ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormerPrograms {
     /// Number of the layout of their shared memory; 0 where that is not known.

@@ -244,6 +244,34 @@ fn connections_on_former_programs_get_back_their_own_knobs() {
     assert!(!setup.options().folder.exists());
 }
 
+/// So does the next agent, when it replaces the programs of the one that was killed: nobody would
+/// guard them any more.
+#[test]
+fn the_next_agent_gives_connections_on_former_programs_their_own_knobs() {
+    need_kernel!();
+    let setup = Setup::new("_2");
+    setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
+    let mut agent = setup.start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    set_tcp_congestion(&stream, &setup.algorithm()).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    wait_for("the rule", || agent.flow(port).filter(|f| f.delta == Some(0.04)));
+    agent.signal(Signal::KILL);
+    agent.wait();
+
+    let former = Datapath::find(&setup.options()).unwrap().expect("it is loaded");
+    let flow = former.flows().find(|flow| flow.identity().local.port() == port).unwrap();
+    assert_eq!(flow.knob("delta").unwrap(), 0.04);
+    let text = std::fs::read_to_string(setup.config()).unwrap();
+    std::fs::write(setup.config(), text.replace("slots = 16384", "slots = 1000")).unwrap();
+    let next = setup.start();
+    assert_eq!((next.flow(port).map(|flow| flow.id), flow.is_open()), (None, true));
+    assert_eq!(flow.knob("delta").unwrap(), 0.5);
+    let told = "1 connection on former programs got back their own knobs";
+    assert!(next.log().contains(told), "{}", next.log());
+}
+
 /// A server that has closed while the client keeps its side open is not open any more once the client has all (FIN-WAIT-2).
 /// Until then its response is on its way (FIN-WAIT-1), and it is steered.
 #[test]
