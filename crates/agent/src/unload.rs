@@ -3,13 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use trimtab_tcp::{Algorithm, Datapath};
+use trimtab_tcp::Algorithm;
 
-use crate::agent::options;
 use crate::assign;
-use crate::config::{Config, DatapathOptions};
+use crate::config::Config;
 use crate::error::Error;
 use crate::lock::Lock;
+use crate::table::count;
 
 /// The algorithms that programs may pick.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -23,6 +23,8 @@ pub struct Unloaded {
     pub was_loaded: bool,
     /// Sockets that were given back what they ran before.
     pub given_back: usize,
+    /// Open connections whose knobs stay as they are: they run programs of another layout.
+    pub keep_knobs: u64,
     /// Algorithms of these names that the kernel still has, of which the folder knows nothing.
     pub elsewhere: Vec<String>,
 }
@@ -41,23 +43,21 @@ pub fn unload(path: Option<&Path>) -> Result<Unloaded, Error> {
         lock.datapath(&folder)?;
     }
     let given_back = assign::give_back(&config)?;
-    reset_knobs(&config.datapath);
+    let keep_knobs = reset_knobs(&folder);
     trimtab_tcp::unload_pins(&folder)?;
     let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
     let ours = Algorithm::ALL.map(|algorithm| assign::name_of(&config.datapath.suffix, algorithm));
     let is_there = |name: &String| available.split_whitespace().any(|one| one == name);
     let elsewhere = ours.into_iter().filter(is_there).collect();
-    Ok(Unloaded { folder, was_loaded, given_back, elsewhere })
+    Ok(Unloaded { folder, was_loaded, given_back, keep_knobs, elsewhere })
 }
 
 /// Open connections get their algorithms' own knobs, where an agent that was killed has left others. Muses keeps its
-/// model: without one it could not decide.
-fn reset_knobs(of: &DatapathOptions) {
-    // Nothing is to be loaded for this; a datapath of another layout is left alone.
-    let Ok(Some(datapath)) = Datapath::find(&options(of)) else { return };
-    let formers = datapath.former_flows().unwrap_or_default();
-    let all = datapath.flows().chain(formers);
-    for flow in all.filter(|flow| flow.algorithm() != Algorithm::Muses) {
+/// model: without one it could not decide. Gives how many connections this version cannot reach.
+fn reset_knobs(folder: &Path) -> u64 {
+    // Nothing is to be loaded for this; memory of another layout is left alone.
+    let (flows, beyond) = trimtab_tcp::open_connections(folder);
+    for flow in flows.iter().filter(|flow| flow.algorithm() != Algorithm::Muses) {
         for knob in flow.algorithm().knobs() {
             let has_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
             if flow.knob(knob.name).is_ok_and(has_another) {
@@ -66,15 +66,24 @@ fn reset_knobs(of: &DatapathOptions) {
             }
         }
     }
+    beyond
 }
 
 impl fmt::Display for Unloaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folder = self.folder.display();
         if self.was_loaded {
+            let but = match self.keep_knobs {
+                0 => String::new(),
+                beyond => format!(
+                    ", but {} on programs of another layout with the last ones",
+                    count(beyond, "connection")
+                ),
+            };
             writeln!(
                 f,
-                "{folder}: out of the kernel; open connections go on with their algorithms' own knobs; sockets that got back what they ran before: {}",
+                "{folder}: out of the kernel; open connections go on with their algorithms' own \
+                 knobs{but}; sockets that got back what they ran before: {}",
                 self.given_back
             )?;
         } else {
@@ -109,6 +118,12 @@ mod tests {
         let unloaded = unload(Some(&path)).unwrap();
         assert_eq!(unloaded.to_string(), format!("{}: nothing is loaded\n", pins.display()));
         assert!(!run.exists() && !pins.exists());
+        let kept = Unloaded { was_loaded: true, keep_knobs: 2, ..unloaded.clone() };
+        let said = kept.to_string();
+        assert!(
+            said.contains("own knobs, but 2 connections on programs of another layout"),
+            "{said}"
+        );
         let elsewhere = Unloaded { elsewhere: vec!["trimtab_copa".to_owned()], ..unloaded };
         assert!(
             elsewhere.to_string().contains("still has trimtab_copa, loaded from another folder")
