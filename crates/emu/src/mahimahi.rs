@@ -145,9 +145,9 @@ fn push(lines: &mut String, record: &Record) {
 fn lag(link: &LinkConfig) -> Duration {
     let jitter = match link.jitter {
         JitterConfig::None => Duration::ZERO,
-        JitterConfig::Uniform { max }
-        | JitterConfig::Burst { max }
-        | JitterConfig::Bell { max } => max,
+        JitterConfig::Uniform { max } | JitterConfig::Bell { max } => max,
+        // A queue of a thousand packets that leave together.
+        JitterConfig::Burst { max, each } => max + each * 1000,
         JitterConfig::Polled { late, .. } => Duration::from_millis(1) + late * 2,
     };
     let held_back = link.reorder.map_or(Duration::ZERO, |reorder| reorder.extra);

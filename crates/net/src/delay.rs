@@ -23,8 +23,10 @@ pub enum JitterConfig {
     /// All values from zero to `max` alike, one for all packets that enter at the same instant: what
     /// a burst waits for a sender that sleeps in between.
     Burst {
-        /// The largest value.
+        /// The largest value, for the first packet of a burst.
         max: Duration,
+        /// How long it takes to pass a packet on: from half of this to one and a half, all alike.
+        each: Duration,
     },
     /// The link is a program as Mahimahi's are. Its clock reads whole milliseconds, and it sleeps for
     /// whole milliseconds from whenever it last woke up; a packet that comes wakes it, too. So what is due
@@ -131,14 +133,17 @@ impl Jitter {
     fn draw(&mut self, now: Time) -> Duration {
         match self.config {
             JitterConfig::None | JitterConfig::Polled { .. } => Duration::ZERO,
-            JitterConfig::Burst { max } => match self.last {
-                Some((at, jitter)) if at == now => jitter,
-                _ => {
-                    let jitter = max.mul_f64(self.random.random());
-                    self.last = Some((now, jitter));
-                    jitter
-                }
-            },
+            JitterConfig::Burst { max, each } => {
+                let jitter = match self.last {
+                    Some((at, jitter)) if at == now && each.is_zero() => jitter,
+                    Some((at, jitter)) if at == now => {
+                        jitter + each.mul_f64(0.5 + self.random.random::<f64>())
+                    }
+                    _ => max.mul_f64(self.random.random()),
+                };
+                self.last = Some((now, jitter));
+                jitter
+            }
             JitterConfig::Uniform { max } => max.mul_f64(self.random.random()),
             JitterConfig::Bell { max } => {
                 let sum: f64 = (0..4).map(|_| self.random.random::<f64>()).sum();
@@ -184,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_burst_stays_together() {
-        let mut line = DelayLine::new(MAX, JitterConfig::Burst { max: MAX }, None, 6);
+        let jitter = JitterConfig::Burst { max: MAX, each: Duration::ZERO };
+        let mut line = DelayLine::new(MAX, jitter, None, 6);
         let mut seen = Vec::new();
         for k in 0..500 {
             let now = Time::from_millis(10 * k);
@@ -194,6 +200,20 @@ mod tests {
         }
         let mean = seen.iter().sum::<f64>() / 500.0;
         assert!((mean - 2.0).abs() < 0.2, "{mean}");
+    }
+
+    #[test]
+    fn packets_of_a_burst_leave_one_after_the_other() {
+        let each = Duration::from_micros(10);
+        let mut line = DelayLine::new(MAX, JitterConfig::Burst { max: MAX, each }, None, 6);
+        for k in 0..500 {
+            let now = Time::from_millis(10 * k);
+            let burst = [line.release(now), line.release(now), line.release(now)];
+            for pair in burst.windows(2) {
+                let gap = pair[1].since(pair[0]).as_nanos();
+                assert!((5_000..15_000).contains(&gap), "{gap} ns");
+            }
+        }
     }
 
     #[test]

@@ -111,6 +111,14 @@ impl Trace {
         }
     }
 
+    /// A link with so many packets at the start of every millisecond. `None` unless the rate is a
+    /// multiple of 12 Mbit/s, a packet each millisecond.
+    pub fn constant_mbps(rate: u32) -> Option<Self> {
+        let packets = (rate / 12) as usize;
+        let is_whole = packets > 0 && rate.is_multiple_of(12);
+        is_whole.then(|| Self { opportunities: vec![1; packets] })
+    }
+
     /// The times in milliseconds, ascending, at least one.
     pub fn opportunities(&self) -> &[u32] {
         &self.opportunities
@@ -211,5 +219,12 @@ mod tests {
             Trace::from_opportunities(vec![2, 1]),
             Err(TraceError::Unsorted { line: 2, previous: 2, time: 1 })
         );
+    }
+
+    #[test]
+    fn a_constant_link_has_whole_packets_each_millisecond() {
+        let rate = |mbps| Trace::constant_mbps(mbps).map(|trace| trace.mean_rate());
+        assert_eq!(rate(48), Some(Rate::from_mbps(48.0)));
+        assert_eq!((rate(0), rate(6), rate(30)), (None, None, None));
     }
 }

@@ -160,7 +160,8 @@ impl Flow {
         };
         // The handshake has measured the path once.
         let base = (!rtt.is_zero()).then_some((config.start, rtt));
-        let mut sender = Sender::new(governor, SendStreams::new(concurrency), transport, base);
+        let mut sender =
+            Sender::new(governor, SendStreams::new(concurrency), transport, base, config.seed);
         let mut report_at = Time::MAX;
         if let Some(steerer) = &steerer {
             sender.collector = Some(Collector::new(config.start));

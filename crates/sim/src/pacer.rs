@@ -1,5 +1,7 @@
 //! Pacing: when the next packet may leave.
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// The most that leaves at once (Linux: `GSO_LEGACY_MAX_SIZE`).
@@ -9,7 +11,7 @@ const BURST_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 /// Lets packets go in bursts of about a millisecond's worth, at least two packets, and then waits as
 /// long as they take at the pacing rate, as Linux and QUIC stacks with segmentation offload do.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     /// When the next burst may begin.
     next: Time,
@@ -24,6 +26,10 @@ pub(crate) struct Pacer {
     catches_up: bool,
     /// How late the present burst began.
     late: Duration,
+    /// The most that a timer is late, and how late the one for the next burst is.
+    timer_late: Duration,
+    oversleeps: Duration,
+    random: Pcg32,
 }
 
 /// What leaves at once at this rate, which is also what Linux makes a segment of for the network card
@@ -33,8 +39,18 @@ pub(crate) fn burst(rate: Rate, packet: Bytes) -> Bytes {
 }
 
 impl Pacer {
-    pub(crate) fn new(catches_up: bool) -> Self {
-        Self { catches_up, ..Self::default() }
+    pub(crate) fn new(catches_up: bool, timer_late: Duration, seed: u64) -> Self {
+        Self {
+            next: Time::ZERO,
+            burst_at: Time::ZERO,
+            burst_left: Bytes::ZERO,
+            spacing: (Bytes::ZERO, Rate::ZERO, Duration::ZERO),
+            catches_up,
+            late: Duration::ZERO,
+            timer_late,
+            oversleeps: Duration::ZERO,
+            random: Pcg32::seed_from_u64(seed),
+        }
     }
 
     /// Whether a packet of `size` may leave now.
@@ -52,6 +68,11 @@ impl Pacer {
         self.next
     }
 
+    /// When the timer for the next burst fires.
+    pub(crate) fn wakes_at(&self) -> Time {
+        self.next + self.oversleeps
+    }
+
     /// A packet leaves that may.
     pub(crate) fn on_sent(&mut self, now: Time, size: Bytes, rate: Rate, packet: Bytes) {
         if now >= self.next {
@@ -61,6 +82,9 @@ impl Pacer {
             self.burst_at = now;
             self.burst_left = burst(rate, packet);
             self.next = now;
+            if !self.timer_late.is_zero() {
+                self.oversleeps = self.timer_late.mul_f64(self.random.random());
+            }
         }
         self.burst_left -= size;
         if (self.spacing.0, self.spacing.1) != (size, rate) {
@@ -77,28 +101,49 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    /// Sends on a timer alone for two seconds: the share of the rate, and the largest burst.
+    fn on_a_timer(rate: Rate, timer_late: Duration) -> (f64, Bytes) {
+        let packet = Bytes::new(1500);
+        let mut pacer = Pacer::new(true, timer_late, 1);
+        let mut now = Time::ZERO;
+        let (mut sent, mut largest) = (Bytes::ZERO, Bytes::ZERO);
+        while now < Time::from_secs(2) {
+            let mut burst = Bytes::ZERO;
+            while pacer.allows(now, packet) {
+                pacer.on_sent(now, packet, rate, packet);
+                burst += packet;
+            }
+            sent += burst;
+            largest = largest.max(burst);
+            now = pacer.wakes_at();
+        }
+        (sent.ratio(rate * now.since(Time::ZERO)), largest)
+    }
+
     #[test]
     fn the_rate_is_kept_and_bursts_are_small() {
-        let packet = Bytes::new(1500);
         for mbps in [1.0, 12.0, 100.0, 1000.0] {
             let rate = Rate::from_mbps(mbps);
-            let mut pacer = Pacer::new(true);
-            let mut now = Time::ZERO;
-            let mut sent = Bytes::ZERO;
-            let mut largest = Bytes::ZERO;
-            while now < Time::from_secs(2) {
-                let mut burst = Bytes::ZERO;
-                while pacer.allows(now, packet) {
-                    pacer.on_sent(now, packet, rate, packet);
-                    burst += packet;
-                }
-                sent += burst;
-                largest = largest.max(burst);
-                now = pacer.next();
-            }
-            let share = sent.ratio(rate * now.since(Time::ZERO));
+            let (share, largest) = on_a_timer(rate, Duration::ZERO);
             assert!((share - 1.0).abs() < 1e-3, "{mbps} Mbit/s: {share}");
-            assert!(largest <= (rate * BURST_TIME).max(packet * 2).min(BURST_MAX));
+            assert!(largest <= burst(rate, Bytes::new(1500)));
         }
+    }
+
+    /// Linux takes back what a timer is late, up to half of the burst.
+    #[test]
+    fn a_late_timer_costs_no_rate() {
+        let (share, _) = on_a_timer(Rate::from_mbps(48.0), Duration::from_micros(100));
+        assert!((share - 1.0).abs() < 1e-3, "{share}");
+    }
+
+    /// An acknowledgement does not wait for the timer.
+    #[test]
+    fn a_burst_that_is_due_may_leave_before_the_timer() {
+        let packet = Bytes::new(1500);
+        let mut pacer = Pacer::new(true, Duration::from_micros(100), 1);
+        pacer.on_sent(Time::from_millis(1), packet, Rate::from_mbps(12.0), packet);
+        assert!(pacer.wakes_at() > pacer.next());
+        assert!(pacer.allows(pacer.next(), packet));
     }
 }

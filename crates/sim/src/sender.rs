@@ -134,6 +134,7 @@ impl Sender {
         streams: SendStreams,
         transport: Transport,
         base_rtt: Option<(Time, Duration)>,
+        seed: u64,
     ) -> Self {
         let mut rtt = RttEstimator::new();
         // The handshake took a round trip.
@@ -163,7 +164,11 @@ impl Sender {
             probes: 0,
             tail_probe_sent: false,
             loss_timer: None,
-            pacer: Pacer::new(transport.loss_detection == LossDetection::RackTlp),
+            pacer: Pacer::new(
+                transport.loss_detection == LossDetection::RackTlp,
+                transport.timer_late,
+                seed,
+            ),
             pace: (Bytes::ZERO, Duration::ZERO, Rate::ZERO),
             pacing_blocked: false,
             recovery: Recovery::Open,

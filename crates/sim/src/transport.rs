@@ -42,6 +42,9 @@ pub struct Transport {
     pub ack_wait: Duration,
     /// The least that it waits; no more than `ack_wait`.
     pub ack_wait_least: Duration,
+    /// The most that the timer of pacing is late, all values alike. What is due then leaves before,
+    /// if an acknowledgement arrives.
+    pub timer_late: Duration,
     /// Whether the window is validated after idle times (RFC 5681 §4.1; Linux's
     /// `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
@@ -85,6 +88,7 @@ impl Transport {
             quick_acks: 0,
             ack_wait: Duration::ZERO,
             ack_wait_least: Duration::ZERO,
+            timer_late: Duration::ZERO,
             idle_restart: false,
             proportional_rate_reduction: false,
             pacing: Pacing::Multiple(1.25),
@@ -105,6 +109,7 @@ impl Transport {
             quick_acks: 16,
             ack_wait: Duration::from_micros(100),
             ack_wait_least: Duration::from_micros(100),
+            timer_late: Duration::ZERO,
             idle_restart: true,
             proportional_rate_reduction: true,
             pacing: Pacing::Linux { slow_start: 2.0, avoidance: 1.2 },

@@ -28,9 +28,6 @@ const GIVEN: [&str; 12] = [
 const MEASURED: [&str; 5] =
     ["goodput_mbps", "queue_mean_ms", "retransmit_pct", "packets_per_ack", "late_p99_ms"];
 
-/// What a millisecond of a constant link has at least: a packet, which is 12 Mbit/s.
-const UNIT_MBPS: usize = 12;
-
 pub(crate) fn run(args: &Record) -> Result<(), BenchError> {
     let rows = cells::rows(&args.cells)?.into_iter().enumerate();
     let is_wanted =
@@ -61,12 +58,7 @@ pub(crate) fn run(args: &Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// So many packets at the start of every millisecond.
 fn constant(rate_mbps: &str) -> Result<Trace, BenchError> {
-    let unknown = || BenchError::Rate(rate_mbps.to_owned());
-    let rate: usize = rate_mbps.parse().map_err(|_| unknown())?;
-    if rate == 0 || !rate.is_multiple_of(UNIT_MBPS) {
-        return Err(unknown());
-    }
-    Trace::from_opportunities(vec![1; rate / UNIT_MBPS]).map_err(|_| unknown())
+    let trace = rate_mbps.parse().ok().and_then(Trace::constant_mbps);
+    trace.ok_or_else(|| BenchError::Rate(rate_mbps.to_owned()))
 }

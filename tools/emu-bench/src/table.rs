@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use trimtab_net::JitterConfig;
+use trimtab_units::Duration;
 
 use crate::cells::median;
 use crate::{BenchError, Mahimahi, bulk, download};
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &Mahimahi) -> Result<(), BenchError> {
     let jitter = if args.wake_up.is_zero() {
         JitterConfig::None
     } else {
-        JitterConfig::Burst { max: args.wake_up }
+        JitterConfig::Burst { max: args.wake_up, each: Duration::ZERO }
     };
     if !bulk.is_empty() {
         println!("## Bulk flows\n");

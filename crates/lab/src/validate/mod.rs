@@ -105,7 +105,8 @@ fn bulk_cells(folder: &Path) -> Result<Vec<Cell>, ValidateError> {
 /// The cells over Trimtab's own emulator, which the command brings along.
 fn emulated_cells() -> Result<Vec<Cell>, ValidateError> {
     let runs = data::emulated_runs()?;
-    let links = runs.iter().map(|run| (run.rate_mbps, simulate::constant(run.rate_mbps))).collect();
+    let link = |rate| Trace::constant_mbps(rate).expect("the command brings its cells along");
+    let links = runs.iter().map(|run| (run.rate_mbps, Arc::new(link(run.rate_mbps)))).collect();
     drawn_cells(Path::new("emulated.csv"), &by_cell(runs), &links)
 }
 
@@ -353,9 +354,9 @@ mod tests {
         assert_eq!(cells.len(), 18);
         let validation = Validation { schema: "trimtab.validate/1", links: Vec::new(), cells };
         assert!(validation.holds(), "{}", validation.to_markdown());
-        for cell in validation.cells.iter().filter(|cell| cell.name.contains("r48-rtt60")) {
+        for cell in &validation.cells {
             let queue = cell.comparisons.iter().find(|c| c.metric == Metric::QueueDelay).unwrap();
-            assert!(queue.bands().abs() < 1.0, "{}: {queue:?}", cell.name);
+            assert!(queue.bands().abs() < 1.5, "{}: {queue:?}", cell.name);
         }
     }
 }

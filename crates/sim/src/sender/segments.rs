@@ -61,7 +61,7 @@ mod tests {
         let mut streams = SendStreams::new(Concurrency::InOrder);
         streams.write(0, transport.payload() * 10 + Bytes::new(left));
         let rtt = Some((Time::ZERO, Duration::from_millis(20)));
-        let mut sender = Sender::new(governor, streams, transport, rtt);
+        let mut sender = Sender::new(governor, streams, transport, rtt, 1);
         while sender.poll_send(Time::ZERO).is_some() {}
         sender.inflight -= transport.packet * room;
         sender.last_sent_at = now - Duration::from_micros(500);

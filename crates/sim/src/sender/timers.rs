@@ -59,7 +59,7 @@ impl Sender {
             next = next.min(at);
         }
         if self.pacing_blocked {
-            next = next.min(self.pacer.next());
+            next = next.min(self.pacer.wakes_at());
         }
         next
     }
