@@ -51,7 +51,8 @@ def test_the_best_policy_of_the_course_is_known(tmp_path: Path) -> None:
         return np.asarray([np.mean(times) for times in episodes.completions()])
 
     ratios = means(WORST) / means(BEST)
-    assert ratios.min() > 0.8 and (ratios > 1.1).mean() > 0.9 and np.median(ratios) > 3
+    assert ratios.min() > 0.8 and (ratios > 0.95).sum() >= CONNECTIONS - 1
+    assert (ratios > 1.1).mean() > 0.9 and np.median(ratios) > 3
 
 
 def test_a_better_policy_earns_more_and_the_paper_says_the_same_of_all(tmp_path: Path) -> None:
