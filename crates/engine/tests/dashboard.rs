@@ -41,6 +41,47 @@ fn serve_traffic(engine: &Process, site: &Site, seconds: std::ops::Range<u64>) {
     }
 }
 
+/// On a phone of 390 px: nothing sticks out, no text is tiny, and no row is mostly blank.
+fn fits_a_phone(browser: &mut Browser, picture: Option<&std::path::Path>) {
+    let phone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": false });
+    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
+    browser.until("innerWidth === 390");
+    if let Some(file) = picture {
+        browser.picture(file);
+    }
+    let wide = browser.value(
+        "[...document.querySelectorAll('main *')].filter((one) => {
+            const box = one.getBoundingClientRect();
+            const hidden = one.closest('svg, thead');
+            return box.width > 0 && (box.right > 391 || box.left < -1) && !hidden;
+        }).map((one) => one.outerHTML.slice(0, 80))",
+    );
+    assert_eq!(wide, json!([]), "sticks out");
+    assert_eq!(browser.value("document.documentElement.scrollWidth <= 390"), json!(true));
+    let least = browser.value(
+        "Math.min(...[...document.querySelectorAll('main svg text, main .axis, tbody td')]
+            .filter((one) => one.textContent.trim() !== '')
+            .map((one) => one.closest('svg')
+                ? one.getBoundingClientRect().height / 1.15
+                : parseFloat(getComputedStyle(one).fontSize)))",
+    );
+    assert!(least.as_f64().is_some_and(|px| px >= 10.0), "text of {least} px");
+    // A row is its lines of text: at most twice as high as they are.
+    let blank = browser.value(
+        "[...document.querySelectorAll('tbody tr')].filter((row) => {
+            const texts = [...row.children].filter((cell) => cell.textContent.trim() !== '');
+            const lines = texts.map((cell) => {
+                const range = document.createRange();
+                range.selectNodeContents(cell);
+                return range.getBoundingClientRect().height;
+            });
+            return row.getBoundingClientRect().height > 2 * lines.reduce((a, b) => a + b, 24);
+        }).length",
+    );
+    assert_eq!(blank, json!(0), "rows that are mostly blank");
+    browser.tell("Emulation.clearDeviceMetricsOverride", &json!({}));
+}
+
 /// An experiment and a rollout: found in their lists, shown with their figures, held and stopped.
 fn experiments_by_keyboard(
     browser: &mut Browser,
@@ -175,6 +216,8 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     if let Some(folder) = &pictures {
         browser.picture(&folder.join("engine-aggregate.png"));
     }
+    let file = pictures.as_ref().map(|folder| folder.join("engine-aggregate-phone.png"));
+    fits_a_phone(&mut browser, file.as_deref());
 
     browser.tab_to("at.textContent === 'Pause'");
     browser.press("Enter");
