@@ -58,6 +58,13 @@ fn fits_a_phone(browser: &mut Browser, picture: Option<&std::path::Path>) {
     );
     assert_eq!(wide, json!([]), "sticks out");
     assert_eq!(browser.value("document.documentElement.scrollWidth <= 390"), json!(true));
+    let cut = browser.value(
+        "[...document.querySelectorAll('main svg text')].filter((text) => {
+            const [box, all] = [text, text.closest('svg')].map((one) => one.getBoundingClientRect());
+            return box.left < all.left - 1 || box.right > all.right + 1;
+        }).map((text) => text.textContent)",
+    );
+    assert_eq!(cut, json!([]), "labels that are cut");
     let least = browser.value(
         "Math.min(...[...document.querySelectorAll('main svg text, main .axis, tbody td')]
             .filter((one) => one.textContent.trim() !== '')

@@ -1,7 +1,8 @@
 // Draws values over time as SVG: a curve, dots, and marks where something changed.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SIZE = { width: 560, height: 190, left: 56, right: 10, top: 10, bottom: 24 };
+// There is room for labels at the size that they have on a phone.
+const SIZE = { width: 560, height: 190, left: 72, right: 10, top: 16, bottom: 26 };
 
 function shape(name, attributes, text) {
   const node = document.createElementNS(SVG, name);
