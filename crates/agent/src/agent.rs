@@ -194,7 +194,7 @@ fn give_own_knobs(datapath: &Datapath) {
 
 /// Gives a connection its algorithm's own knobs; whether it had others. Muses keeps its model:
 /// without one it could not decide.
-fn reset_knobs(flow: &Flow) -> bool {
+pub(crate) fn reset_knobs(flow: &Flow) -> bool {
     if flow.algorithm() == Algorithm::Muses {
         return false;
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use trimtab_tcp::Algorithm;
 
+use crate::agent::reset_knobs;
 use crate::assign;
 use crate::config::Config;
 use crate::error::Error;
@@ -43,7 +44,7 @@ pub fn unload(path: Option<&Path>) -> Result<Unloaded, Error> {
         lock.datapath(&folder)?;
     }
     let given_back = assign::give_back(&config)?;
-    let keep_knobs = reset_knobs(&folder);
+    let keep_knobs = reset_all(&folder);
     trimtab_tcp::unload_pins(&folder)?;
     let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
     let ours = Algorithm::ALL.map(|algorithm| assign::name_of(&config.datapath.suffix, algorithm));
@@ -52,19 +53,13 @@ pub fn unload(path: Option<&Path>) -> Result<Unloaded, Error> {
     Ok(Unloaded { folder, was_loaded, given_back, keep_knobs, elsewhere })
 }
 
-/// Open connections get their algorithms' own knobs, where an agent that was killed has left others. Muses keeps its
-/// model: without one it could not decide. Gives how many connections this version cannot reach.
-fn reset_knobs(folder: &Path) -> u64 {
+/// Open connections get their algorithms' own knobs, where an agent that was killed has left
+/// others. Gives how many connections this version cannot reach.
+fn reset_all(folder: &Path) -> u64 {
     // Nothing is to be loaded for this; memory of another layout is left alone.
     let (flows, beyond) = trimtab_tcp::open_connections(folder);
-    for flow in flows.iter().filter(|flow| flow.algorithm() != Algorithm::Muses) {
-        for knob in flow.algorithm().knobs() {
-            let has_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
-            if flow.knob(knob.name).is_ok_and(has_another) {
-                // An error is the connection's end.
-                let _ = flow.set(knob.name, knob.default);
-            }
-        }
+    for flow in &flows {
+        reset_knobs(flow);
     }
     beyond
 }

@@ -8,7 +8,7 @@ use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
 use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
 use trimtab_steer::Mortise;
-use trimtab_tcp::{Algorithm, Datapath, Options, Origin};
+use trimtab_tcp::{Algorithm, Datapath, Flow, Options, Origin};
 
 use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
@@ -215,12 +215,14 @@ fn live_connections_get_back_their_own_knobs() {
     drop(stream);
 }
 
-/// So does `unload` where other options have replaced the programs of the agent that was killed. It replaces none itself, though
-/// its options are not those that are loaded either.
-#[test]
-fn connections_on_former_programs_get_back_their_own_knobs() {
-    need_kernel!();
-    let setup = Setup::new("_h");
+/// What an agent that was killed has left: an open connection with a delta of 0.04.
+struct Left {
+    flow: Flow,
+    port: u16,
+    _ends: (TcpListener, TcpStream),
+}
+
+fn leave_a_knob(setup: &Setup) -> Left {
     setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
     let mut agent = setup.start();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -230,9 +232,18 @@ fn connections_on_former_programs_get_back_their_own_knobs() {
     wait_for("the rule", || agent.flow(port).filter(|f| f.delta == Some(0.04)));
     agent.signal(Signal::KILL);
     agent.wait();
-
     let former = Datapath::find(&setup.options()).unwrap().expect("it is loaded");
     let flow = former.flows().find(|flow| flow.identity().local.port() == port).unwrap();
+    Left { flow, port, _ends: (listener, stream) }
+}
+
+/// So does `unload` where other options have replaced the programs of the agent that was killed. It replaces none itself, though
+/// its options are not those that are loaded either.
+#[test]
+fn connections_on_former_programs_get_back_their_own_knobs() {
+    need_kernel!();
+    let setup = Setup::new("_h");
+    let Left { flow, .. } = &leave_a_knob(&setup);
     let other = Datapath::load(&Options { slots: 64, ..setup.options() }).unwrap();
     assert!(matches!(other.origin(), Origin::Replaced(_)));
     assert_eq!((other.flows().count(), flow.knob("delta").unwrap()), (0, 0.04));
@@ -250,23 +261,12 @@ fn connections_on_former_programs_get_back_their_own_knobs() {
 fn the_next_agent_gives_connections_on_former_programs_their_own_knobs() {
     need_kernel!();
     let setup = Setup::new("_2");
-    setup.configure("", "[[rule]]\nknobs = { delta = 0.04 }\n");
-    let mut agent = setup.start();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    set_tcp_congestion(&stream, &setup.algorithm()).unwrap();
-    let port = stream.local_addr().unwrap().port();
-    wait_for("the rule", || agent.flow(port).filter(|f| f.delta == Some(0.04)));
-    agent.signal(Signal::KILL);
-    agent.wait();
-
-    let former = Datapath::find(&setup.options()).unwrap().expect("it is loaded");
-    let flow = former.flows().find(|flow| flow.identity().local.port() == port).unwrap();
+    let Left { flow, port, .. } = &leave_a_knob(&setup);
     assert_eq!(flow.knob("delta").unwrap(), 0.04);
     let text = std::fs::read_to_string(setup.config()).unwrap();
     std::fs::write(setup.config(), text.replace("slots = 16384", "slots = 1000")).unwrap();
     let next = setup.start();
-    assert_eq!((next.flow(port).map(|flow| flow.id), flow.is_open()), (None, true));
+    assert_eq!((next.flow(*port).map(|flow| flow.id), flow.is_open()), (None, true));
     assert_eq!(flow.knob("delta").unwrap(), 0.5);
     let told = "1 connection on former programs got back their own knobs";
     assert!(next.log().contains(told), "{}", next.log());
