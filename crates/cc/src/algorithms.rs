@@ -1,53 +1,61 @@
-//! The table of all algorithms. A new one is a file of its own and a line in each half of this one.
+//! The table of all algorithms. A new one is a file of its own, its `mod` in `lib.rs`, and a line here.
 
 use enum_dispatch::enum_dispatch;
 
 use crate::muses::{self, Muses};
-use crate::{Bbr, Bbr3, Config, Copa, Cubic, Knob, NewReno, Vegas, Vivace, Westwood};
+use crate::{Config, Knob};
 
-/// Any of the algorithms, dispatched without allocation or virtual calls.
-#[enum_dispatch(CongestionControl, Migrate)]
-#[derive(Clone, Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "a box would allocate in every clone and fork; which variants differ much comes and goes"
-)]
-pub enum Controller {
-    /// RFC 5681, RFC 6582, RFC 9002 §7.
-    NewReno,
-    /// Linux `tcp_bbr.c`.
-    Bbr,
-    /// draft-ietf-ccwg-bbr.
-    Bbr3,
-    /// RFC 9438.
-    Cubic,
-    /// NSDI 2018.
-    Copa,
-    /// SIGCOMM 1994.
-    Vegas,
-    /// Westwood+.
-    Westwood,
-    /// INFOCOM 2022.
-    Muses,
-    /// NSDI 2018, as deployed.
-    Vivace,
+/// Each algorithm is `TYPE in MODULE,`, in the order in which they are listed. The module has an `ENTRY`.
+macro_rules! algorithms {
+    ($($(#[$about:meta])* $Type:ident in $($module:ident)::+,)*) => {
+        $(pub use $($module)::+::$Type;)*
+
+        /// Any of the algorithms, dispatched without allocation or virtual calls.
+        #[enum_dispatch(CongestionControl, Migrate)]
+        #[derive(Clone, Debug)]
+        #[allow(
+            clippy::large_enum_variant,
+            reason = "a box would allocate in every clone and fork; which variants differ much comes and goes"
+        )]
+        pub enum Controller {
+            $($(#[$about])* $Type,)*
+            /// INFOCOM 2022. It is nothing without a model, so it is not in the table.
+            Muses,
+        }
+
+        impl Controller {
+            /// The name of the algorithm, as in [`ALGORITHMS`].
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$Type(_) => $($module)::+::ENTRY.name,)*
+                    Self::Muses(_) => muses::DRIVEN.name,
+                }
+            }
+        }
+
+        /// Every algorithm. Command line help, documentation and the tests that run "for every
+        /// algorithm" read this table.
+        pub static ALGORITHMS: &[Algorithm] = &[$($($module)::+::ENTRY,)*];
+    };
 }
 
-impl Controller {
-    /// The name of the algorithm, as in [`ALGORITHMS`].
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::NewReno(_) => "newreno",
-            Self::Bbr(_) => "bbr",
-            Self::Bbr3(_) => "bbr3",
-            Self::Cubic(_) => "cubic",
-            Self::Copa(_) => "copa",
-            Self::Vegas(_) => "vegas",
-            Self::Westwood(_) => "westwood",
-            Self::Muses(_) => muses::DRIVEN.name,
-            Self::Vivace(_) => "vivace",
-        }
-    }
+algorithms! {
+    /// RFC 5681, RFC 6582, RFC 9002 §7.
+    NewReno in crate::newreno,
+    /// RFC 9438.
+    Cubic in crate::cubic,
+    /// NSDI 2018.
+    Copa in crate::copa,
+    /// Linux `tcp_bbr.c`.
+    Bbr in crate::bbr::v1,
+    /// draft-ietf-ccwg-bbr.
+    Bbr3 in crate::bbr::v3,
+    /// SIGCOMM 1994.
+    Vegas in crate::vegas,
+    /// Westwood+.
+    Westwood in crate::westwood,
+    /// NSDI 2018, as deployed.
+    Vivace in crate::vivace,
 }
 
 /// A named set of knob values.
@@ -77,78 +85,6 @@ pub struct Algorithm {
     /// Builds one with every knob at its default.
     pub build: fn(&Config) -> Controller,
 }
-
-/// Every algorithm. Command line help, documentation and the tests that run "for every algorithm"
-/// read this table.
-pub static ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        name: "newreno",
-        about: "loss-based additive increase, multiplicative decrease: the baseline of the \
-                standards",
-        source: "RFC 5681, RFC 6582, RFC 9002 section 7",
-        knobs: NewReno::KNOBS,
-        presets: NewReno::PRESETS,
-        build: |config| NewReno::new(config).into(),
-    },
-    Algorithm {
-        name: "cubic",
-        about: "loss-based, the window a cubic function of time: what most of the Internet runs",
-        source: "RFC 9438 with HyStart++ (RFC 9406)",
-        knobs: Cubic::KNOBS,
-        presets: Cubic::PRESETS,
-        build: |config| Cubic::new(config).into(),
-    },
-    Algorithm {
-        name: "copa",
-        about: "delay-based: keeps about 1/delta packets in the queue, so one knob trades delay \
-                against throughput",
-        source: "Arun and Balakrishnan, NSDI 2018",
-        knobs: Copa::KNOBS,
-        presets: Copa::PRESETS,
-        build: |config| Copa::new(config).into(),
-    },
-    Algorithm {
-        name: "bbr",
-        about: "BBR version 1: paces at the largest delivery rate of ten rounds, deaf to loss",
-        source: "Linux tcp_bbr.c; Cardwell et al., ACM Queue 14:5, 2016",
-        knobs: Bbr::KNOBS,
-        presets: &[],
-        build: |config| Bbr::new(config).into(),
-    },
-    Algorithm {
-        name: "bbr3",
-        about: "BBR version 3: as version 1, but loss bounds what it keeps in flight, and probes are rarer",
-        source: "draft-ietf-ccwg-bbr",
-        knobs: Bbr3::KNOBS,
-        presets: &[],
-        build: |config| Bbr3::new(config).into(),
-    },
-    Algorithm {
-        name: "vegas",
-        about: "delay-based: keeps two to four packets in the queue; starves beside loss-based flows",
-        source: "Brakmo, O'Malley and Peterson, SIGCOMM 1994; Linux tcp_vegas.c",
-        knobs: Vegas::KNOBS,
-        presets: &[],
-        build: |config| Vegas::new(config).into(),
-    },
-    Algorithm {
-        name: "westwood",
-        about: "as newreno, but a loss leaves the window that the path was measured to carry",
-        source: "Grieco and Mascolo, 2004 (Westwood+); Linux tcp_westwood.c",
-        knobs: Westwood::KNOBS,
-        presets: &[],
-        build: |config| Westwood::new(config).into(),
-    },
-    Algorithm {
-        name: "vivace",
-        about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a utility of rate, loss and \
-                delay growth",
-        source: "Dong et al., NSDI 2018; PCC customization section 5",
-        knobs: Vivace::KNOBS,
-        presets: Vivace::PRESETS,
-        build: |config| Vivace::new(config).into(),
-    },
-];
 
 /// The algorithm called `name`.
 pub fn find(name: &str) -> Option<&'static Algorithm> {

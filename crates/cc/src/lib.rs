@@ -43,17 +43,10 @@ mod vivace;
 mod westwood;
 mod window;
 
-pub use algorithms::{ALGORITHMS, Algorithm, Controller, Preset, find};
-pub use bbr::{Bbr, Bbr3};
-pub use copa::Copa;
-pub use cubic::Cubic;
+pub use algorithms::*;
 pub use event::{Ack, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
-pub use newreno::NewReno;
 pub use spec::{Spec, SpecError};
-pub use vegas::Vegas;
-pub use vivace::Vivace;
-pub use westwood::Westwood;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 

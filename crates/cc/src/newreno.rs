@@ -7,10 +7,21 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::episode::Episode;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::window::Window;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Timeout};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Timeout};
 
 /// RFC 9002 §7.3.2 (`kLossReductionFactor`), RFC 5681 eq. 4.
 const REDUCTION: f64 = 0.5;
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "newreno",
+    about: "loss-based additive increase, multiplicative decrease: the baseline of the \
+            standards",
+    source: "RFC 5681, RFC 6582, RFC 9002 section 7",
+    knobs: NewReno::KNOBS,
+    presets: NewReno::PRESETS,
+    build: |config| NewReno::new(config).into(),
+};
 
 /// The `NewReno` state machine.
 ///

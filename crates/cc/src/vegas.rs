@@ -11,13 +11,23 @@ use crate::episode::Episode;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::round::Round;
 use crate::window::Window;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
 
 /// Fewer samples than this in a round may all be of delayed acknowledgements: such a round grows as
 /// Reno's.
 const SAMPLES_MIN: u32 = 3;
 /// A round-trip time is at least this, so that dividing by one is safe.
 const RTT_FLOOR: Duration = Duration::from_micros(1);
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "vegas",
+    about: "delay-based: keeps two to four packets in the queue; starves beside loss-based flows",
+    source: "Brakmo, O'Malley and Peterson, SIGCOMM 1994; Linux tcp_vegas.c",
+    knobs: Vegas::KNOBS,
+    presets: &[],
+    build: |config| Vegas::new(config).into(),
+};
 
 /// The Vegas state machine: that of `NewReno`, but each round trip without loss is judged by its
 /// least round-trip time.

@@ -10,10 +10,20 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use crate::episode::Episode;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::window::Window;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Timeout};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Timeout};
 
 /// The rate is sampled over one round-trip time, but this at least.
 const SAMPLE_MIN: Duration = Duration::from_millis(50);
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "westwood",
+    about: "as newreno, but a loss leaves the window that the path was measured to carry",
+    source: "Grieco and Mascolo, 2004 (Westwood+); Linux tcp_westwood.c",
+    knobs: Westwood::KNOBS,
+    presets: &[],
+    build: |config| Westwood::new(config).into(),
+};
 
 /// The Westwood+ state machine: that of `NewReno` with another window after losses.
 #[derive(Clone, Debug)]

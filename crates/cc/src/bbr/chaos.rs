@@ -5,10 +5,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use trimtab_units::{Bytes, Duration, Time};
 
-use super::{Bbr, Bbr3};
 use crate::{
     Ack, Config, CongestionControl, Idle, Loss, LostPacket, RateSample, Sent, Timeout, set_knob,
 };
+use crate::{Bbr, Bbr3};
 
 const EVENTS: usize = 150_000;
 

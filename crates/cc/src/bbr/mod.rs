@@ -9,12 +9,9 @@
 mod bubble;
 mod gain;
 mod round;
-mod v1;
-mod v3;
+pub(crate) mod v1;
+pub(crate) mod v3;
 mod windowed_max;
-
-pub use v1::Bbr;
-pub use v3::Bbr3;
 
 #[cfg(test)]
 mod chaos;

@@ -23,7 +23,8 @@ use super::gain::Gain;
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
 use crate::{
-    Ack, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, RateSample, Sent, Timeout,
+    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, RateSample, Sent,
+    Timeout,
 };
 use aggregation::{Acked, Aggregation};
 use cycle::Cycle;
@@ -55,6 +56,16 @@ enum Mode {
     ProbeBw(Cycle),
     ProbeRtt(ProbeRtt),
 }
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "bbr",
+    about: "BBR version 1: paces at the largest delivery rate of ten rounds, deaf to loss",
+    source: "Linux tcp_bbr.c; Cardwell et al., ACM Queue 14:5, 2016",
+    knobs: Bbr::KNOBS,
+    presets: &[],
+    build: |config| Bbr::new(config).into(),
+};
 
 /// BBR version 1: the bandwidth is the largest delivery rate of ten rounds, the round-trip time the
 /// smallest of ten seconds; losses do not matter unless they look like a policer's.

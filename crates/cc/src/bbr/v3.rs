@@ -23,8 +23,8 @@ use super::gain::Gain;
 use super::round::Rounds;
 use crate::ceiling::{Ceiling, Used};
 use crate::{
-    Ack, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Marked, Phase, RateSample, Sent,
-    Timeout,
+    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Marked, Phase,
+    RateSample, Sent, Timeout,
 };
 use aggregation::{Acked, Aggregation};
 use full_bw::FullBw;
@@ -85,6 +85,16 @@ enum Resume {
     Startup,
     Probe,
 }
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "bbr3",
+    about: "BBR version 3: as version 1, but loss bounds what it keeps in flight, and probes are rarer",
+    source: "draft-ietf-ccwg-bbr",
+    knobs: Bbr3::KNOBS,
+    presets: &[],
+    build: |config| Bbr3::new(config).into(),
+};
 
 /// BBR version 3: a model of the path's bandwidth, round-trip time and of how much fits in flight.
 #[derive(Clone, Debug)]

@@ -33,7 +33,8 @@ use crate::filter::{WindowedMax, WindowedMin};
 use crate::round::Round;
 use crate::window::WINDOW_MAX;
 use crate::{
-    Ack, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Preset, Sent, Timeout,
+    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Preset, Sent,
+    Timeout,
 };
 
 /// The mode detector looks at the greatest round-trip time of so many round trips (§2.4).
@@ -53,6 +54,17 @@ const MEAN_QUEUE: f64 = 1.25;
 /// round-trip times: a quarter until less is in flight than the path holds, one until that is seen,
 /// and the rest for jitter.
 const DRAIN_ROUNDS: f64 = 2.0;
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "copa",
+    about: "delay-based: keeps about 1/delta packets in the queue, so one knob trades delay \
+            against throughput",
+    source: "Arun and Balakrishnan, NSDI 2018",
+    knobs: Copa::KNOBS,
+    presets: Copa::PRESETS,
+    build: |config| Copa::new(config).into(),
+};
 
 /// The Copa state machine.
 ///

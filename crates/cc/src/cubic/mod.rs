@@ -18,7 +18,9 @@ use crate::episode::Episode;
 use crate::hystart::{HystartPp, Verdict};
 use crate::hystart_linux::LinuxHystart;
 use crate::window::Window;
-use crate::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout};
+use crate::{
+    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout,
+};
 
 /// What the growth rules need of the knobs.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,16 @@ enum Growth {
     Rfc(Curve),
     Linux(LinuxCurve),
 }
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "cubic",
+    about: "loss-based, the window a cubic function of time: what most of the Internet runs",
+    source: "RFC 9438 with HyStart++ (RFC 9406)",
+    knobs: Cubic::KNOBS,
+    presets: Cubic::PRESETS,
+    build: |config| Cubic::new(config).into(),
+};
 
 /// The CUBIC state machine.
 ///

@@ -38,7 +38,8 @@ use self::losses::Losses;
 use crate::ceiling::{Ceiling, Used};
 use crate::filter::WindowedMin;
 use crate::{
-    Ack, Config, CongestionControl, Knob, Loss, LostPacket, Marked, Phase, Preset, Sent, Timeout,
+    Ack, Algorithm, Config, CongestionControl, Knob, Loss, LostPacket, Marked, Phase, Preset, Sent,
+    Timeout,
 };
 
 /// No rate is lower, in Mbit/s: a packet of 1500 bytes in an eighth of a second.
@@ -65,6 +66,17 @@ const BRAKE_SAMPLES: u32 = 10;
 /// Slow start ends by so many samples in a row that are late, and late means by this much at least: one is jitter.
 const EXIT_SAMPLES: u32 = 8;
 const EXIT_RTT_MORE: Duration = Duration::from_millis(4);
+
+/// Its entry in the table of all algorithms.
+pub(crate) const ENTRY: Algorithm = Algorithm {
+    name: "vivace",
+    about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a utility of rate, loss and \
+            delay growth",
+    source: "Dong et al., NSDI 2018; PCC customization section 5",
+    knobs: Vivace::KNOBS,
+    presets: Vivace::PRESETS,
+    build: |config| Vivace::new(config).into(),
+};
 
 /// The Vivace state machine.
 ///
