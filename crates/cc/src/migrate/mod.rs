@@ -18,8 +18,8 @@ mod switcher;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::algorithms::*;
 use crate::muses::Muses;
-use crate::{Bbr, Bbr3, Controller, Copa, Cubic, NewReno, Vegas, Vivace, Westwood};
 pub use path::PathView;
 pub use switcher::{Switch, Switcher};
 
