@@ -728,3 +728,23 @@ fn servers_that_do_not_answer_are_named_with_what_to_do() {
     let said = crate::broker::Broker::open(broker, 1 << 40).err().expect("too large").to_string();
     assert!(said.contains("max_payload") && said.contains("[limits] body"), "{said}");
 }
+
+/// `trimtab engine token` may open the file in the moment in which the engine makes it.
+#[test]
+fn a_file_that_several_make_at_once_opens_for_all() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("engine.db");
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            let open = || {
+                together.wait();
+                Sqlite::open(&path, &lengths()).map(drop)
+            };
+            let opened: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            for one in opened {
+                one.join().expect("no panic").expect("it opens");
+            }
+        });
+    }
+}

@@ -10,7 +10,8 @@ mod studies;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::Type;
 use rusqlite::{
@@ -55,7 +56,7 @@ impl Sqlite {
         let fail = |e: rusqlite::Error| error_of(path, "open", &e);
         let mut db = Connection::open(path).map_err(fail)?;
         db.busy_timeout(BUSY_WAIT).map_err(fail)?;
-        db.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
+        use_log(&db).map_err(fail)?;
         db.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
         db.pragma_update(None, "cache_size", -65_536).map_err(fail)?;
         db.set_prepared_statement_cache_capacity(64);
@@ -111,6 +112,23 @@ impl Sqlite {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).clear();
             self.fail("write to", &e)
         })
+    }
+}
+
+/// Switches to the write-ahead log. SQLite does not wait here, as it does for a writer: it refuses
+/// at once where another process opens a new file at the same moment.
+fn use_log(db: &Connection) -> rusqlite::Result<()> {
+    let end = Instant::now() + BUSY_WAIT;
+    loop {
+        match db.pragma_update(None, "journal_mode", "WAL") {
+            Err(e)
+                if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && Instant::now() < end =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
     }
 }
 
