@@ -357,7 +357,12 @@ mod tests {
         for cell in &validation.cells {
             let queue = cell.comparisons.iter().find(|c| c.metric == Metric::QueueDelay).unwrap();
             // At 96 Mbit/s and 60 ms the simulator has 5.5 ms where Linux has 8 to 10: not settled.
-            let most = if cell.name.contains("r96-rtt60") { 2.5 } else { 1.5 };
+            // At 48 Mbit/s, 20 ms and 4 BDP Linux's own two runs are 9.5 and 18.0 ms.
+            let most = match cell.name.as_str() {
+                name if name.contains("r96-rtt60") => 2.5,
+                name if name.contains("r48-rtt20-b4") => 1.5,
+                _ => 1.0,
+            };
             assert!(queue.bands().abs() < most, "{}: {queue:?}", cell.name);
         }
     }
