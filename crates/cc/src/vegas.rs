@@ -22,7 +22,7 @@ const RTT_FLOOR: Duration = Duration::from_micros(1);
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "vegas",
-    about: "delay-based: keeps two to four packets in the queue; starves beside loss-based flows",
+    about: "delay-based: keeps two to four packets in the queue; starves next to loss-based flows",
     source: "Brakmo, O'Malley and Peterson, SIGCOMM 1994; Linux tcp_vegas.c",
     knobs: Vegas::KNOBS,
     presets: &[],
