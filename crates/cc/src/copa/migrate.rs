@@ -41,6 +41,7 @@ impl Migrate for Copa {
         self.descent = (!from.starved).then_some(path);
         let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
         self.rtt_min = WindowedMin::new();
+        self.residue = Duration::ZERO;
         self.rtt_min.update(from.min_rtt_at, window, from.min_rtt.max(RTT_FLOOR));
         // The smoothed round-trip time stands in, for pacing, until there are samples.
         self.rtt_standing = WindowedMin::new();

@@ -25,7 +25,7 @@ mod velocity;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use self::knobs::{Setting, Values};
-use self::mode::{Mode, Sight};
+use self::mode::{EMPTY_SLACK, Mode, Sight};
 use self::velocity::{Direction, Velocity};
 use crate::ceiling::{Ceiling, Used};
 use crate::episode::Episode;
@@ -46,7 +46,9 @@ const RTT_FLOOR: Duration = Duration::from_micros(1);
 const HEAVY_LOSS: f64 = 0.1;
 const HEAVY_LOSS_PACKETS: f64 = 3.0;
 
-/// A drain holds the window at this share of what the path holds with an empty queue.
+/// A drain holds the window at this share of what the path holds with an empty queue. Where the
+/// queue is small, it holds what the path holds less the slack: enough to see it empty, and next to
+/// nothing of the rate is lost.
 const DRAIN_SHARE: f64 = 0.75;
 /// Packets that queue on average, times delta (§3).
 const MEAN_QUEUE: f64 = 1.25;
@@ -92,6 +94,8 @@ pub struct Copa {
     /// left it.
     descent: Option<f64>,
     rtt_min: WindowedMin,
+    /// What a drained queue showed above the minimum: see [`Copa::base`].
+    residue: Duration,
     rtt_standing: WindowedMin,
     rtt_max: WindowedMax,
     /// When the last round-trip time was sampled.
@@ -113,8 +117,12 @@ pub struct Copa {
 struct Drain {
     /// What the path holds with an empty queue.
     path: f64,
+    /// The window meanwhile.
+    held: f64,
     from: Time,
     until: Time,
+    /// Of what was sent since it began; `MAX` before any.
+    rtt_min: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,6 +154,7 @@ impl Copa {
             drain: None,
             descent: None,
             rtt_min: WindowedMin::new(),
+            residue: Duration::ZERO,
             rtt_standing: WindowedMin::new(),
             rtt_max: WindowedMax::new(),
             sampled_at: Time::ZERO,
@@ -177,10 +186,18 @@ impl Copa {
         self.rtt_min.update(now, window, rtt);
         self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.get(Setting::Standing)), rtt);
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
-        if let (Some(rtt_min), Some(rtt_max), false) =
-            (self.rtt_min.get(), self.rtt_max.get(), self.slow_start)
+        if let Some(least) = self.rtt_min.get() {
+            self.residue = self.residue.min(rtt - least);
+        }
+        if let Some(drain) = &mut self.drain
+            && ack.newest_sent_at >= drain.from
         {
-            let floor = self.mode.on_rtt(now, &Sight { rtt, rtt_min, rtt_max });
+            drain.rtt_min = drain.rtt_min.min(rtt);
+        }
+        if let (Some(base), Some(standing), Some(rtt_max), false) =
+            (self.base(), self.rtt_standing.get(), self.rtt_max.get(), self.slow_start)
+        {
+            let floor = self.mode.on_rtt(now, &Sight { rtt, base, standing, rtt_max });
             self.drain_queue(ack, floor);
         }
     }
@@ -207,6 +224,7 @@ impl Copa {
                 let delta = self.values.get(Setting::Delta);
                 let compete_with = if competes { delta } else { 0.0 };
                 self.mode.on_drained(drain.from, now, srtt, compete_with);
+                self.take_residue(&drain);
                 // Back to where the oscillation has its middle, not to its peak.
                 let middle = drain.path + MEAN_QUEUE / self.effective_delta() * self.mss;
                 self.set_window(self.window.min(middle));
@@ -220,20 +238,55 @@ impl Copa {
         // in flight while the link stood still tells nothing of what the path holds.
         if self.descent.is_none()
             && ack.newest_sent_at >= self.heard_again_at
-            && self.mode.wants_drain(now, srtt, patience, competes)
             && let Some((standing, queueing)) = self.delays()
         {
+            let wanted = self.mode.wants_drain(now, srtt, patience, competes);
+            let small = self.mode.is_small(now, srtt) && self.is_held_by(EMPTY_SLACK);
+            if !wanted && !small {
+                return;
+            }
             let rtt_min = standing - queueing;
             let path = self.window * rtt_min / standing;
+            let shallow = 1.0 - EMPTY_SLACK.as_secs_f64() / rtt_min;
+            let share = if wanted { DRAIN_SHARE } else { shallow.max(DRAIN_SHARE) };
             let until = now + Duration::from_secs_f64(queueing + DRAIN_ROUNDS * rtt_min);
-            self.drain = Some(Drain { path, from: now, until });
+            let held = share * path;
+            self.drain = Some(Drain { path, held, from: now, until, rtt_min: Duration::MAX });
         }
+    }
+
+    /// A drain ended. What it showed is the path's delay, if it is at most a slack above the
+    /// minimum, and holds the rate down. Where a slack holds few packets, they may be of others.
+    fn take_residue(&mut self, drain: &Drain) {
+        let Some(least) = self.rtt_min.get() else { return };
+        let residue = drain.rtt_min - least;
+        if residue <= EMPTY_SLACK && self.is_held_by(residue) {
+            self.residue = residue;
+        }
+    }
+
+    /// Whether so much queueing delay allows at most twice the rate that is sent (§2.1).
+    fn is_held_by(&self, queueing: Duration) -> bool {
+        let Some(standing) = self.rtt_standing.get() else { return false };
+        let load = self.window / self.mss * self.effective_delta() * queueing.as_secs_f64();
+        2.0 * load >= standing.as_secs_f64()
+    }
+
+    /// The round-trip time with an empty queue: the minimum, and what a drain showed above it.
+    ///
+    /// The paper takes the minimum (§2.1). A link that sends each millisecond makes what is clocked
+    /// by acknowledgements wait for its next tick, always. One packet that came at another time saw
+    /// the minimum. So up to 1 ms of a queue is seen that nobody fills, and the target rate for it
+    /// is 1/(delta · 1 ms): 24 Mbit/s with delta 0.5. Any lower sample lowers what is added, so that
+    /// it cannot drift.
+    fn base(&self) -> Option<Duration> {
+        Some(self.rtt_min.get()? + self.residue)
     }
 
     /// Standing round-trip time and queueing delay in seconds; `None` before any sample.
     fn delays(&self) -> Option<(f64, f64)> {
-        let (standing, min) = (self.rtt_standing.get()?, self.rtt_min.get()?);
-        Some((standing.as_secs_f64(), (standing - min).as_secs_f64()))
+        let (standing, base) = (self.rtt_standing.get()?, self.base()?);
+        Some((standing.as_secs_f64(), (standing - base).as_secs_f64()))
     }
 
     fn leave_slow_start(&mut self, now: Time) {
@@ -413,8 +466,7 @@ impl CongestionControl for Copa {
     }
 
     fn window(&self) -> Bytes {
-        let window =
-            self.drain.map_or(self.window, |drain| self.window.min(DRAIN_SHARE * drain.path));
+        let window = self.drain.map_or(self.window, |drain| self.window.min(drain.held));
         Bytes::new(window.max(self.window_min) as u64)
     }
 

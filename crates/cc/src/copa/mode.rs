@@ -19,10 +19,15 @@ use trimtab_units::{Duration, Time};
 const EMPTY_SHARE: f64 = 0.3;
 /// And so is one whose delay is below this. The paper has no such slack; without it a queue of few
 /// packets, or a link that sends in whole milliseconds as Mahimahi's do, is never seen empty.
-const EMPTY_SLACK: Duration = Duration::from_millis(1);
+pub(super) const EMPTY_SLACK: Duration = Duration::from_millis(1);
+/// A queue of at most the slack may be none at all, if for so many round trips it was never below
+/// the slack over [`SMALL_SHARE`]. Copa's oscillation empties it every five.
+const SMALL_ROUNDS: u64 = 5;
+const SMALL_SHARE: u64 = 10;
 /// A queue that was not nearly empty for so many round trips may belong to others (§2.4).
 const EMPTY_ROUNDS: u64 = 5;
-/// A drain that emptied the queue says who filled it; this long is the next one not asked for.
+/// A drain that emptied the queue says who filled it, and one that did not, what a queue of no more
+/// than [`EMPTY_SLACK`] is; this long is the next one not asked for.
 const ALONE: Duration = Duration::from_secs(1);
 /// Competing, 1/delta stays in this range: at the default's 2 (§2.4), and at the knob's range.
 const INVERSE_MIN: f64 = 2.0;
@@ -53,6 +58,8 @@ pub(super) struct Mode {
     floor_at: Time,
     /// When a drain was last tried.
     drained_at: Time,
+    /// Since when a queue stands that is nearly empty, but never empty.
+    small_from: Time,
     /// 1/delta by additive increase and multiplicative decrease, in competitive mode.
     inverse: Option<f64>,
     /// Whether this round had a loss.
@@ -69,7 +76,10 @@ pub(super) struct Mode {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
     pub(super) rtt: Duration,
-    pub(super) rtt_min: Duration,
+    /// With an empty queue.
+    pub(super) base: Duration,
+    /// The least of the last part of a round trip.
+    pub(super) standing: Duration,
     /// Of the last four round trips.
     pub(super) rtt_max: Duration,
 }
@@ -80,6 +90,7 @@ impl Mode {
             empty_at: now,
             floor_at: now,
             drained_at: now,
+            small_from: now,
             inverse: None,
             lost: false,
             lossless: LOST_GAP,
@@ -96,8 +107,8 @@ impl Mode {
 
     /// Takes a round-trip time. Whether it shows the minimum.
     pub(super) fn on_rtt(&mut self, now: Time, sight: &Sight) -> bool {
-        let swing = sight.rtt_max - sight.rtt_min;
-        let queueing = sight.rtt - sight.rtt_min;
+        let swing = sight.rtt_max - sight.base;
+        let queueing = sight.rtt - sight.base;
         if queueing <= swing.mul_f64(EMPTY_SHARE).max(EMPTY_SLACK) {
             self.empty_at = self.empty_at.max(now);
         }
@@ -113,6 +124,9 @@ impl Mode {
         let floor = queueing.is_zero();
         if floor {
             self.floor_at = now;
+        }
+        if queueing <= EMPTY_SLACK / SMALL_SHARE || sight.standing - sight.base > EMPTY_SLACK {
+            self.small_from = self.small_from.max(now);
         }
         floor
     }
@@ -137,6 +151,12 @@ impl Mode {
         strange || now.since(stale) > patience.max(srtt * EMPTY_ROUNDS)
     }
 
+    /// Whether the queue was nearly empty for five round trips, but never empty. It may be none: see
+    /// [`Copa::base`](super::Copa::base).
+    pub(super) fn is_small(&self, now: Time, srtt: Duration) -> bool {
+        now.since(self.small_from) > srtt * SMALL_ROUNDS
+    }
+
     /// Whether the queue was not nearly empty for five round trips.
     fn is_full(&self, now: Time, srtt: Duration) -> bool {
         now.since(self.empty_at) > srtt * EMPTY_ROUNDS
@@ -146,6 +166,7 @@ impl Mode {
     /// compete. If the queue did not empty, others fill it.
     pub(super) fn on_drained(&mut self, from: Time, now: Time, srtt: Duration, delta: f64) {
         self.drained_at = now;
+        self.small_from = now + ALONE;
         if self.empty_at >= from {
             self.empty_at = now + ALONE;
         } else if delta > 0.0 && self.inverse.is_none() && self.is_full(now, srtt) {
@@ -158,11 +179,13 @@ impl Mode {
     pub(super) fn assume_empty(&mut self, now: Time) {
         self.empty_at = self.empty_at.max(now);
         self.floor_at = self.floor_at.max(now);
+        self.small_from = self.small_from.max(now);
     }
 
     /// Whatever queued until now was no sign of others.
     pub(super) fn own_queue_from(&mut self, now: Time) {
         self.empty_at = self.empty_at.max(now);
+        self.small_from = self.small_from.max(now);
     }
 
     /// A round ended: one more without a loss.

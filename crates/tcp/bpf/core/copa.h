@@ -17,7 +17,10 @@
 /* Loss is heavy when a tenth of the packets of two rounds was lost, and so many packets at least. */
 #define TT_HEAVY_LOSS_INVERSE 10
 #define TT_HEAVY_LOSS_PACKETS 3
-/* A drain holds the window at 3/4 of what the path holds, at most for the queueing delay and 2 minimum round-trip times. */
+/*
+ * A drain holds the window at 3/4 of what the path holds, or the slack below it where the queue is small; at most for
+ * the queueing delay and 2 minimum round-trip times.
+ */
 #define TT_DRAIN_SHARE_NUM 3
 #define TT_DRAIN_SHARE_DEN 4
 #define TT_DRAIN_ROUNDS 2
@@ -113,12 +116,43 @@ TT_INLINE void tt_copa_grow_exponentially(struct tt_copa *c, const struct tt_ack
 
 /* --- Filters, mode detector and drains. */
 
+/* The round-trip time with an empty queue: the minimum, and what a drain showed above it; 0 before any sample. */
+TT_INLINE u64 tt_copa_base_us(const struct tt_copa *c)
+{
+	u64 rtt_min_us = tt_filter_get(&c->rtt_min);
+
+	return rtt_min_us ? rtt_min_us + c->residue_us : 0;
+}
+
+/* Whether so much queueing delay allows at most twice the rate that is sent (§2.1). */
+TT_INLINE bool tt_copa_is_held_by(const struct tt_copa *c, u64 queueing_us)
+{
+	u64 standing_us = tt_filter_get(&c->rtt_standing);
+	u64 load_q4 = (c->window_q16 >> (TT_WINDOW_SHIFT - 4)) * queueing_us;
+
+	return standing_us && 2 * load_q4 >= tt_copa_target_queue_q4(c) * standing_us;
+}
+
+/*
+ * A drain ended. What it showed is the path's delay, if it is at most a slack above the minimum, and holds the rate
+ * down.
+ */
+TT_INLINE void tt_copa_take_residue(struct tt_copa *c)
+{
+	u64 residue_us = tt_less(c->drain.rtt_min_us, tt_filter_get(&c->rtt_min));
+
+	if (!c->drain.rtt_min_us || residue_us > TT_EMPTY_SLACK_US || !tt_copa_is_held_by(c, residue_us))
+		return;
+	c->residue_us = residue_us;
+}
+
 TT_INLINE void tt_copa_end_drain(struct tt_copa *c, u64 now_us, u64 srtt_us)
 {
 	u32 compete_with = c->knobs[TT_COPA_COMPETITIVE] ? c->knobs[TT_COPA_DELTA] : 0;
 	u64 mean_q16;
 
 	tt_mode_on_drained(&c->mode, c->drain.from_us, now_us, srtt_us, compete_with);
+	tt_copa_take_residue(c);
 	/* Back to where the oscillation has its middle, not to its peak. */
 	mean_q16 = (tt_copa_target_queue_q4(c) * TT_MEAN_QUEUE_NUM / TT_MEAN_QUEUE_DEN) << (TT_WINDOW_SHIFT - 4);
 	tt_copa_set_window(c, tt_min(c->window_q16, (c->drain.path_bytes << TT_WINDOW_SHIFT) + mean_q16));
@@ -141,7 +175,8 @@ TT_INLINE void tt_copa_heed_silence(struct tt_copa *c, const struct tt_ack *ack)
 TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, bool floor)
 {
 	u64 now_us = ack->now_us, srtt_us = ack->srtt_us;
-	u64 standing_us, rtt_min_us;
+	u64 standing_us, base_us, less_us;
+	bool wanted, small;
 
 	if (c->drain.until_us) {
 		if (floor || now_us >= c->drain.until_us)
@@ -154,17 +189,24 @@ TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, 
 	 */
 	if (c->descent_bytes || ack->newest_sent_us < c->heard_again_us)
 		return;
-	if (!tt_mode_wants_drain(&c->mode, now_us, srtt_us, c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2,
-				 c->knobs[TT_COPA_COMPETITIVE]))
+	wanted = tt_mode_wants_drain(&c->mode, now_us, srtt_us, c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2,
+				     c->knobs[TT_COPA_COMPETITIVE]);
+	small = tt_mode_is_small(&c->mode, now_us, srtt_us) && tt_copa_is_held_by(c, TT_EMPTY_SLACK_US);
+	if (!wanted && !small)
 		return;
 	standing_us = tt_filter_get(&c->rtt_standing);
-	rtt_min_us = tt_filter_get(&c->rtt_min);
-	if (!standing_us || !rtt_min_us)
+	base_us = tt_copa_base_us(c);
+	if (!standing_us || !base_us)
 		return;
-	rtt_min_us = tt_min(rtt_min_us, standing_us);
-	c->drain.path_bytes = (c->window_q16 >> TT_WINDOW_SHIFT) * rtt_min_us / standing_us;
+	base_us = tt_min(base_us, standing_us);
+	c->drain.path_bytes = (c->window_q16 >> TT_WINDOW_SHIFT) * base_us / standing_us;
+	less_us = base_us / TT_DRAIN_SHARE_DEN * (TT_DRAIN_SHARE_DEN - TT_DRAIN_SHARE_NUM);
+	if (!wanted)
+		less_us = tt_min(less_us, TT_EMPTY_SLACK_US);
+	c->drain.held_bytes = c->drain.path_bytes * (base_us - less_us) / base_us;
 	c->drain.from_us = now_us;
-	c->drain.until_us = now_us + standing_us - rtt_min_us + TT_DRAIN_ROUNDS * rtt_min_us;
+	c->drain.until_us = now_us + standing_us - base_us + TT_DRAIN_ROUNDS * base_us;
+	c->drain.rtt_min_us = 0;
 }
 
 TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
@@ -173,6 +215,7 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	u64 rtt_most_us = tt_min(ack->rtt_most_us, TT_RTT_MAX_US);
 	u64 srtt_us = tt_min(ack->srtt_us, TT_RTT_MAX_US);
 	u64 standing_window_us = srtt_us * c->knobs[TT_COPA_STANDING] / TT_SCALE_Q16;
+	struct tt_sight sight = { .rtt_us = rtt_us };
 	bool floor;
 
 	if (!ack->rtt_us)
@@ -187,9 +230,16 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, ack->now_us, c->knobs[TT_COPA_MIN_RTT_WINDOW], rtt_us);
 	tt_filter_update(&c->rtt_standing, &c->rtt_standing_ring, ack->now_us, standing_window_us, rtt_us);
 	tt_filter_update(&c->rtt_max, &c->rtt_max_ring, ack->now_us, srtt_us * TT_RTT_MAX_ROUNDS, rtt_most_us);
+	c->residue_us = tt_min(c->residue_us, tt_less(rtt_us, tt_filter_get(&c->rtt_min)));
+	if (c->drain.until_us && ack->newest_sent_us >= c->drain.from_us &&
+	    (!c->drain.rtt_min_us || rtt_us < c->drain.rtt_min_us))
+		c->drain.rtt_min_us = rtt_us;
 	if (c->slow_start)
 		return;
-	floor = tt_mode_on_rtt(&c->mode, ack->now_us, rtt_us, tt_filter_get(&c->rtt_min), tt_filter_get(&c->rtt_max));
+	sight.base_us = tt_copa_base_us(c);
+	sight.standing_us = tt_filter_get(&c->rtt_standing);
+	sight.rtt_max_us = tt_filter_get(&c->rtt_max);
+	floor = tt_mode_on_rtt(&c->mode, ack->now_us, &sight);
 	tt_copa_drain_queue(c, ack, floor);
 }
 
@@ -232,6 +282,7 @@ TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 {
 	u64 standing_us = tt_filter_get(&c->rtt_standing);
 	u64 rtt_min_us = tt_filter_get(&c->rtt_min);
+	u64 base_us = rtt_min_us + tt_max(c->residue_us, c->slack_us);
 	u64 target_q4 = tt_copa_target_queue_q4(c);
 	u64 load_q4, step_q16;
 	u32 direction;
@@ -241,7 +292,7 @@ TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 		return;
 	}
 	/* window / standing <= 1 / (delta * queueing delay), both sides times mss and in Q4. */
-	load_q4 = (c->window_q16 >> (TT_WINDOW_SHIFT - 4)) * tt_less(standing_us, rtt_min_us + c->slack_us);
+	load_q4 = (c->window_q16 >> (TT_WINDOW_SHIFT - 4)) * tt_less(standing_us, base_us);
 	if (c->slow_start) {
 		u64 exit_q4 = (target_q4 * c->knobs[TT_COPA_STARTUP_EXIT]) / TT_SCALE_Q10;
 
@@ -269,7 +320,7 @@ TT_INLINE u64 tt_copa_window_bytes(const struct tt_copa *c)
 	u64 window_q16 = c->window_q16;
 
 	if (c->drain.until_us) {
-		u64 held_q16 = (c->drain.path_bytes << TT_WINDOW_SHIFT) / TT_DRAIN_SHARE_DEN * TT_DRAIN_SHARE_NUM;
+		u64 held_q16 = c->drain.held_bytes << TT_WINDOW_SHIFT;
 
 		window_q16 = tt_max(tt_min(window_q16, held_q16), tt_copa_window_min_q16(c));
 	}

@@ -54,7 +54,10 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 #define TT_EMPTY_SLACK_US 1000
 /* A queue that was not nearly empty for so many round trips may belong to others. */
 #define TT_EMPTY_ROUNDS 5
-/* For so long after a drain that emptied the queue the next is not asked for. */
+/* A queue of at most the slack may be none, if for so many round trips it was never below this share of it. */
+#define TT_SMALL_ROUNDS 5
+#define TT_SMALL_SHARE 10
+/* For so long after a drain the next is not asked for that shows who fills the queue, or whether it is one. */
 #define TT_ALONE_US 1000000
 /* Competing, 1/delta stays within these. */
 #define TT_INVERSE_MIN_Q16 (2 * TT_SCALE_Q16)
@@ -73,6 +76,7 @@ TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
 	m->empty_at_us = now_us;
 	m->floor_at_us = now_us;
 	m->drained_at_us = now_us;
+	m->small_from_us = now_us;
 	m->inverse_q16 = 0;
 	m->lost = false;
 	m->lossless = TT_LOST_GAP;
@@ -81,6 +85,14 @@ TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
 	m->kept_q16 = TT_INVERSE_MIN_Q16;
 }
 
+/* What the mode detector looks at: round-trip times. */
+struct tt_sight {
+	u64 rtt_us;
+	u64 base_us;     /* with an empty queue */
+	u64 standing_us; /* the least of the last part of a round trip */
+	u64 rtt_max_us;  /* of the last four */
+};
+
 /* Whether the queue is nearly empty: `num` / TT_EMPTY_SHARE_DEN of its swing at most. */
 TT_INLINE bool tt_mode_is_empty(u64 queueing_us, u64 swing_us, u64 num)
 {
@@ -88,10 +100,10 @@ TT_INLINE bool tt_mode_is_empty(u64 queueing_us, u64 swing_us, u64 num)
 }
 
 /* Takes a round-trip time; whether it shows the minimum. */
-TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, u64 rtt_us, u64 rtt_min_us, u64 rtt_max_us)
+TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, const struct tt_sight *sight)
 {
-	u64 swing_us = tt_less(rtt_max_us, rtt_min_us);
-	u64 queueing_us = tt_less(rtt_us, rtt_min_us);
+	u64 swing_us = tt_less(sight->rtt_max_us, sight->base_us);
+	u64 queueing_us = tt_less(sight->rtt_us, sight->base_us);
 	u64 leaves_at = m->since_others < TT_LOST_ROUNDS ? TT_EMPTY_SHARE_LOST_NUM : TT_EMPTY_SHARE_NUM;
 
 	if (tt_mode_is_empty(queueing_us, swing_us, TT_EMPTY_SHARE_NUM))
@@ -101,6 +113,9 @@ TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, u64 rtt_us, u64 rtt
 		m->since_kept = 0;
 		m->inverse_q16 = 0;
 	}
+	if (queueing_us <= TT_EMPTY_SLACK_US / TT_SMALL_SHARE ||
+	    tt_less(sight->standing_us, sight->base_us) > TT_EMPTY_SLACK_US)
+		m->small_from_us = tt_max(m->small_from_us, now_us);
 	if (queueing_us)
 		return false;
 	m->floor_at_us = now_us;
@@ -110,6 +125,12 @@ TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, u64 rtt_us, u64 rtt
 TT_INLINE bool tt_mode_is_full(const struct tt_mode *m, u64 now_us, u64 srtt_us)
 {
 	return tt_less(now_us, m->empty_at_us) > srtt_us * TT_EMPTY_ROUNDS;
+}
+
+/* Whether the queue was nearly empty for five round trips, but never empty. It may be none. */
+TT_INLINE bool tt_mode_is_small(const struct tt_mode *m, u64 now_us, u64 srtt_us)
+{
+	return tt_less(now_us, m->small_from_us) > srtt_us * TT_SMALL_ROUNDS;
 }
 
 TT_INLINE bool tt_mode_wants_drain(const struct tt_mode *m, u64 now_us, u64 srtt_us, u64 patience_us, bool competes)
@@ -127,6 +148,7 @@ TT_INLINE void tt_mode_on_drained(struct tt_mode *m, u64 from_us, u64 now_us, u6
 	u32 kept_q16 = m->since_kept < TT_KEPT_ROUNDS ? m->kept_q16 : TT_INVERSE_MIN_Q16;
 
 	m->drained_at_us = now_us;
+	m->small_from_us = now_us + TT_ALONE_US;
 	if (m->empty_at_us >= from_us)
 		m->empty_at_us = now_us + TT_ALONE_US;
 	else if (inverse_q16 && !m->inverse_q16 && tt_mode_is_full(m, now_us, srtt_us))
@@ -138,12 +160,14 @@ TT_INLINE void tt_mode_assume_empty(struct tt_mode *m, u64 now_us)
 {
 	m->empty_at_us = tt_max(m->empty_at_us, now_us);
 	m->floor_at_us = tt_max(m->floor_at_us, now_us);
+	m->small_from_us = tt_max(m->small_from_us, now_us);
 }
 
 /* Whatever queued until now was no sign of others. */
 TT_INLINE void tt_mode_own_queue_from(struct tt_mode *m, u64 now_us)
 {
 	m->empty_at_us = tt_max(m->empty_at_us, now_us);
+	m->small_from_us = tt_max(m->small_from_us, now_us);
 }
 
 TT_INLINE void tt_mode_on_round(struct tt_mode *m)

@@ -31,6 +31,7 @@ struct tt_mode {
 	u64 empty_at_us; /* when the queue was last nearly empty */
 	u64 floor_at_us; /* when it last showed the minimum */
 	u64 drained_at_us;
+	u64 small_from_us; /* since when a queue stands that is nearly empty, but never empty */
 	u32 inverse_q16; /* 1/delta by additive increase and multiplicative decrease; 0: default mode */
 	bool lost;       /* whether this round had a loss */
 	u8 lossless;     /* round trips since a loss, up to TT_LOST_GAP */
@@ -43,8 +44,10 @@ struct tt_mode {
 /* The window is held to see whether the queue empties; `until_us` is 0 when it is not. */
 struct tt_drain {
 	u64 path_bytes; /* what the path holds with an empty queue */
+	u64 held_bytes; /* the window meanwhile */
 	u64 from_us;
 	u64 until_us;
+	u64 rtt_min_us; /* of what was sent since it began; 0: none */
 };
 
 /* One window reduction per round trip: crates/cc/src/episode.rs. */
@@ -70,6 +73,7 @@ struct tt_copa {
 	u32 mss_bytes;
 	u32 window_min_bytes;
 	u32 slack_us; /* so much of a queueing delay is none */
+	u32 residue_us; /* what a drained queue showed above the minimum: `Copa::base` */
 	u32 knobs[TT_KNOBS_MAX]; /* TT_COPA_KNOBS */
 	bool slow_start;
 	bool started; /* whether anything was acknowledged yet */

@@ -1,19 +1,26 @@
-//! Copa's TCP-competitive mode: its share next to CUBIC, and what it costs Copa's own kind.
+//! Copa's share of a link: next to CUBIC in its TCP-competitive mode, among its own kind, and alone
+//! on a link that sends each millisecond.
+
+use std::sync::Arc;
 
 use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::Controller;
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig};
+use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig, generate};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
-use trimtab_units::{Duration, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
+/// What a packet takes of the link, and an opportunity of its trace.
+const PACKET: Bytes = Bytes::new(1500);
 /// Looked at from here, when all have been there for long, to here.
 const FROM: Time = Time::from_secs(30);
 const UNTIL: Time = Time::from_secs(120);
 
 /// A link, and how many flows of `copa:mit` and of CUBIC share it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Case {
     mbps: f64,
+    /// Whether it sends what came in a millisecond at its end, as Mahimahi does.
+    clocked: bool,
     rtt: Duration,
     packets: u32,
     copa: u64,
@@ -25,6 +32,8 @@ struct Case {
 struct Seen {
     /// Copa's rate over CUBIC's.
     ratio: f64,
+    /// Copa's share of the link.
+    used: f64,
     /// The share of the time in which Copa competes.
     competing: f64,
     /// The share of the packets that were dropped.
@@ -32,8 +41,14 @@ struct Seen {
 }
 
 fn run(case: &Case, seed: u64) -> Seen {
-    let link = LinkConfig::new(Capacity::Constant(Rate::from_mbps(case.mbps)))
-        .queue(QueueConfig::drop_tail_packets(case.packets));
+    let rate = Rate::from_mbps(case.mbps);
+    let capacity = if case.clocked {
+        let trace = Arc::new(generate::steps(&[(Duration::from_secs(10), rate)]).unwrap());
+        Capacity::Trace { trace, offset: Duration::ZERO, opportunity: PACKET }
+    } else {
+        Capacity::Constant(rate)
+    };
+    let link = LinkConfig::new(capacity).queue(QueueConfig::drop_tail_packets(case.packets));
     let flow = |i: u64| FlowConfig {
         control: Control::Algorithm {
             spec: if i < case.copa { "copa:mit" } else { "cubic" }.parse().unwrap(),
@@ -75,6 +90,7 @@ fn run(case: &Case, seed: u64) -> Seen {
         dropped += d;
     }
     Seen {
+        used: got[0] * PACKET.as_f64() * 8.0 / (UNTIL - FROM).as_secs_f64() / rate.bits_per_sec(),
         ratio: got[0] / case.copa as f64 / (got[1] / case.cubic.max(1) as f64),
         competing: f64::from(competing) / f64::from(looks),
         lost: dropped / sent,
@@ -85,11 +101,12 @@ fn mean(case: &Case, seeds: u64) -> Seen {
     let mut all = Seen::default();
     for seed in 1..=seeds {
         let seen = run(case, seed);
+        all.used += seen.used / seeds as f64;
         all.ratio += seen.ratio / seeds as f64;
         all.competing += seen.competing / seeds as f64;
         all.lost += seen.lost / seeds as f64;
     }
-    println!("{} Mbit/s, {}, {} packets: {all:?}", case.mbps, case.rtt, case.packets);
+    println!("{case:?}: {all:?}");
     all
 }
 
@@ -100,7 +117,8 @@ fn copa_keeps_its_share_next_to_cubic() {
     for (ms, flows, least, most) in [(20, 1, 0.44, 1.2), (50, 1, 0.33, 1.2), (20, 4, 0.8, 1.25)] {
         let rtt = Duration::from_millis(ms);
         let packets = 4 * ms as u32; // one bandwidth-delay product
-        let seen = mean(&Case { mbps: 48.0, rtt, packets, copa: flows, cubic: flows }, 3);
+        let seen =
+            mean(&Case { mbps: 48.0, clocked: false, rtt, packets, copa: flows, cubic: flows }, 3);
         assert!(seen.ratio > least && seen.ratio < most, "{ms} ms, {flows} of each: {seen:?}");
     }
 }
@@ -111,8 +129,25 @@ fn copa_keeps_its_share_next_to_cubic() {
 #[test]
 fn copa_does_not_compete_with_its_own_kind() {
     let rtt = Duration::from_millis(20);
-    let case = |packets| Case { mbps: 12.0, rtt, packets, copa: 4, cubic: 0 };
+    let case = |packets| Case { mbps: 12.0, clocked: false, rtt, packets, copa: 4, cubic: 0 };
     let (deep, small) = (mean(&case(80), 12), mean(&case(10), 12));
     assert!(deep.competing < 0.03, "in 80 packets: {deep:?}");
     assert!(small.lost < 0.2, "in 10 packets: {small:?}");
+}
+
+/// What acknowledgements clock always waits for the next tick of a link that sends each millisecond,
+/// and one early packet did not. Copa must not take that wait for a queue of others: it then has
+/// 0.65 (20 ms), 0.80 (40 ms) and 0.79 (100 ms) of 48 Mbit/s, and half of 96 Mbit/s. Its price on
+/// a link without ticks is what drains cost.
+#[test]
+fn a_link_with_a_clock_is_used_as_one_without() {
+    for (mbps, ms) in [(48.0, 20), (48.0, 40), (48.0, 100), (96.0, 40), (96.0, 100)] {
+        let rtt = Duration::from_millis(ms);
+        let packets = (mbps * ms as f64 / 6.0) as u32; // two bandwidth-delay products
+        for clocked in [true, false] {
+            let seen = mean(&Case { mbps, clocked, rtt, packets, copa: 1, cubic: 0 }, 2);
+            let least = if clocked { 0.9 } else { 0.97 };
+            assert!(seen.used > least && seen.lost == 0.0, "{mbps} Mbit/s, {ms} ms: {seen:?}");
+        }
+    }
 }
