@@ -105,8 +105,11 @@ fn bring_up_to_date(path: &Path, arguments: &Arguments) -> Result<usize, Outputs
     }
     let folder = tempfile::tempdir().map_err(OutputsError::Folder)?;
     let root = std::env::current_dir().map_err(OutputsError::Folder)?;
-    std::os::unix::fs::symlink(root.join("scenarios"), folder.path().join("scenarios"))
-        .map_err(OutputsError::Folder)?;
+    // What commands read of the project: scenarios, and the programs of jq that pages have next to them.
+    for name in ["scenarios", "docs"] {
+        std::os::unix::fs::symlink(root.join(name), folder.path().join(name))
+            .map_err(OutputsError::Folder)?;
+    }
     let mut new = Vec::new();
     for block in blocks.iter().filter(|block| arguments.slow || !block.slow) {
         let found = contents(block, &text, |command| shell(command, folder.path()))?;
