@@ -12,12 +12,12 @@ use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::events::Events;
 use crate::flow::{Flow, FlowId};
-use crate::install::{TOWARDS, fingerprint, install, write_defaults};
+use crate::install::{fingerprint, install, write_defaults};
 use crate::knobs;
 use crate::layout::{Control, LAYOUT_VERSION, MODELS_MAX, Slot};
 use crate::mapping::Mapping;
 use crate::models::Models;
-use crate::pins::{Former, Pins, Version};
+use crate::pins::{Former, Pins, TOWARDS, Version};
 use crate::renew;
 use crate::towards::{By, Table, Towards};
 use crate::walk::Walk;
@@ -144,8 +144,9 @@ impl Datapath {
         let same =
             |found: &Version| found.layout == LAYOUT_VERSION && found.programs == Some(wanted);
         if found.as_ref().is_some_and(same) && pins.are_complete() {
-            // The process that replaced something may have been killed before it came to the
-            // renewal.
+            // A process may have been killed before it replaced what is here, or after that and
+            // before it came to the renewal.
+            pins.remove_next()?;
             return Self::open(pins, options.suffix.clone(), Origin::Adopted).map(Self::renewed);
         }
         if found.is_none() {

@@ -22,7 +22,7 @@ use crate::layout::{
     SETTINGS_SIZE,
 };
 use crate::mapping::{Mapping, point_to};
-use crate::pins::Pins;
+use crate::pins::{MAPS, Pins};
 
 /// The eBPF programs, aligned as the reader of the format wants them.
 #[repr(align(8))]
@@ -30,11 +30,6 @@ struct Aligned<T: ?Sized>(T);
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/trimtab.bpf.o")));
 
-/// The maps that are kept, by their name in the object.
-const MAPS: [&str; 7] =
-    ["tt_slots", "tt_control", "tt_free", "tt_events", "tt_models", "tt_nodes", TOWARDS];
-/// Knobs of connections to come by where they go.
-pub(crate) const TOWARDS: &str = "tt_towards_knobs";
 /// `tcp_congestion_ops` in `bpf/kernel.h` begins with the name, then come the flags.
 const FLAGS_AT: usize = 16;
 /// Any user may pick the algorithm (`TCP_CONG_NON_RESTRICTED`).
@@ -128,9 +123,9 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     control.layout_version.store(LAYOUT_VERSION, Relaxed);
 
     match loaded.registration {
-        Registration::Link => register_links(options, pins, &mut loaded)?,
+        Registration::Link => register_links(options, pins, &next, &mut loaded)?,
         Registration::Map => {
-            pins.begin_replacing()?;
+            pins.begin_replacing(&next)?;
             for algorithm in Algorithm::ALL {
                 register_map(options, pins, &mut loaded, algorithm)?;
             }
@@ -144,7 +139,12 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
 
 /// What is in service is touched only when all algorithms have what they need: names that were free
 /// are ours by then, and those that are taken are taken by the links that the folder keeps.
-fn register_links(options: &Options, pins: &Pins, loaded: &mut Loaded) -> Result<(), Error> {
+fn register_links(
+    options: &Options,
+    pins: &Pins,
+    next: &Pins,
+    loaded: &mut Loaded,
+) -> Result<(), Error> {
     let taken =
         |a: Algorithm| Error::NameTaken { name: options.name_of(a), path: pins.folder.clone() };
     let (mut fresh, mut kept) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ fn register_links(options: &Options, pins: &Pins, loaded: &mut Loaded) -> Result
             Err(error) => return Err(Error::of(REGISTER, &error)),
         }
     }
-    pins.begin_replacing()?;
+    pins.begin_replacing(next)?;
     for (algorithm, link) in kept {
         point_to(&link, &loaded.ops(algorithm)?)
             .map_err(|e| Error::Kernel { what: REGISTER, reason: e.to_string() })?;

@@ -23,12 +23,17 @@ use crate::mapping::Mapping;
 const BPF_FS: &str = "/sys/fs/bpf";
 /// Its magic number (`BPF_FS_MAGIC`).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+/// The maps that are kept, by their name in the object.
+pub(crate) const MAPS: [&str; 7] =
+    [SLOTS, CONTROL, "tt_free", "tt_events", "tt_models", "tt_nodes", TOWARDS];
+/// Knobs of connections to come by where they go.
+pub(crate) const TOWARDS: &str = "tt_towards_knobs";
 /// Maps that are looked at here.
 const CONTROL: &str = "tt_control";
 const SLOTS: &str = "tt_slots";
 /// The walk over the sockets of our connections.
 const WALK: &str = "walk";
-/// Files of the registrations, one per algorithm, begin so. They are kept last: where they are, everything is.
+/// Files of the registrations, one per algorithm, begin so.
 const LINK: &str = "link";
 /// So they begin before Linux 6.4, where they are struct_ops maps, …
 const OPS: &str = "ops";
@@ -41,6 +46,7 @@ const RENEWAL: &str = "renewal";
 const NEXT: &str = "next";
 /// The control of programs that were replaced: with layout, and the number of their map of slots, which is there as long as they run.
 const FORMER: &str = "former";
+const REPLACE: &str = "replace what is loaded";
 /// Where a control has the number of its connections, in every layout.
 const LIVE_AT: usize = offset_of!(Control, live);
 
@@ -75,10 +81,12 @@ impl Pins {
         Self { folder: folder.to_owned() }
     }
 
-    /// Whether everything is there.
+    /// Whether everything is there. A removal that was killed may have left any part of it.
     pub(crate) fn are_complete(&self) -> bool {
         let kept = |kind, algorithm| self.registration(kind, algorithm).exists();
-        Algorithm::ALL.iter().all(|&algorithm| kept(LINK, algorithm) || kept(OPS, algorithm))
+        MAPS.iter().all(|name| self.map(name).exists())
+            && self.walk().exists()
+            && Algorithm::ALL.iter().all(|&algorithm| kept(LINK, algorithm) || kept(OPS, algorithm))
     }
 
     fn registration(&self, kind: &str, algorithm: Algorithm) -> PathBuf {
@@ -154,24 +162,39 @@ impl Pins {
         Error::NoBpfFs { path: self.folder.clone(), reason: error.to_string() }
     }
 
-    /// From now on what is here is no version's. Its control is kept as a former one before that,
-    /// so that a start that comes after a kill still knows of its connections.
-    pub(crate) fn begin_replacing(&self) -> Result<(), Error> {
+    /// From now on what is here is no version's, and names may pass to what is in `next`. The controls
+    /// of both are kept as former ones before that, so that a start that comes after a kill still
+    /// knows of the connections of either.
+    pub(crate) fn begin_replacing(&self, next: &Self) -> Result<(), Error> {
+        if self.version().is_some() {
+            self.keep_former(next, LAYOUT_VERSION)?;
+        }
+        self.disown()
+    }
+
+    /// What is here is no version's from now on, however much of it there is.
+    fn disown(&self) -> Result<(), Error> {
         let Some(found) = self.version() else { return Ok(()) };
-        const WHAT: &str = "replace what is loaded";
-        let fail = |e: libbpf_rs::Error| Error::of(WHAT, &e);
-        let slots = self.slots_number()?;
-        let mut control = self.open_map(CONTROL)?;
-        // A replacement that broke off has left a record already, under the layout of then.
-        if !self.files().iter().any(|name| former(name).is_some_and(|(_, id)| id == slots)) {
-            let path = self.map(&format!("{FORMER}_{}_{slots}", found.layout));
-            control.pin(path).map_err(fail)?;
+        // There are none where a first start was killed before they were here, or a removal.
+        if self.map(SLOTS).exists() {
+            self.keep_former(self, found.layout)?;
         }
         // This word alone: the programs count in those behind it meanwhile.
-        let layout: Mapping<AtomicU32> = Mapping::new(&control, 1)
-            .map_err(|e| Error::Kernel { what: WHAT, reason: e.to_string() })?;
+        let layout: Mapping<AtomicU32> = Mapping::new(&self.open_map(CONTROL)?, 1)
+            .map_err(|e| Error::Kernel { what: REPLACE, reason: e.to_string() })?;
         layout[0].store(0, Relaxed);
         Ok(())
+    }
+
+    /// Keeps the control of another folder, or of this one, as a former one.
+    fn keep_former(&self, of: &Self, layout: u32) -> Result<(), Error> {
+        let slots = of.slots_number()?;
+        // A replacement that broke off has left a record already, under the layout of then.
+        if self.files().iter().any(|name| former(name).is_some_and(|(_, id)| id == slots)) {
+            return Ok(());
+        }
+        let path = self.map(&format!("{FORMER}_{layout}_{slots}"));
+        of.open_map(CONTROL)?.pin(path).map_err(|e| Error::of(REPLACE, &e))
     }
 
     /// The kernel's number of the map of slots that is here.
@@ -185,7 +208,6 @@ impl Pins {
     /// the new one, which does not say yet which programs it is of.
     pub(crate) fn take_next(&self) -> Result<(), Error> {
         let next = Self::new(&self.folder.join(NEXT));
-        // The slots after their control: `begin_replacing` makes one record for either pair.
         let others = next.files().into_iter().filter(|name| name != CONTROL);
         for name in std::iter::once(CONTROL.to_owned()).chain(others) {
             std::fs::rename(next.map(&name), self.map(&name)).map_err(|e| self.refused(&e))?;
@@ -233,8 +255,9 @@ impl Pins {
         all.into_iter().filter_map(of).collect()
     }
 
-    /// Files of former controls, with layout and number of their slots. A replacement that was
-    /// killed before it began may have made one of what is in service still: it is none.
+    /// Files of former controls, with layout and number of their slots. There may be one of what is in
+    /// service: made when that took its place, or by a replacement that was killed before it began. It
+    /// is none.
     fn former_records(&self) -> Vec<(String, (u32, u32))> {
         let present = self.slots_number().ok();
         let with = |name: String| former(&name).map(|record| (name, record));
@@ -327,6 +350,8 @@ impl Pins {
     /// The same, but the folder stays.
     pub(crate) fn clear(&self) -> Result<(), Error> {
         self.remove_next()?;
+        // Or what a kill leaves might be taken for the whole. What there is goes in any case.
+        let _ = self.disown();
         // By the beginning, so that those of another version go, too.
         self.files().iter().try_for_each(|name| self.remove_file(&self.folder.join(name)))
     }
@@ -423,7 +448,7 @@ mod tests {
             });
             for _ in 0..1000 {
                 control[0].layout_version.store(LAYOUT_VERSION, Relaxed);
-                pins.begin_replacing().unwrap();
+                pins.begin_replacing(&pins).unwrap();
                 assert_eq!(control[0].layout_version.load(Relaxed), 0);
             }
             over.store(true, Relaxed);

@@ -7,10 +7,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle};
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_tcp::{Algorithm, Datapath, Error, EventKind, FlowId, Options, Origin, unload_pins};
 
@@ -19,6 +20,18 @@ use common::{A, Loaded, Wire, claim, need_kernel, wait_for};
 fn available() -> Vec<String> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     std::fs::read_to_string(path).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+/// The names that the kernel does not have.
+fn missing(options: &Options) -> Vec<String> {
+    let available = available();
+    let names = Algorithm::ALL.map(|algorithm| options.name_of(algorithm));
+    names.into_iter().filter(|name| !available.contains(name)).collect()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = folder.read_dir().unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 #[test]
@@ -284,8 +297,10 @@ fn a_loader_may_be_killed_at_any_moment() {
             other => format!("{other:?}"),
         });
         assert_eq!((version.slots, datapath.stats().slots), (8, 8), "after {moment}: {origin:?}");
-        assert!(version.programs.is_some() && !options.folder.join("next").exists());
-        assert!(Algorithm::ALL.iter().all(|a| available().contains(&options.name_of(*a))));
+        assert_ne!(version.programs, None, "after {moment}: {origin:?}, {version:?}");
+        let files = files(&options.folder);
+        assert!(!files.contains(&"next".to_owned()), "after {moment}: {origin:?}, {files:?}");
+        assert_eq!(missing(&options), [""; 0], "after {moment}: {origin:?}");
         if moment % 4 == 0 {
             datapath.unload().unwrap();
         }
@@ -294,6 +309,78 @@ fn a_loader_may_be_killed_at_any_moment() {
     unload_pins(&options.folder).unwrap();
     assert!(!available().iter().any(|name| name.ends_with("_y")));
     assert!(!options.folder.exists());
+}
+
+/// Killed after it made what was to be and before it touched what is: that stays, and nothing of the
+/// other holds memory for ever.
+#[test]
+fn what_a_killed_replacement_had_made_ready_is_gone_after_the_next_load() {
+    need_kernel!();
+    let loaded = Loaded::new("_F", 8);
+    let folder = &loaded.options.folder;
+    let next = folder.join("next");
+    std::fs::create_dir(&next).unwrap();
+    let mut slots = MapHandle::from_pinned_path(folder.join("tt_slots")).unwrap();
+    slots.pin(next.join("tt_slots")).unwrap();
+    assert_eq!(Datapath::load(&loaded.options).unwrap().origin(), Origin::Adopted);
+    assert!(!next.exists());
+}
+
+/// As a first start leaves it that is killed between two renames, or a removal between two files.
+#[test]
+fn a_part_of_what_was_kept_is_made_whole_by_the_next() {
+    need_kernel!();
+    let loaded = Loaded::new("_G", 8);
+    let folder = &loaded.options.folder;
+    let but_control: Vec<_> = files(folder)
+        .into_iter()
+        .filter(|name| !["tt_control", "renewal"].contains(&name.as_str()))
+        .filter(|name| !name.starts_with("link_") && !name.starts_with("ops_"))
+        .collect();
+    let single = ["tt_slots", "tt_models", "walk"].map(|name| vec![name.to_owned()]);
+    for gone in single.into_iter().chain([but_control]) {
+        for name in &gone {
+            std::fs::remove_file(folder.join(name)).unwrap();
+        }
+        let datapath =
+            Datapath::load(&loaded.options).unwrap_or_else(|e| panic!("without {gone:?}: {e}"));
+        let origin = datapath.origin();
+        assert_ne!(origin, Origin::Adopted, "without {gone:?}");
+        assert_ne!(datapath.version().programs, None, "without {gone:?}: {origin:?}");
+        assert_eq!(missing(&loaded.options), [""; 0], "without {gone:?}: {origin:?}");
+        let files = files(folder);
+        assert!(gone.iter().all(|name| files.contains(name)), "{gone:?}: {files:?}");
+        assert!(!files.contains(&"next".to_owned()), "{gone:?}: {files:?}");
+    }
+    assert_eq!(Datapath::load(&loaded.options).unwrap().origin(), Origin::Adopted);
+}
+
+/// A registration is ended before its file goes: a removal that broke off there has left every file,
+/// and that is not the whole.
+#[test]
+fn what_a_removal_has_begun_with_is_not_adopted() {
+    need_kernel!();
+    let loaded = Loaded::new("_H", 8);
+    let folder = &loaded.options.folder;
+    let obstacle = folder.join("obstacle");
+    std::fs::create_dir(&obstacle).unwrap();
+    unload_pins(folder).expect_err("it is no file");
+    std::fs::remove_dir(&obstacle).unwrap();
+    // Which files went before it came to the obstacle is the kernel's affair.
+    let copa = loaded.options.name();
+    if let Ok(link) = Link::open(folder.join("link_copa")) {
+        // Not before Linux 6.11.
+        if link.detach().is_ok() {
+            assert_eq!(missing(&loaded.options), [copa]);
+        }
+    } else if let Ok(ops) = MapHandle::from_pinned_path(folder.join("ops_copa")) {
+        ops.delete(&0_u32.to_ne_bytes()).unwrap();
+        assert_eq!(missing(&loaded.options), [copa]);
+    }
+    let datapath = Datapath::load(&loaded.options).unwrap();
+    assert_ne!(datapath.origin(), Origin::Adopted);
+    assert_ne!(datapath.version().programs, None);
+    assert_eq!(missing(&loaded.options), [""; 0]);
 }
 
 /// Who may open the maps may turn every knob: nobody but root.

@@ -259,6 +259,39 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
     assert!(!files.contains(&"tt_control".to_owned()), "{files:?}");
 }
 
+/// The names have passed already, and what they have passed to never came to be what is kept.
+#[test]
+fn what_opens_after_a_replacement_broke_off_is_known_too() {
+    need_kernel!();
+    let loaded = Loaded::new("_E", 8);
+    let folder = loaded.options.folder.clone();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let known = |flows: Vec<trimtab_tcp::Flow>| {
+        flows.iter().filter(|flow| flow.identity().local.port() == port).count()
+    };
+    for (round, file) in ["tt_free", "tt_slots"].into_iter().enumerate() {
+        let more = Options { slots: 16 + round as u32, ..loaded.options.clone() };
+        // No file takes the place of a folder.
+        let aside = folder.join("aside");
+        std::fs::rename(folder.join(file), &aside).unwrap();
+        std::fs::create_dir(folder.join(file)).unwrap();
+        Datapath::load(&more).unwrap_err();
+        std::fs::remove_dir(folder.join(file)).unwrap();
+        std::fs::rename(&aside, folder.join(file)).unwrap();
+
+        set_tcp_congestion(&listener, &more.name()).unwrap();
+        let mut pair = connect(&listener);
+        exchange(&mut pair);
+        assert_eq!(known(open_connections(&folder).0), 1, "{file}");
+        let datapath = Datapath::load(&more).unwrap();
+        assert_eq!(known(open_connections(&folder).0), 1, "{file}");
+        assert_eq!(known(datapath.former_flows().unwrap()), 1, "{file}");
+        drop(pair);
+        wait_for("its end", || known(open_connections(&folder).0).eq(&0).then_some(()));
+    }
+}
+
 /// Connections in memory of another layout are counted, since nobody can turn their knobs.
 #[test]
 fn connections_of_another_layout_are_counted() {
