@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use trimtab_lab::contender::Contender;
 use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, TransportKind};
+use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Duration, Rate};
 
 pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
@@ -172,7 +172,7 @@ pub(crate) struct Compare {
     /// (switch:cubic,bbr:every=20s, switch:cubic,bbr:part) or a bound (oracle:copa, oracle:copa:restart=0.5,
     /// oracle-dynamic:copa, omniscient); may be given several times. `trimtab cc list` describes them
     #[arg(long, value_name = "CC")]
-    pub(crate) cc: Vec<Contender>,
+    pub(crate) cc: Vec<Scheme>,
 
     /// Traces of the bottleneck: files in Mahimahi's format (plain or .gz), globs, or
     /// constant:12Mbit/s, step:12Mbit/s,48Mbit/s@20s, cellular:seed=1, wifi:seed=1, demo

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_cc::{ALGORITHMS, Knob};
-use trimtab_lab::contender::{SPECIAL, SpecialKind};
+use trimtab_steer::scheme::{Role, SCHEMES};
 
 use crate::{Failure, print};
 
@@ -27,14 +27,14 @@ pub(crate) fn run(as_json: bool) -> Result<(), Failure> {
         a.knobs.iter().for_each(|k| text += &knob_line(k));
     }
     let heads = [
-        ("Learnt policies", SpecialKind::Learnt),
-        ("Steering", SpecialKind::Steering),
-        ("Experiments", SpecialKind::Experiment),
-        ("Bounds that no real sender can reach", SpecialKind::Bound),
+        ("Learnt policies", Role::Learnt),
+        ("Steering", Role::Steering),
+        ("Experiments", Role::Experiment),
+        ("Bounds that no real sender can reach", Role::Bound),
     ];
     for (head, kind) in heads {
         text += &format!("\n{head}:\n");
-        for s in SPECIAL.iter().filter(|s| s.kind == kind) {
+        for s in SCHEMES.iter().filter(|s| s.role == kind) {
             text += &format!("\n  {}\n      {} ({})\n", s.name, s.about, s.source);
             s.settings.iter().for_each(|k| text += &knob_line(k));
         }
@@ -65,12 +65,12 @@ fn listing() -> Value {
             json!({"name": a.name, "kind": "algorithm", "about": a.about, "source": a.source, "presets": presets, "knobs": knobs})
         })
         .collect();
-    let special = SPECIAL.iter().map(|s| {
-        let kind = match s.kind {
-            SpecialKind::Learnt => "learnt",
-            SpecialKind::Steering => "steering",
-            SpecialKind::Experiment => "experiment",
-            SpecialKind::Bound => "bound",
+    let special = SCHEMES.iter().map(|s| {
+        let kind = match s.role {
+            Role::Learnt => "learnt",
+            Role::Steering => "steering",
+            Role::Experiment => "experiment",
+            Role::Bound => "bound",
         };
         let knobs: Vec<Value> = s.settings.iter().map(|k| knob(k)).collect();
         json!({"name": s.name, "kind": kind, "about": s.about, "source": s.source, "presets": [], "knobs": knobs})

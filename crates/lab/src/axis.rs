@@ -86,7 +86,7 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
 /// Experience over that of `omniscient` in the same run.
 fn share(run: &RunRecord, cell: &[&RunRecord]) -> Option<f64> {
     let same = |r: &&&RunRecord| {
-        r.cc == crate::contender::OMNISCIENT && r.trace == run.trace && r.seed == run.seed
+        r.cc == trimtab_steer::scheme::OMNISCIENT && r.trace == run.trace && r.seed == run.seed
     };
     Some(run.qoe.mean / cell.iter().find(same)?.qoe.mean)
 }

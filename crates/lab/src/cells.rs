@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use trimtab_units::Bytes;
 
-use crate::contender::{is_bound, is_steered};
 use crate::result::{CellGap, CellSummary, RunRecord, Scale, SteeredInCell};
 use crate::summary::{in_order, scale};
+use trimtab_steer::scheme::{is_bound, is_steered};
 
 /// The bound that shows what the best constant δ gives: what steering δ alone can be measured by.
 const ORACLE: &str = "oracle:copa";

@@ -1,9 +1,9 @@
 //! What a comparison shows, in a sentence per application.
 
-use crate::contender::{is_bound, is_steered};
 use crate::result::{Scale, SummaryRow, Versus};
 use crate::stats::UNITS_MIN;
 use crate::summary::in_order;
+use trimtab_steer::scheme::{is_bound, is_steered};
 
 /// The two contenders that a reader wants to see side by side.
 #[derive(Clone, Copy, Debug)]

@@ -12,15 +12,15 @@ use trimtab_apps::{
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::muses::Policy;
+use trimtab_steer::scheme::{
+    By, LearntModel, MusesPolicy, MusesSettings, PolicyError, Scheme, SchemeKind, Selection,
+};
 use trimtab_steer::select::{ModelError, Selector, Unusable};
 use trimtab_units::Duration;
 
-use crate::contender::{Contender, ContenderKind};
 use crate::links;
-use crate::muses::{Learnt as LearntPolicy, MusesSettings, PolicyError};
 use crate::result::TraceOrigin;
 use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
-use crate::selection::{By, Learnt, LearntModel, Selection};
 use crate::suits::unsuited;
 
 /// Why a scenario cannot be run.
@@ -143,9 +143,9 @@ pub struct Prepared {
     /// Its applications.
     pub apps: Vec<PreparedApp>,
     /// What was learnt of its contenders that select.
-    models: Vec<(By, Learnt)>,
+    models: Vec<(By, Result<LearntModel, Unusable>)>,
     /// Those of Muses, by kind and file.
-    policies: BTreeMap<(LearntPolicy, PathBuf), Policy>,
+    policies: BTreeMap<(MusesPolicy, PathBuf), Policy>,
     warnings: Vec<String>,
 }
 
@@ -159,13 +159,13 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let mut policies = BTreeMap::new();
     let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
     for contender in plan.scenario.cc.iter().chain(competitors) {
-        if let ContenderKind::Muses(settings) = contender.kind() {
+        if let SchemeKind::Muses(settings) = contender.kind() {
             let (learnt, path) = settings.key();
             if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {
                 place.insert(policy(contender.label(), settings)?);
             }
         }
-        let ContenderKind::Select(selection) = contender.kind() else { continue };
+        let SchemeKind::Select(selection) = contender.kind() else { continue };
         let Some(path) = selection.by.file() else { continue };
         let model = match (learnt(contender.label(), selection, path), &selection.safe) {
             (Ok(model), _) => Ok(model),
@@ -224,9 +224,9 @@ impl Prepared {
     /// # Panics
     /// The contender is not one of the plan.
     /// The learnt policy of a contender; `None` of one that has none.
-    pub fn policy_of(&self, contender: &Contender) -> Option<&Policy> {
+    pub fn policy_of(&self, contender: &Scheme) -> Option<&Policy> {
         match contender.kind() {
-            ContenderKind::Muses(settings) => Some(self.policy(settings)),
+            SchemeKind::Muses(settings) => Some(self.policy(settings)),
             _ => None,
         }
     }

@@ -8,7 +8,6 @@ use trimtab_sim::Control;
 use trimtab_steer::select::{Policy, Selector, SelectorConfig};
 use trimtab_steer::{Both, Mortise, MortiseConfig, Schedule, Steerer};
 
-use crate::contender::{ContenderKind, MortiseSettings};
 use crate::course::Course;
 use crate::datapath::Datapath;
 use crate::oracle;
@@ -17,6 +16,7 @@ use crate::record::{Measurement, record};
 use crate::result::RunRecord;
 use crate::scenario::Job;
 use crate::select_oracle;
+use trimtab_steer::scheme::{MortiseSettings, SchemeKind};
 
 /// What a record keeps besides its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,32 +36,34 @@ pub fn run(prepared: &Prepared, job: &Job, recording: Recording) -> RunRecord {
 pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     let contender = &prepared.plan.scenario.cc[job.contender];
     match contender.kind() {
-        ContenderKind::Oracle(spec) => oracle::constant(prepared, job, spec),
-        ContenderKind::OracleDynamic(spec) => oracle::dynamic(prepared, job, spec),
-        ContenderKind::StaticBest(bound) => select_oracle::single(prepared, job, bound),
-        ContenderKind::OracleSelect(bound) => select_oracle::course(prepared, job, bound),
+        SchemeKind::Oracle(spec) => oracle::constant(prepared, job, spec),
+        SchemeKind::OracleDynamic(spec) => oracle::dynamic(prepared, job, spec),
+        SchemeKind::StaticBest(bound) => select_oracle::single(prepared, job, bound),
+        SchemeKind::OracleSelect(bound) => select_oracle::course(prepared, job, bound),
         kind => Course::new(prepared, job, &control(kind, prepared, job)).measure(),
     }
 }
 
 /// What governs the flows of a contender in the simulator.
-pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> Control {
+pub(crate) fn control(kind: &SchemeKind, prepared: &Prepared, job: &Job) -> Control {
     let app = &prepared.apps[job.app];
     match kind {
-        ContenderKind::Rule(spec)
-        | ContenderKind::Oracle(spec)
-        | ContenderKind::OracleDynamic(spec) => Control::Algorithm { spec: *spec, steerer: None },
-        ContenderKind::Mortise(settings) => steered(*settings, false, app),
-        ContenderKind::MortiseDisc(settings) => steered(*settings, true, app),
-        ContenderKind::Select(selection) => {
+        SchemeKind::Rule(spec) | SchemeKind::Oracle(spec) | SchemeKind::OracleDynamic(spec) => {
+            Control::Algorithm { spec: *spec, steerer: None }
+        }
+        SchemeKind::Mortise(settings) => steered(*settings, false, app),
+        SchemeKind::MortiseDisc(settings) => steered(*settings, true, app),
+        SchemeKind::Select(selection) => {
             selected(prepared.selector(selection), selection.tuned, app)
         }
-        ContenderKind::Muses(settings) => settings.control(prepared.policy(settings)),
-        ContenderKind::StaticBest(bound) | ContenderKind::OracleSelect(bound) => {
+        SchemeKind::Muses(settings) => {
+            Control::Muses { policy: prepared.policy(settings).clone(), safe: settings.safe }
+        }
+        SchemeKind::StaticBest(bound) | SchemeKind::OracleSelect(bound) => {
             let config = SelectorConfig::new(bound.candidates.clone(), Policy::External);
             selected(Selector::new(config), false, app)
         }
-        ContenderKind::Switch(turns) => Control::Algorithm {
+        SchemeKind::Switch(turns) => Control::Algorithm {
             spec: turns.specs[0],
             steerer: Some(Steerer::Schedule(Schedule::new(
                 turns.specs.clone(),
@@ -69,7 +71,7 @@ pub(crate) fn control(kind: &ContenderKind, prepared: &Prepared, job: &Job) -> C
                 turns.how,
             ))),
         },
-        ContenderKind::Omniscient => Control::Omniscient,
+        SchemeKind::Omniscient => Control::Omniscient,
     }
 }
 

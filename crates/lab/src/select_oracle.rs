@@ -12,7 +12,7 @@ use crate::course::Course;
 use crate::prepare::Prepared;
 use crate::record::Measurement;
 use crate::scenario::Job;
-use crate::select_bound::SelectBound;
+use trimtab_steer::scheme::SelectBound;
 
 /// A run that has been carried out to its end.
 struct Trial {
@@ -109,7 +109,7 @@ mod tests {
     use crate::prepare::prepare;
     use crate::run::measure;
     use crate::scenario::Scenario;
-    use crate::selection::candidates;
+    use trimtab_steer::scheme::candidates;
 
     #[test]
     fn the_best_course_is_at_least_as_good_as_the_best_single_one_and_that_as_each() {

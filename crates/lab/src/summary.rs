@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::contender::OMNISCIENT;
 use crate::result::{Estimate, RunRecord, Scale, SummaryRow, Versus};
 use crate::stats::{Sums, bca};
+use trimtab_steer::scheme::OMNISCIENT;
 
 /// From this many traces on, traces are resampled instead of runs.
 pub const TRACES_MIN: usize = 5;

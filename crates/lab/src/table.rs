@@ -6,12 +6,12 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::axis::{Along, along};
 use crate::cells::findings;
-use crate::contender::is_bound;
 use crate::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow};
 use crate::selection::fallbacks;
 use crate::summary::in_order;
 use crate::switches::SwitchCosts;
+use trimtab_steer::scheme::is_bound;
 
 /// How to draw the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

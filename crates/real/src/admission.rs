@@ -6,13 +6,13 @@ use std::net::TcpListener;
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_cc::Spec;
 use trimtab_cc::muses::Trees;
-use trimtab_lab::contender::{Contender, ContenderKind};
-use trimtab_lab::muses::Learnt;
 use trimtab_lab::prepare::PreparedApp;
 use trimtab_lab::run::mortise;
 use trimtab_lab::scenario::{Scenario, TransportKind};
 use trimtab_steer::distill::Distill;
 use trimtab_steer::muses::Policy;
+use trimtab_steer::scheme::MusesPolicy;
+use trimtab_steer::scheme::{Scheme, SchemeKind};
 use trimtab_steer::{Mortise, Steerer};
 use trimtab_tcp::Algorithm;
 
@@ -66,37 +66,35 @@ impl Place {
     /// Where a contender's algorithm is.
     ///
     /// # Errors
-    /// [`RealError::Contender`] when it is nowhere, or in a module that this kernel lacks.
-    pub(crate) fn of(contender: &Contender) -> Result<Self, RealError> {
-        let refuse = |problem: String| RealError::Contender {
+    /// [`RealError::Scheme`] when it is nowhere, or in a module that this kernel lacks.
+    pub(crate) fn of(contender: &Scheme) -> Result<Self, RealError> {
+        let refuse = |problem: String| RealError::Scheme {
             contender: contender.label().to_owned(),
             problem,
             available: USUAL,
         };
         match contender.kind() {
-            ContenderKind::Mortise(_) | ContenderKind::MortiseDisc(_) => {
-                Ok(Self::Ebpf(Algorithm::Copa))
-            }
-            ContenderKind::Rule(spec) => match ebpf(spec) {
+            SchemeKind::Mortise(_) | SchemeKind::MortiseDisc(_) => Ok(Self::Ebpf(Algorithm::Copa)),
+            SchemeKind::Rule(spec) => match ebpf(spec) {
                 Some(algorithm) => Ok(Self::Ebpf(algorithm)),
                 None => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
             },
-            ContenderKind::Switch(_) | ContenderKind::Select(_) => {
+            SchemeKind::Switch(_) | SchemeKind::Select(_) => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
-            ContenderKind::Muses(settings) if settings.learnt == Learnt::Lstm => Err(refuse(
+            SchemeKind::Muses(settings) if settings.learnt == MusesPolicy::Lstm => Err(refuse(
                 "an LSTM counts in fractions, which no kernel does: only the simulator runs it"
                     .to_owned(),
             )),
-            ContenderKind::Muses(settings) => match settings.safe.as_ref().map(safe) {
+            SchemeKind::Muses(settings) => match settings.safe.as_ref().map(safe) {
                 Some(Err(problem)) => Err(refuse(problem)),
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
-            ContenderKind::Oracle(_)
-            | ContenderKind::OracleDynamic(_)
-            | ContenderKind::StaticBest(_)
-            | ContenderKind::OracleSelect(_)
-            | ContenderKind::Omniscient => {
+            SchemeKind::Oracle(_)
+            | SchemeKind::OracleDynamic(_)
+            | SchemeKind::StaticBest(_)
+            | SchemeKind::OracleSelect(_)
+            | SchemeKind::Omniscient => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
             }
         }
@@ -107,9 +105,9 @@ impl Governor {
     /// What stands for a contender in the kernel, for an application; with its learnt policy, where it has one.
     ///
     /// # Errors
-    /// [`RealError::Contender`] when nothing does, or only in a module that this kernel lacks.
+    /// [`RealError::Scheme`] when nothing does, or only in a module that this kernel lacks.
     pub fn of(
-        contender: &Contender,
+        contender: &Scheme,
         app: &PreparedApp,
         policy: Option<&Policy>,
     ) -> Result<Self, RealError> {
@@ -119,12 +117,12 @@ impl Governor {
         };
         match (Place::of(contender)?, contender.kind()) {
             (Place::Kernel(name), _) => Ok(Self::Kernel(name)),
-            (Place::Ebpf(_), ContenderKind::Mortise(settings)) => Ok(steered(*settings, false)),
-            (Place::Ebpf(_), ContenderKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
-            (Place::Ebpf(algorithm), ContenderKind::Rule(spec)) => {
+            (Place::Ebpf(_), SchemeKind::Mortise(settings)) => Ok(steered(*settings, false)),
+            (Place::Ebpf(_), SchemeKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
+            (Place::Ebpf(algorithm), SchemeKind::Rule(spec)) => {
                 Ok(Self::Ebpf { algorithm, spec: *spec, steerer: None })
             }
-            (Place::Ebpf(_), ContenderKind::Muses(settings)) => {
+            (Place::Ebpf(_), SchemeKind::Muses(settings)) => {
                 let Some(Policy::Trees(trees)) = policy else {
                     unreachable!("its policy was read before the first run, and is trees")
                 };
@@ -169,7 +167,7 @@ fn ebpf(spec: &Spec) -> Option<Algorithm> {
 }
 
 /// The kernel's name of an algorithm, if this kernel has it as it is asked for.
-fn kernels(contender: &Contender, spec: &Spec) -> Result<&'static str, String> {
+fn kernels(contender: &Scheme, spec: &Spec) -> Result<&'static str, String> {
     let name = spec.algorithm().name;
     let Some(&(_, kernel)) = KERNEL.iter().find(|(ours, _)| *ours == name) else {
         return Err("Linux has no such congestion control".to_owned());

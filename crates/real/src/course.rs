@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 
 use trimtab_apps::{App, Application, BulkConfig};
 use trimtab_emu::{Config, Report, ServerSide, Topology};
-use trimtab_lab::contender::Contender;
 use trimtab_lab::course::{BIN, GRACE, is_answered};
 use trimtab_lab::links;
 use trimtab_lab::pool::INTERRUPTED;
@@ -17,6 +16,7 @@ use trimtab_lab::record::{Delays, FlowMeasurement, Measurement};
 use trimtab_lab::result::Series;
 use trimtab_lab::scenario::{AppKind, Job};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
+use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::admission::Governor;
@@ -125,7 +125,7 @@ fn members(prepared: &Prepared, job: &Job) -> Result<(usize, Vec<Member>), RealE
 
 fn governor(
     prepared: &Prepared,
-    contender: &Contender,
+    contender: &Scheme,
     app: &PreparedApp,
 ) -> Result<Governor, RealError> {
     Governor::of(contender, app, prepared.policy_of(contender))

@@ -43,7 +43,7 @@ pub enum RealError {
     },
     /// A contender that the kernel does not have.
     #[error("{contender}: {problem}; {available}")]
-    Contender {
+    Scheme {
         /// As the user named it.
         contender: String,
         /// Why it cannot run there.

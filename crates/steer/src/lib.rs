@@ -11,6 +11,7 @@ pub mod distill;
 pub mod muses;
 mod report;
 mod schedule;
+pub mod scheme;
 pub mod select;
 mod steerer;
 mod tune;

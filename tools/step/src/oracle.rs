@@ -83,7 +83,7 @@ fn candidates() -> impl Iterator<Item = f64> {
     })
 }
 
-fn with_delta(delta: f64) -> trimtab_lab::contender::Contender {
+fn with_delta(delta: f64) -> trimtab_steer::scheme::Scheme {
     let spec = Mortise::algorithm();
     let others = spec.settings().iter().filter(|(knob, _)| *knob != "delta");
     let knobs: Vec<String> = others.map(|(knob, value)| format!("{knob}={value}")).collect();

@@ -5,9 +5,9 @@
 //! bounds thin and grey, so that the three kinds differ at a glance. The colours themselves stand in
 //! `style.css`, one set for light and one for dark screens.
 
-use crate::contender::{is_bound, is_steered};
 use crate::result::SummaryRow;
 use crate::summary::in_order;
+use trimtab_steer::scheme::{is_bound, is_steered};
 
 /// How one contender is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,11 +16,11 @@ use cast::Role;
 use chart::escape;
 use trimtab_net::Trace;
 
-use crate::contender::{is_bound, is_steered};
 use crate::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow, UnitRecord};
 use crate::stats::Sorted;
 use crate::summary::in_order;
+use trimtab_steer::scheme::{is_bound, is_steered};
 
 /// Traces per application whose course over time is drawn; more would make the file heavy and nobody
 /// would open them all.

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::cast::Role;
 use super::chart::{Axis, Frame, Scale, escape, open, path};
-use crate::contender::is_bound;
 use crate::result::SummaryRow;
 use crate::stats::Sorted;
+use trimtab_steer::scheme::is_bound;
 
 /// Points along a distribution's curve.
 const CDF_POINTS: u32 = 160;

@@ -39,8 +39,8 @@ pub use quantity::{Buffer, Mark, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
 pub use transport::TransportKind;
 
-use crate::contender::Contender;
 use crate::links::LinkError;
+use trimtab_steer::scheme::Scheme;
 
 /// A comparison: who, doing what, over which links.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub about: String,
     /// The contenders.
     #[serde(default)]
-    pub cc: Vec<Contender>,
+    pub cc: Vec<Scheme>,
     /// What carries the data of every flow.
     #[serde(default)]
     pub transport: TransportKind,
@@ -113,7 +113,7 @@ pub struct Scenario {
 #[serde(deny_unknown_fields)]
 pub struct Competitor {
     /// Their congestion control.
-    pub cc: Contender,
+    pub cc: Scheme,
     /// How many.
     #[serde(default = "one_flow")]
     pub flows: u32,
@@ -278,7 +278,7 @@ impl Scenario {
                 "no contender: name at least one with --cc, or under `cc` in the scenario".into(),
             );
         }
-        if let Some(twice) = twice(self.cc.iter().map(Contender::label)) {
+        if let Some(twice) = twice(self.cc.iter().map(Scheme::label)) {
             return fail(format!("{twice} is named twice as a contender: name each once"));
         }
         if self.traces.is_empty() {

@@ -1,4 +1,4 @@
-//! Algorithms in turn: the contender `switch:cubic,bbr:every=20s:part` and its text.
+//! Algorithms in turn: the scheme `switch:cubic,bbr:every=20s:part` and its text.
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
@@ -43,34 +43,36 @@ fn names() -> Vec<&'static str> {
     trimtab_cc::ALGORITHMS.iter().map(|a| a.name).collect()
 }
 
-/// Reads `NAME,NAME[,NAME…][:every=TIME][:full|:part]`.
-pub(crate) fn parse(text: &str) -> Result<Turns, TurnsError> {
-    let mut parts = text.split(':').map(str::trim);
-    let listed = parts.next().unwrap_or_default();
-    let listed = listed.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let specs = listed
-        .map(|name| Spec::new(name).ok_or_else(|| TurnsError::Unknown(name.to_owned())))
-        .collect::<Result<Vec<_>, _>>()?;
-    if specs.len() < 2 {
-        return Err(TurnsError::TooFew);
-    }
-    let name = |i: usize| specs[i % specs.len()].algorithm().name;
-    if let Some(twice) = (0..specs.len()).find(|&i| name(i) == name(i + 1)) {
-        return Err(TurnsError::Itself(name(twice)));
-    }
-    let mut turns = Turns { specs, every: EVERY, how: Switch::Full };
-    for setting in parts {
-        match setting.split_once('=') {
-            Some(("every", time)) => {
-                let every = time.parse().ok().filter(|every| *every >= EVERY_MIN);
-                turns.every = every.ok_or_else(|| TurnsError::Every(time.to_owned()))?;
-            }
-            None if setting == "part" => turns.how = Switch::Part,
-            None if setting == "full" => turns.how = Switch::Full,
-            _ => return Err(TurnsError::Setting(setting.to_owned())),
+impl Turns {
+    /// Reads `NAME,NAME[,NAME…][:every=TIME][:full|:part]`.
+    pub(super) fn parse(text: &str) -> Result<Self, TurnsError> {
+        let mut parts = text.split(':').map(str::trim);
+        let listed = parts.next().unwrap_or_default();
+        let listed = listed.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let specs = listed
+            .map(|name| Spec::new(name).ok_or_else(|| TurnsError::Unknown(name.to_owned())))
+            .collect::<Result<Vec<_>, _>>()?;
+        if specs.len() < 2 {
+            return Err(TurnsError::TooFew);
         }
+        let name = |i: usize| specs[i % specs.len()].algorithm().name;
+        if let Some(twice) = (0..specs.len()).find(|&i| name(i) == name(i + 1)) {
+            return Err(TurnsError::Itself(name(twice)));
+        }
+        let mut turns = Self { specs, every: EVERY, how: Switch::Full };
+        for setting in parts {
+            match setting.split_once('=') {
+                Some(("every", time)) => {
+                    let every = time.parse().ok().filter(|every| *every >= EVERY_MIN);
+                    turns.every = every.ok_or_else(|| TurnsError::Every(time.to_owned()))?;
+                }
+                None if setting == "part" => turns.how = Switch::Part,
+                None if setting == "full" => turns.how = Switch::Full,
+                _ => return Err(TurnsError::Setting(setting.to_owned())),
+            }
+        }
+        Ok(turns)
     }
-    Ok(turns)
 }
 
 #[cfg(test)]
@@ -79,18 +81,18 @@ mod tests {
 
     #[test]
     fn algorithms_then_settings() {
-        let turns = parse("cubic,bbr, copa").unwrap();
+        let turns = Turns::parse("cubic,bbr, copa").unwrap();
         let names: Vec<&str> = turns.specs.iter().map(|s| s.algorithm().name).collect();
         assert_eq!(names, ["cubic", "bbr", "copa"]);
         assert_eq!((turns.every, turns.how), (Duration::from_secs(20), Switch::Full));
-        let turns = parse("cubic,bbr:every=1.5s:part").unwrap();
+        let turns = Turns::parse("cubic,bbr:every=1.5s:part").unwrap();
         assert_eq!((turns.every, turns.how), (Duration::from_millis(1500), Switch::Part));
-        assert_eq!(parse("cubic,bbr:part:every=1s:full").unwrap().how, Switch::Full);
+        assert_eq!(Turns::parse("cubic,bbr:part:every=1s:full").unwrap().how, Switch::Full);
     }
 
     #[test]
     fn mistakes_say_what_to_do() {
-        let e = |text: &str| parse(text).unwrap_err().to_string();
+        let e = |text: &str| Turns::parse(text).unwrap_err().to_string();
         assert!(e("cubic").contains("switch:cubic,bbr:every=20s"));
         assert!(e("").contains("two algorithms or more"));
         assert!(e("cubic,bbr,cubic").contains("cubic would take over from itself"));

@@ -2,10 +2,10 @@
 //! `oracle:select:counterfactual`, and their text.
 
 use trimtab_cc::{Spec, SpecError};
-use trimtab_steer::select::{CANDIDATES_MAX, PERIOD};
 use trimtab_units::Duration;
 
-use crate::selection::{self, SelectionError, candidates};
+use super::selection::{self, SelectionError, candidates};
+use crate::select::{CANDIDATES_MAX, PERIOD};
 
 /// What a bound of selection has to choose among, and how often.
 #[derive(Clone, Debug)]
@@ -33,14 +33,14 @@ pub(crate) enum BoundError {
 
 impl SelectBound {
     /// Reads what follows `static-best:`.
-    pub(crate) fn single(text: &str) -> Result<Self, BoundError> {
+    pub(super) fn single(text: &str) -> Result<Self, BoundError> {
         let bound = Self::course(text)?;
         if text.contains("every=") { Err(BoundError::NotAgain) } else { Ok(bound) }
     }
 
     /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's candidates every 12 s, which
     /// rules have, too. The name of a shipped policy is what that chooses among.
-    pub(crate) fn course(text: &str) -> Result<Self, BoundError> {
+    pub(super) fn course(text: &str) -> Result<Self, BoundError> {
         let mut bound = Self { candidates: candidates(), every: PERIOD };
         let mut listed = text.trim();
         // A time stands before the algorithms or behind them.

@@ -1,0 +1,66 @@
+//! The settings of `mortise` and `mortise-disc`.
+
+use trimtab_cc::{Knob, KnobError};
+
+/// The settings of Mortise that experiments vary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MortiseSettings {
+    /// The weight σ of the preference against the present tradeoff in the feedback (Mortise eq. 5).
+    pub sigma: f64,
+    /// Whether changes of the bandwidth are detected (Mortise §4, Bayesian change-point detection).
+    pub change_point_detection: bool,
+}
+
+impl Default for MortiseSettings {
+    fn default() -> Self {
+        Self { sigma: SIGMA.default, change_point_detection: true }
+    }
+}
+
+static SIGMA: Knob = Knob {
+    name: "sigma",
+    unit: "1",
+    min: 0.0,
+    max: 1.0,
+    default: 0.5,
+    about: "weight of the application's preference in the feedback; the rest is the present tradeoff",
+};
+static CPD: Knob = Knob {
+    name: "cpd",
+    unit: "1",
+    min: 0.0,
+    max: 1.0,
+    default: 1.0,
+    about: "1 to detect changes of the bandwidth and explore after them, 0 not to",
+};
+/// The settings of `mortise` and `mortise-disc`.
+pub static MORTISE_SETTINGS: [&Knob; 2] = [&SIGMA, &CPD];
+
+/// Why a text is no setting of Mortise.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct MortiseError(String);
+
+impl MortiseSettings {
+    /// Reads what follows `mortise:`.
+    pub(super) fn parse(text: &str) -> Result<Self, MortiseError> {
+        let mut settings = Self::default();
+        for setting in text.split(',').filter(|s| !s.is_empty()) {
+            let known = || MORTISE_SETTINGS.map(|k| k.name).join(", ");
+            let wrong = || MortiseError(format!("a setting is NAME=VALUE, with {}", known()));
+            let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
+            let value: f64 = value.trim().parse().map_err(|_| wrong())?;
+            let knob = MORTISE_SETTINGS.into_iter().find(|k| k.name == name.trim());
+            let Some(knob) = knob else {
+                return Err(MortiseError(format!("no setting {name:?}; there are {}", known())));
+            };
+            knob.check(value).map_err(|e: KnobError| MortiseError(e.to_string()))?;
+            if knob.name == SIGMA.name {
+                settings.sigma = value;
+            } else {
+                settings.change_point_detection = value != 0.0;
+            }
+        }
+        Ok(settings)
+    }
+}

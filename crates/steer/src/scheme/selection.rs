@@ -1,0 +1,305 @@
+//! Schemes that choose among algorithms while a flow runs: `floo`, `floo:part`, `select:power`, `select:antelope`,
+//! `floo+mortise`, and their text.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trimtab_cc::migrate::Switch;
+use trimtab_cc::{Spec, SpecError};
+use trimtab_units::Duration;
+
+use crate::select::antelope::Boosted;
+use crate::select::{Model, ModelError, Policy, Selector, SelectorConfig, Unusable, Utility};
+
+/// What rules choose among, in this order: Floo's candidates (§4.1). CUBIC starts.
+pub const CANDIDATES: [&str; 4] = ["cubic", "bbr", "copa", "westwood"];
+/// The shortest period: Floo goes down to one acknowledgement (Appendix F).
+const PERIOD_MIN: Duration = Duration::from_millis(1);
+
+/// What chooses.
+#[derive(Clone, Debug, PartialEq)]
+pub enum By {
+    /// A learnt policy that ships with the project, by its name.
+    Shipped(&'static str),
+    /// A learnt policy, from this file.
+    Model(PathBuf),
+    /// Antelope's models, from this file; `None` for those that ship with the project.
+    Antelope(Option<PathBuf>),
+    /// What counts on the path (Floo Table 1).
+    Rule(Utility),
+}
+
+/// What was read from the file of a selection.
+#[derive(Clone, Debug)]
+pub enum LearntModel {
+    /// Floo's policy.
+    Floo(Arc<Model>),
+    /// Antelope's models.
+    Antelope(Arc<Boosted>),
+}
+
+/// A scheme that chooses among algorithms.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// What chooses.
+    pub by: By,
+    /// How often; `None` for what the model was made for, and 12 s for rules.
+    pub every: Option<Duration>,
+    /// What goes over from one algorithm to the next.
+    pub how: Switch,
+    /// Whether Mortise sets δ while Copa runs.
+    pub tuned: bool,
+    /// What runs where a learnt policy gives no answer; `None` for what it starts connections with. With it, the policy's
+    /// file need not be there.
+    pub safe: Option<Spec>,
+}
+
+/// Why a text names no selection.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum SelectionError {
+    #[error("it takes a rule, as in select:power; there are {known} and {ANTELOPE}", known = rules().join(", "))]
+    Rule,
+    #[error("every={0}: it takes a time of 1ms at least, as in every=12s")]
+    Every(String),
+    #[error("no setting {0:?}; there are every=TIME, full and part{1}")]
+    Setting(String, &'static str),
+    #[error("safe={0}: it takes an algorithm, as in safe=cubic, and comes last: {1}")]
+    Safe(String, SpecError),
+}
+
+fn rules() -> Vec<&'static str> {
+    Utility::ALL.iter().map(|(name, _)| *name).collect()
+}
+
+/// The candidates of rules.
+pub fn candidates() -> Vec<Spec> {
+    CANDIDATES.iter().filter_map(|name| Spec::new(name)).collect()
+}
+
+/// Floo's policy as its paper learns it, the one learnt from forks of the simulator, and that for the slowest requests.
+const PPO: &str = "floo";
+const COUNTERFACTUAL: &str = "floo-counterfactual";
+const P90: &str = "floo-p90";
+/// Antelope's selector, in the place of a rule.
+const ANTELOPE: &str = "antelope";
+
+/// The file of a policy that ships with the project; `models/` has the card of each.
+fn shipped(name: &str) -> &'static [u8] {
+    match name {
+        ANTELOPE => include_bytes!("../../../../models/antelope.safetensors"),
+        P90 => include_bytes!("../../../../models/floo-p90.safetensors"),
+        COUNTERFACTUAL => include_bytes!("../../../../models/floo-counterfactual.safetensors"),
+        _ => include_bytes!("../../../../models/floo.safetensors"),
+    }
+}
+
+/// The candidates of a policy that ships with the project, by what tells it apart: `floo` or `counterfactual`.
+pub(super) fn candidates_of_shipped(name: &str) -> Option<Vec<Spec>> {
+    let file = match name {
+        "floo" => PPO,
+        "counterfactual" => COUNTERFACTUAL,
+        _ => return None,
+    };
+    // A test reads both.
+    Model::parse(shipped(file)).ok().map(|model| model.candidates().to_vec())
+}
+
+impl Selection {
+    /// Reads what follows `floo:` or `floo+mortise:`.
+    pub(super) fn floo(text: &str, tuned: bool) -> Result<Self, SelectionError> {
+        let by = By::Shipped(if tuned { COUNTERFACTUAL } else { PPO });
+        let mut selection = Self { tuned, ..Self::by(by) };
+        selection.set_all(
+            text,
+            |setting| match setting {
+                ("counterfactual", None) => Some(By::Shipped(COUNTERFACTUAL)),
+                ("p90", None) => Some(By::Shipped(P90)),
+                ("model", Some(path)) => Some(By::Model(path.into())),
+                _ => None,
+            },
+            ", counterfactual, p90, model=FILE, and safe=CC at the end",
+        )?;
+        Ok(selection)
+    }
+
+    /// Reads what follows `select:antelope:`.
+    pub(super) fn antelope(text: &str) -> Result<Self, SelectionError> {
+        let mut antelope = Self::by(By::Antelope(None));
+        antelope.set_all(
+            text,
+            |setting| match setting {
+                ("model", Some(path)) => Some(By::Antelope(Some(path.into()))),
+                _ => None,
+            },
+            ", model=FILE, and safe=CC at the end",
+        )?;
+        Ok(antelope)
+    }
+
+    fn by(by: By) -> Self {
+        Self { by, every: None, how: Switch::Full, tuned: false, safe: None }
+    }
+
+    /// Reads what follows `select:`.
+    pub(super) fn rule(text: &str) -> Result<Self, SelectionError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let rule = Utility::ALL.iter().find(|(known, _)| *known == name.trim());
+        let mut rule = Self::by(By::Rule(rule.ok_or(SelectionError::Rule)?.1));
+        rest.split(':')
+            .map(str::trim)
+            .filter(|s| !s.is_empty())
+            .try_for_each(|setting| rule.set(setting, ""))?;
+        Ok(rule)
+    }
+
+    /// Takes the settings of a learnt selection: those that name what was learnt, `safe=`, and those that all selections take.
+    fn set_all(
+        &mut self,
+        text: &str,
+        learnt: impl Fn((&str, Option<&str>)) -> Option<By>,
+        others: &'static str,
+    ) -> Result<(), SelectionError> {
+        let mut rest = text;
+        while !rest.is_empty() {
+            // An algorithm has settings of its own, so what is safe takes all that follows.
+            if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
+                let wrong = |problem| SelectionError::Safe(safe.to_owned(), problem);
+                self.safe = Some(safe.parse().map_err(wrong)?);
+                break;
+            }
+            let (setting, then) = rest.split_once(':').unwrap_or((rest, ""));
+            rest = then;
+            let setting = setting.trim();
+            let parts = setting.split_once('=').map_or((setting, None), |(k, v)| (k, Some(v)));
+            if let Some(by) = learnt(parts) {
+                self.by = by;
+            } else if !setting.is_empty() {
+                self.set(setting, others)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, setting: &str, others: &'static str) -> Result<(), SelectionError> {
+        match setting.split_once('=') {
+            Some(("every", time)) => self.every = Some(period(time)?),
+            None if setting == "part" => self.how = Switch::Part,
+            None if setting == "full" => self.how = Switch::Full,
+            _ => return Err(SelectionError::Setting(setting.to_owned(), others)),
+        }
+        Ok(())
+    }
+
+    /// The selector of a flow, `model` being the one of its file.
+    pub fn selector(&self, model: &Result<LearntModel, Unusable>) -> Selector {
+        let config = match (&self.by, model) {
+            (By::Rule(utility), _) => SelectorConfig::new(candidates(), Policy::Rule(*utility)),
+            (_, Ok(LearntModel::Floo(model))) => SelectorConfig::of_model(model.clone()),
+            (_, Ok(LearntModel::Antelope(models))) => SelectorConfig::of_boosted(models.clone()),
+            (_, Err(why)) => {
+                SelectorConfig::without_model(self.safe.unwrap_or(candidates()[0]), *why)
+            }
+        };
+        let period = self.every.unwrap_or(config.period);
+        let safe = self.safe.unwrap_or(config.safe);
+        Selector::new(SelectorConfig { period, how: self.how, safe, ..config })
+    }
+}
+
+impl By {
+    /// The file of what was learnt; of what ships with the project, its name. `None` of a rule.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Shipped(name) => Some(Path::new(name)),
+            Self::Model(path) => Some(path),
+            Self::Antelope(path) => Some(path.as_deref().unwrap_or(Path::new(ANTELOPE))),
+            Self::Rule(_) => None,
+        }
+    }
+
+    /// The bytes of what ships with the project; `None` of what is read from a file.
+    pub fn shipped(&self) -> Option<&'static [u8]> {
+        match self {
+            Self::Shipped(name) => Some(shipped(name)),
+            Self::Antelope(None) => Some(shipped(ANTELOPE)),
+            Self::Model(_) | Self::Antelope(Some(_)) | Self::Rule(_) => None,
+        }
+    }
+
+    /// Reads the bytes of its file.
+    pub fn read(&self, bytes: &[u8]) -> Result<LearntModel, ModelError> {
+        Ok(match self {
+            Self::Antelope(_) => LearntModel::Antelope(Boosted::parse(bytes)?.into()),
+            _ => LearntModel::Floo(Model::parse(bytes)?.into()),
+        })
+    }
+}
+
+/// A selection period.
+pub(super) fn period(text: &str) -> Result<Duration, SelectionError> {
+    let every = text.parse().ok().filter(|every| *every >= PERIOD_MIN);
+    every.ok_or_else(|| SelectionError::Every(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_in_any_order() {
+        let floo = Selection::floo("", false).unwrap();
+        assert_eq!(floo.by, By::Shipped("floo"));
+        assert_eq!((floo.every, floo.how, floo.tuned), (None, Switch::Full, false));
+        let floo = Selection::floo("counterfactual:part:every=6s", true).unwrap();
+        assert_eq!(floo.by, By::Shipped("floo-counterfactual"));
+        assert_eq!((floo.every, floo.how), (Some(Duration::from_secs(6)), Switch::Part));
+        assert!(floo.tuned);
+        let floo = Selection::floo("part:model=out/my.safetensors:full", false).unwrap();
+        assert_eq!((floo.by, floo.how), (By::Model("out/my.safetensors".into()), Switch::Full));
+        assert!(floo.safe.is_none());
+        let floo = Selection::floo("every=3s:safe=copa:mvfst:pacing_gain=2", false).unwrap();
+        let safe = floo.safe.unwrap();
+        assert!(safe.is_same(&"copa:mvfst:pacing_gain=2".parse().unwrap()), "{safe:?}");
+        assert_eq!(floo.every, Some(Duration::from_secs(3)));
+        let rule = Selection::rule("vivace:every=3s").unwrap();
+        assert_eq!(rule.by, By::Rule(Utility::Vivace));
+    }
+
+    #[test]
+    fn antelope_takes_the_settings_of_what_is_learnt() {
+        let antelope = Selection::antelope("").unwrap();
+        assert_eq!(
+            (antelope.by, antelope.every, antelope.how),
+            (By::Antelope(None), None, Switch::Full)
+        );
+        let antelope = Selection::antelope("part:model=my.safetensors:every=2s:safe=bbr").unwrap();
+        assert_eq!(antelope.by, By::Antelope(Some("my.safetensors".into())));
+        assert_eq!((antelope.every, antelope.how), (Some(Duration::from_secs(2)), Switch::Part));
+        assert!(antelope.safe.unwrap().is_same(&"bbr".parse().unwrap()));
+    }
+
+    #[test]
+    fn mistakes_say_what_to_do() {
+        let e = |text: &str| Selection::rule(text).unwrap_err().to_string();
+        assert!(e("").contains("select:power; there are power, power-loss"));
+        assert!(e("antelop").contains("throughput and antelope"));
+        let antelope = Selection::antelope("p90").unwrap_err().to_string();
+        assert!(antelope.contains("every=TIME, full and part, model=FILE, and safe=CC"));
+        assert!(e("power:every=0s").contains("1ms at least"));
+        assert!(e("power:model=x").contains("every=TIME, full and part"));
+        let e = |text: &str| Selection::floo(text, false).unwrap_err().to_string();
+        assert!(e("safe=quick").contains("safe=quick: it takes an algorithm, as in safe=cubic"));
+        assert!(e("safe=bbr:every=3s").contains("comes last"));
+    }
+
+    #[test]
+    fn shipped_models_are_models() {
+        for name in [PPO, COUNTERFACTUAL, P90] {
+            let model = Model::parse(shipped(name)).unwrap();
+            assert_eq!(model.candidates().len(), CANDIDATES.len(), "{name}");
+        }
+        assert_eq!(candidates_of_shipped("counterfactual").unwrap().len(), 4);
+        let antelope = Boosted::parse(shipped(ANTELOPE)).unwrap();
+        assert_eq!(antelope.candidates().len(), CANDIDATES.len() + 1, "and Vegas");
+    }
+}

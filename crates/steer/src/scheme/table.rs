@@ -1,0 +1,171 @@
+//! The table of schemes that are no algorithm of the `cc` crate.
+
+use trimtab_cc::Knob;
+
+use super::SchemeKind::{
+    Mortise, MortiseDisc, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select,
+    StaticBest, Switch,
+};
+use super::{
+    MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
+    SelectBound, Selection, Turns, searched,
+};
+
+/// What a scheme is for, that is no algorithm of the `cc` crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A policy of its own, which was learnt.
+    Learnt,
+    /// Turns knobs or changes the algorithm while the flow runs.
+    Steering,
+    /// Shows what something costs, and serves nobody better.
+    Experiment,
+    /// No real sender can reach it.
+    Bound,
+}
+
+/// A scheme that is no algorithm of the `cc` crate.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemeEntry {
+    /// How it is written on the command line.
+    pub name: &'static str,
+    /// What it is for.
+    pub role: Role,
+    /// What it is, in one sentence.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Its numeric settings.
+    pub settings: &'static [&'static Knob],
+    /// Reads what follows its name.
+    pub(super) parse: fn(&str) -> Result<SchemeKind, Problem>,
+}
+
+impl SchemeEntry {
+    /// The first word of its name, which is what reports tell its role by.
+    pub(super) fn key(&self) -> &'static str {
+        self.name.split(':').next().unwrap_or(self.name)
+    }
+
+    /// Its second word; `None` where there stands what the user gives, such as `CC`.
+    pub(super) fn second(&self) -> Option<&'static str> {
+        let (_, second) = self.name.split_once(':')?;
+        second.starts_with(char::is_lowercase).then_some(second)
+    }
+}
+
+/// Learnt policies, steering, experiments and bounds, in the order in which they are listed.
+pub static SCHEMES: [SchemeEntry; 14] = [
+    SchemeEntry {
+        name: "muses",
+        role: Role::Learnt,
+        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is what takes over where the path is unlike training or the window runs away, copa:mvfst unless told, or none",
+        source: "Zhong et al., INFOCOM 2022",
+        settings: &[],
+        parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Trees).map(Muses)?),
+    },
+    SchemeEntry {
+        name: "treeg",
+        role: Role::Learnt,
+        about: "the same with a single tree for all paths; takes :model=FILE and :safe=CC",
+        source: "Zhong et al., INFOCOM 2022, section IV-A",
+        settings: &[],
+        parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Global).map(Muses)?),
+    },
+    SchemeEntry {
+        name: "mortise",
+        role: Role::Steering,
+        about: "Copa, its delta steered continuously by what the application's users prefer",
+        source: "Mortise",
+        settings: &MORTISE_SETTINGS,
+        parse: |text| Ok(MortiseSettings::parse(text).map(Mortise)?),
+    },
+    SchemeEntry {
+        name: "mortise-disc",
+        role: Role::Steering,
+        about: "Mortise with five values of delta only",
+        source: "Mortise section 5.1",
+        settings: &MORTISE_SETTINGS,
+        parse: |text| Ok(MortiseSettings::parse(text).map(MortiseDisc)?),
+    },
+    SchemeEntry {
+        name: "floo",
+        role: Role::Steering,
+        about: "the algorithm that a policy learnt by PPO chooses every 12 s or as :every=TIME says; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only; :safe=CC, at the end, is what runs where the policy has no answer",
+        source: "Floo",
+        settings: &[],
+        parse: |text| Ok(Selection::floo(text, false).map(Select)?),
+    },
+    SchemeEntry {
+        name: "floo+mortise",
+        role: Role::Steering,
+        about: "both: the algorithm chosen by the policy learnt from forks, and Mortise setting delta while Copa runs; takes the same as floo",
+        source: "Floo and Mortise",
+        settings: &[],
+        parse: |text| Ok(Selection::floo(text, true).map(Select)?),
+    },
+    SchemeEntry {
+        name: "select:RULE",
+        role: Role::Steering,
+        about: "the algorithm with the largest utility of throughput, delay and loss, each tried for a period: power, power-loss, vivace or throughput",
+        source: "Floo section 2.1, table 1",
+        settings: &[],
+        parse: |text| Ok(Selection::rule(text).map(Select)?),
+    },
+    SchemeEntry {
+        name: "select:antelope",
+        role: Role::Steering,
+        about: "the algorithm for which boosted trees foretell the largest reward of throughput, delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, :model=FILE, and :safe=CC at the end",
+        source: "Zhou et al., ICNP 2021",
+        settings: &[],
+        parse: |text| Ok(Selection::antelope(text).map(Select)?),
+    },
+    SchemeEntry {
+        name: "switch:CC,CC",
+        role: Role::Experiment,
+        about: "algorithms in turn on the same flow, each for 20 s or as :every=TIME says; :part hands over the window only",
+        source: "Floo section 5.5.1",
+        settings: &[],
+        parse: |text| Ok(Turns::parse(text).map(Switch)?),
+    },
+    SchemeEntry {
+        name: "static-best",
+        role: Role::Bound,
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others as in static-best:cubic,copa:mvfst, or of a shipped policy's as in static-best:counterfactual",
+        source: "Floo section 5.2, Static_Opt",
+        settings: &[],
+        parse: |text| Ok(SelectBound::single(text).map(StaticBest)?),
+    },
+    SchemeEntry {
+        name: "oracle:select",
+        role: Role::Bound,
+        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others as in oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
+        source: "Floo, judged by the whole run",
+        settings: &[],
+        parse: |text| Ok(SelectBound::course(text).map(OracleSelect)?),
+    },
+    SchemeEntry {
+        name: "oracle:CC",
+        role: Role::Bound,
+        about: "bound: the best constant value of the algorithm's knob for each run",
+        source: "Mortise section 5.2",
+        settings: &[],
+        parse: |text| searched("oracle", text).map(Oracle),
+    },
+    SchemeEntry {
+        name: "oracle-dynamic:CC",
+        role: Role::Bound,
+        about: "bound: at every interval the value of the knob that turns out best",
+        source: "Mortise section 5.2, judged by the whole run",
+        settings: &[],
+        parse: |text| searched("oracle-dynamic", text).map(OracleDynamic),
+    },
+    SchemeEntry {
+        name: OMNISCIENT,
+        role: Role::Bound,
+        about: "bound: a sender that sees the trace",
+        source: "Muses equation 1",
+        settings: &[],
+        parse: |text| if text.is_empty() { Ok(Omniscient) } else { Err(Problem::NoSettings) },
+    },
+];
