@@ -112,8 +112,6 @@ pub(crate) struct Connection<L> {
     asked: Vec<Spec>,
     sizes: Sizes,
     responses: Responses,
-    /// Selections of the present steering for which a learnt policy had no answer.
-    unanswered: u64,
     /// Its part in what an edge reports of its aggregate.
     part: Option<Box<Part>>,
     /// Its end was seen, and the kernel's word on it is awaited.
@@ -161,7 +159,6 @@ impl<L: Link> Connection<L> {
             asked: Vec::new(),
             sizes: Sizes::default(),
             responses: Responses::default(),
-            unanswered: 0,
             part: None,
             has_ended: false,
             told_guard: false,
@@ -371,7 +368,7 @@ impl<L: Link> Connection<L> {
         let Some(running) = Spec::new(running.name()) else { return };
         let selector = Selector::of_running(config, running);
         self.steering = Some(Box::new(Steerer::Select(Box::new(selector))));
-        (self.responses, self.unanswered) = (Responses::default(), 0);
+        self.responses = Responses::default();
     }
 
     /// The model and what is safe are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
@@ -450,10 +447,8 @@ impl<L: Link> Connection<L> {
 
     /// Selections of the present steering for which a learnt policy had no answer, and why the first time.
     pub(crate) fn unanswered(&self) -> (u64, Option<Distrust>) {
-        match self.steering.as_deref() {
-            Some(Steerer::Select(selector)) => (self.unanswered, selector.selections().distrust),
-            _ => (0, None),
-        }
+        let selections = self.steering.as_deref().and_then(|s| s.insight().selections);
+        selections.map_or((0, None), |made| (made.fallbacks, made.distrust))
     }
 
     /// Asks for another algorithm.
@@ -564,7 +559,7 @@ impl<L: Link> Connection<L> {
             return Looked::default();
         };
         self.sizes.on_report(&report);
-        if let Some(Steerer::Select(_)) = self.steering.as_deref() {
+        if self.steering.as_deref().is_some_and(Steer::wants_responses) {
             let remaining = self.hint.factors.get(Factor::Remaining);
             let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
             self.responses.complete(&mut report, remaining);
@@ -597,9 +592,9 @@ impl<L: Link> Connection<L> {
         let interval = match self.steering.as_deref() {
             // Its own interval is that between turns.
             Some(Steerer::Schedule(schedule)) => MEASURE.min(schedule.interval(report.srtt)),
-            // A learnt policy goes by responses, too, which are seen by looking often.
-            Some(Steerer::Select(selector)) if is_learnt(selector) => {
-                RESPONSES.min(selector.interval(report.srtt))
+            // Responses are seen by looking often.
+            Some(steering) if steering.wants_responses() => {
+                RESPONSES.min(steering.interval(report.srtt))
             }
             Some(steering) => steering.interval(report.srtt),
             None if self.part.is_some() => RESPONSES,
@@ -619,39 +614,14 @@ impl<L: Link> Connection<L> {
             }
             self.turn_at = Some(setting.now + every);
         }
-        let unanswered = self.unanswered;
-        let action = steering.on_report(report);
-        if let Steerer::Select(selector) = steering {
-            self.unanswered = selector.selections().fallbacks;
+        let Some(action) = steering.on_report(report) else { return };
+        let reason = steering.reason(&action);
+        let cause = Cause::of(reason, &steering.insight(), report)
+            .unwrap_or_else(|| Cause::asked(setting.rule));
+        match action {
+            Action::Switch { to, how } => self.switch(&to, how, cause, setting),
+            Action::Set { knob, value } => self.turn(knob, value, cause, setting),
         }
-        let (knob, value) = match action {
-            None => return,
-            Some(Action::Switch { to, how }) => {
-                let cause = match steering {
-                    Steerer::Select(selector) => selected(selector, self.unanswered > unanswered),
-                    Steerer::Schedule(_) => Cause::Turn,
-                    _ => Cause::asked(setting.rule),
-                };
-                return self.switch(&to, how, cause, setting);
-            }
-            Some(Action::Set { knob, value }) => (knob, value),
-        };
-        let cause = match steering {
-            Steerer::Mortise(mortise) if knob == "delta" => {
-                let hints = mortise.hints();
-                Cause::Gradient {
-                    lambda: hints.lambda,
-                    beta: hints.beta,
-                    tradeoff: mortise.tradeoff(),
-                    rtt_ms: report.rtt_mean.unwrap_or(report.srtt).as_millis_f64(),
-                    throughput_mbps: (report.acked / report.interval).mbps(),
-                }
-            }
-            Steerer::Mortise(_) => Cause::Burst,
-            Steerer::Distill(_) => Cause::Nearest,
-            _ => Cause::asked(setting.rule),
-        };
-        self.turn(knob, value, cause, setting);
     }
 
     /// The score of a window that the application did not hold back.
@@ -670,18 +640,4 @@ fn home(link: &impl Link, rule: Option<&Rule>) -> Algorithm {
         Some(Steering::Turns(turns)) if switched => turns.first(),
         _ => link.algorithm(),
     }
-}
-
-/// By what a selection was made, or why it was none.
-fn selected(selector: &Selector, unanswered: bool) -> Cause {
-    match (&selector.config().policy, selector.selections().distrust) {
-        (Policy::Rule(utility), _) => Cause::Selected { by: utility.name().to_owned() },
-        (Policy::Model(_), Some(why)) if unanswered => Cause::Unanswered { why: why.to_string() },
-        (Policy::Model(_) | Policy::Antelope(_) | Policy::External, _) => Cause::Learnt,
-    }
-}
-
-/// Whether a learnt policy chooses.
-fn is_learnt(selector: &Selector) -> bool {
-    matches!(selector.config().policy, Policy::Model(_))
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use trimtab_steer::{Insight, Reason, Report};
 use trimtab_units::Time;
 
 use crate::config::Rule;
@@ -123,6 +124,28 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// What a steering says of its reason, with the numbers that it goes by; `None` where it gives none.
+    pub(crate) fn of(reason: Option<Reason>, insight: &Insight, report: &Report) -> Option<Self> {
+        Some(match reason? {
+            Reason::Preference => {
+                let hints = insight.preference.unwrap_or_default();
+                Self::Gradient {
+                    lambda: hints.lambda,
+                    beta: hints.beta,
+                    tradeoff: insight.tradeoff.unwrap_or_default(),
+                    rtt_ms: report.rtt_mean.unwrap_or(report.srtt).as_millis_f64(),
+                    throughput_mbps: (report.acked / report.interval).mbps(),
+                }
+            }
+            Reason::Burst => Self::Burst,
+            Reason::Turn => Self::Turn,
+            Reason::Rule(utility) => Self::Selected { by: utility.name().to_owned() },
+            Reason::Learnt => Self::Learnt,
+            Reason::Fallback(why) => Self::Unanswered { why: why.to_string() },
+            Reason::Nearest => Self::Nearest,
+        })
+    }
+
     /// The steering of this rule asks for it.
     pub(crate) fn asked(rule: Option<&Rule>) -> Self {
         Self::Asked { rule: rule.map(|rule| rule.name.clone()).unwrap_or_default() }

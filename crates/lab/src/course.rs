@@ -4,7 +4,7 @@ use trimtab_apps::{App, Application, Outcome};
 use trimtab_cc::get_knob;
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
-use trimtab_steer::Steerer;
+use trimtab_steer::Steer;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::links;
@@ -193,15 +193,9 @@ impl<'a> Course<'a> {
         s.rtt_ms.push(if srtt.is_zero() { f64::NAN } else { srtt.as_millis_f64() });
         s.cwnd_bytes.push(window.as_f64());
         s.delta.push(delta.unwrap_or(f64::NAN));
-        let (lambda, tau) = match first.steerer() {
-            Some(Steerer::Mortise(m)) => (m.hints().lambda, m.tradeoff()),
-            Some(Steerer::Both(both)) => (both.tuner().hints().lambda, both.tuner().tradeoff()),
-            Some(Steerer::Schedule(_) | Steerer::Select(_) | Steerer::Distill(_)) | None => {
-                (f64::NAN, f64::NAN)
-            }
-        };
-        s.lambda.push(lambda);
-        s.tau.push(tau);
+        let insight = first.steerer().map(Steer::insight).unwrap_or_default();
+        s.lambda.push(insight.preference.map_or(f64::NAN, |hints| hints.lambda));
+        s.tau.push(insight.tradeoff.unwrap_or(f64::NAN));
     }
 
     /// Beginning and end of the measured part.

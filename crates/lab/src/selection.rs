@@ -1,21 +1,15 @@
 //! What the schemes that choose among algorithms did in a run.
 
 use trimtab_sim::Flow;
-use trimtab_steer::Steerer;
-use trimtab_steer::select::{Policy, Selector};
+use trimtab_steer::Steer;
 
 use crate::result::{RunRecord, SelectionsRecord};
 use crate::summary::in_order;
 
 /// What the selectors of these flows did; `None` where nothing chooses, or somebody outside does.
 pub(crate) fn record(flows: &[Flow]) -> Option<SelectionsRecord> {
-    let selectors = flows.iter().filter_map(|flow| match flow.steerer()? {
-        Steerer::Select(selector) => Some(selector.as_ref()),
-        Steerer::Both(both) => Some(both.selector()),
-        Steerer::Mortise(_) | Steerer::Schedule(_) | Steerer::Distill(_) => None,
-    });
-    let choosing = selectors.filter(|s| !matches!(s.config().policy, Policy::External));
-    choosing.map(Selector::selections).fold(None, |sum: Option<SelectionsRecord>, s| {
+    let all = flows.iter().filter_map(|flow| flow.steerer()?.insight().selections);
+    all.fold(None, |sum: Option<SelectionsRecord>, s| {
         let mut sum = sum.unwrap_or_default();
         sum.made += s.made;
         sum.changed += s.changed;

@@ -26,7 +26,7 @@ use crate::connection::{Connection, connect};
 use crate::error::RealError;
 use crate::rig::Rig;
 use crate::server::serve;
-use crate::steering::{Insight, Steered, steer};
+use crate::steering::{SharedInsight, Steered, steer};
 use crate::sys;
 use crate::watch::Watch;
 
@@ -46,7 +46,7 @@ struct Flow {
     connection: Connection,
     app: SharedApp,
     received: Arc<AtomicU64>,
-    insight: Insight,
+    insight: SharedInsight,
 }
 
 /// Carries out a run; what it measured, and what the link says of itself.
@@ -211,7 +211,7 @@ impl Crew {
                 self.copies(&connection).map_err(RealError::system("copy a socket"))?;
             let app = SharedApp::new(member.app);
             let received = Arc::new(AtomicU64::new(0));
-            let insight = Insight::default();
+            let insight = SharedInsight::default();
             if let (Some(steerer), Some(flow)) = (member.governor.steerer(), &connection.flow) {
                 let (flow, app, insight) = (flow.clone(), app.clone(), insight.clone());
                 let next = member.start;
@@ -335,7 +335,7 @@ impl Course {
         let first = &self.flows[0];
         let window = sys::window(&first.connection.server).map_or(f64::NAN, Bytes::as_f64);
         let delta = first.connection.flow.as_ref().and_then(|flow| flow.knob("delta").ok());
-        let (lambda, tau) = first.insight.get();
+        let insight = first.insight.get();
         let s = &mut self.series;
         s.capacity_mbps.push((self.capacity.bytes_between(from, until) / span).mbps());
         s.throughput_mbps.push(rate.mbps());
@@ -343,8 +343,8 @@ impl Course {
         s.rtt_ms.push(rtt);
         s.cwnd_bytes.push(window);
         s.delta.push(delta.unwrap_or(f64::NAN));
-        s.lambda.push(lambda);
-        s.tau.push(tau);
+        s.lambda.push(insight.preference.map_or(f64::NAN, |hints| hints.lambda));
+        s.tau.push(insight.tradeoff.unwrap_or(f64::NAN));
         self.delivered_before = delivered;
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use trimtab_apps::Application;
 use trimtab_sim::factors;
-use trimtab_steer::{Action, Steer, Steerer};
+use trimtab_steer::{Action, Insight, Steer, Steerer};
 use trimtab_tcp::{Flow, Reporter};
 use trimtab_units::{Duration, Time};
 
@@ -18,17 +18,15 @@ const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// What a steered connection is steered by at the moment, for others to read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Insight(Arc<Mutex<Option<(f64, f64)>>>);
+pub(crate) struct SharedInsight(Arc<Mutex<Insight>>);
 
-impl Insight {
-    /// The application's preference λ and the tradeoff τ of the last decision; NaN before.
-    pub(crate) fn get(&self) -> (f64, f64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or((f64::NAN, f64::NAN))
+impl SharedInsight {
+    /// As of the last report; all `None` before.
+    pub(crate) fn get(&self) -> Insight {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, steerer: &Steerer) {
-        let Steerer::Mortise(m) = steerer else { return };
-        let now = Some((m.hints().lambda, m.tradeoff()));
+    fn put(&self, now: Insight) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }
@@ -39,7 +37,7 @@ pub(crate) struct Steered {
     pub(crate) flow: Flow,
     pub(crate) steerer: Steerer,
     pub(crate) app: SharedApp,
-    pub(crate) insight: Insight,
+    pub(crate) insight: SharedInsight,
     /// When the next report is due; at first, when the client begins.
     pub(crate) next: Time,
     /// `None` until then.
@@ -72,7 +70,7 @@ impl Steered {
         if let Some(Action::Set { knob, value }) = self.steerer.on_report(&report) {
             self.flow.set(knob, value).ok()?;
         }
-        self.insight.put(&self.steerer);
+        self.insight.put(self.steerer.insight());
         self.next = now + self.steerer.interval(report.srtt).max(INTERVAL_MIN);
         Some(())
     }

@@ -4,7 +4,7 @@
 use trimtab_cc::muses::{Counts, DRIVEN, Trees};
 use trimtab_units::Duration;
 
-use crate::{Action, Report, Steer};
+use crate::{Action, Reason, Report, Steer};
 
 /// The knob that it turns.
 pub const TREE: &str = "tree";
@@ -63,6 +63,10 @@ impl Steer for Distill {
         }
         self.tree = tree;
         Some(Action::Set { knob: TREE, value: tree as f64 })
+    }
+
+    fn reason(&self, _action: &Action) -> Option<Reason> {
+        Some(Reason::Nearest)
     }
 }
 

@@ -16,7 +16,7 @@ pub mod select;
 mod steerer;
 mod tune;
 
-pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
+pub use report::{Action, Collector, Insight, Reason, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 pub use steerer::{Both, Steerer};
 pub use tune::{ChangePoint, Mortise, MortiseConfig};

@@ -5,7 +5,7 @@ use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_units::Duration;
 
-use crate::{Action, Report, Steer};
+use crate::{Action, Reason, Report, Steer};
 
 /// Lets the next algorithm of a list take over every so often, and begins again at its end.
 #[derive(Clone, Debug)]
@@ -37,5 +37,9 @@ impl Steer for Schedule {
         self.current = (self.current + 1) % self.specs.len().max(1);
         let to = *self.specs.get(self.current)?;
         Some(Action::Switch { to, how: self.how })
+    }
+
+    fn reason(&self, _action: &Action) -> Option<Reason> {
+        Some(Reason::Turn)
     }
 }

@@ -1,11 +1,11 @@
-//! Any of the steerings, without a virtual call.
+//! Any of the steerings. A report takes no virtual call.
 
 use trimtab_cc::{Config, Spec, get_knob};
 use trimtab_units::Duration;
 
 use crate::distill::Distill;
 use crate::select::Selector;
-use crate::{Action, Mortise, Report, Schedule, Steer};
+use crate::{Action, Insight, Mortise, Reason, Report, Schedule, Steer};
 
 /// Any of the steerings.
 #[derive(Clone, Debug)]
@@ -122,27 +122,42 @@ impl Steer for Both {
         let runs = report.algorithm == Mortise::algorithm().algorithm().name;
         turned.or_else(|| self.waiting.take_if(|_| runs))
     }
+
+    fn reason(&self, action: &Action) -> Option<Reason> {
+        match action {
+            Action::Switch { .. } => self.selector.reason(action),
+            Action::Set { .. } => self.tuner.reason(action),
+        }
+    }
+
+    fn insight(&self) -> Insight {
+        Insight { selections: self.selector.insight().selections, ..self.tuner.insight() }
+    }
+
+    fn wants_responses(&self) -> bool {
+        self.selector.wants_responses()
+    }
+}
+
+impl Steerer {
+    fn get(&self) -> &dyn Steer {
+        match self {
+            Self::Mortise(m) => m.as_ref(),
+            Self::Schedule(s) => s,
+            Self::Select(s) => s.as_ref(),
+            Self::Both(b) => b.as_ref(),
+            Self::Distill(d) => d,
+        }
+    }
 }
 
 impl Steer for Steerer {
     fn interval(&self, srtt: Duration) -> Duration {
-        match self {
-            Self::Mortise(m) => m.interval(srtt),
-            Self::Schedule(s) => s.interval(srtt),
-            Self::Select(s) => s.interval(srtt),
-            Self::Both(b) => b.interval(srtt),
-            Self::Distill(d) => d.interval(srtt),
-        }
+        self.get().interval(srtt)
     }
 
     fn switches(&self) -> bool {
-        match self {
-            Self::Mortise(m) => m.switches(),
-            Self::Schedule(s) => s.switches(),
-            Self::Select(s) => s.switches(),
-            Self::Both(b) => b.switches(),
-            Self::Distill(d) => d.switches(),
-        }
+        self.get().switches()
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
@@ -153,5 +168,17 @@ impl Steer for Steerer {
             Self::Both(b) => b.on_report(report),
             Self::Distill(d) => d.on_report(report),
         }
+    }
+
+    fn reason(&self, action: &Action) -> Option<Reason> {
+        self.get().reason(action)
+    }
+
+    fn insight(&self) -> Insight {
+        self.get().insight()
+    }
+
+    fn wants_responses(&self) -> bool {
+        self.get().wants_responses()
     }
 }

@@ -29,7 +29,7 @@ pub use model::{Distrust, FORMAT, HIDDEN_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
 pub use rule::Utility;
 
-use crate::{Action, Report, Steer};
+use crate::{Action, Insight, Reason, Report, Steer};
 use antelope::{Boosted, Hysteresis, Interval, Measured};
 use rule::Search;
 
@@ -144,6 +144,8 @@ pub struct Selector {
     /// When to choose next; not known before the first report.
     next_at: Option<Time>,
     selections: Selections,
+    /// Whether the policy had no answer at the last selection.
+    fell_back: bool,
 }
 
 impl Selector {
@@ -164,6 +166,7 @@ impl Selector {
             now: Time::ZERO,
             next_at: None,
             selections: Selections::default(),
+            fell_back: false,
         }
     }
 
@@ -218,6 +221,7 @@ impl Selector {
                 .inspect_err(|_| self.hysteresis = Hysteresis::new()),
             Policy::Rule(utility) => Ok(self.search.choose(*utility, self.now, config.period)?),
         };
+        self.fell_back = decided.is_err();
         Some(match decided {
             Ok(choice) => config.candidates.get(choice).copied().unwrap_or(config.safe),
             Err(distrust) => {
@@ -276,6 +280,23 @@ impl Steer for Selector {
         self.asked = to;
         self.selections.changed += 1;
         Some(Action::Switch { to, how: self.config.how })
+    }
+
+    fn reason(&self, _action: &Action) -> Option<Reason> {
+        Some(match (&self.config.policy, self.selections.distrust) {
+            (Policy::Rule(utility), _) => Reason::Rule(*utility),
+            (_, Some(why)) if self.fell_back => Reason::Fallback(why),
+            _ => Reason::Learnt,
+        })
+    }
+
+    fn insight(&self) -> Insight {
+        let outside = matches!(self.config.policy, Policy::External);
+        Insight { selections: (!outside).then_some(self.selections), ..Insight::default() }
+    }
+
+    fn wants_responses(&self) -> bool {
+        matches!(self.config.policy, Policy::Model(_))
     }
 }
 

@@ -19,7 +19,7 @@ use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
 
-use crate::{Action, Report, Steer};
+use crate::{Action, Insight, Reason, Report, Steer};
 use burst::Burst;
 use path::Path;
 use twin::{Point, replay};
@@ -335,6 +335,19 @@ impl Steer for Mortise {
         }
         self.applied = wanted;
         Some(Action::Set { knob: "delta", value: wanted })
+    }
+
+    fn reason(&self, action: &Action) -> Option<Reason> {
+        let by_gradient = matches!(action, Action::Set { knob: "delta", .. });
+        Some(if by_gradient { Reason::Preference } else { Reason::Burst })
+    }
+
+    fn insight(&self) -> Insight {
+        Insight {
+            preference: Some(self.hints),
+            tradeoff: Some(self.tradeoff),
+            ..Insight::default()
+        }
     }
 }
 
