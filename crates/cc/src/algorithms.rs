@@ -56,6 +56,8 @@ algorithms! {
     Westwood in crate::westwood,
     /// NSDI 2018, as deployed.
     Vivace in crate::vivace,
+    /// RFC 6817.
+    Ledbat in crate::ledbat,
 }
 
 /// A named set of knob values.

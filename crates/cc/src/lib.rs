@@ -31,6 +31,7 @@ mod filter;
 mod hystart;
 mod hystart_linux;
 mod knob;
+mod ledbat;
 pub mod migrate;
 pub mod muses;
 mod newreno;

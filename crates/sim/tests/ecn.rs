@@ -48,9 +48,9 @@ fn alone(cc: &str, transport: Transport, mark: MarkConfig) -> f64 {
 }
 
 /// All that answer, and CUBIC as the transport has it.
-fn answering(transport: Transport) -> (&'static str, [&'static str; 7]) {
+fn answering(transport: Transport) -> (&'static str, [&'static str; 8]) {
     let cubic = if transport == Transport::quic() { "cubic" } else { "cubic:linux" };
-    (cubic, ["newreno", "westwood", "vegas", "copa", "copa:mvfst", "vivace", "bbr3"])
+    (cubic, ["newreno", "westwood", "vegas", "copa", "copa:mvfst", "vivace", "bbr3", "ledbat"])
 }
 
 /// Nobody gets more than 1.3 times what CUBIC does, whatever share of the packets is marked; BBRv1 is Linux's, which

@@ -14,7 +14,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 const EVERY: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(20);
-const ALL: [&str; 8] = ["newreno", "cubic", "westwood", "vegas", "copa", "bbr", "bbr3", "vivace"];
+const ALL: [&str; 9] =
+    ["newreno", "cubic", "westwood", "vegas", "copa", "bbr", "bbr3", "vivace", "ledbat"];
 /// Bytes that the link delivers in a round trip: 80 packets.
 const PATH: f64 = 120_000.0;
 
