@@ -58,6 +58,8 @@ algorithms! {
     Vivace in crate::vivace,
     /// RFC 6817.
     Ledbat in crate::ledbat,
+    /// Performance Evaluation 2008, Linux `tcp_illinois.c`.
+    Illinois in crate::illinois,
 }
 
 /// A named set of knob values.

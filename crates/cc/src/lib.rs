@@ -30,6 +30,7 @@ mod event;
 mod filter;
 mod hystart;
 mod hystart_linux;
+mod illinois;
 mod knob;
 mod ledbat;
 pub mod migrate;

@@ -28,6 +28,11 @@ struct Seen {
 
 /// One flow over 48 Mbit/s and 20 ms (80 packets), QUIC, a buffer of so many packets.
 fn alone(cc: &str, buffer: u32, random: f64) -> Seen {
+    alone_over(cc, buffer, random, Duration::from_millis(20))
+}
+
+/// The same over another round-trip time.
+fn alone_over(cc: &str, buffer: u32, random: f64, rtt: Duration) -> Seen {
     let link = LinkConfig::new(Capacity::Constant(Rate::from_mbps(48.0)))
         .queue(QueueConfig::drop_tail_packets(buffer))
         .loss(LossConfig::Independent(random));
@@ -39,8 +44,8 @@ fn alone(cc: &str, buffer: u32, random: f64) -> Seen {
         stop: Time::MAX,
         forward: vec![0],
         reverse: vec![],
-        forward_delay: Duration::from_millis(10),
-        reverse_delay: Duration::from_millis(10),
+        forward_delay: rtt / 2,
+        reverse_delay: rtt / 2,
         jitter: JitterConfig::None,
         seed: 1,
     };
@@ -90,6 +95,7 @@ fn every_algorithm_keeps_its_band() {
         ("copa:delta=0.04", 0.99, 21.0..=41.0, 0.0),
         ("ledbat", 0.97, 40.0..=65.0, 0.005),
         ("ledbat:target=5", 0.97, 15.0..=25.0, 0.0),
+        ("illinois", 0.97, 40.0..=65.0, 0.005),
         ("vivace", 0.95, 0.0..=20.0, 0.01),
         ("vivace:plain", 0.90, 0.0..=20.0, 0.01),
     ] {
@@ -97,6 +103,17 @@ fn every_algorithm_keeps_its_band() {
         within(seen.utilisation, utilisation..=1.001, &format!("{cc} utilisation"), seen);
         within(seen.queue, queue, &format!("{cc} queue"), seen);
         within(seen.loss, 0.0..=loss, &format!("{cc} loss"), seen);
+    }
+}
+
+/// Liu, Başar and Srikant 2008: with no queue a random loss takes an eighth of the window, which
+/// comes back by ten packets in a round trip. Over 100 ms that is several times NewReno's rate.
+#[test]
+fn random_losses_over_a_long_path_cost_illinois_less_than_reno() {
+    for (random, least, most) in [(1e-3, 0.55, 0.17), (1e-4, 0.98, 0.5)] {
+        let of = |cc: &str| alone_over(cc, 1000, random, Duration::from_millis(100)).utilisation;
+        let (illinois, reno) = (of("illinois"), of("newreno"));
+        assert!(illinois > least && reno < most, "{random}: {illinois} and {reno}");
     }
 }
 

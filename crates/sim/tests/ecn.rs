@@ -48,9 +48,20 @@ fn alone(cc: &str, transport: Transport, mark: MarkConfig) -> f64 {
 }
 
 /// All that answer, and CUBIC as the transport has it.
-fn answering(transport: Transport) -> (&'static str, [&'static str; 8]) {
+fn answering(transport: Transport) -> (&'static str, [&'static str; 9]) {
     let cubic = if transport == Transport::quic() { "cubic" } else { "cubic:linux" };
-    (cubic, ["newreno", "westwood", "vegas", "copa", "copa:mvfst", "vivace", "bbr3", "ledbat"])
+    let others = [
+        "newreno",
+        "westwood",
+        "vegas",
+        "copa",
+        "copa:mvfst",
+        "vivace",
+        "bbr3",
+        "ledbat",
+        "illinois",
+    ];
+    (cubic, others)
 }
 
 /// Nobody gets more than 1.3 times what CUBIC does, whatever share of the packets is marked; BBRv1 is Linux's, which

@@ -197,6 +197,7 @@ fn flows_go_on_after_an_outage() {
             "westwood",
             "vivace",
             "ledbat",
+            "illinois",
         ] {
             let (goodput, timeouts) = after_outage(cc, transport, Duration::from_millis(500));
             assert!(goodput > 9.0, "{cc}: {goodput} Mbit/s");

@@ -14,8 +14,9 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 const EVERY: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(20);
-const ALL: [&str; 9] =
-    ["newreno", "cubic", "westwood", "vegas", "copa", "bbr", "bbr3", "vivace", "ledbat"];
+const ALL: [&str; 10] = [
+    "newreno", "cubic", "westwood", "vegas", "copa", "bbr", "bbr3", "vivace", "ledbat", "illinois",
+];
 /// Bytes that the link delivers in a round trip: 80 packets.
 const PATH: f64 = 120_000.0;
 
@@ -72,10 +73,12 @@ impl Seen {
         self.dropped as f64 / self.sent.max(1) as f64
     }
 
-    /// The most round trips in a row with less than that share.
+    /// The most round trips in a row with less than that share. Where they miss less than half of
+    /// one round trip together, it is one that the samples cut in two.
     fn longest_below(&self, share: f64) -> usize {
-        let below = self.shares.split(|s| *s >= share);
-        below.map(<[f64]>::len).max().unwrap_or_default()
+        let missed = |run: &[f64]| run.iter().map(|s| 1.0 - s).sum::<f64>();
+        let length = |run: &[f64]| if missed(run) < 0.5 { run.len().min(1) } else { run.len() };
+        self.shares.split(|s| *s >= share).map(length).max().unwrap_or_default()
     }
 }
 
