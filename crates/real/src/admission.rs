@@ -42,16 +42,18 @@ pub enum Governor {
 }
 
 /// The kernel's name of an algorithm of ours that it may have.
-const KERNEL: [(&str, &str); 5] = [
+const KERNEL: [(&str, &str); 6] = [
     ("cubic", "cubic"),
     ("bbr", "bbr"),
     ("newreno", "reno"),
     ("vegas", "vegas"),
     ("westwood", "westwood"),
+    ("illinois", "illinois"),
 ];
 /// Those that every Linux has, or nearly.
-const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa and bbr with knobs, mortise, \
-                     mortise-disc, muses and treeg; vegas and westwood run where the kernel offers them";
+const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa, bbr with knobs, \
+                     vivace, mortise, mortise-disc, muses and treeg; vegas, westwood and illinois \
+                     run where the kernel offers them";
 
 /// Where a contender's algorithm is in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
