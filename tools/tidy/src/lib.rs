@@ -1,12 +1,14 @@
 //! The house style as tests, after TigerBeetle's `tidy.zig`: what a reviewer would otherwise have to remember.
 //!
-//! Three checks, one module each: [`files`] reads every tracked file, [`links`] follows every link of the
-//! documentation, [`dependencies`] holds what we depend on against `deny.toml`. Each is a pure function from text to
+//! Four checks, one module each: [`files`] reads every tracked file, [`links`] follows every link of the
+//! documentation, [`dependencies`] holds what we depend on against `deny.toml`, and [`words`] counts
+//! the words that are out. Each is a pure function from text to
 //! [`Finding`]s, so that `tests/` can show that it finds something, and then run it on the repository.
 
 pub mod dependencies;
 pub mod files;
 pub mod links;
+pub mod words;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Each check finds what it is there to find, and leaves alone what it should.
 
 use std::collections::{BTreeMap, BTreeSet};
-use trimtab_tidy::{Finding, dependencies, files, links};
+use trimtab_tidy::{Finding, dependencies, files, links, words};
 
 fn places(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|finding| finding.place.as_str()).collect()
@@ -79,4 +79,21 @@ fn licences_bans_and_sources_are_held_against_the_rules() {
         places(&dependencies::check(&rules, &metadata)),
         ["both 1.0.0", "no-exception 1.0.0", "silent 1.0.0", "bad 1.0.0", "git 1.0.0"],
     );
+}
+
+#[test]
+fn words_that_are_out_are_counted_in_any_case_and_as_words() {
+    let rules = "[words.beside]\ninstead = 'vs.'\nleft = 2\n[words.\"unless told\"]\ninstead = ''\nleft = 0\n";
+    let rules = words::Rules::parse(rules).expect("rules");
+    let check = |text: &str| {
+        let files = BTreeMap::from([("a.md".to_owned(), text.to_owned())]);
+        words::check(&rules, &files).into_iter().map(|f| f.what).collect::<Vec<_>>()
+    };
+    assert_eq!(check("Beside it. It stands beside, and besides."), [""; 0]);
+    let more = check("beside beside beside");
+    assert!(more.len() == 1 && more[0].contains("3 times, 2 allowed: write vs."), "{more:?}");
+    assert!(check("beside")[0].contains("lower its `left`"), "they may only get fewer");
+    assert_eq!(check("beside beside, unless told").len(), 1);
+    assert!(words::counts("docs/a.md") && !words::counts("CHANGELOG.md"));
+    assert!(!words::counts("tools/tidy/src/words.rs") && !words::counts("a.svg"));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use trimtab_tidy::{Finding, dependencies, files, links, root, tracked_files};
+use trimtab_tidy::{Finding, dependencies, files, links, root, tracked_files, words};
 
 fn assert_clean(findings: &[Finding]) {
     let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -55,6 +55,16 @@ fn links_of_the_documentation_lead_somewhere() {
         .collect();
     assert!(pages.contains_key("README.md") && pages.contains_key(links::SUMMARY));
     assert_clean(&links::check(&pages, &tracked.into_iter().collect::<BTreeSet<_>>()));
+}
+
+#[test]
+fn words_that_are_out_get_fewer() {
+    let Some(tracked) = tracked() else { return };
+    let rules = words::Rules::parse(&read("tools/tidy/words.toml")).expect("words.toml");
+    let counted = tracked.into_iter().filter(|path| words::counts(path));
+    let texts: BTreeMap<String, String> = counted.map(|path| (path.clone(), read(&path))).collect();
+    assert!(texts.contains_key("README.md") && texts.len() > 500, "{} files", texts.len());
+    assert_clean(&words::check(&rules, &texts));
 }
 
 #[test]
