@@ -21,7 +21,7 @@ fn they_run_as_any_other_contender() {
     for run in &c.runs[1..] {
         assert!(run.utilization > 0.8, "{}: {}", run.cc, run.utilization);
         let (own, other) = (run.queue_delay_ms.p95, cubic.queue_delay_ms.p95);
-        assert!(own < other / 2.0, "{}: {own} ms beside {other} ms", run.cc);
+        assert!(own < other / 2.0, "{}: {own} vs. {other} ms", run.cc);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Schemes: what governs a flow. An algorithm with its knobs, a steering, a learnt policy, or a bound.
 //!
-//! This is the one grammar of their names, for the command, the lab, the testbed and Python. `table.rs`
+//! This is the one grammar of their names, for the command, the lab and the testbed. `table.rs`
 //! lists them: a new scheme is a file with its settings, and an entry there.
 //!
 //! A scheme is named `NAME[:SETTING,…]`:

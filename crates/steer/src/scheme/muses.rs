@@ -8,7 +8,7 @@ use trimtab_cc::{Spec, SpecError};
 
 use crate::muses::{Lstm, LstmError, Policy};
 
-/// What takes over when a policy's guard speaks, unless told otherwise.
+/// Default: what takes over when a policy's guard ends it.
 const SAFE: &str = "copa:mvfst";
 
 /// Which policy.

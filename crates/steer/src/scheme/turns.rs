@@ -4,7 +4,7 @@ use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_units::Duration;
 
-/// How long an algorithm runs unless told (Floo §5.5.1).
+/// Default: how long an algorithm runs (Floo §5.5.1).
 const EVERY: Duration = Duration::from_secs(20);
 /// Shorter turns than this end before a flow has seen much of its path.
 const EVERY_MIN: Duration = Duration::from_millis(100);
