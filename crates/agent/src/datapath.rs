@@ -2,12 +2,12 @@
 
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::Trees;
-use trimtab_qoe::Factors;
-use trimtab_steer::Report;
-use trimtab_tcp::{
+use trimtab_kernel::{
     Alarm, Algorithm, By, Datapath as Kernel, Error, Flow, Identity, Reporter, Switching, Totals,
     Towards,
 };
+use trimtab_qoe::Factors;
+use trimtab_steer::Report;
 use trimtab_units::Time;
 
 /// Connections that can be steered.

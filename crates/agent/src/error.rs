@@ -12,7 +12,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// The kernel's side.
     #[error(transparent)]
-    Datapath(#[from] trimtab_tcp::Error),
+    Datapath(#[from] trimtab_kernel::Error),
     /// There is an agent already.
     #[error(
         "another agent runs already{}: it holds {}; two would take each other's measurements. Stop it first \

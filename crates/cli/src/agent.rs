@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use trimtab_agent as agent;
-use trimtab_tcp::{Doctor, Health};
+use trimtab_kernel::{Doctor, Health};
 
 use crate::args::{Agent, AgentCommand, AskAgent};
 use crate::{Failure, print};

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use trimtab_lab::archive;
 use trimtab_lab::compare::{CompareError, compare, compare_on};
-use trimtab_lab::datapath::Datapath;
-use trimtab_lab::output::write_file;
-use trimtab_lab::pool::Effort;
+use trimtab_lab::report::archive;
+use trimtab_lab::report::output::write_file;
+use trimtab_lab::report::table::{self, Style};
 use trimtab_lab::report::{self, figure::figure};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
+use trimtab_lab::run::datapath::Datapath;
+use trimtab_lab::run::pool::Effort;
 use trimtab_lab::scenario::{AppKind, AppSettings, Scenario, TransportKind};
-use trimtab_lab::table::{self, Style};
-use trimtab_real::Rig;
+use trimtab_testbed::Rig;
 
 use crate::args::{Compare, DatapathName};
 use crate::{Failure, print};

@@ -5,8 +5,8 @@ use std::process::{Command, ExitStatus};
 
 use trimtab_emu::program::{self, Notice, Program};
 use trimtab_emu::{Config, NamespaceId, privilege, watchdog};
-use trimtab_lab::links;
-use trimtab_lab::output::write_file;
+use trimtab_lab::report::output::write_file;
+use trimtab_lab::run::links;
 use trimtab_lab::scenario::{Buffer, Cell, Mark, Probability, TraceSource};
 use trimtab_net::mahimahi_log::{OPPORTUNITY, OVERHEAD};
 use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};

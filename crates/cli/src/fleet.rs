@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use serde::Serialize;
-use trimtab_fleet_sim::{FleetScenario, SimulateError, render, simulate};
-use trimtab_lab::output::write_file;
-use trimtab_lab::pool::Effort;
-use trimtab_lab::program::contender;
+use trimtab_lab::fleet::program::contender;
+use trimtab_lab::fleet::{FleetScenario, SimulateError, render, simulate};
 use trimtab_lab::report::fleet::plot;
-use trimtab_real::RealError;
-use trimtab_real::fleet::{self as real, Course, KernelFleet};
+use trimtab_lab::report::output::write_file;
+use trimtab_lab::run::pool::Effort;
+use trimtab_testbed::RealError;
+use trimtab_testbed::fleet::{self as real, Course, KernelFleet};
 
 use crate::args::{Fleet, FleetReal, FleetSimulate};
 use crate::compare::command_line;
@@ -32,7 +32,7 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     let patience = std::time::Duration::from_nanos(args.contender_timeout.as_nanos());
     let contenders: Vec<_> =
         args.contender.iter().map(|(name, command)| contender(name, command, patience)).collect();
-    let result = simulate(&scenario, args.seed, &contenders, &effort, &command_line()).map_err(
+    let result = simulate(&scenario, args.seed, &contenders, effort, &command_line()).map_err(
         |e| match e {
             SimulateError::Interrupted(interrupted) => Failure::interrupted(interrupted),
             e @ SimulateError::Contender { .. } => Failure::input(e),

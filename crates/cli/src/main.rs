@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }));
     let cli = Cli::parse();
     let first_interrupt = || {
-        if trimtab_lab::pool::INTERRUPTED.swap(true, Ordering::Relaxed) {
+        if trimtab_lab::run::pool::INTERRUPTED.swap(true, Ordering::Relaxed) {
             // The second Ctrl-C does not wait for runs to end.
             std::process::exit(130);
         }

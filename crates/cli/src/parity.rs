@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use trimtab_lab::output::write_file;
-use trimtab_lab::parity::parity;
-use trimtab_lab::pool::Effort;
+use trimtab_lab::report::output::write_file;
+use trimtab_lab::report::table::Style;
 use trimtab_lab::result::Comparison;
-use trimtab_lab::table::Style;
+use trimtab_lab::run::pool::Effort;
+use trimtab_lab::validate::parity::parity;
 
 use crate::args::Parity;
 use crate::{Failure, print};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 use trimtab_lab::fetch::{self, Fetched};
-use trimtab_lab::links;
-use trimtab_lab::output::{OutputError, write_file};
 use trimtab_lab::report;
+use trimtab_lab::report::output::{OutputError, write_file};
+use trimtab_lab::run::links;
 use trimtab_lab::scenario::{GeneratedKind, TraceSource, named};
 use trimtab_net::Trace;
 use trimtab_net::rate_log::RateLog;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use trimtab_lab::output::write_file;
+use trimtab_lab::report::output::write_file;
 use trimtab_lab::validate::{Options, validate};
 
 use crate::args::Validate;

@@ -4,15 +4,15 @@ use std::error::Error;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cells::cells;
-use crate::datapath::Datapath;
-use crate::pool::{Effort, INTERRUPTED, Interrupted, run_all};
-use crate::prepare::{PrepareError, Prepared, prepare};
-use crate::record::{Measurement, record};
+use crate::report::cells::cells;
 use crate::result::{Comparison, Provenance, RunRecord, SCHEMA};
+use crate::run::datapath::Datapath;
+use crate::run::pool::{Effort, INTERRUPTED, Interrupted, run_all};
+use crate::run::prepare::{PrepareError, Prepared, prepare};
+use crate::run::record::{Measurement, record};
 use crate::run::{Recording, run};
 use crate::scenario::{Job, Scenario, ScenarioError};
-use crate::summary::summarise;
+use crate::stats::summary::summarise;
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
@@ -214,7 +214,10 @@ mod tests {
             assert!((full.turn_ms - 8000.0).abs() < 300.0, "{full:?}");
             assert_eq!(part.waited_ms, 0.0);
         }
-        let text = crate::table::render(&c, crate::table::Style { width: 120, lines: false });
+        let text = crate::report::table::render(
+            &c,
+            crate::report::table::Style { width: 120, lines: false },
+        );
         assert!(
             text.contains("after a switch, and time until") && text.contains("never"),
             "{text}"

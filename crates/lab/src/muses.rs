@@ -1,7 +1,7 @@
 //! Muses' policies in whole runs.
 
-use crate::pool::Effort;
 use crate::run::Recording;
+use crate::run::pool::Effort;
 use crate::scenario::Scenario;
 
 fn scenario(cc: &str) -> Scenario {
@@ -43,10 +43,10 @@ fn a_policy_that_runs_away_gives_way() {
 #[test]
 fn a_model_that_is_not_there_is_known_before_anything_runs() {
     let plan = scenario("\"muses:model=nowhere/at-all.trees\"").plan().unwrap();
-    let e = crate::prepare::prepare(&plan).unwrap_err().to_string();
+    let e = crate::run::prepare::prepare(&plan).unwrap_err().to_string();
     assert!(e.contains("nowhere/at-all.trees") && e.contains("muses:model=FILE"), "{e}");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let plan = scenario(&format!("\"muses:model={file}\"")).plan().unwrap();
-    let e = crate::prepare::prepare(&plan).unwrap_err().to_string();
+    let e = crate::run::prepare::prepare(&plan).unwrap_err().to_string();
     assert!(e.contains("it does not begin with TRIMTREE"), "{e}");
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::datapath::Datapath;
+use crate::run::datapath::Datapath;
 use crate::scenario::TransportKind;
 pub use crate::stats::Estimate;
 use crate::stats::Sorted;
@@ -253,7 +253,7 @@ pub struct SwitchRecord {
     pub loss_ratio: f64,
     /// How long the algorithm ran until the next one was asked for.
     pub turn_ms: f64,
-    /// How long after it the flow had settled, as [`crate::switches`] has it.
+    /// How long after it the flow had settled, as [`crate::run::switches`] has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_ms: Option<f64>,
     /// Whether it settled before the second half of the turn. `None` where that cannot be told: turns

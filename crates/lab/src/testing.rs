@@ -1,7 +1,7 @@
 //! Records for the tests of this crate.
 
-use crate::datapath::Datapath;
 use crate::result::{CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord};
+use crate::run::datapath::Datapath;
 use crate::scenario::TransportKind;
 
 /// A download run with the given mean experience and nothing remarkable otherwise.

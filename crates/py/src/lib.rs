@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_learn::{Course, CourseConfig, Episode, Objective, Rules, Split, Traffic};
+use trimtab_envs::{Course, CourseConfig, Episode, Objective, Rules, Split, Traffic};
 use trimtab_steer::select::antelope::{self, Measured};
 use trimtab_steer::select::{CANDIDATE_FEATURES, FEATURES};
 use trimtab_units::Duration;

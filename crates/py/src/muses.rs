@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
 use trimtab_cc::muses::{Action, Factor, SIGNAL_NAMES, Trees};
-use trimtab_learn::muses::{
+use trimtab_envs::muses::{
     Environments, EnvironmentsConfig, Oracle, Outcome, Part, Rollout, Setting,
 };
 use trimtab_sim::Control;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use trimtab_edge::{Key, Options, ServiceName};
-use trimtab_tcp::Algorithm;
+use trimtab_kernel::Algorithm;
 
 use super::error::{ConfigError, Source};
 use super::raw::{Raw, RawRule};

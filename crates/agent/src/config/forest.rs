@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use trimtab_cc::Spec;
 use trimtab_cc::muses::Trees;
-use trimtab_tcp::Algorithm;
+use trimtab_kernel::Algorithm;
 
 use super::error::{ConfigError, Source};
 use super::raw::RawRule;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trimtab_cc::Spec;
+use trimtab_kernel::Algorithm;
 use trimtab_steer::select::{Model, Unusable};
-use trimtab_tcp::Algorithm;
 
 /// A learnt policy that chooses the algorithm. A file that cannot be used is no mistake of the configuration: the agent
 /// runs, says so, and connections run what is safe.

@@ -1,5 +1,6 @@
 //! The configuration: one TOML file, whose mistakes are told with their line and column.
 
+mod check;
 mod error;
 mod fleet;
 mod forest;
@@ -12,10 +13,11 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use trimtab_kernel::Algorithm;
 use trimtab_qoe::{Factors, Model};
-use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
+pub use check::{Checked, check};
 pub use error::ConfigError;
 pub use fleet::{Customized, Fleet};
 pub use forest::Forest;

@@ -131,7 +131,7 @@ pub(super) struct RawDatapath {
 
 impl Default for RawDatapath {
     fn default() -> Self {
-        let options = trimtab_tcp::Options::default();
+        let options = trimtab_kernel::Options::default();
         Self { folder: options.folder, suffix: options.suffix, slots: options.slots }
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml::Spanned;
 use trimtab_cc::migrate::Switch;
+use trimtab_kernel::Algorithm;
 use trimtab_steer::select::{PERIOD, Utility};
-use trimtab_tcp::Algorithm;
 use trimtab_units::Duration;
 
 use super::error::{ConfigError, Source};

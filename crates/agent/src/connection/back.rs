@@ -4,16 +4,16 @@
 //! without being named here.
 
 use trimtab_cc::migrate::Switch;
-use trimtab_tcp::Algorithm;
+use trimtab_kernel::Algorithm;
 use trimtab_units::Time;
 
 use super::{Connection, DELTA_FIRST, SAFE_DELTA, Setting};
 use crate::config::{Rule, Select, Steering, Turns};
+use crate::connection::decision::{Cause, Change, Decision, seconds};
+use crate::connection::guard::Verdict;
+use crate::connection::window::Measured;
+use crate::daemon::logging;
 use crate::datapath::Link;
-use crate::decision::{Cause, Change, Decision, seconds};
-use crate::guard::Verdict;
-use crate::logging;
-use crate::window::Measured;
 
 impl<L: Link> Connection<L> {
     /// Looks whether the connection suffers from what was done to it, and lets what is safe take over when it does.

@@ -2,14 +2,14 @@
 
 use trimtab_cc::Knob;
 use trimtab_edge::Edge;
-use trimtab_tcp::Totals;
+use trimtab_kernel::Totals;
 
 use super::{Connection, NEW_WITHIN, Setting};
 use crate::config::{Customized, Mode};
-use crate::customize::Part;
+use crate::connection::customize::Part;
+use crate::connection::decision::Cause;
+use crate::connection::responses::Responses;
 use crate::datapath::Link;
-use crate::decision::Cause;
-use crate::responses::Responses;
 
 impl<L: Link> Connection<L> {
     pub(super) fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{BINS, COMPONENTS, Counts, Trees};
 use trimtab_cc::{Copa, Phase};
+use trimtab_kernel::{Alarm, Algorithm, By, Error, Switching, Totals, Towards};
 use trimtab_steer::{Mortise, Report, Responses};
-use trimtab_tcp::{Alarm, Algorithm, By, Error, Switching, Totals, Towards};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
 use crate::config::Mode;
-use crate::sock_diag::own_netns;
+use crate::kernel::sock_diag::own_netns;
 
 mod fleet;
 mod guard;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use trimtab_agent::Standing;
 use trimtab_emu::Topology;
-use trimtab_tcp::Datapath;
+use trimtab_kernel::Datapath;
 
 use crate::common::{self, need_kernel};
 use crate::setup::Setup;

@@ -55,7 +55,7 @@ fn ten_thousand_short_connections_pass_and_nothing_of_them_stays() {
     assert!((1..=CONNECTIONS as u64).contains(&status.rules[0].tally.opened), "{status}");
     assert!(agent.flows().is_empty() && status.troubles.is_empty(), "{status}");
     drop(agent);
-    let datapath = trimtab_tcp::Datapath::load(&setup.options()).unwrap();
+    let datapath = trimtab_kernel::Datapath::load(&setup.options()).unwrap();
     let stats = datapath.stats();
     assert_eq!((stats.opened, stats.slotless), (CONNECTIONS as u64, 0), "{stats:?}");
     assert_eq!((stats.live, datapath.flows().count()), (0, 0), "{stats:?}");
@@ -85,7 +85,7 @@ fn killed_again_and_again_it_leaves_no_connection_behind() {
     wait_for("an agent without connections", || agent.status().filter(|s| s.open == 0));
     agent.signal(Signal::TERM);
     assert_eq!(agent.wait().code(), Some(0));
-    let datapath = trimtab_tcp::Datapath::load(&setup.options()).unwrap();
+    let datapath = trimtab_kernel::Datapath::load(&setup.options()).unwrap();
     assert_eq!((datapath.stats().live, datapath.flows().count()), (0, 0));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use trimtab_agent::{Standing, ask_why};
 use trimtab_engine::Name;
-use trimtab_tcp::{Algorithm, Datapath, Flow};
+use trimtab_kernel::{Algorithm, Datapath, Flow};
 
 use crate::common::{self, Wire, need_kernel};
 use crate::engine::Site;

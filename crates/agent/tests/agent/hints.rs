@@ -13,8 +13,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketTyp
 use rustix::net::{connect, recv, send, socket};
 use rustix::thread::{Uid, set_thread_res_uid};
 use trimtab_agent::{ask_status, ask_why};
-use trimtab_hints::wire::{Answer, Message};
-use trimtab_hints::{HintError, Hints, Live};
+use trimtab_app_sdk::wire::{Answer, Message};
+use trimtab_app_sdk::{HintError, Hints, Live};
 use trimtab_units::Bytes;
 
 use crate::common::{self, Wire, need_kernel, wait_for};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use trimtab_agent::{Arm, Standing, Status, ask_why};
-use trimtab_tcp::Algorithm;
+use trimtab_kernel::Algorithm;
 
 use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};

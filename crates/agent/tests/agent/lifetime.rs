@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
 use rustix::process::Signal;
 use trimtab_agent::{Error, Standing, ask_why};
+use trimtab_kernel::{Algorithm, Datapath, Flow, Options, Origin};
 use trimtab_steer::Mortise;
-use trimtab_tcp::{Algorithm, Datapath, Flow, Options, Origin};
 
 use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
@@ -52,8 +52,8 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
 
     first.signal(Signal::KILL);
     first.wait();
-    let datapath = trimtab_tcp::Datapath::load(&setup.options()).unwrap();
-    assert_eq!(datapath.origin(), trimtab_tcp::Origin::Adopted);
+    let datapath = trimtab_kernel::Datapath::load(&setup.options()).unwrap();
+    assert_eq!(datapath.origin(), trimtab_kernel::Origin::Adopted);
     let flow = datapath.flows().find(|flow| flow.identity().local.port() == 7101).unwrap();
     let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().acked);
     std::thread::sleep(Duration::from_millis(300));
@@ -80,7 +80,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
 }
 
 /// The next agent finds what was loaded with other options, as after an upgrade other programs, under a connection that is open. It has
-/// to run, with the options of its configuration. (What another version has loaded: `crates/tcp/tests/upgrade.rs`.)
+/// to run, with the options of its configuration. (What another version has loaded: `crates/kernel/tests/upgrade.rs`.)
 #[test]
 fn other_options_take_effect_with_the_next_agent() {
     need_kernel!();

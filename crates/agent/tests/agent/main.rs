@@ -3,7 +3,7 @@
 
 mod assign;
 mod browser;
-#[path = "../../../tcp/tests/common/mod.rs"]
+#[path = "../../../kernel/tests/common/mod.rs"]
 mod common;
 mod doors;
 #[path = "../../../engine/tests/common/mod.rs"]

@@ -7,8 +7,8 @@ use std::thread;
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_agent::{Standing, ask_why};
 use trimtab_emu::{Config, ServerSide, Topology};
+use trimtab_kernel::Algorithm;
 use trimtab_net::{Capacity, LinkConfig, QueueConfig};
-use trimtab_tcp::Algorithm;
 use trimtab_units::{Duration, Rate};
 
 use crate::common::{self, need_kernel, wait_for};

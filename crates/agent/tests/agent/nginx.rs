@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use trimtab_agent::Standing;
-use trimtab_tcp::Datapath;
+use trimtab_kernel::Datapath;
 
 use crate::common::{self, need_kernel, wait_for};
 use crate::setup::Setup;

@@ -25,7 +25,7 @@ impl Setup {
         let claim = crate::common::claim(suffix);
         let pins = PathBuf::from(format!("/sys/fs/bpf/trimtab-test-agent{suffix}"));
         // What a test that was killed has left.
-        trimtab_tcp::unload_pins(&pins).expect("clean up");
+        trimtab_kernel::unload_pins(&pins).expect("clean up");
         let folder = tempfile::tempdir().expect("a folder");
         Self { folder, pins, suffix: suffix.to_owned(), _claim: claim }
     }
@@ -35,12 +35,12 @@ impl Setup {
         format!("trimtab_copa{}", self.suffix)
     }
 
-    pub(crate) fn options(&self) -> trimtab_tcp::Options {
-        trimtab_tcp::Options {
+    pub(crate) fn options(&self) -> trimtab_kernel::Options {
+        trimtab_kernel::Options {
             folder: self.pins.clone(),
             suffix: self.suffix.clone(),
             slots: 1 << 14,
-            ..trimtab_tcp::Options::default()
+            ..trimtab_kernel::Options::default()
         }
     }
 
@@ -125,7 +125,7 @@ impl Setup {
 
 impl Drop for Setup {
     fn drop(&mut self) {
-        if let Err(error) = trimtab_tcp::unload_pins(&self.pins) {
+        if let Err(error) = trimtab_kernel::unload_pins(&self.pins) {
             eprintln!("{}: {error}", self.pins.display());
         }
     }

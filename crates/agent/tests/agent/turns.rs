@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use trimtab_agent::{Standing, ask_why};
-use trimtab_tcp::{Algorithm, Options};
+use trimtab_kernel::{Algorithm, Options};
 
 use crate::assign::{assigned, read, rule_here, runs, send, server, start_in};
 use crate::common::{self, Wire, need_kernel, wait_for};

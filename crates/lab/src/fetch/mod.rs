@@ -11,8 +11,8 @@ use std::time::Duration as StdDuration;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::links::hex;
-use crate::output::{OutputError, write_file};
+use crate::report::output::{OutputError, write_file};
+use crate::run::links::hex;
 
 /// Where files of repositories are served. Tests point it elsewhere.
 pub const BASE_URL: &str = "https://raw.githubusercontent.com";

@@ -6,7 +6,7 @@
 //! `style.css`, one set for light and one for dark screens.
 
 use crate::result::SummaryRow;
-use crate::summary::in_order;
+use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
 
 /// How one contender is drawn.
@@ -86,7 +86,7 @@ impl Role {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::summarise;
+    use crate::stats::summary::summarise;
     use crate::testing::run;
 
     #[test]

@@ -11,7 +11,7 @@ use super::chart::{Axis, Frame, Scale, escape, open, path};
 use crate::result::{Comparison, RctRecord, RunRecord, SwitchRecord};
 use crate::scenario::Scenario;
 use crate::stats::Sorted;
-use crate::summary::in_order;
+use crate::stats::summary::in_order;
 
 /// What a figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -416,8 +416,8 @@ impl fmt::Display for Kind {
 mod tests {
     use super::*;
     use crate::compare::compare;
-    use crate::pool::Effort;
     use crate::run::Recording;
+    use crate::run::pool::Effort;
     use crate::scenario::Scenario;
 
     fn comparison(text: &str) -> Comparison {

@@ -1,6 +1,6 @@
 //! A simulated fleet as a figure: reward by window, and regret.
 
-use trimtab_fleet_sim::FleetResult;
+use crate::fleet::FleetResult;
 
 use super::figure::{Line, Pen, compose, panel};
 

@@ -3,12 +3,18 @@
 //! Read [`page`] first: it is the order of the report. `chart.rs` draws frames, `plots.rs` and
 //! `series.rs` fill them, `cast.rs` says who is drawn how, `style.css` has every colour.
 
+pub mod archive;
+mod axis;
 mod cast;
+pub mod cells;
 mod chart;
 pub mod figure;
 pub mod fleet;
+pub mod headline;
+pub mod output;
 mod plots;
 mod series;
+pub mod table;
 
 use std::fmt::Write;
 
@@ -16,10 +22,10 @@ use cast::Role;
 use chart::escape;
 use trimtab_net::Trace;
 
-use crate::headline::{duel, headlines, merit};
+use crate::report::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow, UnitRecord};
 use crate::stats::Sorted;
-use crate::summary::in_order;
+use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
 
 /// Traces per application whose course over time is drawn; more would make the file heavy and nobody

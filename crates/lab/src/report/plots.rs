@@ -180,7 +180,7 @@ pub(super) fn changes(title: &str, cast: &[Role], rows: &[&SummaryRow], against:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::summarise;
+    use crate::stats::summary::summarise;
     use crate::testing::run;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::result::{Provenance, RctRecord, SCHEMA, Series};
-use crate::summary::summarise;
+use crate::stats::summary::summarise;
 use crate::testing::run;
 
 /// A small pseudo-random number in 0 to 1, the same on every machine.

@@ -4,7 +4,7 @@ use trimtab_net::{Capacity, MarkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
 use super::{Buffer, Mark, NamedTrace, Probability, Scenario, ScenarioError};
-use crate::links;
+use crate::run::links;
 
 /// A point of the grid, apart from its trace.
 #[derive(Clone, Copy, Debug, PartialEq)]

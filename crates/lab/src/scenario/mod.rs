@@ -39,7 +39,7 @@ pub use quantity::{Buffer, Mark, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
 pub use transport::TransportKind;
 
-use crate::links::LinkError;
+use crate::run::links::LinkError;
 use trimtab_steer::scheme::Scheme;
 
 /// A comparison: who, doing what, over which links.

@@ -11,6 +11,7 @@
 mod bootstrap;
 mod fairness;
 mod percentile;
+pub mod summary;
 mod welford;
 
 pub use bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};

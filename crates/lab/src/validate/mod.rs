@@ -9,6 +9,7 @@ pub mod compare;
 mod data;
 pub mod explain;
 mod losses;
+pub mod parity;
 mod simulate;
 mod table;
 

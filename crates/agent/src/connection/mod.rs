@@ -1,0 +1,653 @@
+//! One connection under the agent's care: measured, steered, guarded.
+
+mod back;
+pub(crate) mod customize;
+pub(crate) mod decision;
+pub(crate) mod ended;
+mod fleet;
+pub(crate) mod guard;
+pub(crate) mod responses;
+pub(crate) mod sizes;
+mod standing;
+pub(crate) mod window;
+
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+
+use trimtab_cc::Spec;
+use trimtab_cc::migrate::Switch;
+use trimtab_edge::Edge;
+use trimtab_kernel::Algorithm;
+use trimtab_qoe::{Factor, Factors, Model};
+use trimtab_steer::distill::{Distill, TREE};
+use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
+use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
+use crate::connection::customize::Part;
+use crate::connection::decision::{Decisions, seconds};
+use crate::connection::guard::Guard;
+use crate::connection::responses::Responses;
+use crate::connection::sizes::Sizes;
+use crate::connection::window::Window;
+use crate::core::arm::Arm;
+use crate::daemon::logging;
+use crate::datapath::Link;
+
+pub use decision::{Cause, Change, Decision};
+pub use guard::Harm;
+pub use standing::Standing;
+pub use window::Measured;
+
+/// Between looks at a connection on which nothing happens: first, and at most.
+const IDLE_FIRST: Duration = Duration::from_millis(20);
+const IDLE_MAX: Duration = Duration::from_secs(1);
+/// With many connections these, too, become longer, up to so many times.
+const IDLE_STRETCH_MAX: f64 = 3.0;
+/// Between reports of a connection that is measured and not steered.
+const MEASURE: Duration = Duration::from_millis(250);
+/// Between reports of a connection of which it counts how long its responses take.
+const RESPONSES: Duration = Duration::from_millis(50);
+/// A connection that was found so soon after it began had the agent's care from the beginning.
+const NEW_WITHIN: Duration = Duration::from_millis(100);
+/// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
+const SAFE_DELTA: f64 = 0.5;
+/// Mortise begins with a δ of its own.
+const DELTA_FIRST: Option<f64> = None;
+
+/// What an application says of its connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hint {
+    pub(crate) model: Option<Model>,
+    pub(crate) factors: Factors,
+}
+
+/// What is the same for all connections of a moment.
+pub(crate) struct Setting<'a> {
+    pub(crate) now: Time,
+    pub(crate) mode: Mode,
+    pub(crate) safety: &'a Safety,
+    pub(crate) rule: Option<&'a Rule>,
+    /// Intervals are this many times as long as the steering asks for.
+    pub(crate) stretch: f64,
+    /// The tree with which an earlier connection to the same destination ended.
+    pub(crate) tree: Option<usize>,
+    /// Where the configurations of a fleet come from.
+    pub(crate) edge: Option<&'a Edge>,
+}
+
+/// What a look at a connection brought.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// When to look again; `None`: it has ended.
+    pub(crate) next: Option<Time>,
+    /// A window that ended, and its score where there is one.
+    pub(crate) window: Option<(Measured, Option<f64>)>,
+    /// Whether it was active.
+    pub(crate) reported: bool,
+    /// Something for the log.
+    pub(crate) note: Option<String>,
+}
+
+/// A knob that was turned.
+#[derive(Clone, Copy, Debug)]
+struct Turned {
+    knob: &'static str,
+    /// What it was told, and has.
+    value: f64,
+    /// What it had before, or the algorithm's own value where that is not known.
+    before: f64,
+    /// Whether the rule sets it; steering turns the others.
+    of_rule: bool,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection<L> {
+    pub(crate) link: L,
+    /// As of the last look; `None` while nobody has asked the kernel for it.
+    pub(crate) cookie: Option<u64>,
+    /// Place of its rule.
+    pub(crate) rule: Option<usize>,
+    pub(crate) arm: Arm,
+    pub(crate) hint: Hint,
+    pub(crate) decisions: Decisions,
+    pub(crate) last: Option<Measured>,
+    pub(crate) score: Option<f64>,
+    steering: Option<Box<Steerer>>,
+    /// When the next algorithm is to take over.
+    turn_at: Option<Time>,
+    /// The algorithms that were asked for, each as it was last.
+    asked: Vec<Spec>,
+    sizes: Sizes,
+    responses: Responses,
+    /// Its part in what an edge reports of its aggregate.
+    part: Option<Box<Part>>,
+    /// Its end was seen, and the kernel's word on it is awaited.
+    has_ended: bool,
+    /// That the guard of Muses spoke was told.
+    told_guard: bool,
+    /// Whether the kernel had refused the last switch when it was looked at, and how often it did.
+    is_refused: bool,
+    refused_switches: u64,
+    window: Window,
+    guard: Guard,
+    /// What it ran before it was steered.
+    home: Algorithm,
+    /// Whether the agent had it from its beginning, so that nobody has turned its knobs before.
+    is_new: bool,
+    /// It does not run what its rule is about, but may later: what was asked for takes over in a while.
+    waits: bool,
+    /// What steers it, when its steering is carried out.
+    kind: Option<Discriminant<Steering>>,
+    /// What we have told it.
+    applied: Vec<Turned>,
+    yielded: bool,
+    acks: u64,
+    /// Zero while it is active.
+    idle: Duration,
+}
+
+impl<L: Link> Connection<L> {
+    /// Takes a connection over: steering begins where its knobs are.
+    pub(crate) fn new(link: L, arm: Arm, place: Option<usize>, setting: &Setting<'_>) -> Self {
+        let identity = link.identity();
+        let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
+        let (cookie, home) = (link.cookie(), home(&link, setting.rule));
+        let mut connection = Self {
+            link,
+            cookie,
+            rule: place,
+            arm,
+            hint: Hint::default(),
+            decisions: Decisions::default(),
+            last: None,
+            score: None,
+            steering: None,
+            turn_at: None,
+            asked: Vec::new(),
+            sizes: Sizes::default(),
+            responses: Responses::default(),
+            part: None,
+            has_ended: false,
+            told_guard: false,
+            is_refused: false,
+            refused_switches: 0,
+            window: Window::default(),
+            guard: Guard::default(),
+            home,
+            is_new,
+            waits: false,
+            kind: None,
+            applied: Vec::new(),
+            yielded: false,
+            acks: 0,
+            idle: IDLE_FIRST,
+        };
+        connection.kind = connection.kind_by(setting);
+        connection.start(DELTA_FIRST, setting);
+        connection
+    }
+
+    /// Follows a rule from now on, which may be another than before. What the old one turned goes back, unless the new
+    /// one steers in the same way and so goes on from there.
+    pub(crate) fn follow(&mut self, arm: Arm, place: Option<usize>, setting: &Setting<'_>) {
+        let totals = self.link.totals();
+        self.end(setting.mode, setting.edge, totals.as_ref());
+        self.arm = arm;
+        self.rule = place;
+        self.steering = None;
+        self.guard = Guard::default();
+        let kind = self.kind_by(setting);
+        if kind.is_none() || kind != self.kind {
+            self.put_back(setting.now);
+        } else {
+            self.drop_knobs(setting);
+        }
+        self.kind = kind;
+        self.start(DELTA_FIRST, setting);
+    }
+
+    /// The kind of steering that is carried out on it.
+    fn kind_by(&self, setting: &Setting<'_>) -> Option<Discriminant<Steering>> {
+        let rule = self.steered_by(setting)?;
+        rule.steering.as_ref().map(discriminant)
+    }
+
+    /// The rule, where what it says is carried out.
+    fn steered_by<'a>(&self, setting: &Setting<'a>) -> Option<&'a Rule> {
+        let is_ours = setting.mode == Mode::Apply && self.arm == Arm::Treated && !self.yielded;
+        setting.rule.filter(|rule| is_ours && self.runs(rule))
+    }
+
+    /// Begins with what its rule says; Mortise with this δ, in 1/packet.
+    fn start(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
+        self.waits = false;
+        let is_ours = self.arm == Arm::Treated && !self.link.is_closing();
+        let Some(rule) = setting.rule.filter(|_| is_ours) else { return };
+        if !self.runs(rule) {
+            self.waits = true;
+            return;
+        }
+        match &rule.steering {
+            None => {}
+            Some(Steering::Mortise) => self.start_mortise(delta, setting),
+            Some(Steering::Turns(turns)) => self.start_turns(turns),
+            Some(Steering::Muses(forest)) => self.start_trees(forest, setting),
+            Some(Steering::Fleet(customized)) => self.start_customized(customized, setting),
+        }
+        for &(knob, value) in &rule.knobs {
+            self.turn(knob, value, Cause::Rule, setting);
+        }
+    }
+
+    /// Whether it runs what its rule is about.
+    fn runs(&self, rule: &Rule) -> bool {
+        let running = self.link.algorithm();
+        match &rule.steering {
+            Some(Steering::Turns(turns)) => turns.algorithms.contains(&running),
+            Some(Steering::Mortise | Steering::Muses(_) | Steering::Fleet(_)) | None => {
+                running == rule.algorithm
+            }
+        }
+    }
+
+    /// How it stands.
+    pub(crate) fn standing(&self, mode: Mode, rule: Option<&Rule>) -> Standing {
+        match rule {
+            _ if self.link.is_closing() => Standing::Closing,
+            _ if self.yielded => Standing::Yielded,
+            None => Standing::Unmatched,
+            Some(_) if self.arm == Arm::Holdback => Standing::Holdback,
+            Some(rule) if !self.runs(rule) => Standing::Measured,
+            Some(_) if self.guard.is_resting() => Standing::Resting,
+            Some(_) if mode == Mode::Advise => Standing::Advised,
+            Some(rule) => match &rule.steering {
+                Some(Steering::Mortise) => Standing::Steered,
+                Some(Steering::Turns(Turns { select: Some(_), .. }) | Steering::Muses(_)) => {
+                    Standing::Selecting
+                }
+                Some(Steering::Turns(_)) => Standing::Turning,
+                Some(Steering::Fleet(_)) => Standing::Customized,
+                None => Standing::Set,
+            },
+        }
+    }
+
+    /// Whether anything happens on it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.idle.is_zero()
+    }
+
+    /// Whether the application has said anything.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.hint.model.is_some() || self.hint.factors != Factors::new()
+    }
+
+    /// What the application says; where it says nothing, what the rule does, and then what the wire shows.
+    fn live_factors(&self, rule: Option<&Rule>) -> Factors {
+        let said = rule.map_or(self.hint.factors, |rule| self.hint.factors.or(&rule.factors));
+        said.or(&self.sizes.factors())
+    }
+
+    /// The factors that the model reads.
+    pub(crate) fn known_factors(&self, rule: Option<&Rule>) -> Vec<(String, Option<f64>)> {
+        let Some(model) = self.model(rule) else { return Vec::new() };
+        let all = self.live_factors(rule);
+        model.factors().into_iter().map(|name| (name.to_owned(), all.get_named(name))).collect()
+    }
+
+    /// The model that it is scored by: the application's, or the rule's.
+    pub(crate) fn model<'a>(&'a self, rule: Option<&'a Rule>) -> Option<&'a Model> {
+        self.hint.model.as_ref().or_else(|| rule?.model.as_ref())
+    }
+
+    /// Takes a hint of the application in.
+    pub(crate) fn on_hint(&mut self, hint: Hint, setting: &Setting<'_>) {
+        self.hint.factors = hint.factors.or(&self.hint.factors);
+        if hint.model.is_some() {
+            self.hint.model = hint.model;
+            if let Some(Steerer::Mortise(steering)) = self.steering.as_deref()
+                && let Some(config) = self.steering_config(setting.rule)
+            {
+                let resumed = Mortise::resume(config, steering.applied_delta());
+                self.steering = Some(Box::new(Steerer::Mortise(Box::new(resumed))));
+            }
+        }
+    }
+
+    fn steering_config(&self, rule: Option<&Rule>) -> Option<MortiseConfig> {
+        Some(MortiseConfig::new(self.model(rule)?.clone()))
+    }
+
+    /// Starts to steer, or goes on where an agent before this one was.
+    fn start_mortise(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
+        let Some(config) = self.steering_config(setting.rule) else { return };
+        let spec = Mortise::algorithm();
+        let is = |knob: &str, value: f64| {
+            self.link.knob(knob).is_ok_and(|now| (now - value).abs() <= 1e-3 * value.abs())
+        };
+        let goes_on = spec
+            .settings()
+            .iter()
+            .filter(|(knob, _)| *knob != "delta")
+            .all(|&(knob, value)| is(knob, value));
+        if goes_on {
+            let delta = self.link.knob("delta").unwrap_or(SAFE_DELTA);
+            self.steering =
+                Some(Box::new(Steerer::Mortise(Box::new(Mortise::resume(config, delta)))));
+            return;
+        }
+        let mortise = match delta {
+            Some(delta) => Mortise::resume(config, delta),
+            None => Mortise::new(config),
+        };
+        for &(knob, value) in spec.settings() {
+            let value = if knob == "delta" { mortise.applied_delta() } else { value };
+            self.turn(knob, value, Cause::Start, setting);
+        }
+        self.steering = Some(Box::new(Steerer::Mortise(Box::new(mortise))));
+    }
+
+    /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
+    fn start_turns(&mut self, turns: &Turns) {
+        let running = self.link.algorithm();
+        let Some(all) = turns.from(running) else { return };
+        let specs: Vec<Spec> = all.iter().filter_map(|a| Spec::new(a.name())).collect();
+        let (every, how) = (turns.every, turns.how);
+        let config = match &turns.select {
+            None => {
+                let schedule = Schedule::new(specs, every, how);
+                self.steering = Some(Box::new(Steerer::Schedule(schedule)));
+                self.turn_at = None;
+                return;
+            }
+            Some(Select::Rule(utility)) => SelectorConfig::new(specs, Policy::Rule(*utility)),
+            Some(Select::Learnt(learnt)) => {
+                let Some(safe) = Spec::new(learnt.safe.name()) else { return };
+                match &learnt.model {
+                    Ok(model) => {
+                        SelectorConfig { safe, ..SelectorConfig::of_model(Arc::clone(model)) }
+                    }
+                    Err(why) => SelectorConfig::without_model(safe, *why),
+                }
+            }
+        };
+        let config = SelectorConfig { period: every, how, ..config };
+        let Some(running) = Spec::new(running.name()) else { return };
+        let selector = Selector::of_running(config, running);
+        self.steering = Some(Box::new(Steerer::Select(Box::new(selector))));
+        self.responses = Responses::default();
+    }
+
+    /// The model and what is safe are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
+    /// else that with which an earlier connection ended.
+    fn start_trees(&mut self, forest: &Forest, setting: &Setting<'_>) {
+        let safe = forest.safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+        if setting.mode == Mode::Apply
+            && let Some(algorithm) = forest.safe
+        {
+            for (knob, value) in forest.safe_knobs() {
+                // An error is the connection's end, which the next look sees.
+                let _ = self.link.set_of(algorithm, knob, value);
+            }
+        }
+        let number = forest.number.map_or(0.0, f64::from);
+        let goes_on = number > 0.0 && self.link.knob("model").is_ok_and(|model| model == number);
+        for (knob, value) in [("safe", safe), ("model", number)] {
+            if self.link.knob(knob).is_ok_and(|now| now != value) {
+                self.turn(knob, value, Cause::Rule, setting);
+            }
+        }
+        let Some(trees) = forest.trees.filter(|_| number > 0.0) else { return };
+        let has = self.link.knob(TREE).ok().map(|tree| tree as usize);
+        let chosen = has.filter(|tree| goes_on && *tree != trees.first());
+        let distill = Distill::new(trees, chosen.or(setting.tree));
+        let tree = distill.tree();
+        if has != Some(tree) {
+            let cause = if setting.tree == Some(tree) { Cause::Before } else { Cause::Start };
+            self.turn(TREE, tree as f64, cause, setting);
+        }
+        self.steering = Some(Box::new(Steerer::Distill(distill)));
+    }
+
+    /// The checksum of the model whose trees it asks, and which of them it is.
+    pub(crate) fn tree(&self) -> Option<(u32, usize)> {
+        match self.steering.as_deref() {
+            Some(Steerer::Distill(distill)) => Some((distill.trees().checksum(), distill.tree())),
+            _ => None,
+        }
+    }
+
+    /// How often the guard of Muses let what is safe take over, and the kernel refused a switch, until now.
+    pub(crate) fn incidents(&self) -> (u64, u64) {
+        (u64::from(self.told_guard), self.refused_switches)
+    }
+
+    /// A request for another algorithm may have been refused since the last look.
+    fn see_refusal(&mut self) {
+        let takes_turns =
+            matches!(self.steering.as_deref(), Some(Steerer::Schedule(_) | Steerer::Select(_)));
+        let refused = takes_turns && self.link.switching().is_some_and(|s| s.refused.is_some());
+        self.refused_switches += u64::from(refused && !self.is_refused);
+        self.is_refused = refused;
+    }
+
+    /// What is safe has taken over, in the kernel: what to tell of it.
+    fn on_guard(&mut self, setting: &Setting<'_>) -> Option<String> {
+        let is_trees = setting.rule.is_some_and(|r| matches!(r.steering, Some(Steering::Muses(_))));
+        let to = self.link.algorithm();
+        if !is_trees || self.told_guard || to == Algorithm::Muses {
+            return None;
+        }
+        let why = self.link.alarm()?.to_string();
+        (self.told_guard, self.steering) = (true, None);
+        let who = logging::connection(self.link.identity());
+        let note = format!("{who}: {why}; {} goes on with it", to.name());
+        let change = Change::Algorithm {
+            from: Algorithm::Muses.name().to_owned(),
+            to: to.name().to_owned(),
+            full: true,
+        };
+        let at_s = seconds(setting.now);
+        self.decisions.add(Decision { at_s, change, applied: true, cause: Cause::Guard { why } });
+        Some(note)
+    }
+
+    /// Selections of the present steering for which a learnt policy had no answer, and why the first time.
+    pub(crate) fn unanswered(&self) -> (u64, Option<Distrust>) {
+        let selections = self.steering.as_deref().and_then(|s| s.insight().selections);
+        selections.map_or((0, None), |made| (made.fallbacks, made.distrust))
+    }
+
+    /// Asks for another algorithm.
+    fn switch(&mut self, to: &Spec, how: Switch, cause: Cause, setting: &Setting<'_>) {
+        let from = self.link.algorithm();
+        // A steering's algorithms are those of the rule, which were checked.
+        let Some(to_algorithm) = Algorithm::from_name(to.algorithm().name) else { return };
+        let applied = setting.mode == Mode::Apply;
+        if applied {
+            // Asked for as before, its knobs are as they were left, so that what was turned meanwhile is not lost.
+            let known = self.asked.iter().any(|spec| spec.is_same(to));
+            let settings = (!known).then_some(to.settings());
+            // An error is the connection's end, which the next look sees.
+            if self.link.switch(to_algorithm, settings, how).is_err() {
+                return;
+            }
+            self.asked.retain(|spec| spec.algorithm().name != to.algorithm().name);
+            self.asked.push(*to);
+        }
+        let change = Change::Algorithm {
+            from: from.name().to_owned(),
+            to: to_algorithm.name().to_owned(),
+            full: how == Switch::Full,
+        };
+        let at_s = seconds(setting.now);
+        self.decisions.add(Decision { at_s, change, applied, cause });
+    }
+
+    /// Yields to who turned a knob that we had turned.
+    fn notice_others(&mut self) {
+        let strayed = |ours: &Turned| self.link.knob(ours.knob).is_ok_and(|now| now != ours.value);
+        self.yielded |= self.applied.iter().any(strayed);
+    }
+
+    /// Turns a knob, unless somebody else has.
+    fn turn(&mut self, knob: &'static str, value: f64, cause: Cause, setting: &Setting<'_>) {
+        if self.yielded {
+            return;
+        }
+        let ours = self.applied.iter().position(|turned| turned.knob == knob);
+        let before = ours.map(|place| self.applied[place].value);
+        let applied = setting.mode == Mode::Apply;
+        if applied {
+            if let (Some(ours), Ok(now)) = (before, self.link.knob(knob))
+                && now != ours
+            {
+                self.yielded = true;
+                return;
+            }
+            let untouched =
+                ours.map_or_else(|| self.untouched(knob), |place| self.applied[place].before);
+            // An error is the connection's end, which the next look sees.
+            let Ok(in_force) = self.link.set(knob, value) else { return };
+            match ours {
+                Some(place) => self.applied[place].value = in_force,
+                None => self.applied.push(Turned {
+                    knob,
+                    value: in_force,
+                    before: untouched,
+                    of_rule: cause == Cause::Rule,
+                }),
+            }
+        }
+        let at_s = seconds(setting.now);
+        let change = Change::Knob { knob: knob.to_owned(), before, value };
+        self.decisions.add(Decision { at_s, change, applied, cause });
+    }
+
+    /// Looks at the connection when it is due.
+    pub(crate) fn look(&mut self, setting: &Setting<'_>) -> Looked {
+        let Some(acks) = self.link.acks() else { return Looked::default() };
+        self.cookie = self.link.cookie();
+        if self.link.is_closing() {
+            // It sends nothing: what was decided for it would act on nothing.
+            self.idle = IDLE_MAX;
+            return Looked { next: Some(setting.now + IDLE_MAX), ..Looked::default() };
+        }
+        if self.waits && setting.rule.is_some_and(|rule| self.runs(rule)) {
+            self.kind = self.kind_by(setting);
+            self.start(DELTA_FIRST, setting);
+        }
+        let was_yielded = self.yielded;
+        let customized = self.customize(setting);
+        let happened = acks != self.acks;
+        self.acks = acks;
+        if !happened {
+            self.idle = (self.idle * 2).clamp(IDLE_FIRST, IDLE_MAX);
+            if self.idle == IDLE_MAX {
+                self.sizes.pause();
+            }
+            self.responses.on_quiet(setting.now);
+            let wait = self.idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
+            return Looked {
+                next: Some(setting.now + wait),
+                note: customized,
+                ..Looked::default()
+            };
+        }
+        if !self.idle.is_zero() {
+            // The idle time says nothing of the path: a report begins now.
+            self.idle = Duration::ZERO;
+            self.window = Window::default();
+            let next = self.link.begin(setting.now).then(|| setting.now + IDLE_FIRST);
+            return Looked { next, note: customized, ..Looked::default() };
+        }
+        let factors = self.live_factors(setting.rule);
+        let Some(mut report) = self.link.report(setting.now, factors) else {
+            return Looked::default();
+        };
+        self.sizes.on_report(&report);
+        if self.steering.as_deref().is_some_and(Steer::wants_responses) {
+            let remaining = self.hint.factors.get(Factor::Remaining);
+            let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
+            self.responses.complete(&mut report, remaining);
+        }
+        if let Some(part) = self.part.as_deref_mut() {
+            let times = self.responses.times(&report);
+            // What ran something else than the engine chose says nothing of what it chose.
+            if setting.mode == Mode::Apply && !self.yielded && !self.guard.is_resting() {
+                part.on_responses(times);
+            }
+        }
+        let mut looked = Looked { reported: true, ..Looked::default() };
+        self.see_refusal();
+        if !self.guard.is_resting() {
+            self.steer(&report, setting);
+        }
+        looked.note = customized.or_else(|| self.on_guard(setting));
+        if let Some(measured) = self.window.on_report(&report) {
+            let harm = self.guard(&measured, setting);
+            looked.note = looked.note.or(harm);
+            let score = self.scored(&measured, &factors, setting.rule);
+            (self.last, self.score) = (Some(measured), score.or(self.score));
+            looked.window = Some((measured, score));
+        }
+        if self.yielded && !was_yielded {
+            let who = logging::connection(self.link.identity());
+            looked.note =
+                Some(format!("{who}: somebody else turned its knobs; it is left to them"));
+        }
+        let interval = match self.steering.as_deref() {
+            // Its own interval is that between turns.
+            Some(Steerer::Schedule(schedule)) => MEASURE.min(schedule.interval(report.srtt)),
+            // Responses are seen by looking often.
+            Some(steering) if steering.wants_responses() => {
+                RESPONSES.min(steering.interval(report.srtt))
+            }
+            Some(steering) => steering.interval(report.srtt),
+            None if self.part.is_some() => RESPONSES,
+            None => MEASURE,
+        };
+        looked.next = Some(setting.now + interval.mul_f64(setting.stretch));
+        looked
+    }
+
+    fn steer(&mut self, report: &Report, setting: &Setting<'_>) {
+        let Some(steering) = self.steering.as_deref_mut() else { return };
+        if let Steerer::Schedule(schedule) = steering {
+            let every = schedule.interval(report.srtt);
+            let due = *self.turn_at.get_or_insert(setting.now + every);
+            if setting.now < due {
+                return;
+            }
+            self.turn_at = Some(setting.now + every);
+        }
+        let Some(action) = steering.on_report(report) else { return };
+        let reason = steering.reason(&action);
+        let cause = Cause::of(reason, &steering.insight(), report)
+            .unwrap_or_else(|| Cause::asked(setting.rule));
+        match action {
+            Action::Switch { to, how } => self.switch(&to, how, cause, setting),
+            Action::Set { knob, value } => self.turn(knob, value, cause, setting),
+        }
+    }
+
+    /// The score of a window that the application did not hold back.
+    fn scored(&self, measured: &Measured, factors: &Factors, rule: Option<&Rule>) -> Option<f64> {
+        let model = self.model(rule).filter(|_| measured.busy)?;
+        let score = model.score(&measured.point, factors);
+        score.is_finite().then_some(score)
+    }
+}
+
+/// What a connection ran before it was steered. Where another algorithm has taken over, an agent before this one had
+/// asked for it; then it is what connections of the rule begin with.
+fn home(link: &impl Link, rule: Option<&Rule>) -> Algorithm {
+    let switched = link.switching().is_some_and(|switching| switching.switches > 0);
+    match rule.and_then(|rule| rule.steering.as_ref()) {
+        Some(Steering::Turns(turns)) if switched => turns.first(),
+        _ => link.algorithm(),
+    }
+}

@@ -1,0 +1,466 @@
+//! The agent without its doors: connections come and go, each is looked at when it is due.
+
+pub(crate) mod arm;
+pub(crate) mod tally;
+
+pub use arm::Arm;
+pub use tally::Tally;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use trimtab_edge::Edge;
+use trimtab_kernel::{Algorithm, Event, EventKind, FlowId, Identity, Socket, Totals};
+use trimtab_qoe::{Factors, Model};
+use trimtab_steer::distill::TREE;
+use trimtab_steer::select::Distrust;
+use trimtab_units::{Duration, Time};
+
+use crate::config::{Config, Mode, Rule, Steering};
+use crate::connection::ended::Ended;
+use crate::connection::{Connection, Hint, Setting, Standing};
+use crate::core::tally::{NO_RULE, Tallies};
+use crate::daemon::governor::Governor;
+use crate::datapath::{Datapath, Link};
+use crate::kernel::ahead::{Ahead, Now};
+use crate::kernel::assign::{Addresses, Wanted, name_of};
+use crate::kernel::places::{Places, Who};
+
+/// Looks that are due within this, times the stretch, are made together.
+const TOGETHER: Duration = Duration::from_millis(2);
+/// The kernel's word on a connection that is seen to have ended comes within this, if it comes.
+const END_WITHIN: Duration = Duration::from_millis(100);
+
+/// All connections, and what is known of them.
+#[derive(Debug)]
+pub struct Core<D: Datapath> {
+    datapath: D,
+    config: Config,
+    places: Places,
+    /// Boxed, so that finding one among thousands touches little memory.
+    connections: BTreeMap<FlowId, Box<Connection<D::Link>>>,
+    due: BinaryHeap<Reverse<(Time, FlowId)>>,
+    tallies: Tallies,
+    governor: Governor,
+    by_addresses: HashMap<(SocketAddr, SocketAddr, u64), FlowId>,
+    notes: Vec<String>,
+    /// What connections ran before they were given an algorithm, as far as a rule assigns any.
+    pub(crate) former: HashMap<Addresses, String>,
+    /// The trees with which connections ended.
+    ended: Ended,
+    /// Where the configurations of a fleet come from.
+    edge: Option<Arc<Edge>>,
+    /// What it chose, told to the kernel for connections to come.
+    ahead: Ahead,
+    adopted: usize,
+    looks: u64,
+}
+
+impl<D: Datapath> Core<D> {
+    /// Takes over every connection that is open.
+    pub fn new(datapath: D, config: Config, now: Time) -> Self {
+        Self::with_edge(datapath, config, None, now)
+    }
+
+    /// The same, with an edge of the fleet that the configuration names.
+    pub fn with_edge(datapath: D, config: Config, edge: Option<Arc<Edge>>, now: Time) -> Self {
+        let places = Places::new(&config.rules, now);
+        let mut core = Self {
+            datapath,
+            config,
+            places,
+            connections: BTreeMap::new(),
+            due: BinaryHeap::new(),
+            tallies: Tallies::new(),
+            governor: Governor::new(now),
+            by_addresses: HashMap::new(),
+            notes: Vec::new(),
+            former: HashMap::new(),
+            ended: Ended::default(),
+            edge,
+            ahead: Ahead::default(),
+            adopted: 0,
+            looks: 0,
+        };
+        core.plant();
+        core.tell_ahead(now);
+        core.find_all(now);
+        core.adopted = core.connections.len();
+        core
+    }
+
+    /// Brings the models of the rules into the kernel. Connections to come begin with that of the first rule that has one, until they
+    /// are looked at.
+    fn plant(&mut self) {
+        let (datapath, mut is_first) = (&self.datapath, true);
+        for rule in &mut self.config.rules {
+            let Some(Steering::Muses(forest)) = &mut rule.steering else { continue };
+            let Some(trees) = &forest.trees else { continue };
+            let number = match datapath.add_trees(trees) {
+                Ok(number) => number,
+                Err(error) => {
+                    forest.problem = Some(error.to_string());
+                    continue;
+                }
+            };
+            forest.number = Some(number as u8);
+            if std::mem::take(&mut is_first) && self.config.mode == Mode::Apply {
+                let safe = forest.safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+                let first = trees.first() as f64;
+                for (knob, value) in [("model", number), (TREE, first), ("safe", safe)] {
+                    if let Err(error) = datapath.set_default(Algorithm::Muses, knob, value) {
+                        forest.problem = Some(error.to_string());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins to tell the kernel what the engine of the fleet chooses, by the rules that are in force.
+    fn tell_ahead(&mut self, now: Time) {
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        self.ahead = Ahead::begin(&self.datapath, &mut self.places, &at);
+        let all: Vec<_> = self.connections.values().map(|c| (*c.link.identity(), c.rule)).collect();
+        for (identity, place) in all {
+            self.comes_from(&identity, place, now);
+        }
+    }
+
+    /// Others may come from where this one does.
+    fn comes_from(&mut self, identity: &Identity, place: Option<usize>, now: Time) {
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        self.ahead.used(&self.datapath, &Who::from(identity), identity.remote.ip(), place, &at);
+    }
+
+    /// What it was told ahead.
+    pub(crate) fn ahead(&self) -> &Ahead {
+        &self.ahead
+    }
+
+    /// The datapath.
+    pub fn datapath(&self) -> &D {
+        &self.datapath
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Connections that were open when the agent came.
+    pub fn adopted(&self) -> usize {
+        self.adopted
+    }
+
+    /// Looks for connections whose events were lost.
+    pub fn find_all(&mut self, now: Time) {
+        for link in self.datapath.links() {
+            if !self.connections.contains_key(&link.identity().id) {
+                self.add(link, now);
+            }
+        }
+    }
+
+    /// A connection opened or closed.
+    pub fn on_event(&mut self, event: &Event, now: Time) {
+        match event.kind {
+            EventKind::Open => {
+                let link = self.datapath.link(event.slot);
+                if let Some(link) = link.filter(|link| link.identity().id == event.id)
+                    && !self.connections.contains_key(&event.id)
+                {
+                    self.add(link, now);
+                }
+            }
+            EventKind::Close(totals) => self.remove(event.id, Some(&totals)),
+        }
+    }
+
+    /// Who a connection is, with its cookie as of the last look at it.
+    pub fn identity(&self, id: FlowId) -> Option<Identity> {
+        let connection = self.connections.get(&id)?;
+        Some(Identity { cookie: connection.cookie, ..*connection.link.identity() })
+    }
+
+    fn add(&mut self, link: D::Link, now: Time) {
+        let identity = *link.identity();
+        let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
+        let arm = Arm::of(identity.remote.ip(), self.config.holdback);
+        let setting =
+            setting(&self.config, self.edge.as_deref(), place, now, self.governor.stretch());
+        let tree = tree_of(&self.ended, &identity, setting.rule);
+        let connection = Connection::new(link, arm, place, &Setting { tree, ..setting });
+        tally(&mut self.tallies, &self.config, place, arm).opened += 1;
+        self.connections.insert(identity.id, Box::new(connection));
+        self.by_addresses.insert(addresses(&identity), identity.id);
+        self.due.push(Reverse((now, identity.id)));
+        self.comes_from(&identity, place, now);
+    }
+
+    fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        connection.end(self.config.mode, self.edge.as_deref(), last);
+        let addresses = addresses(connection.link.identity());
+        // A new connection may have them already.
+        if self.by_addresses.get(&addresses) == Some(&id) {
+            self.by_addresses.remove(&addresses);
+        }
+    }
+
+    /// Looks at every connection that is due, and says when to come again.
+    pub fn run(&mut self, now: Time) -> Option<Time> {
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        self.ahead.follow(&self.datapath, &at);
+        let until = now + TOGETHER.mul_f64(self.governor.stretch());
+        while let Some(&Reverse((at, id))) = self.due.peek() {
+            if at > until {
+                return Some(at);
+            }
+            self.due.pop();
+            self.look(id, now);
+        }
+        None
+    }
+
+    fn look(&mut self, id: FlowId, now: Time) {
+        // A connection that has ended is still in the heap.
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let setting = setting(
+            &self.config,
+            self.edge.as_deref(),
+            connection.rule,
+            now,
+            self.governor.stretch(),
+        );
+        let (decided, was) =
+            (connection.decisions.count, connection.standing(setting.mode, setting.rule));
+        let (unanswered_before, _) = connection.unanswered();
+        let (alarms_before, refused_before) = connection.incidents();
+        let looked = connection.look(&setting);
+        if let Some((model, tree)) = connection.tree() {
+            self.ended.note(connection.link.identity().remote.ip(), model, tree);
+        }
+        let stands = connection.standing(setting.mode, setting.rule);
+        let (place, arm) = (connection.rule, connection.arm);
+        let decisions = connection.decisions.count - decided;
+        let (unanswered, distrust) = connection.unanswered();
+        let unanswered = unanswered - unanswered_before;
+        let (alarms, refused) = connection.incidents();
+        let (alarms, refused) = (alarms - alarms_before, refused - refused_before);
+        let incidents = decisions + unanswered + alarms + refused;
+        if looked.window.is_some() || incidents > 0 || stands != was {
+            let tally = tally(&mut self.tallies, &self.config, place, arm);
+            tally.decisions += decisions;
+            tally.alarms += alarms;
+            tally.refused_switches += refused;
+            if unanswered > 0 && tally.unanswered == 0 {
+                self.notes.extend(no_answer(setting.rule, distrust));
+            }
+            tally.unanswered += unanswered;
+            tally.fallbacks += u64::from(stands == Standing::Resting && was != Standing::Resting);
+            tally.yielded += u64::from(stands == Standing::Yielded && was != Standing::Yielded);
+            if let Some((measured, score)) = &looked.window {
+                tally.on_window(measured, *score);
+            }
+        }
+        self.looks += u64::from(looked.reported);
+        self.notes.extend(looked.note);
+        match looked.next {
+            Some(next) => self.due.push(Reverse((next, id))),
+            None if connection.awaits_end() => self.due.push(Reverse((now + END_WITHIN, id))),
+            None => self.remove(id, None),
+        }
+    }
+
+    /// What the rules say of a socket's algorithm. One that listens gets what all its connections would get.
+    pub(crate) fn wanted(&mut self, socket: &Socket, now: Time) -> Wanted {
+        let (who, rules) = (Who::from(socket), &self.config.rules);
+        let places = match socket.remote {
+            Some(remote) if Arm::of(remote.ip(), self.config.holdback) == Arm::Holdback => {
+                return Wanted::Leave;
+            }
+            Some(_) => self.places.rule_of(&who, rules, now).into_iter().collect(),
+            None => self.places.rules_of_listener(&who, rules, now),
+        };
+        let [first, ..] = places[..] else { return Wanted::Nothing };
+        let algorithm = rules[first].algorithm;
+        let alike = |place: &usize| rules[*place].assign && rules[*place].algorithm == algorithm;
+        if places.iter().all(alike) { Wanted::Give(algorithm, first) } else { Wanted::Nothing }
+    }
+
+    /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken over; had somebody chosen one of
+    /// ours by hand, it would be another connection here.
+    pub(crate) fn has_switched(&self, socket: &Socket, suffix: &str) -> bool {
+        let Some(remote) = socket.remote else { return false };
+        let id = self.by_addresses(socket.local, remote, socket.netns_cookie);
+        let Some(connection) = id.and_then(|id| self.connections.get(&id)) else { return false };
+        let switched = connection.link.switching().is_some_and(|s| s.switches > 0);
+        switched && Algorithm::ALL.iter().any(|ours| name_of(suffix, *ours) == socket.algorithm)
+    }
+
+    /// Whether the connections of the rule in this place run several algorithms in turn.
+    pub(crate) fn takes_turns(&self, place: usize) -> bool {
+        let rule = self.config.rules.get(place);
+        rule.is_some_and(|rule| matches!(rule.steering, Some(Steering::Turns(_))))
+    }
+
+    /// So much processor time was spent until now.
+    pub fn on_spent(&mut self, now: Time, spent: Duration) {
+        self.governor.on_spent(now, spent, self.config.cpu.get());
+    }
+
+    /// Follows another configuration. Connections whose rule says the same as before go on undisturbed.
+    pub fn reload(&mut self, config: Config, now: Time) {
+        let before = std::mem::replace(&mut self.config, config);
+        self.plant();
+        self.places = Places::new(&self.config.rules, now);
+        // Models have no equality; what they print is all there is to them.
+        let print = |rule: Option<&Rule>| format!("{rule:?}");
+        for connection in self.connections.values_mut() {
+            let identity = connection.link.identity();
+            let place = self.places.rule_of(&Who::from(identity), &self.config.rules, now);
+            let arm = Arm::of(identity.remote.ip(), self.config.holdback);
+            let old = connection.rule.and_then(|place| before.rules.get(place));
+            let new = place.and_then(|place| self.config.rules.get(place));
+            let same = arm == connection.arm
+                && before.mode == self.config.mode
+                && print(old) == print(new);
+            if same {
+                connection.rule = place;
+            } else {
+                let setting = setting(
+                    &self.config,
+                    self.edge.as_deref(),
+                    place,
+                    now,
+                    self.governor.stretch(),
+                );
+                let tree = tree_of(&self.ended, identity, setting.rule);
+                connection.follow(arm, place, &Setting { tree, ..setting });
+            }
+        }
+        self.tell_ahead(now);
+    }
+
+    /// Nothing steers from now on: open connections get back what they had, and connections to come begin with the
+    /// algorithms' own knobs.
+    pub fn put_back(&mut self, now: Time) {
+        for connection in self.connections.values_mut() {
+            connection.put_back(now);
+        }
+        self.ahead.clear(&self.datapath);
+    }
+
+    /// What the rules name and is not there.
+    pub(crate) fn missing(&mut self, now: Time) -> Vec<String> {
+        self.places.missing(&self.config.rules, now)
+    }
+
+    /// What there is to tell since the last time.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// The connection with these addresses, local and remote, in a network namespace.
+    pub fn by_addresses(
+        &self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        netns: u64,
+    ) -> Option<FlowId> {
+        let canonical =
+            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        self.by_addresses.get(&(canonical(local), canonical(remote), netns)).copied()
+    }
+
+    /// Takes in what an application says of its connection: its model, unless that stays, and factors; `false` when the
+    /// connection has ended.
+    pub fn hint(&mut self, id: FlowId, model: Option<Model>, factors: Factors, now: Time) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        let setting = setting(
+            &self.config,
+            self.edge.as_deref(),
+            connection.rule,
+            now,
+            self.governor.stretch(),
+        );
+        connection.on_hint(Hint { model, factors }, &setting);
+        true
+    }
+
+    pub(crate) fn connections(&self) -> &BTreeMap<FlowId, Box<Connection<D::Link>>> {
+        &self.connections
+    }
+
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.tallies
+    }
+
+    pub(crate) fn rule(&self, place: Option<usize>) -> Option<&Rule> {
+        self.config.rules.get(place?)
+    }
+
+    pub(crate) fn governor(&self) -> &Governor {
+        &self.governor
+    }
+
+    /// Open connections.
+    #[expect(clippy::len_without_is_empty, reason = "a count for people, not a container")]
+    pub fn len(&self) -> usize {
+        self.connections.values().filter(|connection| !connection.link.is_closing()).count()
+    }
+
+    /// Reports that were taken in.
+    pub fn reports(&self) -> u64 {
+        self.looks
+    }
+}
+
+pub(crate) fn addresses(identity: &Identity) -> Addresses {
+    (identity.local, identity.remote, identity.netns_cookie)
+}
+
+fn setting<'a>(
+    config: &'a Config,
+    edge: Option<&'a Edge>,
+    place: Option<usize>,
+    now: Time,
+    stretch: f64,
+) -> Setting<'a> {
+    let rule = place.and_then(|place| config.rules.get(place));
+    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None, edge }
+}
+
+/// The tree with which an earlier connection under this rule to the same destination ended.
+fn tree_of(ended: &Ended, identity: &Identity, rule: Option<&Rule>) -> Option<usize> {
+    match &rule?.steering {
+        Some(Steering::Muses(forest)) => ended.tree(identity.remote.ip(), forest.trees?.checksum()),
+        _ => None,
+    }
+}
+
+/// What is said the first time that the policy of a rule has no answer. That there is none is said when the agent reads its
+/// configuration.
+fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<String> {
+    let why = distrust.filter(|why| !matches!(why, Distrust::NoModel(_)))?;
+    let name = &rule?.name;
+    Some(format!(
+        "rule {name}: the learnt policy had no answer, so that what is safe was asked for: {why}; `status` counts how often"
+    ))
+}
+
+fn tally<'a>(
+    tallies: &'a mut Tallies,
+    config: &Config,
+    place: Option<usize>,
+    arm: Arm,
+) -> &'a mut Tally {
+    let rule = place.and_then(|place| config.rules.get(place));
+    let name = rule.map_or(NO_RULE, |rule| rule.name.as_str());
+    tallies.entry((name.to_owned(), arm)).or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,562 @@
+//! The daemon: one thread looks after all connections, a few more open the doors (control, hints, metrics).
+
+pub(crate) mod governor;
+pub(crate) mod lock;
+pub(crate) mod logging;
+mod notify;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use log::{error, info, warn};
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use trimtab_edge::Edge;
+use trimtab_kernel::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Options, Origin};
+use trimtab_units::{Duration, Time};
+
+use crate::config::{Config, DatapathOptions, Fleet};
+use crate::core::Core;
+use crate::daemon::lock::Lock;
+use crate::daemon::notify::Manager;
+use crate::doors::control::{self, Question};
+use crate::doors::hints;
+use crate::doors::http;
+use crate::doors::metrics;
+use crate::doors::table::count;
+use crate::doors::view::{DatapathStatus, EdgeStatus, Frame, Programs, Status};
+use crate::error::Error;
+use crate::kernel::assign::Assignment;
+use crate::kernel::default::DefaultAlgorithm;
+use crate::kernel::places;
+use crate::kernel::sock_diag::{SockDiag, own_netns};
+
+/// The loop wakes at least so often, and at most so often when events do not come.
+const WAIT_MAX: Duration = Duration::from_millis(250);
+const WAIT_MIN: Duration = Duration::from_millis(1);
+/// Between looks at what changes rarely.
+const CHORES: Duration = Duration::from_secs(1);
+/// Between looks for slots whose connections are gone without a word from the kernel.
+const REAP: Duration = Duration::from_secs(10);
+/// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
+const LOOK_UPS: usize = 50;
+/// Lines on connections in a second; further ones are counted.
+const NOTES: usize = 20;
+
+/// What the threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    core: Mutex<Core<Datapath>>,
+    frame: Mutex<Frame>,
+}
+
+impl Shared {
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core<Datapath>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn frame(&self) -> MutexGuard<'_, Frame> {
+        self.frame.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self) -> Status {
+        let frame = self.frame().clone();
+        self.core().status(&frame, trimtab_kernel::now())
+    }
+
+    fn answer(&self, question: &Question) -> Result<serde_json::Value, String> {
+        let now = trimtab_kernel::now();
+        let told = match question {
+            Question::Status => serde_json::to_value(self.status()),
+            Question::Flows => {
+                let flows = self.core().flows(now);
+                serde_json::to_value(flows)
+            }
+            Question::Why { flow } => {
+                let why = self.core().why(flow, now)?;
+                serde_json::to_value(why)
+            }
+        };
+        told.map_err(|e| e.to_string())
+    }
+}
+
+/// A flag that a signal sets.
+fn on_signal(signal: i32) -> Result<Arc<AtomicBool>, Error> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal, Arc::clone(&flag))
+        .map_err(|e| Error::system("wait for signals", e))?;
+    Ok(flag)
+}
+
+/// A door that cannot be served any more.
+fn closed(door: &str, served: std::io::Result<()>) {
+    if let Err(error) = served {
+        error!("nobody is served at the {door} socket any more: {error}; restart the agent");
+    }
+}
+
+/// What is not as a configuration has it, when it comes into force.
+fn tell_of(config: &Config) {
+    config.troubles().iter().for_each(|trouble| warn!("{trouble}"));
+    config.remarks().iter().for_each(|remark| info!("{remark}"));
+}
+
+/// Runs the agent by a configuration file until SIGTERM or SIGINT; SIGHUP reads the file again. What is loaded stays in
+/// the kernel. Connections get back what they had before they were steered; when the agent is killed they keep their
+/// knobs, until the next agent or `trimtab agent unload`.
+///
+/// # Errors
+/// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.
+pub fn run(path: &Path) -> Result<(), Error> {
+    let config = Config::read(path)?;
+    logging::say(config.log);
+    let mut lock = Lock::sockets(&config.sockets.folder)?;
+    let reload = on_signal(SIGHUP)?;
+    let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
+    let edge = config.fleet.as_ref().map(start_edge).transpose()?;
+    let had_bpf_fs = places::has_bpf_fs();
+    // What another agent uses is not to be replaced under it.
+    let known = config.datapath.folder.exists();
+    if known {
+        lock.datapath(&config.datapath.folder)?;
+    }
+    let datapath = Datapath::load(&options(&config.datapath))?;
+    if !had_bpf_fs {
+        warn!(
+            "there was no bpf file system, so one was mounted; in a mount namespace of its own, as `ip netns exec` makes one, it ends \
+             with that, and `trimtab agent unload` finds it nowhere else: use `nsenter --net=/run/netns/NAME`"
+        );
+    }
+    if !known {
+        lock.datapath(datapath.folder())?;
+    }
+    let mut agent = Agent::new(path, config, edge, datapath)?;
+    agent.open_doors()?;
+    agent.manager.ready();
+    while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+        if reload.swap(false, Ordering::Relaxed) {
+            agent.reload();
+        }
+        agent.step()?;
+    }
+    agent.stop()
+}
+
+fn start_edge(fleet: &Fleet) -> Result<Arc<Edge>, Error> {
+    let refused = |why: String| Error::Refused(format!("[fleet]: {why}"));
+    let options = fleet.options().map_err(refused)?;
+    Edge::start(&options).map(Arc::new).map_err(|e| refused(e.to_string()))
+}
+
+pub(crate) fn options(datapath: &DatapathOptions) -> Options {
+    Options {
+        folder: datapath.folder.clone(),
+        suffix: datapath.suffix.clone(),
+        slots: datapath.slots,
+        ..Options::default()
+    }
+}
+
+/// How what is in the kernel came there.
+fn came(datapath: &Datapath) -> String {
+    if let Some(trouble) = datapath.unreached() {
+        warn!("{trouble}");
+    }
+    let version = datapath.version();
+    match datapath.origin() {
+        Origin::Loaded => "loaded".to_owned(),
+        Origin::Adopted => "found in the kernel".to_owned(),
+        Origin::Replaced(former) => {
+            let open: u64 = datapath.formers().iter().map(|former| former.connections).sum();
+            format!(
+                "took the place of other programs or options (layout {}, {} slots; now layout {}, {} slots), which {open} open \
+                 connections keep until they close",
+                former.layout, former.slots, version.layout, version.slots
+            )
+        }
+    }
+}
+
+/// Gives connections on former programs their algorithms' own knobs: an agent that was killed has
+/// left them others, and no agent guards them any more. Not only where this agent has replaced
+/// something: the one that did may have been killed then.
+fn give_own_knobs(datapath: &Datapath) {
+    let formers = datapath.former_flows().unwrap_or_else(|error| {
+        warn!(
+            "connections on former programs keep their last knobs until they close: {error}; \
+             restart the agent to try again"
+        );
+        Vec::new()
+    });
+    let given = formers.iter().filter(|flow| reset_knobs(flow)).count();
+    if given > 0 {
+        info!("{} on former programs got back their own knobs", count(given, "connection"));
+    }
+}
+
+/// Gives a connection its algorithm's own knobs; whether it had others. Muses keeps its model:
+/// without one it could not decide.
+pub(crate) fn reset_knobs(flow: &Flow) -> bool {
+    if flow.algorithm() == Algorithm::Muses {
+        return false;
+    }
+    let mut had_others = false;
+    for knob in flow.algorithm().knobs() {
+        let is_another = |now: f64| (now - knob.default).abs() > 1e-3 * knob.default.abs();
+        if flow.knob(knob.name).is_ok_and(is_another) {
+            // An error is the connection's end.
+            had_others |= flow.set(knob.name, knob.default).is_ok();
+        }
+    }
+    had_others
+}
+
+struct Agent {
+    path: PathBuf,
+    shared: Arc<Shared>,
+    events: trimtab_kernel::Events,
+    manager: Manager,
+    default: Option<DefaultAlgorithm>,
+    assignment: Assignment,
+    /// What is wrong with the configuration on disk, when the one before is kept.
+    refused: Option<String>,
+    /// What rules name and was not there at the last chores.
+    missing: Vec<String>,
+    edge: Option<Arc<Edge>>,
+    /// Whether the log was told that something is wrong with it.
+    edge_told: bool,
+    /// The same of what it tells the kernel ahead.
+    ahead_told: bool,
+    diag: Option<(SockDiag, u64)>,
+    /// Connections that have ended since the last chores.
+    ended: Vec<Identity>,
+    /// Notes since the last chores.
+    notes: usize,
+    lost_events: u64,
+    /// Connections that ended without a word from the kernel.
+    reaped: u64,
+    chores_at: Time,
+    reaped_at: Time,
+    cpu: Duration,
+}
+
+impl Agent {
+    fn new(
+        path: &Path,
+        config: Config,
+        edge: Option<Arc<Edge>>,
+        datapath: Datapath,
+    ) -> Result<Self, Error> {
+        let now = trimtab_kernel::now();
+        let events = datapath.events()?;
+        let name = datapath.name().to_owned();
+        let there = came(&datapath);
+        give_own_knobs(&datapath);
+        let programs = Programs::of(&datapath);
+        let assignment = Assignment::new(&config, now);
+        let core = Core::with_edge(datapath, config, edge.clone(), now);
+        tell_of(core.config());
+        info!("{name} {there}; {} taken over", count(core.adopted(), "connection"));
+        let frame = Frame {
+            config: path.display().to_string(),
+            algorithm: name,
+            since: now,
+            troubles: Vec::new(),
+            assigned: Vec::new(),
+            datapath: DatapathStatus::default(),
+            programs,
+            edge: None,
+        };
+        let diag = SockDiag::open().ok().zip(own_netns());
+        let mut agent = Self {
+            path: path.to_owned(),
+            shared: Arc::new(Shared { core: Mutex::new(core), frame: Mutex::new(frame) }),
+            events,
+            manager: Manager::from_environment(),
+            default: None,
+            assignment,
+            refused: None,
+            missing: Vec::new(),
+            edge,
+            edge_told: false,
+            ahead_told: false,
+            diag,
+            ended: Vec::new(),
+            notes: 0,
+            lost_events: 0,
+            reaped: 0,
+            chores_at: now,
+            reaped_at: now,
+            cpu: cpu_time(),
+        };
+        agent.set_default()?;
+        agent.chores(now);
+        Ok(agent)
+    }
+
+    fn open_doors(&self) -> Result<(), Error> {
+        let sockets = self.shared.core().config().sockets.clone();
+        let mode = if sockets.group.is_some() { 0o660 } else { 0o600 };
+        let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
+        let shared = Arc::clone(&self.shared);
+        spawn("control", move || {
+            closed("control", control::serve(&control, |question| shared.answer(&question)));
+        })?;
+        if sockets.hints {
+            let listener = hints::open(&sockets.hints())?;
+            let shared = Arc::clone(&self.shared);
+            spawn("hints", move || hints::serve(listener, shared))?;
+        }
+        if let Some(address) = sockets.metrics {
+            let listener = http::listen(address)?;
+            let shared = Arc::clone(&self.shared);
+            spawn("metrics", move || {
+                let page = || metrics::page(shared.status(), trimtab_kernel::program_time());
+                closed("metrics", http::serve(&listener, page));
+            })?;
+        }
+        Ok(())
+    }
+
+    fn set_default(&mut self) -> Result<(), Error> {
+        let (wanted, folder) = {
+            let core = self.shared.core();
+            (core.config().default_algorithm, core.config().sockets.folder.clone())
+        };
+        self.default = if wanted {
+            let name = self.shared.frame().algorithm.clone();
+            Some(DefaultAlgorithm::set(&name, folder.join("former-algorithm"))?)
+        } else {
+            if let Some(default) = self.default.take() {
+                default.restore()?;
+            }
+            None
+        };
+        Ok(())
+    }
+
+    /// Waits for events or for the next connection that is due, and does what there is to do.
+    fn step(&mut self) -> Result<(), Error> {
+        let now = trimtab_kernel::now();
+        let (next, notes) = {
+            let mut core = self.shared.core();
+            let next = core.run(now);
+            let cpu = cpu_time();
+            core.on_spent(now, cpu - self.cpu);
+            self.cpu = cpu;
+            (next, core.take_notes())
+        };
+        self.tell_some(&notes);
+        if now.since(self.chores_at) >= CHORES {
+            self.chores_at = now;
+            self.chores(now);
+        }
+        let wait = next.map_or(WAIT_MAX, |next| next.since(trimtab_kernel::now()));
+        let wait = wait.clamp(WAIT_MIN, WAIT_MAX).as_nanos();
+        let events = self.events.wait(std::time::Duration::from_nanos(wait))?;
+        self.on_events(&events);
+        Ok(())
+    }
+
+    /// Tells what is new of connections, but not of thousands at once.
+    fn tell_some(&mut self, notes: &[String]) {
+        let room = NOTES.saturating_sub(self.notes);
+        notes.iter().take(room).for_each(|note| info!("{note}"));
+        self.notes += notes.len();
+    }
+
+    fn on_events(&mut self, events: &[Event]) {
+        if events.is_empty() {
+            return;
+        }
+        let now = trimtab_kernel::now();
+        let mut core = self.shared.core();
+        for event in events {
+            if matches!(event.kind, EventKind::Close(_)) && self.ended.len() < LOOK_UPS {
+                self.ended.extend(core.identity(event.id));
+            }
+            core.on_event(event, now);
+        }
+    }
+
+    /// Whether connections that are gone from the datapath are still open, with an algorithm that somebody gave them. Not
+    /// at once: the kernel tells of the end before it puts the other algorithm in place.
+    fn look_up_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
+        let Some((diag, netns)) = &self.diag else { return };
+        let by_others = |who: &&Identity| !self.assignment.has_moved(who);
+        for who in ended.iter().filter(|who| who.netns_cookie == *netns).filter(by_others) {
+            if let Ok(Some(found)) = diag.find(who, who.cookie)
+                && !found.algorithm.is_empty()
+                && !self.assignment.is_ours(&found.algorithm)
+            {
+                info!(
+                    "{}: was given {} by hand, and is left to it",
+                    logging::connection(who),
+                    found.algorithm
+                );
+            }
+        }
+    }
+
+    /// What need not be done more than once a second.
+    fn chores(&mut self, now: Time) {
+        if self.notes > NOTES {
+            info!("and {} more like these within a second", self.notes - NOTES);
+        }
+        self.notes = 0;
+        self.look_up_ended();
+        let notes = self.assignment.run(&self.shared, now);
+        self.tell_some(&notes);
+        if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
+            warn!("{trouble}");
+        }
+        let default = self.default.as_ref().and_then(DefaultAlgorithm::trouble);
+        let mut core = self.shared.core();
+        let reaped = if now.since(self.reaped_at) >= REAP {
+            self.reaped_at = now;
+            core.datapath().reap()
+        } else {
+            Ok(Vec::new())
+        };
+        let stats = core.datapath().stats();
+        let programs = Programs::of(core.datapath());
+        if stats.lost_events != self.lost_events {
+            self.lost_events = stats.lost_events;
+            core.find_all(now);
+        }
+        let open = core.len();
+        let of_rules = core.config().troubles();
+        let missing = core.missing(now);
+        let ahead = core.ahead().trouble().map(str::to_owned);
+        drop(core);
+        if ahead.is_some() != self.ahead_told {
+            self.ahead_told = ahead.is_some();
+            match &ahead {
+                Some(trouble) => warn!("{trouble}"),
+                None => info!("connections to come begin with what was learnt again"),
+            }
+        }
+        self.reaped += reaped.as_ref().map_or(0, |gone| gone.len() as u64);
+        match reaped {
+            Ok(gone) if gone.is_empty() => {}
+            Ok(gone) => info!(
+                "{} ended without a word from the kernel; their slots are free again",
+                count(gone.len(), "connection")
+            ),
+            Err(error) => warn!("{error}"),
+        }
+        missing.iter().filter(|what| !self.missing.contains(what)).for_each(|what| warn!("{what}"));
+        self.missing.clone_from(&missing);
+        let full = (stats.live >= u64::from(stats.slots)).then(|| {
+            format!(
+                "all {} slots are taken: further connections run untuned; raise datapath.slots, and restart \
+                 the agent",
+                stats.slots
+            )
+        });
+        let edge = self.edge.as_ref().map(|edge| edge.status());
+        let of_edge = edge.as_ref().and_then(|edge| edge.trouble.clone());
+        if of_edge.is_some() != self.edge_told {
+            self.edge_told = of_edge.is_some();
+            match &of_edge {
+                Some(trouble) => warn!("{trouble}"),
+                None => info!("the engine of the fleet answers"),
+            }
+        }
+        let mut frame = self.shared.frame();
+        frame.programs = programs;
+        frame.datapath = DatapathStatus {
+            slots: stats.slots,
+            taken: stats.live,
+            slotless: stats.slotless,
+            lost_events: stats.lost_events,
+            reaped: self.reaped,
+        };
+        frame.edge = edge.as_ref().map(EdgeStatus::from);
+        frame.troubles = default
+            .into_iter()
+            .chain(self.assignment.trouble())
+            .chain(of_rules)
+            .chain(missing)
+            .chain(of_edge)
+            .chain(ahead)
+            .chain(full)
+            .chain(self.refused.clone())
+            .collect();
+        drop(frame);
+        self.manager.alive(&count(open, "connection"));
+    }
+
+    /// Reads the configuration again, and keeps the one in force when it is wrong.
+    fn reload(&mut self) {
+        let now = trimtab_kernel::now();
+        self.manager.reloading(now);
+        match self.take_over(now) {
+            Ok(()) => {
+                self.refused = None;
+                info!("configuration taken over");
+            }
+            Err(error) => {
+                let refused = format!(
+                    "the configuration in force is kept, since the new one is refused: {error}"
+                );
+                warn!("{refused}");
+                self.refused = Some(refused);
+            }
+        }
+        self.chores(now);
+        self.manager.ready();
+    }
+
+    fn take_over(&mut self, now: Time) -> Result<(), Error> {
+        let config = Config::read(&self.path)?;
+        let mut core = self.shared.core();
+        let before = core.config();
+        let fixed = |config: &Config| {
+            (config.sockets.clone(), config.datapath.clone(), config.fleet.clone())
+        };
+        if fixed(before) != fixed(&config) {
+            return Err(Error::Refused(
+                "[sockets], [datapath] and [fleet] cannot change while the agent runs: restart it"
+                    .to_owned(),
+            ));
+        }
+        logging::say(config.log);
+        tell_of(&config);
+        self.assignment.follow(&config, now);
+        core.reload(config, now);
+        drop(core);
+        self.set_default()
+    }
+
+    fn stop(self) -> Result<(), Error> {
+        self.manager.stopping();
+        // Nothing guards them any more.
+        self.shared.core().put_back(trimtab_kernel::now());
+        let sockets = self.shared.core().config().sockets.clone();
+        for socket in [sockets.control(), sockets.hints()] {
+            let _ = std::fs::remove_file(socket);
+        }
+        info!("stopped; connections have back what they had before they were steered");
+        self.default.map_or(Ok(()), |default| default.restore())
+    }
+}
+
+/// A thread that lasts as long as the process.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map(drop)
+        .map_err(|e| Error::system(format!("start the thread {name}"), e))
+}
+
+/// Processor time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // It counts up from 0.
+    Duration::from_nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}

@@ -1,0 +1,229 @@
+//! What the kernel says of a TCP connection over netlink (`sock_diag`), as `ss` asks it: whose it is, and what runs it.
+#![expect(unsafe_code, reason = "one socket option has no safe interface")]
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
+use trimtab_kernel::Identity;
+
+/// `SOCK_DIAG_BY_FAMILY` of `linux/sock_diag.h`.
+const BY_FAMILY: u16 = 20;
+/// `NLM_F_REQUEST` of `linux/netlink.h`, and the message that is an error.
+const REQUEST: u16 = 1;
+const ERROR: u16 = 2;
+/// Sizes of `nlmsghdr`, `inet_diag_req_v2` and `inet_diag_msg` (`linux/inet_diag.h`).
+const HEADER: usize = 16;
+const QUESTION: usize = 56;
+const ANSWER: usize = 72;
+/// Places of the state and of the user within `inet_diag_msg`.
+const STATE_AT: usize = 1;
+const UID_AT: usize = 64;
+/// `TCP_LISTEN` of `linux/tcp_states.h`.
+const LISTEN: u8 = 10;
+/// `INET_DIAG_CONG`, the attribute with the algorithm's name, and the bit that asks for it.
+const CONG: u16 = 4;
+const CONG_BIT: u8 = 1 << (CONG - 1);
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const IPPROTO_TCP: u8 = 6;
+/// `INET_DIAG_NOCOOKIE`: any.
+const ANY_COOKIE: u64 = u64::MAX;
+
+/// Asks about connections of the network namespace in which it was made.
+#[derive(Debug)]
+pub(crate) struct SockDiag {
+    socket: OwnedFd,
+}
+
+/// A connection that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Whose it is.
+    pub(crate) uid: u32,
+    /// What runs it.
+    pub(crate) algorithm: String,
+}
+
+impl SockDiag {
+    pub(crate) fn open() -> io::Result<Self> {
+        let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(netlink::SOCK_DIAG))?;
+        Ok(Self { socket })
+    }
+
+    /// The same, if this thread is in the network namespace with this cookie.
+    pub(crate) fn open_in(netns: u64) -> io::Result<Self> {
+        let diag = Self::open()?;
+        if netns_cookie(&diag.socket)? == netns {
+            Ok(diag)
+        } else {
+            Err(io::Error::other("another network namespace"))
+        }
+    }
+
+    /// A connection, by its addresses and, where given, its cookie; `None` when there is none. For a
+    /// connection that is gone the kernel answers with the socket that listens on its port; that is none.
+    pub(crate) fn find(&self, who: &Identity, cookie: Option<u64>) -> io::Result<Option<Found>> {
+        let question = question(who.local, who.remote, who.device, cookie.unwrap_or(ANY_COOKIE));
+        sendto(&self.socket, &question, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let mut buffer = vec![0; 8192];
+        let (length, _) = recv(&self.socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+        answer(&buffer[..length])
+    }
+}
+
+fn question(local: SocketAddr, remote: SocketAddr, device: Option<u32>, cookie: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER + QUESTION);
+    bytes.extend(((HEADER + QUESTION) as u32).to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend(REQUEST.to_ne_bytes());
+    bytes.extend([0; 8]); // number and sender, which nobody reads
+    let family = if local.is_ipv4() { AF_INET } else { AF_INET6 };
+    bytes.extend([family, IPPROTO_TCP, CONG_BIT, 0]);
+    bytes.extend(u32::MAX.to_ne_bytes()); // in any state
+    bytes.extend(local.port().to_be_bytes());
+    bytes.extend(remote.port().to_be_bytes());
+    for address in [local.ip(), remote.ip()] {
+        let mut words = [0; 16];
+        match address {
+            IpAddr::V4(a) => words[..4].copy_from_slice(&a.octets()),
+            IpAddr::V6(a) => words.copy_from_slice(&a.octets()),
+        }
+        bytes.extend(words);
+    }
+    bytes.extend(device.unwrap_or(0).to_ne_bytes());
+    bytes.extend((cookie as u32).to_ne_bytes());
+    bytes.extend(((cookie >> 32) as u32).to_ne_bytes());
+    bytes
+}
+
+fn answer(bytes: &[u8]) -> io::Result<Option<Found>> {
+    let short = || io::Error::other("the kernel's answer is too short");
+    let word = |at: usize| -> io::Result<u32> {
+        let word = bytes.get(at..at + 4).ok_or_else(short)?;
+        Ok(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+    };
+    let half = |at: usize| word(at).map(|word| [word as u16, (word >> 16) as u16]);
+    let [kind, _] = half(4)?;
+    if kind == ERROR {
+        let error = io::Error::from_raw_os_error((word(HEADER)? as i32).saturating_neg());
+        let gone = matches!(error.raw_os_error(), Some(code) if code == libc::ENOENT || code == libc::ESTALE);
+        return if gone { Ok(None) } else { Err(error) };
+    }
+    if bytes.get(HEADER + STATE_AT) == Some(&LISTEN) {
+        return Ok(None);
+    }
+    let uid = word(HEADER + UID_AT)?;
+    let mut algorithm = String::new();
+    let mut at = HEADER + ANSWER;
+    while at + 4 <= bytes.len() {
+        let [length, kind] = half(at)?.map(usize::from);
+        if length < 4 {
+            break;
+        }
+        if kind == usize::from(CONG) {
+            let name = bytes.get(at + 4..at + length).ok_or_else(short)?;
+            algorithm = String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+        }
+        at += length.next_multiple_of(4);
+    }
+    Ok(Some(Found { uid, algorithm }))
+}
+
+/// The cookie of a socket's network namespace.
+pub(crate) fn netns_cookie(socket: impl AsFd) -> io::Result<u64> {
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to where `cookie` is, and that many are there.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if done == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The network namespace of a socket. Of a Unix socket that was accepted it is the one in which the other
+/// end was made (`unix_stream_connect` of `net/unix/af_unix.c`), which that end cannot forge.
+pub(crate) fn netns_of(socket: impl AsFd) -> io::Result<OwnedFd> {
+    // SAFETY: this request takes no argument; what it returns, where it is no error, is a new descriptor.
+    let made = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), SIOCGSKNS) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// Of `linux/sockios.h`.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
+/// The cookie of the network namespace of this thread.
+pub(crate) fn own_netns() -> Option<u64> {
+    netns_cookie(socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?).ok()
+}
+
+/// Of `asm-generic/socket.h`; the same on every architecture that Trimtab is built for.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::MetadataExt;
+
+    use trimtab_kernel::FlowId;
+    use trimtab_units::Time;
+
+    use super::*;
+
+    #[test]
+    fn an_open_connection_is_found_by_its_addresses_with_its_user() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        rustix::net::sockopt::set_tcp_congestion(&stream, "reno").unwrap();
+        let who = Identity {
+            id: FlowId(1),
+            algorithm: "copa",
+            cookie: None,
+            netns_cookie: netns_cookie(&stream).unwrap(),
+            cgroup: None,
+            local: stream.local_addr().unwrap(),
+            remote: stream.peer_addr().unwrap(),
+            device: None,
+            opened: Time::ZERO,
+            adopted: false,
+            towards: false,
+        };
+        assert!(who.netns_cookie > 0);
+        let diag = SockDiag::open().unwrap();
+        let cookie = rustix::net::sockopt::socket_cookie(&stream).unwrap();
+        let found = diag.find(&who, Some(cookie)).unwrap().unwrap();
+        assert_eq!(found.uid, rustix::process::geteuid().as_raw());
+        assert_eq!(found.algorithm, "reno");
+        assert_eq!(diag.find(&who, Some(cookie + 1)).unwrap(), None);
+        let elsewhere = Identity { remote: "127.0.0.1:1".parse().unwrap(), ..who };
+        assert_eq!(diag.find(&elsewhere, None).unwrap(), None);
+        // The other end has gone, and its port still listens.
+        let accepted = listener.accept().unwrap().0;
+        let gone = Identity { local: who.remote, remote: "127.0.0.1:1".parse().unwrap(), ..who };
+        assert_eq!(diag.find(&gone, None).unwrap(), None, "the kernel answers with what listens");
+        let there = Identity { local: who.remote, remote: who.local, ..who };
+        assert!(diag.find(&there, None).unwrap().is_some());
+        drop(accepted);
+    }
+
+    #[test]
+    fn the_namespace_of_who_connects_is_known() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(netns_cookie(&one).unwrap(), own_netns().unwrap());
+        let file = std::fs::File::from(netns_of(&one).unwrap());
+        let own = std::fs::metadata("/proc/self/ns/net").unwrap();
+        assert_eq!(file.metadata().unwrap().ino(), own.ino());
+    }
+}

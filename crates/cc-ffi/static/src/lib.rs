@@ -1,0 +1,12 @@
+//! The C library: the functions of `trimtab-cc-ffi`, and what a library without `std` must bring itself.
+#![no_std]
+
+pub use trimtab_cc_ffi::*;
+
+/// Nothing in the library panics (its crates are tested with overflow checks on); if it did, the caller could not go on.
+#[panic_handler]
+fn stop(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

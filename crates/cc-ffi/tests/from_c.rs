@@ -1,0 +1,167 @@
+//! The library as C sees it: the same structs, and answers to what is wrong.
+#![expect(unsafe_code, reason = "the functions are for C")]
+
+use std::ffi::CStr;
+use std::fmt::Write as _;
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+use std::process::Command;
+use std::ptr::null;
+
+use trimtab_cc_ffi::*;
+
+static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
+
+const CONFIG: RawConfig =
+    RawConfig { mss_bytes: 1500, initial_window_bytes: 0, min_window_bytes: 0, seed: 1 };
+
+fn create(name: &CStr, config: &RawConfig) -> Option<RawCc> {
+    let mut cc = RawCc::new();
+    // SAFETY: all of them are there.
+    (unsafe { trimtab_cc_create(&mut cc, name.as_ptr(), config) } == 0).then_some(cc)
+}
+
+fn muses(model: &[u8], safe: Option<&CStr>) -> Option<RawCc> {
+    let mut cc = RawCc::new();
+    let safe = safe.map_or(null(), CStr::as_ptr);
+    // SAFETY: the model is used within the test only, where it stays.
+    let made = unsafe {
+        trimtab_cc_create_muses(&mut cc, model.as_ptr().cast(), model.len(), safe, &CONFIG)
+    };
+    (made == 0).then_some(cc)
+}
+
+/// Where each field of the header lies, by a C compiler, is where the Rust side has it.
+#[test]
+fn the_header_has_the_same_structs() {
+    let mut rust = String::new();
+    let mut c = String::from("#include <stdio.h>\n#include \"trimtab-cc.h\"\nint main(void) {\n");
+    let mut same = |c_says: &str, rust_says: usize| {
+        writeln!(rust, "{rust_says}").unwrap();
+        writeln!(c, "printf(\"%zu\\n\", {c_says});").unwrap();
+    };
+    same("sizeof(struct trimtab_cc)", size_of::<RawCc>());
+    same("sizeof(struct trimtab_cc_config)", size_of::<RawConfig>());
+    same("sizeof(struct trimtab_cc_rate)", size_of::<RawRate>());
+    same("sizeof(struct trimtab_cc_ack)", size_of::<RawAck>());
+    same("sizeof(struct trimtab_cc_loss)", size_of::<RawLoss>());
+    same("offsetof(struct trimtab_cc_config, seed)", offset_of!(RawConfig, seed));
+    same("offsetof(struct trimtab_cc_rate, lost_bytes)", offset_of!(RawRate, lost_bytes));
+    same("offsetof(struct trimtab_cc_rate, app_limited)", offset_of!(RawRate, app_limited));
+    same("offsetof(struct trimtab_cc_ack, min_rtt_ns)", offset_of!(RawAck, min_rtt_ns));
+    same("offsetof(struct trimtab_cc_ack, newest_sent_ns)", offset_of!(RawAck, newest_sent_ns));
+    same("offsetof(struct trimtab_cc_ack, rate)", offset_of!(RawAck, rate));
+    same("offsetof(struct trimtab_cc_ack, in_recovery)", offset_of!(RawAck, in_recovery));
+    same("offsetof(struct trimtab_cc_loss, inflight_bytes)", offset_of!(RawLoss, inflight_bytes));
+    c += "return 0; }\n";
+
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("sizes.c"), folder.path().join("sizes"));
+    std::fs::write(&source, c).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let done = Command::new("cc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-o"])
+        .args([&program, &source])
+        .arg("-I")
+        .arg(include)
+        .output()
+        .expect("a C compiler");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let said = Command::new(program).output().unwrap().stdout;
+    assert_eq!(String::from_utf8(said).unwrap(), rust);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    assert!(create(c"cubic", &CONFIG).is_some() && create(c"copa:delta=0.1", &CONFIG).is_some());
+    assert!(create(c"quick", &CONFIG).is_none());
+    assert!(create(c"cubic:beta=7", &CONFIG).is_none());
+    assert!(create(c"cubic", &RawConfig { mss_bytes: 0, ..CONFIG }).is_none());
+    let mut cc = RawCc::new();
+    // SAFETY: null is one of what may be given.
+    unsafe {
+        assert_eq!(trimtab_cc_create(&mut cc, null(), &CONFIG), -1);
+        assert_eq!(trimtab_cc_create(&mut cc, c"cubic".as_ptr(), null()), -1);
+    }
+    assert!(muses(SMALL, Some(c"cubic")).is_some() && muses(SMALL, None).is_some());
+    assert!(muses(SMALL, Some(c"quick")).is_none());
+    for length in 0..SMALL.len() {
+        assert!(muses(&SMALL[..length], None).is_none(), "{length} bytes");
+    }
+}
+
+/// An acknowledgement of one packet over a path of 40 ms.
+fn ack(now_ms: u64, delivered: u64, rate_bytes: u64) -> RawAck {
+    const MS: u64 = 1_000_000;
+    RawAck {
+        now_ns: now_ms * MS,
+        acked_bytes: 1500,
+        rtt_ns: 40 * MS,
+        srtt_ns: 40 * MS,
+        min_rtt_ns: 40 * MS,
+        inflight_bytes: 15_000,
+        prior_inflight_bytes: 16_500,
+        delivered_bytes: delivered,
+        newest_sent_ns: (now_ms - 40) * MS,
+        rate: RawRate {
+            interval_ns: 40 * MS,
+            delivered_bytes: rate_bytes,
+            prior_delivered_bytes: 0,
+            tx_in_flight_bytes: 15_000,
+            lost_bytes: 0,
+            app_limited: 0,
+        },
+        cwnd_limited: 1,
+        in_recovery: 0,
+    }
+}
+
+#[test]
+fn trees_decide_and_start_where_another_connection_ended() {
+    let mut cc = muses(SMALL, None).unwrap();
+    // SAFETY: it was created.
+    unsafe {
+        assert_eq!((trimtab_cc_tree(&mut cc), trimtab_cc_window(&mut cc)), (1, 15_000));
+        trimtab_cc_start_with(&mut cc, 0);
+        trimtab_cc_start_with(&mut cc, -3);
+        trimtab_cc_start_with(&mut cc, 99);
+        assert_eq!(trimtab_cc_tree(&mut cc), 0);
+        trimtab_cc_on_sent(&mut cc, 0, 1500, 15_000, 0);
+        trimtab_cc_on_ack(&mut cc, &ack(50, 1500, 15_000));
+        assert_eq!(trimtab_cc_window(&mut cc), 30_000, "tree 0 doubles where there is no queue");
+        assert_eq!(trimtab_cc_pacing_rate(&mut cc), 0, "left to the transport");
+        assert_eq!(trimtab_cc_next_timer(&mut cc), u64::MAX);
+        trimtab_cc_on_timeout(&mut cc, 90_000_000, 15_000, 0);
+        assert_eq!(trimtab_cc_window(&mut cc), 3_000);
+    }
+}
+
+/// Tree 0 doubles for ever here; the guard gives the connection to CUBIC, with a window that the path carries.
+#[test]
+fn a_window_that_runs_away_is_taken_away() {
+    let mut cc = muses(SMALL, Some(c"cubic")).unwrap();
+    // SAFETY: it was created.
+    unsafe {
+        trimtab_cc_start_with(&mut cc, 0);
+        let mut now = 50;
+        while trimtab_cc_tree(&mut cc) >= 0 {
+            trimtab_cc_start_with(&mut cc, 0);
+            trimtab_cc_on_ack(&mut cc, &ack(now, 1500 * now, 60_000));
+            now += 10;
+            assert!(now < 2_000, "it gives way within a second or two");
+        }
+        let window = trimtab_cc_window(&mut cc);
+        assert!((15_000..=120_000).contains(&window), "{window} bytes for a path of 60,000");
+        trimtab_cc_on_loss(
+            &mut cc,
+            &RawLoss {
+                now_ns: 3_000_000_000,
+                lost_bytes: 1500,
+                newest_sent_ns: 2_990_000_000,
+                inflight_bytes: window,
+                prior_inflight_bytes: window,
+            },
+        );
+        assert!(trimtab_cc_window(&mut cc) < window, "CUBIC halves, or nearly");
+    }
+}

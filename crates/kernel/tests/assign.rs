@@ -1,0 +1,105 @@
+//! Sockets that are given an algorithm, on a real kernel; skipped, with the reason, where it or the rights are missing.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use trimtab_kernel::{Assigner, Doctor, Health, Order, Outcome, Socket};
+
+use common::{A, Loaded, Wire, need_kernel, wait_for};
+
+fn order(socket: &Socket, to: &str) -> Order {
+    Order { cookie: socket.cookie, from: socket.algorithm.clone(), to: to.to_owned() }
+}
+
+fn runs(socket: impl AsFd) -> String {
+    tcp_congestion(socket).expect("TCP_CONGESTION")
+}
+
+#[test]
+fn sockets_that_listen_and_open_connections_get_an_algorithm_and_what_is_accepted_inherits_it() {
+    need_kernel!();
+    let walk = Doctor::default().examine().into_iter().find(|f| f.subject.contains("iter/tcp"));
+    assert_eq!(walk.map(|finding| finding.health), Some(Health::Good));
+    let loaded = Loaded::new("_A", 64);
+    let wire = Wire::new("assign");
+    wire.set_default("a", "reno");
+    let (name, folder) = (loaded.options.name(), loaded.options.folder.clone());
+    wire.spawn("a", move || {
+        let listener = TcpListener::bind((A, 7301)).unwrap();
+        let chooses = TcpListener::bind((A, 7302)).unwrap();
+        set_tcp_congestion(&chooses, "cubic").unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = TcpStream::connect(address).unwrap();
+        let mut open = listener.accept().unwrap().0;
+        assert!(!Assigner::has_given(&folder));
+        let assigner = Assigner::load(&folder).unwrap();
+
+        // The walk tells of this namespace alone: both that listen, and the two ends of the connection.
+        let before = assigner.sockets().unwrap();
+        assert_eq!(before.len(), 4, "{before:?}");
+        let find = |sockets: &[Socket], port: u16, listens: bool| {
+            let it =
+                sockets.iter().find(|s| s.local.port() == port && s.remote.is_none() == listens);
+            it.cloned().unwrap()
+        };
+        assert!(find(&before, 7302, true).chosen);
+        let (listens, connected) = (find(&before, 7301, true), find(&before, 7301, false));
+        for socket in [&listens, &connected] {
+            assert_eq!((socket.algorithm.as_str(), socket.chosen), ("reno", false));
+            assert_eq!((&socket.given, socket.outcome), (&None, None));
+        }
+        assert_eq!(connected.remote, Some(client.local_addr().unwrap()));
+        assert_eq!(connected.cookie, rustix::net::sockopt::socket_cookie(&open).unwrap());
+
+        // What runs something else by then is left alone, and what the kernel does not have is refused.
+        let wrong = Order { from: "bbr".to_owned(), ..order(&connected, &name) };
+        let after = assigner.carry_out(&[wrong, order(&listens, "nobody")]).unwrap();
+        assert_eq!(find(&after, 7301, false).outcome, None);
+        assert!(matches!(find(&after, 7301, true).outcome, Some(Outcome::Refused(_))));
+        assert_eq!((runs(&open), runs(&listener)), ("reno".to_owned(), "reno".to_owned()));
+
+        let after =
+            assigner.carry_out(&[order(&listens, &name), order(&connected, &name)]).unwrap();
+        for socket in [find(&after, 7301, true), find(&after, 7301, false)] {
+            assert_eq!((socket.outcome, &socket.algorithm), (Some(Outcome::Done), &name));
+            assert_eq!(socket.given.unwrap().former, "reno");
+        }
+        assert_eq!(
+            (runs(&open), runs(&listener), runs(&client)),
+            (name.clone(), name.clone(), "reno".to_owned())
+        );
+        open.write_all(b"still there").unwrap();
+        (&client).read_exact(&mut [0; 11]).unwrap();
+
+        // Another process knows it, also of what was accepted since.
+        drop(assigner);
+        assert!(Assigner::has_given(&folder));
+        let assigner = Assigner::load(&folder).unwrap();
+        let client = TcpStream::connect(address).unwrap();
+        let accepted = listener.accept().unwrap().0;
+        assert_eq!(runs(&accepted), name);
+        let port = client.local_addr().unwrap().port();
+        let sockets = assigner.sockets().unwrap();
+        let inherits = sockets.iter().find(|s| s.remote.is_some_and(|r| r.port() == port)).unwrap();
+        assert_eq!(inherits.given.as_ref().unwrap().former, "reno", "{inherits:?}");
+        assert!(assigner.sockets().unwrap().iter().all(|s| s.outcome.is_none()), "no order stays");
+
+        // A choice by hand shows, and back is possible.
+        set_tcp_congestion(&accepted, "cubic").unwrap();
+        let sockets = assigner.sockets().unwrap();
+        let chosen = sockets.iter().find(|s| s.cookie == inherits.cookie).unwrap();
+        assert_eq!((chosen.algorithm.as_str(), &chosen.given), ("cubic", &inherits.given));
+        let listens = find(&sockets, 7301, true);
+        let back = assigner.carry_out(&[order(&listens, "reno")]).unwrap();
+        let given = find(&back, 7301, true).given.unwrap();
+        assert_eq!((given.algorithm.as_str(), given.former.as_str()), ("reno", "reno"));
+        assert_eq!(runs(&listener), "reno");
+    })
+    .join()
+    .unwrap();
+    wait_for("the end of the connections", || (loaded.datapath().stats().live == 0).then_some(()));
+}

@@ -1,0 +1,200 @@
+//! A whole fleet in virtual time: engine, edges and links, with the production code of the learner, beside other ways to
+//! choose and the best in hindsight. `trimtab fleet simulate` runs it.
+
+mod change;
+mod chooser;
+mod connection;
+mod contest;
+mod hindsight;
+pub mod program;
+mod result;
+mod scenario;
+
+use crate::run::pool::{Effort, Interrupted, run_all};
+use trimtab_fleet::{Service, Summary};
+use trimtab_steer::customize::{Commons, Preset, Settings};
+
+pub use chooser::{Chooser, Contender, SimulateError};
+use contest::{Course, Field, Policy, Run};
+use hindsight::Hindsight;
+pub use result::{ContenderResult, FleetResult, ServiceResult, render};
+pub use scenario::{FleetApp, FleetLinks, FleetScenario, FleetScenarioError, Outage};
+
+/// What became of one contender, by aggregate.
+struct Fared {
+    name: String,
+    courses: Vec<Course>,
+}
+
+/// Runs a fleet.
+///
+/// `contenders` come from outside, and take part where others do.
+///
+/// # Errors
+/// The user asked to stop, or a contender does not do its part.
+pub fn simulate(
+    scenario: &FleetScenario,
+    seed: u64,
+    contenders: &[Contender],
+    effort: Effort,
+    command: &str,
+) -> Result<FleetResult, SimulateError> {
+    let mut services = Vec::new();
+    for (number, service) in scenario.services.iter().enumerate() {
+        // Others differ in their reward only: what they are beside is in the first.
+        let mut fared = contest(scenario, service, seed, effort, number == 0)?;
+        if number == 0 {
+            fared.extend(from_outside(scenario, service, seed, contenders, effort)?);
+        }
+        services.push(result::of_service(scenario, service, &fared));
+    }
+    Ok(FleetResult::new(scenario, seed, command, services))
+}
+
+/// Contenders from outside with every aggregate.
+fn from_outside(
+    scenario: &FleetScenario,
+    service: &Service,
+    seed: u64,
+    contenders: &[Contender],
+    effort: Effort,
+) -> Result<Vec<Fared>, SimulateError> {
+    let aggregates: Vec<u32> = (0..scenario.aggregates).collect();
+    let of = |contender: &Contender| {
+        let run = |&aggregate: &u32| {
+            chooser::run(&Field { scenario, service, seed, aggregate }, contender)
+        };
+        let courses = run_all(&aggregates, effort, run)?.into_iter().collect::<Result<_, _>>()?;
+        Ok(Fared { name: contender.name.clone(), courses })
+    };
+    contenders.iter().map(of).collect()
+}
+
+/// Every contender with every aggregate under one service.
+fn contest(
+    scenario: &FleetScenario,
+    service: &Service,
+    seed: u64,
+    effort: Effort,
+    all: bool,
+) -> Result<Vec<Fared>, Interrupted> {
+    let service = service.clone().with_seed(seed);
+    let paper = service.clone().with_settings(Settings::of(Preset::Paper));
+    let pairs = service.clone().with_settings(Settings::of(Preset::Pairs));
+    let field = |aggregate: u32| Field { scenario, service: &service, seed, aggregate };
+    let search = all && scenario.fixed > 1;
+    let mut plain = vec![("start".to_owned(), Policy::Point(service.start()))];
+    if service.start() != service.safe() {
+        plain.push(("safe".to_owned(), Policy::Point(service.safe())));
+    }
+    if search {
+        plain.push((ALONE.to_owned(), Policy::Learner(&service)));
+        plain.push(("opposite points".to_owned(), Policy::Learner(&pairs)));
+        plain.push(("paper's estimator".to_owned(), Policy::Learner(&paper)));
+        plain.push(("random search".to_owned(), Policy::RandomSearch));
+        plain.push(("epsilon-greedy".to_owned(), Policy::EpsilonGreedy));
+    }
+    for (name, spec) in scenario.baselines.iter().filter(|_| all) {
+        plain.push((name.clone(), Policy::Algorithm(spec.map(Box::new))));
+    }
+    let learner = Policy::Learner(&service);
+    let together =
+        together(scenario, effort, |aggregate| Run::new(field(aggregate), &learner, search))?;
+    let jobs: Vec<(u32, usize)> = (0..scenario.aggregates)
+        .flat_map(|aggregate| (0..=plain.len()).map(move |policy| (aggregate, policy)))
+        .filter(|&(_, policy)| search || policy < plain.len())
+        .collect();
+    let whole = |aggregate: u32, policy: &Policy<'_>| {
+        let mut run = Run::new(field(aggregate), policy, false);
+        run.advance(scenario.intervals());
+        run.finish()
+    };
+    let done = run_all(&jobs, effort, |&(aggregate, policy)| match plain.get(policy) {
+        Some((_, policy)) => Done::Course(whole(aggregate, policy)),
+        None => Done::Hindsight(hindsight::search(&field(aggregate))),
+    })?;
+    let mut fared: Vec<Fared> =
+        plain.iter().map(|(name, _)| Fared { name: name.clone(), courses: Vec::new() }).collect();
+    let mut found: Vec<Hindsight> = Vec::new();
+    for (&(_, policy), done) in jobs.iter().zip(done) {
+        match done {
+            Done::Course(course) => fared[policy].courses.push(course),
+            Done::Hindsight(hindsight) => found.push(hindsight),
+        }
+    }
+    fared.insert(0, Fared { name: result::LEARNT.to_owned(), courses: together });
+    if search {
+        let single = best_single(&field(0), &found);
+        let jobs: Vec<(u32, usize)> =
+            (0..scenario.aggregates).flat_map(|a| (0..LATER.len()).map(move |l| (a, l))).collect();
+        let done = run_all(&jobs, effort, |&(aggregate, later)| {
+            let policy = match later {
+                0 => Policy::Point(single.clone()),
+                _ => Policy::ByContext(&found[aggregate as usize].best),
+            };
+            whole(aggregate, &policy)
+        })?;
+        for (later, name) in LATER.iter().enumerate() {
+            let courses = jobs.iter().zip(&done).filter(|((_, l), _)| *l == later);
+            let courses = courses.map(|(_, course)| course.clone()).collect();
+            fared.push(Fared { name: (*name).to_owned(), courses });
+        }
+    }
+    Ok(fared)
+}
+
+/// Intervals after which aggregates hear of what others found. The engine tells them at each decision; an hour makes the
+/// threads of a simulation wait for each other less often.
+const ROUND: u64 = 3;
+
+/// All aggregates at once, each with what all found until now.
+fn together<'a>(
+    scenario: &FleetScenario,
+    effort: Effort,
+    begin: impl Fn(u32) -> Run<'a>,
+) -> Result<Vec<Course>, Interrupted> {
+    let mut runs: Vec<Run<'a>> = (0..scenario.aggregates).map(begin).collect();
+    let mut commons = Commons::default();
+    let mut until = 0;
+    while until < scenario.intervals() {
+        until += ROUND;
+        runs = run_all(&runs, effort, |run| {
+            let mut run = run.clone();
+            run.heed(commons.cells());
+            run.advance(until);
+            run
+        })?;
+        for run in &mut runs {
+            run.take_found().iter().for_each(|(point, advantage)| commons.add(point, *advantage));
+        }
+    }
+    Ok(runs.into_iter().map(Run::finish).collect())
+}
+
+/// The learner without what others found.
+const ALONE: &str = "learnt alone";
+/// Who needs what the first round found.
+const LATER: [&str; 2] = [result::BEST_SINGLE, result::BEST_BY_CONTEXT];
+
+enum Done {
+    Course(Course),
+    Hindsight(Hindsight),
+}
+
+/// The point of the first round that was best over all aggregates.
+fn best_single(field: &Field<'_>, found: &[Hindsight]) -> Vec<f64> {
+    let points = hindsight::candidates(field);
+    let sum = |i: usize| found.iter().map(|h| h.first_round[i]).sum::<f64>();
+    let best = (0..points.len()).max_by(|&a, &b| sum(a).total_cmp(&sum(b)));
+    best.map_or_else(|| field.service.start(), |i| points[i].clone())
+}
+
+/// All connections of some aggregates.
+fn merged<'a>(courses: impl Iterator<Item = &'a Course>) -> Summary {
+    let mut all = Summary::default();
+    courses.for_each(|course| all.merge(&course.late));
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,499 @@
+//! What a simulated fleet showed: figures for machines and a table for people.
+
+use rand::RngExt;
+use serde::Serialize;
+use trimtab_fleet::{Service, Sketch, Summary};
+use trimtab_qoe::StatisticKind;
+
+use super::connection::generator;
+use super::contest::Course;
+use super::{Fared, FleetScenario, change, merged};
+
+/// Name of the learner.
+pub(super) const LEARNT: &str = "learnt";
+/// Name of the best fixed configuration for each aggregate and context in hindsight.
+pub(super) const BEST_BY_CONTEXT: &str = "best per context";
+/// Name of the best single configuration for all.
+pub(super) const BEST_SINGLE: &str = "best for all";
+/// Windows of the run in which means are compared.
+const WINDOWS: usize = 24;
+/// "Within 3%".
+const CLOSE: f64 = 0.03;
+
+/// A simulated fleet.
+#[derive(Clone, Debug, Serialize)]
+pub struct FleetResult {
+    /// `trimtab.fleet/1`.
+    pub schema: &'static str,
+    /// The version of the program.
+    pub version: &'static str,
+    /// The command that it came from.
+    pub command: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// What it shows.
+    pub about: String,
+    /// The seed.
+    pub seed: u64,
+    /// Aggregates.
+    pub aggregates: u32,
+    /// Intervals of the run.
+    pub intervals: u64,
+    /// Connections simulated per interval.
+    pub connections: u32,
+    /// By service.
+    pub services: Vec<ServiceResult>,
+    /// What the paper reports.
+    pub paper: Vec<String>,
+}
+
+/// A service of a simulated fleet.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServiceResult {
+    /// Its name.
+    pub service: String,
+    /// Its reward.
+    pub reward: String,
+    /// Contenders, best first by the mean reward of the last third.
+    pub contenders: Vec<ContenderResult>,
+    /// Intervals until the mean reward of every later window is within 3% of the best per context.
+    pub close_after: Option<u64>,
+    /// What became of an outage.
+    pub outage: Option<OutageResult>,
+    /// What was learnt beside the algorithm that the scenario names.
+    pub beside: Option<BesideResult>,
+    /// Medians over the aggregates of what was learnt, by context.
+    pub learnt: Vec<(String, Vec<(String, f64)>)>,
+}
+
+/// A contender.
+#[derive(Clone, Debug, Serialize)]
+pub struct ContenderResult {
+    /// Its name.
+    pub name: String,
+    /// Mean reward of the whole run.
+    pub reward: f64,
+    /// Mean reward of its last third.
+    pub late_reward: f64,
+    /// What that is beside the best per context: a share, and the 95% interval of it by bootstrap over the aggregates.
+    pub to_best: Option<Estimate>,
+    /// The same of its best guesses, run on the same connections: the rest is what looking around costs.
+    pub guess_to_best: Option<Estimate>,
+    /// The exponent b of regret ~ t^b, fitted over the last nine tenths; below 1 is sub-linear.
+    pub regret_exponent: Option<Estimate>,
+    /// Cumulative regret per aggregate at the end of each window.
+    pub regret: Vec<f64>,
+    /// Mean reward by window.
+    pub windows: Vec<f64>,
+    /// Of all connections of the last third: the statistics that the table shows, and more.
+    pub statistics: Vec<(String, f64)>,
+    /// Falls back to the safe configuration, over all aggregates.
+    pub fallbacks: usize,
+}
+
+/// What was learnt beside one algorithm.
+#[derive(Clone, Debug, Serialize)]
+pub struct BesideResult {
+    /// Which one.
+    pub name: String,
+    /// The change of each statistic of the last third as a share of the other's.
+    pub statistics: Vec<(String, Estimate)>,
+}
+
+/// A figure with its 95% interval.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// What became of an outage.
+#[derive(Clone, Debug, Serialize)]
+pub struct OutageResult {
+    /// Aggregates that fell back during it.
+    pub fell_back: usize,
+    /// Intervals from its beginning to the fall back: median and most.
+    pub median_intervals: Option<u64>,
+    /// The most.
+    pub most_intervals: Option<u64>,
+    /// Mean reward during it, of the learner and of the safe configuration.
+    pub reward: f64,
+    /// That of the safe configuration.
+    pub safe_reward: f64,
+    /// Mean reward in as many intervals after it.
+    pub reward_after: f64,
+    /// That of the safe configuration.
+    pub safe_reward_after: f64,
+    /// The most that the sum of an aggregate's rewards fell behind that of the safe configuration over any stretch of the run, in
+    /// mean rewards of the safe configuration: the median over the aggregates.
+    pub behind_median: f64,
+    /// The most of all aggregates.
+    pub behind_most: f64,
+}
+
+impl FleetResult {
+    pub(super) fn new(
+        scenario: &FleetScenario,
+        seed: u64,
+        command: &str,
+        services: Vec<ServiceResult>,
+    ) -> Self {
+        Self {
+            schema: "trimtab.fleet/1",
+            version: env!("CARGO_PKG_VERSION"),
+            command: command.to_owned(),
+            scenario: scenario.name.clone(),
+            about: scenario.about.clone(),
+            seed,
+            aggregates: scenario.aggregates,
+            intervals: scenario.intervals(),
+            connections: scenario.connections,
+            services,
+            paper: scenario.paper.clone(),
+        }
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), v| (sum + v, count + 1));
+    sum / f64::from(count.max(1))
+}
+
+/// Mean over the aggregates of the rewards of intervals `from` to `until`.
+fn mean_between(courses: &[&Course], from: usize, until: usize) -> f64 {
+    let until = |c: &&Course| until.min(c.rewards.len());
+    mean(courses.iter().flat_map(|c| c.rewards[from.min(until(c))..until(c)].iter().copied()))
+}
+
+/// Where window `w` begins.
+fn begins(intervals: usize, w: usize) -> usize {
+    w * intervals / WINDOWS.min(intervals)
+}
+
+fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> ContenderResult {
+    let courses: Vec<&Course> = fared.courses.iter().collect();
+    let window = |w| mean_between(&courses, begins(intervals, w), begins(intervals, w + 1));
+    let beside = best.map(|best| Beside { own: courses.clone(), best: best.iter().collect() });
+    let late = intervals * 2 / 3;
+    let gap = |pair: &Beside<'_>| pair.share(|c| &c.rewards[late.min(c.rewards.len())..], late);
+    let guessed = |pair: &Beside<'_>| pair.share(|c| &c.guessed, late);
+    let guesses = fared.courses.iter().all(|c| !c.guessed.is_empty());
+    ContenderResult {
+        name: fared.name.clone(),
+        reward: mean_between(&courses, 0, intervals),
+        late_reward: mean_between(&courses, late, intervals),
+        to_best: beside.as_ref().and_then(|b| b.estimated(|b| Some(gap(b)))),
+        guess_to_best: beside
+            .as_ref()
+            .filter(|_| guesses)
+            .and_then(|b| b.estimated(|b| Some(guessed(b)))),
+        regret_exponent: beside
+            .as_ref()
+            .and_then(|b| b.estimated(|b| exponent(&b.regret(intervals)))),
+        regret: beside.as_ref().map_or_else(Vec::new, |b| b.regret(intervals)),
+        windows: (0..WINDOWS.min(intervals)).map(window).collect(),
+        statistics: statistics(&merged(fared.courses.iter())),
+        fallbacks: courses.iter().map(|c| c.fallbacks.len()).sum(),
+    }
+}
+
+/// Courses of a contender, and those of the best per context with the same aggregates.
+struct Beside<'a> {
+    own: Vec<&'a Course>,
+    best: Vec<&'a Course>,
+}
+
+/// How often aggregates are drawn for an interval.
+const RESAMPLES: usize = 400;
+
+impl Beside<'_> {
+    /// By how much the rewards of the last third are above the best's, as a share of those.
+    fn share(&self, of: impl Fn(&Course) -> &[f64], late: usize) -> f64 {
+        let own = mean(self.own.iter().flat_map(|c| of(c).iter().copied()));
+        let best = mean(self.best.iter().flat_map(|c| c.rewards[late..].iter().copied()));
+        (own - best) / best.abs().max(f64::MIN_POSITIVE)
+    }
+
+    /// Cumulative regret per aggregate at the end of each window.
+    fn regret(&self, intervals: usize) -> Vec<f64> {
+        let mut sum = 0.0;
+        (0..WINDOWS.min(intervals))
+            .map(|w| {
+                let (from, until) = (begins(intervals, w), begins(intervals, w + 1));
+                let gap =
+                    mean_between(&self.best, from, until) - mean_between(&self.own, from, until);
+                sum += gap * (until - from) as f64;
+                sum
+            })
+            .collect()
+    }
+
+    /// A figure and where 95% of it lie when the aggregates are drawn again, with replacement.
+    fn estimated(&self, figure: impl Fn(&Self) -> Option<f64>) -> Option<Estimate> {
+        let value = figure(self)?;
+        let mut random = generator(self.own.len() as u64, &[10]);
+        let mut drawn: Vec<f64> = (0..RESAMPLES)
+            .filter_map(|_| {
+                let picks: Vec<usize> =
+                    (0..self.own.len()).map(|_| random.random_range(0..self.own.len())).collect();
+                let of = |all: &[_]| picks.iter().map(|&i| all[i]).collect();
+                figure(&Self { own: of(&self.own), best: of(&self.best) })
+            })
+            .collect();
+        drawn.sort_by(f64::total_cmp);
+        let at = |share: f64| drawn.get((share * drawn.len() as f64) as usize).copied();
+        Some(Estimate { value, low: at(0.025).unwrap_or(value), high: at(0.975).unwrap_or(value) })
+    }
+}
+
+pub(super) fn statistics(summary: &Summary) -> Vec<(String, f64)> {
+    let kinds = [
+        StatisticKind::Mean,
+        StatisticKind::Percentile(10),
+        StatisticKind::Percentile(25),
+        StatisticKind::Percentile(50),
+        StatisticKind::Percentile(75),
+        StatisticKind::Percentile(90),
+    ];
+    let of = |(name, sketch): (&str, &Sketch)| {
+        let name = name.to_owned();
+        let sketch = sketch.clone();
+        kinds
+            .into_iter()
+            .filter_map(move |kind| Some((format!("{kind}({name})"), sketch.statistic(kind)?)))
+    };
+    summary.sketches().flat_map(of).collect()
+}
+
+/// The figures of one service.
+pub(super) fn of_service(
+    scenario: &FleetScenario,
+    service: &Service,
+    fared: &[Fared],
+) -> ServiceResult {
+    let intervals = scenario.intervals() as usize;
+    let named = |name: &str| fared.iter().find(|f| f.name == name).map(|f| &f.courses[..]);
+    let best = named(BEST_BY_CONTEXT);
+    let mut contenders: Vec<_> = fared.iter().map(|f| contender(f, best, intervals)).collect();
+    let courses = |name: &str| named(name).map(|all| all.iter().collect::<Vec<&Course>>());
+    let learnt = &courses(LEARNT).unwrap_or_default()[..];
+    let close_after = courses(BEST_BY_CONTEXT).and_then(|b| close_after(learnt, &b, intervals));
+    let beside = scenario
+        .beside
+        .as_deref()
+        .and_then(|name| courses(name).map(|other| change::beside(name, learnt, &other)));
+    let safe = courses("safe").or_else(|| courses("start"));
+    let outage = scenario.outage.zip(safe).map(|(o, safe)| {
+        let safe = &safe[..];
+        let (from, until) = (o.from as usize, o.until as usize);
+        let in_it = |n: &&u64| (o.from..o.until).contains(n);
+        let mut first: Vec<u64> = learnt
+            .iter()
+            .filter_map(|c| c.fallbacks.iter().find(in_it))
+            .map(|n| n - o.from + 1)
+            .collect();
+        first.sort_unstable();
+        let mut behind: Vec<f64> =
+            learnt.iter().zip(safe).map(|(l, s)| most_behind(l, s)).collect();
+        behind.sort_by(f64::total_cmp);
+        OutageResult {
+            behind_median: behind.get(behind.len() / 2).copied().unwrap_or(0.0),
+            behind_most: behind.last().copied().unwrap_or(0.0),
+            fell_back: first.len(),
+            median_intervals: first.get(first.len() / 2).copied(),
+            most_intervals: first.last().copied(),
+            reward: mean_between(learnt, from, until),
+            safe_reward: mean_between(safe, from, until),
+            reward_after: mean_between(learnt, until, 2 * until - from),
+            safe_reward_after: mean_between(safe, until, 2 * until - from),
+        }
+    });
+    contenders.sort_by(|a, b| b.late_reward.total_cmp(&a.late_reward));
+    let text = |parsed: &str| parsed.to_owned();
+    ServiceResult {
+        service: service.name().to_string(),
+        reward: text(service.reward().text()),
+        contenders,
+        close_after,
+        outage,
+        beside,
+        learnt: typical(learnt),
+    }
+}
+
+/// The most that rewards fell behind the safe configuration's over any stretch, in mean rewards of that.
+fn most_behind(learnt: &Course, safe: &Course) -> f64 {
+    let step = |(sum, most): (f64, f64), (l, s): (&f64, &f64)| {
+        let sum = (sum + s - l).max(0.0);
+        (sum, most.max(sum))
+    };
+    let (_, most) = learnt.rewards.iter().zip(&safe.rewards).fold((0.0, 0.0), step);
+    most / mean(safe.rewards.iter().map(|r| r.abs())).max(f64::MIN_POSITIVE)
+}
+
+/// The slope of log regret over log time, by least squares over all windows but the first tenth.
+fn exponent(regret: &[f64]) -> Option<f64> {
+    let points: Vec<(f64, f64)> = regret
+        .iter()
+        .enumerate()
+        .skip(regret.len() / 10)
+        .filter(|(_, r)| **r > 0.0)
+        .map(|(w, &r)| (libm::log((w + 1) as f64), libm::log(r)))
+        .collect();
+    if points.len() < 3 {
+        return None;
+    }
+    let (x, y) = (mean(points.iter().map(|p| p.0)), mean(points.iter().map(|p| p.1)));
+    let (up, down) = points.iter().fold((0.0, 0.0), |(up, down), p| {
+        (up + (p.0 - x) * (p.1 - y), down + (p.0 - x) * (p.0 - x))
+    });
+    Some(up / down)
+}
+
+fn close_after(learnt: &[&Course], best: &[&Course], intervals: usize) -> Option<u64> {
+    let windows = WINDOWS.min(intervals);
+    let is_close = |w: &usize| {
+        let (from, until) = (begins(intervals, *w), begins(intervals, w + 1));
+        let goal = mean_between(best, from, until);
+        mean_between(learnt, from, until) >= goal - CLOSE * goal.abs()
+    };
+    let late = (0..windows).rev().take_while(is_close).count();
+    (late > 0).then(|| begins(intervals, windows - late) as u64)
+}
+
+/// Medians over the aggregates of what was learnt.
+fn typical(courses: &[&Course]) -> Vec<(String, Vec<(String, f64)>)> {
+    let Some(first) = courses.first() else { return Vec::new() };
+    let knob = |context: usize, knob: usize| {
+        let of = |c: &&Course| c.learnt.get(context).and_then(|(_, k)| k.get(knob)).map(|k| k.1);
+        let mut values: Vec<f64> = courses.iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let mut all = Vec::new();
+    for (c, (context, knobs)) in first.learnt.iter().enumerate() {
+        let typical = knobs.iter().enumerate().map(|(k, (name, _))| (name.clone(), knob(c, k)));
+        all.push((context.clone(), typical.collect()));
+    }
+    all
+}
+
+/// The statistics of the table, with their headings and digits.
+const COLUMNS: [(&str, &str, f64, usize); 7] = [
+    ("mean(throughput)", "Mbit/s", 1.0, 2),
+    ("p50(rtt)", "median RTT", 1000.0, 0),
+    ("mean(rtt)", "mean RTT", 1000.0, 0),
+    ("mean(loss)", "loss %", 100.0, 2),
+    ("p50(request_time)", "median s", 1.0, 2),
+    ("mean(rebuffering)", "stalled %", 100.0, 2),
+    ("mean(bitrate)", "bitrate", 1.0, 2),
+];
+
+/// A table for people.
+pub fn render(result: &FleetResult) -> String {
+    use std::fmt::Write;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}: {} aggregates, {} intervals, {} connections in each, seed {}",
+        result.scenario, result.aggregates, result.intervals, result.connections, result.seed
+    );
+    for service in &result.services {
+        let _ = writeln!(out, "\n{}: {}", service.service, service.reward);
+        let goal =
+            service.contenders.iter().find(|c| c.name == BEST_BY_CONTEXT).map(|c| c.late_reward);
+        let shown = |c: &ContenderResult, name: &str| {
+            c.statistics.iter().find(|(n, _)| n == name).map_or(0.0, |(_, v)| *v)
+        };
+        let used: Vec<_> = COLUMNS
+            .iter()
+            .filter(|(name, ..)| service.contenders.iter().any(|c| shown(c, name) > 0.0))
+            .collect();
+        let _ = write!(out, " {:<18} {:>8} {:>11}", "", "reward", "last third");
+        if goal.is_some() {
+            let _ = write!(out, " {:>8} {:>15} {:>6}", "to best", "95% of it", "regret");
+        }
+        for (_, heading, ..) in &used {
+            let _ = write!(out, " {heading:>10}");
+        }
+        out.push('\n');
+        for c in &service.contenders {
+            let _ = write!(out, " {:<18} {:>8.3} {:>11.3}", c.name, c.reward, c.late_reward);
+            if let Some(e) = &c.to_best {
+                let range = format!("{:.1} to {:.1}", 100.0 * e.low, 100.0 * e.high);
+                let grows = c.regret_exponent.map_or("-".into(), |e| format!("t^{:.2}", e.value));
+                let _ = write!(out, " {:>7.1}% {range:>15} {grows:>6}", 100.0 * e.value);
+            }
+            for &&(name, _, scale, digits) in &used {
+                let _ = write!(out, " {:>10.digits$}", shown(c, name) * scale);
+            }
+            out.push('\n');
+        }
+        if goal.is_some() {
+            let after = service
+                .close_after
+                .map_or("not in this run".to_owned(), |n| format!("after {n} intervals"));
+            let _ = writeln!(out, " within 3% of the best per context: {after}");
+        }
+        let learnt = service.contenders.iter().find(|c| c.name == LEARNT);
+        if let Some(c) = learnt
+            && let (Some(guess), Some(all)) = (&c.guess_to_best, &c.to_best)
+        {
+            let _ = writeln!(
+                out,
+                " its best guesses alone: {:.1}% to best; looking around costs {:.1}%",
+                100.0 * guess.value,
+                100.0 * (guess.value - all.value)
+            );
+        }
+        if let Some(e) = learnt.and_then(|c| c.regret_exponent.as_ref()) {
+            let _ = writeln!(
+                out,
+                " regret of what is learnt grows as t^{:.2} ({:.2} to {:.2})",
+                e.value, e.low, e.high
+            );
+        }
+        if let Some(beside) = &service.beside {
+            let _ = writeln!(out, " learnt beside {}, with 95% intervals:", beside.name);
+            for &&(name, heading, ..) in &used {
+                if let Some((_, e)) = beside.statistics.iter().find(|(n, _)| n == name) {
+                    let heading = heading.trim_end_matches(" %").trim_end_matches(" s");
+                    let _ = writeln!(
+                        out,
+                        "  {heading:<12} {:>+7.1}% ({:+.1} to {:+.1})",
+                        100.0 * e.value,
+                        100.0 * e.low,
+                        100.0 * e.high
+                    );
+                }
+            }
+        }
+        if let Some(o) = &service.outage {
+            let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
+            let _ = writeln!(
+                out,
+                " outage: {} of {} aggregates fell back, after {} intervals (median) and {} (most)\n  \
+                 reward in it {:.3}, of the safe configuration {:.3}; after it {:.3} and {:.3}\n  \
+                 most behind the safe configuration over any stretch: {:.1} (median) and {:.1} (most) of its mean rewards",
+                o.fell_back,
+                result.aggregates,
+                number(o.median_intervals),
+                number(o.most_intervals),
+                o.reward,
+                o.safe_reward,
+                o.reward_after,
+                o.safe_reward_after,
+                o.behind_median,
+                o.behind_most
+            );
+        }
+    }
+    for line in &result.paper {
+        let _ = writeln!(out, "\nPaper: {line}");
+    }
+    out
+}

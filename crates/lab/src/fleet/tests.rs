@@ -1,0 +1,218 @@
+use super::*;
+
+const SMALL: &str = r#"
+name = "small"
+aggregates = 3
+duration = "24h"
+connections = 1
+fixed = 4
+baselines = ["bbr"]
+[app]
+kind = "download"
+size = ["100KB", "300KB"]
+[links]
+rate = ["2Mbit/s", "20Mbit/s"]
+rtt = ["20ms", "80ms"]
+buffer = [0.5, 4]
+loss = [0.0001, 0.01]
+load = [1.0, 0.7, 0.5]
+[[service]]
+name = "small"
+interval = "1h"
+reward = "mean(throughput)"
+[service.knobs]
+initial_rate = { min = 0.2, max = 20, scale = "log" }
+startup_rate_max = { min = 1, max = 100, scale = "log" }
+[service.safe]
+initial_rate = 1
+startup_rate_max = 50
+[[service]]
+name = "small-latency"
+reward = "mean(throughput) - 100 * mean(rtt)"
+"#;
+
+/// So many threads.
+fn threads(jobs: usize) -> Effort {
+    Effort { jobs: Some(jobs), quiet: true }
+}
+
+#[test]
+fn everyone_takes_part_and_threads_change_nothing() {
+    let scenario = FleetScenario::parse(SMALL).unwrap();
+    assert_eq!(scenario.intervals(), 24);
+    let one = simulate(&scenario, 5, &[], threads(1), "").unwrap();
+    let two = simulate(&scenario, 5, &[], threads(2), "").unwrap();
+    let json = |r: &FleetResult| serde_json::to_string(r).unwrap();
+    assert_eq!(json(&one), json(&two));
+    assert_ne!(json(&one), json(&simulate(&scenario, 6, &[], threads(2), "").unwrap()));
+    let names: Vec<_> = one.services[0].contenders.iter().map(|c| c.name.as_str()).collect();
+    for name in [
+        "learnt",
+        "paper's estimator",
+        "start",
+        "random search",
+        "epsilon-greedy",
+        "bbr",
+        "best for all",
+        "best per context",
+    ] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let table = render(&one);
+    assert!(table.contains("small-latency: mean(throughput) - 100 * mean(rtt)"), "{table}");
+}
+
+#[test]
+fn the_best_in_hindsight_is_better_than_where_learning_starts() {
+    let scenario = FleetScenario::parse(SMALL).unwrap();
+    let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
+    let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
+    assert!(of("best per context").reward > 1.05 * of("start").reward);
+}
+
+const OUTAGE: &str = r#"
+name = "outage"
+aggregates = 24
+duration = "26h"
+connections = 2
+fixed = 1
+[app]
+kind = "download"
+size = ["200KB", "400KB"]
+[links]
+rate = ["4Mbit/s", "20Mbit/s"]
+rtt = ["20ms", "80ms"]
+buffer = [1, 4]
+loss = [0.0005, 0.005]
+spread = 0.1
+[outage]
+from = 42
+until = 58
+capacity = 0.2
+loss = 0.05
+[[service]]
+name = "games"
+reward = "mean(throughput) - 20 * mean(loss)"
+guards = ["mean(loss) < 0.05"]
+contexts = { bands = [0], weekend = false }
+[service.knobs]
+initial_rate = { min = 0.3, max = 30, scale = "log" }
+startup_exit_loss = { min = 0.005, max = 0.5, scale = "log" }
+startup_exit_latency = { min = 0.05, max = 5, scale = "log" }
+[service.safe]
+initial_rate = 1
+"#;
+
+/// The bounds that `docs/concepts/customize.md` states, by the production code.
+#[test]
+fn an_outage_costs_little_beside_the_safe_configuration() {
+    let scenario = FleetScenario::parse(OUTAGE).unwrap();
+    // One of seed 12 has the safe configuration in force when the outage begins: it has nothing to fall back to.
+    for (seed, fall_back) in [(11, 24), (12, 23)] {
+        let result = simulate(&scenario, seed, &[], threads(2), "").unwrap();
+        let outage = result.services[0].outage.as_ref().unwrap();
+        assert_eq!(outage.fell_back, fall_back, "seed {seed}: {outage:?}");
+        assert!(outage.most_intervals <= Some(6), "seed {seed}: {outage:?}");
+        assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
+        assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
+    }
+}
+
+/// Mean rewards of the safe configuration that no aggregate falls behind by.
+const BEHIND_MOST: f64 = 15.0;
+
+/// Points at random, and no program: what a contender from outside is asked and told.
+struct Stubborn(Vec<f64>);
+
+impl Chooser for Stubborn {
+    fn choose(&mut self, context: &str) -> Result<Vec<f64>, String> {
+        if context.is_empty() { Err("no context".into()) } else { Ok(self.0.clone()) }
+    }
+
+    fn learn(&mut self, _: &str, point: &[f64], _: f64) -> Result<(), String> {
+        if point == self.0 { Ok(()) } else { Err("that was not tried".into()) }
+    }
+}
+
+#[test]
+fn contenders_from_outside_take_part() {
+    let mut scenario = FleetScenario::parse(SMALL).unwrap();
+    scenario.fixed = 1;
+    let contender = |name: &str, point: Option<Vec<f64>>| Contender {
+        name: name.into(),
+        begin: Box::new(move |service, _, _| {
+            let point = point.clone().unwrap_or_else(|| service.start());
+            Ok(Box::new(Stubborn(point)))
+        }),
+    };
+    let same = [contender("stubborn", None)];
+    let result = simulate(&scenario, 5, &same, threads(2), "").unwrap();
+    let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
+    assert_eq!(of("stubborn").windows, of("start").windows, "the same points on the same links");
+    let short = [contender("short", Some(vec![0.5]))];
+    let message = simulate(&scenario, 5, &short, threads(2), "").unwrap_err().to_string();
+    assert_eq!(message, "the contender short: 2 numbers from 0 to 1 were to come, not [0.5]");
+}
+
+/// The ceiling is one, and what is learnt is set beside the algorithm that was named.
+#[test]
+fn nobody_is_faster_than_who_sees_the_link() {
+    let text = SMALL.replacen("[\"bbr\"]", "[\"bbr\", \"omniscient\"]\nbeside = \"bbr\"", 1);
+    let mut scenario = FleetScenario::parse(&text).unwrap();
+    scenario.fixed = 1;
+    let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
+    let service = &result.services[0];
+    let of = |name: &str, statistic: &str| {
+        let contender = service.contenders.iter().find(|c| c.name == name).unwrap();
+        contender.statistics.iter().find(|(n, _)| n == statistic).unwrap().1
+    };
+    let took = |name| of(name, "p50(request_time)");
+    for name in ["learnt", "start", "bbr"] {
+        assert!(took("omniscient") < took(name), "{name}: {}", took(name));
+    }
+    let beside = service.beside.as_ref().unwrap();
+    let (_, change) =
+        beside.statistics.iter().find(|(name, _)| name == "p50(request_time)").unwrap();
+    assert_eq!(change.value, took("learnt") / took("bbr") - 1.0);
+    assert!(change.low <= change.value && change.value <= change.high, "{change:?}");
+    let table = render(&result);
+    assert!(table.contains(" learnt beside bbr, with 95% intervals:\n  Mbit/s "), "{table}");
+}
+
+#[test]
+fn mistakes_say_what_is_right() {
+    for (from, to, words) in [
+        ("aggregates = 3", "aggregates = 0", "aggregates: a whole number from 1"),
+        ("24h", "24", "duration: a duration needs a unit"),
+        ("[\"bbr\"]", "[\"bbrr\"]", "baselines: bbrr: no such algorithm"),
+        (
+            "baselines =",
+            "beside = \"cubic\"\nbaselines =",
+            "beside: one of the baselines, which cubic is not",
+        ),
+        ("kind = \"download\"", "kind = \"upload\"", "unknown variant `upload`"),
+        ("[0.5, 4]", "[4, 0.5]", "links.buffer: a range"),
+        ("\"mean(throughput)\"", "\"throughput\"", "service 1: reward"),
+        ("- 100 * mean(rtt)", "- 100 * mean(rt)", "service 2: reward"),
+        ("load =", "lode =", "unknown field `lode`"),
+    ] {
+        assert!(SMALL.contains(from), "{from}");
+        let message = FleetScenario::parse(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(message.contains(words), "{to}: {message}");
+    }
+}
+
+#[test]
+fn every_fleet_that_ships_is_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()) {
+        // That of a fleet on the kernel is `trimtab-testbed`'s, which checks it.
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("fleet-") && name != "fleet-kernel.toml" {
+            FleetScenario::load(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5, "{seen} fleets");
+}

@@ -1,0 +1,360 @@
+//! Everything that runs share, read and checked before the first one starts, so that a mistake shows
+//! at once and not after minutes.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
+
+use trimtab_apps::{
+    Abr as AbrRule, App, Bola, BulkConfig, CdnDistribution, DownloadConfig, Vlc, VodConfig,
+    VodConfigError, WebConfig, Workload, WorkloadError,
+};
+use trimtab_net::Capacity;
+use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
+use trimtab_steer::muses::Policy;
+use trimtab_steer::scheme::{
+    By, LearntModel, MusesPolicy, MusesSettings, PolicyError, Scheme, SchemeKind, Selection,
+};
+use trimtab_steer::select::{ModelError, Selector, Unusable};
+use trimtab_units::Duration;
+
+use crate::result::TraceOrigin;
+use crate::run::links;
+use crate::run::suits::unsuited;
+use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The workload file cannot be read.
+    #[error("{}: the workload cannot be read: {cause}", path.display())]
+    WorkloadFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The workload file is wrong.
+    #[error("{}: {problem}", path.display())]
+    Workload {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        problem: WorkloadError,
+    },
+    /// The QoE formula is wrong.
+    #[error("QoE of {app}: {problem}\n{pointer}")]
+    Formula {
+        /// The application.
+        app: String,
+        /// What is wrong, with the column.
+        problem: FormulaError,
+        /// The formula with a mark below the place.
+        pointer: String,
+    },
+    /// The QoE model does not suit the application.
+    #[error("QoE of {app}: {problem}")]
+    Unsuited {
+        /// The application.
+        app: String,
+        /// What is wrong, and what suits.
+        problem: String,
+    },
+    /// A factor of the QoE formula cannot be set.
+    #[error("factor {name} of {app}: {problem}")]
+    Factor {
+        /// The application.
+        app: String,
+        /// The factor.
+        name: String,
+        /// What is wrong.
+        problem: FactorError,
+    },
+    /// The file of a learnt policy cannot be read.
+    #[error(
+        "{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE, or what is to run without it with safe=CC",
+        path.display()
+    )]
+    ModelFile {
+        /// The contender.
+        contender: String,
+        /// Its name without settings.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The file of a learnt policy is none that can be used.
+    #[error("{contender}: {}: {problem}", path.display())]
+    Model {
+        /// The contender.
+        contender: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: ModelError,
+    },
+    /// The file of a policy of Muses cannot be read.
+    #[error("{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE", path.display())]
+    PolicyFile {
+        /// The contender.
+        contender: String,
+        /// Its name without settings.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The file of a policy of Muses is none that can be used.
+    #[error("{contender}: {}: {problem}", path.display())]
+    Policy {
+        /// The contender.
+        contender: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: PolicyError,
+    },
+    /// A setting of the video player is wrong.
+    #[error("video: {0}")]
+    Vod(#[from] VodConfigError),
+}
+
+/// An application with its model and what it replays.
+#[derive(Clone, Debug)]
+pub struct PreparedApp {
+    /// Its settings.
+    pub settings: AppSettings,
+    /// The QoE model that scores it and steers for it.
+    pub model: Model,
+    /// Values of the model's named factors.
+    pub factors: Factors,
+    /// The workload to replay; drawn per seed when there is none.
+    workload: Option<Workload>,
+}
+
+/// A plan with its applications ready.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// Its applications.
+    pub apps: Vec<PreparedApp>,
+    /// What was learnt of its contenders that select.
+    models: Vec<(By, Result<LearntModel, Unusable>)>,
+    /// Those of Muses, by kind and file.
+    policies: BTreeMap<(MusesPolicy, PathBuf), Policy>,
+    warnings: Vec<String>,
+}
+
+/// Reads every workload and parses every formula.
+///
+/// # Errors
+/// The first that is wrong.
+pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
+    let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
+    let (mut models, mut warnings) = (Vec::new(), Vec::new());
+    let mut policies = BTreeMap::new();
+    let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
+    for contender in plan.scenario.cc.iter().chain(competitors) {
+        if let SchemeKind::Muses(settings) = contender.kind() {
+            let (learnt, path) = settings.key();
+            if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {
+                place.insert(policy(contender.label(), settings)?);
+            }
+        }
+        let SchemeKind::Select(selection) = contender.kind() else { continue };
+        let Some(path) = selection.by.file() else { continue };
+        let model = match (learnt(contender.label(), selection, path), &selection.safe) {
+            (Ok(model), _) => Ok(model),
+            // Who says what is safe wants to go on without.
+            (Err((why, problem)), Some(safe)) => {
+                let safe = safe.algorithm().name;
+                warnings.push(format!("{problem}; {safe} runs in its place"));
+                Err(why)
+            }
+            (Err((_, problem)), None) => return Err(problem),
+        };
+        models.push((selection.by.clone(), model));
+    }
+    Ok(Prepared { plan: plan.clone(), apps, models, policies, warnings })
+}
+
+/// The policy of a selection, or why there is none, in short and in full.
+fn learnt(
+    contender: &str,
+    selection: &Selection,
+    path: &Path,
+) -> Result<LearntModel, (Unusable, PrepareError)> {
+    let bytes = match selection.by.shipped() {
+        Some(bytes) => bytes.to_vec(),
+        None => read_model(contender, &selection.by, path)
+            .map_err(|problem| (Unusable::Missing, problem))?,
+    };
+    selection.by.read(&bytes).map_err(|problem| {
+        let why = problem.unusable();
+        let (contender, path) = (contender.to_owned(), path.to_owned());
+        (why, PrepareError::Model { contender, path, problem })
+    })
+}
+
+/// The policy of a contender of Muses.
+fn policy(contender: &str, settings: &MusesSettings) -> Result<Policy, PrepareError> {
+    let (_, path) = settings.key();
+    let bytes = match &settings.model {
+        None => settings.shipped().1.to_vec(),
+        Some(path) => std::fs::read(path).map_err(|cause| PrepareError::PolicyFile {
+            contender: contender.to_owned(),
+            name: contender.split(':').next().unwrap_or_default().to_owned(),
+            path: path.clone(),
+            cause,
+        })?,
+    };
+    settings.policy(bytes).map_err(|problem| {
+        let (contender, path) = (contender.to_owned(), path.to_owned());
+        PrepareError::Policy { contender, path, problem }
+    })
+}
+
+impl Prepared {
+    /// The policy of a contender of Muses.
+    ///
+    /// # Panics
+    /// The contender is not one of the plan.
+    /// The learnt policy of a contender; `None` of one that has none.
+    pub fn policy_of(&self, contender: &Scheme) -> Option<&Policy> {
+        match contender.kind() {
+            SchemeKind::Muses(settings) => Some(self.policy(settings)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn policy(&self, settings: &MusesSettings) -> &Policy {
+        let (learnt, path) = settings.key();
+        &self.policies[&(learnt, path.to_owned())]
+    }
+
+    /// The selector of a flow.
+    pub(crate) fn selector(&self, selection: &Selection) -> Selector {
+        let model = self.models.iter().find(|(by, _)| *by == selection.by);
+        selection.selector(model.map_or(&Err(Unusable::Missing), |(_, model)| model))
+    }
+
+    /// What is not as it was asked for, and what is done about it: to be told once, before the runs.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The checksum of every trace.
+    pub fn origins(&self) -> Vec<TraceOrigin> {
+        let origin = |(t, link): (&crate::scenario::NamedTrace, &Capacity)| TraceOrigin {
+            trace: t.name.clone(),
+            sha256: links::checksum(&t.source, link),
+        };
+        self.plan.traces.iter().zip(&self.plan.links).map(origin).collect()
+    }
+}
+
+impl PreparedApp {
+    /// Reads its workload and parses its formula.
+    ///
+    /// # Errors
+    /// Either is wrong.
+    pub fn new(settings: &AppSettings) -> Result<Self, PrepareError> {
+        let app = settings.label().to_owned();
+        let model = match &settings.qoe {
+            None => model_of(settings.kind),
+            Some(text) => {
+                let names: Vec<&str> = settings.factors.keys().map(String::as_str).collect();
+                let model =
+                    Model::parse(text, &names).map_err(|problem| PrepareError::Formula {
+                        app: app.clone(),
+                        pointer: problem.pointer(text),
+                        problem,
+                    })?;
+                if let Some(problem) = unsuited(settings, text, &model) {
+                    return Err(PrepareError::Unsuited { app, problem });
+                }
+                model
+            }
+        };
+        let mut factors = Factors::new();
+        for (name, &value) in &settings.factors {
+            factors.set_named(name, value).map_err(|problem| PrepareError::Factor {
+                app: app.clone(),
+                name: name.clone(),
+                problem,
+            })?;
+        }
+        let workload = settings.workload.as_ref().map(|path| read_workload(path)).transpose()?;
+        let prepared = Self { settings: settings.clone(), model, factors, workload };
+        // The player's settings do not depend on the seed, so once is enough.
+        prepared.app(settings.kind, Duration::from_secs(1), 0)?;
+        Ok(prepared)
+    }
+
+    /// A client that has done nothing yet. Its requests go by `seed` where they are drawn.
+    ///
+    /// # Errors
+    /// A setting of the video player is wrong; never after [`PreparedApp::new`].
+    pub fn app(&self, kind: AppKind, length: Duration, seed: u64) -> Result<App, VodConfigError> {
+        Ok(match kind {
+            AppKind::Download => {
+                let drawn = || Workload::draw(&CdnDistribution::default(), length, seed);
+                App::download(DownloadConfig::new(self.workload.clone().unwrap_or_else(drawn)))
+            }
+            AppKind::Vod => App::vod(VodConfig {
+                length,
+                seed,
+                abr: match self.settings.abr {
+                    Some(Abr::Bola) => AbrRule::Bola(Bola::default()),
+                    Some(Abr::Vlc) | None => AbrRule::Vlc(Vlc::default()),
+                },
+                ladder: match self.settings.ladder {
+                    Some(Ladder::Fast) => VodConfig::fast_ladder(),
+                    Some(Ladder::Standard) | None => VodConfig::default().ladder,
+                },
+                ..VodConfig::default()
+            })?,
+            AppKind::Web => {
+                let default = WebConfig::default();
+                let clicks = default.clicks.filter(|_| self.settings.pauses != Some(false));
+                App::web(&WebConfig { seed, length: Some(length), clicks, ..default })
+            }
+            AppKind::Bulk => App::bulk(&BulkConfig::default()),
+        })
+    }
+}
+
+/// The model of an application that names none.
+fn model_of(kind: AppKind) -> Model {
+    match kind {
+        // A bulk transfer is a download whose size does not matter; its runs are scored by throughput.
+        AppKind::Download | AppKind::Bulk => Model::download(),
+        AppKind::Vod => Model::streaming(),
+        AppKind::Web => Model::web(),
+    }
+}
+
+fn read_model(contender: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareError> {
+    // Floo's name may be that of both steerings.
+    let name = match by {
+        By::Antelope(_) => "select:antelope",
+        _ => contender.split(':').next().unwrap_or_default(),
+    };
+    std::fs::read(path).map_err(|cause| PrepareError::ModelFile {
+        contender: contender.to_owned(),
+        name: name.to_owned(),
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+fn read_workload(path: &Path) -> Result<Workload, PrepareError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| PrepareError::WorkloadFile { path: path.to_owned(), cause })?;
+    Workload::parse(&text)
+        .map_err(|problem| PrepareError::Workload { path: path.to_owned(), problem })
+}

@@ -1,0 +1,239 @@
+//! From what a run measured to its record.
+
+use trimtab_apps::Outcome;
+use trimtab_sim::Histogram;
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::result::{
+    CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, SelectionsRecord, Series,
+    SwitchRecord, UnitRecord,
+};
+use crate::run::Recording;
+use crate::run::datapath::Datapath;
+use crate::run::prepare::Prepared;
+use crate::run::score::{FlowPoint, units};
+use crate::scenario::Job;
+use crate::stats::{friendliness_ratio, jain};
+
+/// What a run measured, whatever carried it.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// When the run was over, outstanding requests and all; it began at [`Time::ZERO`].
+    pub ended: Time,
+    /// Length of the part that throughput is measured over: from the end of the warmup to the end of
+    /// the scenario.
+    pub span: Duration,
+    /// What the bottleneck delivered in that part, all flows together.
+    pub carried: Bytes,
+    /// What it could have delivered in that part.
+    pub capacity: Bytes,
+    /// The flows of the contender.
+    pub own: Vec<FlowMeasurement>,
+    /// Those of its competitors.
+    pub competing: Vec<FlowMeasurement>,
+    /// The course over time.
+    pub series: Series,
+    /// What the first flow's changes of algorithm cost.
+    pub switches: Vec<SwitchRecord>,
+    /// What the contender chose, where it chooses.
+    pub selections: Option<SelectionsRecord>,
+}
+
+/// What a run measured of one flow.
+#[derive(Clone, Debug)]
+pub struct FlowMeasurement {
+    /// Payload that reached the application in the measured part.
+    pub goodput: Bytes,
+    /// Packets sent, retransmissions included.
+    pub packets: u64,
+    /// How many of them were retransmissions.
+    pub retransmits: u64,
+    /// How many of them were lost on the path.
+    pub dropped: u64,
+    /// Round-trip times.
+    pub rtt: Delays,
+    /// Waits in the bottleneck's queue.
+    pub queue: Delays,
+    /// What the application went through.
+    pub outcome: Outcome,
+}
+
+/// Many delays, in short.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delays {
+    /// How many.
+    pub count: u64,
+    /// Their arithmetic mean.
+    pub mean: Duration,
+    /// Their median.
+    pub p50: Duration,
+    /// Their 95th percentile.
+    pub p95: Duration,
+}
+
+impl From<&Histogram> for Delays {
+    fn from(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.quantile(0.5),
+            p95: histogram.quantile(0.95),
+        }
+    }
+}
+
+impl Measurement {
+    /// What a flow got over the measured part of the run.
+    fn point(&self, flow: &FlowMeasurement) -> FlowPoint {
+        FlowPoint {
+            throughput: flow.goodput / self.span,
+            rtt: flow.rtt.mean,
+            retransmitted: share(flow.retransmits, flow.packets),
+        }
+    }
+
+    /// Every request or chunk of the contender's users with its experience, those of the warmup left
+    /// out.
+    fn units(&self, prepared: &Prepared, job: &Job) -> Vec<UnitRecord> {
+        let app = &prepared.apps[job.app];
+        let warm = prepared.plan.scenario.warmup.as_millis_f64();
+        let of_flow = |(i, flow): (usize, &FlowMeasurement)| {
+            let bulk = matches!(flow.outcome, Outcome::Bulk);
+            units(app, &flow.outcome, i as u32, self.point(flow), self.ended)
+                .into_iter()
+                .filter(move |u| u.start_ms >= warm || bulk)
+        };
+        self.own.iter().enumerate().flat_map(of_flow).collect()
+    }
+
+    /// Mean experience of the contender's users.
+    pub(crate) fn qoe_mean(&self, prepared: &Prepared, job: &Job) -> f64 {
+        QoeRecord::of(self.units(prepared, job).iter().map(|u| u.qoe)).mean
+    }
+}
+
+/// The record of a run.
+pub fn record(
+    prepared: &Prepared,
+    job: &Job,
+    measured: Measurement,
+    recording: Recording,
+    datapath: Datapath,
+) -> RunRecord {
+    let plan = &prepared.plan;
+    let units = measured.units(prepared, job);
+    let rates = |flows: &[FlowMeasurement]| -> Vec<f64> {
+        flows.iter().map(|f| (f.goodput / measured.span).mbps()).collect()
+    };
+    let (own, competing) = (rates(&measured.own), rates(&measured.competing));
+    let outcomes: Vec<&Outcome> = measured.own.iter().map(|f| &f.outcome).collect();
+    let is_request = matches!(outcomes[0], Outcome::Download(_) | Outcome::Web(_));
+    let sum = |f: fn(&FlowMeasurement) -> u64| measured.own.iter().map(f).sum::<u64>();
+    let packets = sum(|f| f.packets);
+    let rtt = merged(&measured.own, |f| f.rtt);
+    let queue = merged(&measured.own, |f| f.queue);
+    let video = video(&outcomes, measured.ended);
+    let mean_of = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
+    RunRecord {
+        cc: plan.scenario.cc[job.contender].label().to_owned(),
+        app: prepared.apps[job.app].settings.label().to_owned(),
+        datapath,
+        transport: plan.scenario.transport,
+        trace: plan.traces[job.trace].name.clone(),
+        seed: job.seed,
+        cell: CellRecord {
+            rtt_ms: job.cell.rtt.as_millis_f64(),
+            buffer_bytes: job.cell.buffer_bytes(plan.links[job.trace].mean_rate()).get(),
+            loss: job.cell.loss.get(),
+            jitter_ms: job.cell.jitter.as_millis_f64(),
+            flows: job.cell.flows,
+        },
+        qoe: QoeRecord::of(units.iter().map(|u| u.qoe)),
+        throughput_mbps: own.iter().sum(),
+        utilization: measured.carried.ratio(measured.capacity),
+        rtt_ms: RttRecord { mean: rtt.0, p50: rtt.1, p95: rtt.2 },
+        queue_delay_ms: DelayRecord { mean: queue.0, p95: queue.2 },
+        loss_ratio: share(sum(|f| f.dropped), packets),
+        retransmit_ratio: share(sum(|f| f.retransmits), packets),
+        requests: outcomes.iter().map(|o| finished(o)).sum(),
+        rct_ms: is_request.then(|| RctRecord::of(units.iter().map(|u| u.duration_ms))).flatten(),
+        bitrate_kbps_mean: video.map(|v| v.bitrate_kbps),
+        stall_ratio: video.map(|v| v.stall_ratio),
+        stalls: video.map(|v| v.stalls),
+        startup_ms: video.map(|v| v.startup_ms),
+        jain: (own.len() > 1).then(|| jain(&own)).flatten(),
+        friendliness: (!competing.is_empty())
+            .then(|| friendliness_ratio(mean_of(&own), mean_of(&competing)))
+            .flatten(),
+        flow_throughput_mbps: match own.len() + competing.len() {
+            1 => Vec::new(),
+            _ => [own, competing].concat(),
+        },
+        switches: measured.switches,
+        selections: measured.selections,
+        units: if recording.units { units } else { Vec::new() },
+        series: recording.series.then_some(measured.series),
+    }
+}
+
+/// Mean, median and 95th percentile of a delay over flows, in milliseconds: means weighted by their
+/// count, and so percentiles, as the mean of the flows'.
+fn merged(flows: &[FlowMeasurement], of: fn(&FlowMeasurement) -> Delays) -> (f64, f64, f64) {
+    let all = || flows.iter().map(of);
+    let count: f64 = all().map(|d| d.count as f64).sum();
+    let weighted = |value: fn(&Delays) -> Duration| {
+        let sum: f64 = all().map(|d| value(&d).as_millis_f64() * d.count as f64).sum();
+        if count > 0.0 { sum / count } else { 0.0 }
+    };
+    (weighted(|d| d.mean), weighted(|d| d.p50), weighted(|d| d.p95))
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Requests or chunks that are complete.
+fn finished(outcome: &Outcome) -> u64 {
+    let n = match outcome {
+        Outcome::Download(r) | Outcome::Web(r) => {
+            r.iter().filter(|r| r.completed_at.is_some()).count()
+        }
+        Outcome::Vod(v) => v.chunks.iter().filter(|c| c.completed_at.is_some()).count(),
+        Outcome::Bulk => 0,
+    };
+    n as u64
+}
+
+/// What the viewers of a run saw.
+#[derive(Clone, Copy, Debug)]
+struct Video {
+    bitrate_kbps: f64,
+    stall_ratio: f64,
+    stalls: u64,
+    startup_ms: f64,
+}
+
+/// Means over the flows; `None` unless they are videos.
+fn video(outcomes: &[&Outcome], ended: Time) -> Option<Video> {
+    let all: Vec<_> = outcomes
+        .iter()
+        .filter_map(|o| if let Outcome::Vod(v) = o { Some(v) } else { None })
+        .collect();
+    if all.is_empty() || ended == Time::ZERO {
+        return None;
+    }
+    let viewers = all.len() as f64;
+    let rates: Vec<f64> = all
+        .iter()
+        .flat_map(|v| v.chunks.iter().filter(|c| c.completed_at.is_some()))
+        .map(|c| c.bitrate.mbps() * 1000.0)
+        .collect();
+    let stalled: f64 = all.iter().map(|v| v.stall_time.as_secs_f64()).sum();
+    let watched: f64 = all.iter().map(|v| (v.played + v.stall_time).as_secs_f64()).sum();
+    Some(Video {
+        bitrate_kbps: rates.iter().sum::<f64>() / rates.len().max(1) as f64,
+        stall_ratio: if watched > 0.0 { stalled / watched } else { 1.0 },
+        stalls: all.iter().map(|v| u64::from(v.stalls)).sum(),
+        startup_ms: all.iter().map(|v| v.startup.as_millis_f64()).sum::<f64>() / viewers,
+    })
+}

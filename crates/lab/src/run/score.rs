@@ -1,0 +1,106 @@
+//! What users felt: from what an application went through to experience per request or chunk.
+
+use trimtab_apps::{Outcome, RequestRecord, VodRecord};
+use trimtab_qoe::{Model, OperatingPoint, download_qoe, streaming_qoe};
+use trimtab_units::{Duration, Rate, Time};
+
+use crate::result::UnitRecord;
+use crate::run::prepare::PreparedApp;
+
+/// What the network gave a flow over a run; requests are scored in its light.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowPoint {
+    /// Delivered to the application per time.
+    pub throughput: Rate,
+    /// Mean round-trip time.
+    pub rtt: Duration,
+    /// Retransmitted over sent packets, 0 to 1.
+    pub retransmitted: f64,
+}
+
+/// Experience per request or chunk of one flow. A request that is not finished by `end` is scored as
+/// if it finished then, which flatters it. Bulk transfers have one unit, the run.
+pub fn units(
+    app: &PreparedApp,
+    outcome: &Outcome,
+    flow: u32,
+    point: FlowPoint,
+    end: Time,
+) -> Vec<UnitRecord> {
+    match outcome {
+        Outcome::Download(requests) | Outcome::Web(requests) => {
+            requests.iter().map(|r| request(app, r, flow, point, end)).collect()
+        }
+        Outcome::Vod(video) => chunks(app, video, flow, point),
+        Outcome::Bulk => vec![bulk(app, flow, point, end)],
+    }
+}
+
+fn request(
+    app: &PreparedApp,
+    r: &RequestRecord,
+    flow: u32,
+    point: FlowPoint,
+    end: Time,
+) -> UnitRecord {
+    let completion = r.completion_time().unwrap_or_else(|| end.since(r.sent_at));
+    let qoe = match &app.model {
+        // Mortise Eq. 6.
+        Model::Download(_) => download_qoe(r.size, completion, point.retransmitted),
+        // Mortise Eq. 22, of the one request.
+        Model::Web(_) => -completion.as_secs_f64(),
+        model => {
+            let factors = app.factors.with_request(r.size).with_mean_response(r.size);
+            model.score(&felt(r.size / completion, point), &factors)
+        }
+    };
+    UnitRecord {
+        flow,
+        start_ms: r.sent_at.as_millis_f64(),
+        bytes: r.size.get(),
+        duration_ms: completion.as_millis_f64(),
+        qoe,
+        bitrate_kbps: None,
+        stall_ms: None,
+    }
+}
+
+/// Mortise Eq. 8 per chunk: the logarithm of the bitrate, less the stall for it.
+fn chunks(app: &PreparedApp, video: &VodRecord, flow: u32, point: FlowPoint) -> Vec<UnitRecord> {
+    let complete = video.chunks.iter().filter_map(|c| Some((c, c.completed_at?)));
+    complete
+        .map(|(c, at)| {
+            let took = at.since(c.requested_at);
+            let qoe = match &app.model {
+                Model::Formula(formula) => {
+                    let factors = app.factors.with_chunk(c.size);
+                    formula.score(&felt(c.size / took, point), &factors)
+                }
+                _ => streaming_qoe(&[c.bitrate], &[c.stall]).total,
+            };
+            UnitRecord {
+                flow,
+                start_ms: c.requested_at.as_millis_f64(),
+                bytes: c.size.get(),
+                duration_ms: took.as_millis_f64(),
+                qoe,
+                bitrate_kbps: Some(c.bitrate.mbps() * 1000.0),
+                stall_ms: Some(c.stall.as_millis_f64()),
+            }
+        })
+        .collect()
+}
+
+fn bulk(app: &PreparedApp, flow: u32, point: FlowPoint, end: Time) -> UnitRecord {
+    let qoe = match &app.model {
+        Model::Formula(f) => f.score(&felt(point.throughput, point), &app.factors),
+        _ => point.throughput.mbps(),
+    };
+    let bytes = (point.throughput * end.since(Time::ZERO)).get();
+    UnitRecord { flow, bytes, duration_ms: end.as_millis_f64(), qoe, ..UnitRecord::default() }
+}
+
+/// The operating point that a request felt: its own rate, the flow's delay and loss.
+fn felt(throughput: Rate, point: FlowPoint) -> OperatingPoint {
+    OperatingPoint { throughput, delay: point.rtt, loss: point.retransmitted }
+}

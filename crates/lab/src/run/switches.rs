@@ -1,0 +1,254 @@
+//! What the switches of a run cost: loss in the second after each, and the time until the flow had
+//! settled (Floo §5.5.1).
+//!
+//! *Settled* asks nothing of the algorithm, whose own word for it means something else after a part
+//! switch than after a full one. It compares the flow with itself: the second half of each turn
+//! says what the algorithm makes of the path, and a flow has settled once its share of the link and
+//! its queue stay within that for two seconds.
+
+use trimtab_sim::{Flow, Governor};
+use trimtab_units::{Duration, Time};
+
+use crate::result::{RunRecord, Series, SwitchRecord};
+use crate::run::course::BIN;
+use crate::stats::Sorted;
+
+/// How often a flow is looked at.
+pub(crate) const STEP: Duration = Duration::from_millis(10);
+/// For so long after a switch losses count as its own.
+const AFTER: Duration = Duration::from_secs(1);
+/// Share and queue are means over so many bins: half a second.
+const WINDOW: usize = 5;
+/// So long must they stay where they belong: two seconds, so that a calm start is not taken for the
+/// end of a storm that is yet to come.
+const STAY: usize = 20;
+/// Shorter turns say nothing of where they settle.
+const TURN_MIN: usize = 60;
+/// What belongs there: from the 5th to the 95th percentile of the second half of the turn, and
+/// whatever is within this share of its mean.
+const NEAR: f64 = 0.2;
+/// A queue of this delay more than usual is not told from it: a packet or two on a slow link.
+const QUEUE_NEAR_MS: f64 = 5.0;
+
+/// Looks at a flow that switches.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    current: &'static str,
+    switches: u64,
+    /// Who is to take over, and since when.
+    pending: Option<(&'static str, Time)>,
+    seen: Vec<Seen>,
+    counts: Vec<Counts>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Time,
+    asked: Time,
+    from: &'static str,
+    to: &'static str,
+}
+
+/// Packets by a point in time.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    at: Time,
+    sent: u64,
+    dropped: u64,
+}
+
+impl Watch {
+    /// Of a flow that can switch; of others there is nothing to see.
+    pub(crate) fn of(flow: &Flow) -> Option<Self> {
+        let Governor::Switching(cca) = flow.governor() else { return None };
+        Some(Self {
+            current: cca.spec().algorithm().name,
+            switches: cca.switches(),
+            pending: None,
+            seen: Vec::new(),
+            counts: Vec::new(),
+        })
+    }
+
+    /// Notes what happened since it was looked at last.
+    pub(crate) fn look(&mut self, now: Time, flow: &Flow) {
+        let Governor::Switching(cca) = flow.governor() else { return };
+        let counts =
+            Counts { at: now, sent: flow.sent().packets, dropped: flow.received().dropped };
+        self.counts.push(counts);
+        if cca.switches() > self.switches {
+            let to = cca.spec().algorithm().name;
+            let asked = self.pending.map_or(now, |(_, since)| since);
+            self.seen.push(Seen { at: now, asked, from: self.current, to });
+            (self.current, self.switches) = (to, cca.switches());
+            self.pending = None;
+        }
+        self.pending = cca.pending().map(|spec| {
+            let name = spec.algorithm().name;
+            self.pending.filter(|(known, _)| *known == name).unwrap_or((name, now))
+        });
+    }
+
+    /// One record per switch whose second after it was seen. `endless` says that the flow always had
+    /// data to send: only then can be told whether it has settled.
+    pub(crate) fn records(&self, series: &Series, endless: bool) -> Vec<SwitchRecord> {
+        let of = |(i, seen): (usize, &Seen)| {
+            let next = self.seen.get(i + 1);
+            let from = bin(seen.at);
+            let to = next.map_or(usize::MAX, |next| bin(next.asked)).min(series.rtt_ms.len());
+            let turn = Turn { series, from, to };
+            let settled = (endless && to >= from + TURN_MIN).then(|| turn.settled());
+            Some(SwitchRecord {
+                at_ms: seen.at.as_millis_f64(),
+                from: seen.from.to_owned(),
+                to: seen.to.to_owned(),
+                waited_ms: seen.at.since(seen.asked).as_millis_f64(),
+                loss_ratio: self.loss_after(seen.at)?,
+                turn_ms: to.saturating_sub(from) as f64 * BIN.as_millis_f64(),
+                settled_ms: settled.flatten().map(|bins| bins as f64 * BIN.as_millis_f64()),
+                settles: settled.map(|settled| settled.is_some()),
+                queue_delay_ms: mean(series.queue_delay_ms.get(from..to).unwrap_or_default()),
+            })
+        };
+        self.seen.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Packets lost over packets sent in the second after `at`; `None` where the run ended before.
+    fn loss_after(&self, at: Time) -> Option<f64> {
+        let by = |time: Time| self.counts.iter().find(|c| c.at >= time);
+        let (from, to) = (by(at)?, by(at + AFTER)?);
+        Some((to.dropped - from.dropped) as f64 / (to.sent - from.sent).max(1) as f64)
+    }
+}
+
+/// What the switches of a contender cost, over many runs.
+#[derive(Clone, Debug)]
+pub(crate) struct SwitchCosts {
+    pub(crate) cc: String,
+    /// Share lost in the second after each.
+    pub(crate) loss: Sorted,
+    /// Until it had settled, in ms; the length of the turn where it did not.
+    pub(crate) settled: Sorted,
+    /// The share of those that did not.
+    pub(crate) unsettled: f64,
+}
+
+impl SwitchCosts {
+    /// Of these runs; `None` without any switch.
+    pub(crate) fn of<'a>(cc: &str, runs: impl Iterator<Item = &'a RunRecord>) -> Option<Self> {
+        let all: Vec<&SwitchRecord> = runs.flat_map(|run| &run.switches).collect();
+        let told: Vec<&SwitchRecord> =
+            all.iter().copied().filter(|s| s.settles.is_some()).collect();
+        let never = told.iter().filter(|s| s.settles == Some(false)).count();
+        (!all.is_empty()).then(|| Self {
+            cc: cc.to_owned(),
+            loss: Sorted::new(all.iter().map(|s| s.loss_ratio)),
+            settled: Sorted::new(told.iter().map(|s| s.settled_ms.unwrap_or(s.turn_ms))),
+            unsettled: never as f64 / told.len().max(1) as f64,
+        })
+    }
+}
+
+fn bin(at: Time) -> usize {
+    (at.since(Time::ZERO).as_nanos() / BIN.as_nanos()) as usize
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The bins in which one algorithm ran.
+struct Turn<'a> {
+    series: &'a Series,
+    from: usize,
+    to: usize,
+}
+
+impl Turn<'_> {
+    /// Share of the link that was used, and the queue's delay, over the window that begins with the
+    /// bin. On a link that carried nothing there is no share.
+    fn window(&self, bin: usize) -> (f64, f64) {
+        let range = bin..bin + WINDOW;
+        let sum = |values: &[f64]| values[range.clone()].iter().sum::<f64>();
+        let capacity = sum(&self.series.capacity_mbps);
+        let share = sum(&self.series.throughput_mbps) / capacity;
+        let share = if capacity > 0.0 { share } else { f64::NAN };
+        (share, mean(&self.series.queue_delay_ms[range]))
+    }
+
+    /// After how many bins it had settled; `None` if it did not before its second half.
+    fn settled(&self) -> Option<usize> {
+        let windows: Vec<(f64, f64)> =
+            (self.from..self.to - WINDOW).map(|bin| self.window(bin)).collect();
+        let half = windows.len() / 2;
+        let share = Band::of(windows[half..].iter().map(|w| w.0), 0.0);
+        let queue = Band::of(windows[half..].iter().map(|w| w.1), QUEUE_NEAR_MS);
+        // A queue that is not there yet harms nobody.
+        let belongs = |w: &(f64, f64)| share.holds(w.0) && w.1 <= queue.hi;
+        (0..half).find(|&start| windows[start..start + STAY].iter().all(belongs))
+    }
+}
+
+/// Values that are usual.
+#[derive(Clone, Copy, Debug)]
+struct Band {
+    lo: f64,
+    hi: f64,
+}
+
+impl Band {
+    fn of(values: impl Iterator<Item = f64>, near: f64) -> Self {
+        let sorted = Sorted::new(values);
+        let mean = sorted.mean().unwrap_or(0.0);
+        let near = near.max(NEAR * mean);
+        Self {
+            lo: sorted.percentile(5.0).map_or(f64::MIN, |low| low.min(mean - near)),
+            hi: sorted.percentile(95.0).map_or(f64::MAX, |high| high.max(mean + near)),
+        }
+    }
+
+    /// What could not be measured is not unusual.
+    fn holds(&self, value: f64) -> bool {
+        value.is_nan() || (self.lo..=self.hi).contains(&value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link of 10 Mbit/s; what a turn of 20 s delivers, and its queue in ms, in each bin.
+    fn settled(throughput: impl Fn(usize) -> f64, queue: impl Fn(usize) -> f64) -> Option<usize> {
+        let series = Series {
+            capacity_mbps: vec![10.0; 200],
+            throughput_mbps: (0..200).map(throughput).collect(),
+            queue_delay_ms: (0..200).map(queue).collect(),
+            ..Series::default()
+        };
+        Turn { series: &series, from: 0, to: 200 }.settled()
+    }
+
+    #[test]
+    fn a_flow_that_goes_on_has_settled_at_once() {
+        assert_eq!(settled(|_| 9.0, |_| 10.0), Some(0));
+        // A queue that has yet to grow is no trouble.
+        assert_eq!(settled(|_| 9.0, |i| i as f64), Some(0));
+        // Noise that lasts is how the algorithm is.
+        assert_eq!(settled(|i| [2.0, 9.0][i / 7 % 2], |_| 10.0), Some(0));
+    }
+
+    #[test]
+    fn a_gap_and_a_queue_take_their_time() {
+        // The window of half a second forgives two tenths of a second less.
+        assert_eq!(settled(|i| if i < 20 { 1.0 } else { 9.0 }, |_| 10.0), Some(19));
+        assert_eq!(settled(|_| 9.0, |i| if i < 30 { 80.0 } else { 10.0 }), Some(30));
+        // Twice out of the band: only then has it settled.
+        assert_eq!(settled(|i| if (20..30).contains(&i) { 1.0 } else { 9.0 }, |_| 10.0), Some(29));
+    }
+
+    #[test]
+    fn a_turn_may_end_before_it_has_settled() {
+        // Falls all the way to the last quarter.
+        assert_eq!(settled(|_| 9.0, |i| 400.0 - 2.0 * i as f64), None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Which contenders the kernel has, and under which names.
+
+use std::fs;
+use std::net::TcpListener;
+
+use rustix::net::sockopt::set_tcp_congestion;
+use trimtab_cc::Spec;
+use trimtab_cc::muses::Trees;
+use trimtab_kernel::Algorithm;
+use trimtab_lab::run::mortise;
+use trimtab_lab::run::prepare::PreparedApp;
+use trimtab_lab::scenario::{Scenario, TransportKind};
+use trimtab_steer::distill::Distill;
+use trimtab_steer::muses::Policy;
+use trimtab_steer::scheme::MusesPolicy;
+use trimtab_steer::scheme::{Scheme, SchemeKind};
+use trimtab_steer::{Mortise, Steerer};
+
+use crate::error::RealError;
+
+/// What governs a connection in the kernel.
+#[derive(Clone, Debug)]
+pub enum Governor {
+    /// The kernel's own algorithm of this name (`TCP_CONGESTION`).
+    Kernel(&'static str),
+    /// An algorithm in eBPF, with the knobs of this spec, and perhaps steered from user space.
+    Ebpf {
+        /// Which.
+        algorithm: Algorithm,
+        /// Its knobs.
+        spec: Spec,
+        /// What steers it; `None` leaves the knobs as they are.
+        steerer: Option<Steerer>,
+    },
+    /// Trees in eBPF, of which user space chooses one for the connection.
+    Trees {
+        /// The model.
+        trees: Trees<'static>,
+        /// What takes over when its guard speaks, with its knobs; `None` lets it go on.
+        safe: Option<(Algorithm, Spec)>,
+    },
+}
+
+/// The kernel's name of an algorithm of ours that it may have.
+const KERNEL: [(&str, &str); 6] = [
+    ("cubic", "cubic"),
+    ("bbr", "bbr"),
+    ("newreno", "reno"),
+    ("vegas", "vegas"),
+    ("westwood", "westwood"),
+    ("illinois", "illinois"),
+];
+/// Those that every Linux has, or nearly.
+const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa, bbr with knobs, \
+                     vivace, mortise, mortise-disc, muses and treeg; vegas, westwood and illinois \
+                     run where the kernel offers them";
+
+/// Where a contender's algorithm is in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is the kernel's own, of this name.
+    Kernel(&'static str),
+    /// It is in eBPF.
+    Ebpf(Algorithm),
+}
+
+impl Place {
+    /// Where a contender's algorithm is.
+    ///
+    /// # Errors
+    /// [`RealError::Scheme`] when it is nowhere, or in a module that this kernel lacks.
+    pub(crate) fn of(contender: &Scheme) -> Result<Self, RealError> {
+        let refuse = |problem: String| RealError::Scheme {
+            contender: contender.label().to_owned(),
+            problem,
+            available: USUAL,
+        };
+        match contender.kind() {
+            SchemeKind::Mortise(_) | SchemeKind::MortiseDisc(_) => Ok(Self::Ebpf(Algorithm::Copa)),
+            SchemeKind::Rule(spec) => match ebpf(spec) {
+                Some(algorithm) => Ok(Self::Ebpf(algorithm)),
+                None => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
+            },
+            SchemeKind::Switch(_) | SchemeKind::Select(_) => {
+                Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
+            }
+            SchemeKind::Muses(settings) if settings.learnt == MusesPolicy::Lstm => Err(refuse(
+                "an LSTM counts in fractions, which no kernel does: only the simulator runs it"
+                    .to_owned(),
+            )),
+            SchemeKind::Muses(settings) => match settings.safe.as_ref().map(safe) {
+                Some(Err(problem)) => Err(refuse(problem)),
+                Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
+            },
+            SchemeKind::Oracle(_)
+            | SchemeKind::OracleDynamic(_)
+            | SchemeKind::StaticBest(_)
+            | SchemeKind::OracleSelect(_)
+            | SchemeKind::Omniscient => {
+                Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
+            }
+        }
+    }
+}
+
+impl Governor {
+    /// What stands for a contender in the kernel, for an application; with its learnt policy, where it has one.
+    ///
+    /// # Errors
+    /// [`RealError::Scheme`] when nothing does, or only in a module that this kernel lacks.
+    pub fn of(
+        contender: &Scheme,
+        app: &PreparedApp,
+        policy: Option<&Policy>,
+    ) -> Result<Self, RealError> {
+        let steered = |settings, discrete| {
+            let steerer = Some(Steerer::Mortise(Box::new(mortise(settings, discrete, app))));
+            Self::Ebpf { algorithm: Algorithm::Copa, spec: Mortise::algorithm(), steerer }
+        };
+        match (Place::of(contender)?, contender.kind()) {
+            (Place::Kernel(name), _) => Ok(Self::Kernel(name)),
+            (Place::Ebpf(_), SchemeKind::Mortise(settings)) => Ok(steered(*settings, false)),
+            (Place::Ebpf(_), SchemeKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
+            (Place::Ebpf(algorithm), SchemeKind::Rule(spec)) => {
+                Ok(Self::Ebpf { algorithm, spec: *spec, steerer: None })
+            }
+            (Place::Ebpf(_), SchemeKind::Muses(settings)) => {
+                let Some(Policy::Trees(trees)) = policy else {
+                    unreachable!("its policy was read before the first run, and is trees")
+                };
+                let safe = settings.safe.as_ref().and_then(|spec| safe(spec).ok());
+                Ok(Self::Trees { trees: *trees, safe })
+            }
+            (Place::Ebpf(_), _) => unreachable!("switching and bounds have no place in the kernel"),
+        }
+    }
+
+    /// What steers its connections, at their beginning.
+    pub(crate) fn steerer(&self) -> Option<Steerer> {
+        match self {
+            Self::Kernel(_) => None,
+            Self::Ebpf { steerer, .. } => steerer.clone(),
+            Self::Trees { trees, .. } => Some(Steerer::Distill(Distill::new(*trees, None))),
+        }
+    }
+}
+
+/// The algorithm in eBPF that takes over as what is safe, with its knobs. CUBIC is Linux's there.
+fn safe(spec: &Spec) -> Result<(Algorithm, Spec), String> {
+    let name = spec.algorithm().name;
+    let algorithm = Algorithm::from_name(name)
+        .filter(|algorithm| algorithm.as_safe().is_some())
+        .ok_or_else(|| format!("safe={name}: only copa, cubic and bbr take over in the kernel"))?;
+    let has = |knob: &str| knob == "linux" || algorithm.knobs().iter().any(|k| k.name == knob);
+    match spec.settings().iter().find(|(knob, _)| !has(knob)) {
+        Some((knob, _)) => Err(format!("safe={name}: in the kernel it has no knob {knob}")),
+        None => Ok((algorithm, *spec)),
+    }
+}
+
+/// The algorithm of ours that stands for this one: where the kernel has none, and where its own has no knobs to be set.
+fn ebpf(spec: &Spec) -> Option<Algorithm> {
+    match Algorithm::from_name(spec.algorithm().name)? {
+        ours @ (Algorithm::Copa | Algorithm::Vivace) => Some(ours),
+        Algorithm::Bbr if !spec.settings().is_empty() => Some(Algorithm::Bbr),
+        // CUBIC in the simulator is RFC 9438's, in eBPF Linux's: with knobs neither stands for the other.
+        _ => None,
+    }
+}
+
+/// The kernel's name of an algorithm, if this kernel has it as it is asked for.
+fn kernels(contender: &Scheme, spec: &Spec) -> Result<&'static str, String> {
+    let name = spec.algorithm().name;
+    let Some(&(_, kernel)) = KERNEL.iter().find(|(ours, _)| *ours == name) else {
+        return Err("Linux has no such congestion control".to_owned());
+    };
+    if !contender.is_as_in_linux() {
+        return Err(format!(
+            "the kernel's {kernel} has no knobs for a single connection; name it without any"
+        ));
+    }
+    // Asking for it loads its module, where there is one.
+    let offers = TcpListener::bind("127.0.0.1:0")
+        .and_then(|socket| Ok(set_tcp_congestion(&socket, kernel)?))
+        .is_ok();
+    if offers { Ok(kernel) } else { Err(missing(kernel)) }
+}
+
+fn missing(kernel: &str) -> String {
+    let offered = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let offered = offered.unwrap_or_default();
+    format!(
+        "this kernel does not offer {kernel}, only: {}; load its module with `modprobe tcp_{kernel}`, or leave it out",
+        offered.trim()
+    )
+}
+
+/// Checks what only the simulator does.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), RealError> {
+    if scenario.transport == TransportKind::Quic {
+        let problem = "the kernel's datapath is TCP: run it with --transport tcp, or set transport = \"tcp\" in the \
+                       scenario";
+        return Err(RealError::Scenario(problem.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_lab::scenario::{AppKind, AppSettings};
+
+    use super::*;
+
+    fn of(contender: &str) -> Result<Governor, String> {
+        let app = PreparedApp::new(&AppSettings::new(AppKind::Download)).unwrap();
+        let trees = Trees::parse(SMALL).unwrap();
+        let policy = Some(&Policy::Trees(trees));
+        Governor::of(&contender.parse().unwrap(), &app, policy).map_err(|e| e.to_string())
+    }
+
+    static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
+
+    /// By default what is safe is `copa:mvfst`, and its knobs go with it.
+    #[test]
+    fn muses_is_trees_and_what_is_safe() {
+        for name in ["muses", "treeg"] {
+            let Ok(Governor::Trees { trees, safe: Some((Algorithm::Copa, spec)) }) = of(name)
+            else {
+                panic!("{name} is trees");
+            };
+            assert_eq!(trees.count(), 2);
+            assert_eq!(spec.settings(), [("delta", 0.04), ("competitive", 0.0)]);
+        }
+        assert!(matches!(of("treeg:safe=none"), Ok(Governor::Trees { safe: None, .. })));
+        let cubic = of("muses:safe=cubic:linux");
+        assert!(matches!(cubic, Ok(Governor::Trees { safe: Some((Algorithm::Cubic, _)), .. })));
+        let Some(Steerer::Distill(distill)) = of("muses").unwrap().steerer() else {
+            panic!("it chooses")
+        };
+        assert_eq!(distill.tree(), 1, "the model's first");
+    }
+
+    #[test]
+    fn names_are_the_kernels() {
+        // Every Linux has these two built in.
+        for (ours, theirs) in [("cubic", "cubic"), ("cubic:linux", "cubic"), ("newreno", "reno")] {
+            let governor = of(ours);
+            assert!(matches!(governor, Ok(Governor::Kernel(name)) if name == theirs), "{ours}");
+        }
+        let Ok(Governor::Ebpf { spec, steerer: None, .. }) = of("copa:mvfst") else {
+            panic!("copa is in eBPF");
+        };
+        assert_eq!(spec.settings(), [("delta", 0.04), ("competitive", 0.0)]);
+    }
+
+    /// The kernel's own has no knobs; with any, even as it has it, ours stands for it, so that both can run side by side.
+    #[test]
+    fn bbr_with_knobs_is_ours() {
+        let Ok(Governor::Ebpf { algorithm: Algorithm::Bbr, spec, steerer: None }) =
+            of("bbr:probe_gain=1.25")
+        else {
+            panic!("it is in eBPF");
+        };
+        assert_eq!(spec.settings(), [("probe_gain", 1.25)]);
+        let place = Place::of(&"bbr".parse().unwrap());
+        assert!(!matches!(place, Ok(Place::Ebpf(_))), "{place:?}");
+    }
+
+    #[test]
+    fn mortise_is_steered_copa() {
+        for (name, discrete) in [("mortise:sigma=0.3", false), ("mortise-disc:sigma=0.3", true)] {
+            let Ok(Governor::Ebpf { spec, steerer: Some(Steerer::Mortise(m)), .. }) = of(name)
+            else {
+                panic!("{name} is steered");
+            };
+            assert_eq!(spec.settings(), Mortise::algorithm().settings());
+            assert_eq!((m.config().discrete, m.config().sigma), (discrete, 0.3));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_has_not_is_refused_with_what_it_has() {
+        for (name, why) in [
+            ("omniscient", "only the simulator"),
+            ("oracle:copa", "only the simulator"),
+            ("oracle-dynamic:copa", "only the simulator"),
+            ("muses:lstm", "fractions"),
+            ("muses:safe=vegas", "only copa, cubic and bbr take over"),
+            ("bbr3", "Linux has no such"),
+            ("cubic:beta=0.5", "no knobs"),
+        ] {
+            let e = of(name).unwrap_err();
+            assert!(e.starts_with(&format!("{name}: ")) && e.contains(why), "{e}");
+            assert!(e.contains("cubic, bbr and newreno") && e.contains("mortise-disc"), "{e}");
+        }
+        // Whether this one is offered depends on the machine; what to do is said where it is not.
+        if let Err(e) = of("vegas") {
+            assert!(e.contains("modprobe tcp_vegas"), "{e}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What all runs of a comparison share: the algorithm in eBPF, and how true the links were.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use trimtab_emu::{Report, ServerSide, Topology};
+use trimtab_kernel::{Datapath, Error, Options, unload_pins};
+use trimtab_lab::run::prepare::Prepared;
+use trimtab_lab::run::record::Measurement;
+use trimtab_lab::scenario::{Job, Scenario};
+
+use crate::admission::{self, Place};
+use crate::course;
+use crate::error::RealError;
+
+/// Where what is loaded is kept while it is needed: a folder for each [`Rig`], named for its process and its number there.
+const FOLDER: &str = "/sys/fs/bpf";
+const PREFIX: &str = "trimtab-compare-";
+/// Slots: more than the flows of any run that real time allows.
+const SLOTS: u32 = 4096;
+/// The kernel knows each name once. So many are tried.
+const NAMES: u32 = 16;
+/// Servers listen on ports from here on.
+const PORT_MIN: u16 = 10_000;
+
+/// How true the links of all runs were: what a table of results is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fidelity {
+    /// Runs made.
+    pub runs: u64,
+    /// The 99th percentile of how late packets left a link, in the worst run, in milliseconds.
+    pub late_p99_ms: f64,
+    /// Packets that were lost beside the links, in all runs: the machine was too slow.
+    pub lost_beside: u64,
+}
+
+impl Fidelity {
+    fn add(&mut self, report: &Report) {
+        self.runs += 1;
+        for direction in [&report.down, &report.up] {
+            self.late_p99_ms = direction.late.map_or(0.0, |l| l.p99_ms).max(self.late_p99_ms);
+            self.lost_beside += direction.drops.before_link + direction.drops.refused;
+        }
+    }
+
+    /// Whether results are to be trusted: packets left within a millisecond, and none was lost beside the links.
+    pub fn is_good(&self) -> bool {
+        self.late_p99_ms <= 1.0 && self.lost_beside == 0
+    }
+}
+
+impl fmt::Display for Fidelity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, late_p99_ms, lost_beside } = self;
+        write!(
+            f,
+            "this machine was too busy for exact links: over {runs} runs, packets left up to {late_p99_ms:.2} ms late at \
+             the 99th percentile, and {lost_beside} were lost beside the links; use fewer --jobs, or end other programs"
+        )
+    }
+}
+
+/// The equipment for runs on this machine's kernel. Any number of runs can be made at once.
+#[derive(Debug)]
+pub struct Rig {
+    kernel: String,
+    /// The algorithms in eBPF, where a contender needs it; locked while a connection is made with it.
+    copa: Option<(Datapath, Mutex<()>)>,
+    port: AtomicU16,
+    fidelity: Mutex<Fidelity>,
+}
+
+impl Rig {
+    /// Checks that the scenario can be run here, and loads what it needs. What is loaded is gone when the value is
+    /// dropped.
+    ///
+    /// # Errors
+    /// A contender is not to be had on this kernel, or rights or parts of the kernel are missing: one message that
+    /// says what to do.
+    pub fn new(scenario: &Scenario) -> Result<Self, RealError> {
+        admission::check(scenario)?;
+        let competitors = scenario.competitor.iter().map(|c| &c.cc);
+        let places = scenario.cc.iter().chain(competitors).map(Place::of);
+        let places = places.collect::<Result<Vec<Place>, _>>()?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(RealError::NotRoot);
+        }
+        // Whether links can be made shows before the first run.
+        drop(Topology::new(ServerSide::Private)?);
+        let needs_ebpf = places.iter().any(|place| matches!(place, Place::Ebpf(_)));
+        let copa = if needs_ebpf { Some((load()?, Mutex::new(()))) } else { None };
+        Ok(Self {
+            kernel: kernel(),
+            copa,
+            port: AtomicU16::new(PORT_MIN),
+            fidelity: Mutex::default(),
+        })
+    }
+
+    /// The kernel's name and version.
+    pub fn kernel(&self) -> &str {
+        &self.kernel
+    }
+
+    /// How true the links have been so far.
+    pub fn fidelity(&self) -> Fidelity {
+        *lock(&self.fidelity)
+    }
+
+    /// Carries out a run, which takes the scenario's duration, and what outstanding requests take after it.
+    ///
+    /// # Errors
+    /// The link or a connection cannot be made, or the user asked to stop.
+    pub fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RealError> {
+        let (measurement, report) = course::run(self, prepared, job)?;
+        lock(&self.fidelity).add(&report);
+        Ok(measurement)
+    }
+
+    /// The algorithms in eBPF, for one caller at a time.
+    ///
+    /// # Panics
+    /// When no contender needs it: [`Rig::new`] looked at them all.
+    pub(crate) fn datapath(&self) -> (&Datapath, MutexGuard<'_, ()>) {
+        let (datapath, alone) = self.copa.as_ref().expect("loaded, for a contender needs it");
+        (datapath, lock(alone))
+    }
+
+    /// A port that no open connection of this process has at its server's side.
+    pub(crate) fn next_port(&self) -> u16 {
+        let next = |port: u16| Some(port.checked_add(1).unwrap_or(PORT_MIN));
+        self.port.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(PORT_MIN)
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if let Some((datapath, _)) = self.copa.take() {
+            // What stays is removed by the next process that makes runs.
+            let _ = datapath.unload();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kernel's name and version.
+pub(crate) fn kernel() -> String {
+    format!("Linux {}", rustix::system::uname().release().to_string_lossy())
+}
+
+/// How many datapaths this process has made places for.
+static LOADED: AtomicU32 = AtomicU32::new(0);
+
+/// A folder and a suffix that no other datapath has, for a process that loads one by itself.
+pub(crate) fn place_of_its_own() -> Result<(PathBuf, String), RealError> {
+    remove_leftovers();
+    let process = std::process::id();
+    let number = LOADED.fetch_add(1, Ordering::Relaxed);
+    let folder = Path::new(FOLDER).join(format!("{PREFIX}{process}-{number}"));
+    let taken = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .map_err(RealError::system("read which congestion controls there are"))?;
+    let is_free = |suffix: &String| {
+        !taken
+            .split_ascii_whitespace()
+            .any(|name| name.starts_with("trimtab_") && name.ends_with(suffix.as_str()))
+    };
+    let mut suffixes =
+        (0..NAMES).map(|tried| suffix(process.wrapping_add(number).wrapping_add(tried)));
+    let suffix = suffixes.find(is_free).ok_or(RealError::NoName { tried: NAMES })?;
+    Ok((folder, suffix))
+}
+
+/// Loads the algorithms under a name and in a folder of its own: no agent, and no other comparison, shares its knobs.
+fn load() -> Result<Datapath, RealError> {
+    remove_leftovers();
+    let process = std::process::id();
+    let number = LOADED.fetch_add(1, Ordering::Relaxed);
+    let folder = Path::new(FOLDER).join(format!("{PREFIX}{process}-{number}"));
+    let mut tried = 0;
+    loop {
+        let suffix = suffix(process.wrapping_add(number).wrapping_add(tried));
+        let options = Options { folder: folder.clone(), suffix, slots: SLOTS, unrestricted: false };
+        tried += 1;
+        match Datapath::load(&options) {
+            Err(Error::NameTaken { .. }) if tried < NAMES => {}
+            loaded => return Ok(loaded?),
+        }
+    }
+}
+
+/// Two characters for a number: the kernel's names have no room for more.
+fn suffix(number: u32) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let digit = |place: u32| char::from(DIGITS[(number / 36_u32.pow(place) % 36) as usize]);
+    [digit(1), digit(0)].iter().collect()
+}
+
+/// Removes what processes that were killed have left.
+fn remove_leftovers() {
+    let Ok(entries) = std::fs::read_dir(FOLDER) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_gone = |process: &str| !PathBuf::from("/proc").join(process).exists();
+        if name.to_str().and_then(process_of).is_some_and(is_gone) {
+            // Another comparison that starts may be doing the same.
+            let _ = unload_pins(&entry.path());
+        }
+    }
+}
+
+/// The process whose folder this is.
+fn process_of(folder: &str) -> Option<&str> {
+    Some(folder.strip_prefix(PREFIX)?.split_once('-')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_name_their_process() {
+        assert_eq!(process_of("trimtab-compare-4711-0"), Some("4711"));
+        assert_eq!(process_of("trimtab"), None);
+    }
+
+    #[test]
+    fn suffixes_fit_the_kernels_names_and_differ() {
+        let all: std::collections::BTreeSet<String> = (4_000_000..4_001_000).map(suffix).collect();
+        assert_eq!(all.len(), 1000);
+        assert!(all.iter().all(|s| s.len() == 2));
+    }
+
+    #[test]
+    fn links_are_trusted_within_a_millisecond() {
+        let good = Fidelity { runs: 3, late_p99_ms: 0.4, lost_beside: 0 };
+        assert!(good.is_good());
+        assert!(!Fidelity { late_p99_ms: 1.2, ..good }.is_good());
+        assert!(!Fidelity { lost_beside: 1, ..good }.is_good());
+    }
+}

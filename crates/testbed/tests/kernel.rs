@@ -1,0 +1,139 @@
+//! Runs on a real kernel. Skipped, with the reason, where the rights or the kernel for them are missing.
+
+use trimtab_kernel::{Doctor, Health};
+use trimtab_lab::compare::compare_on;
+use trimtab_lab::result::{Comparison, RunRecord};
+use trimtab_lab::run::Recording;
+use trimtab_lab::run::datapath::Datapath;
+use trimtab_lab::run::pool::Effort;
+use trimtab_lab::scenario::Scenario;
+use trimtab_testbed::{RealError, Rig};
+
+/// Why these tests cannot run here; in CI they can.
+fn reason_to_skip() -> Option<String> {
+    let bad = |f: &trimtab_kernel::Finding| f.health == Health::Bad;
+    let reason = if !rustix::process::geteuid().is_root() {
+        Some("it needs root, for eBPF and network namespaces".to_owned())
+    } else if !std::path::Path::new("/dev/net/tun").exists() {
+        Some("there is no /dev/net/tun".to_owned())
+    } else {
+        let findings = Doctor::default().examine();
+        let refused = findings.iter().find(|f| f.is_refusal());
+        assert_eq!(refused, None, "this kernel has all that is needed, and refuses a program");
+        findings.iter().find(|f| bad(f)).map(ToString::to_string)
+    };
+    if let Some(reason) = &reason {
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
+            "CI must run this test: {reason}"
+        );
+        println!("skipped: {reason}");
+    }
+    reason
+}
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse(&format!("transport = \"tcp\"\n{text}")).unwrap()
+}
+
+/// Runs a scenario on the kernel; `None` where that cannot be.
+fn compare(scenario: &Scenario) -> Option<Comparison> {
+    if reason_to_skip().is_some() {
+        return None;
+    }
+    let rig = Rig::new(scenario).unwrap();
+    let datapath = (Datapath::Tcp, rig.kernel().to_owned());
+    let recording = Recording { units: true, series: true };
+    let effort = Effort { jobs: Some(2), quiet: true };
+    let measure = |prepared: &_, job: &_| rig.measure(prepared, job);
+    let comparison = compare_on(scenario, effort, recording, "test", datapath, measure);
+    println!("{:?}", rig.fidelity());
+    Some(comparison.unwrap())
+}
+
+fn of<'a>(comparison: &'a Comparison, cc: &str) -> &'a RunRecord {
+    comparison.runs.iter().find(|r| r.cc == cc).unwrap()
+}
+
+/// The kernel's CUBIC and steered Copa, each for some seconds over a link that changes its rate.
+#[test]
+fn downloads_over_real_sockets_give_the_record_of_a_simulation() {
+    let scenario = scenario(
+        "cc = [\"cubic\", \"mortise\"]\ntraces = [\"step:8Mbit/s,24Mbit/s@1s\"]\nduration = \"4s\"\n\
+         [[app]]\nkind = \"download\"\n",
+    );
+    let Some(comparison) = compare(&scenario) else { return };
+    assert!(comparison.provenance.kernel.as_deref().is_some_and(|k| k.starts_with("Linux ")));
+    for run in &comparison.runs {
+        assert_eq!(run.datapath, Datapath::Tcp);
+        // Every request was answered, and its bytes are those that were asked for.
+        assert_eq!(run.requests, run.units.len() as u64);
+        assert!(run.requests > 0 && run.throughput_mbps > 0.5, "{run:?}");
+        assert!(run.rtt_ms.p50 >= 20.0 && run.rtt_ms.p95 < 500.0, "{run:?}");
+        assert!(run.utilization > 0.05 && run.utilization <= 1.0, "{run:?}");
+        let series = run.series.as_ref().unwrap();
+        assert_eq!(series.capacity_mbps.len(), 40);
+        assert!(series.cwnd_bytes.iter().any(|w| *w > 10_000.0), "{series:?}");
+    }
+    // The same requests for both.
+    let sizes = |cc| of(&comparison, cc).units.iter().map(|u| u.bytes).collect::<Vec<_>>();
+    assert_eq!(sizes("cubic"), sizes("mortise"));
+
+    let delta = |cc| of(&comparison, cc).series.clone().unwrap().delta;
+    assert!(delta("cubic").iter().all(|d| d.is_nan()), "CUBIC has no such knob");
+    let moved = delta("mortise");
+    let (least, most) = moved.iter().fold((f64::MAX, 0.0_f64), |(a, b), d| (a.min(*d), b.max(*d)));
+    assert!(least > 0.0 && most / least > 1.02, "the kernel's delta never moved: {moved:?}");
+
+    let json = serde_json::to_string(&comparison).unwrap();
+    let back: Comparison = serde_json::from_str(&json).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), json, "the JSON reads back");
+}
+
+/// Bulk data of several flows through a small buffer: the link is full, and losses are found and counted.
+#[test]
+fn several_flows_fill_a_link_and_their_losses_are_counted() {
+    let scenario = scenario(
+        "cc = [\"cubic\", \"copa:mit\"]\ntraces = [\"constant:24Mbit/s\"]\nbuffer = \"20packets\"\nflows = 4\n\
+         duration = \"3s\"\nwarmup = \"1s\"\n[[app]]\nkind = \"bulk\"\n",
+    );
+    let Some(comparison) = compare(&scenario) else { return };
+    for run in &comparison.runs {
+        // 24 Mbit/s less the headers.
+        assert!((19.0..23.4).contains(&run.throughput_mbps), "{run:?}");
+        assert_eq!(run.flow_throughput_mbps.len(), 4);
+        assert!(run.flow_throughput_mbps.iter().all(|t| *t > 0.5), "{run:?}");
+        // The buffer holds 10 ms, and each way takes 10 ms.
+        assert!(run.queue_delay_ms.p95 <= 11.0 && run.rtt_ms.p95 < 40.0, "{run:?}");
+    }
+    let cubic = of(&comparison, "cubic");
+    assert!(cubic.loss_ratio > 0.0 && cubic.retransmit_ratio > 0.0, "{cubic:?}");
+    // What is lost is sent again, and little else.
+    assert!((cubic.retransmit_ratio - cubic.loss_ratio).abs() < 0.02, "{cubic:?}");
+}
+
+/// Video ends with the run, and its player's view of it is in the record.
+#[test]
+fn video_plays_over_real_sockets() {
+    let scenario = scenario(
+        "cc = [\"bbr\"]\ntraces = [\"constant:12Mbit/s\"]\nduration = \"6s\"\n[[app]]\nkind = \"vod\"\n\
+         ladder = \"fast\"\n",
+    );
+    let Some(comparison) = compare(&scenario) else { return };
+    let run = of(&comparison, "bbr");
+    assert!(run.requests >= 2 && run.bitrate_kbps_mean.unwrap() > 100.0, "{run:?}");
+    assert!(run.startup_ms.unwrap() < 2000.0, "{run:?}");
+}
+
+#[test]
+fn what_cannot_run_is_refused_before_anything_does() {
+    let with = |text: &str| {
+        let text =
+            format!("{text}\ntraces = [\"constant:12Mbit/s\"]\n[[app]]\nkind = \"download\"\n");
+        Rig::new(&Scenario::parse(&text).unwrap()).unwrap_err()
+    };
+    let e = with("cc = [\"cubic\", \"omniscient\"]\ntransport = \"tcp\"");
+    assert!(matches!(&e, RealError::Scheme { contender, .. } if contender == "omniscient"));
+    let e = with("cc = [\"cubic\"]\ntransport = \"quic\"");
+    assert!(e.to_string().contains("--transport tcp"), "{e}");
+}

@@ -1,0 +1,144 @@
+//! What the eBPF datapath costs, beside the kernel's own congestion control: the sender's processor time over an emulated
+//! link, nanoseconds per acknowledgement, throughput where nothing limits it, and another algorithm taking over. It judges each by the target of the
+//! project, and says so; tests do not depend on it. Needs root, and the programs `ip` and `ethtool`.
+
+mod acks;
+mod flow;
+mod hosts;
+mod load;
+mod open;
+mod processor;
+mod programs;
+mod switch;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use trimtab_emu::EmuError;
+use trimtab_kernel::{Algorithm, Datapath, Options};
+
+use crate::hosts::Hosts;
+use crate::programs::Plain;
+use crate::table::Figure;
+
+/// What the eBPF datapath costs, beside the kernel's own congestion control.
+#[derive(Debug, Parser)]
+#[command(name = "tcp-bench")]
+struct Cli {
+    /// Seconds of each flow over the emulated link; its first two do not count
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Rounds of the other two parts, each of some seconds for each algorithm
+    #[arg(long, default_value_t = 10)]
+    rounds: usize,
+    /// Only these parts
+    #[arg(long, value_enum)]
+    only: Vec<Part>,
+    /// Write the figures to this file, as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The sender's processor time at 48 Mbit/s and 20 ms
+    Processor,
+    /// Nanoseconds per acknowledgement of each eBPF program
+    Acks,
+    /// Throughput without a bottleneck
+    Open,
+    /// One algorithm taking over from another, over the emulated link
+    Switch,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+enum BenchError {
+    #[error(transparent)]
+    Emu(#[from] EmuError),
+    #[error(transparent)]
+    Datapath(#[from] trimtab_kernel::Error),
+    #[error("cannot {what}: {reason}")]
+    System { what: &'static str, reason: String },
+    #[error("cannot write {0}: {1}")]
+    Json(PathBuf, String),
+}
+
+/// An error of the system.
+fn system<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> BenchError {
+    move |error| BenchError::System { what, reason: error.to_string() }
+}
+
+/// What is loaded for the time of the benchmark, under names of its own.
+struct Loaded {
+    datapath: Option<Datapath>,
+    _plain: Plain,
+}
+
+impl Loaded {
+    fn new() -> Result<Self, BenchError> {
+        let folder = PathBuf::from("/sys/fs/bpf/trimtab-bench");
+        // What a run that was killed has left.
+        trimtab_kernel::unload_pins(&folder)?;
+        let options = Options { folder, suffix: "_z".into(), slots: 64, ..Options::default() };
+        let datapath = Some(Datapath::load(&options)?);
+        Ok(Self { datapath, _plain: Plain::load()? })
+    }
+
+    fn datapath(&self) -> Result<&Datapath, BenchError> {
+        self.datapath.as_ref().ok_or_else(|| system("find the datapath")("it was unloaded"))
+    }
+
+    fn name_of(&self, algorithm: Algorithm) -> String {
+        self.datapath.as_ref().map(|d| d.name_of(algorithm)).unwrap_or_default()
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.datapath.take().map(Datapath::unload) {
+            eprintln!("{error}");
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Vec<Figure>, BenchError> {
+    let wants = |part| cli.only.is_empty() || cli.only.contains(&part);
+    let loaded = Loaded::new()?;
+    let mut figures = Vec::new();
+    let time = Duration::from_secs(cli.seconds);
+    if wants(Part::Open) {
+        figures.extend(open::measure(&Hosts::new()?, &loaded, cli.rounds)?);
+    }
+    if wants(Part::Acks) {
+        figures.extend(acks::measure(&Hosts::new()?, &loaded, cli.rounds)?);
+    }
+    if wants(Part::Processor) {
+        figures.extend(processor::measure(&Hosts::new()?.in_threads()?, &loaded, time)?);
+    }
+    if wants(Part::Switch) {
+        figures.extend(switch::measure(&Hosts::new()?.in_threads()?, &loaded, time)?);
+    }
+    Ok(figures)
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = run(&cli).and_then(|figures| {
+        println!("{}", table::render(&figures));
+        let Some(path) = &cli.json else { return Ok(()) };
+        let fail = |reason: String| BenchError::Json(path.clone(), reason);
+        let text = serde_json::to_string_pretty(&figures).map_err(|e| fail(e.to_string()))?;
+        std::fs::write(path, text).map_err(|e| fail(e.to_string()))
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
