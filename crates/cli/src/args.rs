@@ -157,7 +157,7 @@ pub(crate) struct AskAgent {
   trimtab compare --html report.html
   trimtab compare --app vod --cc cubic --cc bbr --cc mortise --traces traces/*.trace.gz
   trimtab compare --app download --cc copa:delta=0.1 --traces constant:12Mbit/s --rtt 20ms --rtt 80ms
-  trimtab compare --scenario scenarios/grid.toml --json grid.json --out grid/
+  trimtab compare --scenario scenarios/mortise/grid.toml --json grid.json --out grid/
   trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
   trimtab compare --datapath tcp --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
 
@@ -286,8 +286,8 @@ pub(crate) enum Fleet {
 /// links and downloads. Needs root; everything it makes is gone in the end.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo trimtab fleet real --scenario scenarios/fleet-kernel.toml --json kernel.json --plot kernel.svg
-  sudo trimtab fleet real --scenario scenarios/fleet-kernel.toml --learn 2min --rounds 4 --keep /tmp/fleet
+  sudo trimtab fleet real --scenario scenarios/kernel/fleet.toml --json kernel.json --plot kernel.svg
+  sudo trimtab fleet real --scenario scenarios/kernel/fleet.toml --learn 2min --rounds 4 --keep /tmp/fleet
 
 `docs/reference/fleet-on-the-kernel.md` describes scenario files and what comes out.")]
 pub(crate) struct FleetReal {
@@ -326,10 +326,10 @@ pub(crate) struct FleetReal {
 /// one for all, random search, an epsilon-greedy grid, no adaptation, and other algorithms.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  trimtab fleet simulate --scenario scenarios/fleet-downloads.toml
-  trimtab fleet simulate --scenario scenarios/fleet-policing.toml --seed 2 --json policing.json
-  trimtab fleet simulate --scenario scenarios/fleet-downloads.toml --aggregates 10 --duration 48h --plot regret.svg
-  trimtab fleet simulate --scenario scenarios/fleet-downloads.toml --aggregates 4 --contender 'Bayesian=python3 python/trimtab/bayes.py'
+  trimtab fleet simulate --scenario scenarios/fleet/downloads.toml
+  trimtab fleet simulate --scenario scenarios/fleet/policing.toml --seed 2 --json policing.json
+  trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 10 --duration 48h --plot regret.svg
+  trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 4 --contender 'Bayesian=python3 python/trimtab/bayes.py'
 
 `docs/concepts/customize.md` describes scenario files of fleets.")]
 pub(crate) struct FleetSimulate {

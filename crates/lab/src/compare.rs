@@ -180,11 +180,11 @@ mod tests {
         assert!(threshold[0].utilization > 0.9, "{}", threshold[0].utilization);
     }
 
-    /// What `trimtab compare --scenario scenarios/ecn.toml` runs: of all algorithms only BBRv1, which does not answer,
+    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only BBRv1, which does not answer,
     /// gets much more than CUBIC.
     #[test]
     fn marks_leave_none_but_bbr_much_more_than_cubic() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/ecn.toml");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/links/ecn.toml");
         let s = Scenario::load(&file).unwrap();
         let c = compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x").unwrap();
         let cubic = c.summary.iter().find(|row| row.cc == "cubic").unwrap().throughput_mbps;

@@ -65,7 +65,7 @@ fn answering(transport: Transport) -> (&'static str, [&'static str; 9]) {
 }
 
 /// Nobody gets more than 1.3 times what CUBIC does, whatever share of the packets is marked; BBRv1 is Linux's, which
-/// does not answer. `trimtab compare --scenario scenarios/ecn.toml` has the figures.
+/// does not answer. `trimtab compare --scenario scenarios/links/ecn.toml` has the figures.
 #[test]
 fn random_marks_leave_nobody_much_more_than_cubic() {
     for transport in [Transport::quic(), Transport::linux_tcp()] {

@@ -342,7 +342,7 @@ buffer = "1BDP"
 
     #[test]
     fn the_fleet_that_ships_compares_with_vivaces_own_defaults() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/fleet-kernel.toml");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/kernel/fleet.toml");
         let fleet = KernelFleet::load(&file).unwrap();
         assert_eq!(fleet.edges.len(), 3);
         let safe = fleet.service.configured(&fleet.service.safe());

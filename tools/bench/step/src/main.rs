@@ -34,7 +34,7 @@ const MORTISE: &str = "mortise";
 #[command(name = "step")]
 struct Cli {
     /// The scenario: its traces are steps between two rates
-    #[arg(long, default_value = "scenarios/fig09-step.toml")]
+    #[arg(long, default_value = "scenarios/mortise/fig09-step.toml")]
     scenario: PathBuf,
     /// On this machine's kernel as well; needs root
     #[arg(long)]
