@@ -9,6 +9,7 @@ use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, Tra
 use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Duration, Rate};
 
+use crate::datapath;
 pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
@@ -181,8 +182,8 @@ pub(crate) struct Compare {
 
     /// What carries out the runs: `sim`, the simulator, or `tcp`, the TCP of this machine's kernel over an emulated
     /// link, in real time; as root
-    #[arg(long, value_name = "DATAPATH", default_value = "sim")]
-    pub(crate) datapath: DatapathName,
+    #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
+    pub(crate) datapath: &'static datapath::Entry,
 
     /// What carries the data of every flow [default: quic; tcp on the kernel]
     #[arg(long, value_name = "TRANSPORT")]
@@ -551,15 +552,6 @@ fn contender(text: &str) -> Result<(String, String), String> {
         .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())
         .ok_or_else(|| "it takes NAME=COMMAND, as in mine=./choose.py".to_owned())?;
     Ok((name.to_owned(), command.to_owned()))
-}
-
-/// A datapath on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DatapathName {
-    /// The simulator
-    Sim,
-    /// This machine's kernel: real sockets, eBPF, an emulated link
-    Tcp,
 }
 
 /// A transport protocol on the command line.

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use trimtab_lab::compare::{CompareError, compare, compare_on};
+use trimtab_lab::compare::{CompareError, compare};
 use trimtab_lab::report::archive;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::table::{self, Style};
 use trimtab_lab::report::{self, figure::figure};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
-use trimtab_lab::run::datapath::Datapath;
 use trimtab_lab::run::pool::Effort;
-use trimtab_lab::scenario::{AppKind, AppSettings, Scenario, TransportKind};
-use trimtab_testbed::Rig;
+use trimtab_lab::scenario::{AppKind, AppSettings, Scenario};
 
-use crate::args::{Compare, DatapathName};
+use crate::args::Compare;
 use crate::{Failure, print};
 
 pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
@@ -27,36 +25,13 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
         units: args.html.is_some() || args.out.is_some(),
         series: args.html.is_some() || args.out.is_some(),
     };
-    let comparison = match args.datapath {
-        DatapathName::Sim => compare(&scenario, effort, recording, &command_line()),
-        DatapathName::Tcp => on_kernel(&scenario, effort, recording)?,
-    };
+    let datapath = (args.datapath.open)(&scenario)?;
+    let comparison = compare(&scenario, effort, recording, &command_line(), datapath.as_ref());
     let comparison = comparison.map_err(|e| match e {
         CompareError::Interrupted(e) => Failure::interrupted(e),
         e => Failure::input(e),
     })?;
     write(args, &scenario, &comparison)
-}
-
-/// The runs on this machine's kernel, and a word about the links where they were not true enough.
-fn on_kernel(
-    scenario: &Scenario,
-    effort: Effort,
-    recording: Recording,
-) -> Result<Result<Comparison, CompareError>, Failure> {
-    let rig = Rig::new(scenario).map_err(Failure::input)?;
-    // Runs at once take time from each other; who has cores to spare says so.
-    let effort = Effort { jobs: effort.jobs.or(Some(1)), ..effort };
-    let datapath = (Datapath::Tcp, rig.kernel().to_owned());
-    let comparison =
-        compare_on(scenario, effort, recording, &command_line(), datapath, |prepared, job| {
-            rig.measure(prepared, job)
-        });
-    let fidelity = rig.fidelity();
-    if !fidelity.is_good() {
-        eprintln!("warning: {fidelity}");
-    }
-    Ok(comparison)
 }
 
 /// Every output is tried, and the table is printed whatever becomes of the files: what was computed is
@@ -112,11 +87,8 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
     if let Some(qoe) = &args.qoe {
         s.app.iter_mut().for_each(|app| app.qoe = Some(qoe.clone()));
     }
-    s.transport = match (args.transport, args.datapath) {
-        (Some(transport), _) => transport.into(),
-        (None, DatapathName::Sim) => s.transport,
-        (None, DatapathName::Tcp) => TransportKind::Tcp,
-    };
+    let given = args.transport.map(Into::into);
+    s.transport = given.or(args.datapath.transport).unwrap_or(s.transport);
     replace(&mut s.cc, &args.cc);
     replace(&mut s.traces, &args.traces);
     replace(&mut s.rtt, &args.rtt);

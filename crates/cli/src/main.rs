@@ -6,6 +6,7 @@
 mod agent;
 mod args;
 mod compare;
+mod datapath;
 mod emu;
 mod engine;
 mod engine_args;

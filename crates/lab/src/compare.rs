@@ -1,17 +1,16 @@
 //! The comparison from beginning to end.
 
-use std::error::Error;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::report::cells::cells;
 use crate::result::{Comparison, Provenance, RunRecord, SCHEMA};
-use crate::run::datapath::Datapath;
+use crate::run::Recording;
+use crate::run::datapath::{Datapath, RunError};
 use crate::run::pool::{Effort, INTERRUPTED, Interrupted, run_all};
 use crate::run::prepare::{PrepareError, Prepared, prepare};
-use crate::run::record::{Measurement, record};
-use crate::run::{Recording, run};
-use crate::scenario::{Job, Scenario, ScenarioError};
+use crate::run::record::record;
+use crate::scenario::{Scenario, ScenarioError};
 use crate::stats::summary::summarise;
 
 /// Why there is no comparison.
@@ -23,69 +22,55 @@ pub enum CompareError {
     /// Something that it names is wrong.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// A run could not be carried out, which does not happen in the simulator.
+    /// A run could not be carried out; this does not happen in the simulator.
     #[error(transparent)]
-    Run(Box<dyn Error + Send + Sync>),
+    Run(RunError),
     /// The user asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
 
-/// Runs a scenario in the simulator. `command` goes into the record; `recording` says what is kept besides
+/// Runs a scenario on a datapath. `command` goes into the record; `recording` says what is kept besides
 /// numbers.
 ///
 /// # Errors
-/// The scenario or something that it names is wrong: nothing has run then. Or the user asked to stop.
+/// The scenario or something that it names is wrong: nothing has run then. Or the user asked to stop, or a
+/// run failed; after the first failure no further one begins.
 pub fn compare(
     scenario: &Scenario,
     effort: Effort,
     recording: Recording,
     command: &str,
+    datapath: &dyn Datapath,
 ) -> Result<Comparison, CompareError> {
     let prepared = prepare(&scenario.plan()?)?;
     for warning in prepared.warnings() {
         eprintln!("warning: {warning}");
     }
-    let runs = run_all(&prepared.plan.jobs, effort, |job| run(&prepared, job, recording))?;
-    Ok(comparison(&prepared, runs, command, None))
-}
-
-/// Runs a scenario on a datapath other than the simulator: `measure` carries out one job. `kernel` goes into the
-/// record.
-///
-/// # Errors
-/// As [`compare`], and the first failure of `measure`, after which no further job begins.
-pub fn compare_on<E: Error + Send + Sync + 'static>(
-    scenario: &Scenario,
-    effort: Effort,
-    recording: Recording,
-    command: &str,
-    (datapath, kernel): (Datapath, String),
-    measure: impl Fn(&Prepared, &Job) -> Result<Measurement, E> + Sync,
-) -> Result<Comparison, CompareError> {
-    let prepared = prepare(&scenario.plan()?)?;
+    let effort = Effort { jobs: effort.jobs.or(datapath.jobs()), ..effort };
     let first_failure = Mutex::new(None);
     let runs = run_all(&prepared.plan.jobs, effort, |job| {
         if lock(&first_failure).is_some() {
             return None;
         }
-        match measure(&prepared, job) {
-            Ok(measured) => Some(record(&prepared, job, measured, recording, datapath)),
+        match datapath.measure(&prepared, job) {
+            Ok(measured) => Some(record(&prepared, job, measured, recording, datapath.name())),
             Err(failure) => {
                 lock(&first_failure).get_or_insert(failure);
                 None
             }
         }
     })?;
+    for warning in datapath.warnings() {
+        eprintln!("warning: {warning}");
+    }
     // A run that was told to stop has failed, too.
     if INTERRUPTED.load(Ordering::Relaxed) {
         return Err(Interrupted.into());
     }
     match first_failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(failure) => Err(CompareError::Run(failure.into())),
-        None => {
-            Ok(comparison(&prepared, runs.into_iter().flatten().collect(), command, Some(kernel)))
-        }
+        Some(failure) => Err(CompareError::Run(failure)),
+        None => Ok(comparison(&prepared, runs.into_iter().flatten().collect(), command, datapath)),
     }
 }
 
@@ -97,14 +82,14 @@ fn comparison(
     prepared: &Prepared,
     runs: Vec<RunRecord>,
     command: &str,
-    kernel: Option<String>,
+    datapath: &dyn Datapath,
 ) -> Comparison {
     Comparison {
         schema: SCHEMA.to_owned(),
         provenance: Provenance {
             command: command.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            kernel,
+            kernel: datapath.system(),
             scenario: prepared.plan.scenario.to_toml(),
             traces: prepared.origins(),
         },
@@ -119,6 +104,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::run::simulator::Simulator;
 
     fn scenario(extra: &str) -> Scenario {
         Scenario::parse(&format!(
@@ -134,7 +120,8 @@ mod tests {
         );
         let with = |jobs| {
             let effort = Effort { jobs: Some(jobs), quiet: true };
-            let c = compare(&s, effort, Recording { units: true, series: true }, "x").unwrap();
+            let c = compare(&s, effort, Recording { units: true, series: true }, "x", &Simulator)
+                .unwrap();
             assert!(c.runs.iter().all(|r| r.requests > 0 && r.qoe.mean.is_finite()));
             assert!(c.runs.iter().all(|r| r.utilization > 0.0 && r.utilization <= 1.0));
             serde_json::to_string(&c).unwrap()
@@ -149,7 +136,9 @@ mod tests {
     fn seeing_the_trace_is_better_than_not() {
         // Random losses mislead who cannot see that the link is free.
         let s = scenario("loss = \"1%\"\nseeds = 3\n[[app]]\nkind = \"download\"\n");
-        let c = compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x").unwrap();
+        let c =
+            compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x", &Simulator)
+                .unwrap();
         let of = |cc: &str| c.summary.iter().find(|r| r.cc == cc).unwrap();
         assert!(of("omniscient").qoe_mean > of("newreno").qoe_mean);
         assert!(of("newreno").of_omniscient.unwrap().value < 1.0);
@@ -164,7 +153,7 @@ mod tests {
             ))
             .unwrap();
             let effort = Effort { jobs: None, quiet: true };
-            let c = compare(&s, effort, Recording::default(), "x").unwrap();
+            let c = compare(&s, effort, Recording::default(), "x", &Simulator).unwrap();
             assert_eq!(c.provenance.scenario.contains("mark = "), !mark.is_empty());
             c.runs
         };
@@ -186,7 +175,9 @@ mod tests {
     fn marks_leave_none_but_bbr_much_more_than_cubic() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/links/ecn.toml");
         let s = Scenario::load(&file).unwrap();
-        let c = compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x").unwrap();
+        let c =
+            compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x", &Simulator)
+                .unwrap();
         let cubic = c.summary.iter().find(|row| row.cc == "cubic").unwrap().throughput_mbps;
         for row in &c.summary {
             let (cc, times) = (&row.cc, row.throughput_mbps / cubic);
@@ -203,7 +194,9 @@ mod tests {
             "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\ntraces = [\"constant:12Mbit/s\"]\nbuffer = \"1BDP\"\nrtt = \"40ms\"\nduration = \"32s\"\n[[app]]\nkind = \"bulk\"\n",
         )
         .unwrap();
-        let c = compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x").unwrap();
+        let c =
+            compare(&s, Effort { jobs: None, quiet: true }, Recording::default(), "x", &Simulator)
+                .unwrap();
         let of = |i: usize| &c.runs[i].switches;
         let names: Vec<&str> = of(0).iter().map(|s| s.to.as_str()).collect();
         assert_eq!(names, ["bbr", "cubic", "bbr"], "{:?}", of(0));
@@ -227,7 +220,9 @@ mod tests {
     #[test]
     fn a_wrong_formula_shows_its_place_before_anything_runs() {
         let s = scenario("[[app]]\nkind = \"download\"\nqoe = \"T / (D + \"\n");
-        let e = compare(&s, Effort::default(), Recording::default(), "x").unwrap_err().to_string();
+        let e = compare(&s, Effort::default(), Recording::default(), "x", &Simulator)
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("column") && e.contains('^'), "{e}");
     }
 }

@@ -16,7 +16,14 @@ fn scenario(cc: &str) -> Scenario {
 fn they_run_as_any_other_contender() {
     let effort = Effort { jobs: None, quiet: true };
     let all = scenario("\"cubic\", \"muses\", \"treeg\", \"muses:lstm\"");
-    let c = crate::compare::compare(&all, effort, Recording::default(), "x").unwrap();
+    let c = crate::compare::compare(
+        &all,
+        effort,
+        Recording::default(),
+        "x",
+        &crate::run::simulator::Simulator,
+    )
+    .unwrap();
     let cubic = &c.runs[0];
     for run in &c.runs[1..] {
         assert!(run.utilization > 0.8, "{}: {}", run.cc, run.utilization);
@@ -33,7 +40,14 @@ fn a_policy_that_runs_away_gives_way() {
     let all =
         scenario(&format!("\"treeg:model={file}\", \"treeg:model={file}:safe=none\", \"cubic\""));
     let effort = Effort { jobs: None, quiet: true };
-    let c = crate::compare::compare(&all, effort, Recording::default(), "x").unwrap();
+    let c = crate::compare::compare(
+        &all,
+        effort,
+        Recording::default(),
+        "x",
+        &crate::run::simulator::Simulator,
+    )
+    .unwrap();
     let loss = |i: usize| c.runs[i].loss_ratio;
     assert!(loss(1) > 0.5, "{}: a window without bounds", loss(1));
     assert!(loss(0) < loss(1) / 3.0, "{} and {} without the guard", loss(0), loss(1));

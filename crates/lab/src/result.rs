@@ -6,10 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::datapath::Datapath;
 use crate::scenario::TransportKind;
 pub use crate::stats::Estimate;
 use crate::stats::Sorted;
+
+/// What carried out runs in records that do not name it.
+fn simulator() -> String {
+    "sim".to_owned()
+}
 
 /// The schema that [`Comparison::schema`] names.
 pub const SCHEMA: &str = "trimtab.compare/1";
@@ -85,9 +89,9 @@ pub struct RunRecord {
     pub cc: String,
     /// The application.
     pub app: String,
-    /// What carried it out: `sim`, the simulator, or `tcp`, the kernel.
-    #[serde(default)]
-    pub datapath: Datapath,
+    /// The datapath that carried it out: `sim`, the simulator, or `tcp`, the kernel.
+    #[serde(default = "simulator")]
+    pub datapath: String,
     /// The transport protocol, `quic` or `tcp`.
     #[serde(default)]
     pub transport: TransportKind,

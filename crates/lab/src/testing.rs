@@ -1,7 +1,6 @@
 //! Records for the tests of this crate.
 
 use crate::result::{CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord};
-use crate::run::datapath::Datapath;
 use crate::scenario::TransportKind;
 
 /// A download run with the given mean experience and nothing remarkable otherwise.
@@ -9,7 +8,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
     RunRecord {
         cc: cc.to_owned(),
         app: "download".to_owned(),
-        datapath: Datapath::Sim,
+        datapath: "sim".to_owned(),
         transport: TransportKind::Quic,
         trace: trace.to_owned(),
         seed,

@@ -7,14 +7,13 @@ use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_cc::Spec;
 use trimtab_cc::muses::Trees;
 use trimtab_kernel::Algorithm;
-use trimtab_lab::run::mortise;
-use trimtab_lab::run::prepare::PreparedApp;
+use trimtab_lab::run::prepare::{Prepared, PreparedApp};
 use trimtab_lab::scenario::{Scenario, TransportKind};
+use trimtab_steer::Steerer;
 use trimtab_steer::distill::Distill;
 use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::MusesPolicy;
 use trimtab_steer::scheme::{Scheme, SchemeKind};
-use trimtab_steer::{Mortise, Steerer};
 
 use crate::error::RealError;
 
@@ -108,30 +107,20 @@ impl Governor {
     ///
     /// # Errors
     /// [`RealError::Scheme`] when nothing does, or only in a module that this kernel lacks.
-    pub fn of(
-        contender: &Scheme,
-        app: &PreparedApp,
-        policy: Option<&Policy>,
-    ) -> Result<Self, RealError> {
-        let steered = |settings, discrete| {
-            let steerer = Some(Steerer::Mortise(Box::new(mortise(settings, discrete, app))));
-            Self::Ebpf { algorithm: Algorithm::Copa, spec: Mortise::algorithm(), steerer }
-        };
-        match (Place::of(contender)?, contender.kind()) {
+    pub fn of(scheme: &Scheme, app: &PreparedApp, prepared: &Prepared) -> Result<Self, RealError> {
+        match (Place::of(scheme)?, scheme.kind()) {
             (Place::Kernel(name), _) => Ok(Self::Kernel(name)),
-            (Place::Ebpf(_), SchemeKind::Mortise(settings)) => Ok(steered(*settings, false)),
-            (Place::Ebpf(_), SchemeKind::MortiseDisc(settings)) => Ok(steered(*settings, true)),
-            (Place::Ebpf(algorithm), SchemeKind::Rule(spec)) => {
-                Ok(Self::Ebpf { algorithm, spec: *spec, steerer: None })
-            }
             (Place::Ebpf(_), SchemeKind::Muses(settings)) => {
-                let Some(Policy::Trees(trees)) = policy else {
+                let Policy::Trees(trees) = prepared.policy(settings) else {
                     unreachable!("its policy was read before the first run, and is trees")
                 };
                 let safe = settings.safe.as_ref().and_then(|spec| safe(spec).ok());
                 Ok(Self::Trees { trees: *trees, safe })
             }
-            (Place::Ebpf(_), _) => unreachable!("switching and bounds have no place in the kernel"),
+            (Place::Ebpf(algorithm), kind) => {
+                let (spec, steerer) = prepared.steering(kind, app);
+                Ok(Self::Ebpf { algorithm, spec, steerer })
+            }
         }
     }
 
@@ -207,18 +196,20 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), RealError> {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_lab::scenario::{AppKind, AppSettings};
+    use trimtab_lab::run::prepare::prepare;
+    use trimtab_steer::Mortise;
 
     use super::*;
 
-    fn of(contender: &str) -> Result<Governor, String> {
-        let app = PreparedApp::new(&AppSettings::new(AppKind::Download)).unwrap();
-        let trees = Trees::parse(SMALL).unwrap();
-        let policy = Some(&Policy::Trees(trees));
-        Governor::of(&contender.parse().unwrap(), &app, policy).map_err(|e| e.to_string())
+    fn of(scheme: &str) -> Result<Governor, String> {
+        let scenario = format!(
+            "cc = [{scheme:?}]\ntraces = [\"constant:8Mbit/s\"]\n[[app]]\nkind = \"download\"\n"
+        );
+        let plan = Scenario::parse(&scenario).unwrap().plan().unwrap();
+        let prepared = prepare(&plan).unwrap();
+        let scheme = scheme.parse().unwrap();
+        Governor::of(&scheme, &prepared.apps[0], &prepared).map_err(|e| e.to_string())
     }
-
-    static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
 
     /// By default what is safe is `copa:mvfst`, and its knobs go with it.
     #[test]

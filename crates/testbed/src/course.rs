@@ -1,4 +1,4 @@
-//! The course of a run: a link, its flows, and what is noted while they run.
+//! A run on the kernel: a link, its flows, the threads that serve them, and what is seen of them.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -6,17 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use trimtab_apps::{App, Application, BulkConfig};
+use trimtab_apps::{App, Application, Outcome};
 use trimtab_emu::{Config, Report, ServerSide, Topology};
-use trimtab_lab::result::Series;
-use trimtab_lab::run::course::{BIN, GRACE, is_answered};
-use trimtab_lab::run::links;
+use trimtab_lab::run::course::{self, Course};
+use trimtab_lab::run::datapath::{Run, Sample, Totals, one_way};
 use trimtab_lab::run::pool::INTERRUPTED;
-use trimtab_lab::run::prepare::{Prepared, PreparedApp};
-use trimtab_lab::run::record::{Delays, FlowMeasurement, Measurement};
-use trimtab_lab::scenario::{AppKind, Job};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
-use trimtab_steer::scheme::Scheme;
+use trimtab_lab::run::prepare::Prepared;
+use trimtab_lab::run::record::{Delays, Measurement};
+use trimtab_lab::scenario::Job;
+use trimtab_net::{Capacity, LinkConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::admission::Governor;
@@ -55,7 +53,7 @@ pub(crate) fn run(
     prepared: &Prepared,
     job: &Job,
 ) -> Result<(Measurement, Report), RealError> {
-    let (own_flows, members) = members(prepared, job)?;
+    let members = members(prepared, job)?;
     let mut topology = Topology::new(ServerSide::Private)?;
     topology.client().set_sysctl("net.ipv4.tcp_rmem", SOCKET_MEMORY)?;
     topology.server().set_sysctl("net.ipv4.tcp_wmem", SOCKET_MEMORY)?;
@@ -80,60 +78,21 @@ pub(crate) fn run(
             return Err(e);
         }
     };
-    let mut course = Course {
-        capacity: links::at_seed(&prepared.plan.links[job.trace], job.seed),
-        flows,
-        own_flows,
-        watch,
-        clock,
-        series: Series { bin_ms: BIN.as_millis_f64(), ..Series::default() },
-        delivered_before: Bytes::ZERO,
-    };
-    let measurement = course.measure(Time::ZERO + prepared.plan.scenario.warmup, end);
+    let run = KernelRun { flows, watch, clock };
+    let measurement = Course::new(prepared, job, run).measure();
     let report = topology.stop();
     crew.end()?;
     Ok((measurement?, report?))
 }
 
-/// Who takes part, and how many of them are the contender's: those come first.
-fn members(prepared: &Prepared, job: &Job) -> Result<(usize, Vec<Member>), RealError> {
-    let scenario = &prepared.plan.scenario;
+/// Who takes part: the flows of the simulator, and the same requests.
+fn members(prepared: &Prepared, job: &Job) -> Result<Vec<Member>, RealError> {
     let app = &prepared.apps[job.app];
-    // The same requests as in the simulator. Checked when the application was prepared: only the seed differs.
-    let client = |kind: AppKind, number: u64| {
-        app.app(kind, scenario.duration, job.seed + (number << 20))
-            .unwrap_or_else(|_| App::bulk(&BulkConfig::default()))
+    let member = |member: course::Member<'_>| {
+        let governor = Governor::of(member.scheme, app, prepared)?;
+        Ok(Member { governor, app: member.app, start: Time::ZERO + member.start })
     };
-    let mut members = Vec::new();
-    for number in 0..u64::from(job.cell.flows) {
-        members.push(Member {
-            governor: governor(prepared, &scenario.cc[job.contender], app)?,
-            app: client(app.settings.kind, number),
-            start: Time::from_nanos(scenario.stagger.as_nanos().saturating_mul(number)),
-        });
-    }
-    let own_flows = members.len();
-    for competitor in &scenario.competitor {
-        for _ in 0..competitor.flows {
-            let app = client(competitor.app, members.len() as u64);
-            let governor = governor(prepared, &competitor.cc, &prepared.apps[job.app])?;
-            members.push(Member { governor, app, start: Time::ZERO + competitor.start });
-        }
-    }
-    Ok((own_flows, members))
-}
-
-fn governor(
-    prepared: &Prepared,
-    contender: &Scheme,
-    app: &PreparedApp,
-) -> Result<Governor, RealError> {
-    Governor::of(contender, app, prepared.policy_of(contender))
-}
-
-/// Half of the base round trip: the propagation delay of each direction.
-fn one_way(job: &Job) -> Duration {
-    job.cell.rtt.mul_f64(0.5)
+    course::members(prepared, job).into_iter().map(member).collect()
 }
 
 /// A direction that only delays.
@@ -143,22 +102,11 @@ fn delay(by: Duration) -> LinkConfig {
 
 /// The link of a run, as the simulator has it.
 fn link(prepared: &Prepared, job: &Job) -> Config {
-    let capacity = links::at_seed(&prepared.plan.links[job.trace], job.seed);
-    let loss = job.cell.loss.get();
-    let rate = capacity.mean_rate();
-    let queue = job.cell.queue(rate);
-    let mark = prepared.plan.scenario.mark;
     // There the packets are delayed on their way to the queue, here behind it: so that they meet the trace at the
     // same moment of the run, it is that much ahead.
-    let down = LinkConfig::new(ahead(capacity, one_way(job)))
-        .queue(queue)
-        .mark(mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt)))
-        .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None })
-        .jitter(match job.cell.jitter {
-            Duration::ZERO => JitterConfig::None,
-            max => JitterConfig::Uniform { max },
-        })
-        .delay(one_way(job));
+    let capacity = ahead(course::capacity(prepared, job), one_way(job));
+    let down =
+        course::bottleneck(prepared, job, capacity).jitter(course::jitter(job)).delay(one_way(job));
     let up = delay(job.cell.rtt - one_way(job));
     Config { down, up, seed: job.seed, log: None }
 }
@@ -261,120 +209,63 @@ impl Crew {
     }
 }
 
-/// What was delivered by a point in time.
-struct Mark {
-    at: Time,
-    goodput: Vec<Bytes>,
-    carried: Bytes,
-}
-
 /// A run in progress.
-struct Course {
-    capacity: Capacity,
+struct KernelRun {
     flows: Vec<Flow>,
-    own_flows: usize,
     watch: Arc<Mutex<Watch>>,
     clock: Clock,
-    series: Series,
-    /// What the contender's flows had received when the last bin ended.
-    delivered_before: Bytes,
 }
 
-impl Course {
-    /// Waits until the run is over, outstanding requests and all; what was measured.
-    fn measure(&mut self, warm: Time, end: Time) -> Result<Measurement, RealError> {
-        let mut from = None;
-        let mut now = Time::ZERO;
-        while now < end {
-            if from.is_none() && now >= warm {
-                from = Some(self.mark());
-            }
-            let next = end.min(now + BIN);
-            self.wait_until(next)?;
-            self.bin(now, next);
-            now = next;
-        }
-        let to = self.mark();
-        while !self.is_answered() && self.clock.now() < end + GRACE {
-            self.wait_until(self.clock.now() + BIN)?;
-        }
-        Ok(self.sum_up(&from.unwrap_or_else(|| self.mark()), &to))
+impl Run for KernelRun {
+    type Error = RealError;
+
+    fn now(&self) -> Time {
+        self.clock.now()
     }
 
-    fn wait_until(&self, then: Time) -> Result<(), RealError> {
-        self.clock.sleep_until(then);
+    fn advance(&mut self, until: Time) -> Result<(), RealError> {
+        self.clock.sleep_until(until);
         if INTERRUPTED.load(Ordering::Relaxed) { Err(RealError::Interrupted) } else { Ok(()) }
     }
 
-    fn own(&self) -> &[Flow] {
-        &self.flows[..self.own_flows]
+    fn goodput(&self, flow: usize) -> Bytes {
+        self.flows[flow].received()
     }
 
-    fn is_answered(&self) -> bool {
-        let now = self.clock.now();
-        self.own().iter().all(|flow| is_answered(&flow.app.lock().outcome(now)))
+    fn carried(&self) -> Bytes {
+        lock(&self.watch).carried
     }
 
-    fn mark(&self) -> Mark {
-        Mark {
-            at: self.clock.now(),
-            goodput: self.flows.iter().map(Flow::received).collect(),
-            carried: lock(&self.watch).carried,
-        }
+    fn outcome(&self, flow: usize, now: Time) -> Outcome {
+        self.flows[flow].app.lock().outcome(now)
     }
 
-    /// Notes what happened in a bin.
-    fn bin(&mut self, from: Time, until: Time) {
-        let span = until.since(from);
-        let delivered: Bytes = self.own().iter().map(Flow::received).sum();
-        let rate = (delivered - self.delivered_before) / span;
-        let (queue, rtt) = {
+    fn sample(&mut self) -> Sample {
+        let (queue_delay_ms, rtt_ms) = {
             let mut watch = lock(&self.watch);
             (watch.recent_queue.take_mean_ms(), watch.recent_rtt.take_mean_ms())
         };
         let first = &self.flows[0];
-        let window = sys::window(&first.connection.server).map_or(f64::NAN, Bytes::as_f64);
         let delta = first.connection.flow.as_ref().and_then(|flow| flow.knob("delta").ok());
-        let insight = first.insight.get();
-        let s = &mut self.series;
-        s.capacity_mbps.push((self.capacity.bytes_between(from, until) / span).mbps());
-        s.throughput_mbps.push(rate.mbps());
-        s.queue_delay_ms.push(queue);
-        s.rtt_ms.push(rtt);
-        s.cwnd_bytes.push(window);
-        s.delta.push(delta.unwrap_or(f64::NAN));
-        s.lambda.push(insight.preference.map_or(f64::NAN, |hints| hints.lambda));
-        s.tau.push(insight.tradeoff.unwrap_or(f64::NAN));
-        self.delivered_before = delivered;
+        Sample {
+            queue_delay_ms,
+            rtt_ms,
+            cwnd_bytes: sys::window(&first.connection.server).map_or(f64::NAN, Bytes::as_f64),
+            delta: delta.unwrap_or(f64::NAN),
+            insight: first.insight.get(),
+        }
     }
 
-    fn sum_up(&mut self, from: &Mark, to: &Mark) -> Measurement {
-        let ended = self.clock.now();
+    fn totals(&self) -> Vec<Totals> {
         let watch = lock(&self.watch);
-        let measured = self.flows.iter().zip(watch.flows()).enumerate();
-        let mut own: Vec<FlowMeasurement> = measured
-            .map(|(i, (flow, seen))| FlowMeasurement {
-                goodput: to.goodput[i] - from.goodput[i],
-                packets: seen.packets,
-                retransmits: seen.retransmits,
-                dropped: seen.dropped,
-                rtt: Delays::from(&seen.rtt),
-                queue: Delays::from(&seen.queue),
-                outcome: flow.app.lock().outcome(ended),
-            })
-            .collect();
-        let competing = own.split_off(self.own_flows);
-        Measurement {
-            ended,
-            span: to.at.since(from.at),
-            carried: to.carried - from.carried,
-            capacity: self.capacity.bytes_between(from.at, to.at),
-            own,
-            competing,
-            series: std::mem::take(&mut self.series),
-            switches: Vec::new(),
-            selections: None,
-        }
+        let totals = watch.flows().iter().map(|seen| Totals {
+            packets: seen.packets,
+            retransmits: seen.retransmits,
+            dropped: seen.dropped,
+            rtt: Delays::from(&seen.rtt),
+            queue: Delays::from(&seen.queue),
+        });
+        totals.collect()
     }
 }
 

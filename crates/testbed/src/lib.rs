@@ -7,9 +7,9 @@
 //! It gives the same [`Measurement`](trimtab_lab::run::record::Measurement) as a run in the simulator.
 //!
 //! ```no_run
-//! use trimtab_lab::compare::compare_on;
-//! use trimtab_lab::run::datapath::Datapath;
-//! use trimtab_lab::{pool::Effort, run::Recording, scenario::Scenario};
+//! use trimtab_lab::compare::compare;
+//! use trimtab_lab::run::{Recording, pool::Effort};
+//! use trimtab_lab::scenario::Scenario;
 //! use trimtab_testbed::Rig;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,11 +17,8 @@
 //!     "cc = [\"cubic\", \"mortise\"]\ntraces = [\"wifi:seed=1\"]\ntransport = \"tcp\"\nduration = \"10s\"\n[[app]]\nkind = \"vod\"\n",
 //! )?;
 //! let rig = Rig::new(&scenario)?;
-//! let datapath = (Datapath::Tcp, rig.kernel().to_owned());
 //! let (effort, recording) = (Effort { jobs: Some(1), quiet: false }, Recording::default());
-//! let comparison = compare_on(&scenario, effort, recording, "", datapath, |prepared, job| {
-//!     rig.measure(prepared, job)
-//! })?;
+//! let comparison = compare(&scenario, effort, recording, "", &rig)?;
 //! # drop(comparison);
 //! # Ok(())
 //! # }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trimtab_emu::{Report, ServerSide, Topology};
 use trimtab_kernel::{Datapath, Error, Options, unload_pins};
+use trimtab_lab::run::datapath::RunError;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::scenario::{Job, Scenario};
@@ -99,24 +100,9 @@ impl Rig {
         })
     }
 
-    /// The kernel's name and version.
-    pub fn kernel(&self) -> &str {
-        &self.kernel
-    }
-
     /// How true the links have been so far.
     pub fn fidelity(&self) -> Fidelity {
         *lock(&self.fidelity)
-    }
-
-    /// Carries out a run, which takes the scenario's duration, and what outstanding requests take after it.
-    ///
-    /// # Errors
-    /// The link or a connection cannot be made, or the user asked to stop.
-    pub fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RealError> {
-        let (measurement, report) = course::run(self, prepared, job)?;
-        lock(&self.fidelity).add(&report);
-        Ok(measurement)
     }
 
     /// The algorithms in eBPF, for one caller at a time.
@@ -132,6 +118,33 @@ impl Rig {
     pub(crate) fn next_port(&self) -> u16 {
         let next = |port: u16| Some(port.checked_add(1).unwrap_or(PORT_MIN));
         self.port.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(PORT_MIN)
+    }
+}
+
+impl trimtab_lab::run::datapath::Datapath for Rig {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn system(&self) -> Option<String> {
+        Some(self.kernel.clone())
+    }
+
+    /// One: runs at once take time from each other.
+    fn jobs(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    /// Takes the scenario's duration, and what outstanding requests take after it.
+    fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
+        let (measurement, report) = course::run(self, prepared, job)?;
+        lock(&self.fidelity).add(&report);
+        Ok(measurement)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let fidelity = self.fidelity();
+        if fidelity.is_good() { Vec::new() } else { vec![fidelity.to_string()] }
     }
 }
 

@@ -1,10 +1,8 @@
 //! Runs on a real kernel. Skipped, with the reason, where the rights or the kernel for them are missing.
 
 use trimtab_kernel::{Doctor, Health};
-use trimtab_lab::compare::compare_on;
 use trimtab_lab::result::{Comparison, RunRecord};
 use trimtab_lab::run::Recording;
-use trimtab_lab::run::datapath::Datapath;
 use trimtab_lab::run::pool::Effort;
 use trimtab_lab::scenario::Scenario;
 use trimtab_testbed::{RealError, Rig};
@@ -42,11 +40,9 @@ fn compare(scenario: &Scenario) -> Option<Comparison> {
         return None;
     }
     let rig = Rig::new(scenario).unwrap();
-    let datapath = (Datapath::Tcp, rig.kernel().to_owned());
     let recording = Recording { units: true, series: true };
     let effort = Effort { jobs: Some(2), quiet: true };
-    let measure = |prepared: &_, job: &_| rig.measure(prepared, job);
-    let comparison = compare_on(scenario, effort, recording, "test", datapath, measure);
+    let comparison = trimtab_lab::compare::compare(scenario, effort, recording, "test", &rig);
     println!("{:?}", rig.fidelity());
     Some(comparison.unwrap())
 }
@@ -65,7 +61,7 @@ fn downloads_over_real_sockets_give_the_record_of_a_simulation() {
     let Some(comparison) = compare(&scenario) else { return };
     assert!(comparison.provenance.kernel.as_deref().is_some_and(|k| k.starts_with("Linux ")));
     for run in &comparison.runs {
-        assert_eq!(run.datapath, Datapath::Tcp);
+        assert_eq!(run.datapath, "tcp");
         // Every request was answered, and its bytes are those that were asked for.
         assert_eq!(run.requests, run.units.len() as u64);
         assert!(run.requests > 0 && run.throughput_mbps > 0.5, "{run:?}");

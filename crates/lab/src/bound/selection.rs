@@ -11,6 +11,7 @@ use trimtab_units::Time;
 use crate::run::course::Course;
 use crate::run::prepare::Prepared;
 use crate::run::record::Measurement;
+use crate::run::simulator::{SimulatedRun, advance, begin, finish};
 use crate::scenario::Job;
 use trimtab_steer::scheme::SelectBound;
 
@@ -21,8 +22,8 @@ struct Trial {
 }
 
 impl Trial {
-    fn of(course: Course<'_>, prepared: &Prepared, job: &Job) -> Self {
-        let measured = course.measure();
+    fn of(course: Course<'_, SimulatedRun>, prepared: &Prepared, job: &Job) -> Self {
+        let measured = finish(course);
         Self { qoe: measured.qoe_mean(prepared, job), measured }
     }
 }
@@ -31,7 +32,7 @@ impl Trial {
 fn best_single(prepared: &Prepared, job: &Job, specs: &[Spec]) -> (usize, Trial) {
     let trials = specs.iter().enumerate().map(|(i, spec)| {
         let control = Control::Algorithm { spec: *spec, steerer: None };
-        (i, Trial::of(Course::new(prepared, job, &control), prepared, job))
+        (i, Trial::of(begin(prepared, job, &control), prepared, job))
     });
     // The first of equals.
     trials
@@ -52,10 +53,10 @@ pub(crate) fn single(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Mea
 pub(crate) fn course(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Measurement {
     let (specs, every) = (&bound.candidates, bound.every);
     let (mut plan, mut best) = best_single(prepared, job, specs);
-    let try_out = |course: Course<'_>| Trial::of(course, prepared, job);
+    let try_out = |course: Course<'_, SimulatedRun>| Trial::of(course, prepared, job);
     let mut course = start(prepared, job, specs, plan);
-    while course.world.now() < course.end() {
-        let now = course.world.now();
+    while course.now() < course.end() {
+        let now = course.now();
         let next = course.end().min(now + every);
         let mut chosen = None;
         for choice in (0..specs.len()).filter(|c| *c != plan) {
@@ -67,7 +68,7 @@ pub(crate) fn course(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Mea
                 switch(&mut fork, specs[choice]);
                 fork
             };
-            fork.advance(next);
+            advance(&mut fork, next);
             for then in [plan, choice] {
                 let mut rest = fork.clone();
                 switch(&mut rest, specs[then]);
@@ -80,7 +81,7 @@ pub(crate) fn course(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Mea
         }
         match chosen {
             Some((fork, then)) => (course, plan) = (fork, then),
-            None => course.advance(next),
+            None => advance(&mut course, next),
         }
         switch(&mut course, specs[plan]);
     }
@@ -88,17 +89,22 @@ pub(crate) fn course(prepared: &Prepared, job: &Job, bound: &SelectBound) -> Mea
 }
 
 /// A run at its beginning whose algorithm somebody outside chooses.
-fn start<'a>(prepared: &'a Prepared, job: &'a Job, specs: &[Spec], first: usize) -> Course<'a> {
+fn start<'a>(
+    prepared: &'a Prepared,
+    job: &'a Job,
+    specs: &[Spec],
+    first: usize,
+) -> Course<'a, SimulatedRun> {
     let config = SelectorConfig::new(specs.to_vec(), Policy::External);
     let selector = Selector::new(SelectorConfig { first, ..config });
     let spec = selector.algorithm();
     let steerer = Some(Steerer::Select(Box::new(selector)));
-    Course::new(prepared, job, &Control::Algorithm { spec, steerer })
+    begin(prepared, job, &Control::Algorithm { spec, steerer })
 }
 
-fn switch(course: &mut Course<'_>, to: Spec) {
-    for flow in 0..course.own_flows {
-        let can = course.world.switch(flow, to, Switch::Full);
+fn switch(course: &mut Course<'_, SimulatedRun>, to: Spec) {
+    for flow in 0..course.own_flows() {
+        let can = course.run.world.switch(flow, to, Switch::Full);
         debug_assert!(can, "a selector makes its flow switch");
     }
 }
@@ -106,8 +112,8 @@ fn switch(course: &mut Course<'_>, to: Spec) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::measure;
     use crate::run::prepare::prepare;
+    use crate::run::simulator::measure;
     use crate::scenario::Scenario;
     use trimtab_steer::scheme::candidates;
 

@@ -7,6 +7,7 @@ use trimtab_units::Duration;
 use crate::run::course::Course;
 use crate::run::prepare::Prepared;
 use crate::run::record::Measurement;
+use crate::run::simulator::{SimulatedRun, advance, begin, finish};
 use crate::scenario::Job;
 
 /// How many values of the knob are tried, evenly spread by ratio where the range allows.
@@ -28,7 +29,7 @@ pub(crate) fn constant(prepared: &Prepared, job: &Job, spec: &Spec) -> Measureme
 
 fn best_constant(prepared: &Prepared, job: &Job, spec: &Spec) -> Trial {
     let try_out = |spec: Spec| {
-        let measured = start(prepared, job, spec).measure();
+        let measured = finish(start(prepared, job, spec));
         Trial { spec, qoe: measured.qoe_mean(prepared, job), measured }
     };
     // The first of equals.
@@ -50,17 +51,17 @@ pub(crate) fn dynamic(prepared: &Prepared, job: &Job, spec: &Spec) -> Measuremen
     let knob = &spec.algorithm().knobs[0];
     let mut course = start(prepared, job, best.spec);
     let constant = value(&course, knob);
-    while course.world.now() < course.end() {
-        let next = course.end().min(course.world.now() + INTERVAL);
+    while course.now() < course.end() {
+        let next = course.end().min(course.now() + INTERVAL);
         let mut chosen = None;
         for value in values(knob).into_iter().filter(|v| *v != constant) {
             let mut fork = course.clone();
             set(&mut fork, knob, value);
-            fork.advance(next);
+            advance(&mut fork, next);
             // Where it goes on from if this is the choice.
             let fork_at_next = fork.clone();
             set(&mut fork, knob, constant);
-            let measured = fork.measure();
+            let measured = finish(fork);
             let qoe = measured.qoe_mean(prepared, job);
             if qoe > best.qoe {
                 best = Trial { measured, qoe, ..best };
@@ -69,7 +70,7 @@ pub(crate) fn dynamic(prepared: &Prepared, job: &Job, spec: &Spec) -> Measuremen
         }
         match chosen {
             Some(fork) => course = fork,
-            None => course.advance(next),
+            None => advance(&mut course, next),
         }
         set(&mut course, knob, constant);
     }
@@ -77,20 +78,20 @@ pub(crate) fn dynamic(prepared: &Prepared, job: &Job, spec: &Spec) -> Measuremen
 }
 
 /// A run at its beginning.
-fn start<'a>(prepared: &'a Prepared, job: &'a Job, spec: Spec) -> Course<'a> {
-    Course::new(prepared, job, &Control::Algorithm { spec, steerer: None })
+fn start<'a>(prepared: &'a Prepared, job: &'a Job, spec: Spec) -> Course<'a, SimulatedRun> {
+    begin(prepared, job, &Control::Algorithm { spec, steerer: None })
 }
 
 /// The value of the knob, the same for all flows of the contender.
-fn value(course: &Course<'_>, knob: &Knob) -> f64 {
-    let algorithm = course.own()[0].governor().algorithm();
+fn value(course: &Course<'_, SimulatedRun>, knob: &Knob) -> f64 {
+    let algorithm = course.run.world.flows()[0].governor().algorithm();
     algorithm.and_then(|cca| get_knob(cca, knob.name)).unwrap_or(knob.default)
 }
 
-fn set(course: &mut Course<'_>, knob: &Knob, value: f64) {
-    for flow in 0..course.own_flows {
+fn set(course: &mut Course<'_, SimulatedRun>, knob: &Knob, value: f64) {
+    for flow in 0..course.own_flows() {
         // The knob is the algorithm's own and the value in its range.
-        let set = course.world.flow_mut(flow).set_knob(knob.name, value);
+        let set = course.run.world.flow_mut(flow).set_knob(knob.name, value);
         debug_assert!(set.is_ok());
     }
 }

@@ -104,7 +104,8 @@ mod tests {
         );
         let scenario = Scenario::parse(&text).unwrap();
         let effort = Effort { jobs: None, quiet: true };
-        compare(&scenario, effort, Recording::default(), "x").unwrap()
+        compare(&scenario, effort, Recording::default(), "x", &crate::run::simulator::Simulator)
+            .unwrap()
     }
 
     #[test]

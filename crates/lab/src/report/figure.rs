@@ -423,7 +423,8 @@ mod tests {
     fn comparison(text: &str) -> Comparison {
         let scenario = Scenario::parse(text).unwrap();
         let effort = Effort { jobs: None, quiet: true };
-        compare(&scenario, effort, Recording::default(), "x").unwrap()
+        compare(&scenario, effort, Recording::default(), "x", &crate::run::simulator::Simulator)
+            .unwrap()
     }
 
     fn lines(svg: &str) -> usize {

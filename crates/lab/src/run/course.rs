@@ -1,44 +1,101 @@
-//! The course of a run in the simulator: a world from a job, simulated bin by bin, and what it measured.
+//! The course of a run, the same on every datapath: who takes part, over which link, and what is noted
+//! bin by bin.
 
-use trimtab_apps::{App, Application, Outcome};
-use trimtab_cc::get_knob;
+use trimtab_apps::{App, BulkConfig, Outcome};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
-use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
-use trimtab_steer::Steer;
+use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::result::Series;
-use crate::run::control;
+use crate::run::datapath::{Run, Sample, Totals};
 use crate::run::links;
 use crate::run::prepare::Prepared;
-use crate::run::record::{Delays, FlowMeasurement, Measurement};
-use crate::run::selection;
-use crate::run::switches::{self, Watch};
-use crate::scenario::{AppKind, Job, TransportKind};
+use crate::run::record::{FlowMeasurement, Measurement};
+use crate::scenario::{AppKind, Job};
 
 /// Length of a bin of the series.
 pub const BIN: Duration = Duration::from_millis(100);
-/// How long requests that are outstanding at the end may take to finish, so that slow contenders do
-/// not look better for losing their slowest requests.
+/// How long requests that are outstanding at the end may take to finish, so that slow schemes do not
+/// look better for losing their slowest requests.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// A run in progress. It is `Clone`: a copy goes on as the original would.
+/// A flow that takes part in a run.
+#[derive(Debug)]
+pub struct Member<'a> {
+    /// What governs it.
+    pub scheme: &'a Scheme,
+    /// Its client, which has done nothing yet.
+    pub app: App,
+    /// When its client starts.
+    pub start: Duration,
+}
+
+/// The flows of a run: those of the scheme, then its competitors'.
+pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
+    let scenario = &prepared.plan.scenario;
+    let app = &prepared.apps[job.app];
+    // Checked when the application was prepared: only the seed differs.
+    let client = |kind: AppKind, number: u64| {
+        app.app(kind, scenario.duration, job.seed + (number << 20))
+            .unwrap_or_else(|_| App::bulk(&BulkConfig::default()))
+    };
+    let mut members: Vec<Member<'a>> = (0..u64::from(job.cell.flows))
+        .map(|i| Member {
+            scheme: &scenario.cc[job.contender],
+            app: client(app.settings.kind, i),
+            start: Duration::from_nanos(scenario.stagger.as_nanos().saturating_mul(i)),
+        })
+        .collect();
+    for competitor in &scenario.competitor {
+        for _ in 0..competitor.flows {
+            let app = client(competitor.app, members.len() as u64);
+            members.push(Member { scheme: &competitor.cc, app, start: competitor.start });
+        }
+    }
+    members
+}
+
+/// The capacity of a run's bottleneck.
+pub fn capacity(prepared: &Prepared, job: &Job) -> Capacity {
+    links::at_seed(&prepared.plan.links[job.trace], job.seed)
+}
+
+/// The bottleneck of a run: this capacity, with the queue, marks and random loss of the cell.
+pub fn bottleneck(prepared: &Prepared, job: &Job, capacity: Capacity) -> LinkConfig {
+    let loss = job.cell.loss.get();
+    let rate = capacity.mean_rate();
+    let mark = prepared.plan.scenario.mark;
+    LinkConfig::new(capacity)
+        .mark(mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt)))
+        .queue(job.cell.queue(rate))
+        .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None })
+}
+
+/// How much each packet of a run is late on its way.
+pub fn jitter(job: &Job) -> JitterConfig {
+    match job.cell.jitter {
+        Duration::ZERO => JitterConfig::None,
+        max => JitterConfig::Uniform { max },
+    }
+}
+
+/// A run with what was noted of it so far. Where the run is `Clone`, a copy goes on as the original
+/// would.
 #[derive(Clone, Debug)]
-pub(crate) struct Course<'a> {
+pub struct Course<'a, R> {
+    /// The run.
+    pub run: R,
     prepared: &'a Prepared,
-    pub(crate) world: World,
     capacity: Capacity,
-    /// Flows of the contender; those of competitors come after them.
-    pub(crate) own_flows: usize,
-    /// What each flow had delivered and the link had carried when the warmup ended.
+    own_flows: usize,
+    all_flows: usize,
+    now: Time,
+    /// What was delivered when the warmup ended.
     from: Option<Mark>,
     /// The same at the end of the run, before outstanding requests were allowed to finish.
     to: Option<Mark>,
     series: Series,
-    /// Sums of the bin before: delivered bytes.
     delivered_before: Bytes,
-    /// Where the first flow switches algorithms.
-    watch: Option<Watch>,
 }
 
 /// What was delivered by a point in time.
@@ -49,181 +106,125 @@ struct Mark {
     carried: Bytes,
 }
 
-impl<'a> Course<'a> {
-    /// A world at time zero in which `control` governs the flows of the contender.
-    pub(crate) fn new(prepared: &'a Prepared, job: &'a Job, control: &Control) -> Self {
+impl<'a, R: Run> Course<'a, R> {
+    /// A run at its beginning, of as many flows as [`members`] gave.
+    pub fn new(prepared: &'a Prepared, job: &Job, run: R) -> Self {
         let scenario = &prepared.plan.scenario;
-        let app = &prepared.apps[job.app];
-        let capacity = links::at_seed(&prepared.plan.links[job.trace], job.seed);
-        let end = Time::ZERO + scenario.duration;
-        let transport = match scenario.transport {
-            TransportKind::Quic => Transport::quic(),
-            TransportKind::Tcp => Transport::linux_tcp(),
-        };
-        let flow = |control: Control, app: App, start: Duration, number: u64| FlowConfig {
-            control,
-            transport,
-            app,
-            start: Time::ZERO + start,
-            stop: end,
-            forward: vec![0],
-            reverse: Vec::new(),
-            forward_delay: job.cell.rtt.mul_f64(0.5),
-            reverse_delay: job.cell.rtt - job.cell.rtt.mul_f64(0.5),
-            jitter: match job.cell.jitter {
-                Duration::ZERO => JitterConfig::None,
-                max => JitterConfig::Uniform { max },
-            },
-            seed: job.seed ^ (number << 32),
-        };
-        // Checked when the application was prepared: only the seed differs.
-        let client = |kind: AppKind, number: u64| {
-            app.app(kind, scenario.duration, job.seed + (number << 20))
-                .unwrap_or_else(|_| App::bulk(&trimtab_apps::BulkConfig::default()))
-        };
-        let mut flows: Vec<FlowConfig> = (0..u64::from(job.cell.flows))
-            .map(|i| {
-                let start = Duration::from_nanos(scenario.stagger.as_nanos().saturating_mul(i));
-                flow(control.clone(), client(app.settings.kind, i), start, i)
-            })
-            .collect();
-        let own_flows = flows.len();
-        for competitor in &scenario.competitor {
-            for _ in 0..competitor.flows {
-                let number = flows.len() as u64;
-                let governor = self::control(competitor.cc.kind(), prepared, job);
-                let client = client(competitor.app, number);
-                flows.push(flow(governor, client, competitor.start, number));
-            }
-        }
-        let loss = job.cell.loss.get();
-        let rate = capacity.mean_rate();
-        let link = LinkConfig::new(capacity.clone())
-            .mark(scenario.mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt)))
-            .queue(job.cell.queue(rate))
-            .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None });
-        let world = World::new(&WorldConfig { links: vec![(link, job.seed)], flows });
-        let watch = Watch::of(&world.flows()[0]);
-        let series = Series { bin_ms: BIN.as_millis_f64(), ..Series::default() };
+        let own_flows = job.cell.flows as usize;
+        let competing: usize = scenario.competitor.iter().map(|c| c.flows as usize).sum();
         Self {
+            run,
             prepared,
-            world,
-            capacity,
+            capacity: capacity(prepared, job),
             own_flows,
+            all_flows: own_flows + competing,
+            now: Time::ZERO,
             from: None,
             to: None,
-            series,
+            series: Series { bin_ms: BIN.as_millis_f64(), ..Series::default() },
             delivered_before: Bytes::ZERO,
-            watch,
         }
+    }
+
+    /// How many flows the scheme has. Those of competitors come after them.
+    pub fn own_flows(&self) -> usize {
+        self.own_flows
     }
 
     /// The end of the run.
-    pub(crate) fn end(&self) -> Time {
+    pub fn end(&self) -> Time {
         Time::ZERO + self.prepared.plan.scenario.duration
     }
 
-    /// Runs to the end of the scenario and lets outstanding requests finish.
-    pub(crate) fn finish(&mut self) {
-        self.advance(self.end());
-        let last = self.end() + GRACE;
-        while !self.is_answered() && self.world.now() < last {
-            self.world.run_until(self.world.now() + BIN);
-        }
-    }
-
-    /// Runs up to `until`, bin by bin.
-    pub(crate) fn advance(&mut self, until: Time) {
+    /// Goes on until `until`, bin by bin.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    pub fn advance(&mut self, until: Time) -> Result<(), R::Error> {
         let warm = Time::ZERO + self.prepared.plan.scenario.warmup;
-        while self.world.now() < until {
-            if self.from.is_none() && self.world.now() >= warm {
+        while self.now < until {
+            if self.from.is_none() && self.now >= warm {
                 self.from = Some(self.mark());
             }
-            let next = until.min(self.world.now() + BIN);
-            self.bin(next);
+            let next = until.min(self.now + BIN);
+            self.run.advance(next)?;
+            self.note(self.now, next);
+            self.now = next;
         }
         if until >= self.end() && self.to.is_none() {
             self.to = Some(self.mark());
         }
+        Ok(())
     }
 
-    /// Whether no request of the contender is outstanding. Video and bulk data end with the run.
+    /// Runs to the end, lets outstanding requests finish, and sums up.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    pub fn measure(mut self) -> Result<Measurement, R::Error> {
+        self.advance(self.end())?;
+        let last = self.end() + GRACE;
+        while !self.is_answered() && self.run.now() < last {
+            self.run.advance(self.run.now() + BIN)?;
+        }
+        Ok(self.sum_up())
+    }
+
+    /// When the last bin ended, by the plan: on a clock each bin ends a little late.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether no request of the scheme is outstanding.
     fn is_answered(&self) -> bool {
-        self.own().iter().all(|flow| is_answered(&flow.app().outcome(self.world.now())))
-    }
-
-    /// The flows of the contender.
-    pub(crate) fn own(&self) -> &[Flow] {
-        &self.world.flows()[..self.own_flows]
+        let now = self.run.now();
+        (0..self.own_flows).all(|flow| is_answered(&self.run.outcome(flow, now)))
     }
 
     fn mark(&self) -> Mark {
         Mark {
-            at: self.world.now(),
-            goodput: self.world.flows().iter().map(|f| f.received().goodput).collect(),
-            carried: self.world.link_stats(0).departures.bytes,
+            at: self.run.now(),
+            goodput: (0..self.all_flows).map(|flow| self.run.goodput(flow)).collect(),
+            carried: self.run.carried(),
         }
     }
 
-    /// Simulates one bin and notes what happened in it.
-    fn bin(&mut self, until: Time) {
-        let from = self.world.now();
-        if let Some(watch) = &mut self.watch {
-            while self.world.now() < until {
-                self.world.run_until(until.min(self.world.now() + switches::STEP));
-                watch.look(self.world.now(), &self.world.flows()[0]);
-            }
-        }
-        self.world.run_until(until);
+    /// Notes what happened in a bin.
+    fn note(&mut self, from: Time, until: Time) {
         let span = until.since(from);
-        let delivered: Bytes = self.own().iter().map(|f| f.received().goodput).sum();
+        let delivered: Bytes = (0..self.own_flows).map(|flow| self.run.goodput(flow)).sum();
         let rate = (delivered - self.delivered_before) / span;
-        let capacity = self.capacity.bytes_between(from, until) / span;
-        let queue = self.world.queue(0);
-        // How long what waits now will take: the wait of a packet that arrives at the end of the bin.
-        let wait = drain_time(&self.capacity, until, queue);
-        let first = &self.world.flows()[0];
-        let knob = |name| first.governor().algorithm().and_then(|cca| get_knob(cca, name));
-        let (delta, window, srtt) = (knob("delta"), first.window(), first.srtt());
         self.delivered_before = delivered;
+        let Sample { queue_delay_ms, rtt_ms, cwnd_bytes, delta, insight } = self.run.sample();
         let s = &mut self.series;
-        s.capacity_mbps.push(capacity.mbps());
+        s.capacity_mbps.push((self.capacity.bytes_between(from, until) / span).mbps());
         s.throughput_mbps.push(rate.mbps());
-        s.queue_delay_ms.push(wait.as_millis_f64());
-        s.rtt_ms.push(if srtt.is_zero() { f64::NAN } else { srtt.as_millis_f64() });
-        s.cwnd_bytes.push(window.as_f64());
-        s.delta.push(delta.unwrap_or(f64::NAN));
-        let insight = first.steerer().map(Steer::insight).unwrap_or_default();
+        s.queue_delay_ms.push(queue_delay_ms);
+        s.rtt_ms.push(rtt_ms);
+        s.cwnd_bytes.push(cwnd_bytes);
+        s.delta.push(delta);
         s.lambda.push(insight.preference.map_or(f64::NAN, |hints| hints.lambda));
         s.tau.push(insight.tradeoff.unwrap_or(f64::NAN));
     }
 
-    /// Beginning and end of the measured part.
-    fn span(&self) -> (Mark, Mark) {
+    fn sum_up(self) -> Measurement {
         let now = self.mark();
-        (self.from.clone().unwrap_or_else(|| now.clone()), self.to.clone().unwrap_or(now))
-    }
-
-    /// Runs to the end, and what it measured.
-    pub(crate) fn measure(mut self) -> Measurement {
-        self.finish();
-        let (from, to) = self.span();
-        let ended = self.world.now();
-        let flow = |(i, flow): (usize, &Flow)| FlowMeasurement {
-            goodput: to.goodput[i] - from.goodput[i],
-            packets: flow.sent().packets,
-            retransmits: flow.sent().retransmits,
-            dropped: flow.received().dropped,
-            rtt: Delays::from(&flow.sent().rtt),
-            queue: Delays::from(&flow.received().queue_delay),
-            outcome: flow.app().outcome(ended),
+        let from = self.from.unwrap_or_else(|| now.clone());
+        let to = self.to.unwrap_or_else(|| now.clone());
+        let ended = now.at;
+        let of = |(flow, totals): (usize, Totals)| FlowMeasurement {
+            goodput: to.goodput[flow] - from.goodput[flow],
+            packets: totals.packets,
+            retransmits: totals.retransmits,
+            dropped: totals.dropped,
+            rtt: totals.rtt,
+            queue: totals.queue,
+            outcome: self.run.outcome(flow, ended),
         };
         let mut own: Vec<FlowMeasurement> =
-            self.world.flows().iter().enumerate().map(flow).collect();
+            self.run.totals().into_iter().enumerate().map(of).collect();
         let competing = own.split_off(self.own_flows);
         let endless = matches!(own[0].outcome, Outcome::Bulk);
-        let selections = selection::record(self.own());
-        let switches = self.watch.map(|watch| watch.records(&self.series, endless));
         Measurement {
             ended,
             span: to.at.since(from.at),
@@ -231,31 +232,17 @@ impl<'a> Course<'a> {
             capacity: self.capacity.bytes_between(from.at, to.at),
             own,
             competing,
+            switches: self.run.switches(&self.series, endless),
+            selections: self.run.selections(self.own_flows),
             series: self.series,
-            switches: switches.unwrap_or_default(),
-            selections,
         }
     }
 }
 
 /// Whether no request is outstanding. Video and bulk data end with the run.
-pub fn is_answered(outcome: &Outcome) -> bool {
+fn is_answered(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Download(r) | Outcome::Web(r) => r.iter().all(|r| r.completed_at.is_some()),
         Outcome::Vod(_) | Outcome::Bulk => true,
     }
-}
-
-/// How long the link takes from `now` for `bytes`; at most ten seconds.
-fn drain_time(capacity: &Capacity, now: Time, bytes: Bytes) -> Duration {
-    let (mut lo, mut hi) = (Duration::ZERO, Duration::from_secs(10));
-    if bytes.is_zero() {
-        return lo;
-    }
-    // To a tenth of a millisecond.
-    for _ in 0..17 {
-        let mid = Duration::from_nanos((lo.as_nanos() + hi.as_nanos()) / 2);
-        if capacity.bytes_between(now, now + mid) >= bytes { hi = mid } else { lo = mid }
-    }
-    hi
 }

@@ -1,25 +1,122 @@
-//! What carries out the runs of a comparison.
+//! The seam between a comparison and what carries its packets.
+//!
+//! A new datapath is a crate that implements [`Datapath`] and [`Run`], and one line in the command's
+//! table. [`Course`](crate::run::course::Course) is the loop around every [`Run`].
 
-use serde::{Deserialize, Serialize};
+use std::error::Error;
 
-/// Where packets go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Datapath {
-    /// The simulator: virtual time, the same record from the same job, always.
-    #[default]
-    Sim,
-    /// TCP of this machine's kernel over an emulated link: real time, records that differ a little from one time to
-    /// the next.
-    Tcp,
+use trimtab_apps::Outcome;
+use trimtab_steer::Insight;
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::result::{SelectionsRecord, Series, SwitchRecord};
+use crate::run::prepare::Prepared;
+use crate::run::record::{Delays, Measurement};
+use crate::scenario::Job;
+
+/// Why a run could not be carried out. The message says what to do.
+pub type RunError = Box<dyn Error + Send + Sync>;
+
+/// What carries out the runs of a comparison.
+pub trait Datapath: Sync {
+    /// Its name on the command line and in records.
+    fn name(&self) -> &'static str;
+
+    /// The system that carries the packets, for the record; `None` for the simulator.
+    fn system(&self) -> Option<String> {
+        None
+    }
+
+    /// How many runs at once without disturbing each other; `None` for one per core.
+    fn jobs(&self) -> Option<usize> {
+        None
+    }
+
+    /// Carries out a run. Several threads may call it at once.
+    ///
+    /// # Errors
+    /// The run cannot be set up, or the user asked to stop.
+    fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError>;
+
+    /// What readers of the results must know of all runs so far, such as a machine that was too busy.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-impl Datapath {
-    /// Its name on the command line and in the JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sim => "sim",
-            Self::Tcp => "tcp",
-        }
+/// A run in progress, its flows numbered from 0: those of the scheme first, then its competitors'.
+pub trait Run {
+    /// Why it may fail.
+    type Error;
+
+    /// The time of the run; it begins at [`Time::ZERO`].
+    fn now(&self) -> Time;
+
+    /// Goes on until this time, or waits for it.
+    ///
+    /// # Errors
+    /// The run failed, or the user asked to stop.
+    fn advance(&mut self, until: Time) -> Result<(), Self::Error>;
+
+    /// Payload that the application of a flow has got.
+    fn goodput(&self, flow: usize) -> Bytes;
+
+    /// Bytes that have left the bottleneck, those of all flows.
+    fn carried(&self) -> Bytes;
+
+    /// What the application of a flow has gone through by `now`.
+    fn outcome(&self, flow: usize, now: Time) -> Outcome;
+
+    /// The state of the first flow and of the bottleneck, at the end of a bin.
+    fn sample(&mut self) -> Sample;
+
+    /// What each flow has sent, and what became of it.
+    fn totals(&self) -> Vec<Totals>;
+
+    /// What the changes of algorithm of the first flow cost. `endless`: its data has no end.
+    fn switches(&self, series: &Series, endless: bool) -> Vec<SwitchRecord> {
+        let _ = (series, endless);
+        Vec::new()
     }
+
+    /// What the steerings of the first `own` flows chose, where they choose among algorithms.
+    fn selections(&self, own: usize) -> Option<SelectionsRecord> {
+        let _ = own;
+        None
+    }
+}
+
+/// A point of a run's series: the first flow, and the bottleneck's queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Wait in the queue, in milliseconds; NaN where it is not known.
+    pub queue_delay_ms: f64,
+    /// Round-trip time, in milliseconds; NaN where it is not known.
+    pub rtt_ms: f64,
+    /// Congestion window, in bytes; NaN where it is not known.
+    pub cwnd_bytes: f64,
+    /// Copa's δ; NaN of other algorithms.
+    pub delta: f64,
+    /// What the steering knows.
+    pub insight: Insight,
+}
+
+/// What a flow has sent, and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals {
+    /// Packets sent, retransmissions included.
+    pub packets: u64,
+    /// How many of them were retransmissions.
+    pub retransmits: u64,
+    /// How many of them were lost on the path.
+    pub dropped: u64,
+    /// Round-trip times.
+    pub rtt: Delays,
+    /// Waits in the bottleneck's queue.
+    pub queue: Delays,
+}
+
+/// Half of the base round trip: the propagation delay towards the client.
+pub fn one_way(job: &Job) -> Duration {
+    job.cell.rtt.mul_f64(0.5)
 }

@@ -13,7 +13,7 @@ use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::{
-    By, LearntModel, MusesPolicy, MusesSettings, PolicyError, Scheme, SchemeKind, Selection,
+    By, LearntModel, MusesPolicy, MusesSettings, PolicyError, SchemeKind, Selection,
 };
 use trimtab_steer::select::{ModelError, Selector, Unusable};
 use trimtab_units::Duration;
@@ -219,19 +219,11 @@ fn policy(contender: &str, settings: &MusesSettings) -> Result<Policy, PrepareEr
 }
 
 impl Prepared {
-    /// The policy of a contender of Muses.
+    /// The learnt policy of a scheme of Muses.
     ///
     /// # Panics
-    /// The contender is not one of the plan.
-    /// The learnt policy of a contender; `None` of one that has none.
-    pub fn policy_of(&self, contender: &Scheme) -> Option<&Policy> {
-        match contender.kind() {
-            SchemeKind::Muses(settings) => Some(self.policy(settings)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn policy(&self, settings: &MusesSettings) -> &Policy {
+    /// The scheme is not one of the plan.
+    pub fn policy(&self, settings: &MusesSettings) -> &Policy {
         let (learnt, path) = settings.key();
         &self.policies[&(learnt, path.to_owned())]
     }

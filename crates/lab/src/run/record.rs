@@ -9,7 +9,6 @@ use crate::result::{
     SwitchRecord, UnitRecord,
 };
 use crate::run::Recording;
-use crate::run::datapath::Datapath;
 use crate::run::prepare::Prepared;
 use crate::run::score::{FlowPoint, units};
 use crate::scenario::Job;
@@ -118,7 +117,7 @@ pub fn record(
     job: &Job,
     measured: Measurement,
     recording: Recording,
-    datapath: Datapath,
+    datapath: &str,
 ) -> RunRecord {
     let plan = &prepared.plan;
     let units = measured.units(prepared, job);
@@ -137,7 +136,7 @@ pub fn record(
     RunRecord {
         cc: plan.scenario.cc[job.contender].label().to_owned(),
         app: prepared.apps[job.app].settings.label().to_owned(),
-        datapath,
+        datapath: datapath.to_owned(),
         transport: plan.scenario.transport,
         trace: plan.traces[job.trace].name.clone(),
         seed: job.seed,

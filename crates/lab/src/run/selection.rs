@@ -56,7 +56,14 @@ mod tests {
         let scenario = scenario(&format!("floo+mortise:model={file}"));
         let effort = crate::run::pool::Effort { jobs: None, quiet: true };
         let recording = crate::run::Recording::default();
-        let c = crate::compare::compare(&scenario, effort, recording, "x").unwrap();
+        let c = crate::compare::compare(
+            &scenario,
+            effort,
+            recording,
+            "x",
+            &crate::run::simulator::Simulator,
+        )
+        .unwrap();
         let selections = c.runs[0].selections.as_ref().unwrap();
         assert_eq!((selections.made, selections.fallbacks), (6, 0), "two flows, three periods");
         assert_eq!(selections.changed, 0, "it began with CUBIC");

@@ -6,8 +6,8 @@ use crate::compare::{CompareError, compare};
 use crate::report::table::{Column, Style, short, table};
 use crate::result::{Comparison, RunRecord};
 use crate::run::Recording;
-use crate::run::datapath::Datapath;
 use crate::run::pool::Effort;
+use crate::run::simulator::Simulator;
 use crate::scenario::{Scenario, ScenarioError, TransportKind};
 use crate::stats::percentile;
 use crate::stats::summary::in_order;
@@ -113,13 +113,13 @@ impl Difference {
 /// # Errors
 /// The comparison is not one on the kernel, or what its scenario names cannot be read any more.
 pub fn parity(kernel: &Comparison, effort: Effort) -> Result<Parity, ParityError> {
-    if kernel.runs.iter().any(|r| r.datapath != Datapath::Tcp) {
+    if kernel.runs.iter().any(|r| r.datapath != "tcp") {
         return Err(ParityError::NotOnKernel);
     }
     let mut scenario = Scenario::parse(&kernel.provenance.scenario)?;
     scenario.transport = TransportKind::Tcp;
     scenario.cc.iter_mut().for_each(|cc| *cc = cc.as_in_linux());
-    let sim = compare(&scenario, effort, Recording::default(), "")?;
+    let sim = compare(&scenario, effort, Recording::default(), "", &Simulator)?;
     Ok(Parity {
         schema: SCHEMA,
         kernel: kernel.provenance.kernel.clone().unwrap_or_default(),

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use trimtab_lab::compare::{CompareError, compare, compare_on};
+use trimtab_lab::compare::{CompareError, compare};
 use trimtab_lab::result::{Comparison, Series};
 use trimtab_lab::run::Recording;
-use trimtab_lab::run::datapath::Datapath;
 use trimtab_lab::run::pool::Effort;
+use trimtab_lab::run::simulator::Simulator;
 use trimtab_lab::scenario::{AppSettings, Scenario, ScenarioError, TraceSource, TransportKind};
 use trimtab_testbed::{RealError, Rig};
 use trimtab_units::{Duration, Rate};
@@ -143,10 +143,9 @@ fn course(
     let (recording, effort) = (Recording { units: false, series: true }, effort());
     let comparison = if on_kernel {
         let rig = Rig::new(&scenario)?;
-        let datapath = (Datapath::Tcp, rig.kernel().to_owned());
-        compare_on(&scenario, effort, recording, "", datapath, |p, j| rig.measure(p, j))?
+        compare(&scenario, effort, recording, "", &rig)?
     } else {
-        compare(&scenario, effort, recording, "")?
+        compare(&scenario, effort, recording, "", &Simulator)?
     };
     Ok(series_of(comparison))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use trimtab_lab::compare::compare;
 use trimtab_lab::run::Recording;
+use trimtab_lab::run::simulator::Simulator;
 use trimtab_lab::scenario::{AppSettings, Scenario, TraceSource, TransportKind};
 use trimtab_steer::Mortise;
 use trimtab_units::{Duration, Rate};
@@ -43,7 +44,7 @@ impl Oracle {
             seeds: 1,
             ..scenario.clone()
         };
-        let comparison = compare(&scenario, effort(), Recording::default(), "")?;
+        let comparison = compare(&scenario, effort(), Recording::default(), "", &Simulator)?;
         let worth =
             |label: &str| comparison.runs.iter().find(|r| r.cc == label).map(|r| r.qoe.mean);
         let worth: Vec<f64> =

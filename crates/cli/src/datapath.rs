@@ -1,0 +1,44 @@
+//! The datapaths of `trimtab compare`: a new one is a line here.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use trimtab_lab::run::datapath::Datapath;
+use trimtab_lab::run::simulator::Simulator;
+use trimtab_lab::scenario::{Scenario, TransportKind};
+use trimtab_testbed::Rig;
+
+use crate::Failure;
+
+/// A datapath on the command line.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    name: &'static str,
+    about: &'static str,
+    /// The transport of a scenario, where the user names none; `None` leaves it to the scenario.
+    pub(crate) transport: Option<TransportKind>,
+    /// Makes it ready for a scenario.
+    pub(crate) open: fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
+}
+
+static DATAPATHS: [Entry; 2] = [
+    Entry {
+        name: "sim",
+        about: "The simulator",
+        transport: None,
+        open: |_| Ok(Box::new(Simulator)),
+    },
+    Entry {
+        name: "tcp",
+        about: "This machine's kernel: real sockets, eBPF, an emulated link",
+        transport: Some(TransportKind::Tcp),
+        open: |scenario| Ok(Box::new(Rig::new(scenario).map_err(Failure::input)?)),
+    },
+];
+
+/// Parses the name of a datapath.
+pub(crate) fn parser() -> impl TypedValueParser<Value = &'static Entry> {
+    let names = DATAPATHS.iter().map(|entry| PossibleValue::new(entry.name).help(entry.about));
+    PossibleValuesParser::new(names).map(|name| {
+        let entry = DATAPATHS.iter().find(|entry| entry.name == name);
+        entry.unwrap_or_else(|| unreachable!("the parser takes these names only"))
+    })
+}

@@ -1,0 +1,198 @@
+//! The simulator as a datapath: virtual time, and the same record from the same job, always.
+
+use std::convert::Infallible;
+
+use trimtab_apps::{Application, Outcome};
+use trimtab_cc::get_knob;
+use trimtab_net::Capacity;
+use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
+use trimtab_steer::Steer;
+use trimtab_steer::scheme::SchemeKind;
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::bound;
+use crate::result::{SelectionsRecord, Series, SwitchRecord};
+use crate::run::course::{self, Course, Member};
+use crate::run::datapath::{Datapath, Run, RunError, Sample, Totals, one_way};
+use crate::run::prepare::{Prepared, PreparedApp};
+use crate::run::record::{Delays, Measurement};
+use crate::run::selection;
+use crate::run::switches::{self, Watch};
+use crate::scenario::{Job, TransportKind};
+
+/// The simulator. Only here are there upper bounds, which try each alternative on a copy of the world.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator;
+
+impl Datapath for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
+        Ok(measure(prepared, job))
+    }
+}
+
+/// Carries out a job in the simulator.
+pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
+    match prepared.plan.scenario.cc[job.contender].kind() {
+        SchemeKind::Oracle(spec) => bound::setting::constant(prepared, job, spec),
+        SchemeKind::OracleDynamic(spec) => bound::setting::dynamic(prepared, job, spec),
+        SchemeKind::StaticBest(bound) => bound::selection::single(prepared, job, bound),
+        SchemeKind::OracleSelect(bound) => bound::selection::course(prepared, job, bound),
+        kind => finish(begin(prepared, job, &control(kind, prepared, job))),
+    }
+}
+
+/// A world at time zero in which `own` governs the flows of the scheme.
+pub(crate) fn begin<'a>(
+    prepared: &'a Prepared,
+    job: &Job,
+    own: &Control,
+) -> Course<'a, SimulatedRun> {
+    let scenario = &prepared.plan.scenario;
+    let transport = match scenario.transport {
+        TransportKind::Quic => Transport::quic(),
+        TransportKind::Tcp => Transport::linux_tcp(),
+    };
+    let end = Time::ZERO + scenario.duration;
+    let flow = |(number, member): (usize, Member<'_>)| FlowConfig {
+        control: match number < job.cell.flows as usize {
+            true => own.clone(),
+            false => control(member.scheme.kind(), prepared, job),
+        },
+        transport,
+        app: member.app,
+        start: Time::ZERO + member.start,
+        stop: end,
+        forward: vec![0],
+        reverse: Vec::new(),
+        forward_delay: one_way(job),
+        reverse_delay: job.cell.rtt - one_way(job),
+        jitter: course::jitter(job),
+        seed: job.seed ^ ((number as u64) << 32),
+    };
+    let flows = course::members(prepared, job).into_iter().enumerate().map(flow).collect();
+    let capacity = course::capacity(prepared, job);
+    let links = vec![(course::bottleneck(prepared, job, capacity.clone()), job.seed)];
+    let world = World::new(&WorldConfig { links, flows });
+    let watch = Watch::of(&world.flows()[0]);
+    Course::new(prepared, job, SimulatedRun { world, capacity, end, watch })
+}
+
+/// Runs to the end, and what it measured.
+pub(crate) fn finish(course: Course<'_, SimulatedRun>) -> Measurement {
+    let Ok(measurement) = course.measure();
+    measurement
+}
+
+/// Goes on until `until`.
+pub(crate) fn advance(course: &mut Course<'_, SimulatedRun>, until: Time) {
+    let Ok(()) = course.advance(until);
+}
+
+/// What governs the flows of a scheme in the simulator.
+fn control(kind: &SchemeKind, prepared: &Prepared, job: &Job) -> Control {
+    match kind {
+        SchemeKind::Muses(settings) => {
+            Control::Muses { policy: prepared.policy(settings).clone(), safe: settings.safe }
+        }
+        SchemeKind::Omniscient => Control::Omniscient,
+        kind => {
+            let app: &PreparedApp = &prepared.apps[job.app];
+            let (spec, steerer) = prepared.steering(kind, app);
+            Control::Algorithm { spec, steerer }
+        }
+    }
+}
+
+/// A run in the simulator. A copy goes on as the original would.
+#[derive(Clone, Debug)]
+pub(crate) struct SimulatedRun {
+    pub(crate) world: World,
+    capacity: Capacity,
+    /// The end of the run, after which outstanding requests may finish.
+    end: Time,
+    /// Where the first flow switches algorithms.
+    watch: Option<Watch>,
+}
+
+impl Run for SimulatedRun {
+    type Error = Infallible;
+
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn advance(&mut self, until: Time) -> Result<(), Infallible> {
+        if let Some(watch) = self.watch.as_mut().filter(|_| self.world.now() < self.end) {
+            while self.world.now() < until {
+                self.world.run_until(until.min(self.world.now() + switches::STEP));
+                watch.look(self.world.now(), &self.world.flows()[0]);
+            }
+        }
+        self.world.run_until(until);
+        Ok(())
+    }
+
+    fn goodput(&self, flow: usize) -> Bytes {
+        self.world.flows()[flow].received().goodput
+    }
+
+    fn carried(&self) -> Bytes {
+        self.world.link_stats(0).departures.bytes
+    }
+
+    fn outcome(&self, flow: usize, now: Time) -> Outcome {
+        self.world.flows()[flow].app().outcome(now)
+    }
+
+    fn sample(&mut self) -> Sample {
+        // How long what waits now will take: the wait of a packet that arrives at the end of the bin.
+        let wait = drain_time(&self.capacity, self.world.now(), self.world.queue(0));
+        let first = &self.world.flows()[0];
+        let srtt = first.srtt();
+        let delta = first.governor().algorithm().and_then(|cca| get_knob(cca, "delta"));
+        Sample {
+            queue_delay_ms: wait.as_millis_f64(),
+            rtt_ms: if srtt.is_zero() { f64::NAN } else { srtt.as_millis_f64() },
+            cwnd_bytes: first.window().as_f64(),
+            delta: delta.unwrap_or(f64::NAN),
+            insight: first.steerer().map(Steer::insight).unwrap_or_default(),
+        }
+    }
+
+    fn totals(&self) -> Vec<Totals> {
+        let totals = |flow: &Flow| Totals {
+            packets: flow.sent().packets,
+            retransmits: flow.sent().retransmits,
+            dropped: flow.received().dropped,
+            rtt: Delays::from(&flow.sent().rtt),
+            queue: Delays::from(&flow.received().queue_delay),
+        };
+        self.world.flows().iter().map(totals).collect()
+    }
+
+    fn switches(&self, series: &Series, endless: bool) -> Vec<SwitchRecord> {
+        self.watch.as_ref().map_or_else(Vec::new, |watch| watch.records(series, endless))
+    }
+
+    fn selections(&self, own: usize) -> Option<SelectionsRecord> {
+        selection::record(&self.world.flows()[..own])
+    }
+}
+
+/// How long the link takes from `now` for `bytes`; at most ten seconds.
+fn drain_time(capacity: &Capacity, now: Time, bytes: Bytes) -> Duration {
+    let (mut lo, mut hi) = (Duration::ZERO, Duration::from_secs(10));
+    if bytes.is_zero() {
+        return lo;
+    }
+    // To a tenth of a millisecond.
+    for _ in 0..17 {
+        let mid = Duration::from_nanos((lo.as_nanos() + hi.as_nanos()) / 2);
+        if capacity.bytes_between(now, now + mid) >= bytes { hi = mid } else { lo = mid }
+    }
+    hi
+}
