@@ -153,16 +153,6 @@ impl CongestionControl for Westwood {
     fn phase(&self) -> Phase {
         Phase::of_window(&self.window, &self.episode)
     }
-
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, _index: usize) -> Option<f64> {
-        None
-    }
-
-    fn apply_knob(&mut self, _index: usize, _value: f64) {}
 }
 
 impl Migrate for Westwood {

@@ -22,6 +22,7 @@ use super::bubble::Bubble;
 use super::gain::Gain;
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
+use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, RateSample, Sent,
     Timeout,
@@ -30,7 +31,7 @@ use aggregation::{Acked, Aggregation};
 use cycle::Cycle;
 use departure::Departure;
 use full_pipe::FullPipe;
-use knobs::Tuning;
+use knobs::{Tuning, Values};
 use min_rtt::{MinRtt, ProbeRtt};
 use policer::{Observation, Policer};
 use window::{Recovery, whole_packets};
@@ -117,7 +118,7 @@ struct Step<'a> {
 
 impl Bbr {
     /// The knobs; all can be turned at any time.
-    pub const KNOBS: &'static [Knob] = &knobs::KNOBS;
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection.
     pub fn new(config: &Config) -> Self {
@@ -125,7 +126,7 @@ impl Bbr {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::new(),
+            tuning: Tuning::default(),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: WindowedMax::default(),
             min_rtt: MinRtt::default(),
@@ -361,6 +362,10 @@ impl Bbr {
         }
     }
 
+    fn on_knob(&mut self, _place: usize) {
+        self.tuning = Tuning::derive(self.tuning.values);
+    }
+
     fn init_pacing_rate(&mut self, rtt: Duration) {
         let rate = self.paced(self.window / rtt, self.tuning.startup_gain);
         self.pacing_rate = rate;
@@ -487,17 +492,7 @@ impl CongestionControl for Bbr {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.tuning.get(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.tuning.set(index, value);
-    }
+    knob_methods!(self.tuning.values, then on_knob);
 }
 
 #[cfg(test)]

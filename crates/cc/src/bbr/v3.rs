@@ -22,13 +22,14 @@ use super::bubble::Bubble;
 use super::gain::Gain;
 use super::round::Rounds;
 use crate::ceiling::{Ceiling, Used};
+use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Marked, Phase,
     RateSample, Sent, Timeout,
 };
 use aggregation::{Acked, Aggregation};
 use full_bw::FullBw;
-use knobs::Tuning;
+use knobs::{Tuning, Values};
 use loss::{Anchors, ShortTerm, Signals, Undo};
 use path::{MaxBw, MinRtt};
 use probe_bw::{AckPhase, Growth};
@@ -154,7 +155,7 @@ struct Step<'a> {
 
 impl Bbr3 {
     /// The knobs; all can be turned at any time.
-    pub const KNOBS: &'static [Knob] = &knobs::KNOBS;
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection (`OnInit()`).
     pub fn new(config: &Config) -> Self {
@@ -162,7 +163,7 @@ impl Bbr3 {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::new(),
+            tuning: Tuning::default(),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: MaxBw::default(),
             min_rtt: MinRtt::default(),
@@ -359,6 +360,10 @@ impl Bbr3 {
         }
     }
 
+    fn on_knob(&mut self, _place: usize) {
+        self.tuning = Tuning::derive(self.tuning.values);
+    }
+
     /// `InitPacingRate()`.
     fn init_pacing_rate(&mut self, rtt: Duration) {
         let rate = self.tuning.startup_gain.of_rate(self.initial_window / rtt);
@@ -485,17 +490,7 @@ impl CongestionControl for Bbr3 {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.tuning.get(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.tuning.set(index, value);
-    }
+    knob_methods!(self.tuning.values, then on_knob);
 }
 
 #[cfg(test)]

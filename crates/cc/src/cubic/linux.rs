@@ -121,9 +121,9 @@ impl LinuxCurve {
     /// A reduction: gives the new threshold.
     pub(super) fn on_loss(&mut self, window: &Window, tuning: &Tuning) -> Bytes {
         let cwnd = window.size.get() / window.mss.get();
-        let beta = scaled(tuning.beta);
+        let beta = scaled(tuning.values.beta);
         self.epoch = None;
-        self.last_max = if tuning.fast_convergence && cwnd < self.last_max {
+        self.last_max = if tuning.values.fast_convergence && cwnd < self.last_max {
             cwnd * (1024 + beta) / 2048
         } else {
             cwnd
@@ -174,7 +174,7 @@ impl LinuxCurve {
     }
 
     fn read_curve(&mut self, cwnd: u64, acked: u64, now: u64, tuning: &Tuning) {
-        let scale = scaled(tuning.c).max(1);
+        let scale = scaled(tuning.values.c).max(1);
         let epoch = match self.epoch {
             Some(epoch) => epoch,
             None => {
@@ -211,7 +211,7 @@ impl LinuxCurve {
 
     /// No slower than Reno with CUBIC's decrease would be (`tcp_friendliness`).
     fn be_friendly(&mut self, cwnd: u64, tuning: &Tuning) {
-        let beta = scaled(tuning.beta);
+        let beta = scaled(tuning.values.beta);
         // Eighths of a packet acknowledged per packet of window: Reno's growth is 8/15 for 0.7.
         let eighths = 8 * (1024 + beta) / 3 / (1024 - beta);
         let per_packet = (cwnd * eighths) >> 3;

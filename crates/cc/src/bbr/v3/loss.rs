@@ -91,7 +91,7 @@ fn inflight_at_loss(thresh: f64, size: Bytes, tx_in_flight: Bytes, lost: Bytes) 
 impl Bbr3 {
     /// `IsInflightTooHigh()`; every transport here has selective acknowledgements.
     pub(super) fn is_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
-        lost.as_f64() > tx_in_flight.as_f64() * self.tuning.loss_thresh
+        lost.as_f64() > tx_in_flight.as_f64() * self.tuning.values.loss_thresh
     }
 
     /// `HandleLostPacket()`.
@@ -105,7 +105,7 @@ impl Bbr3 {
         self.prev_probe_too_high = true;
         self.is_probe_sample = false;
         if !lost.app_limited && !self.bubble.contains(lost.delivered_at_send) {
-            let thresh = self.tuning.loss_thresh;
+            let thresh = self.tuning.values.loss_thresh;
             let inflight =
                 inflight_at_loss(thresh, lost.bytes, lost.tx_in_flight, lost.lost_since_sent);
             self.inflight_longterm =
