@@ -2,6 +2,7 @@
 
 use trimtab_units::Time;
 
+use crate::window::Window;
 use crate::{Ack, Loss};
 
 /// Which losses and acknowledgements belong to the reduction that was made last.
@@ -64,10 +65,15 @@ impl Episode {
         self.recovering && self.start.is_some_and(|start| ack.newest_sent_at < start)
     }
 
-    /// The reduction was for nothing: recovery ends.
-    pub(crate) fn cancel(&mut self) {
-        self.recovering = false;
-        self.stalled = false;
+    /// The reduction was for nothing (RFC 9438 §4.9): takes it back, and recovery ends. Whether there
+    /// was one to take back.
+    pub(crate) fn undo(&mut self, window: &mut Window) -> bool {
+        let undone = window.undo();
+        if undone {
+            self.recovering = false;
+            self.stalled = false;
+        }
+        undone
     }
 
     /// Whether the window is held because a reduction was just made.

@@ -6,9 +6,9 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
-use crate::window::Window;
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Timeout};
+use crate::migrate::{HandOver, Migrate};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Preset, Timeout};
 
 /// RFC 9002 §7.3.2 (`kLossReductionFactor`), RFC 5681 eq. 4.
 const REDUCTION: f64 = 0.5;
@@ -104,9 +104,7 @@ impl CongestionControl for NewReno {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
@@ -116,30 +114,12 @@ impl CongestionControl for NewReno {
         }
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
+    window_methods!(self);
 
     knob_methods!(self.values, then on_knob);
 }
 
 impl Migrate for NewReno {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     fn take_over(&mut self, from: &HandOver) {
         self.episode = Episode::default();
         self.window.take_over(from.window);
@@ -157,9 +137,9 @@ impl Migrate for NewReno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::set_knob;
     use crate::testing::link::MSS;
     use crate::testing::{acked, lost, timed_out};
+    use crate::{Phase, set_knob};
 
     const RTT: Duration = Duration::from_millis(50);
 

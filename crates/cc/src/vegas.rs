@@ -9,10 +9,10 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
-use crate::window::Window;
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Timeout};
 
 /// Fewer samples than this in a round may all be of delayed acknowledgements: such a round grows as
 /// Reno's.
@@ -153,9 +153,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
@@ -164,30 +162,12 @@ impl CongestionControl for Vegas {
         self.start_round();
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
+    window_methods!(self);
 
     knob_methods!(self.values);
 }
 
 impl Migrate for Vegas {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     /// Nothing moves for a round trip: what is in flight was sent by another.
     fn take_over(&mut self, from: &HandOver) {
         self.episode = Episode::default();

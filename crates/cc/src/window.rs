@@ -147,3 +147,22 @@ impl Window {
         self.credit = Bytes::ZERO;
     }
 }
+
+/// The methods of [`CongestionControl`](crate::CongestionControl) that tell what the fields `window`
+/// and `episode` of an algorithm are.
+macro_rules! window_methods {
+    ($self:ident) => {
+        fn window(&$self) -> trimtab_units::Bytes {
+            $self.window.size
+        }
+
+        fn ssthresh(&$self) -> Option<trimtab_units::Bytes> {
+            $self.window.threshold()
+        }
+
+        fn phase(&$self) -> $crate::Phase {
+            $crate::Phase::of_window(&$self.window, &$self.episode)
+        }
+    };
+}
+pub(crate) use window_methods;

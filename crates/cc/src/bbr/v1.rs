@@ -20,6 +20,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::bubble::Bubble;
 use super::gain::Gain;
+use super::probe_rtt::ProbeRtt;
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
 use crate::knob::knob_methods;
@@ -32,7 +33,7 @@ use cycle::Cycle;
 use departure::Departure;
 use full_pipe::FullPipe;
 use knobs::{Tuning, Values};
-use min_rtt::{MinRtt, ProbeRtt};
+use min_rtt::MinRtt;
 use policer::{Observation, Policer};
 use window::{Recovery, whole_packets};
 
@@ -322,15 +323,7 @@ impl Bbr {
         let least = self.probe_rtt_window();
         let Mode::ProbeRtt(probe) = &mut self.mode else { return };
         self.bubble.extend(ack.delivered, ack.inflight);
-        if probe.ends_at.is_none() {
-            if ack.inflight <= least {
-                probe.ends_at = Some(ack.now + self.tuning.probe_rtt_duration);
-                self.rounds.restart(ack.delivered);
-            }
-            return;
-        }
-        probe.round_done |= self.rounds.started;
-        if probe.round_done {
+        if probe.on_ack(ack, least, self.tuning.probe_rtt_duration, &mut self.rounds) {
             self.check_probe_rtt_done(ack.now);
         }
     }

@@ -20,8 +20,9 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::bubble::Bubble;
 use super::gain::Gain;
+use super::probe_rtt::ProbeRtt;
 use super::round::Rounds;
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Marked, Phase,
@@ -70,14 +71,6 @@ enum State {
     /// `ProbeBW_UP`: faster, to see whether more fits.
     Up(Growth),
     ProbeRtt(ProbeRtt),
-}
-
-/// What ProbeRTT waits for: inflight down at its window, then a minimum time and a round there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ProbeRtt {
-    /// When the minimum time is over; `None` until inflight has fallen.
-    ends_at: Option<Time>,
-    round_done: bool,
 }
 
 /// Where to go back to when the losses that ended it were none (`BBR.undo_state`).
@@ -319,23 +312,15 @@ impl Bbr3 {
         let least = self.probe_rtt_window();
         let State::ProbeRtt(probe) = &mut self.state else { return };
         self.bubble.extend(ack.delivered, ack.inflight);
-        if probe.ends_at.is_none() {
-            if ack.inflight <= least {
-                probe.ends_at = Some(ack.now + self.tuning.probe_rtt_duration);
-                self.rounds.restart(ack.delivered);
-            }
-            return;
-        }
-        probe.round_done |= self.rounds.started;
-        if probe.round_done {
+        if probe.on_ack(ack, least, self.tuning.probe_rtt_duration, &mut self.rounds) {
             self.check_probe_rtt_done(ack.now);
         }
     }
 
     /// `CheckProbeRTTDone()` and `ExitProbeRTT()`.
     fn check_probe_rtt_done(&mut self, now: Time) {
-        let State::ProbeRtt(ProbeRtt { ends_at: Some(end), .. }) = self.state else { return };
-        if now <= end {
+        let State::ProbeRtt(probe) = self.state else { return };
+        if !probe.time_is_over(now) {
             return;
         }
         self.min_rtt.schedule(now);
@@ -428,14 +413,8 @@ impl CongestionControl for Bbr3 {
             self.restore_window(); // "Upon exiting loss recovery"
         }
         self.set_window(&step);
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.window >= self.ceiling.get(),
-        };
-        self.ceiling.on_ack(&used, self.mss);
+        let limits = ack.cwnd_limited && self.window >= self.ceiling.get();
+        self.ceiling.on_ack(ack, limits, self.mss);
     }
 
     fn on_packet_lost(&mut self, lost: &LostPacket) {

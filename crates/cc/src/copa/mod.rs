@@ -27,7 +27,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use self::knobs::Values;
 use self::mode::{EMPTY_SLACK, Mode, Sight};
 use self::velocity::{Direction, Velocity};
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::episode::Episode;
 use crate::filter::{WindowedMax, WindowedMin};
 use crate::knob::knob_methods;
@@ -358,14 +358,8 @@ impl Copa {
     }
 
     fn raise_ceiling(&mut self, ack: &Ack) {
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.window >= self.ceiling.get().as_f64(),
-        };
-        self.ceiling.on_ack(&used, Bytes::new(self.mss as u64));
+        let limits = ack.cwnd_limited && self.window >= self.ceiling.get().as_f64();
+        self.ceiling.on_ack(ack, limits, Bytes::new(self.mss as u64));
     }
 
     fn on_round(&mut self) {

@@ -18,10 +18,8 @@ use crate::episode::Episode;
 use crate::hystart::{HystartPp, Verdict};
 use crate::hystart_linux::LinuxHystart;
 use crate::knob::{Value, knob_methods, knobs};
-use crate::window::Window;
-use crate::{
-    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout,
-};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Preset, Sent, Timeout};
 
 knobs! {
     /// The values of CUBIC's knobs.
@@ -324,10 +322,9 @@ impl CongestionControl for Cubic {
     }
 
     fn on_spurious_loss(&mut self, now: Time) {
-        if !self.window.undo() {
+        if !self.episode.undo(&mut self.window) {
             return;
         }
-        self.episode.cancel();
         // Linux restores the window alone, and starts the curve anew.
         if let (Growth::Rfc(curve), Some(before)) = (&mut self.growth, self.before.take()) {
             *curve = before; // RFC 9438 §4.9
@@ -342,17 +339,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
+    window_methods!(self);
 
     knob_methods!(self.tuning.values, then on_knob);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::link::{self, Link};
 use crate::testing::{acked, lost, timed_out};
-use crate::{CongestionControl, set_knob};
+use crate::{CongestionControl, Phase, set_knob};
 use trimtab_units::{Duration, Rate};
 
 const MSS: Bytes = Bytes::new(1500);

@@ -14,13 +14,13 @@
 
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
-use crate::window::Window;
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Timeout};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Timeout};
 
 /// Reno's factors: `ALPHA_BASE` and `BETA_BASE` of tcp_illinois.c; α = 1 and β = 1/2 of the paper.
 const RENO: Factors = Factors { alpha: 1.0, beta: 0.5 };
@@ -217,14 +217,8 @@ impl Illinois {
     }
 
     fn raise_ceiling(&mut self, ack: &Ack) {
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.window.size >= self.ceiling.get(),
-        };
-        self.ceiling.on_ack(&used, self.window.mss);
+        let limits = ack.cwnd_limited && self.window.size >= self.ceiling.get();
+        self.ceiling.on_ack(ack, limits, self.window.mss);
     }
 
     /// Nothing is known of the queue: Reno until a round has been measured
@@ -286,8 +280,7 @@ impl CongestionControl for Illinois {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
+        if self.episode.undo(&mut self.window) {
             self.bound();
         }
     }
@@ -296,30 +289,12 @@ impl CongestionControl for Illinois {
         self.window.restart(idle);
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
+    window_methods!(self);
 
     knob_methods!(self.values);
 }
 
 impl Migrate for Illinois {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     /// The greatest delay so far is that of the smoothed round-trip time, the connection's only
     /// measure of it; the first full buffer raises it.
     fn take_over(&mut self, from: &HandOver) {

@@ -1,8 +1,9 @@
 use super::*;
+use crate::migrate::PathView;
 use crate::newreno::NewReno;
-use crate::set_knob;
 use crate::testing::link::{Link, MSS, Outcome, run};
 use crate::testing::{acked, hand_over, lost, timed_out};
+use crate::{Phase, set_knob};
 
 const BASE: Duration = Duration::from_millis(50);
 

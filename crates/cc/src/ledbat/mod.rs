@@ -14,7 +14,7 @@ use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
 use crate::window::Window;
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
@@ -247,9 +247,7 @@ impl CongestionControl for Ledbat {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     /// RFC 5681 §4.1; the queue that the last samples saw is gone.
@@ -278,14 +276,6 @@ impl CongestionControl for Ledbat {
 }
 
 impl Migrate for Ledbat {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     /// The base delay begins with the connection's least of ten seconds (RFC 6817 §3.1.1 would
     /// look back ten minutes). A queue that stood for so long counts as part of the path.
     fn take_over(&mut self, from: &HandOver) {

@@ -39,7 +39,7 @@ pub use trees::{
 
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::knob::{knob_methods, knobs};
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::{
@@ -216,14 +216,8 @@ impl CongestionControl for Muses {
     fn on_ack(&mut self, ack: &Ack) {
         self.signals.on_ack(ack);
         self.is_used |= ack.cwnd_limited;
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.cwnd >= self.ceiling_parts(),
-        };
-        self.ceiling.on_ack(&used, self.mss);
+        let limits = ack.cwnd_limited && self.cwnd >= self.ceiling_parts();
+        self.ceiling.on_ack(ack, limits, self.mss);
         if self.began.is_none_or(|began| ack.now.since(began) >= INTERVAL) {
             self.began = Some(ack.now);
             self.was_used = core::mem::take(&mut self.is_used);

@@ -35,7 +35,7 @@ use self::climb::Climb;
 use self::interval::{Interval, Intervals, Purpose, Seen};
 use self::knobs::Values;
 use self::losses::Losses;
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::filter::WindowedMin;
 use crate::knob::knob_methods;
 use crate::{
@@ -411,14 +411,8 @@ impl CongestionControl for Vivace {
         if let Some(rtt) = ack.rtt {
             self.rtt_min.update(ack.now, RTT_MIN_WINDOW, rtt);
         }
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: CEILING_USED * self.rate >= self.ceiling_rate(),
-        };
-        self.ceiling.on_ack(&used, self.config.mss);
+        let limits = CEILING_USED * self.rate >= self.ceiling_rate();
+        self.ceiling.on_ack(ack, limits, self.config.mss);
         if self.rate == 0.0 {
             // The initial window was the first interval: the next is twice that.
             let most = self.values.startup_rate_max;

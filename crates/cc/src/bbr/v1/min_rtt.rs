@@ -1,4 +1,4 @@
-//! The minimum round-trip time and the ProbeRTT state that refreshes it (`bbr_update_min_rtt`).
+//! The minimum round-trip time, which ProbeRTT refreshes (`bbr_update_min_rtt`).
 
 use trimtab_units::{Duration, Time};
 
@@ -48,19 +48,5 @@ impl MinRtt {
             }
         }
         expired
-    }
-}
-
-/// What ProbeRTT waits for: inflight down at its window, then a minimum time and a round there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ProbeRtt {
-    /// When the minimum time is over; `None` until inflight has fallen.
-    pub(super) ends_at: Option<Time>,
-    pub(super) round_done: bool,
-}
-
-impl ProbeRtt {
-    pub(super) fn time_is_over(&self, now: Time) -> bool {
-        self.ends_at.is_some_and(|end| now > end)
     }
 }

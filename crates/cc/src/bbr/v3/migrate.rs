@@ -4,8 +4,9 @@ use trimtab_units::{Bytes, Duration};
 
 use super::full_bw::FullBw;
 use super::path::{MaxBw, MinRtt};
-use super::{AckPhase, Anchors, Bbr3, ProbeRtt, ShortTerm, Signals, State, Undo};
+use super::{AckPhase, Anchors, Bbr3, ShortTerm, Signals, State, Undo};
 use crate::bbr::gain::Gain;
+use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 
 impl Migrate for Bbr3 {
