@@ -92,3 +92,36 @@ impl Tuning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// tcp_bbr.c: `bbr_pacing_gain`, `bbr_cwnd_gain`, `bbr_bw_rtts`, `bbr_min_rtt_win_sec`,
+    /// `bbr_probe_rtt_mode_ms`, `bbr_cwnd_min_target`, `bbr_pacing_margin_percent`.
+    #[test]
+    fn the_defaults_are_those_of_linux() {
+        let tuning = Tuning::default();
+        let gains = [tuning.probe_gain, tuning.yield_gain, tuning.cwnd_gain];
+        assert_eq!(gains, [Gain::ratio(5, 4), Gain::ratio(3, 4), Gain::ratio(2, 1)]);
+        assert_eq!((tuning.bw_window, tuning.probe_rtt_packets), (10, Gain::ratio(4, 1)));
+        assert_eq!(tuning.probe_rtt_interval, Duration::from_secs(10));
+        assert_eq!(tuning.probe_rtt_duration, Duration::from_millis(200));
+        assert_eq!(tuning.pacing_share, Gain::from_f64(0.99));
+    }
+
+    /// What is derived follows what it is derived from: 2 - g after a probe of g, and the inverse of
+    /// Startup's gain in Drain, in 1/256.
+    #[test]
+    fn derived_gains_follow_their_knobs() {
+        let values = Values { probe_gain: 1.5, startup_gain: 2.0, ..Values::default() };
+        let tuning = Tuning::derive(values);
+        assert_eq!((tuning.probe_gain, tuning.yield_gain), (Gain::ratio(3, 2), Gain::ratio(1, 2)));
+        assert_eq!(
+            (tuning.startup_gain, tuning.drain_gain),
+            (Gain::ratio(2, 1), Gain::ratio(1, 2))
+        );
+        let slow = Tuning::derive(Values { pacing_margin: 0.2, ..values });
+        assert_eq!(slow.pacing_share, Gain::from_f64(0.8));
+    }
+}

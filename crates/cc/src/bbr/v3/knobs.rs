@@ -104,3 +104,33 @@ impl Tuning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// draft-ietf-ccwg-bbr, "Initial and Default Values": `BBR.StartupPacingGain` and those after it.
+    #[test]
+    fn the_defaults_are_those_of_the_draft() {
+        let tuning = Tuning::default();
+        for (gain, want) in [
+            (tuning.startup_gain, 2.77),
+            (tuning.drain_gain, 0.5),
+            (tuning.cwnd_gain, 2.0),
+            (tuning.probe_up_gain, 1.25),
+            (tuning.probe_up_cwnd_gain, 2.25),
+            (tuning.probe_down_gain, 0.9),
+            (tuning.beta, 0.7),
+            (tuning.headroom, 0.15),
+            (tuning.probe_rtt_cwnd_gain, 0.5),
+            (tuning.pacing_share, 0.99),
+            (tuning.quantum_budget, 3.0),
+        ] {
+            assert_eq!(gain, Gain::from_f64(want), "{want}");
+        }
+        assert_eq!(tuning.probe_wait, Duration::from_secs(2));
+        assert_eq!(tuning.probe_rtt_interval, Duration::from_secs(5));
+        assert_eq!(tuning.probe_rtt_duration, Duration::from_millis(200));
+        assert_eq!(tuning.values.loss_thresh, 0.02);
+    }
+}
