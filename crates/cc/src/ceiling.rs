@@ -7,7 +7,7 @@
 
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::Marked;
+use crate::{Ack, Marked};
 
 /// What a mark leaves of the window: RFC 9438 §4.6, `beta_cubic` = 0.7.
 const KEEP: (u64, u64) = (7, 10);
@@ -31,17 +31,6 @@ pub(crate) struct Ceiling {
     lowered_at: Option<Time>,
     /// Nothing that was sent since has arrived: it does not grow.
     held: bool,
-}
-
-/// What an acknowledgement says to the bound.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Used {
-    pub(crate) now: Time,
-    pub(crate) acked: Bytes,
-    pub(crate) srtt: Duration,
-    pub(crate) newest_sent_at: Time,
-    /// Whether the bound limits the sender: it does not grow while it is not used (RFC 9002 §7.8).
-    pub(crate) limits: bool,
 }
 
 impl Ceiling {
@@ -68,17 +57,19 @@ impl Ceiling {
         true
     }
 
-    pub(crate) fn on_ack(&mut self, used: &Used, mss: Bytes) {
+    /// Grows by what was acknowledged, where the bound limits the sender: a window that is not used
+    /// does not grow (RFC 9002 §7.8).
+    pub(crate) fn on_ack(&mut self, ack: &Ack, limits: bool, mss: Bytes) {
         let Some(at) = self.lowered_at else { return };
-        if used.now.since(at) > LASTS.max(used.srtt * LASTS_ROUNDS) {
+        if ack.now.since(at) > LASTS.max(ack.srtt * LASTS_ROUNDS) {
             self.lowered_at = None;
             return;
         }
-        self.held &= used.newest_sent_at <= at;
-        if self.held || !used.limits {
+        self.held &= ack.newest_sent_at <= at;
+        if self.held || !limits {
             return;
         }
-        self.credit += used.acked;
+        self.credit += ack.acked;
         let price = self.window * PER_PACKET.0 / PER_PACKET.1;
         if self.credit >= price {
             self.credit -= price;
@@ -90,6 +81,7 @@ impl Ceiling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::acked;
 
     const MSS: Bytes = Bytes::new(1500);
     const RTT: Duration = Duration::from_millis(20);
@@ -98,9 +90,8 @@ mod tests {
         Marked { now, newest_sent_at, inflight: MSS, prior_inflight: MSS }
     }
 
-    fn used(now: Time, acked: Bytes) -> Used {
-        let newest_sent_at = now - Duration::from_millis(1);
-        Used { now, acked, srtt: RTT, newest_sent_at, limits: true }
+    fn ack(now: Time, bytes: Bytes) -> Ack {
+        acked(now, now - Duration::from_millis(1), bytes, RTT)
     }
 
     /// RFC 9438 §4.3 and §4.6: 0.7 is left, and 9/17 of a packet comes back in each window.
@@ -111,17 +102,17 @@ mod tests {
         assert!(ceiling.on_marked(&marked(now, now), MSS * 100, MSS));
         assert_eq!(ceiling.get(), MSS * 70);
         assert!(!ceiling.on_marked(&marked(now + RTT, now), MSS * 70, MSS), "the same round trip");
-        ceiling.on_ack(&Used { newest_sent_at: now, ..used(now + RTT, MSS * 700) }, MSS);
+        ceiling.on_ack(&Ack { newest_sent_at: now, ..ack(now + RTT, MSS * 700) }, true, MSS);
         assert_eq!(ceiling.get(), MSS * 70, "nothing that was sent since has arrived");
         for _ in 0..17 {
             now += RTT;
             for _ in 0..70 {
-                ceiling.on_ack(&used(now + RTT, MSS), MSS);
+                ceiling.on_ack(&ack(now + RTT, MSS), true, MSS);
             }
         }
         // Seventeen windows of 70 are 1190 packets, and each raise has the price of the window by then.
         assert_eq!(ceiling.get(), MSS * 78);
-        ceiling.on_ack(&Used { limits: false, ..used(now, MSS * 1000) }, MSS);
+        ceiling.on_ack(&ack(now, MSS * 1000), false, MSS);
         assert_eq!(ceiling.get(), MSS * 78, "it is not used");
         // A second mark: of what is in force, whatever the algorithm would like.
         assert!(ceiling.on_marked(&marked(now + RTT, now + RTT), MSS * 100, MSS));
@@ -133,12 +124,12 @@ mod tests {
         let (mut ceiling, now) = (Ceiling::default(), Time::from_secs(1));
         ceiling.on_marked(&marked(now, now), MSS, MSS);
         assert_eq!(ceiling.get(), MSS * 2);
-        ceiling.on_ack(&used(now + LASTS, MSS), MSS);
+        ceiling.on_ack(&ack(now + LASTS, MSS), true, MSS);
         assert!(ceiling.is_set());
         let later = now + LASTS + RTT;
-        ceiling.on_ack(&Used { srtt: LASTS, ..used(later, MSS) }, MSS);
+        ceiling.on_ack(&Ack { srtt: LASTS, ..ack(later, MSS) }, true, MSS);
         assert!(ceiling.is_set(), "ten round trips");
-        ceiling.on_ack(&used(later, MSS), MSS);
+        ceiling.on_ack(&ack(later, MSS), true, MSS);
         assert_eq!(ceiling.get(), Bytes::MAX);
     }
 }

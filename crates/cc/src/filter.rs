@@ -136,4 +136,60 @@ mod tests {
         let got = least.get().unwrap().as_micros();
         assert!((1000..=10_000).contains(&got), "{got}");
     }
+
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any gaps, values and window: the answer is never worse than the true extreme, and no
+        /// sample counts for more than 9/8 of the window.
+        #[test]
+        fn extremes_of_any_samples(
+            window_us in 0u64..200_000,
+            samples in prop::collection::vec((0u64..20_000, 1u64..1000), 1..200),
+        ) {
+            let window = Duration::from_micros(window_us);
+            let (mut least, mut greatest) = (WindowedMin::new(), WindowedMax::new());
+            let mut now = Time::ZERO;
+            let mut all: Vec<(Time, Duration)> = Vec::new();
+            for (gap, value) in samples {
+                now += Duration::from_micros(gap);
+                let value = Duration::from_micros(value);
+                all.push((now, value));
+                least.update(now, window, value);
+                greatest.update(now, window, value);
+                let within = |w: Duration| {
+                    all.iter().filter(move |(t, _)| now.since(*t) <= w).map(|(_, v)| *v)
+                };
+                let wider = window + window / GRAINS;
+                let (min, max) = (least.get().unwrap(), greatest.get().unwrap());
+                prop_assert!(min <= within(window).min().unwrap());
+                prop_assert!(min >= within(wider).min().unwrap());
+                prop_assert!(max >= within(window).max().unwrap());
+                prop_assert!(max <= within(wider).max().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn the_extreme_comes_with_the_time_at_which_it_was_taken() {
+        let (mut least, ms) = (WindowedMin::new(), Duration::from_millis);
+        assert_eq!((least.get(), least.get_at()), (None, None));
+        for (at, value) in [(0, 30), (40, 20), (80, 25), (139, 25)] {
+            least.update(Time::from_millis(at), ms(100), ms(value));
+        }
+        assert_eq!(least.get_at(), Some((ms(20), Time::from_millis(40))), "99 ms ago");
+        least.update(Time::from_millis(140), ms(100), ms(25));
+        assert_eq!(least.get(), Some(ms(20)), "100 ms ago is within the window");
+        least.update(Time::from_millis(141), ms(100), ms(26));
+        assert_eq!(least.get(), Some(ms(25)));
+    }
+
+    #[test]
+    fn rates_have_a_filter_too() {
+        let (mut most, mbps) = (WindowedMaxRate::new(), Rate::from_mbps);
+        for (at, rate) in [(0, 10.0), (50, 5.0), (120, 3.0)] {
+            most.update(Time::from_millis(at), Duration::from_millis(100), mbps(rate));
+        }
+        assert_eq!(most.get(), Some(mbps(5.0)));
+    }
 }

@@ -181,4 +181,53 @@ mod tests {
             assert_eq!(h.on_ack(&ack, MSS), Verdict::Grow(MSS * want), "paced: {paced}");
         }
     }
+
+    /// RFC 9406 §4.2 divides growth by 4 in conservative slow start, after the limit of 8 packets.
+    #[test]
+    fn conservative_growth_is_a_quarter_of_what_slow_start_would_allow() {
+        let ms = Duration::from_millis;
+        for (paced, packets, want) in [(false, 4, 1), (false, 8, 2), (false, 20, 2), (true, 20, 5)]
+        {
+            let mut at = Time::from_millis(1);
+            let mut h = HystartPp::new(paced);
+            round(&mut h, &mut at, 10, ms(50));
+            round(&mut h, &mut at, 10, ms(60));
+            let ack = acked(at, at - ms(60), MSS * packets, ms(60));
+            assert_eq!(h.on_ack(&ack, MSS), Verdict::Grow(MSS * want), "{packets} at once");
+        }
+    }
+
+    /// RFC 9406 §4.2: the threshold is of the last round's minimum, and rounds without eight samples
+    /// are no reason to leave, whatever they show.
+    #[test]
+    fn each_round_is_judged_against_the_one_before_it() {
+        let ms = Duration::from_millis;
+        let mut at = Time::from_millis(1);
+        let mut h = HystartPp::new(false);
+        // 6 ms more in each round: the threshold is an eighth of 50 ms and more, which is above 6 ms.
+        for rtt in [50, 56, 62, 69, 77] {
+            round(&mut h, &mut at, 10, ms(rtt));
+            assert!(h.css.is_none(), "{rtt} ms");
+        }
+        round(&mut h, &mut at, 7, ms(200));
+        assert!(h.css.is_none(), "seven samples");
+        round(&mut h, &mut at, 8, ms(216));
+        assert!(h.css.is_some(), "16 ms more than those seven, which is the highest threshold");
+    }
+
+    /// Samples of what was sent again are none (Karn): they neither count nor lower the minimum.
+    #[test]
+    fn an_acknowledgement_without_a_sample_judges_nothing() {
+        let ms = Duration::from_millis;
+        let mut at = Time::from_millis(1);
+        let mut h = HystartPp::new(false);
+        round(&mut h, &mut at, 10, ms(50));
+        let sent = at + Duration::from_nanos(1);
+        at += ms(60);
+        for _ in 0..20 {
+            let ack = Ack { rtt: None, ..acked(at, sent, MSS, ms(60)) };
+            assert_eq!(h.on_ack(&ack, MSS), Verdict::Grow(MSS));
+        }
+        assert_eq!((h.samples, h.css.is_some()), (0, false));
+    }
 }

@@ -157,4 +157,79 @@ mod tests {
         assert_eq!(leaves_at(ms(91), 200), Some(8), "the ninth, as Linux counts");
         assert_eq!(leaves_at(ms(90), 200), None);
     }
+
+    /// `hystart_update()`: the train begins anew with each round, and its length is the path's least
+    /// delay and what offload may add.
+    #[test]
+    fn a_train_is_measured_from_the_start_of_its_round() {
+        let rtt = Duration::from_millis(40);
+        let mut h = LinuxHystart::new(true);
+        // Each acknowledgement is of a packet sent after the round began: every one starts a round.
+        for step in 0..200u64 {
+            let now = Time::from_millis(40 + step);
+            let ack = acked(now, now - Duration::from_nanos(1), MSS, rtt);
+            assert!(!h.leaves(&ack, WINDOW, MSS, false), "{step} ms");
+        }
+        // At a hole no round ends, so that the train grows.
+        let stuck = (200..300u64).position(|step| {
+            let now = Time::from_millis(40 + step);
+            h.leaves(&acked(now, now - Duration::from_nanos(1), MSS, rtt), WINDOW, MSS, true)
+        });
+        assert_eq!(stuck, Some(42 - 1), "41 ms after the last round began, at 239 ms");
+    }
+
+    /// `hystart_detect` 2: only the delay is a sign.
+    #[test]
+    fn without_trains_only_the_delay_counts() {
+        let rtt = Duration::from_millis(40);
+        let mut h = LinuxHystart::new(false);
+        for step in 0..200 {
+            let ack = acked(Time::from_millis(40 + step), Time::ZERO, MSS, rtt);
+            assert!(!h.leaves(&ack, WINDOW, MSS, false));
+        }
+        assert!(!h.leaves(
+            &Ack { rtt: None, ..acked(Time::from_millis(300), Time::ZERO, MSS, rtt) },
+            WINDOW,
+            MSS,
+            false
+        ));
+    }
+
+    /// After a hand-over slow start is over, whatever the delay does; the minimum still follows.
+    #[test]
+    fn what_is_disarmed_says_nothing() {
+        let mut h = LinuxHystart::new(true);
+        h.disarm();
+        for (step, rtt) in [(0, 40), (1, 30), (2, 400), (100, 900)] {
+            let rtt = Duration::from_millis(rtt);
+            let ack = acked(Time::from_millis(40 + step), Time::ZERO, MSS, rtt);
+            assert!(!h.leaves(&ack, WINDOW, MSS, false));
+        }
+        assert_eq!(h.delay_min, Duration::from_millis(30));
+    }
+
+    /// `hystart_delay_thresh`: an eighth of the least delay, within 4 and 16 ms; to be passed.
+    #[test]
+    fn the_delay_threshold_is_an_eighth_within_4_and_16_ms() {
+        let us = Duration::from_micros;
+        for (base, threshold) in
+            [(10_000, 4000), (40_000, 5000), (128_000, 16_000), (300_000, 16_000)]
+        {
+            let rises = |more: u64| {
+                let mut h = LinuxHystart::new(false);
+                h.leaves(
+                    &acked(Time::from_millis(500), Time::ZERO, MSS, us(base)),
+                    WINDOW,
+                    MSS,
+                    false,
+                );
+                (0..20).any(|i| {
+                    let (now, sent) = (Time::from_millis(900 + i), Time::from_millis(501));
+                    h.leaves(&acked(now, sent, MSS, us(base + more)), WINDOW, MSS, false)
+                })
+            };
+            assert!(!rises(threshold), "{base} us");
+            assert!(rises(threshold + 1), "{base} us");
+        }
+    }
 }

@@ -199,15 +199,19 @@ pub trait CongestionControl {
         false
     }
 
-    /// The knobs that can be turned while the algorithm runs, in a fixed order.
-    fn knobs(&self) -> &'static [Knob];
+    /// The knobs that can be turned while the algorithm runs, in a fixed order. By default none.
+    fn knobs(&self) -> &'static [Knob] {
+        &[]
+    }
 
     /// The value of knob number `index` of [`knobs`](Self::knobs), in the knob's unit.
     /// `None` when there is no such knob.
-    fn knob(&self, index: usize) -> Option<f64>;
+    fn knob(&self, _index: usize) -> Option<f64> {
+        None
+    }
 
     /// Sets knob number `index`. The value has been checked against the knob's range.
-    fn apply_knob(&mut self, index: usize, value: f64);
+    fn apply_knob(&mut self, _index: usize, _value: f64) {}
 }
 
 /// Sets the knob called `name`.

@@ -5,9 +5,10 @@
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
-use crate::window::Window;
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Timeout};
+use crate::knob::{knob_methods, knobs};
+use crate::migrate::{HandOver, Migrate};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Preset, Timeout};
 
 /// RFC 9002 §7.3.2 (`kLossReductionFactor`), RFC 5681 eq. 4.
 const REDUCTION: f64 = 0.5;
@@ -23,6 +24,16 @@ pub(crate) const ENTRY: Algorithm = Algorithm {
     build: |config| NewReno::new(config).into(),
 };
 
+knobs! {
+    /// The value of its knob: the standard fixes all others.
+    struct Values {
+        // Linux `tcp_reno_ssthresh`: half of 11 is 5, which grows to 6 after 5 packets, not 5.5 after
+        // 5.5. With windows of ten packets that is 4% more growth.
+        linux: bool = 0.0, 0.0..=1.0, "1",
+            "0: the window counts bytes (RFC 9002); 1: whole packets, as in Linux";
+    }
+}
+
 /// The `NewReno` state machine.
 ///
 /// ```text
@@ -35,21 +46,12 @@ pub(crate) const ENTRY: Algorithm = Algorithm {
 pub struct NewReno {
     window: Window,
     episode: Episode,
-    /// The window is whole packets (Linux `tcp_reno_ssthresh`): half of 11 is 5, which grows to 6
-    /// after 5 packets, not 5.5 after 5.5. With windows of ten packets that is 4% more growth.
-    whole_packets: bool,
+    values: Values,
 }
 
 impl NewReno {
-    /// Its knobs: the standard fixes all but one.
-    pub const KNOBS: &'static [Knob] = &[Knob {
-        name: "linux",
-        unit: "1",
-        min: 0.0,
-        max: 1.0,
-        default: 0.0,
-        about: "0: the window counts bytes (RFC 9002); 1: whole packets, as in Linux",
-    }];
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// Its presets.
     pub const PRESETS: &'static [Preset] = &[Preset {
@@ -60,13 +62,20 @@ impl NewReno {
 
     /// A new connection with every knob at its default.
     pub fn new(config: &Config) -> Self {
-        Self { window: Window::new(config), episode: Episode::default(), whole_packets: false }
+        let (window, episode) = (Window::new(config), Episode::default());
+        Self { window, episode, values: Values::default() }
+    }
+
+    fn on_knob(&mut self, _place: usize) {
+        if self.values.linux {
+            self.window.align();
+        }
     }
 
     /// The threshold after a loss at the present window.
     fn decrease(&self) -> Bytes {
         let half = self.window.size.mul_f64(REDUCTION);
-        if self.whole_packets {
+        if self.values.linux {
             self.window.mss * (half.get() / self.window.mss.get())
         } else {
             half
@@ -95,61 +104,26 @@ impl CongestionControl for NewReno {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
-        if self.whole_packets {
+        if self.values.linux {
             self.window.align();
         }
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
+    window_methods!(self);
 
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
-
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        (index == 0).then_some(if self.whole_packets { 1.0 } else { 0.0 })
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        if index == 0 {
-            self.whole_packets = value >= 0.5;
-            if self.whole_packets {
-                self.window.align();
-            }
-        }
-    }
+    knob_methods!(self.values, then on_knob);
 }
 
 impl Migrate for NewReno {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     fn take_over(&mut self, from: &HandOver) {
         self.episode = Episode::default();
         self.window.take_over(from.window);
-        if self.whole_packets {
+        if self.values.linux {
             self.window.align();
             self.window.ssthresh = self.window.size;
         }
@@ -165,6 +139,7 @@ mod tests {
     use super::*;
     use crate::testing::link::MSS;
     use crate::testing::{acked, lost, timed_out};
+    use crate::{Phase, set_knob};
 
     const RTT: Duration = Duration::from_millis(50);
 
@@ -212,7 +187,7 @@ mod tests {
         let config = Config::with_mss(MSS, 0);
         let halved = |linux: f64| {
             let (mut reno, mut now) = (NewReno::new(&config), Time::ZERO);
-            reno.apply_knob(0, linux);
+            set_knob(&mut reno, "linux", linux).unwrap();
             round(&mut reno, &mut now);
             reno.on_loss(&lost(now, now - RTT));
             round(&mut reno, &mut now);
@@ -233,7 +208,7 @@ mod tests {
         for (every, want) in [(100, 12.2), (1000, 38.7), (10_000, 122.5)] {
             for linux in [0.0, 1.0] {
                 let (mut reno, mut now) = (NewReno::new(&Config::with_mss(MSS, 0)), Time::ZERO);
-                reno.apply_knob(0, linux);
+                set_knob(&mut reno, "linux", linux).unwrap();
                 let (mut since, mut sum, mut rounds) = (0, 0.0, 0);
                 // A hundred epochs of half a window each, in round trips; the first ten do not count.
                 for epoch in 0..100 {

@@ -35,3 +35,56 @@ impl Round {
         over
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{acked, hand_over};
+    use trimtab_units::Duration;
+
+    const MSS: Bytes = Bytes::new(1500);
+    const RTT: Duration = Duration::from_millis(20);
+
+    /// With `delivered` and `inflight` in packets, of a packet sent at `sent` ms.
+    fn ack(now: u64, sent: u64, delivered: u64, inflight: u64) -> Ack {
+        let (delivered, inflight) = (MSS * delivered, MSS * inflight);
+        let ack = acked(Time::from_millis(now), Time::from_millis(sent), MSS, RTT);
+        Ack { delivered, inflight, ..ack }
+    }
+
+    /// draft-ietf-ccwg-bbr, "Tracking Packet-Timed Round Trips": a round is what was in flight.
+    #[test]
+    fn a_round_ends_with_the_first_packet_beyond_what_was_in_flight() {
+        let mut round = Round::default();
+        assert!(round.ends(&ack(20, 0, 1, 9)), "the first acknowledgement");
+        for delivered in 2..=10 {
+            assert!(!round.ends(&ack(20, 0, delivered, 10)), "{delivered}");
+        }
+        assert!(round.ends(&ack(40, 20, 11, 9)));
+        assert!(!round.ends(&ack(40, 20, 20, 9)), "9 in flight then");
+        assert!(round.ends(&ack(60, 40, 21, 9)));
+    }
+
+    /// After losses less is delivered than was in flight, but what left later tells.
+    #[test]
+    fn a_round_ends_with_a_packet_that_left_after_its_start() {
+        let mut round = Round::default();
+        round.ends(&ack(20, 0, 1, 9));
+        assert!(!round.ends(&ack(39, 20, 4, 9)), "sent in the instant in which the round began");
+        assert!(round.ends(&ack(41, 21, 5, 9)));
+        assert!(!round.ends(&ack(61, 41, 6, 9)));
+    }
+
+    #[test]
+    fn what_is_in_flight_at_a_hand_over_is_the_first_round() {
+        let from = hand_over(MSS * 10, RTT);
+        let mut round = Round::beginning(&from);
+        let of = |bytes: Bytes, sent: Time| Ack {
+            delivered: from.delivered + bytes,
+            ..acked(from.now + RTT, sent, MSS, RTT)
+        };
+        assert!(!round.clone().ends(&of(MSS * 10, from.now)));
+        assert!(round.clone().ends(&of(MSS * 10 + Bytes::new(1), from.now)));
+        assert!(round.ends(&of(MSS, from.now + Duration::from_nanos(1))));
+    }
+}

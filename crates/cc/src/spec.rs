@@ -5,8 +5,16 @@ use core::str::FromStr;
 
 use crate::{ALGORITHMS, Algorithm, Config, Controller, KnobError, find, set_knob};
 
-/// The most knobs that one spec can set. Every algorithm has fewer.
-const SETTINGS_MAX: usize = 16;
+/// The most knobs that one spec can set: as many as the algorithm with the most knobs has.
+const SETTINGS_MAX: usize = {
+    let (mut most, mut i) = (0, 0);
+    while i < ALGORITHMS.len() {
+        let knobs = ALGORITHMS[i].knobs.len();
+        most = if knobs > most { knobs } else { most };
+        i += 1;
+    }
+    most
+};
 
 /// An algorithm with the settings that it starts with, parsed from
 /// `NAME[:PRESET][:KNOB=VALUE[,KNOB=VALUE…]]` and checked: building one cannot fail.
@@ -24,7 +32,11 @@ impl Spec {
     }
 
     /// An algorithm that need not be in the table, every knob at its default.
+    ///
+    /// # Panics
+    /// It has more knobs than any algorithm of the table.
     pub fn of(algorithm: &'static Algorithm) -> Self {
+        assert!(algorithm.knobs.len() <= SETTINGS_MAX, "more knobs than a spec can set");
         Self { algorithm, settings: [("", 0.0); SETTINGS_MAX], len: 0 }
     }
 
@@ -55,7 +67,7 @@ impl Spec {
         if let Some(setting) = used.iter_mut().find(|(name, _)| *name == knob.name) {
             setting.1 = value;
         } else {
-            // As many slots as any algorithm has knobs, checked by a test.
+            // There is a slot for each knob, and a knob takes one.
             self.settings[self.len] = (knob.name, value);
             self.len += 1;
         }
@@ -139,5 +151,72 @@ impl FromStr for Spec {
             }
         }
         Ok(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Knob, get_knob};
+    use std::string::String;
+
+    /// Vivace has as many knobs as a spec has slots; the others have fewer.
+    #[test]
+    fn a_spec_can_set_every_knob_and_set_them_again() {
+        assert_eq!(find("vivace").map(|a| a.knobs.len()), Some(SETTINGS_MAX));
+        for algorithm in ALGORITHMS.iter().filter(|a| !a.knobs.is_empty()) {
+            let mut text = String::from(algorithm.name);
+            // All at the minimum, and then at the maximum: the second replaces the first.
+            for number in [|k: &Knob| k.min, |k: &Knob| k.max] {
+                for (i, knob) in algorithm.knobs.iter().enumerate() {
+                    let separator = if i == 0 { ':' } else { ',' };
+                    text += &std::format!("{separator}{}={}", knob.name, number(knob));
+                }
+            }
+            let spec: Spec = text.parse().expect("every knob once in its range");
+            assert_eq!(spec.settings().len(), algorithm.knobs.len(), "{text}");
+            let cca = spec.build(&Config::default());
+            for knob in algorithm.knobs {
+                assert_eq!(get_knob(&cca, knob.name), Some(knob.max), "{text}: {}", knob.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_spec_says_why() {
+        let why = |text: &str| text.parse::<Spec>().expect_err("no spec");
+        assert_eq!(why("tahoe"), SpecError::UnknownAlgorithm);
+        assert_eq!(why("copa:fast"), SpecError::UnknownPreset { algorithm: "copa" });
+        assert_eq!(why("copa:delta=much"), SpecError::NotANumber);
+        assert_eq!(
+            std::format!("{}", why("copa:delta=3")),
+            "delta = 3 is outside its range 0.002 to 2"
+        );
+        assert_eq!(
+            std::format!("{}", why("vegas:delta=3")),
+            "no such knob; this algorithm has: alpha, beta, gamma"
+        );
+        assert_eq!(std::format!("{}", why("westwood:c=1")), "this algorithm has no knobs");
+        assert_eq!(
+            std::format!("{}", why("copa:fast")),
+            "copa has no such preset; there are: mit, mvfst; a knob is set by NAME=VALUE"
+        );
+        assert_eq!(
+            std::format!("{}", why("vegas:fast")),
+            "vegas has no such preset; a knob is set by NAME=VALUE"
+        );
+        let algorithms = std::format!("{}", why("tahoe"));
+        assert!(algorithms.starts_with("no such algorithm; there are: newreno, cubic, copa, "));
+    }
+
+    /// A preset is a start: what follows it replaces what it sets, and white space counts for nothing.
+    #[test]
+    fn what_is_set_later_replaces_what_was_set_before() {
+        let spec: Spec = " copa:mvfst:delta = 0.1,standing=0 ".parse().expect("a spec");
+        assert_eq!(spec.settings(), [("delta", 0.1), ("competitive", 0.0), ("standing", 0.0)]);
+        let same: Spec = "copa:delta=0.1,competitive=0,standing=0".parse().expect("a spec");
+        assert!(spec.is_same(&same));
+        assert!(!spec.is_same(&"copa:delta=0.1".parse().expect("a spec")));
+        assert!(!spec.is_same(&"vegas".parse().expect("a spec")));
     }
 }

@@ -8,10 +8,11 @@
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::knob::{knob_methods, knobs};
+use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
-use crate::window::Window;
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Timeout};
 
 /// Fewer samples than this in a round may all be of delayed acknowledgements: such a round grows as
 /// Reno's.
@@ -29,6 +30,18 @@ pub(crate) const ENTRY: Algorithm = Algorithm {
     build: |config| Vegas::new(config).into(),
 };
 
+knobs! {
+    /// The values of Vegas's knobs. Defaults: tcp_vegas.c `alpha`, `beta`, `gamma`.
+    struct Values {
+        alpha: f64 = 2.0, 0.5..=32.0, "packets",
+            "grows while fewer packets than this are queued; more keeps more in the queue";
+        beta: f64 = 4.0, 0.5..=64.0, "packets",
+            "shrinks while more packets than this are queued";
+        gamma: f64 = 1.0, 0.5..=32.0, "packets",
+            "slow start ends once more packets than this are queued; more overshoots more";
+    }
+}
+
 /// The Vegas state machine: that of `NewReno`, but each round trip without loss is judged by its
 /// least round-trip time.
 #[derive(Clone, Debug)]
@@ -36,8 +49,7 @@ pub struct Vegas {
     window: Window,
     episode: Episode,
     round: Round,
-    /// Alpha, beta, gamma.
-    knobs: [f64; 3],
+    values: Values,
     /// Least round-trip time since the start or the last idle time.
     base_rtt: Duration,
     /// Least of this round, and of how many samples.
@@ -47,32 +59,7 @@ pub struct Vegas {
 
 impl Vegas {
     /// Its knobs.
-    pub const KNOBS: &'static [Knob] = &[
-        Knob {
-            name: "alpha",
-            unit: "packets",
-            min: 0.5,
-            max: 32.0,
-            default: 2.0,
-            about: "grows while fewer packets than this are queued; more keeps more in the queue",
-        },
-        Knob {
-            name: "beta",
-            unit: "packets",
-            min: 0.5,
-            max: 64.0,
-            default: 4.0,
-            about: "shrinks while more packets than this are queued",
-        },
-        Knob {
-            name: "gamma",
-            unit: "packets",
-            min: 0.5,
-            max: 32.0,
-            default: 1.0,
-            about: "slow start ends once more packets than this are queued; more overshoots more",
-        },
-    ];
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection with every knob at its default.
     pub fn new(config: &Config) -> Self {
@@ -80,7 +67,7 @@ impl Vegas {
             window: Window::new(config),
             episode: Episode::default(),
             round: Round::default(),
-            knobs: [2.0, 4.0, 1.0],
+            values: Values::default(),
             base_rtt: Duration::MAX,
             round_min: Duration::MAX,
             samples: 0,
@@ -100,7 +87,7 @@ impl Vegas {
             }
             return;
         }
-        let [alpha, beta, gamma] = self.knobs;
+        let Values { alpha, beta, gamma } = self.values;
         let queued = diff(self.window.packets(), self.base_rtt, self.round_min);
         let packet = self.window.mss;
         if self.window.in_slow_start() {
@@ -166,9 +153,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
@@ -177,42 +162,12 @@ impl CongestionControl for Vegas {
         self.start_round();
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
+    window_methods!(self);
 
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
-
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.knobs.get(index).copied()
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        if let Some(knob) = self.knobs.get_mut(index) {
-            *knob = value;
-        }
-    }
+    knob_methods!(self.values);
 }
 
 impl Migrate for Vegas {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     /// Nothing moves for a round trip: what is in flight was sent by another.
     fn take_over(&mut self, from: &HandOver) {
         self.episode = Episode::default();

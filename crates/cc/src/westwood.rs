@@ -9,8 +9,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::episode::Episode;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
-use crate::window::Window;
-use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Timeout};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Timeout};
 
 /// The rate is sampled over one round-trip time, but this at least.
 const SAMPLE_MIN: Duration = Duration::from_millis(50);
@@ -131,9 +131,7 @@ impl CongestionControl for Westwood {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
@@ -142,34 +140,10 @@ impl CongestionControl for Westwood {
         self.sample_acked = Bytes::ZERO;
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
-
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, _index: usize) -> Option<f64> {
-        None
-    }
-
-    fn apply_knob(&mut self, _index: usize, _value: f64) {}
+    window_methods!(self);
 }
 
 impl Migrate for Westwood {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
     /// Its own bandwidth is an average, so the connection's maximum goes before it.
     fn operating_point(&self, path: &PathView) -> OperatingPoint {
         let estimate = self.bandwidth.estimate;
@@ -197,6 +171,7 @@ impl Migrate for Westwood {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Phase;
     use crate::testing::link::MSS;
     use crate::testing::{acked, lost, timed_out};
 

@@ -26,21 +26,21 @@ pub enum Algorithm {
 /// CUBIC's knobs in the kernel: those of `trimtab_cc::Cubic` but `linux`, which is always on.
 static CUBIC_KNOBS: [Knob; 4] = [
     // As Linux rounds 0.7.
-    Knob { default: 717.0 / 1024.0, ..Cubic::KNOBS[0] },
-    Cubic::KNOBS[1],
-    Cubic::KNOBS[2],
+    Knob { default: 717.0 / 1024.0, ..Knob::named(Cubic::KNOBS, "beta") },
+    Knob::named(Cubic::KNOBS, "c"),
+    Knob::named(Cubic::KNOBS, "fast_convergence"),
     Knob {
         default: 2.0,
         about: "how slow start ends before loss: 0 not at all, 2 by Linux's HyStart, 3 by its delay sign alone \
                 (1, HyStart++, is not in the kernel and becomes 2); later exits fill the path sooner and overflow \
                 buffers more",
-        ..Cubic::KNOBS[3]
+        ..Knob::named(Cubic::KNOBS, "hystart")
     },
 ];
 
 /// Muses' knobs in the kernel: that of `trimtab_cc::muses::Muses`, and what user space decides for a connection.
 static MUSES_KNOBS: [Knob; 4] = [
-    Muses::KNOBS[0],
+    Knob::named(Muses::KNOBS, "cap"),
     Knob {
         name: "tree",
         unit: "number",

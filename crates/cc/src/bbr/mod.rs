@@ -8,6 +8,7 @@
 
 mod bubble;
 mod gain;
+mod probe_rtt;
 mod round;
 pub(crate) mod v1;
 pub(crate) mod v3;

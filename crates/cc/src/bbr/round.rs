@@ -28,3 +28,26 @@ impl Rounds {
         self.end = delivered;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// draft-ietf-ccwg-bbr, "Tracking Packet-Timed Round Trips": `next_round_delivered`.
+    #[test]
+    fn a_round_ends_with_a_packet_sent_after_its_start() {
+        let bytes = Bytes::new;
+        let mut rounds = Rounds::default();
+        rounds.update(Bytes::ZERO, bytes(10));
+        assert_eq!((rounds.count, rounds.started), (1, true), "the first packet of all");
+        rounds.update(bytes(9), bytes(20));
+        assert_eq!((rounds.count, rounds.started), (1, false), "sent before the round");
+        rounds.update(bytes(10), bytes(30));
+        assert_eq!((rounds.count, rounds.started), (2, true));
+        rounds.restart(bytes(50));
+        rounds.update(bytes(49), bytes(60));
+        assert_eq!((rounds.count, rounds.started), (2, false));
+        rounds.update(bytes(50), bytes(70));
+        assert_eq!(rounds.count, 3);
+    }
+}

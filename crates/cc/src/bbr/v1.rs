@@ -20,8 +20,10 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::bubble::Bubble;
 use super::gain::Gain;
+use super::probe_rtt::ProbeRtt;
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
+use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, RateSample, Sent,
     Timeout,
@@ -30,8 +32,8 @@ use aggregation::{Acked, Aggregation};
 use cycle::Cycle;
 use departure::Departure;
 use full_pipe::FullPipe;
-use knobs::Tuning;
-use min_rtt::{MinRtt, ProbeRtt};
+use knobs::{Tuning, Values};
+use min_rtt::MinRtt;
 use policer::{Observation, Policer};
 use window::{Recovery, whole_packets};
 
@@ -117,7 +119,7 @@ struct Step<'a> {
 
 impl Bbr {
     /// The knobs; all can be turned at any time.
-    pub const KNOBS: &'static [Knob] = &knobs::KNOBS;
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection.
     pub fn new(config: &Config) -> Self {
@@ -125,7 +127,7 @@ impl Bbr {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::new(),
+            tuning: Tuning::default(),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: WindowedMax::default(),
             min_rtt: MinRtt::default(),
@@ -321,15 +323,7 @@ impl Bbr {
         let least = self.probe_rtt_window();
         let Mode::ProbeRtt(probe) = &mut self.mode else { return };
         self.bubble.extend(ack.delivered, ack.inflight);
-        if probe.ends_at.is_none() {
-            if ack.inflight <= least {
-                probe.ends_at = Some(ack.now + self.tuning.probe_rtt_duration);
-                self.rounds.restart(ack.delivered);
-            }
-            return;
-        }
-        probe.round_done |= self.rounds.started;
-        if probe.round_done {
+        if probe.on_ack(ack, least, self.tuning.probe_rtt_duration, &mut self.rounds) {
             self.check_probe_rtt_done(ack.now);
         }
     }
@@ -359,6 +353,10 @@ impl Bbr {
             Mode::ProbeRtt(_) => self.check_probe_rtt_done(now),
             Mode::Startup | Mode::Drain => {}
         }
+    }
+
+    fn on_knob(&mut self, _place: usize) {
+        self.tuning = Tuning::derive(self.tuning.values);
     }
 
     fn init_pacing_rate(&mut self, rtt: Duration) {
@@ -487,17 +485,7 @@ impl CongestionControl for Bbr {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.tuning.get(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.tuning.set(index, value);
-    }
+    knob_methods!(self.tuning.values, then on_knob);
 }
 
 #[cfg(test)]

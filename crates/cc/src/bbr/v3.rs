@@ -20,15 +20,17 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::bubble::Bubble;
 use super::gain::Gain;
+use super::probe_rtt::ProbeRtt;
 use super::round::Rounds;
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
+use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, LostPacket, Marked, Phase,
     RateSample, Sent, Timeout,
 };
 use aggregation::{Acked, Aggregation};
 use full_bw::FullBw;
-use knobs::Tuning;
+use knobs::{Tuning, Values};
 use loss::{Anchors, ShortTerm, Signals, Undo};
 use path::{MaxBw, MinRtt};
 use probe_bw::{AckPhase, Growth};
@@ -69,14 +71,6 @@ enum State {
     /// `ProbeBW_UP`: faster, to see whether more fits.
     Up(Growth),
     ProbeRtt(ProbeRtt),
-}
-
-/// What ProbeRTT waits for: inflight down at its window, then a minimum time and a round there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ProbeRtt {
-    /// When the minimum time is over; `None` until inflight has fallen.
-    ends_at: Option<Time>,
-    round_done: bool,
 }
 
 /// Where to go back to when the losses that ended it were none (`BBR.undo_state`).
@@ -154,7 +148,7 @@ struct Step<'a> {
 
 impl Bbr3 {
     /// The knobs; all can be turned at any time.
-    pub const KNOBS: &'static [Knob] = &knobs::KNOBS;
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection (`OnInit()`).
     pub fn new(config: &Config) -> Self {
@@ -162,7 +156,7 @@ impl Bbr3 {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::new(),
+            tuning: Tuning::default(),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: MaxBw::default(),
             min_rtt: MinRtt::default(),
@@ -318,23 +312,15 @@ impl Bbr3 {
         let least = self.probe_rtt_window();
         let State::ProbeRtt(probe) = &mut self.state else { return };
         self.bubble.extend(ack.delivered, ack.inflight);
-        if probe.ends_at.is_none() {
-            if ack.inflight <= least {
-                probe.ends_at = Some(ack.now + self.tuning.probe_rtt_duration);
-                self.rounds.restart(ack.delivered);
-            }
-            return;
-        }
-        probe.round_done |= self.rounds.started;
-        if probe.round_done {
+        if probe.on_ack(ack, least, self.tuning.probe_rtt_duration, &mut self.rounds) {
             self.check_probe_rtt_done(ack.now);
         }
     }
 
     /// `CheckProbeRTTDone()` and `ExitProbeRTT()`.
     fn check_probe_rtt_done(&mut self, now: Time) {
-        let State::ProbeRtt(ProbeRtt { ends_at: Some(end), .. }) = self.state else { return };
-        if now <= end {
+        let State::ProbeRtt(probe) = self.state else { return };
+        if !probe.time_is_over(now) {
             return;
         }
         self.min_rtt.schedule(now);
@@ -357,6 +343,10 @@ impl Bbr3 {
         } else {
             self.check_probe_rtt_done(now);
         }
+    }
+
+    fn on_knob(&mut self, _place: usize) {
+        self.tuning = Tuning::derive(self.tuning.values);
     }
 
     /// `InitPacingRate()`.
@@ -423,14 +413,8 @@ impl CongestionControl for Bbr3 {
             self.restore_window(); // "Upon exiting loss recovery"
         }
         self.set_window(&step);
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.window >= self.ceiling.get(),
-        };
-        self.ceiling.on_ack(&used, self.mss);
+        let limits = ack.cwnd_limited && self.window >= self.ceiling.get();
+        self.ceiling.on_ack(ack, limits, self.mss);
     }
 
     fn on_packet_lost(&mut self, lost: &LostPacket) {
@@ -485,17 +469,7 @@ impl CongestionControl for Bbr3 {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.tuning.get(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.tuning.set(index, value);
-    }
+    knob_methods!(self.tuning.values, then on_knob);
 }
 
 #[cfg(test)]

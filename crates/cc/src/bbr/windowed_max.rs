@@ -88,4 +88,42 @@ mod tests {
             assert!(max.get() >= value && max.get() <= truth, "round {round}");
         }
     }
+
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever comes in whatever rounds: no higher than the true maximum of the window, no lower
+        /// than the newest, and the true one as long as that is no older than a quarter of the window.
+        #[test]
+        fn within_the_newest_and_the_true_maximum(
+            window in 1u64..40,
+            samples in prop::collection::vec((0u64..4, 1u64..1000), 1..200),
+        ) {
+            let mut max = WindowedMax::<u64>::default();
+            let mut all = std::vec::Vec::new();
+            let mut round = 0;
+            for (gap, value) in samples {
+                round += gap;
+                all.push((round, value));
+                max.update(window, round, value);
+                let of = |age: u64| {
+                    all.iter().filter(|(r, _)| round - r <= age).map(|(_, v)| *v).max().unwrap()
+                };
+                prop_assert!(max.get() >= value && max.get() <= of(window), "round {round}");
+                prop_assert!(max.get() >= of(0), "of this round");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reset_forgets_all_but_one() {
+        let mut max = WindowedMax::<u64>::default();
+        max.update(10, 1, 100);
+        max.reset(2, 30);
+        assert_eq!(max.get(), 30);
+        max.update(10, 3, 20);
+        assert_eq!(max.get(), 30);
+        max.update(10, 13, 20);
+        assert_eq!(max.get(), 20, "the one of round 2 is too old");
+    }
 }

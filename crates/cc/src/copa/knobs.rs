@@ -1,132 +1,48 @@
 //! Copa's knobs. Mortise steers `delta`; the others are what of Copa users feel beside it.
 
-use crate::{Config, Knob, Preset, knob};
+use crate::knob::knobs;
+use crate::{Config, Knob, Preset};
 
-/// A knob, by its place in [`KNOBS`].
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Setting {
-    Delta,
-    Competitive,
-    PacingGain,
-    InitialWindow,
-    StartupGain,
-    StartupExit,
-    Restart,
-    RestartProbe,
-    LossBeta,
-    LossTolerance,
-    Standing,
-    MinRttWindow,
-    VelocityMax,
-}
-
-/// The values of the knobs, in the order of [`KNOBS`].
-pub(super) type Values = knob::Values<{ KNOBS.len() }>;
-
-impl From<Setting> for usize {
-    fn from(setting: Setting) -> Self {
-        setting as Self
+knobs! {
+    /// The values of Copa's knobs.
+    pub(super) struct Values {
+        delta: f64 = 0.5, 0.002..=2.0, "1/packet",
+            "weight of delay against throughput: 1.25/delta packets queue on average";
+        competitive: bool = 1.0, 0.0..=1.0, "1",
+            "1: claims a share of the queue beside flows that fill it; 0: always yields to them";
+        pacing_gain: f64 = 2.0, 1.0..=4.0, "1",
+            "pacing rate over window per round-trip time; more sends sooner and in larger bursts";
+        initial_window: f64 = 10.0, 1.0..=100.0, "packets",
+            "window of a new connection, and the least after an idle time; more finishes small \
+             transfers sooner and overflows small buffers";
+        startup_gain: f64 = 1.0, 0.25..=1.0, "1",
+            "growth in slow start per packet acknowledged; less is slower and overshoots less";
+        startup_exit: f64 = 1.0, 0.5..=20.0, "1",
+            "slow start ends once the rate is above this many times the target rate; more fills \
+             jittery links sooner and queues more";
+        restart: f64 = 1.0, 0.1..=2.0, "1",
+            "share of the window kept after an idle time longer than the retransmission timeout";
+        restart_probe: bool = 0.0, 0.0..=1.0, "1",
+            "1: slow start again after an idle time, which finds new capacity sooner; 0: not";
+        loss_beta: f64 = 1.0, 0.3..=1.0, "1",
+            "share of the window kept after a loss: 1 ignores losses (the paper), less spares \
+             small buffers";
+        loss_tolerance: f64 = 0.0, 0.0..=1.0, "1",
+            "share of a round trip's packets whose loss is taken as noise and ignored";
+        standing: f64 = 0.5, 0.0..=1.0, "1",
+            "share of a round-trip time over whose least the queue is judged: 0 takes the latest \
+             sample, more is deaf to jitter and later to notice queues";
+        min_rtt_window: f64 = 10.0, 1.0..=60.0, "s",
+            "for how long a minimum round-trip time counts; less follows a changing path, more \
+             knows the empty queue better";
+        velocity_max: f64 = 65_536.0, 1.0..=65_536.0, "1",
+            "bound of the velocity; less overshoots less and follows capacity later";
     }
 }
 
-pub(super) const KNOBS: &[Knob] = &[
-    Knob::new(
-        "delta",
-        "1/packet",
-        (0.002, 2.0),
-        0.5,
-        "weight of delay against throughput: 1.25/delta packets queue on average",
-    ),
-    Knob::new(
-        "competitive",
-        "1",
-        (0.0, 1.0),
-        1.0,
-        "1: claims a share of the queue beside flows that fill it; 0: always yields to them",
-    ),
-    Knob::new(
-        "pacing_gain",
-        "1",
-        (1.0, 4.0),
-        2.0,
-        "pacing rate over window per round-trip time; more sends sooner and in larger bursts",
-    ),
-    Knob::new(
-        "initial_window",
-        "packets",
-        (1.0, 100.0),
-        10.0,
-        "window of a new connection, and the least after an idle time; more finishes small \
-         transfers sooner and overflows small buffers",
-    ),
-    Knob::new(
-        "startup_gain",
-        "1",
-        (0.25, 1.0),
-        1.0,
-        "growth in slow start per packet acknowledged; less is slower and overshoots less",
-    ),
-    Knob::new(
-        "startup_exit",
-        "1",
-        (0.5, 20.0),
-        1.0,
-        "slow start ends once the rate is above this many times the target rate; more fills \
-         jittery links sooner and queues more",
-    ),
-    Knob::new(
-        "restart",
-        "1",
-        (0.1, 2.0),
-        1.0,
-        "share of the window kept after an idle time longer than the retransmission timeout",
-    ),
-    Knob::new(
-        "restart_probe",
-        "1",
-        (0.0, 1.0),
-        0.0,
-        "1: slow start again after an idle time, which finds new capacity sooner; 0: not",
-    ),
-    Knob::new(
-        "loss_beta",
-        "1",
-        (0.3, 1.0),
-        1.0,
-        "share of the window kept after a loss: 1 ignores losses (the paper), less spares \
-         small buffers",
-    ),
-    Knob::new(
-        "loss_tolerance",
-        "1",
-        (0.0, 1.0),
-        0.0,
-        "share of a round trip's packets whose loss is taken as noise and ignored",
-    ),
-    Knob::new(
-        "standing",
-        "1",
-        (0.0, 1.0),
-        0.5,
-        "share of a round-trip time over whose least the queue is judged: 0 takes the latest \
-         sample, more is deaf to jitter and later to notice queues",
-    ),
-    Knob::new(
-        "min_rtt_window",
-        "s",
-        (1.0, 60.0),
-        10.0,
-        "for how long a minimum round-trip time counts; less follows a changing path, more \
-         knows the empty queue better",
-    ),
-    Knob::new(
-        "velocity_max",
-        "1",
-        (1.0, 65_536.0),
-        65_536.0,
-        "bound of the velocity; less overshoots less and follows capacity later",
-    ),
-];
+/// The places of the knobs whose change is acted upon at once.
+pub(super) const COMPETITIVE: usize = Knob::place(Values::KNOBS, "competitive");
+pub(super) const INITIAL_WINDOW: usize = Knob::place(Values::KNOBS, "initial_window");
 
 /// What the paper and the two deployed forms set.
 pub(super) const PRESETS: &[Preset] = &[
@@ -141,36 +57,7 @@ pub(super) const PRESETS: &[Preset] = &[
 
 /// The defaults; the initial window is the transport's, as far as the knob goes.
 pub(super) fn defaults(config: &Config) -> Values {
-    let mut values = Values::new(KNOBS);
-    let window = &KNOBS[Setting::InitialWindow as usize];
+    const INITIAL: Knob = Knob::named(Values::KNOBS, "initial_window");
     let packets = config.initial_window.as_f64() / config.mss.as_f64().max(1.0);
-    values.set(Setting::InitialWindow.into(), packets.clamp(window.min, window.max));
-    values
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_name_their_knobs() {
-        for (setting, name) in [
-            (Setting::Delta, "delta"),
-            (Setting::Competitive, "competitive"),
-            (Setting::PacingGain, "pacing_gain"),
-            (Setting::InitialWindow, "initial_window"),
-            (Setting::StartupGain, "startup_gain"),
-            (Setting::StartupExit, "startup_exit"),
-            (Setting::Restart, "restart"),
-            (Setting::RestartProbe, "restart_probe"),
-            (Setting::LossBeta, "loss_beta"),
-            (Setting::LossTolerance, "loss_tolerance"),
-            (Setting::Standing, "standing"),
-            (Setting::MinRttWindow, "min_rtt_window"),
-            (Setting::VelocityMax, "velocity_max"),
-        ] {
-            assert_eq!(KNOBS[setting as usize].name, name);
-        }
-        assert_eq!(Setting::VelocityMax as usize + 1, KNOBS.len());
-    }
+    Values { initial_window: packets.clamp(INITIAL.min, INITIAL.max), ..Values::default() }
 }

@@ -3,7 +3,6 @@
 
 use trimtab_units::{Bytes, Duration};
 
-use super::knobs::Setting;
 use super::mode::Mode;
 use super::velocity::Velocity;
 use super::{Copa, RTT_FLOOR, Tally};
@@ -39,7 +38,7 @@ impl Migrate for Copa {
         self.drain = None;
         let path = (from.bandwidth * from.min_rtt).as_f64();
         self.descent = (!from.starved).then_some(path);
-        let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
+        let window = Duration::from_secs_f64(self.values.min_rtt_window);
         self.rtt_min = WindowedMin::new();
         self.residue = Duration::ZERO;
         self.rtt_min.update(from.min_rtt_at, window, from.min_rtt.max(RTT_FLOOR));

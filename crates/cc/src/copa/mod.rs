@@ -24,12 +24,13 @@ mod velocity;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use self::knobs::{Setting, Values};
+use self::knobs::Values;
 use self::mode::{EMPTY_SLACK, Mode, Sight};
 use self::velocity::{Direction, Velocity};
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::episode::Episode;
 use crate::filter::{WindowedMax, WindowedMin};
+use crate::knob::knob_methods;
 use crate::round::Round;
 use crate::window::WINDOW_MAX;
 use crate::{
@@ -133,7 +134,7 @@ struct Tally {
 
 impl Copa {
     /// Its knobs.
-    pub const KNOBS: &'static [Knob] = knobs::KNOBS;
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// Its presets.
     pub const PRESETS: &'static [Preset] = knobs::PRESETS;
@@ -169,7 +170,7 @@ impl Copa {
 
     /// The delta in force: what is set, or less in competitive mode.
     pub fn effective_delta(&self) -> f64 {
-        self.mode.delta(self.values.get(Setting::Delta))
+        self.mode.delta(self.values.delta)
     }
 
     /// Whether it is in TCP-competitive mode.
@@ -182,9 +183,9 @@ impl Copa {
         let Some(rtt) = ack.rtt else { return };
         let (now, rtt) = (ack.now, rtt.max(RTT_FLOOR));
         self.heed_silence(ack);
-        let window = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow));
+        let window = Duration::from_secs_f64(self.values.min_rtt_window);
         self.rtt_min.update(now, window, rtt);
-        self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.get(Setting::Standing)), rtt);
+        self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.standing), rtt);
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
         if let Some(least) = self.rtt_min.get() {
             self.residue = self.residue.min(rtt - least);
@@ -217,11 +218,11 @@ impl Copa {
     /// Starts and ends drains, on an acknowledgement that shows the minimum or does not.
     fn drain_queue(&mut self, ack: &Ack, floor: bool) {
         let (now, srtt) = (ack.now, ack.srtt);
-        let competes = self.values.is_on(Setting::Competitive);
+        let competes = self.values.competitive;
         if let Some(drain) = self.drain {
             // Nothing but the minimum itself: a drain that ended on less would let the minimum drift.
             if floor || now >= drain.until {
-                let delta = self.values.get(Setting::Delta);
+                let delta = self.values.delta;
                 let compete_with = if competes { delta } else { 0.0 };
                 self.mode.on_drained(drain.from, now, srtt, compete_with);
                 self.take_residue(&drain);
@@ -233,7 +234,7 @@ impl Copa {
             }
             return;
         }
-        let patience = Duration::from_secs_f64(self.values.get(Setting::MinRttWindow) / 2.0);
+        let patience = Duration::from_secs_f64(self.values.min_rtt_window / 2.0);
         // On the way down from another algorithm's window the queue empties as it is; and what was
         // in flight while the link stood still tells nothing of what the path holds.
         if self.descent.is_none()
@@ -307,7 +308,7 @@ impl Copa {
         // Window/standing ≤ 1/(delta · queueing), without dividing by a queueing delay of zero.
         let load = packets * delta * queueing;
         if self.slow_start {
-            if load < self.values.get(Setting::StartupExit) * standing {
+            if load < self.values.startup_exit * standing {
                 return self.grow_exponentially(acked, ack.cwnd_limited);
             }
             self.leave_slow_start(ack.now);
@@ -343,7 +344,7 @@ impl Copa {
 
     fn grow_exponentially(&mut self, acked: f64, cwnd_limited: bool) {
         if cwnd_limited {
-            self.set_window(self.window + acked * self.values.get(Setting::StartupGain));
+            self.set_window(self.window + acked * self.values.startup_gain);
         }
     }
 
@@ -353,22 +354,16 @@ impl Copa {
     }
 
     fn initial_window(&self) -> f64 {
-        (self.values.get(Setting::InitialWindow) * self.mss).max(self.window_min)
+        (self.values.initial_window * self.mss).max(self.window_min)
     }
 
     fn raise_ceiling(&mut self, ack: &Ack) {
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.window >= self.ceiling.get().as_f64(),
-        };
-        self.ceiling.on_ack(&used, Bytes::new(self.mss as u64));
+        let limits = ack.cwnd_limited && self.window >= self.ceiling.get().as_f64();
+        self.ceiling.on_ack(ack, limits, Bytes::new(self.mss as u64));
     }
 
     fn on_round(&mut self) {
-        self.velocity.on_round(self.window, self.values.get(Setting::VelocityMax));
+        self.velocity.on_round(self.window, self.values.velocity_max);
         self.mode.on_round();
         self.tally = [self.tally[1], Tally::default()];
     }
@@ -383,8 +378,17 @@ impl Copa {
     /// Whether losses keep the window from growing: heavy ones, or for a round trip those that the
     /// knob answers to.
     fn is_held(&self) -> bool {
-        let answers = self.values.get(Setting::LossBeta) < 1.0;
+        let answers = self.values.loss_beta < 1.0;
         self.loses_heavily() || (answers && self.episode.recovering())
+    }
+
+    fn on_knob(&mut self, place: usize) {
+        if place == knobs::COMPETITIVE && !self.values.competitive {
+            self.mode.stop_competing();
+        }
+        if place == knobs::INITIAL_WINDOW && !self.started {
+            self.set_window(self.initial_window());
+        }
     }
 
     fn loses_heavily(&self) -> bool {
@@ -422,11 +426,11 @@ impl CongestionControl for Copa {
             }
             return;
         }
-        let noise = self.loss_share() <= self.values.get(Setting::LossTolerance);
+        let noise = self.loss_share() <= self.values.loss_tolerance;
         if noise || !self.episode.on_loss(loss) {
             return;
         }
-        let keep = self.values.get(Setting::LossBeta);
+        let keep = self.values.loss_beta;
         self.mode.on_loss();
         if keep < 1.0 {
             self.set_window(self.window * keep);
@@ -459,10 +463,10 @@ impl CongestionControl for Copa {
     }
 
     fn on_idle(&mut self, _idle: &Idle) {
-        let kept = self.window * self.values.get(Setting::Restart);
+        let kept = self.window * self.values.restart;
         self.set_window(kept.max(self.window.min(self.initial_window())));
         self.velocity = Velocity::new(self.window);
-        self.slow_start |= self.values.is_on(Setting::RestartProbe);
+        self.slow_start |= self.values.restart_probe;
     }
 
     fn window(&self) -> Bytes {
@@ -474,7 +478,7 @@ impl CongestionControl for Copa {
     /// window still limits.
     fn pacing_rate(&self) -> Option<Rate> {
         let standing = self.rtt_standing.get()?;
-        let gain = self.values.get(Setting::PacingGain);
+        let gain = self.values.pacing_gain;
         let rate = Rate::from_bytes_per_sec_f64(gain * self.window / standing.as_secs_f64());
         Some(rate.max(Rate::from_bytes_per_sec(1)))
     }
@@ -488,23 +492,7 @@ impl CongestionControl for Copa {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.values.at(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.values.set(index, value);
-        if index == Setting::Competitive as usize && !self.values.is_on(Setting::Competitive) {
-            self.mode.stop_competing();
-        }
-        if index == Setting::InitialWindow as usize && !self.started {
-            self.set_window(self.initial_window());
-        }
-    }
+    knob_methods!(self.values, then on_knob);
 }
 
 #[cfg(test)]

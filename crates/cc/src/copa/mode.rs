@@ -220,3 +220,196 @@ impl Mode {
         self.inverse.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// A sample with so much queueing delay in us, on a path of 100 ms whose queue swings by 100 ms.
+    fn sight(queueing: u64) -> Sight {
+        let rtt = RTT + Duration::from_micros(queueing);
+        Sight { rtt, base: RTT, standing: rtt, rtt_max: RTT * 2 }
+    }
+
+    /// One that competes with 1/delta of 2 since 1 s.
+    fn competing() -> Mode {
+        let mut mode = Mode::new(Time::ZERO);
+        mode.on_rtt(at(900), &sight(50_000));
+        mode.on_drained(at(700), at(1000), RTT, 0.5);
+        assert!(mode.is_competitive());
+        mode
+    }
+
+    /// Copa §2.4: the queue is nearly empty below a share of its swing; ours is 0.3, or 1 ms.
+    #[test]
+    fn a_queue_that_is_not_nearly_empty_for_five_round_trips_is_full() {
+        let mut mode = Mode::new(Time::ZERO);
+        assert!(!mode.is_full(at(500), RTT) && mode.is_full(at(501), RTT));
+        mode.on_rtt(at(600), &sight(30_001));
+        assert!(mode.is_full(at(600), RTT), "just above 0.3 of the swing");
+        mode.on_rtt(at(600), &sight(30_000));
+        assert!(!mode.is_full(at(1100), RTT) && mode.is_full(at(1101), RTT));
+        let still = Sight { rtt_max: RTT, ..sight(1000) };
+        mode.on_rtt(at(2000), &still);
+        assert!(!mode.is_full(at(2000), RTT), "1 ms, where nothing swings");
+        mode.on_rtt(at(3000), &Sight { rtt_max: RTT, ..sight(1001) });
+        assert!(mode.is_full(at(3000), RTT));
+    }
+
+    /// Only the minimum itself shows the minimum.
+    #[test]
+    fn the_floor_is_the_minimum_and_nothing_more() {
+        let mut mode = Mode::new(Time::ZERO);
+        assert!(mode.on_rtt(at(1), &sight(0)));
+        assert!(!mode.on_rtt(at(2), &sight(1)));
+        // It is stale after five seconds of patience, unless a drain was tried since.
+        let patience = Duration::from_secs(5);
+        let wants = |mode: &Mode, ms| mode.wants_drain(at(ms), RTT, patience, false);
+        assert!(!wants(&mode, 5001) && wants(&mode, 5002));
+        mode.on_drained(at(5002), at(5100), RTT, 0.0);
+        assert!(!wants(&mode, 10_100) && wants(&mode, 10_101));
+        // Five round trips at least, where those are longer.
+        let long = Duration::from_secs(2);
+        assert!(!mode.wants_drain(at(15_100), long, patience, false));
+        assert!(mode.wants_drain(at(15_101), long, patience, false));
+    }
+
+    /// A full queue asks for a drain where it may compete; the drain tells whether to.
+    #[test]
+    fn a_drain_that_does_not_empty_the_queue_means_others_fill_it() {
+        let patience = Duration::from_secs(5);
+        let mut mode = Mode::new(Time::ZERO);
+        mode.on_rtt(at(500), &sight(50_000));
+        assert!(mode.wants_drain(at(501), RTT, patience, true));
+        assert!(!mode.wants_drain(at(501), RTT, patience, false), "it must not compete");
+        let drained = |from, delta| {
+            let mut mode = mode.clone();
+            mode.on_rtt(at(650), &sight(20_000));
+            mode.on_drained(at(from), at(1200), RTT, delta);
+            mode.is_competitive()
+        };
+        assert!(!drained(650, 0.5), "it emptied in the drain, so it was our own");
+        assert!(drained(651, 0.5), "what it showed before does not count");
+        assert!(!drained(651, 0.0), "it must not compete");
+    }
+
+    /// Copa §2.4: 1/delta rises by one in a round trip without a loss, and halves with one.
+    #[test]
+    fn competing_is_additive_increase_and_multiplicative_decrease() {
+        let mut mode = competing();
+        assert_eq!(mode.delta(0.5), 0.5, "from the default's");
+        for want in [3.0, 4.0, 5.0, 6.0] {
+            mode.on_round();
+            assert!((mode.delta(0.5) - 1.0 / want).abs() < 1e-12);
+        }
+        mode.on_loss();
+        assert!((mode.delta(0.5) - 1.0 / 3.0).abs() < 1e-12);
+        mode.on_round();
+        assert!((mode.delta(0.5) - 1.0 / 3.0).abs() < 1e-12, "a round with a loss");
+        mode.on_round();
+        assert!((mode.delta(0.5) - 0.25).abs() < 1e-12);
+        assert_eq!(mode.delta(0.04), 0.04, "never above the one that is set");
+        for _ in 0..600 {
+            mode.on_round();
+        }
+        assert_eq!(mode.delta(0.5), 1.0 / 500.0, "the knob's least");
+        for _ in 0..20 {
+            mode.on_loss();
+        }
+        assert_eq!(mode.delta(1.0), 0.5, "the default's 2 is the least");
+        mode.stop_competing();
+        assert_eq!((mode.is_competitive(), mode.delta(1.0)), (false, 1.0));
+    }
+
+    /// A delta that is set below the default's begins there.
+    #[test]
+    fn competing_begins_with_the_delta_that_is_set() {
+        let begins = |delta: f64| {
+            let mut mode = Mode::new(Time::ZERO);
+            mode.on_drained(at(700), at(1000), RTT, delta);
+            mode.delta(2.0)
+        };
+        assert_eq!((begins(0.5), begins(0.04), begins(2.0)), (0.5, 0.04, 0.5));
+        assert_eq!(begins(0.001), 1.0 / 500.0);
+    }
+
+    /// What stops to compete and must again within 50 round trips goes on with its 1/delta.
+    #[test]
+    fn who_competes_again_soon_keeps_its_delta() {
+        let again = |rounds: u32| {
+            let mut mode = competing();
+            for _ in 0..8 {
+                mode.on_round();
+            }
+            mode.on_rtt(at(1100), &sight(30_000));
+            assert!(!mode.is_competitive(), "nobody fills it");
+            for _ in 0..rounds {
+                mode.on_round();
+            }
+            mode.on_drained(at(9000), at(9900), RTT, 0.5);
+            1.0 / mode.delta(0.5)
+        };
+        assert_eq!((again(49), again(50)), (10.0, 2.0));
+    }
+
+    /// After a loss to others it stops only below a tenth of the swing, for 20 round trips.
+    #[test]
+    fn after_a_loss_to_others_a_tenth_applies() {
+        let mut mode = competing();
+        for _ in 0..6 {
+            mode.on_round();
+        }
+        let leaves = |mode: &Mode, queueing| {
+            let mut mode = mode.clone();
+            mode.on_rtt(at(1200), &sight(queueing));
+            !mode.is_competitive()
+        };
+        assert!(leaves(&mode, 30_000));
+        mode.on_loss();
+        assert!(!leaves(&mode, 10_001) && leaves(&mode, 10_000), "1/delta was 8");
+        for _ in 0..20 {
+            assert!(!leaves(&mode, 30_000));
+            mode.on_round();
+        }
+        assert!(leaves(&mode, 30_000));
+        // Losses close to each other are those of a small buffer.
+        let mut small = competing();
+        for _ in 0..6 {
+            small.on_round();
+        }
+        small.on_loss();
+        for _ in 0..4 {
+            small.on_round();
+        }
+        small.on_loss();
+        assert!(leaves(&small, 30_000));
+    }
+
+    /// A queue of at most 1 ms that is never below a tenth of that may be none.
+    #[test]
+    fn a_small_queue_that_never_empties_may_be_none() {
+        let mut mode = Mode::new(Time::ZERO);
+        let see = |mode: &mut Mode, ms, queueing| {
+            mode.on_rtt(at(ms), &Sight { rtt_max: RTT, ..sight(queueing) });
+        };
+        see(&mut mode, 400, 101);
+        see(&mut mode, 400, 1000);
+        assert!(!mode.is_small(at(500), RTT) && mode.is_small(at(501), RTT));
+        see(&mut mode, 600, 100);
+        assert!(!mode.is_small(at(1100), RTT) && mode.is_small(at(1101), RTT), "it was empty");
+        see(&mut mode, 1200, 1001);
+        assert!(!mode.is_small(at(1700), RTT), "more than 1 ms stood");
+        mode.own_queue_from(at(2000));
+        assert!(!mode.is_small(at(2500), RTT) && mode.is_small(at(2501), RTT));
+        mode.on_drained(at(2501), at(2600), RTT, 0.0);
+        assert!(!mode.is_small(at(4100), RTT) && mode.is_small(at(4101), RTT), "a second of peace");
+        mode.assume_empty(at(5000));
+        assert!(!mode.is_small(at(5500), RTT) && !mode.is_full(at(5500), RTT));
+    }
+}

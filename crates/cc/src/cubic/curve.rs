@@ -50,8 +50,8 @@ impl Curve {
     /// A reduction at `window` (RFC 9438 §4.6, §4.7).
     pub(super) fn on_loss(&mut self, window: f64, tuning: &Tuning) {
         self.cwnd_prior = window;
-        self.w_max = if tuning.fast_convergence && window < self.w_max {
-            window * (1.0 + tuning.beta) / 2.0
+        self.w_max = if tuning.values.fast_convergence && window < self.w_max {
+            window * (1.0 + tuning.values.beta) / 2.0
         } else {
             window
         };
@@ -114,7 +114,7 @@ impl Curve {
 
     fn start(&mut self, cwnd: f64, tuning: &Tuning) -> Epoch {
         let k = if self.w_max > cwnd {
-            cbrt((self.w_max - cwnd) / tuning.c) // §4.2, eq. 2
+            cbrt((self.w_max - cwnd) / tuning.values.c) // §4.2, eq. 2
         } else {
             self.w_max = cwnd;
             0.0
@@ -125,7 +125,7 @@ impl Curve {
     /// `W_cubic(t)` (§4.2, eq. 1).
     fn w_cubic(&self, t: f64, epoch: &Epoch, tuning: &Tuning) -> f64 {
         let offset = t - epoch.k;
-        tuning.c * offset * offset * offset + self.w_max
+        tuning.values.c * offset * offset * offset + self.w_max
     }
 
     #[cfg(test)]

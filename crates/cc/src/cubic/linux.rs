@@ -121,9 +121,9 @@ impl LinuxCurve {
     /// A reduction: gives the new threshold.
     pub(super) fn on_loss(&mut self, window: &Window, tuning: &Tuning) -> Bytes {
         let cwnd = window.size.get() / window.mss.get();
-        let beta = scaled(tuning.beta);
+        let beta = scaled(tuning.values.beta);
         self.epoch = None;
-        self.last_max = if tuning.fast_convergence && cwnd < self.last_max {
+        self.last_max = if tuning.values.fast_convergence && cwnd < self.last_max {
             cwnd * (1024 + beta) / 2048
         } else {
             cwnd
@@ -174,7 +174,7 @@ impl LinuxCurve {
     }
 
     fn read_curve(&mut self, cwnd: u64, acked: u64, now: u64, tuning: &Tuning) {
-        let scale = scaled(tuning.c).max(1);
+        let scale = scaled(tuning.values.c).max(1);
         let epoch = match self.epoch {
             Some(epoch) => epoch,
             None => {
@@ -211,7 +211,7 @@ impl LinuxCurve {
 
     /// No slower than Reno with CUBIC's decrease would be (`tcp_friendliness`).
     fn be_friendly(&mut self, cwnd: u64, tuning: &Tuning) {
-        let beta = scaled(tuning.beta);
+        let beta = scaled(tuning.values.beta);
         // Eighths of a packet acknowledged per packet of window: Reno's growth is 8/15 for 0.7.
         let eighths = 8 * (1024 + beta) / 3 / (1024 - beta);
         let per_packet = (cwnd * eighths) >> 3;
@@ -234,4 +234,175 @@ impl LinuxCurve {
 /// A factor in 1024ths, as Linux's module parameters have it.
 fn scaled(factor: f64) -> u64 {
     (factor * 1024.0 + 0.5) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::cubic::Values;
+    use proptest::prelude::*;
+
+    const MSS: u64 = 1500;
+
+    fn tuning() -> Tuning {
+        Tuning::derive(Values { beta: 717.0 / 1024.0, ..Values::default() })
+    }
+
+    /// A window of so many packets.
+    fn window(packets: u64) -> Window {
+        let initial_window = Bytes::new(MSS * packets);
+        Window::new(&Config { initial_window, ..Config::with_mss(Bytes::new(MSS), 0) })
+    }
+
+    /// tcp_cubic.c `bictcp_recalc_ssthresh()`: in 1/1024, rounded down, at least two packets.
+    #[test]
+    fn a_loss_leaves_717_of_1024() {
+        for (packets, left) in [(100, 70), (99, 69), (10, 7), (3, 2), (2, 2)] {
+            let ssthresh = LinuxCurve::new().on_loss(&window(packets), &tuning());
+            assert_eq!(ssthresh.get() / MSS, left, "{packets}");
+        }
+    }
+
+    /// `bictcp_recalc_ssthresh()`: fast convergence remembers (1024 + 717) / 2048 of a smaller peak.
+    #[test]
+    fn a_smaller_peak_is_remembered_smaller_still() {
+        let mut curve = LinuxCurve::new();
+        curve.on_loss(&window(100), &tuning());
+        curve.on_loss(&window(80), &tuning());
+        assert_eq!(curve.last_max, 80 * 1741 / 2048);
+        curve.on_loss(&window(68), &tuning());
+        assert_eq!(curve.last_max, 68, "as large as what was remembered");
+        let plain = Tuning::derive(Values { fast_convergence: false, ..Values::default() });
+        curve.on_loss(&window(40), &plain);
+        assert_eq!(curve.last_max, 40);
+    }
+
+    /// `bictcp_update()`: K in 1/1024 s. expected.md §3 has 4.2172 s for a peak of 100 and 0.7 of it.
+    #[test]
+    fn the_plateau_is_k_away() {
+        for (peak, k) in [(10, 1.9574), (100, 4.2172), (1000, 9.0856)] {
+            let mut curve = LinuxCurve::new();
+            let low = curve.on_loss(&window(peak), &tuning()).get() / MSS;
+            curve.read_curve(low, 1, 1000, &tuning());
+            // C is 410/1024 and the window whole packets: K is a little less or more.
+            assert!((curve.k as f64 / 1024.0 / k - 1.0).abs() < 0.02, "{peak}: {}", curve.k);
+            assert_eq!((curve.origin, curve.epoch), (peak, Some(1000)));
+        }
+    }
+
+    /// `bictcp_update()`: `cnt` acknowledged packets grow the window by one so that the target is
+    /// reached in a round trip; 20 at most before any loss, and hardly any growth at the plateau.
+    #[test]
+    fn the_count_reaches_the_target_in_a_round_trip() {
+        let mut new = LinuxCurve::new();
+        new.read_curve(100, 1, 1000, &tuning());
+        assert_eq!(new.cnt, 20, "5% in a round trip");
+        let mut curve = LinuxCurve { last_max: 100, ..LinuxCurve::new() };
+        curve.read_curve(100, 1, 1000, &tuning());
+        assert_eq!((curve.k, curve.cnt), (0, 10_000), "at the plateau: a hundred windows");
+        // 2 s later (500 ticks of 4 ms): 0.4 × 2³ = 3.2 packets more, 3 of them whole.
+        curve.read_curve(100, 1, 1500, &tuning());
+        assert_eq!(curve.cnt, 33);
+        // 100 ms of round trip are 25 ticks more: 0.4 × 2.1³ = 3.7.
+        curve.delay_min = Some(Duration::from_millis(1000));
+        curve.read_curve(100, 1, 1500, &tuning());
+        assert_eq!(curve.cnt, 10, "0.4 × 3³ = 10.8");
+        // 30 packets below the plateau K is 4.216 s. The curve is 0.4 × 4.216³ = 29.99 below it at the
+        // start, and 0.4 × 3.216³ = 13.3 a second later; whole packets are 29 and 13.
+        let mut below = LinuxCurve { last_max: 100, ..LinuxCurve::new() };
+        below.read_curve(70, 1, 1000, &tuning());
+        assert_eq!(below.cnt, 70, "a packet, to 71");
+        below.read_curve(70, 1, 1000 + 250, &tuning());
+        assert_eq!(below.cnt, 70 / 17, "to 87");
+    }
+
+    /// `tcp_friendliness`: 8 (1024 + 717) / 3 / (1024 - 717) = 15 eighths of a window for a packet.
+    #[test]
+    fn reno_grows_by_a_packet_for_15_eighths_of_a_window() {
+        let mut curve = LinuxCurve { cnt: 10_000, reno_window: 100, ..LinuxCurve::new() };
+        curve.reno_credit = 187;
+        curve.be_friendly(100, &tuning());
+        assert_eq!((curve.reno_window, curve.cnt), (100, 10_000), "100 × 15 / 8 is 187");
+        curve.reno_credit = 188;
+        curve.be_friendly(100, &tuning());
+        assert_eq!((curve.reno_window, curve.reno_credit), (101, 1));
+        assert_eq!(curve.cnt, 100, "a packet in the round trip");
+        curve.reno_credit = 1 + 187 * 3;
+        curve.be_friendly(100, &tuning());
+        assert_eq!((curve.reno_window, curve.cnt), (104, 25), "four of a hundred");
+    }
+
+    /// `cubictcp_cwnd_event()`: a pause moves the epoch, but never into the future.
+    #[test]
+    fn a_pause_moves_the_epoch() {
+        let ms = Time::from_millis;
+        let mut curve = LinuxCurve { epoch: Some(100), ..LinuxCurve::new() };
+        curve.on_sent(ms(1000), false);
+        assert_eq!(curve.epoch, Some(100));
+        curve.on_sent(ms(1400), false);
+        assert_eq!(curve.epoch, Some(100), "something was in flight");
+        curve.on_sent(ms(1800), true);
+        assert_eq!(curve.epoch, Some(200), "400 ms are 100 ticks");
+        curve.epoch = Some(440);
+        curve.on_sent(ms(2000), true);
+        assert_eq!(curve.epoch, Some(490), "200 ms more");
+        curve.on_sent(ms(2040), true);
+        assert_eq!(curve.epoch, Some(500));
+        curve.on_sent(ms(9000), true);
+        assert_eq!(curve.epoch, Some(2240));
+    }
+
+    /// `cubictcp_acked()`: for a second after the start of an epoch no sample is a minimum.
+    #[test]
+    fn the_first_second_of_an_epoch_has_no_minimum() {
+        let ms = Duration::from_millis;
+        let mut curve = LinuxCurve::new();
+        curve.on_rtt(Time::from_millis(500), ms(50));
+        curve.epoch = Some(250);
+        curve.on_rtt(Time::from_millis(1999), ms(20));
+        assert_eq!(curve.delay_min, Some(ms(50)));
+        curve.on_rtt(Time::from_millis(2000), ms(30));
+        assert_eq!(curve.delay_min, Some(ms(30)));
+        curve.on_rtt(Time::from_millis(2100), ms(40));
+        assert_eq!(curve.delay_min, Some(ms(30)));
+    }
+
+    #[test]
+    fn a_timeout_forgets_all_but_when_the_last_packet_left() {
+        let mut curve = LinuxCurve::new();
+        curve.on_sent(Time::from_millis(800), false);
+        curve.on_loss(&window(100), &tuning());
+        curve.on_rtt(Time::from_millis(900), Duration::from_millis(20));
+        curve.reset();
+        assert_eq!((curve.last_max, curve.delay_min, curve.cnt), (0, None, 0));
+        assert_eq!(curve.last_sent, Time::from_millis(800));
+        curve.take_over(84, Duration::from_millis(30));
+        assert_eq!((curve.last_max, curve.delay_min), (84, Some(Duration::from_millis(30))));
+        assert_eq!(curve.last_sent, Time::from_millis(800));
+    }
+
+    proptest! {
+        /// The window is always whole packets and grows by at most one for two acknowledged
+        /// (`cnt` ≥ 2), however acknowledgements cut the bytes.
+        #[test]
+        fn at_most_one_packet_for_two_acknowledged(
+            packets in 2u64..500,
+            steps in prop::collection::vec((0u64..50_000, 1u64..9000), 1..200),
+        ) {
+            let mut curve = LinuxCurve::new();
+            let mut window = window(packets);
+            let (mut now, mut acked) = (Time::from_secs(1), 0);
+            for (us, bytes) in steps {
+                now += Duration::from_micros(us);
+                acked += bytes;
+                let before = window.size;
+                curve.grow(&mut window, Bytes::new(bytes), now, &tuning());
+                prop_assert!(window.size >= before);
+                prop_assert_eq!(window.size.get() % MSS, 0);
+            }
+            let grown = window.size.get() / MSS - packets;
+            prop_assert!(grown <= acked / MSS / 2 + 1, "{} of {}", grown, acked / MSS);
+        }
+    }
 }

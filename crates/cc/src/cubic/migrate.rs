@@ -4,18 +4,9 @@ use trimtab_units::{Bytes, Duration};
 
 use super::{Cubic, Growth, SlowStart};
 use crate::episode::Episode;
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
-use crate::{CongestionControl, Phase};
+use crate::migrate::{HandOver, Migrate};
 
 impl Migrate for Cubic {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     fn take_over(&mut self, from: &HandOver) {
         self.episode = Episode::default();
         self.before = None;
@@ -45,6 +36,7 @@ impl Migrate for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CongestionControl;
     use crate::testing::link::MSS;
     use crate::testing::{acked, hand_over};
     use crate::{Config, Spec};

@@ -17,28 +17,75 @@ use self::linux::LinuxCurve;
 use crate::episode::Episode;
 use crate::hystart::{HystartPp, Verdict};
 use crate::hystart_linux::LinuxHystart;
-use crate::window::Window;
-use crate::{
-    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Preset, Sent, Timeout,
-};
+use crate::knob::{Value, knob_methods, knobs};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Preset, Sent, Timeout};
+
+knobs! {
+    /// The values of CUBIC's knobs.
+    struct Values {
+        beta: f64 = 0.7, 0.5..=0.95, "1",
+            "share of the window that a loss leaves; more keeps throughput and queue up, and \
+             yields less to other flows";
+        c: f64 = 0.4, 0.01..=10.0, "packets/s^3",
+            "steepness of the cubic growth; more finds free capacity sooner and loses more";
+        fast_convergence: bool = 1.0, 0.0..=1.0, "1",
+            "1: a flow whose peaks shrink gives way to newer flows sooner; 0: it does not";
+        hystart: Exit = 1.0, 0.0..=3.0, "1",
+            "how slow start ends before loss: 0 not at all, 1 by HyStart++, 2 by Linux's \
+             HyStart, 3 by its delay sign alone; later exits fill the path sooner and overflow \
+             buffers more";
+        linux: bool = 0.0, 0.0..=1.0, "1",
+            "0: growth as in RFC 9438; 1: as in Linux, in whole packets and clock ticks";
+    }
+}
+
+/// The places of the knobs whose change is acted upon at once.
+const BETA: usize = Knob::place(Values::KNOBS, "beta");
+const C: usize = Knob::place(Values::KNOBS, "c");
+const HYSTART: usize = Knob::place(Values::KNOBS, "hystart");
+const LINUX: usize = Knob::place(Values::KNOBS, "linux");
 
 /// What the growth rules need of the knobs.
 #[derive(Clone, Copy, Debug)]
 struct Tuning {
-    /// Multiplicative decrease factor.
-    beta: f64,
+    values: Values,
     /// Additive increase of the Reno-friendly estimate, in packets per round trip.
     alpha: f64,
-    /// Steepness of the cubic function, packets/s³.
-    c: f64,
-    fast_convergence: bool,
 }
 
 impl Tuning {
-    fn new(beta: f64, c: f64, fast_convergence: bool) -> Self {
+    fn derive(values: Values) -> Self {
         // The increase with which Reno's share is the same with this decrease (RFC 9438 §4.3).
-        let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
-        Self { beta, alpha, c, fast_convergence }
+        let alpha = 3.0 * (1.0 - values.beta) / (1.0 + values.beta);
+        Self { values, alpha }
+    }
+}
+
+/// What ends slow start before a loss does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    Loss,
+    /// RFC 9406.
+    HystartPp,
+    /// Linux's HyStart by its two signs.
+    Linux,
+    /// Linux's HyStart without its ack trains.
+    LinuxDelay,
+}
+
+impl Value for Exit {
+    fn of(number: f64) -> Self {
+        match round(number) {
+            0.0 => Self::Loss,
+            1.0 => Self::HystartPp,
+            2.0 => Self::Linux,
+            _ => Self::LinuxDelay,
+        }
+    }
+
+    fn number(self) -> f64 {
+        f64::from(self as u8)
     }
 }
 
@@ -49,6 +96,26 @@ enum SlowStart {
     /// RFC 9406.
     HystartPp(HystartPp),
     Linux(LinuxHystart),
+}
+
+impl SlowStart {
+    fn new(exit: Exit, paced: bool) -> Self {
+        match exit {
+            Exit::Loss => Self::Plain,
+            Exit::HystartPp => Self::HystartPp(HystartPp::new(paced)),
+            Exit::Linux => Self::Linux(LinuxHystart::new(true)),
+            Exit::LinuxDelay => Self::Linux(LinuxHystart::new(false)),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Plain => Exit::Loss,
+            Self::HystartPp(_) => Exit::HystartPp,
+            Self::Linux(LinuxHystart { trains: true, .. }) => Exit::Linux,
+            Self::Linux(_) => Exit::LinuxDelay,
+        }
+    }
 }
 
 /// How the window grows in congestion avoidance.
@@ -93,51 +160,7 @@ pub struct Cubic {
 
 impl Cubic {
     /// Its knobs.
-    pub const KNOBS: &'static [Knob] = &[
-        Knob {
-            name: "beta",
-            unit: "1",
-            min: 0.5,
-            max: 0.95,
-            default: 0.7,
-            about: "share of the window that a loss leaves; more keeps throughput and queue up, \
-                    and yields less to other flows",
-        },
-        Knob {
-            name: "c",
-            unit: "packets/s^3",
-            min: 0.01,
-            max: 10.0,
-            default: 0.4,
-            about: "steepness of the cubic growth; more finds free capacity sooner and loses more",
-        },
-        Knob {
-            name: "fast_convergence",
-            unit: "1",
-            min: 0.0,
-            max: 1.0,
-            default: 1.0,
-            about: "1: a flow whose peaks shrink gives way to newer flows sooner; 0: it does not",
-        },
-        Knob {
-            name: "hystart",
-            unit: "1",
-            min: 0.0,
-            max: 3.0,
-            default: 1.0,
-            about: "how slow start ends before loss: 0 not at all, 1 by HyStart++, 2 by Linux's \
-                    HyStart, 3 by its delay sign alone; later exits fill the path sooner and \
-                    overflow buffers more",
-        },
-        Knob {
-            name: "linux",
-            unit: "1",
-            min: 0.0,
-            max: 1.0,
-            default: 0.0,
-            about: "0: growth as in RFC 9438; 1: as in Linux, in whole packets and clock ticks",
-        },
-    ];
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// Its presets.
     pub const PRESETS: &'static [Preset] = &[Preset {
@@ -149,11 +172,12 @@ impl Cubic {
 
     /// A new connection with every knob at its default.
     pub fn new(config: &Config) -> Self {
+        let values = Values::default();
         Self {
             window: Window::new(config),
             episode: Episode::default(),
-            tuning: Tuning::new(0.7, 0.4, true),
-            slow_start: SlowStart::HystartPp(HystartPp::new(config.paced)),
+            tuning: Tuning::derive(values),
+            slow_start: SlowStart::new(values.hystart, config.paced),
             growth: Growth::Rfc(Curve::new()),
             paced: config.paced,
             before: None,
@@ -211,9 +235,36 @@ impl Cubic {
             Growth::Rfc(curve) => {
                 self.before = Some(curve.clone());
                 curve.on_loss(self.window.packets(), &self.tuning);
-                self.window.size.mul_f64(self.tuning.beta)
+                self.window.size.mul_f64(self.tuning.values.beta)
             }
             Growth::Linux(curve) => curve.on_loss(&self.window, &self.tuning),
+        }
+    }
+}
+
+impl Cubic {
+    fn on_knob(&mut self, place: usize) {
+        let values = self.tuning.values;
+        match place {
+            BETA => self.tuning = Tuning::derive(values),
+            // One that is set already keeps what it has learnt.
+            HYSTART if self.slow_start.exit() != values.hystart => {
+                self.slow_start = SlowStart::new(values.hystart, self.paced);
+            }
+            LINUX => match (&self.growth, values.linux) {
+                (Growth::Rfc(_), true) => {
+                    self.growth = Growth::Linux(LinuxCurve::new());
+                    self.window.align();
+                    self.before = None;
+                }
+                (Growth::Linux(_), false) => self.growth = Growth::Rfc(Curve::new()),
+                _ => {}
+            },
+            _ => {}
+        }
+        // A curve of other steepness, or from another decrease, starts where the window is now.
+        if let (BETA | C, Growth::Rfc(curve)) = (place, &mut self.growth) {
+            curve.end_epoch();
         }
     }
 }
@@ -271,10 +322,9 @@ impl CongestionControl for Cubic {
     }
 
     fn on_spurious_loss(&mut self, now: Time) {
-        if !self.window.undo() {
+        if !self.episode.undo(&mut self.window) {
             return;
         }
-        self.episode.cancel();
         // Linux restores the window alone, and starts the curve anew.
         if let (Growth::Rfc(curve), Some(before)) = (&mut self.growth, self.before.take()) {
             *curve = before; // RFC 9438 §4.9
@@ -289,68 +339,9 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
+    window_methods!(self);
 
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
-
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        Some(match index {
-            0 => self.tuning.beta,
-            1 => self.tuning.c,
-            2 => f64::from(u8::from(self.tuning.fast_convergence)),
-            3 => match self.slow_start {
-                SlowStart::Plain => 0.0,
-                SlowStart::HystartPp(_) => 1.0,
-                SlowStart::Linux(LinuxHystart { trains: true, .. }) => 2.0,
-                SlowStart::Linux(_) => 3.0,
-            },
-            4 => f64::from(u8::from(matches!(self.growth, Growth::Linux(_)))),
-            _ => return None,
-        })
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        match index {
-            0 => self.tuning = Tuning::new(value, self.tuning.c, self.tuning.fast_convergence),
-            1 => self.tuning.c = value,
-            2 => self.tuning.fast_convergence = value >= 0.5,
-            // One that is set already keeps what it has learnt.
-            3 if self.knob(3) == Some(round(value)) => {}
-            3 => {
-                self.slow_start = match round(value) {
-                    0.0 => SlowStart::Plain,
-                    1.0 => SlowStart::HystartPp(HystartPp::new(self.paced)),
-                    v => SlowStart::Linux(LinuxHystart::new(v == 2.0)),
-                }
-            }
-            4 => match (&self.growth, value >= 0.5) {
-                (Growth::Rfc(_), true) => {
-                    self.growth = Growth::Linux(LinuxCurve::new());
-                    self.window.align();
-                    self.before = None;
-                }
-                (Growth::Linux(_), false) => self.growth = Growth::Rfc(Curve::new()),
-                _ => {}
-            },
-            _ => {}
-        }
-        // A curve of other steepness, or from another decrease, starts where the window is now.
-        if let (0 | 1, Growth::Rfc(curve)) = (index, &mut self.growth) {
-            curve.end_epoch();
-        }
-    }
+    knob_methods!(self.tuning.values, then on_knob);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::link::{self, Link};
 use crate::testing::{acked, lost, timed_out};
-use crate::{CongestionControl, set_knob};
+use crate::{CongestionControl, Phase, set_knob};
 use trimtab_units::{Duration, Rate};
 
 const MSS: Bytes = Bytes::new(1500);
@@ -199,7 +199,7 @@ fn spurious_loss_restores_window_and_curve() {
 /// expected.md C1.
 #[test]
 fn alpha_for_the_default_beta() {
-    close(Tuning::new(0.7, 0.4, true).alpha, 0.529_412, 1e-6);
+    close(Tuning::derive(Values::default()).alpha, 0.529_412, 1e-6);
 }
 
 /// Mean window with one loss every `every` packets; acknowledgements evenly spread, a hundred per round

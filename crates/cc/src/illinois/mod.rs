@@ -14,14 +14,13 @@
 
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::episode::Episode;
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::knob::{knob_methods, knobs};
+use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
-use crate::window::Window;
-use crate::{
-    Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Timeout, knob,
-};
+use crate::window::{Window, window_methods};
+use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Timeout};
 
 /// Reno's factors: `ALPHA_BASE` and `BETA_BASE` of tcp_illinois.c; α = 1 and β = 1/2 of the paper.
 const RENO: Factors = Factors { alpha: 1.0, beta: 0.5 };
@@ -42,24 +41,23 @@ pub(crate) const ENTRY: Algorithm = Algorithm {
     build: |config| Illinois::new(config).into(),
 };
 
-/// A knob, by its place in [`Illinois::KNOBS`].
-#[derive(Clone, Copy, Debug)]
-enum Setting {
-    AlphaMin,
-    AlphaMax,
-    BetaMin,
-    BetaMax,
-    Theta,
-    WindowThreshold,
-}
-
-impl From<Setting> for usize {
-    fn from(setting: Setting) -> Self {
-        setting as Self
+knobs! {
+    /// The values of Illinois's knobs. Defaults: the constants of tcp_illinois.c.
+    struct Values {
+        alpha_min: f64 = 0.3, 0.05..=1.0, "packets",
+            "growth in a round trip with the longest queue; more fills buffers sooner";
+        alpha_max: f64 = 10.0, 1.0..=100.0, "packets",
+            "growth in a round trip without a queue; more finds capacity sooner, and overshoots";
+        beta_min: f64 = 0.125, 0.01..=0.5, "1",
+            "share of the window that a loss takes without a queue; less bears more random loss";
+        beta_max: f64 = 0.5, 0.5..=0.9, "1",
+            "share of the window that a loss takes with a long queue; more yields more";
+        theta: f64 = 5.0, 1.0..=100.0, "round trips",
+            "round trips without a queue until growth is fastest again; more trusts them later";
+        win_thresh: f64 = 15.0, 0.0..=1000.0, "packets",
+            "below this window growth and decrease are Reno's; more is Reno on more paths";
     }
 }
-
-type Values = knob::Values<{ Illinois::KNOBS.len() }>;
 
 /// How fast the window grows and how far it falls.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,7 +133,7 @@ impl Guard {
 /// The paper's `f1` past d1: `κ1 / (κ2 + da)`, from αmax at d1 to αmin at dm, with `κ1` and `κ2`
 /// resolved as in tcp_illinois.c `alpha()`.
 fn alpha(da: f64, dm: f64, values: &Values) -> f64 {
-    let (least, most) = (values.get(Setting::AlphaMin), values.get(Setting::AlphaMax));
+    let (least, most) = (values.alpha_min, values.alpha_max);
     let (above, range) = (da - D1 * dm, dm - D1 * dm);
     range * most / (range + above * (most - least) / least)
 }
@@ -143,7 +141,7 @@ fn alpha(da: f64, dm: f64, values: &Values) -> f64 {
 /// The paper's `f2`: βmin up to d2, βmax from d3 on, `κ3 + κ4 da` between them
 /// (tcp_illinois.c `beta()`).
 fn beta(da: f64, dm: f64, values: &Values) -> f64 {
-    let (least, most) = (values.get(Setting::BetaMin), values.get(Setting::BetaMax));
+    let (least, most) = (values.beta_min, values.beta_max);
     let (d2, d3) = (D2 * dm, D3 * dm);
     if da <= d2 {
         least
@@ -169,61 +167,18 @@ pub struct Illinois {
 }
 
 impl Illinois {
-    /// Its knobs. Defaults: the constants of tcp_illinois.c.
-    pub const KNOBS: &'static [Knob] = &[
-        Knob::new(
-            "alpha_min",
-            "packets",
-            (0.05, 1.0),
-            0.3,
-            "growth in a round trip with the longest queue; more fills buffers sooner",
-        ),
-        Knob::new(
-            "alpha_max",
-            "packets",
-            (1.0, 100.0),
-            10.0,
-            "growth in a round trip without a queue; more finds capacity sooner, and overshoots",
-        ),
-        Knob::new(
-            "beta_min",
-            "1",
-            (0.01, 0.5),
-            0.125,
-            "share of the window that a loss takes without a queue; less bears more random loss",
-        ),
-        Knob::new(
-            "beta_max",
-            "1",
-            (0.5, 0.9),
-            0.5,
-            "share of the window that a loss takes with a long queue; more yields more",
-        ),
-        Knob::new(
-            "theta",
-            "round trips",
-            (1.0, 100.0),
-            5.0,
-            "round trips without a queue until growth is fastest again; more trusts them later",
-        ),
-        Knob::new(
-            "win_thresh",
-            "packets",
-            (0.0, 1000.0),
-            15.0,
-            "below this window growth and decrease are Reno's; more is Reno on more paths",
-        ),
-    ];
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection with every knob at its default.
     pub fn new(config: &Config) -> Self {
-        let values = Values::new(Self::KNOBS);
+        let values = Values::default();
         Self {
             window: Window::new(config),
             episode: Episode::default(),
             round: Round::default(),
             // tcp_illinois.c `tcp_illinois_init()`.
-            factors: Factors { alpha: values.get(Setting::AlphaMax), ..RENO },
+            factors: Factors { alpha: values.alpha_max, ..RENO },
             values,
             delays: Delays::NONE,
             guard: Guard::default(),
@@ -233,13 +188,13 @@ impl Illinois {
 
     /// Once per round trip (tcp_illinois.c `update_params()`).
     fn update(&mut self) {
-        if self.window.packets() < self.values.get(Setting::WindowThreshold) {
+        if self.window.packets() < self.values.win_thresh {
             self.factors = RENO; // the paper's window threshold
         } else if let Some((da, dm)) = self.delays.queues() {
             let (da, dm) = (da.as_secs_f64(), dm.as_secs_f64());
             let low = da <= D1 * dm;
-            if self.guard.opens(low, self.values.get(Setting::Theta)) {
-                self.factors.alpha = self.values.get(Setting::AlphaMax); // the paper's f1, da ≤ d1
+            if self.guard.opens(low, self.values.theta) {
+                self.factors.alpha = self.values.alpha_max; // the paper's f1, da ≤ d1
             } else if !low {
                 self.factors.alpha = alpha(da, dm, &self.values);
             }
@@ -262,14 +217,8 @@ impl Illinois {
     }
 
     fn raise_ceiling(&mut self, ack: &Ack) {
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.window.size >= self.ceiling.get(),
-        };
-        self.ceiling.on_ack(&used, self.window.mss);
+        let limits = ack.cwnd_limited && self.window.size >= self.ceiling.get();
+        self.ceiling.on_ack(ack, limits, self.window.mss);
     }
 
     /// Nothing is known of the queue: Reno until a round has been measured
@@ -331,8 +280,7 @@ impl CongestionControl for Illinois {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
+        if self.episode.undo(&mut self.window) {
             self.bound();
         }
     }
@@ -341,40 +289,12 @@ impl CongestionControl for Illinois {
         self.window.restart(idle);
     }
 
-    fn window(&self) -> Bytes {
-        self.window.size
-    }
+    window_methods!(self);
 
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.threshold()
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::of_window(&self.window, &self.episode)
-    }
-
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.values.at(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.values.set(index, value);
-    }
+    knob_methods!(self.values);
 }
 
 impl Migrate for Illinois {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     /// The greatest delay so far is that of the smoothed round-trip time, the connection's only
     /// measure of it; the first full buffer raises it.
     fn take_over(&mut self, from: &HandOver) {

@@ -1,8 +1,9 @@
 use super::*;
+use crate::migrate::PathView;
 use crate::newreno::NewReno;
 use crate::testing::link::{Link, MSS, Outcome, run};
 use crate::testing::{acked, hand_over, lost, timed_out};
-use crate::{Controller, set_knob};
+use crate::{Phase, set_knob};
 
 const BASE: Duration = Duration::from_millis(50);
 
@@ -12,10 +13,6 @@ fn ms(ms: u64) -> Duration {
 
 fn at(ms: u64) -> Time {
     Time::from_millis(ms)
-}
-
-fn defaults() -> Values {
-    Values::new(Illinois::KNOBS)
 }
 
 #[track_caller]
@@ -61,7 +58,7 @@ fn illinois_now(illinois: &Illinois) -> Time {
 /// (αmax - αmin) and κ2 = (dm - d1) αmin / (αmax - αmin) - d1.
 #[test]
 fn alpha_is_hyperbolic_in_the_delay() {
-    let values = defaults();
+    let values = Values::default();
     let (dm, d1, least, most) = (100.0, 1.0, 0.3, 10.0);
     close(alpha(d1, dm, &values), most);
     close(alpha(dm, dm, &values), least);
@@ -77,7 +74,7 @@ fn alpha_is_hyperbolic_in_the_delay() {
 /// The paper's f2 at d2 and d3 and half-way between them.
 #[test]
 fn beta_is_linear_between_d2_and_d3() {
-    let values = defaults();
+    let values = Values::default();
     for (da, want) in [
         (0.0, 0.125),
         (10.0, 0.125),
@@ -101,7 +98,7 @@ fn growth_is_fastest_again_after_five_rounds_without_delay() {
         rounds(illinois, queues).iter().map(|f| f.alpha).collect::<std::vec::Vec<_>>()
     };
     assert_eq!(alphas(&mut illinois, &[0, 1]), [10.0, 10.0], "d1 is 1 ms");
-    let slow = alpha(0.05, 0.1, &defaults());
+    let slow = alpha(0.05, 0.1, &Values::default());
     assert_eq!(alphas(&mut illinois, &[50, 0, 0, 0, 0, 0]), [slow, slow, slow, slow, slow, 10.0]);
     // A round with delay between them does not begin the count again (tcp_illinois.c `rtt_low`).
     assert_eq!(alphas(&mut illinois, &[50, 0, 0, 0, 50, 0, 0])[5..], [slow, 10.0]);
@@ -130,7 +127,7 @@ fn the_delay_is_the_average_of_the_round() {
         ack(&mut illinois, 50, 1, queue); // sent in the round trip before
     }
     ack(&mut illinois, 51, 50, 90);
-    close(illinois.factors.alpha, alpha(0.045, 0.1, &defaults()));
+    close(illinois.factors.alpha, alpha(0.045, 0.1, &Values::default()));
     close(illinois.factors.beta, 0.125 + 0.375 * 35.0 / 70.0);
     // A queue of 200 ms is the greatest from now on: 50 of 200.
     ack(&mut illinois, 60, 50, 200);
@@ -355,11 +352,11 @@ fn window_and_factors_stay_in_bounds() {
     };
     for life in 0..50 {
         let mut illinois = steady(10 + life);
-        let mut knobs = [0.0; 6];
         for (index, knob) in Illinois::KNOBS.iter().enumerate() {
-            knobs[index] = knob.min + (knob.max - knob.min) * draw(101) as f64 / 100.0;
-            illinois.apply_knob(index, knobs[index]);
+            let place = draw(101) as f64 / 100.0;
+            illinois.apply_knob(index, knob.min + (knob.max - knob.min) * place);
         }
+        let knobs = illinois.values;
         illinois.forget(); // factors of the knobs of before are none of these
         let mut now = at(1000);
         for _ in 0..2000 {
@@ -369,7 +366,7 @@ fn window_and_factors_stay_in_bounds() {
                 0 => illinois.on_timeout(&timed_out(now)),
                 1..4 => {
                     illinois.on_loss(&lost(now, now - ms(draw(300))));
-                    let least = before.mul_f64(1.0 - knobs[3]);
+                    let least = before.mul_f64(1.0 - knobs.beta_max);
                     assert!(illinois.window() + Bytes::new(1) >= least);
                 }
                 _ => {
@@ -378,8 +375,11 @@ fn window_and_factors_stay_in_bounds() {
                 }
             }
             let Factors { alpha, beta } = illinois.factors;
-            assert!(alpha >= knobs[0] - 1e-9 && alpha <= knobs[1] + 1e-9, "{alpha}: {knobs:?}");
-            assert!(beta >= knobs[2] && beta <= knobs[3], "{beta}: {knobs:?}");
+            assert!(
+                alpha >= knobs.alpha_min - 1e-9 && alpha <= knobs.alpha_max + 1e-9,
+                "{alpha}: {knobs:?}"
+            );
+            assert!(beta >= knobs.beta_min && beta <= knobs.beta_max, "{beta}: {knobs:?}");
             assert!(illinois.window() >= MSS * 2);
         }
     }
@@ -430,21 +430,4 @@ fn it_shares_with_newreno_and_with_itself() {
 fn it_is_back_after_an_outage() {
     let seen = play(Link { outage: ms(500), ..buffered(80, 20) }, &[("illinois", 0)]);
     assert!(seen.shares[0] > 0.96, "{seen:?}");
-}
-
-#[test]
-fn settings_name_their_knobs() {
-    for (setting, name) in [
-        (Setting::AlphaMin, "alpha_min"),
-        (Setting::AlphaMax, "alpha_max"),
-        (Setting::BetaMin, "beta_min"),
-        (Setting::BetaMax, "beta_max"),
-        (Setting::Theta, "theta"),
-        (Setting::WindowThreshold, "win_thresh"),
-    ] {
-        assert_eq!(Illinois::KNOBS[setting as usize].name, name);
-    }
-    assert_eq!(Setting::WindowThreshold as usize + 1, Illinois::KNOBS.len());
-    let built: Controller = (ENTRY.build)(&Config::default());
-    assert_eq!(built.name(), "illinois");
 }

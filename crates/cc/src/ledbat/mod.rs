@@ -13,8 +13,8 @@
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::episode::Episode;
-use crate::knob::Values;
-use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
+use crate::knob::{knob_methods, knobs};
+use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
 use crate::window::Window;
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
@@ -41,20 +41,24 @@ pub(crate) const ENTRY: Algorithm = Algorithm {
     build: |config| Ledbat::new(config).into(),
 };
 
-/// A knob, by its place in [`Ledbat::KNOBS`].
-#[derive(Clone, Copy, Debug)]
-enum Setting {
-    Target,
-    Gain,
-    BaseHistory,
-    CurrentFilter,
-    AllowedIncrease,
-    SlowStart,
-}
-
-impl From<Setting> for usize {
-    fn from(setting: Setting) -> Self {
-        setting as Self
+knobs! {
+    /// The values of LEDBAT's knobs. Ranges and defaults: RFC 6817 §2.5, where it has any.
+    struct Values {
+        target: f64 = 100.0, 1.0..=100.0, "ms",
+            "queueing delay to aim for; less disturbs others less, more fills jittery links";
+        gain: f64 = 1.0, 0.05..=1.0, "1",
+            "packets that an empty queue adds in a round trip; less is slower and steadier";
+        base_history: f64 = 10.0, 2.0..=MINUTES as f64, "min",
+            "minutes for which a base delay counts; less follows a changed route sooner, and \
+             takes its own queue for the path sooner";
+        current_filter: f64 = 4.0, 1.0..=SAMPLES as f64, "samples",
+            "samples of which the least is the current delay; more ignores more jitter";
+        allowed_increase: f64 = 1.0, 1.0..=64.0, "packets",
+            "packets by which the window may exceed what is in flight; more lets a sender burst \
+             that was limited by its application";
+        slow_start: bool = 1.0, 0.0..=1.0, "1",
+            "1: begins with slow start, until half the target is queued; 0: a packet per round \
+             trip from the first on";
     }
 }
 
@@ -115,7 +119,7 @@ impl BaseDelay {
 pub struct Ledbat {
     window: Window,
     episode: Episode,
-    values: Values<{ Self::KNOBS.len() }>,
+    values: Values,
     base: BaseDelay,
     /// RFC 6817 §2.4.2, `current_delays`.
     current: Newest<SAMPLES>,
@@ -127,54 +131,8 @@ pub struct Ledbat {
 }
 
 impl Ledbat {
-    /// Its knobs. Ranges and defaults: RFC 6817 §2.5, where it has any.
-    pub const KNOBS: &'static [Knob] = &[
-        Knob::new(
-            "target",
-            "ms",
-            (1.0, 100.0),
-            100.0,
-            "queueing delay to aim for; less disturbs others less, more fills jittery links",
-        ),
-        Knob::new(
-            "gain",
-            "1",
-            (0.05, 1.0),
-            1.0,
-            "packets that an empty queue adds in a round trip; less is slower and steadier",
-        ),
-        Knob::new(
-            "base_history",
-            "min",
-            (2.0, MINUTES as f64),
-            10.0,
-            "minutes for which a base delay counts; less follows a changed route sooner, and \
-             takes its own queue for the path sooner",
-        ),
-        Knob::new(
-            "current_filter",
-            "samples",
-            (1.0, SAMPLES as f64),
-            4.0,
-            "samples of which the least is the current delay; more ignores more jitter",
-        ),
-        Knob::new(
-            "allowed_increase",
-            "packets",
-            (1.0, 64.0),
-            1.0,
-            "packets by which the window may exceed what is in flight; more lets a sender \
-             burst that was limited by its application",
-        ),
-        Knob::new(
-            "slow_start",
-            "1",
-            (0.0, 1.0),
-            1.0,
-            "1: begins with slow start, until half the target is queued; 0: a packet per round \
-             trip from the first on",
-        ),
-    ];
+    /// Its knobs.
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection with every knob at its default.
     pub fn new(config: &Config) -> Self {
@@ -183,7 +141,7 @@ impl Ledbat {
             flight: [window.size; 2],
             window,
             episode: Episode::default(),
-            values: Values::new(Self::KNOBS),
+            values: Values::default(),
             base: BaseDelay::NONE,
             current: Newest::NONE,
             round: Round::default(),
@@ -193,14 +151,14 @@ impl Ledbat {
 
     /// The present queueing delay as a share of the target (RFC 6817 §3.1.2).
     fn queue(&self) -> Option<f64> {
-        let base = self.base.minima.least(self.values.get(Setting::BaseHistory))?;
-        let current = self.current.least(self.values.get(Setting::CurrentFilter))?;
-        let target = Duration::from_millis_f64(self.values.get(Setting::Target));
+        let base = self.base.minima.least(self.values.base_history)?;
+        let current = self.current.least(self.values.current_filter)?;
+        let target = Duration::from_millis_f64(self.values.target);
         Some((current - base).ratio(target))
     }
 
     fn searches(&self) -> bool {
-        self.values.is_on(Setting::SlowStart) && self.window.in_slow_start()
+        self.values.slow_start && self.window.in_slow_start()
     }
 
     /// RFC 6817 §2.4.2: `flightsize`, over two round trips.
@@ -230,12 +188,12 @@ impl Ledbat {
         let off_target = 1.0 - queue; // RFC 6817 §2.4.2: (TARGET - queuing_delay) / TARGET
         let mss = self.window.mss;
         let share = acked.ratio(self.window.size);
-        self.credit += self.values.get(Setting::Gain) * off_target * share * mss.as_f64();
+        self.credit += self.values.gain * off_target * share * mss.as_f64();
         let moved = libm::trunc(self.credit);
         self.credit -= moved;
         let size = Bytes::from_f64(self.window.size.as_f64() + moved);
         // RFC 6817 §2.4.2, `max_allowed_cwnd`.
-        let ahead = mss.mul_f64(self.values.get(Setting::AllowedIncrease));
+        let ahead = mss.mul_f64(self.values.allowed_increase);
         self.settle(size.min(self.flight[0].max(self.flight[1]) + ahead));
     }
 
@@ -289,9 +247,7 @@ impl CongestionControl for Ledbat {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if self.window.undo() {
-            self.episode.cancel();
-        }
+        self.episode.undo(&mut self.window);
     }
 
     /// RFC 5681 §4.1; the queue that the last samples saw is gone.
@@ -316,28 +272,10 @@ impl CongestionControl for Ledbat {
         }
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.values.at(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.values.set(index, value);
-    }
+    knob_methods!(self.values);
 }
 
 impl Migrate for Ledbat {
-    fn is_converged(&self) -> bool {
-        self.phase() == Phase::Steady
-    }
-
-    fn operating_point(&self, path: &PathView) -> OperatingPoint {
-        OperatingPoint::of_cut_window(self.window.size, path)
-    }
-
     /// The base delay begins with the connection's least of ten seconds (RFC 6817 §3.1.1 would
     /// look back ten minutes). A queue that stood for so long counts as part of the path.
     fn take_over(&mut self, from: &HandOver) {

@@ -2,7 +2,7 @@ use super::*;
 use crate::migrate::PathView;
 use crate::testing::link::{Link, MSS, Outcome, run};
 use crate::testing::{acked, hand_over, lost, timed_out};
-use crate::{Controller, Marked, set_knob};
+use crate::{Marked, set_knob};
 use trimtab_units::Rate;
 
 /// The path's delay in the tests without a link.
@@ -440,21 +440,4 @@ fn it_is_back_after_an_outage() {
     let seen = play(Link { outage: ms(500), ..slow() }, &[("ledbat", 0)]);
     assert!(seen.shares[0] > 0.97, "{seen:?}");
     assert!(seen.queue_mean > 80.0 && seen.queue_mean < 110.0, "{seen:?}");
-}
-
-#[test]
-fn settings_name_their_knobs() {
-    for (setting, name) in [
-        (Setting::Target, "target"),
-        (Setting::Gain, "gain"),
-        (Setting::BaseHistory, "base_history"),
-        (Setting::CurrentFilter, "current_filter"),
-        (Setting::AllowedIncrease, "allowed_increase"),
-        (Setting::SlowStart, "slow_start"),
-    ] {
-        assert_eq!(Ledbat::KNOBS[setting as usize].name, name);
-    }
-    assert_eq!(Setting::SlowStart as usize + 1, Ledbat::KNOBS.len());
-    let built: Controller = (ENTRY.build)(&Config::default());
-    assert_eq!(built.name(), "ledbat");
 }

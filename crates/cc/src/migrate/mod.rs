@@ -20,6 +20,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithms::*;
 use crate::muses::Muses;
+use crate::{CongestionControl, Phase};
 pub use path::PathView;
 pub use switcher::{Switch, Switcher};
 
@@ -135,12 +136,16 @@ impl OperatingPoint {
 
 /// An algorithm that can hand over a connection, and take one over.
 #[enum_dispatch::enum_dispatch]
-pub trait Migrate {
+pub trait Migrate: CongestionControl {
     /// Whether it knows the path and uses it, so that what it knows is worth handing over.
-    fn is_converged(&self) -> bool;
+    fn is_converged(&self) -> bool {
+        self.phase() == Phase::Steady
+    }
 
-    /// Where it operates.
-    fn operating_point(&self, path: &PathView) -> OperatingPoint;
+    /// Where it operates. By default at its window, which it cuts at losses.
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        OperatingPoint::of_cut_window(self.window(), path)
+    }
 
     /// Goes on where another algorithm was, in its own converged phase (Floo's *full switching*).
     /// Knobs stay as they are.

@@ -39,7 +39,8 @@ pub use trees::{
 
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
+use crate::knob::{knob_methods, knobs};
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Phase, Sent, Timeout,
@@ -75,6 +76,14 @@ impl Choice {
     }
 }
 
+knobs! {
+    /// The value of its knob.
+    struct Values {
+        cap: f64 = 65_536.0, 4.0..=1_000_000.0, "packets",
+            "no window is larger, whatever the policy says";
+    }
+}
+
 /// A window that a policy multiplies. See the module.
 #[derive(Clone, Debug)]
 pub struct Muses {
@@ -83,8 +92,7 @@ pub struct Muses {
     cwnd: u64,
     cwnd_min: u64,
     initial: u64,
-    /// The knob: the largest window, in packets.
-    cap: f64,
+    values: Values,
     signals: Signals,
     /// When the interval began; `None` before the first acknowledgement, which ends the first.
     began: Option<Time>,
@@ -100,14 +108,7 @@ pub struct Muses {
 
 impl Muses {
     /// Its knobs.
-    pub const KNOBS: &'static [Knob] = &[Knob {
-        name: "cap",
-        unit: "packets",
-        min: 4.0,
-        max: 1_000_000.0,
-        default: 65_536.0,
-        about: "no window is larger, whatever the policy says",
-    }];
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
 
     /// A new connection that waits for each of its actions.
     pub fn new(config: &Config) -> Self {
@@ -120,7 +121,7 @@ impl Muses {
             cwnd: initial,
             cwnd_min,
             initial,
-            cap: Self::KNOBS[0].default,
+            values: Values::default(),
             signals: Signals::default(),
             began: None,
             is_used: false,
@@ -130,6 +131,10 @@ impl Muses {
             ceiling: Ceiling::default(),
             choice: None,
         }
+    }
+
+    fn on_knob(&mut self, _place: usize) {
+        self.set(self.cwnd);
     }
 
     /// A new connection that asks the trees of a model.
@@ -187,7 +192,8 @@ impl Muses {
     }
 
     fn set(&mut self, cwnd: u64) {
-        let max = (self.cap as u64 * PACKET_PARTS).min(self.ceiling_parts()).max(self.cwnd_min);
+        let max =
+            (self.values.cap as u64 * PACKET_PARTS).min(self.ceiling_parts()).max(self.cwnd_min);
         self.cwnd = cwnd.clamp(self.cwnd_min, max);
     }
 
@@ -210,14 +216,8 @@ impl CongestionControl for Muses {
     fn on_ack(&mut self, ack: &Ack) {
         self.signals.on_ack(ack);
         self.is_used |= ack.cwnd_limited;
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: ack.cwnd_limited && self.cwnd >= self.ceiling_parts(),
-        };
-        self.ceiling.on_ack(&used, self.mss);
+        let limits = ack.cwnd_limited && self.cwnd >= self.ceiling_parts();
+        self.ceiling.on_ack(ack, limits, self.mss);
         if self.began.is_none_or(|began| ack.now.since(began) >= INTERVAL) {
             self.began = Some(ack.now);
             self.was_used = core::mem::take(&mut self.is_used);
@@ -260,20 +260,7 @@ impl CongestionControl for Muses {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        (index == 0).then_some(self.cap)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        if index == 0 {
-            self.cap = value;
-            self.set(self.cwnd);
-        }
-    }
+    knob_methods!(self.values, then on_knob);
 }
 
 impl Migrate for Muses {

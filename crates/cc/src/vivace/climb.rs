@@ -1,7 +1,7 @@
 //! The steps of the gradient ascent (NSDI 2018 §5): how far to go for a gradient.
 
 use super::interval::Seen;
-use super::knobs::{Setting, Values};
+use super::knobs::Values;
 use super::losses::Losses;
 use super::utility::{most_gradient, secant, utility};
 
@@ -43,7 +43,7 @@ impl Climb {
 
     /// The rate after `rate`, for a gradient there. Where each step is a probe, one up that did not pay is undone as a whole.
     pub(super) fn step(&mut self, rate: f64, gradient: f64, packet: f64, values: &Values) -> f64 {
-        let (omega, undo) = (values.get(Setting::Omega), values.is_on(Setting::Unified));
+        let (omega, undo) = (values.omega, values.unified);
         let up = gradient >= 0.0;
         let least = if undo && self.up && !up { self.step } else { 0.0 };
         if up == self.up && self.streak > 0 {
@@ -66,7 +66,7 @@ impl Climb {
             }
             wanted
         };
-        self.step = step.max(least).max(values.get(Setting::Explore) * rate);
+        self.step = step.max(least).max(values.explore * rate);
         if up { rate + self.step } else { rate - self.step }
     }
 }

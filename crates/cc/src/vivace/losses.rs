@@ -1,7 +1,7 @@
 //! What of the losses is random (§5.4: "persistence criteria"): an interval of some tens of packets can not tell 3% from 6%.
 
 use super::interval::Seen;
-use super::knobs::{Setting, Values};
+use super::knobs::Values;
 
 /// Each interval moves the average by this share of the difference.
 const GAIN: f64 = 0.125;
@@ -46,7 +46,7 @@ impl Losses {
     pub(super) fn smoothed(&self, values: &Values, seen: Seen) -> Seen {
         let error2 = self.average * (1.0 - self.average) / seen.packets.max(1.0);
         let off = seen.loss - self.average;
-        let chance = values.get(Setting::LossFilter) > 0.0 && off * off <= ERRORS * ERRORS * error2;
+        let chance = values.loss_filter > 0.0 && off * off <= ERRORS * ERRORS * error2;
         Seen { loss: if chance { self.average } else { seen.loss }, ..seen }
     }
 

@@ -33,10 +33,11 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use self::climb::Climb;
 use self::interval::{Interval, Intervals, Purpose, Seen};
-use self::knobs::{Setting, Values};
+use self::knobs::Values;
 use self::losses::Losses;
-use crate::ceiling::{Ceiling, Used};
+use crate::ceiling::Ceiling;
 use crate::filter::WindowedMin;
+use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Knob, Loss, LostPacket, Marked, Phase, Preset, Sent,
     Timeout,
@@ -140,7 +141,7 @@ struct Pair {
 
 impl Vivace {
     /// What can be configured.
-    pub const KNOBS: &'static [Knob] = knobs::KNOBS;
+    pub const KNOBS: &'static [Knob] = Values::KNOBS;
     /// The published form.
     pub const PRESETS: &'static [Preset] = knobs::PRESETS;
 
@@ -148,7 +149,7 @@ impl Vivace {
     pub fn new(config: &Config) -> Self {
         Self {
             config: *config,
-            values: knobs::defaults(),
+            values: Values::default(),
             starting: true,
             opening: false,
             rate: 0.0,
@@ -172,10 +173,6 @@ impl Vivace {
         }
     }
 
-    fn is_on(&self, setting: Setting) -> bool {
-        self.values.is_on(setting)
-    }
-
     /// Goes on at a rate, from the next packet on.
     fn go(&mut self, rate: f64) {
         self.rate = rate.clamp(RATE_MIN, RATE_MAX).min(self.ceiling_rate());
@@ -195,7 +192,7 @@ impl Vivace {
 
     /// What the interval is for that begins now, and its rate.
     fn plan(&mut self) -> (Purpose, f64) {
-        let unified = self.is_on(Setting::Unified);
+        let unified = self.values.unified;
         if self.starting && unified {
             // A rate that the application left unused is not known to be good.
             let used = self.intervals.running().filter(|i| !i.app_limited && !self.renew);
@@ -211,7 +208,7 @@ impl Vivace {
             self.awaiting = true;
             return (if self.starting { Purpose::Start } else { Purpose::Step }, self.rate);
         }
-        let explore = self.values.get(Setting::Explore);
+        let explore = self.values.explore;
         let up = (self.pair.sent == 0) != self.pair.down_first;
         self.pair.sent = (self.pair.sent + 1).min(3);
         match (self.pair.sent, up) {
@@ -258,12 +255,12 @@ impl Vivace {
     }
 
     fn conclude_start(&mut self, asked: f64, seen: &Seen, worth: f64) {
-        if worth < self.start_utility || seen.loss > self.values.get(Setting::StartupExitLoss) {
+        if worth < self.start_utility || seen.loss > self.values.startup_exit_loss {
             self.leave_start(asked / 2.0);
             return;
         }
         self.start_utility = worth;
-        if !self.is_on(Setting::Unified) {
+        if !self.values.unified {
             self.go(self.doubled());
         }
     }
@@ -306,7 +303,7 @@ impl Vivace {
 
     /// Halves the rate, or falls to what arrives where that is less; to a quarter at once, as what arrives may be a pause.
     fn brake(&mut self, arrived: f64, now: Time) -> bool {
-        if !self.is_on(Setting::Brakes) || now < self.calm_at {
+        if !self.values.brakes || now < self.calm_at {
             return false;
         }
         self.starting = false;
@@ -333,7 +330,7 @@ impl Vivace {
     /// Whether the round-trip time ends slow start.
     fn is_late(&mut self, rtt: Duration) -> bool {
         let Some(least) = self.rtt_min.get() else { return false };
-        let share = self.values.get(Setting::StartupExitLatency);
+        let share = self.values.startup_exit_latency;
         let late = rtt > least + least.mul_f64(share).max(EXIT_RTT_MORE);
         self.late = if late { self.late + 1 } else { 0 };
         self.late >= EXIT_SAMPLES
@@ -345,13 +342,19 @@ impl Vivace {
         window / self.srtt.as_secs_f64().max(1e-6)
     }
 
+    /// Utilities by other weights are no measure for the next ones.
+    fn on_knob(&mut self, _place: usize) {
+        self.climb = Climb::default();
+        self.start_utility = f64::NEG_INFINITY;
+    }
+
     /// That, or what is configured where it is more, in Mbit/s.
     fn initial_rate(&self) -> f64 {
-        self.initial_window_rate().max(self.values.get(Setting::InitialRate))
+        self.initial_window_rate().max(self.values.initial_rate)
     }
 
     fn doubled(&self) -> f64 {
-        (2.0 * self.rate).min(self.values.get(Setting::StartupRateMax)).min(self.ceiling_rate())
+        (2.0 * self.rate).min(self.values.startup_rate_max).min(self.ceiling_rate())
     }
 
     /// What congestion marks leave, in Mbit/s.
@@ -374,8 +377,8 @@ impl Vivace {
 
 impl CongestionControl for Vivace {
     fn on_established(&mut self, rtt: Duration) {
-        let most = self.values.get(Setting::StartupRateMax);
-        let first = self.values.get(Setting::InitialRate).min(most);
+        let most = self.values.startup_rate_max;
+        let first = self.values.initial_rate.min(most);
         let window = Rate::from_mbps(first) * rtt;
         if window <= self.config.initial_window {
             return;
@@ -389,7 +392,7 @@ impl CongestionControl for Vivace {
 
     fn on_sent(&mut self, sent: &Sent) {
         if self.rate > 0.0 {
-            let packets = self.values.get(Setting::MinPackets);
+            let packets = self.values.min_packets;
             let due = |i: &Interval| i.is_due(sent.now, self.srtt, packets);
             let over = self.renew || self.intervals.running().is_none_or(due);
             if over && !self.intervals.is_full() {
@@ -408,21 +411,15 @@ impl CongestionControl for Vivace {
         if let Some(rtt) = ack.rtt {
             self.rtt_min.update(ack.now, RTT_MIN_WINDOW, rtt);
         }
-        let used = Used {
-            now: ack.now,
-            acked: ack.acked,
-            srtt: ack.srtt,
-            newest_sent_at: ack.newest_sent_at,
-            limits: CEILING_USED * self.rate >= self.ceiling_rate(),
-        };
-        self.ceiling.on_ack(&used, self.config.mss);
+        let limits = CEILING_USED * self.rate >= self.ceiling_rate();
+        self.ceiling.on_ack(ack, limits, self.config.mss);
         if self.rate == 0.0 {
             // The initial window was the first interval: the next is twice that.
-            let most = self.values.get(Setting::StartupRateMax);
+            let most = self.values.startup_rate_max;
             self.go((2.0 * self.initial_rate()).min(most));
             return;
         }
-        if core::mem::take(&mut self.opening) && self.is_on(Setting::Unified) {
+        if core::mem::take(&mut self.opening) && self.values.unified {
             // That was the first interval; the published form waits for what it was worth.
             self.go(self.doubled());
         }
@@ -443,7 +440,7 @@ impl CongestionControl for Vivace {
         while let Some(interval) = self.intervals.take_resolved(ack.newest_sent_at, self.grace()) {
             self.conclude(&interval, ack.now);
         }
-        if look && self.is_on(Setting::Early) {
+        if look && self.values.early {
             self.step_early();
         }
     }
@@ -491,7 +488,7 @@ impl CongestionControl for Vivace {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let initial = self.values.get(Setting::InitialRate);
+        let initial = self.values.initial_rate;
         let mbps = if self.rate > 0.0 { self.sending } else { initial };
         (mbps > 0.0).then(|| Rate::from_mbps(mbps))
     }
@@ -505,18 +502,5 @@ impl CongestionControl for Vivace {
         true
     }
 
-    fn knobs(&self) -> &'static [Knob] {
-        Self::KNOBS
-    }
-
-    fn knob(&self, index: usize) -> Option<f64> {
-        self.values.at(index)
-    }
-
-    fn apply_knob(&mut self, index: usize, value: f64) {
-        self.values.set(index, value);
-        // Utilities by other weights are no measure for the next ones.
-        self.climb = Climb::default();
-        self.start_utility = f64::NEG_INFINITY;
-    }
+    knob_methods!(self.values, then on_knob);
 }

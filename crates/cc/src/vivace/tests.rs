@@ -1,6 +1,6 @@
 use super::climb::Climb;
 use super::interval::Seen;
-use super::knobs::{Setting, defaults};
+use super::knobs::plain;
 use super::losses::Losses;
 use super::*;
 use crate::migrate::{Migrate, PathView};
@@ -17,7 +17,7 @@ fn seen(rate: f64, loss: f64, slope: f64) -> Seen {
 #[test]
 fn steps_are_bounded_and_grow_with_their_streak() {
     let mut climb = Climb::default();
-    let values = defaults();
+    let values = Values::default();
     let mut rate = 100.0;
     let mut shares = std::vec![];
     for gradient in [900.0, 900.0, 900.0, 900.0, -900.0, -900.0, -900.0] {
@@ -36,8 +36,7 @@ fn steps_are_bounded_and_grow_with_their_streak() {
 /// A gradient of one is a step of omega; a small one is a probe.
 #[test]
 fn steps_follow_the_gradient() {
-    let mut values = defaults();
-    values.set(Setting::Omega.into(), 2.0);
+    let values = Values { omega: 2.0, ..Values::default() };
     let mut climb = Climb::default();
     assert!((climb.step(100.0, 1.75, 0.1, &values) - 103.5).abs() < 1e-9);
     assert!((climb.step(100.0, 0.01, 0.1, &values) - 103.0).abs() < 1e-9);
@@ -49,23 +48,15 @@ fn steps_follow_the_gradient() {
 /// The path got worse while the rate fell: the secant says up, the utility says that less is better.
 #[test]
 fn a_rate_that_is_worth_less_than_nothing_is_too_high() {
-    let (values, losses) = (defaults(), Losses::default());
+    let (values, losses) = (Values::default(), Losses::default());
     let mut climb = Climb::default();
     climb.remember(&seen(10.0, 0.0, 0.0));
     assert!(climb.gradient(&seen(11.0, 0.0, 0.0), &losses, &values) > 0.0);
     assert!(climb.gradient(&seen(9.0, 0.0, 0.1), &losses, &values) < 0.0);
 }
 
-fn plain() -> knobs::Values {
-    let mut values = defaults();
-    for (name, value) in knobs::PLAIN {
-        values.set(knobs::KNOBS.iter().position(|k| k.name == *name).unwrap(), *value);
-    }
-    values
-}
-
 /// The published form's secant over a pair of probes around a rate, of which these shares are lost.
-fn of_pair(rate: f64, values: &knobs::Values, up: f64, down: f64) -> f64 {
+fn of_pair(rate: f64, values: &Values, up: f64, down: f64) -> f64 {
     let probe = |factor: f64, loss| {
         let rate = rate * factor;
         (rate, utility::utility(values, &seen(rate, loss, 0.0)))
@@ -128,7 +119,7 @@ fn the_brakes_know_eleven_percent_from_nine() {
 /// §5.4: random losses of 4% differ by chance from interval to interval; the average of them is what counts.
 #[test]
 fn losses_that_chance_explains_count_as_their_average() {
-    let values = defaults();
+    let values = Values::default();
     let mut losses = Losses::default();
     (0..100).for_each(|_| losses.add(&seen(10.0, 0.04, 0.0)));
     for (loss, want) in [(0.02, 0.04), (0.06, 0.04), (0.2, 0.2)] {

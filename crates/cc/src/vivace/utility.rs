@@ -1,7 +1,7 @@
 //! What an interval was worth, and where more would be: the utility function and its gradient.
 
 use super::interval::Seen;
-use super::knobs::{Setting, Values};
+use super::knobs::Values;
 
 /// A slope within so many standard errors (1.25, squared) of zero is noise. More makes flows of few packets deaf to a shared queue, and
 /// unfair; fewer let the bursts of a cellular link look like queues.
@@ -14,17 +14,15 @@ const SLOPE_ERRORS2: f64 = 1.5625;
 /// must not all be of one burst (§5.4). A round-trip time that falls is no merit: the queue that empties then was made by
 /// the sender before.
 pub(super) fn utility(values: &Values, seen: &Seen) -> f64 {
-    let loss_level = values.get(Setting::LossFilter);
+    let loss_level = values.loss_filter;
     let noise = seen.loss < loss_level || (loss_level > 0.0 && seen.lost_ranges < 2);
     let loss = if noise { 0.0 } else { seen.loss };
-    let slope_level = values.get(Setting::LatencyFilter);
+    let slope_level = values.latency_filter;
     let explained =
         slope_level > 0.0 && seen.slope * seen.slope <= SLOPE_ERRORS2 * seen.slope_error2;
     let slope = if seen.slope < slope_level || explained { 0.0 } else { seen.slope.max(0.0) };
     let x = seen.rate;
-    values.get(Setting::Alpha) * libm::pow(x, values.get(Setting::Delta))
-        - values.get(Setting::Beta) * x * loss
-        - values.get(Setting::Gamma) * x * slope
+    values.alpha * libm::pow(x, values.delta) - values.beta * x * loss - values.gamma * x * slope
 }
 
 /// The gradient at the middle of two rates: the secant (§5.2, whose printed formula lacks the utility).
@@ -44,7 +42,7 @@ pub(super) fn most_gradient(rate: f64, utility: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vivace::knobs::{KNOBS, PLAIN, defaults};
+    use crate::vivace::knobs::plain;
 
     fn seen(rate: f64, loss: f64, slope: f64) -> Seen {
         Seen {
@@ -56,14 +54,6 @@ mod tests {
             slope,
             slope_error2: 0.0,
         }
-    }
-
-    fn plain() -> Values {
-        let mut values = defaults();
-        for (name, value) in PLAIN {
-            values.set(KNOBS.iter().position(|k| k.name == *name).unwrap(), *value);
-        }
-        values
     }
 
     fn close(got: f64, want: f64) {
@@ -103,10 +93,10 @@ mod tests {
     /// §5.4: what is noise counts for nothing, by default; plain Vivace believes it.
     #[test]
     fn noise_is_filtered() {
-        let ours = defaults();
+        let ours = Values::default();
         let clean = utility(&ours, &seen(10.0, 0.0, 0.0));
         let burst = Seen { lost_ranges: 1, ..seen(10.0, 0.05, 0.0) };
-        let few = seen(10.0, 0.5 * ours.get(Setting::LossFilter), 0.0);
+        let few = seen(10.0, 0.5 * ours.loss_filter, 0.0);
         let jitter = Seen { slope_error2: 0.01, ..seen(10.0, 0.0, 0.05) };
         let falling = seen(10.0, 0.0, -0.05);
         for noise in [&burst, &few, &jitter] {

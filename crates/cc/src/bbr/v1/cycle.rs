@@ -66,7 +66,7 @@ mod tests {
     /// expected.md B1.
     #[test]
     fn eight_phases_of_mean_one() {
-        let tuning = Tuning::new();
+        let tuning = Tuning::default();
         let mut cycle = Cycle { index: 0, started: Time::ZERO };
         let expected = [(5, 4), (3, 4), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1), (5, 4)];
         for (num, den) in expected {

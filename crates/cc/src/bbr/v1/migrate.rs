@@ -2,10 +2,11 @@
 
 use trimtab_units::{Bytes, Duration};
 
-use super::min_rtt::{MinRtt, ProbeRtt};
+use super::min_rtt::MinRtt;
 use super::window::Recovery;
 use super::{Bbr, Cycle, FullPipe, Mode};
 use crate::bbr::gain::Gain;
+use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 
 impl Migrate for Bbr {

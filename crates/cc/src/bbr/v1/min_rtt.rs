@@ -1,4 +1,4 @@
-//! The minimum round-trip time and the ProbeRTT state that refreshes it (`bbr_update_min_rtt`).
+//! The minimum round-trip time, which ProbeRTT refreshes (`bbr_update_min_rtt`).
 
 use trimtab_units::{Duration, Time};
 
@@ -51,16 +51,45 @@ impl MinRtt {
     }
 }
 
-/// What ProbeRTT waits for: inflight down at its window, then a minimum time and a round there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ProbeRtt {
-    /// When the minimum time is over; `None` until inflight has fallen.
-    pub(super) ends_at: Option<Time>,
-    pub(super) round_done: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl ProbeRtt {
-    pub(super) fn time_is_over(&self, now: Time) -> bool {
-        self.ends_at.is_some_and(|end| now > end)
+    const WINDOW: Duration = Duration::from_secs(10);
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    /// `bbr_update_min_rtt`: lower or equal at once, higher only when the old one is over 10 s old.
+    #[test]
+    fn a_minimum_lives_for_its_window() {
+        let at = Time::from_millis;
+        let mut min = MinRtt::default();
+        assert!(!min.update(at(5), ms(40), false, WINDOW), "no window has begun");
+        assert!(!min.update(at(10), ms(50), false, WINDOW));
+        assert_eq!(min.get(), ms(40));
+        assert!(!min.update(at(1000), ms(40), false, WINDOW), "as low: the window begins anew");
+        assert!(!min.update(at(11_000), ms(60), false, WINDOW), "just ten seconds");
+        assert_eq!(min.get(), ms(40));
+        assert!(min.update(at(11_001), None, false, WINDOW), "no sample, but over");
+        assert!(min.update(at(11_002), ms(60), true, WINDOW));
+        assert_eq!(min.get(), ms(40), "the receiver may have waited with that one");
+        assert!(min.update(at(11_003), ms(60), false, WINDOW));
+        assert_eq!(min.get(), ms(60));
+        assert!(!min.update(at(11_004), ms(61), false, WINDOW));
+    }
+
+    #[test]
+    fn a_window_begins_once_and_probe_rtt_renews_it() {
+        let mut min = MinRtt::default();
+        min.start(Time::ZERO);
+        min.start(Time::from_secs(9));
+        assert!(min.update(Time::from_nanos(10_000_000_001), None, false, WINDOW));
+        min.refresh(Time::from_secs(11));
+        assert!(!min.update(Time::from_secs(21), None, false, WINDOW));
+        let mut known = MinRtt::known(Duration::from_millis(30), Time::from_secs(5));
+        assert!(!known.update(Time::from_secs(15), ms(90), false, WINDOW));
+        assert_eq!(known.get(), ms(30));
     }
 }

@@ -33,7 +33,7 @@ fn utilisation(plan: &Plan, from: u64, cca: Bbr) -> f64 {
 #[test]
 fn drain_gain_inverts_startup_gain() {
     assert!((0.34662f64 * 2.885 - 1.0).abs() < 0.001, "the ideal values");
-    let tuning = Tuning::new();
+    let tuning = Tuning::default();
     assert_eq!(tuning.startup_gain, Gain::ratio(739, 256));
     assert_eq!(tuning.drain_gain, Gain::ratio(88, 256));
 }

@@ -150,3 +150,176 @@ impl Bbr {
         self.tuning.probe_rtt_packets.of_bytes(self.mss)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bbr::v1::{FullPipe, MinRtt, ProbeRtt};
+    use crate::testing::acked;
+    use crate::{Ack, Config, set_knob};
+    use trimtab_units::Time;
+
+    const MSS: Bytes = Bytes::new(1500);
+
+    /// 12 Mbit/s and 40 ms: 40 packets. Paced at one packet per millisecond.
+    fn bbr() -> Bbr {
+        let mut bbr = Bbr::new(&Config { min_window: MSS, ..Config::with_mss(MSS, 7) });
+        bbr.min_rtt = MinRtt::known(Duration::from_millis(40), Time::ZERO);
+        bbr.max_bw.reset(0, Rate::from_mbps(12.0));
+        bbr.full_pipe = FullPipe::filled_at(Rate::from_mbps(12.0));
+        bbr.pacing_rate = Rate::from_mbps(12.0);
+        bbr.mode = Mode::Drain;
+        bbr
+    }
+
+    fn step(ack: &Ack, losses: Bytes) -> Step<'_> {
+        Step { ack, sample: None, losses }
+    }
+
+    /// An acknowledgement of so many packets with so many left in flight.
+    fn ack(packets: u64, inflight: u64, in_recovery: bool) -> Ack {
+        let (now, rtt) = (Time::from_secs(1), Duration::from_millis(40));
+        let (inflight, delivered) = (MSS * inflight, MSS * 1000);
+        Ack { inflight, in_recovery, delivered, ..acked(now, now - rtt, MSS * packets, rtt) }
+    }
+
+    /// `bbr_bdp`: rounded up to packets; `TCP_INIT_CWND` before any round-trip time.
+    #[test]
+    fn the_bandwidth_delay_product_is_rounded_up() {
+        let bbr = bbr();
+        let rate = Rate::from_mbps(12.0);
+        assert_eq!(bbr.bdp(rate, Gain::UNIT), MSS * 40);
+        assert_eq!(bbr.bdp(rate, Gain::ratio(5, 4)), MSS * 50);
+        assert_eq!(bbr.bdp(rate + Rate::from_bytes_per_sec(25), Gain::UNIT), MSS * 41, "one byte");
+        let new = Bbr::new(&Config::with_mss(MSS, 7));
+        assert_eq!(new.bdp(rate, Gain::ratio(5, 4)), MSS * 10);
+    }
+
+    /// `bbr_quantization_budget`: three quanta, up to an even number, and two packets in the phase
+    /// that probes.
+    #[test]
+    fn a_target_has_room_for_batches_and_is_even() {
+        let mut bbr = bbr();
+        // A quantum is two packets at least: 40 + 6.
+        assert_eq!(bbr.inflight_target(Rate::from_mbps(12.0), Gain::UNIT), MSS * 46);
+        assert_eq!(bbr.quantise(MSS * 41), MSS * 48, "47 is odd");
+        let mut rng = bbr.rng.clone();
+        let mut draw = |probing| loop {
+            let cycle = crate::bbr::v1::Cycle::random(Time::ZERO, &mut rng);
+            if cycle.is_probing() == probing {
+                return cycle;
+            }
+        };
+        let (probing, cruising) = (draw(true), draw(false));
+        bbr.mode = Mode::ProbeBw(probing);
+        assert_eq!(bbr.quantise(MSS * 40), MSS * 48);
+        bbr.mode = Mode::ProbeBw(cruising);
+        assert_eq!(bbr.quantise(MSS * 40), MSS * 46);
+        set_knob(&mut bbr, "quantum_budget", 0.0).unwrap();
+        assert_eq!(bbr.quantise(MSS * 40), MSS * 40);
+    }
+
+    /// `bbr_tso_segs_goal`: data of 1/1024 s, one packet below 1.2 Mbit/s, two above, 127 and what a
+    /// segmentation offload holds at most.
+    #[test]
+    fn a_quantum_is_what_leaves_in_a_millisecond() {
+        let mut bbr = bbr();
+        for (mbps, packets) in
+            [(1.19, 1), (1.2, 2), (12.0, 2), (36.9, 3), (100.0, 8), (10_000.0, 43)]
+        {
+            bbr.pacing_rate = Rate::from_mbps(mbps);
+            assert_eq!(bbr.send_quantum(), MSS * packets, "{mbps} Mbit/s");
+        }
+        bbr.mss = Bytes::new(100);
+        assert_eq!(bbr.send_quantum(), Bytes::new(12_700), "127 packets");
+    }
+
+    /// `bbr_ack_aggregation_cwnd`: what 100 ms carry at most, and nothing before the pipe was full.
+    #[test]
+    fn the_allowance_for_aggregation_is_100_ms_at_most() {
+        let mut bbr = bbr();
+        bbr.mss = MSS;
+        let burst = |packets: u64| crate::bbr::v1::Acked {
+            now: Time::from_secs(1),
+            bytes: MSS * packets,
+            bw: Rate::from_mbps(12.0),
+            window: MSS * 1000,
+            mss: MSS,
+            round_started: false,
+        };
+        bbr.aggregation.update(&burst(30));
+        assert_eq!(bbr.aggregation_allowance(), MSS * 30);
+        set_knob(&mut bbr, "extra_acked_gain", 0.5).unwrap();
+        assert_eq!(bbr.aggregation_allowance(), MSS * 15);
+        set_knob(&mut bbr, "extra_acked_gain", 4.0).unwrap();
+        assert_eq!(bbr.aggregation_allowance(), MSS * 100, "100 ms at a packet per millisecond");
+        bbr.full_pipe = FullPipe::default();
+        assert_eq!(bbr.aggregation_allowance(), Bytes::ZERO);
+    }
+
+    /// `bbr_set_cwnd`: cuts to the target once the pipe was full; grows without bound before.
+    #[test]
+    fn the_window_grows_to_its_target_or_is_cut_to_it() {
+        let mut bbr = bbr();
+        // Drain's window gain is Startup's: 40 × 739/256 is 115.5 packets, 122 with the budget.
+        assert_eq!(bbr.grow(MSS * 100, MSS * 5, MSS * 1000), MSS * 105);
+        assert_eq!(bbr.grow(MSS * 120, MSS * 5, MSS * 1000), MSS * 122);
+        assert_eq!(bbr.grow(MSS * 500, MSS * 5, MSS * 1000), MSS * 122);
+        bbr.full_pipe = FullPipe::default();
+        assert_eq!(bbr.grow(MSS * 121, MSS * 5, MSS * 1000), MSS * 126);
+        assert_eq!(bbr.grow(MSS * 122, MSS * 5, MSS * 1000), MSS * 122, "it is there");
+        assert_eq!(bbr.grow(MSS * 122, MSS * 5, MSS * 9), MSS * 127, "a new connection");
+        assert_eq!(bbr.grow(MSS, MSS, MSS * 1000), MSS * 4, "`bbr_cwnd_min_target`");
+    }
+
+    /// `bbr_set_cwnd_to_recover_or_restore`: packet conservation for a round, then growth, then the
+    /// window from before.
+    #[test]
+    fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
+        let mut bbr = bbr();
+        (bbr.window, bbr.prior_window) = (MSS * 60, MSS * 60);
+        let first = ack(1, 50, true);
+        bbr.set_window(&step(&first, MSS * 3));
+        assert_eq!((bbr.window, bbr.conserve), (MSS * 51, true), "what is in flight and arrived");
+        assert_eq!(bbr.recovery, Recovery::Repairing);
+        let second = ack(2, 45, true);
+        bbr.set_window(&step(&second, MSS));
+        assert_eq!(bbr.window, MSS * 50, "one more was lost");
+        bbr.conserve = false; // the round ended
+        let third = ack(2, 40, true);
+        bbr.set_window(&step(&third, Bytes::ZERO));
+        assert_eq!(bbr.window, MSS * 52, "it grows again");
+        let last = ack(2, 40, false);
+        bbr.set_window(&step(&last, Bytes::ZERO));
+        assert_eq!((bbr.window, bbr.recovery), (MSS * 62, Recovery::Open), "60, and what arrived");
+        let nothing = Ack { acked: Bytes::ZERO, ..ack(0, 10, true) };
+        bbr.set_window(&step(&nothing, Bytes::ZERO));
+        assert_eq!((bbr.window, bbr.recovery), (MSS * 62, Recovery::Open), "it tells nothing");
+    }
+
+    /// `bbr_save_cwnd`: a window that recovery or ProbeRTT has cut is not the one to come back to.
+    #[test]
+    fn the_window_that_is_saved_is_one_that_was_not_cut() {
+        let mut bbr = bbr();
+        (bbr.window, bbr.prior_window) = (MSS * 30, MSS * 80);
+        bbr.save_window();
+        assert_eq!(bbr.prior_window, MSS * 30);
+        for (recovery, mode) in [
+            (Recovery::Repairing, Mode::Drain),
+            (Recovery::Timeout, Mode::Drain),
+            (Recovery::Open, Mode::ProbeRtt(ProbeRtt::default())),
+        ] {
+            (bbr.recovery, bbr.mode) = (recovery, mode);
+            (bbr.window, bbr.prior_window) = (MSS * 30, MSS * 80);
+            bbr.save_window();
+            assert_eq!(bbr.prior_window, MSS * 80);
+            bbr.window = MSS * 90;
+            bbr.save_window();
+            assert_eq!(bbr.prior_window, MSS * 90);
+        }
+        let last = ack(1, 30, false);
+        bbr.recovery = Recovery::Open;
+        bbr.set_window(&step(&last, Bytes::ZERO));
+        assert_eq!(bbr.window, MSS * 4, "ProbeRTT's");
+    }
+}

@@ -62,3 +62,43 @@ impl FullBw {
         self.reached = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(full: &mut FullBw, rates: &[u64]) {
+        for rate in rates {
+            full.on_round(Rate::from_bytes_per_sec(*rate));
+        }
+    }
+
+    /// draft-ietf-ccwg-bbr, "Exiting Acceleration Based on Bandwidth Plateau": three rounds in which
+    /// the rate did not grow by a quarter.
+    #[test]
+    fn three_rounds_without_a_quarter_more_are_a_plateau() {
+        let mut full = FullBw::default();
+        rounds(&mut full, &[100, 125, 157, 158, 190]);
+        assert!(!full.now(), "two rounds");
+        rounds(&mut full, &[197]);
+        assert!(!full.now(), "197 is a quarter more than 157: the count begins anew");
+        rounds(&mut full, &[197, 245, 240]);
+        assert!(full.now() && full.reached());
+        rounds(&mut full, &[1000]);
+        assert!(full.now(), "more comes too late for this search");
+    }
+
+    #[test]
+    fn a_search_that_begins_anew_remembers_that_the_pipe_was_full() {
+        let mut full = FullBw::default();
+        full.declare();
+        full.restart(Rate::from_bytes_per_sec(200));
+        assert!(full.reached() && !full.now());
+        rounds(&mut full, &[249, 249]);
+        assert!(!full.now(), "growth counts from the rate at the start");
+        rounds(&mut full, &[249]);
+        assert!(full.now());
+        full.forget_reached();
+        assert!(full.now() && !full.reached());
+    }
+}

@@ -91,7 +91,7 @@ fn inflight_at_loss(thresh: f64, size: Bytes, tx_in_flight: Bytes, lost: Bytes) 
 impl Bbr3 {
     /// `IsInflightTooHigh()`; every transport here has selective acknowledgements.
     pub(super) fn is_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
-        lost.as_f64() > tx_in_flight.as_f64() * self.tuning.loss_thresh
+        lost.as_f64() > tx_in_flight.as_f64() * self.tuning.values.loss_thresh
     }
 
     /// `HandleLostPacket()`.
@@ -105,7 +105,7 @@ impl Bbr3 {
         self.prev_probe_too_high = true;
         self.is_probe_sample = false;
         if !lost.app_limited && !self.bubble.contains(lost.delivered_at_send) {
-            let thresh = self.tuning.loss_thresh;
+            let thresh = self.tuning.values.loss_thresh;
             let inflight =
                 inflight_at_loss(thresh, lost.bytes, lost.tx_in_flight, lost.lost_since_sent);
             self.inflight_longterm =
@@ -258,5 +258,131 @@ mod tests {
             );
             assert_eq!(inflight, Bytes::new(expected));
         }
+    }
+
+    use crate::Config;
+    use trimtab_units::Duration;
+
+    const MSS: Bytes = Bytes::new(1500);
+
+    /// 12 Mbit/s, 100 packets of window, in ProbeBW.
+    fn bbr() -> Bbr3 {
+        let mut bbr = Bbr3::new(&Config { min_window: MSS, ..Config::with_mss(MSS, 7) });
+        bbr.max_bw.update(Rate::from_mbps(12.0), false);
+        (bbr.bw, bbr.window, bbr.state) = (Rate::from_mbps(12.0), MSS * 100, State::Cruise);
+        bbr
+    }
+
+    /// A packet of a hundred in flight of which so many were lost.
+    fn lost(ms: u64, packets: u64) -> LostPacket {
+        let now = Time::from_millis(ms);
+        LostPacket {
+            now,
+            bytes: MSS,
+            sent_at: now - Duration::from_millis(40),
+            tx_in_flight: MSS * 100,
+            lost_since_sent: MSS * packets,
+            app_limited: false,
+            delivered_at_send: MSS * 500,
+            new_range: true,
+        }
+    }
+
+    /// `IsInflightTooHigh()`: more than 2% of what was in flight.
+    #[test]
+    fn two_in_a_hundred_are_tolerated() {
+        let bbr = bbr();
+        assert!(!bbr.is_too_high(MSS * 2, MSS * 100));
+        assert!(bbr.is_too_high(MSS * 2 + Bytes::new(1), MSS * 100));
+    }
+
+    /// `AdaptLowerBoundsFromCongestion()`: 0.7 of the bound, or what was delivered where that is more.
+    #[test]
+    fn each_round_with_loss_lowers_the_short_term_bounds() {
+        let mut bbr = bbr();
+        bbr.adapt_short_term();
+        assert_eq!(bbr.short_term.inflight, Bytes::MAX, "no loss, no bound");
+        bbr.signals.loss_in_round = true;
+        bbr.adapt_short_term();
+        let rate = bbr.short_term.bw.ratio(Rate::from_mbps(12.0));
+        assert!((rate - 0.7).abs() < 1e-4, "{rate}");
+        assert_eq!(bbr.short_term.inflight.get() / MSS.get(), 69, "0.7 in 1/65536, rounded down");
+        bbr.signals.loss_in_round = true;
+        (bbr.signals.bw_latest, bbr.signals.inflight_latest) = (Rate::from_mbps(8.0), MSS * 60);
+        bbr.adapt_short_term();
+        assert_eq!((bbr.short_term.bw, bbr.short_term.inflight), (Rate::from_mbps(8.0), MSS * 60));
+        assert!(!bbr.signals.loss_in_round, "the round is over");
+        let mut probing = super::super::Bbr3 { short_term: ShortTerm::NONE, ..bbr };
+        (probing.state, probing.signals.loss_in_round) = (State::Refill, true);
+        probing.adapt_short_term();
+        assert_eq!(probing.short_term.bw, Rate::MAX, "a probe is meant to lose");
+    }
+
+    /// `HandleInflightTooHigh()`: once per probe, and never below 0.7 of the target.
+    #[test]
+    fn a_probe_that_loses_too_much_sets_the_long_term_bound() {
+        let mut bbr = bbr();
+        bbr.handle_lost_packet(&lost(10, 3));
+        assert_eq!(bbr.inflight_longterm, Bytes::MAX, "not feedback to a probe");
+        bbr.is_probe_sample = true;
+        bbr.handle_lost_packet(&lost(10, 2));
+        assert!(bbr.is_probe_sample, "2 of 100 are tolerated");
+        bbr.handle_lost_packet(&lost(10, 3));
+        // 99 packets before this one, 2 of them lost: (0.02 × 99 - 2) / 0.98 more were too many.
+        let want = (99.0 + (0.02 * 99.0 - 2.0) / 0.98) * 1500.0;
+        assert!((bbr.inflight_longterm.as_f64() - want).abs() <= 1.0, "{}", bbr.inflight_longterm);
+        assert!(!bbr.is_probe_sample && bbr.prev_probe_too_high);
+        let bound = bbr.inflight_longterm;
+        bbr.handle_lost_packet(&lost(10, 50));
+        assert_eq!(bbr.inflight_longterm, bound, "once per probe");
+        bbr.is_probe_sample = true;
+        bbr.handle_lost_packet(&LostPacket { app_limited: true, ..lost(10, 50) });
+        assert_eq!(bbr.inflight_longterm, bound, "the application had left the path unused");
+    }
+
+    /// `HandleSpuriousLossDetection()`: the bounds are those from before the episode.
+    #[test]
+    fn losses_that_were_none_are_undone() {
+        let mut bbr = bbr();
+        bbr.inflight_longterm = MSS * 90;
+        bbr.note_loss(Time::from_millis(10));
+        assert!(bbr.in_recovery && bbr.signals.loss_in_round);
+        bbr.adapt_short_term();
+        (bbr.inflight_longterm, bbr.window) = (MSS * 50, MSS * 40);
+        bbr.note_loss(Time::from_millis(20));
+        bbr.undo_loss();
+        assert_eq!((bbr.window, bbr.inflight_longterm), (MSS * 100, MSS * 90));
+        assert_eq!((bbr.short_term.bw, bbr.short_term.inflight), (Rate::MAX, Bytes::MAX));
+        assert!(!bbr.signals.loss_in_round);
+        (bbr.inflight_longterm, bbr.window) = (MSS * 50, MSS * 40);
+        bbr.undo_loss();
+        assert_eq!(bbr.inflight_longterm, MSS * 50, "only once");
+    }
+
+    /// `CheckStartupHighLoss()`: six ranges in a round, more than 2%, and in recovery.
+    #[test]
+    fn startup_ends_by_loss_in_six_places() {
+        let ends = |ranges: u32, lost: u64, in_recovery: bool, state: State| {
+            let mut bbr = bbr();
+            (bbr.state, bbr.in_recovery) = (state, in_recovery);
+            (bbr.signals.round_started, bbr.signals.ranges) = (true, ranges);
+            let now = Time::from_secs(1);
+            let ack = crate::testing::acked(now, Time::ZERO, MSS, Duration::from_millis(40));
+            let sample = crate::RateSample {
+                delivered: MSS * 100,
+                interval: Duration::from_millis(40),
+                prior_delivered: MSS * 500,
+                app_limited: false,
+                tx_in_flight: MSS * 100,
+                lost: MSS * lost,
+            };
+            bbr.check_startup_loss(&Step { ack: &ack, sample: Some(sample), rate: Rate::ZERO });
+            bbr.full_bw.reached()
+        };
+        assert!(ends(6, 3, true, State::Startup));
+        assert!(!ends(5, 3, true, State::Startup), "five ranges");
+        assert!(!ends(6, 2, true, State::Startup), "2%");
+        assert!(!ends(6, 3, false, State::Startup), "no round of recovery");
+        assert!(!ends(6, 3, true, State::Cruise));
     }
 }

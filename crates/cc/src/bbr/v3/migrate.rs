@@ -4,8 +4,9 @@ use trimtab_units::{Bytes, Duration};
 
 use super::full_bw::FullBw;
 use super::path::{MaxBw, MinRtt};
-use super::{AckPhase, Anchors, Bbr3, ProbeRtt, ShortTerm, Signals, State, Undo};
+use super::{AckPhase, Anchors, Bbr3, ShortTerm, Signals, State, Undo};
 use crate::bbr::gain::Gain;
+use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 
 impl Migrate for Bbr3 {
@@ -23,7 +24,7 @@ impl Migrate for Bbr3 {
         self.min_rtt = MinRtt::known(from.min_rtt, from.now);
         self.short_term = ShortTerm::NONE;
         // A path that was losing more than is tolerated holds no more than was in flight.
-        let lossy = from.loss > self.tuning.loss_thresh && !from.starved;
+        let lossy = from.loss > self.tuning.values.loss_thresh && !from.starved;
         self.inflight_longterm = if lossy { from.window } else { Bytes::MAX };
         self.bw = from.bandwidth;
         self.rounds.restart(from.delivered);

@@ -37,7 +37,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    fn new(window: Bytes, mss: Bytes) -> Self {
+    pub(super) fn new(window: Bytes, mss: Bytes) -> Self {
         let mut growth = Self { rounds: 0, acked: Bytes::ZERO, acked_per_packet: Bytes::MAX };
         growth.steepen(window, mss);
         growth
