@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use trimtab_engine as engine;
-use trimtab_engine::{Action, Client, Listing, Name, OrderBody};
+use trimtab_fleet_client::{Action, Client, Listing, Name, OrderBody};
 
 use crate::args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
 use crate::{Failure, print, study};
@@ -44,10 +44,11 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
 
 pub(crate) fn client(ask: &AskEngine) -> Result<Client, Failure> {
     let token = match (&ask.token_file, std::env::var("TRIMTAB_TOKEN")) {
-        (Some(file), _) => std::fs::read_to_string(file)
-            .map_err(|e| engine::Error::NoToken(format!("cannot read {}: {e}", file.display()))),
+        (Some(file), _) => std::fs::read_to_string(file).map_err(|e| {
+            trimtab_fleet_client::Error::NoToken(format!("cannot read {}: {e}", file.display()))
+        }),
         (None, Ok(token)) => Ok(token),
-        (None, Err(_)) => Err(engine::Error::NoToken(
+        (None, Err(_)) => Err(trimtab_fleet_client::Error::NoToken(
             "give one with --token-file or TRIMTAB_TOKEN; `trimtab engine token add` makes one"
                 .to_owned(),
         )),
@@ -71,8 +72,8 @@ pub(crate) fn show<T: Serialize>(
 
 #[derive(Serialize)]
 struct Explanation<'a> {
-    aggregate: &'a engine::AggregateBody,
-    history: &'a engine::DecisionsBody,
+    aggregate: &'a trimtab_fleet_client::AggregateBody,
+    history: &'a trimtab_fleet_client::DecisionsBody,
 }
 
 fn explain(name: &Name, last: usize, ask: &AskEngine) -> Result<(), Failure> {

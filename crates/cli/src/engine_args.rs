@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use trimtab_engine::{Hold, Name, Role};
+use trimtab_fleet_client::{Hold, Name, Role};
 
 use crate::study_args::{ExperimentCommand, RolloutCommand};
 

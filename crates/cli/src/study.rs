@@ -1,8 +1,10 @@
 //! `trimtab engine experiment` and `trimtab engine rollout`.
 
 use trimtab_engine as engine;
-use trimtab_engine::experiment::{Design, Schedule};
-use trimtab_engine::{NewExperiment, NewRollout, RolloutAction, RolloutOrder, StopExperiment};
+use trimtab_fleet_client::experiment::{Design, Schedule};
+use trimtab_fleet_client::{
+    NewExperiment, NewRollout, RolloutAction, RolloutOrder, StopExperiment,
+};
 
 use crate::Failure;
 use crate::args::{ExperimentCommand, RolloutCommand, Which};

@@ -1,7 +1,7 @@
 //! The flags of `trimtab engine experiment` and `trimtab engine rollout`.
 
 use clap::{Args, Subcommand};
-use trimtab_engine::experiment::Arm;
+use trimtab_fleet_client::experiment::Arm;
 
 use crate::engine_args::AskEngine;
 

@@ -19,11 +19,12 @@ use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use trimtab_fleet_client::Name;
 
 use crate::config::BrokerSettings;
 use crate::engine::log;
 use crate::error::with_causes;
-use crate::store::{Batch, Name, Outcome, StoreError};
+use crate::store::{Batch, Outcome, StoreError};
 
 /// A message has about so many bytes at most, unless a single batch has more.
 const MESSAGE_BYTES: usize = 256 << 10;

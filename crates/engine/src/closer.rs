@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use trimtab_fleet_client::ServiceInfo;
 
 use crate::clock::now_ms;
 use crate::engine::{Engine, log};
 use crate::error::Error;
-use crate::learning::ServiceInfo;
 use crate::store::{Due, StoreError};
 use crate::studies::{self, Looked};
 

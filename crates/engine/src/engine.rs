@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::broadcast;
+use trimtab_fleet_client::{Name, Token};
 
 use crate::clock::now_ms;
 use crate::config::Limits;
@@ -12,7 +13,7 @@ use crate::health::Health;
 use crate::ingest::Ingest;
 use crate::learning::Learning;
 use crate::metrics::Metrics;
-use crate::store::{Name, Store, StoreError, Token};
+use crate::store::{Store, StoreError};
 
 /// How long the list of tokens is believed; another process may revoke one.
 const TOKENS_FOR_MS: i64 = 2000;
@@ -115,8 +116,7 @@ impl Engine {
 
     /// Reads the tokens from the store.
     pub(crate) fn read_tokens(&self, now_ms: i64) -> Result<(), StoreError> {
-        let all =
-            self.store.tokens()?.into_iter().map(|token| (token.hash.clone(), token)).collect();
+        let all = self.store.tokens()?.into_iter().map(|kept| (kept.hash, kept.token)).collect();
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(all);
         self.tokens_read_ms.store(now_ms, Ordering::Relaxed);
         Ok(())

@@ -1,11 +1,9 @@
 //! What can go wrong, each with one message that says what to do.
 
-use std::path::PathBuf;
-
 use crate::config::ConfigError;
 use crate::store::StoreError;
 
-/// Why the engine does not run, or does not answer.
+/// Why the engine does not run, or a token is not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The configuration is wrong.
@@ -22,55 +20,9 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
-    /// Nobody listens there.
-    #[error(
-        "no engine answers at {url}: {reason}. Start it with `trimtab engine run --config FILE`, or say where it is \
-         with --engine or TRIMTAB_ENGINE"
-    )]
-    NoEngine {
-        /// Where it was asked.
-        url: String,
-        /// What the system said.
-        reason: String,
-    },
-    /// The engine refused the token.
-    #[error(
-        "the engine at {url} refuses this token: {reason}. Give one with --token-file or TRIMTAB_TOKEN; \
-         `trimtab engine token add` on the engine's machine makes one"
-    )]
-    Token {
-        /// Where it was asked.
-        url: String,
-        /// What it said.
-        reason: String,
-    },
-    /// The engine has too much to do, or its store does not answer.
-    #[error("the engine says to come back later: {0}")]
-    Later(String),
-    /// The engine does not let this token speak of this.
-    #[error(
-        "the engine at {url} refuses: {reason}. `trimtab engine token list` there says what each token may do"
-    )]
-    NotAllowed {
-        /// Where it was asked.
-        url: String,
-        /// What it said.
-        reason: String,
-    },
     /// The engine refused what was asked for.
     #[error("the engine refuses: {0}")]
     Refused(String),
-    /// There is no token to ask with.
-    #[error("no token: {0}")]
-    NoToken(String),
-    /// A file with the certificates to trust.
-    #[error("{} has no certificate that can be trusted: {reason}; it should be in PEM", .path.display())]
-    Authority {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
 }
 
 impl Error {

@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use trimtab_fleet_client::ReadyBody;
 
 /// What closes intervals, and gives no sign of life for so long, hangs: a transaction is given up after a minute.
 const HANGS_MS: i64 = 180_000;
@@ -20,21 +19,6 @@ pub(crate) struct Health {
     /// How late the oldest interval is that is not closed, in ms.
     behind_ms: AtomicI64,
     trouble: Mutex<Option<String>>,
-}
-
-/// Whether the engine is ready.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReadyBody {
-    /// Whether intervals are closed, in time, and the store answers.
-    pub ready: bool,
-    /// Since intervals were last closed without trouble, in s.
-    pub closed_s: f64,
-    /// How long ago the oldest interval that is not closed might have been, in s.
-    pub behind_s: f64,
-    /// Aggregates that are set aside; they make no engine unready.
-    pub damaged: usize,
-    /// What is wrong.
-    pub trouble: Option<String>,
 }
 
 impl Health {

@@ -2,40 +2,10 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use trimtab_fleet::Service;
+use trimtab_fleet_client::{Name, ServiceInfo};
 
-use crate::store::{Closed, Decided, Name, Open};
-
-/// A service, as edges and operators need to know it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ServiceInfo {
-    /// Its name.
-    pub name: String,
-    /// How long its intervals are, in ms; they are counted from 1970.
-    pub interval_ms: i64,
-    /// The algorithm whose knobs are learnt.
-    pub algorithm: String,
-    /// The reward, as it is written.
-    pub reward: String,
-    /// The knobs that may be learnt, with their ranges.
-    pub knobs: Vec<KnobInfo>,
-}
-
-/// A knob that may be learnt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct KnobInfo {
-    /// Its name.
-    pub name: String,
-    /// The least value.
-    pub min: f64,
-    /// The largest value.
-    pub max: f64,
-    /// `log` where equal steps are equal factors, else `linear`.
-    #[serde(default)]
-    pub scale: String,
-}
+use crate::store::{Closed, Decided, Open};
 
 /// What an operator wants of an aggregate.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,14 +3,13 @@
 //!
 //! [`run`] is the process. What it learns, and how, is `trimtab-fleet`'s; this crate keeps what must not be lost
 //! (`store`), talks to edges, operators and browsers (`api`, `server`, `dashboard`), and closes intervals when they are
-//! over (`closer`). [`Client`] asks an engine that runs.
+//! over (`closer`). `trimtab-fleet-client` has the types of the API and asks an engine that runs.
 //!
 //! What to read first: `store/mod.rs`, which says what is kept and when it is safe; then `api/mod.rs`, the table of all
 //! that can be asked for.
 
 mod api;
 mod broker;
-mod client;
 mod clock;
 mod closer;
 mod config;
@@ -31,24 +30,12 @@ mod study_tables;
 mod tables;
 mod tokens;
 
-pub use api::{
-    Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
-    ConfigurationQuery, DecisionBody, DecisionsBody, Done, ErrorBody, ExperimentBody,
-    ExperimentsBody, Held, NewExperiment, NewRollout, NewToken, OrderBody, ReportAnswer,
-    ReportBatch, RevokeToken, RolloutAction, RolloutBody, RolloutOrder, RolloutsBody, ServicesBody,
-    StatusBody, StopExperiment, TokenSecret, TokensBody,
-};
-pub use client::{Client, Listing};
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
 pub use error::Error;
-pub use health::ReadyBody;
-pub use learning::{KnobInfo, ServiceInfo};
 pub use run::run;
-pub use store::{Audit, Counts, Damaged, Hold, Name, Role, StoreError, Token};
+pub use store::StoreError;
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
     aggregate_text, aggregates_text, audit_text, explain_text, status_text, tokens_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token};
-/// Arms, designs and what they show.
-pub use trimtab_fleet::experiment;

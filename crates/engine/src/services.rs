@@ -10,11 +10,12 @@ use trimtab_fleet::{
     Aggregate, Commons, Configuration, Decision, Ended, Hold, Interval, Key, OPEN_MAX, Report,
     Service, ServiceError, Summary,
 };
+use trimtab_fleet_client::{KnobInfo, Name, ServiceInfo};
 use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
-use crate::learning::{About, Held, KnobInfo, Learning, ServiceInfo, Wish};
-use crate::store::{Closed, Decided, Lengths, Name, Open};
+use crate::learning::{About, Held, Learning, Wish};
+use crate::store::{Closed, Decided, Lengths, Open};
 use crate::studies::Plans;
 
 /// The services of a folder.

@@ -9,9 +9,9 @@ use trimtab_fleet::experiment::{
     RolloutState, SpecError, Step, Verdict,
 };
 use trimtab_fleet::{Interval, Service, Summary};
+use trimtab_fleet_client::ServiceInfo;
 
 use crate::engine::{Engine, log};
-use crate::learning::ServiceInfo;
 use crate::store::{
     InStudy, Measured, MemberRow, Standing, Store, StoreError, Study, StudyKind, StudyStep,
 };

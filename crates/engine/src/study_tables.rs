@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use trimtab_fleet::experiment::{Effect, GuardReport, Phase, Report, Verdict};
+use trimtab_fleet_client::{ExperimentBody, ExperimentsBody, RolloutBody, RolloutsBody};
 
-use crate::api::{ExperimentBody, ExperimentsBody, RolloutBody, RolloutsBody};
 use crate::tables::{finish, number, short, table, time};
 
 fn interval_of(effect: Option<&Effect>) -> String {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
-
-use crate::api::{AggregateBody, AggregatesBody, AuditBody, DecisionsBody, StatusBody};
-use crate::store::Token;
+use trimtab_fleet_client::{
+    AggregateBody, AggregatesBody, AuditBody, DecisionsBody, StatusBody, Token,
+};
 
 /// A time, as `2026-11-22 04:20:00`, in UTC.
 pub(crate) fn time(ms: i64) -> String {

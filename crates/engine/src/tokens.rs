@@ -1,6 +1,7 @@
 //! Tokens, made and revoked on the engine's machine: by who may write its store, whether the engine runs or not.
 
 use std::path::Path;
+use trimtab_fleet_client::{Role, Token};
 
 use crate::api::new_token;
 use crate::clock::now_ms;
@@ -8,7 +9,6 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::run::open_tables;
 use crate::services::Services;
-use crate::store::{Role, Token};
 
 /// In the audit log, who acts on the engine's machine.
 const HERE: &str = "(the engine's machine)";
@@ -46,7 +46,8 @@ pub fn add_token(
 /// # Errors
 /// The configuration or store is wrong.
 pub fn list_tokens(config: &Path) -> Result<Vec<Token>, Error> {
-    Ok(open_tables(&Config::read(config)?)?.tokens()?)
+    let kept = open_tables(&Config::read(config)?)?.tokens()?;
+    Ok(kept.into_iter().map(|kept| kept.token).collect())
 }
 
 /// Revokes a token in the store of a configuration; an engine that runs heeds it within two seconds.

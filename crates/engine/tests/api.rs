@@ -5,12 +5,12 @@ mod common;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use trimtab_fleet_client::{
+    Action, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
+};
 
 use common::{Process, Site, batch, now_ms, report};
 use serde_json::{Value, json};
-use trimtab_engine::{
-    Action, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
-};
 
 const TV: &str = "tv/203.0.113.0/24";
 
@@ -256,7 +256,7 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
         interval,
         reason: "a test".to_owned(),
     };
-    let gamma = |body: &trimtab_engine::AggregateBody| {
+    let gamma = |body: &trimtab_fleet_client::AggregateBody| {
         body.configuration["knobs"]["gamma"].as_f64().map(f64::round)
     };
     assert!(matches!(

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use browser::Browser;
+use trimtab_fleet_client::{Action, Hold, Name, NewExperiment, NewRollout, OrderBody};
+
 use common::{Process, Site, batch, now_ms, report};
 use serde_json::json;
-use trimtab_engine::experiment::{Arm, Design, Phase};
-use trimtab_engine::{Action, Hold, Name, NewExperiment, NewRollout, OrderBody};
+use trimtab_fleet_client::experiment::{Arm, Design, Phase};
 
 const SUBNETS: [&str; 4] = ["198.51.100.0/24", "203.0.113.0/24", "203.0.114.0/24", "2001:db8::/48"];
 

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
+use trimtab_fleet_client::{DecisionBody, Error, Name, ReportBatch};
 
 use common::{Chance, Process, Site, batch, now_ms, report};
-use trimtab_engine::{DecisionBody, Error, Name, ReportBatch};
+
 use trimtab_servers::{Encryption, Servers, Which};
 
 const KEY: &str = "tv/203.0.113.0/24";

@@ -29,7 +29,7 @@ pub enum RealError {
     },
     /// The engine of a fleet refused.
     #[error("the engine: {0}")]
-    Engine(#[from] trimtab_engine::Error),
+    Engine(#[from] trimtab_fleet_client::Error),
     /// No report of an edge led to a decision.
     #[error(
         "the edge {edge:?} has learnt nothing in {waited}: no client of it has done enough in an interval; make intervals longer, or \

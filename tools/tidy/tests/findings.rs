@@ -82,6 +82,38 @@ fn licences_bans_and_sources_are_held_against_the_rules() {
 }
 
 #[test]
+fn a_room_that_depends_on_what_it_must_not_is_found_with_the_chain() {
+    let rooms = "[rooms.agent]\nwithout = ['server', 'tests-only']\nreason = 'it asks'\n\
+                 [rooms.gone]\nwithout = []\nreason = ''\n";
+    let rooms = dependencies::Rooms::parse(rooms).expect("rooms");
+    let json = |kind: &str| {
+        format!(
+            r#"{{"packages": [
+            {{"id": "a", "name": "agent", "version": "1.0.0", "license": null, "source": null}},
+            {{"id": "c", "name": "client", "version": "1.0.0", "license": null, "source": null}},
+            {{"id": "s", "name": "server", "version": "1.0.0", "license": null, "source": null}},
+            {{"id": "t", "name": "tests-only", "version": "1.0.0", "license": null, "source": null}}
+        ], "resolve": {{"nodes": [
+            {{"id": "a", "deps": [{{"pkg": "c", "dep_kinds": [{{"kind": null}}]}},
+                                  {{"pkg": "t", "dep_kinds": [{{"kind": "dev"}}]}}]}},
+            {{"id": "c", "deps": [{{"pkg": "s", "dep_kinds": [{{"kind": {kind}}}]}}]}},
+            {{"id": "s", "deps": [{{"pkg": "t", "dep_kinds": [{{"kind": "dev"}}]}}]}},
+            {{"id": "t", "deps": []}}
+        ]}}}}"#
+        )
+    };
+    let check = |kind: &str| {
+        let metadata = dependencies::Metadata::parse(json(kind).as_bytes()).expect("json");
+        dependencies::check_rooms(&rooms, &metadata)
+    };
+    let found = check("null");
+    assert_eq!(places(&found), ["agent", "gone"]);
+    assert!(found[0].what.ends_with("server (it asks): agent -> client -> server"), "{found:?}");
+    assert_eq!(places(&check("\"build\"")), ["agent", "gone"]);
+    assert_eq!(places(&check("\"dev\"")), ["gone"]);
+}
+
+#[test]
 fn words_that_are_out_are_counted_in_any_case_and_as_words() {
     let rules = "[words.beside]\ninstead = 'vs.'\nleft = 2\n[words.\"unless told\"]\ninstead = ''\nleft = 0\n";
     let rules = words::Rules::parse(rules).expect("rules");

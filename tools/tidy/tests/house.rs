@@ -67,9 +67,8 @@ fn words_that_are_out_get_fewer() {
     assert_clean(&words::check(&rules, &texts));
 }
 
-#[test]
-fn dependencies_keep_to_deny_toml() {
-    let rules = dependencies::Rules::parse(&read("deny.toml")).expect("deny.toml");
+/// What `cargo metadata` prints for the targets of `deny.toml`.
+fn metadata(rules: &dependencies::Rules) -> dependencies::Metadata {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--locked"]);
     for target in rules.targets() {
@@ -83,5 +82,18 @@ fn dependencies_keep_to_deny_toml() {
     );
     let metadata = dependencies::Metadata::parse(&output.stdout).expect("cargo's JSON");
     assert!(metadata.package_count() > 20, "it lists dependencies, and not ours alone");
-    assert_clean(&dependencies::check(&rules, &metadata));
+    metadata
+}
+
+#[test]
+fn dependencies_keep_to_deny_toml() {
+    let rules = dependencies::Rules::parse(&read("deny.toml")).expect("deny.toml");
+    assert_clean(&dependencies::check(&rules, &metadata(&rules)));
+}
+
+#[test]
+fn rooms_keep_to_rooms_toml() {
+    let rules = dependencies::Rules::parse(&read("deny.toml")).expect("deny.toml");
+    let rooms = dependencies::Rooms::parse(&read("tools/tidy/rooms.toml")).expect("rooms.toml");
+    assert_clean(&dependencies::check_rooms(&rooms, &metadata(&rules)));
 }

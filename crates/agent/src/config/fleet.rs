@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use trimtab_edge::{Key, Options, ServiceName};
+use trimtab_fleet_client::edge::{Key, Options, ServiceName};
 use trimtab_kernel::Algorithm;
 
 use super::error::{ConfigError, Source};

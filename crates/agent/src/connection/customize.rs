@@ -1,6 +1,6 @@
 //! A connection that the engine of a fleet configures: what it saw of an interval, under which configuration.
 
-use trimtab_edge::{Edge, Interval, Key, Observation};
+use trimtab_fleet_client::edge::{Edge, Interval, Key, Observation};
 use trimtab_kernel::Totals;
 use trimtab_units::{Bytes, Duration, Rate};
 
@@ -87,7 +87,10 @@ impl Part {
     }
 
     /// Hands in what it saw of an interval that is over, and gives the configuration where there is another one than it runs.
-    pub(crate) fn follow(&mut self, edge: &Edge) -> Option<trimtab_edge::Configuration> {
+    pub(crate) fn follow(
+        &mut self,
+        edge: &Edge,
+    ) -> Option<trimtab_fleet_client::edge::Configuration> {
         let force = edge.in_force(&self.key)?;
         let (version, interval) = (force.configuration.version, edge.interval(&force));
         let changed = self.version != Some(version);

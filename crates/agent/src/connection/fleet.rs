@@ -1,7 +1,7 @@
 //! A connection whose knobs the engine of a fleet chooses.
 
 use trimtab_cc::Knob;
-use trimtab_edge::Edge;
+use trimtab_fleet_client::edge::Edge;
 use trimtab_kernel::Totals;
 
 use super::{Connection, NEW_WITHIN, Setting};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_edge::Edge;
+use trimtab_fleet_client::edge::Edge;
 use trimtab_kernel::Algorithm;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};

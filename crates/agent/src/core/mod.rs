@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use trimtab_edge::Edge;
+use trimtab_fleet_client::edge::Edge;
 use trimtab_kernel::{Algorithm, Event, EventKind, FlowId, Identity, Socket, Totals};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::distill::TREE;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use log::{error, info, warn};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use trimtab_edge::Edge;
+use trimtab_fleet_client::edge::Edge;
 use trimtab_kernel::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Options, Origin};
 use trimtab_units::{Duration, Time};
 

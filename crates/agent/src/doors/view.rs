@@ -100,8 +100,8 @@ pub struct EdgeStatus {
     pub waiting: usize,
 }
 
-impl From<&trimtab_edge::Status> for EdgeStatus {
-    fn from(status: &trimtab_edge::Status) -> Self {
+impl From<&trimtab_fleet_client::edge::Status> for EdgeStatus {
+    fn from(status: &trimtab_fleet_client::edge::Status) -> Self {
         Self {
             aggregates: status.aggregates,
             kept: status.kept,

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use trimtab_edge::{Edge, Key};
+use trimtab_fleet_client::edge::{Edge, Key};
 use trimtab_kernel::{By, Error, Towards};
 use trimtab_units::{Duration, Time};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use trimtab_agent::{Standing, ask_why};
-use trimtab_engine::Name;
+use trimtab_fleet_client::Name;
 use trimtab_kernel::{Algorithm, Datapath, Flow};
 
 use crate::common::{self, Wire, need_kernel};

@@ -10,16 +10,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use tokio::sync::broadcast::error::RecvError;
+use trimtab_fleet_client::{
+    ConfigurationAnswer, ConfigurationItem, ConfigurationQuery, Held, Name, ReportAnswer,
+    ReportBatch, Token,
+};
 
 use super::gate::{Asker, Sent};
 use super::refusal::Refusal;
-use super::types::{
-    ConfigurationAnswer, ConfigurationItem, ConfigurationQuery, Held, ReportAnswer, ReportBatch,
-};
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::learning::{About, Learning};
-use crate::store::{Batch, Name, Outcome, Report, StoreError, Token};
+use crate::store::{Batch, Outcome, Report, StoreError};
 
 /// Aggregates of one question.
 const HAVE_MAX: usize = 1000;

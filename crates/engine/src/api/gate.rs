@@ -8,12 +8,12 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use trimtab_fleet_client::{Role, Token};
 
 use super::refusal::{Refusal, Refused};
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::secret;
-use crate::store::{Role, Token};
 
 /// A body has to come within this time: 4 MB by a link of 2 Mbit/s.
 const BODY_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);

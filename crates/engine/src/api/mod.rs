@@ -5,8 +5,6 @@ mod gate;
 mod operator;
 mod refusal;
 mod studies;
-mod study_types;
-mod types;
 
 use std::sync::Arc;
 
@@ -21,15 +19,17 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 pub(crate) use operator::new_token;
-pub use refusal::ErrorBody;
-pub use study_types::*;
-pub use types::*;
+use trimtab_fleet_client::{
+    AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
+    DecisionsBody, Done, ErrorBody, ExperimentBody, ExperimentsBody, NewExperiment, NewRollout,
+    NewToken, OrderBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
+    RolloutsBody, ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
+};
 
 use crate::clock::now_ms;
 use crate::dashboard;
 use crate::engine::Engine;
 use crate::metrics;
-use crate::store::Role;
 
 /// What a request has: a body or a query.
 type SchemaOf = fn(&mut SchemaGenerator) -> Value;

@@ -7,18 +7,19 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use trimtab_fleet_client::{
+    Action, AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Done, Hold,
+    Name, NewToken, OrderBody, RevokeToken, Role, ServicesBody, StatusBody, Token, TokenSecret,
+    TokensBody,
+};
 
 use super::gate::{Asker, Sent};
 use super::refusal::Refusal;
-use super::types::{
-    Action, AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Done, NewToken,
-    OrderBody, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
-};
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::learning::Wish;
 use crate::secret;
-use crate::store::{Decided, Hold, Name, Order, Role, Row, Search, Token};
+use crate::store::{Decided, KeptToken, Order, Row, Search};
 
 /// Rows of one page.
 const PAGE_MAX: usize = 1000;
@@ -340,7 +341,8 @@ pub(super) async fn audit(
 
 /// `GET /v1/tokens`
 pub(super) async fn tokens(State(engine): State<Arc<Engine>>) -> Result<Json<TokensBody>, Refusal> {
-    let tokens = engine.ask(|engine| engine.store.tokens()).await?;
+    let kept = engine.ask(|engine| engine.store.tokens()).await?;
+    let tokens = kept.into_iter().map(|kept| kept.token).collect();
     Ok(Json(TokensBody { tokens }))
 }
 
@@ -378,7 +380,7 @@ pub(crate) fn new_token(
     role: Role,
     services: Vec<String>,
     prefixes: Vec<String>,
-) -> Result<(String, Token), String> {
+) -> Result<(String, KeptToken), String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(letters) {
         return Err(format!("{name:?} is no name: 1 to 64 letters, digits, and - _ . @"));
@@ -403,9 +405,8 @@ pub(crate) fn new_token(
         prefixes,
         created_ms: now_ms(),
         revoked_ms: None,
-        hash,
     };
-    Ok((secret, token))
+    Ok((secret, KeptToken { token, hash }))
 }
 
 /// `POST /v1/tokens/revoke`

@@ -3,23 +3,13 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use trimtab_fleet_client::ErrorBody;
 
 use crate::ingest::NotKept;
 use crate::store::StoreError;
 
 /// After how many seconds to come back, where that may help.
 const RETRY_AFTER_S: &str = "5";
-
-/// Why something was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ErrorBody {
-    /// One word, for programs: as `token`, `clock` or `malformed`.
-    pub reason: String,
-    /// A sentence for people.
-    pub message: String,
-}
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,20 +11,18 @@ use trimtab_fleet::experiment::{
     Arm, Design, Experiment, Judgement, Member, Phase, Plan, Rollout, RolloutState, assign, places,
 };
 use trimtab_fleet::{Interval, Service};
+use trimtab_fleet_client::{
+    ExperimentBody, ExperimentsBody, Hold, NewExperiment, NewRollout, RolloutAction, RolloutBody,
+    RolloutOrder, RolloutsBody, StopExperiment,
+};
 
 use super::gate::{Asker, Sent};
 use super::operator::length_ms as interval_ms;
 use super::refusal::Refusal;
-use super::study_types::{
-    ExperimentBody, ExperimentsBody, NewExperiment, NewRollout, RolloutAction, RolloutBody,
-    RolloutOrder, RolloutsBody, StopExperiment,
-};
 use crate::clock::now_ms;
 use crate::closer::closable;
 use crate::engine::Engine;
-use crate::store::{
-    Begun, Candidate, Hold, NewStudy, Standing, StoreError, Study, StudyKind, StudyStep,
-};
+use crate::store::{Begun, Candidate, NewStudy, Standing, StoreError, Study, StudyKind, StudyStep};
 use crate::studies::{
     self, Ended, ExperimentDocument, RolloutDocument, elapsed, standing_after, written,
 };

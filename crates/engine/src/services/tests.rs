@@ -1,4 +1,5 @@
 use trimtab_fleet::Sketch;
+use trimtab_fleet_client::Hold;
 
 use super::*;
 
@@ -53,7 +54,7 @@ fn decide(
     let open = Open {
         name: name(),
         interval: begins_ms,
-        hold: crate::store::Hold::Learning,
+        hold: Hold::Learning,
         version: kept.version,
         configuration: String::new(),
         state: kept.state.clone(),

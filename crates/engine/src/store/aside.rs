@@ -4,28 +4,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use trimtab_fleet_client::{Damaged, Name};
 
-use super::{Closed, Decide, Name, Open};
+use super::{Closed, Decide, Open};
 use crate::engine::log;
 
 /// After so long one is tried again: another engine may have mended it.
 const AGAIN_MS: i64 = 60_000;
-
-/// An aggregate of which nothing is decided, since what is kept of it is damaged or of another version. Edges keep the
-/// configuration that they have, and its reports wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Damaged {
-    /// The service.
-    pub service: String,
-    /// The destination subnet.
-    pub prefix: String,
-    /// When it was found so, in ms since 1970.
-    pub since_ms: i64,
-    /// What is wrong.
-    pub reason: String,
-}
 
 /// Those that are set aside, by their numbers, with when to try again.
 #[derive(Default)]

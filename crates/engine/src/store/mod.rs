@@ -14,7 +14,6 @@ mod study;
 #[cfg(test)]
 mod tests;
 
-pub use aside::Damaged;
 pub(crate) use aside::{Aside, sound};
 pub use error::StoreError;
 pub(crate) use postgres::Postgres;
@@ -25,9 +24,8 @@ pub(crate) use study::{
     StudyStep,
 };
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use trimtab_fleet::Prefix;
+use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Token};
 
 pub(crate) use crate::broker::Tell;
 
@@ -46,112 +44,12 @@ pub(crate) type Lengths = std::collections::BTreeMap<String, i64>;
 /// What version 4 changes in tables of version 3, in the words of both kinds of SQL.
 const FROM_3: &str = include_str!("from-3.sql");
 
-/// What a token may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Reports for its services, and asks for their configurations.
-    Edge,
-    /// Sees all, and may pause, pin and roll back.
-    Operator,
-    /// Sees all.
-    Viewer,
-}
-
-impl Role {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Edge => "edge",
-            Self::Operator => "operator",
-            Self::Viewer => "viewer",
-        }
-    }
-
-    /// The role of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Edge, Self::Operator, Self::Viewer].into_iter().find(|role| role.name() == name)
-    }
-}
-
-/// A token, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Token {
-    /// Its number.
-    pub id: i64,
-    /// Whose it is; no two have the same.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// The services that an edge may report for.
-    pub services: Vec<String>,
-    /// The subnets that an edge may report about, with all that lie within; none: any.
-    #[serde(default)]
-    pub prefixes: Vec<String>,
-    /// When it was made, in ms since 1970.
-    pub created_ms: i64,
-    /// When it was revoked.
-    pub revoked_ms: Option<i64>,
+/// A token with what is kept of its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptToken {
+    pub(crate) token: Token,
     /// SHA-256 of the secret.
-    #[serde(skip)]
     pub(crate) hash: Vec<u8>,
-}
-
-impl Token {
-    /// Whether it may report about a subnet.
-    pub(crate) fn covers(&self, prefix: &str) -> bool {
-        let Ok(of) = prefix.parse::<Prefix>() else { return false };
-        let holds = |own: &String| {
-            own.parse::<Prefix>()
-                .is_ok_and(|own| own.len() <= of.len() && own.contains(of.address()))
-        };
-        self.prefixes.is_empty() || self.prefixes.iter().any(holds)
-    }
-}
-
-/// Whether an aggregate learns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Hold {
-    /// It learns, and its configuration changes.
-    Learning,
-    /// An operator keeps the configuration that it had.
-    Paused,
-    /// An operator keeps a configuration that they chose.
-    Pinned,
-}
-
-impl Hold {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Learning => "learning",
-            Self::Paused => "paused",
-            Self::Pinned => "pinned",
-        }
-    }
-
-    /// That of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Learning, Self::Paused, Self::Pinned].into_iter().find(|hold| hold.name() == name)
-    }
-}
-
-/// An aggregate's name: what the traffic is, and where it goes.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub struct Name {
-    /// The service.
-    pub service: String,
-    /// The destination subnet.
-    pub prefix: String,
-}
-
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.service, self.prefix)
-    }
 }
 
 /// A report, as it is kept until its interval is closed.
@@ -311,40 +209,6 @@ pub(crate) struct Order {
     pub(crate) now_ms: i64,
 }
 
-/// A line of the audit log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Audit {
-    /// Grows with each line.
-    pub id: i64,
-    /// In ms since 1970.
-    pub at_ms: i64,
-    /// Whose token.
-    pub who: String,
-    /// What they did.
-    pub action: String,
-    /// To what.
-    pub subject: String,
-    /// How.
-    pub detail: String,
-}
-
-/// How much there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
-    /// Aggregates.
-    pub aggregates: i64,
-    /// Of these, paused.
-    pub paused: i64,
-    /// Of these, pinned.
-    pub pinned: i64,
-    /// Edges that ever reported.
-    pub edges: i64,
-    /// Reports that wait for their interval to be closed.
-    pub waiting_reports: i64,
-    /// Decisions, those among them that are no longer kept, too.
-    pub decisions: i64,
-}
-
 /// What is made of an interval that is over; or why nothing can be, for then its aggregate is set aside.
 pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Result<Closed, String> + 'a;
 
@@ -407,10 +271,10 @@ pub(crate) trait Store: Send + Sync {
     fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError>;
 
     /// Every token.
-    fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+    fn tokens(&self) -> Result<Vec<KeptToken>, StoreError>;
 
     /// Adds a token and gives it a number, and writes that down; none where the name is taken.
-    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError>;
+    fn add_token(&self, token: &KeptToken, who: &str) -> Result<Option<i64>, StoreError>;
 
     /// Revokes the token of a name, and writes that down; false where there is none that is not revoked.
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError>;

@@ -1,11 +1,12 @@
 //! The store of several engines: tables in PostgreSQL, and reports by way of the broker.
 
 use std::sync::Arc;
+use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
 use super::{
-    Audit, Batch, Begun, Candidate, CellRow, Counts, Damaged, Decide, Decided, Due, InForce,
-    MemberRow, Name, NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError, Study,
-    StudyKind, StudyStep, Tell, Token,
+    Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce, KeptToken, MemberRow,
+    NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError, Study, StudyKind,
+    StudyStep, Tell,
 };
 use crate::broker::{Broker, Keeper};
 
@@ -101,11 +102,11 @@ impl Store for Shared {
         self.tables.audit(before, limit)
     }
 
-    fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+    fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
         self.tables.tokens()
     }
 
-    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
+    fn add_token(&self, token: &KeptToken, who: &str) -> Result<Option<i64>, StoreError> {
         self.tables.add_token(token, who)
     }
 

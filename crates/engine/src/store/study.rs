@@ -1,8 +1,7 @@
 //! What is kept of experiments and staged rollouts, which are both *studies* here.
 
 use trimtab_fleet::experiment::{Cell, Observation};
-
-use super::{Hold, Name};
+use trimtab_fleet_client::{Hold, Name};
 
 /// What a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use trimtab_engine::{Client, ReportBatch, Role, add_token};
+use trimtab_engine::add_token;
 use trimtab_fleet::{Interval, Report, Sketch, Summary};
+use trimtab_fleet_client::{Client, ReportBatch, Role};
 
 const CONFIG: &str = "TRIMTAB_TEST_ENGINE_CONFIG";
 

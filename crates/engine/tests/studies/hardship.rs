@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-use trimtab_engine::{DecisionBody, Name};
+use trimtab_fleet_client::{DecisionBody, Name};
 
 use super::*;
 use crate::common::Chance;

@@ -7,13 +7,13 @@ mod hardship;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-use common::{Process, Site, batch, now_ms, report};
-use trimtab_engine::experiment::{Arm, Design, Phase, Schedule, Verdict};
-use trimtab_engine::{
+use trimtab_fleet_client::{
     Action, Client, ConfigurationQuery, ExperimentBody, Held, NewExperiment, NewRollout, OrderBody,
     ReportBatch, RolloutAction, RolloutBody, RolloutOrder, StopExperiment,
 };
+
+use common::{Process, Site, batch, now_ms, report};
+use trimtab_fleet_client::experiment::{Arm, Design, Phase, Schedule, Verdict};
 
 #[test]
 fn engine_process() {
@@ -223,8 +223,9 @@ fn an_experiment_survives_kills_leaves_out_what_operators_hold_and_finds_what_is
     let actions: Vec<&str> = audit.lines.iter().map(|line| line.action.as_str()).collect();
     assert_eq!(actions[..4], ["experiment over", "leave", "pause", "experiment begun"]);
     serve_until(&mut edges, &ask(&engine, &site), 6, |client| {
-        let all = client.aggregates(&trimtab_engine::Listing { limit: 99, ..Default::default() });
-        let learns = |one: &trimtab_engine::AggregateBody| {
+        let all =
+            client.aggregates(&trimtab_fleet_client::Listing { limit: 99, ..Default::default() });
+        let learns = |one: &trimtab_fleet_client::AggregateBody| {
             one.configuration["knobs"]["gamma"].as_f64().is_some_and(|g| (g - 100.0).abs() > 1e-6)
         };
         all.ok()?.aggregates.iter().all(learns).then_some(())
@@ -330,9 +331,9 @@ fn rollout(name: &str, worse_than: &str) -> NewRollout {
 
 /// Those that run the configuration that is rolled out.
 fn switched(client: &Client) -> usize {
-    let listing = trimtab_engine::Listing { limit: 99, ..Default::default() };
+    let listing = trimtab_fleet_client::Listing { limit: 99, ..Default::default() };
     let all = client.aggregates(&listing).map(|all| all.aggregates).unwrap_or_default();
-    let runs = |one: &&trimtab_engine::AggregateBody| {
+    let runs = |one: &&trimtab_fleet_client::AggregateBody| {
         one.configuration["knobs"]["gamma"].as_f64().is_some_and(|g| (g - 100.0).abs() < 1e-6)
     };
     all.iter().filter(runs).count()

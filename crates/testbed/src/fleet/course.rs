@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use trimtab_emu::Report;
-use trimtab_engine::{DecisionBody, Hold};
+use trimtab_fleet_client::{DecisionBody, Hold};
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_units::{Bytes, Duration};
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use trimtab_emu::Namespace;
-use trimtab_engine::{
-    Action, Client, DecisionBody, Error as EngineError, Listing, Name, OrderBody, Role, add_token,
+use trimtab_fleet_client::{
+    Action, Client, DecisionBody, Error as EngineError, Listing, Name, OrderBody, Role,
 };
 
 use super::scenario::KernelFleet;
@@ -137,7 +137,7 @@ impl Site {
             .and_then(|()| fs::write(engine.join("engine.toml"), text))
             .map_err(RealError::system("write the engine's configuration"))?;
         let config = engine.join("engine.toml");
-        let token = add_token(&config, "experiment", Role::Operator, Vec::new(), Vec::new())?;
+        let token = add_token(program, &config, "experiment", Role::Operator, None)?;
         let place = Namespace::new()?;
         let log = engine.join("log");
         let mut process =
@@ -170,7 +170,7 @@ impl Site {
     /// A token for an edge.
     pub(super) fn token(&self, edge: &str) -> Result<String, RealError> {
         let config = self.folder.join("engine/engine.toml");
-        Ok(add_token(&config, edge, Role::Edge, vec![self.service.clone()], Vec::new())?)
+        add_token(&self.program, &config, edge, Role::Edge, Some(&self.service))
     }
 
     /// Where an edge finds the engine, by the engine's address on the link to it.
@@ -224,4 +224,25 @@ impl Site {
         };
         Ok(self.ask(move |client| client.order(&order))?.configuration)
     }
+}
+
+/// A new token: `trimtab engine token add` writes it into the engine's store, which may be in use.
+fn add_token(
+    program: &Path,
+    config: &Path,
+    name: &str,
+    role: Role,
+    service: Option<&str>,
+) -> Result<String, RealError> {
+    let mut command = Command::new(program);
+    command.args(["engine", "token", "add", name, "--role", role.name()]);
+    command.args(service.iter().flat_map(|service| ["--service", service]));
+    command.arg("--config").arg(config).stdin(Stdio::null());
+    let output = command.output().map_err(RealError::system("make a token of the engine"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let process = format!("trimtab engine token add {name} --config {}", config.display());
+    let problem = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(RealError::Process { process, problem })
 }

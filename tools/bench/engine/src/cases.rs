@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use trimtab_engine::{Client, Role};
+use trimtab_fleet_client::{Client, Role};
 use trimtab_servers::{Disk, Servers};
 
 use crate::load::{Edge, list, now_ms, report};

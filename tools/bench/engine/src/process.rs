@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use trimtab_engine::{Role, add_token};
+use trimtab_engine::add_token;
+use trimtab_fleet_client::Role;
 
 /// The kernel counts processor time in hundredths of a second (`USER_HZ`), on every machine that Linux runs on today.
 const TICKS_PER_S: f64 = 100.0;

@@ -1,6 +1,6 @@
 //! Connections that the engine of a fleet configures.
 
-use trimtab_edge::{Configuration, InForce, Key};
+use trimtab_fleet_client::edge::{Configuration, InForce, Key};
 
 use super::*;
 
@@ -31,8 +31,12 @@ fn key() -> Key {
 
 /// Everything that was recorded, with the interval that is not over either.
 fn reports(edge: &Edge) -> Vec<(Key, u64, u64, f64)> {
-    let mean = |report: &trimtab_edge::Report, name: &str| {
-        report.summary.get(name).and_then(trimtab_edge::Sketch::mean).unwrap_or(f64::NAN)
+    let mean = |report: &trimtab_fleet_client::edge::Report, name: &str| {
+        report
+            .summary
+            .get(name)
+            .and_then(trimtab_fleet_client::edge::Sketch::mean)
+            .unwrap_or(f64::NAN)
     };
     let all = edge.close(Time::from_nanos(u64::MAX));
     all.iter()
@@ -179,7 +183,9 @@ fn knobs_of_the_engine_that_do_harm_are_taken_back_for_a_while() {
     core.on_event(&Event { id: FlowId(1), slot: 0, at: now, kind: close(&pipe) }, now);
     let all = edge.close(Time::from_nanos(u64::MAX));
     let [former, report] = &all[..] else { panic!("{all:?}") };
-    let loss = |report: &trimtab_edge::Report| report.summary.get("loss").unwrap().mean().unwrap();
+    let loss = |report: &trimtab_fleet_client::edge::Report| {
+        report.summary.get("loss").unwrap().mean().unwrap()
+    };
     assert_eq!((former.version, report.version), (1, 2));
     assert!(loss(former) > 0.05 && loss(report) == 0.0, "{all:?}");
 }

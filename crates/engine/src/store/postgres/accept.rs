@@ -1,10 +1,11 @@
 //! Batches of reports into PostgreSQL, each once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use trimtab_fleet_client::Name;
 
 use super::link::{Failed, Link};
 use super::{Known, lock_key, part_of};
-use crate::store::{Batch, Name, Outcome, Report};
+use crate::store::{Batch, Outcome, Report};
 
 /// Names with their numbers.
 pub(super) type Numbers = Vec<(Name, i64)>;

@@ -4,12 +4,13 @@
 //! one at a time; whoever adds reports shares it. An engine that dies gives back what it holds, and has done nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use trimtab_fleet_client::Name;
 
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::studies::{Places, leave, measure};
 use super::{PARTS, aggregate_row, lock_key};
-use crate::store::{Aside, Closed, Decide, Due, Name, Open, Row, sound};
+use crate::store::{Aside, Closed, Decide, Due, Open, Row, sound};
 
 /// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
 pub(super) fn next_due(

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::postgres::Row as SqlRow;
+use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 
 use crate::config::PostgresSettings;
 use crate::engine::log;
@@ -25,9 +26,9 @@ use self::link::{Failed, Link, Links};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Aside, Audit, Batch, Begun, Candidate, CellRow, Counts, Damaged, Decide, Decided, Due, FROM_3,
-    Hold, InForce, Lengths, MemberRow, Name, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search,
-    Store, StoreError, Study, StudyKind, StudyStep, Token, since_3,
+    Aside, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, FROM_3, InForce, KeptToken,
+    Lengths, MemberRow, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store, StoreError,
+    Study, StudyKind, StudyStep, since_3,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -268,11 +269,11 @@ impl Store for Postgres {
         self.read(|link| read::audit(link, before, limit))
     }
 
-    fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+    fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
         self.read(read::tokens)
     }
 
-    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
+    fn add_token(&self, token: &KeptToken, who: &str) -> Result<Option<i64>, StoreError> {
         self.links.write(|link| read::add_token(link, token, who))
     }
 

@@ -1,11 +1,12 @@
 //! What is asked of the tables, and what operators write.
 
 use postgres::Row as SqlRow;
+use trimtab_fleet_client::{Audit, Counts, Hold, Name, Role, Token};
 
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
-use super::{aggregate_row, hold};
-use crate::store::{Audit, Counts, Decided, Hold, InForce, Name, Order, Role, Row, Search, Token};
+use super::{KeptToken, aggregate_row, hold};
+use crate::store::{Decided, InForce, Order, Row, Search};
 
 pub(super) fn unknown(link: &mut Link, names: &[Name]) -> Result<Vec<Name>, Failed> {
     let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
@@ -183,27 +184,32 @@ pub(super) fn audit(link: &mut Link, before: i64, limit: usize) -> Result<Vec<Au
     Ok(rows.iter().map(one).collect())
 }
 
-pub(super) fn tokens(link: &mut Link) -> Result<Vec<Token>, Failed> {
+pub(super) fn tokens(link: &mut Link) -> Result<Vec<KeptToken>, Failed> {
     let rows = link.query(
         "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
         &[],
     )?;
     let one = |row: &SqlRow| {
-        Ok(Token {
+        let token = Token {
             id: row.get(0),
             name: row.get(1),
             role: Role::from_name(row.get(2)).ok_or(Failed::Document)?,
             services: serde_json::from_str(row.get(3)).map_err(|_| Failed::Document)?,
-            hash: row.get(4),
             created_ms: row.get(5),
             revoked_ms: row.get(6),
             prefixes: serde_json::from_str(row.get(7)).map_err(|_| Failed::Document)?,
-        })
+        };
+        Ok(KeptToken { token, hash: row.get(4) })
     };
     rows.iter().map(one).collect()
 }
 
-pub(super) fn add_token(link: &mut Link, token: &Token, who: &str) -> Result<Option<i64>, Failed> {
+pub(super) fn add_token(
+    link: &mut Link,
+    kept: &KeptToken,
+    who: &str,
+) -> Result<Option<i64>, Failed> {
+    let KeptToken { token, hash } = kept;
     let services = serde_json::Value::from(token.services.clone()).to_string();
     let prefixes = serde_json::Value::from(token.prefixes.clone()).to_string();
     let row = link.first(
@@ -213,7 +219,7 @@ pub(super) fn add_token(link: &mut Link, token: &Token, who: &str) -> Result<Opt
             &token.name,
             &token.role.name(),
             &services,
-            &token.hash,
+            hash,
             &token.created_ms,
             &prefixes,
         ],

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use postgres::Row as SqlRow;
+use trimtab_fleet_client::Name;
 
 use super::hold;
 use super::link::{Failed, Link};
 use super::read::write_audit;
-use crate::store::Name;
 use crate::store::study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
     StudyStep, added, unreadable,

@@ -20,11 +20,13 @@ use rusqlite::{
 };
 
 use self::shapes::FileShapes;
+use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Role, Token};
+
 use super::pack::Seen;
 use super::{
-    Aside, Audit, Batch, Begun, Candidate, CellRow, Closed, Counts, Damaged, Decide, Decided, Due,
-    Hold, InForce, InStudy, Lengths, MemberRow, Name, NewStudy, Open, Order, Outcome, Role, Row,
-    Search, Store, StoreError, Study, StudyKind, StudyStep, Token, sound,
+    Aside, Batch, Begun, Candidate, CellRow, Closed, Decide, Decided, Due, InForce, InStudy,
+    KeptToken, Lengths, MemberRow, NewStudy, Open, Order, Outcome, Row, Search, Store, StoreError,
+    Study, StudyKind, StudyStep, sound,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -174,19 +176,19 @@ fn whole_row(row: &SqlRow<'_>, shapes: &mut FileShapes<'_>) -> rusqlite::Result<
     Ok(Row { state: state.map(|[state]| state), ..aggregate_row(row)? })
 }
 
-fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<Token> {
+fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<KeptToken> {
     let services: String = row.get(3)?;
-    Ok(Token {
+    let token = Token {
         id: row.get(0)?,
         name: row.get(1)?,
         role: Role::from_name(&row.get::<_, String>(2)?).ok_or_else(|| bad(2, "no such role"))?,
         services: serde_json::from_str(&services).map_err(|e| bad(3, &e.to_string()))?,
-        hash: row.get(4)?,
         created_ms: row.get(5)?,
         revoked_ms: row.get(6)?,
         prefixes: serde_json::from_str(&row.get::<_, String>(7)?)
             .map_err(|e| bad(7, &e.to_string()))?,
-    })
+    };
+    Ok(KeptToken { token, hash: row.get(4)? })
 }
 
 fn write_audit(
@@ -645,7 +647,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+    fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
         self.read(|db| {
             db.prepare_cached(
                 "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
@@ -655,7 +657,8 @@ impl Store for Sqlite {
         })
     }
 
-    fn add_token(&self, token: &Token, who: &str) -> Result<Option<i64>, StoreError> {
+    fn add_token(&self, kept: &KeptToken, who: &str) -> Result<Option<i64>, StoreError> {
+        let KeptToken { token, hash } = kept;
         let services = serde_json::Value::from(token.services.clone()).to_string();
         let prefixes = serde_json::Value::from(token.prefixes.clone()).to_string();
         self.write(|tx, _| {
@@ -666,7 +669,7 @@ impl Store for Sqlite {
                     token.name,
                     token.role.name(),
                     services,
-                    token.hash,
+                    hash,
                     token.created_ms,
                     prefixes
                 ],

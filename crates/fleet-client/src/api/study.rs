@@ -1,6 +1,5 @@
 //! What travels about experiments and rollouts. Lengths are intervals of the service, as are starts, counted from 1970.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use trimtab_fleet::experiment::{Arm, Design, Experiment, Judgement, Phase, Report, Rollout};
 
@@ -10,7 +9,8 @@ fn or_empty<'de, D: Deserializer<'de>>(text: D) -> Result<String, D::Error> {
 }
 
 /// An experiment to begin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewExperiment {
     /// The service.
@@ -43,7 +43,8 @@ pub struct NewExperiment {
 }
 
 /// An experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExperimentBody {
     /// The service.
     pub service: String,
@@ -68,14 +69,16 @@ pub struct ExperimentBody {
 }
 
 /// Experiments.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExperimentsBody {
     /// The latest first.
     pub experiments: Vec<ExperimentBody>,
 }
 
 /// An experiment to stop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StopExperiment {
     /// The service.
@@ -88,7 +91,8 @@ pub struct StopExperiment {
 }
 
 /// A rollout to begin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewRollout {
     /// The service.
@@ -118,7 +122,8 @@ pub struct NewRollout {
 }
 
 /// A rollout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RolloutBody {
     /// The service.
     pub service: String,
@@ -149,14 +154,16 @@ pub struct RolloutBody {
 }
 
 /// Rollouts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RolloutsBody {
     /// The latest first.
     pub rollouts: Vec<RolloutBody>,
 }
 
 /// What an operator can tell a rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RolloutAction {
     /// Stay in this stage.
@@ -168,7 +175,8 @@ pub enum RolloutAction {
 }
 
 /// What an operator tells a rollout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RolloutOrder {
     /// The service.

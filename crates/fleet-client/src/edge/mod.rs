@@ -8,7 +8,7 @@
 //! talk to the engine. [`Book`] is what it knows, without clock, thread or socket.
 //!
 //! ```no_run
-//! use trimtab_edge::{Edge, Observation, Options};
+//! use trimtab_fleet_client::edge::{Edge, Observation, Options};
 //! use trimtab_units::{Duration, Rate};
 //!
 //! let edge = Edge::start(&Options {
@@ -30,14 +30,13 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![deny(missing_docs)]
 
 mod book;
-mod edge;
 mod outbox;
+mod run;
 mod state;
 
 pub use book::{Book, Ended, InForce, Observation};
-pub use edge::{Edge, Options, StartError, Status};
+pub use run::{Edge, Options, StartError, Status};
 pub use state::StateError;
 pub use trimtab_fleet::{Configuration, Interval, Key, Prefix, Report, ServiceName, Sketch};

@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
 
-use trimtab_engine::{Client, ConfigurationItem, ConfigurationQuery, Error, Held};
 use trimtab_fleet::{Configuration, Interval, Key};
 use trimtab_units::{Duration, Time};
 
-use crate::book::{Book, InForce, Observation};
-use crate::outbox::Outbox;
-use crate::state::{State, StateError};
+use super::book::{Book, InForce, Observation};
+use super::outbox::Outbox;
+use super::state::{State, StateError};
+use crate::{Client, ConfigurationItem, ConfigurationQuery, Error, Held};
 
 /// Aggregates of one question; the engine answers no more.
 const ASK_MAX: usize = 1000;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_fleet::{Configuration, Key};
 use trimtab_units::{Duration, Time};
 
-use crate::book::{Book, InForce};
+use super::book::{Book, InForce};
 
 const FILE: &str = "edge.json";
 const SCHEMA: &str = "trimtab.edge.state/1";

@@ -1,14 +1,13 @@
 //! What travels between the engine, edges and operators: JSON, with the units in the names.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::learning::ServiceInfo;
-use crate::store::{Audit, Counts, Damaged, Hold, Name, Role, Token};
+use super::state::{Audit, Counts, Damaged, Hold, Name, Role, ServiceInfo, Token};
 
 /// Reports of an edge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReportBatch {
     /// Larger than that of any batch of this edge before; a batch without an answer is sent again with the same number and
@@ -24,7 +23,8 @@ pub struct ReportBatch {
 }
 
 /// What became of a batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportAnswer {
     /// Reports that are kept, whatever happens.
     pub kept: u32,
@@ -46,7 +46,8 @@ pub struct ReportAnswer {
 }
 
 /// The configurations that an edge has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfigurationQuery {
     /// Of each aggregate that it serves; at most 1000.
@@ -57,7 +58,8 @@ pub struct ConfigurationQuery {
 }
 
 /// The configuration of an aggregate that an edge has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Held {
     /// The service.
@@ -69,7 +71,8 @@ pub struct Held {
 }
 
 /// Configurations that an edge does not have yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigurationAnswer {
     /// One for each aggregate that has another version.
     pub configurations: Vec<ConfigurationItem>,
@@ -78,7 +81,8 @@ pub struct ConfigurationAnswer {
 }
 
 /// The configuration of an aggregate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigurationItem {
     /// The service.
     pub service: String,
@@ -91,7 +95,8 @@ pub struct ConfigurationItem {
 }
 
 /// How the engine does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusBody {
     /// Names this form: `trimtab.engine.status/1`.
     pub schema: String,
@@ -111,14 +116,16 @@ pub struct StatusBody {
 }
 
 /// The services.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServicesBody {
     /// In the order of their names.
     pub services: Vec<ServiceInfo>,
 }
 
 /// Aggregates of a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AggregatesBody {
     /// In the order of their names.
     pub aggregates: Vec<AggregateBody>,
@@ -127,7 +134,8 @@ pub struct AggregatesBody {
 }
 
 /// An aggregate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AggregateBody {
     /// The service.
     pub service: String,
@@ -150,7 +158,8 @@ pub struct AggregateBody {
 }
 
 /// Decisions about an aggregate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionsBody {
     /// The length of an interval, in ms.
     pub interval_ms: i64,
@@ -161,7 +170,8 @@ pub struct DecisionsBody {
 }
 
 /// What was tried in an interval, what came back, and what followed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionBody {
     /// The interval that was closed, counted from 1970 in the length that the service's intervals have now.
     pub interval: i64,
@@ -184,7 +194,8 @@ pub struct DecisionBody {
 }
 
 /// What an operator wants of an aggregate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OrderBody {
     /// The service.
@@ -205,7 +216,8 @@ pub struct OrderBody {
 }
 
 /// What an operator can do to an aggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Keep the configuration in force.
@@ -234,7 +246,8 @@ impl Action {
 }
 
 /// The audit log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditBody {
     /// The latest first.
     pub lines: Vec<Audit>,
@@ -243,14 +256,16 @@ pub struct AuditBody {
 }
 
 /// Every token, without its secret.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokensBody {
     /// In the order in which they were made.
     pub tokens: Vec<Token>,
 }
 
 /// A token to be made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// Whose it is; no two have the same.
@@ -266,7 +281,8 @@ pub struct NewToken {
 }
 
 /// A new token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenSecret {
     /// Whose it is.
     pub name: String,
@@ -275,7 +291,8 @@ pub struct TokenSecret {
 }
 
 /// A token to be revoked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RevokeToken {
     /// Whose it is.
@@ -283,14 +300,16 @@ pub struct RevokeToken {
 }
 
 /// It was done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Done {
     /// Always true.
     pub done: bool,
 }
 
 impl Held {
-    pub(crate) fn name(&self) -> Name {
+    /// The aggregate's name.
+    pub fn name(&self) -> Name {
         Name { service: self.service.clone(), prefix: self.prefix.clone() }
     }
 }

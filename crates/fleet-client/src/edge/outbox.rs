@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use trimtab_engine::ReportBatch;
 use trimtab_fleet::ServiceName;
 use trimtab_units::Duration;
 
-use crate::book::Ended;
+use super::book::Ended;
+use crate::ReportBatch;
 
 /// Reports of one batch; the engine takes ten times as many.
 const BATCH_MAX: usize = 1000;

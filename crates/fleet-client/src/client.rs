@@ -10,12 +10,11 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::api::{
     AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
-    DecisionsBody, ErrorBody, ExperimentBody, ExperimentsBody, NewExperiment, NewRollout,
-    OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody, ServicesBody,
-    StatusBody, StopExperiment,
+    DecisionsBody, ErrorBody, ExperimentBody, ExperimentsBody, Hold, Name, NewExperiment,
+    NewRollout, OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody,
+    ServicesBody, StatusBody, StopExperiment,
 };
 use crate::error::Error;
-use crate::store::{Hold, Name};
 
 /// Longer than anything that an engine lets wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);

@@ -1,15 +1,14 @@
 //! Edges next to an engine whose store is away for minutes: nothing counts twice, and nothing that was acknowledged is lost.
 
-#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration as StdDuration, Instant};
+use trimtab_fleet_client::{DecisionBody, Name};
 
 use common::Site;
-use trimtab_edge::{Edge, Key, Observation, Options};
-use trimtab_engine::{DecisionBody, Name};
+use trimtab_fleet_client::edge::{Edge, Key, Observation, Options};
 use trimtab_servers::{Servers, Which};
 use trimtab_units::Rate;
 

@@ -1,14 +1,13 @@
 //! An edge beside an engine that is a process of its own.
 
-#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
 use std::net::TcpListener;
 use std::time::{Duration as StdDuration, Instant};
+use trimtab_fleet_client::Name;
 
 use common::Site;
-use trimtab_edge::{Edge, Key, Observation, Options};
-use trimtab_engine::Name;
+use trimtab_fleet_client::edge::{Edge, Key, Observation, Options};
 use trimtab_units::Rate;
 
 #[test]

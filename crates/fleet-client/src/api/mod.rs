@@ -1,0 +1,18 @@
+//! Requests and answers of the engine's HTTP API: JSON, with the units in the names.
+
+mod state;
+mod study;
+mod types;
+
+pub use state::{
+    Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, ServiceInfo, Token,
+};
+pub use study::{
+    ExperimentBody, ExperimentsBody, NewExperiment, NewRollout, RolloutAction, RolloutBody,
+    RolloutOrder, RolloutsBody, StopExperiment,
+};
+pub use types::{
+    Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
+    ConfigurationQuery, DecisionBody, DecisionsBody, Done, Held, NewToken, OrderBody, ReportAnswer,
+    ReportBatch, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
+};
