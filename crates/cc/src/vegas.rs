@@ -273,4 +273,108 @@ mod tests {
         vegas.on_ack(&ack(record.now + Duration::from_millis(1), 151));
         assert_eq!(vegas.window(), MSS * 149, "70 queued: one packet less");
     }
+
+    use crate::testing::{lost, timed_out};
+    use crate::{Phase, set_knob};
+
+    /// tcp_vegas.c `tcp_vegas_cong_avoid()`: with two samples or fewer a round grows as Reno's, since
+    /// all of them may have been delayed.
+    #[test]
+    fn a_round_of_two_samples_grows_as_renos() {
+        let rtt = Duration::from_millis(90);
+        let after = |samples: u64, cwnd_limited: bool| {
+            let mut vegas = Vegas::new(&Config::with_mss(MSS, 0));
+            vegas.window.ssthresh = vegas.window.size;
+            vegas.base_rtt = Duration::from_millis(50);
+            vegas.round.ends(&acked(Time::from_millis(50), Time::from_millis(1), MSS, rtt));
+            let ack = |sent: u64, packets: u64| Ack {
+                cwnd_limited,
+                ..acked(Time::from_millis(100), Time::from_millis(sent), MSS * packets, rtt)
+            };
+            for _ in 1..samples {
+                vegas.on_ack(&ack(50, 1));
+            }
+            vegas.on_ack(&ack(51, 10));
+            vegas.window.packets()
+        };
+        assert_eq!(after(2, true), 11.0, "a window acknowledged");
+        assert_eq!(after(2, false), 10.0, "it is not used");
+        assert_eq!(after(3, true), 9.0, "8 of 10 packets are queued");
+    }
+
+    /// tcp_vegas.c `tcp_vegas_ssthresh()`: below the window, so that it is not slow start's, and at
+    /// least three quarters of it (`tcp_current_ssthresh()`).
+    #[test]
+    fn the_threshold_stays_just_below_a_window_that_shrinks() {
+        let rtt = Duration::from_millis(90);
+        let mut vegas = Vegas::new(&Config::with_mss(MSS, 0));
+        vegas.window.ssthresh = MSS * 5;
+        vegas.base_rtt = Duration::from_millis(50);
+        for round in 1..=20u64 {
+            let (now, sent) = (Time::from_millis(100 * round), Time::from_millis(100 * round - 99));
+            for _ in 0..3 {
+                vegas.on_ack(&acked(now, sent, MSS, rtt));
+            }
+            if round == 1 {
+                continue; // the first acknowledgement ended a round of one sample
+            }
+            let window = vegas.window();
+            assert!(vegas.window.ssthresh < window || window == MSS * 2, "{round}");
+            assert!(vegas.window.ssthresh >= window.mul_f64(0.75), "{round}");
+        }
+        assert!(vegas.window() < MSS * 6, "{}", vegas.window());
+    }
+
+    /// RFC 5681 eq. 4 and §3.1, RFC 9438 §4.9: losses are answered as NewReno answers them.
+    #[test]
+    fn losses_halve_and_can_be_taken_back() {
+        let mut vegas = Vegas::new(&Config::with_mss(MSS, 0));
+        vegas.on_loss(&lost(Time::from_millis(9), Time::from_millis(1)));
+        assert_eq!((vegas.window(), vegas.phase()), (MSS * 5, Phase::Recovery));
+        vegas.on_loss(&lost(Time::from_millis(10), Time::from_millis(2)));
+        assert_eq!(vegas.window(), MSS * 5, "the same episode");
+        vegas.on_spurious_loss(Time::from_millis(11));
+        assert_eq!((vegas.window(), vegas.phase()), (MSS * 10, Phase::SlowStart));
+        vegas.samples = 7;
+        vegas.on_timeout(&timed_out(Time::from_millis(400)));
+        assert_eq!((vegas.window(), vegas.ssthresh(), vegas.samples), (MSS * 2, Some(MSS * 5), 0));
+    }
+
+    /// The path after an idle time may be another, so its base is measured anew.
+    #[test]
+    fn an_idle_time_forgets_the_base() {
+        let (ms, at) = (Duration::from_millis, Time::from_millis);
+        let mut vegas = Vegas::new(&Config::with_mss(MSS, 0));
+        vegas.on_ack(&acked(at(50), at(1), MSS, ms(30)));
+        assert_eq!((vegas.base_rtt, vegas.round_min, vegas.samples), (ms(30), Duration::MAX, 0));
+        vegas.on_ack(&acked(at(60), at(1), MSS, ms(40)));
+        assert_eq!((vegas.base_rtt, vegas.round_min, vegas.samples), (ms(30), ms(40), 1));
+        vegas.on_idle(&Idle { now: at(900), idle: ms(800), rto: ms(200) });
+        assert_eq!((vegas.base_rtt, vegas.samples), (Duration::MAX, 0));
+        vegas.on_ack(&acked(at(1000), at(950), MSS, Duration::ZERO));
+        assert_eq!(vegas.base_rtt, RTT_FLOOR, "a link without delay divides by no zero");
+    }
+
+    /// The three knobs are the thresholds of `diff`: with twenty packets queued of eighty the window
+    /// grows below alpha and shrinks above beta.
+    #[test]
+    fn alpha_and_beta_move_where_it_rests() {
+        let rtt = Duration::from_micros(62_500);
+        let after = |alpha: f64, beta: f64| {
+            let config = Config { initial_window: MSS * 80, ..Config::with_mss(MSS, 0) };
+            let mut vegas = Vegas::new(&config);
+            set_knob(&mut vegas, "alpha", alpha).unwrap();
+            set_knob(&mut vegas, "beta", beta).unwrap();
+            vegas.window.ssthresh = vegas.window.size;
+            vegas.base_rtt = Duration::from_millis(50);
+            vegas.round.ends(&acked(Time::from_millis(50), Time::from_millis(1), MSS, rtt));
+            for sent in [50, 50, 51] {
+                let (now, sent) = (Time::from_millis(120), Time::from_millis(sent));
+                vegas.on_ack(&acked(now, sent, MSS, rtt));
+            }
+            vegas.window.packets()
+        };
+        assert_eq!((after(20.1, 30.0), after(20.0, 30.0)), (81.0, 80.0));
+        assert_eq!((after(2.0, 20.0), after(2.0, 19.9)), (80.0, 79.0));
+    }
 }

@@ -260,4 +260,84 @@ mod tests {
         part.inherit(MSS * 150, srtt);
         assert_eq!((part.phase(), part.ssthresh()), (Phase::SlowStart, None));
     }
+
+    use proptest::prelude::*;
+
+    /// tcp_westwood.c `westwood_update_window()`: a sample spans a round trip, and 50 ms at least.
+    #[test]
+    fn a_sample_spans_a_round_trip_and_fifty_milliseconds() {
+        let ms = Duration::from_millis;
+        for (rtt, want) in [(20, 51), (50, 51), (80, 81)] {
+            let mut westwood = Westwood::new(&Config::with_mss(MSS, 0));
+            let start = Time::from_millis(1000);
+            let sampled = (0..200).find(|i| {
+                let now = start + ms(*i);
+                westwood.on_ack(&acked(now, now - ms(rtt), MSS, ms(rtt)));
+                westwood.bandwidth.estimate > 0.0
+            });
+            assert_eq!(sampled, Some(want), "{rtt} ms");
+            // A packet per millisecond: what opened the sample does not count.
+            assert!((westwood.bandwidth.estimate - 1.5e6).abs() < 1.0);
+        }
+    }
+
+    /// The bandwidth is what arrived, not what was sent: a pause is no part of a sample.
+    #[test]
+    fn a_pause_is_no_measure_of_the_path() {
+        let ms = Duration::from_millis;
+        let (mut westwood, now) = measured();
+        let before = westwood.bandwidth.estimate;
+        let later = now + ms(10_000);
+        westwood.on_idle(&Idle { now: later, idle: ms(10_000), rto: ms(200) });
+        for i in 0..300 {
+            let at = later + ms(i);
+            westwood.on_ack(&acked(at, at - ms(20), MSS, ms(20)));
+        }
+        assert!((westwood.bandwidth.estimate / before - 1.0).abs() < 1e-6);
+    }
+
+    /// RFC 3168 §6.1.2: a mark halves at least, where a loss takes what the path carries.
+    #[test]
+    fn a_mark_halves_where_a_loss_does_not() {
+        let (mut westwood, now) = measured();
+        westwood.window.set(MSS * 24);
+        let mut lossy = westwood.clone();
+        lossy.on_loss(&lost(now, now));
+        assert_eq!(lossy.window(), MSS * 20);
+        let (inflight, prior_inflight) = (MSS * 24, MSS * 24);
+        let marked = Marked { now, newest_sent_at: now, inflight, prior_inflight };
+        westwood.on_marked(&marked);
+        assert_eq!((westwood.window(), westwood.phase()), (MSS * 12, Phase::Recovery));
+        westwood.on_marked(&marked);
+        assert_eq!(westwood.window(), MSS * 12, "once in a round trip");
+        westwood.on_spurious_loss(now);
+        assert_eq!(westwood.window(), MSS * 24);
+        westwood.window.set(MSS * 100);
+        let later = now + Duration::from_millis(1);
+        westwood.on_marked(&Marked { now: later, newest_sent_at: later, ..marked });
+        assert_eq!(westwood.window(), MSS * 20, "what the path carries is less than half");
+    }
+
+    proptest! {
+        /// Grieco and Mascolo: two low-pass filters with a gain of 1/8. The estimate stays within what
+        /// was sampled, and comes to rest at a sample that stays.
+        #[test]
+        fn the_estimate_stays_within_its_samples(
+            samples in prop::collection::vec(1.0f64..1e9, 1..60),
+            last in 1.0f64..1e9,
+        ) {
+            let mut bandwidth = Bandwidth::default();
+            let (mut least, mut most) = (f64::MAX, 0.0f64);
+            for sample in samples {
+                (least, most) = (least.min(sample), most.max(sample));
+                bandwidth.add(sample);
+                prop_assert!(bandwidth.estimate >= least * (1.0 - 1e-9));
+                prop_assert!(bandwidth.estimate <= most * (1.0 + 1e-9));
+            }
+            for _ in 0..400 {
+                bandwidth.add(last);
+            }
+            prop_assert!((bandwidth.estimate / last - 1.0).abs() < 1e-6);
+        }
+    }
 }

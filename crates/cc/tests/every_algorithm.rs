@@ -214,3 +214,16 @@ fn values_out_of_range_are_refused() {
         }
     }
 }
+
+/// None of these algorithms asks for a timer: a transport that has none may run them.
+#[test]
+fn no_algorithm_needs_a_timer() {
+    for algorithm in ALGORITHMS {
+        let mut sender = Sender::new(algorithm, 1);
+        let mut rng = Pcg64Mcg::seed_from_u64(3);
+        for _ in 0..500 {
+            sender.step(draw(&mut rng));
+            assert_eq!(sender.cca.next_timer(), None, "{}", algorithm.name);
+        }
+    }
+}

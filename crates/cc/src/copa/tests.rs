@@ -262,3 +262,113 @@ fn losses_and_timeouts() {
     copa.on_timeout(&timed_out(at(300)));
     assert_eq!((copa.window(), copa.phase()), (MSS * 2, Phase::SlowStart));
 }
+
+/// What a drain showed above the minimum is the path's, as long as no lower sample comes: the base of
+/// the queueing delay (§2.1) is the minimum and that.
+#[test]
+fn what_a_drained_queue_shows_counts_as_the_path() {
+    let us = Duration::from_micros;
+    let mut copa = steady(0.5, 40.0);
+    let see = |copa: &mut Copa, rtt: u64| {
+        copa.observe(&acked(Time::from_millis(50), Time::from_millis(30), MSS, us(rtt)));
+    };
+    see(&mut copa, 20_000);
+    see(&mut copa, 21_000);
+    let drain = |rtt_min: u64| {
+        let now = Time::from_millis(40);
+        Drain { path: 0.0, held: 0.0, from: now, until: now, rtt_min: us(rtt_min) }
+    };
+    copa.take_residue(&drain(20_800));
+    assert_eq!((copa.residue, copa.base()), (us(800), Some(us(20_800))));
+    assert_eq!(copa.delays(), Some((0.02, 0.0)), "a queueing delay is never negative");
+    see(&mut copa, 20_900);
+    assert_eq!(copa.residue, us(800), "a higher sample tells nothing");
+    see(&mut copa, 20_300);
+    assert_eq!(copa.base(), Some(us(20_300)), "a lower one does");
+    copa.residue = Duration::ZERO;
+    copa.take_residue(&drain(21_001));
+    assert_eq!(copa.residue, Duration::ZERO, "more than the slack of 1 ms may be others' queue");
+    // Where the slack holds few packets, they may be of others: 10 packets in 20 ms are 0.5 per ms.
+    let mut few = steady(0.5, 10.0);
+    see(&mut few, 20_000);
+    few.take_residue(&drain(21_000));
+    assert_eq!(few.residue, Duration::ZERO);
+}
+
+/// 2 · window · delta · queueing ≥ standing: with delta 0.5 and 20 ms, 1 ms holds from 20 packets on.
+#[test]
+fn a_queue_holds_the_rate_down_by_what_the_rule_allows() {
+    let ms = Duration::from_millis;
+    let held = |delta: f64, packets: f64| {
+        let mut copa = steady(delta, packets);
+        copa.observe(&acked(Time::from_millis(50), Time::from_millis(30), MSS, ms(20)));
+        copa.is_held_by(ms(1))
+    };
+    assert!(held(0.5, 20.1) && !held(0.5, 19.9));
+    assert!(held(0.05, 201.0) && !held(0.05, 199.0));
+    assert!(!Copa::new(&Config::with_mss(MSS, 0)).is_held_by(ms(1)), "nothing was measured");
+}
+
+/// After a silence longer than any round trip the queue is no sign of others, and what was in flight
+/// tells nothing of the path.
+#[test]
+fn a_link_that_stood_still_is_no_sign_of_others() {
+    let (at, ms) = (Time::from_millis, Duration::from_millis);
+    let mut copa = steady(0.5, 40.0);
+    let ack = |now: u64, rtt: u64| acked(at(now), at(now - rtt), MSS, ms(rtt));
+    copa.observe(&ack(100, 40));
+    copa.observe(&ack(140, 40));
+    assert_eq!(copa.heard_again_at, Time::ZERO, "no longer than the round-trip time");
+    copa.observe(&ack(181, 40));
+    assert_eq!(copa.heard_again_at, at(181));
+    let full = |copa: &Copa, now| copa.mode.wants_drain(at(now), ms(40), ms(100_000), true);
+    assert!(!full(&copa, 381) && full(&copa, 382), "five round trips from then on");
+}
+
+/// RFC 3168 §5 by the bound of RFC 9438 §4.6: 0.7 of the window, and slow start ends.
+#[test]
+fn a_mark_bounds_the_window_and_ends_slow_start() {
+    let (at, ms) = (Time::from_millis, Duration::from_millis);
+    let mut copa = Copa::new(&Config::with_mss(MSS, 0));
+    copa.window = 100.0 * copa.mss;
+    let (inflight, prior_inflight) = (MSS * 100, MSS * 100);
+    let marked = Marked { now: at(50), newest_sent_at: at(30), inflight, prior_inflight };
+    copa.on_marked(&marked);
+    assert_eq!((copa.window(), copa.phase()), (MSS * 70, Phase::Steady));
+    copa.on_marked(&Marked { now: at(55), newest_sent_at: at(40), ..marked });
+    assert_eq!(copa.window(), MSS * 70, "once in a round trip");
+    // Without a queue Copa would grow; the bound grows by 9/17 of a packet in a window.
+    let mut now = 71;
+    for _ in 0..180 {
+        now += 1;
+        copa.on_ack(&acked(at(now), at(now - 20), MSS, ms(20)));
+    }
+    assert_eq!(copa.window(), MSS * 71, "the bound rose after 17/9 × 70 = 132 packets");
+    // A bound that does not limit stays where it is.
+    let mut free = copa.clone();
+    free.window = 60.0 * free.mss;
+    for _ in 0..400 {
+        now += 1;
+        let ack = acked(at(now), at(now - 20), MSS, ms(20));
+        free.raise_ceiling(&ack);
+        copa.raise_ceiling(&Ack { cwnd_limited: false, ..ack });
+    }
+    assert_eq!((free.ceiling.get(), copa.ceiling.get()), (MSS * 71, MSS * 71));
+}
+
+/// Heavy loss is more than a tenth of two rounds' packets, and three at least.
+#[test]
+fn a_tenth_of_the_packets_is_heavy_loss() {
+    let heavy = |lost: u64, acked: u64| {
+        let mut copa = steady(0.5, 40.0);
+        copa.tally[0] = Tally { lost: MSS * (lost / 2), acked: MSS * (acked / 2) };
+        copa.tally[1] = Tally { lost: MSS * (lost - lost / 2), acked: MSS * (acked - acked / 2) };
+        copa.loses_heavily()
+    };
+    assert!(heavy(3, 26) && !heavy(3, 27), "3 of 30 are a tenth, and no more");
+    assert!(!heavy(2, 2), "two are noise");
+    let mut copa = steady(0.5, 40.0);
+    copa.tally[0] = Tally { lost: MSS * 9, acked: MSS };
+    copa.on_round();
+    assert_eq!(copa.loss_share(), 0.0, "two rounds ago");
+}

@@ -351,3 +351,83 @@ fn queue_is_that_of_recorded_linux() {
         assert!(seen.shares[0] > 0.99, "{seen:?}");
     }
 }
+
+/// RFC 9438 §5.8: the clock stands still while nothing is in flight, and runs while something is.
+#[test]
+fn the_clock_stands_still_only_while_nothing_is_in_flight() {
+    let grown = |inflight: Bytes| {
+        let mut cubic = at_window(100);
+        lose_and_recover(&mut cubic, Time::ZERO);
+        let now = run(&mut cubic, Time::ZERO, 1.0, RTT);
+        let before = packets(&cubic);
+        let resumed = now + Duration::from_millis(10_000);
+        cubic.on_sent(&Sent { now: resumed, bytes: MSS, inflight, app_limited: false });
+        cubic.on_ack(&acked(resumed + RTT, resumed, MSS, RTT));
+        packets(&cubic) - before
+    };
+    // An eleventh second on the curve aims at the most that is allowed, half a window ahead: half a
+    // packet for the one acknowledged. Without the ten seconds the curve is nearly flat.
+    close(grown(MSS * 2), 0.5, 1e-3);
+    assert!(grown(MSS) < 0.1, "{}", grown(MSS));
+}
+
+/// RFC 9438 §4.9: window, threshold and curve are those of before the loss.
+#[test]
+fn a_spurious_loss_restores_the_curve() {
+    let mut cubic = at_window(100);
+    lose_and_recover(&mut cubic, Time::ZERO);
+    let now = run(&mut cubic, Time::ZERO, 2.0, RTT);
+    let (window, before) = (cubic.window(), plateau(&cubic));
+    cubic.on_loss(&lost(now, now));
+    assert!(plateau(&cubic) != before && cubic.window() < window);
+    cubic.on_spurious_loss(now + RTT);
+    assert_eq!((cubic.window(), plateau(&cubic)), (window, before));
+    cubic.on_spurious_loss(now + RTT);
+    assert_eq!((cubic.window(), plateau(&cubic)), (window, before), "only once");
+}
+
+/// Steepness and decrease start the curve anew from the present window; what was set stays.
+#[test]
+fn a_knob_of_the_curve_starts_it_anew() {
+    for (name, value) in [("c", 4.0), ("beta", 0.5)] {
+        let mut cubic = at_window(100);
+        lose_and_recover(&mut cubic, Time::ZERO);
+        run(&mut cubic, Time::ZERO, 1.0, RTT);
+        assert!(plateau(&cubic).1.is_some());
+        set_knob(&mut cubic, "fast_convergence", 0.0).unwrap();
+        assert!(plateau(&cubic).1.is_some(), "that is nothing to the curve");
+        set_knob(&mut cubic, name, value).unwrap();
+        assert_eq!(plateau(&cubic).1, None, "{name}");
+        assert_eq!(
+            cubic.tuning.alpha,
+            3.0 * (1.0 - cubic.tuning.values.beta) / (1.0 + cubic.tuning.values.beta)
+        );
+    }
+}
+
+/// What slow start has learnt of the path survives a knob that is set to what it was.
+#[test]
+fn the_same_hystart_again_keeps_what_it_has_learnt() {
+    let mut cubic = at_window(20);
+    let exits = [Exit::Loss, Exit::HystartPp, Exit::Linux, Exit::LinuxDelay];
+    for (number, exit) in exits.into_iter().enumerate() {
+        set_knob(&mut cubic, "hystart", number as f64).unwrap();
+        assert_eq!((cubic.slow_start.exit(), Exit::of(number as f64)), (exit, exit));
+        assert_eq!(crate::get_knob(&cubic, "hystart"), Some(number as f64));
+    }
+    let SlowStart::Linux(hystart) = &mut cubic.slow_start else { panic!("3 is Linux's") };
+    hystart.disarm();
+    set_knob(&mut cubic, "hystart", 2.6).unwrap();
+    let SlowStart::Linux(hystart) = &mut cubic.slow_start else { panic!("2.6 is 3") };
+    let (window, rtt) = (MSS * 20, Duration::from_millis(20));
+    let leaves = (0..50).any(|i| {
+        let rtt = if i == 0 { rtt } else { rtt * 5 };
+        hystart.leaves(
+            &acked(Time::from_millis(50 + 3 * i), Time::ZERO, MSS, rtt),
+            window,
+            MSS,
+            false,
+        )
+    });
+    assert!(!leaves, "it was disarmed");
+}

@@ -248,4 +248,89 @@ mod tests {
         round(&mut path, 0);
         assert_eq!(path.loss(), 0.0);
     }
+
+    use crate::testing::{lost, timed_out};
+
+    fn marked(ms: u64, sent: u64) -> Marked {
+        let (now, newest_sent_at) = (Time::from_millis(ms), Time::from_millis(sent));
+        Marked { now, newest_sent_at, inflight: MSS * 7, prior_inflight: MSS * 8 }
+    }
+
+    /// Floo's smallest buffer makes 1.3 of the least round-trip time when it overflows, its jitter 1.1:
+    /// losses below 9/8 of it came without a queue.
+    #[test]
+    fn losses_below_nine_eighths_of_the_least_came_without_a_queue() {
+        let us = Duration::from_micros;
+        for (srtt, without) in [(20_000, true), (22_499, true), (22_500, false), (40_000, false)] {
+            let mut path = PathView::new();
+            let now = Time::from_millis(100);
+            let ack = acked(now, now - us(20_000), MSS, us(20_000));
+            path.on_ack(&Ack { srtt: us(srtt), ..ack });
+            path.on_loss(&lost(now, now));
+            assert_eq!((path.lost_without_queue(), path.in_recovery()), (without, true), "{srtt}");
+            // A later loss of the episode is judged by its first, and what takes over begins anew.
+            path.srtt = us(if without { 40_000 } else { 20_000 });
+            path.on_timeout(&timed_out(now));
+            assert_eq!(path.lost_without_queue(), without);
+            path.forget_losses();
+            assert!(!path.lost_without_queue());
+        }
+    }
+
+    /// A mark is answered until something that was sent since arrives (RFC 9002 §7.3.1).
+    #[test]
+    fn a_mark_counts_as_recovery_for_a_round_trip() {
+        let mut path = PathView::new();
+        let (at, rtt) = (Time::from_millis, Duration::from_millis(20));
+        path.on_ack(&acked(at(20), at(0), MSS, rtt));
+        path.on_marked(&marked(30, 10));
+        assert_eq!((path.in_recovery(), path.inflight()), (true, MSS * 7));
+        path.on_marked(&marked(40, 30));
+        path.on_ack(&acked(at(50), at(30), MSS, rtt));
+        assert!(path.in_recovery(), "sent in the instant of the first mark, as the second was");
+        path.on_ack(&acked(at(51), at(31), MSS, rtt));
+        assert!(!path.in_recovery());
+        path.on_marked(&marked(60, 40));
+        path.on_marked(&marked(70, 61));
+        path.on_ack(&acked(at(82), at(62), MSS, rtt));
+        assert!(path.in_recovery(), "the second one is of the next round trip");
+        path.on_timeout(&timed_out(at(90)));
+        path.on_ack(&acked(at(120), at(100), MSS, rtt));
+        assert!(!path.in_recovery(), "a timeout writes off what was marked");
+    }
+
+    /// A queue wrote the mark: a window that is cut for it is no sign of random loss.
+    #[test]
+    fn a_mark_tells_of_a_queue() {
+        let mut path = PathView::new();
+        let (at, rtt) = (Time::from_millis, Duration::from_millis(20));
+        path.on_ack(&acked(at(20), at(0), MSS, rtt));
+        path.on_loss(&lost(at(30), at(10)));
+        path.on_marked(&marked(31, 11));
+        assert!(path.lost_without_queue(), "the loss came first, in the same episode");
+        let mut path = PathView::new();
+        path.on_ack(&acked(at(20), at(0), MSS, rtt));
+        path.on_loss(&lost(at(30), at(10)));
+        path.on_ack(&acked(at(60), at(40), MSS, rtt));
+        assert!(path.lost_without_queue() && !path.in_recovery());
+        path.on_marked(&marked(61, 41));
+        assert!(!path.lost_without_queue());
+    }
+
+    #[test]
+    fn what_is_in_flight_and_delivered_is_what_was_told_last() {
+        let mut path = PathView::default();
+        assert_eq!((path.srtt(), path.inflight()), (RTT_FLOOR, Bytes::ZERO));
+        let now = Time::from_millis(20);
+        path.on_sent(&Sent { now, bytes: MSS, inflight: MSS * 3, app_limited: false });
+        assert_eq!(path.inflight(), MSS * 3);
+        let ack = acked(now, Time::ZERO, MSS * 2, Duration::ZERO);
+        path.on_ack(&Ack { inflight: MSS, delivered: MSS * 2, ..ack });
+        assert_eq!((path.inflight(), path.delivered(), path.srtt()), (MSS, MSS * 2, RTT_FLOOR));
+        assert_eq!(path.min_rtt(), Some((RTT_FLOOR, now)), "a link without delay");
+        path.on_loss(&Loss { inflight: MSS * 5, ..lost(now, now) });
+        assert_eq!(path.inflight(), MSS * 5);
+        path.on_timeout(&timed_out(now));
+        assert_eq!(path.inflight(), Bytes::ZERO);
+    }
 }

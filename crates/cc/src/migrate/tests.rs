@@ -204,3 +204,71 @@ fn knobs_that_were_turned_survive_a_switch_away_and_back() {
     cca.request(spec("copa:delta=0.1"), Switch::Part, now);
     assert_eq!(delta(&cca), 0.1);
 }
+
+/// Where an algorithm operates: a window is as much per round trip, a model has its own bandwidth and
+/// allows twice what it uses.
+#[test]
+fn operating_points_are_without_gains() {
+    let mut path = PathView::new();
+    path.on_ack(&Ack { inflight: MSS * 50, ..ack(Time::from_secs(30)) });
+    let window = OperatingPoint::of_window(MSS * 80, &path);
+    assert_eq!(window.rate, MSS * 4000 / Duration::from_secs(1));
+    assert!(!window.modelled && !window.cut_by_losses && window.bandwidth.is_none());
+    assert!(OperatingPoint::of_cut_window(MSS * 80, &path).cut_by_losses);
+    let mbps = Rate::from_mbps;
+    for (bandwidth, window, want) in [(24.0, 160, 50), (48.0, 160, 80), (48.0, 60, 60)] {
+        let point = OperatingPoint::of_model(mbps(bandwidth), MSS * window, &path);
+        assert_eq!((point.window, point.rate), (MSS * want, mbps(bandwidth)), "{bandwidth}");
+        assert!(point.modelled && point.bandwidth == Some(mbps(bandwidth)));
+    }
+}
+
+/// BBR takes a minimum of five seconds ago from its like, and measures again after any other.
+#[test]
+fn a_queue_is_known_to_be_small_after_a_model_with_a_fresh_minimum() {
+    let record = |modelled, age: u64| HandOver {
+        modelled,
+        min_rtt_at: Time::from_secs(30) - Duration::from_millis(age),
+        ..crate::testing::hand_over(MSS * 80, RTT)
+    };
+    assert!(record(true, 4999).queue_is_known_small());
+    assert!(!record(true, 5000).queue_is_known_small());
+    assert!(!record(false, 0).queue_is_known_small());
+}
+
+/// Nothing is handed over before a round trip was measured; what is has no rate of zero.
+#[test]
+fn a_record_needs_a_round_trip_and_has_rates_above_zero() {
+    let cca = spec("newreno").build(&Config::with_mss(MSS, 0));
+    assert!(HandOver::of(&cca, &PathView::new(), Time::ZERO).is_none());
+    let mut path = PathView::new();
+    let long = Duration::from_secs(40_000);
+    path.on_ack(&acked(Time::from_secs(50_000), Time::from_secs(10_000), MSS, long));
+    let record = HandOver::of(&cca, &path, Time::from_secs(50_000)).unwrap();
+    assert_eq!(record.rate, Rate::from_bytes_per_sec(1), "less than a byte per second");
+    assert_eq!((record.srtt, record.min_rtt), (long, long));
+}
+
+/// Every event reaches the algorithm that runs, and the view of the path.
+#[test]
+fn events_go_to_the_algorithm_and_to_the_path() {
+    let (mut cca, now) = connection("newreno");
+    assert_eq!(cca.window(), MSS * 11);
+    cca.on_timeout(&crate::testing::timed_out(now + RTT));
+    assert_eq!((cca.window(), cca.ssthresh()), (MSS * 2, Some(MSS * 11 / 2)));
+    assert!(cca.path().in_recovery());
+    cca.on_spurious_loss(now + RTT);
+    assert_eq!(cca.window(), MSS * 11);
+    let (idle, rto) = (RTT * 30, RTT * 10);
+    set_knob(&mut cca, "linux", 1.0).unwrap();
+    cca.on_idle(&crate::Idle { now: now + RTT * 40, idle, rto });
+    assert_eq!(cca.window(), MSS * 10, "halved, but never below the initial window");
+    assert!(!cca.manages_recovery() && cca.pacing_rate().is_none());
+    let (mut bbr, now) = connection("bbr");
+    let paced = bbr.pacing_rate().unwrap();
+    assert!(bbr.manages_recovery());
+    bbr.on_established(RTT / 20);
+    assert!(bbr.pacing_rate().unwrap() > paced, "a handshake of 1 ms");
+    bbr.on_timer(now);
+    assert_eq!(bbr.next_timer(), None);
+}

@@ -497,3 +497,30 @@ fn one_percent_of_random_loss_leaves_most_of_the_link() {
     let used = utilisation(&plan, 5);
     assert!(used > 0.80, "{used}");
 }
+
+/// RFC 3168 §5 by the bound of RFC 9438 §4.6: 0.7 of what was in flight, once in a round trip, and it
+/// grows while it is used.
+#[test]
+fn a_mark_bounds_the_window_and_the_bound_grows_while_it_limits() {
+    let (mut cca, seen) = until(&link(), |cca, _| cca.state == State::Cruise);
+    let (now, window) = (seen.now, cca.window());
+    let (inflight, prior_inflight) = (window, window);
+    let marked = Marked { now, newest_sent_at: now, inflight, prior_inflight };
+    cca.on_marked(&marked);
+    let bound = cca.window();
+    assert!((bound.ratio(window) - 0.7).abs() < 1e-3, "{bound} of {window}");
+    cca.on_marked(&Marked { now: now + Duration::from_millis(1), ..marked });
+    assert_eq!(cca.window(), bound);
+    let acks = |mut cca: Bbr3, cwnd_limited: bool| {
+        let mut at = now + Duration::from_millis(50);
+        for _ in 0..bound.get() / MSS.get() * 3 {
+            at += Duration::from_micros(100);
+            let sent = at - Duration::from_millis(40);
+            let ack = acked(at, sent, MSS, Duration::from_millis(40));
+            cca.on_ack(&Ack { cwnd_limited, delivered: cca.delivered + MSS, ..ack });
+        }
+        cca.ceiling.get()
+    };
+    assert_eq!(acks(cca.clone(), true), bound + MSS, "9/17 of a packet in each window");
+    assert_eq!(acks(cca, false), bound);
+}
