@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 // There is room for labels at the size that they have on a phone.
-const SIZE = { width: 560, height: 190, left: 72, right: 10, top: 16, bottom: 26 };
+const SIZE = { width: 560, height: 190, left: 84, right: 10, top: 16, bottom: 26 };
 
 function shape(name, attributes, text) {
   const node = document.createElementNS(SVG, name);
@@ -11,10 +11,10 @@ function shape(name, attributes, text) {
   return node;
 }
 
-/** A number as a label: four digits that matter. */
-export function label(value) {
+/** A number as a label, with so many significant digits. */
+export function label(value, digits = 4) {
   if (value === null || value === undefined) return "–";
-  return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumSignificantDigits: digits });
 }
 
 /** The ends of an axis: a little beyond the values, and never the same. */
@@ -51,7 +51,7 @@ export function chart(title, curve, dots, marks, factors = false) {
   for (const value of [low, (low + high) / 2, high].map(down)) {
     const at = y(value);
     svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: at, y2: at }));
-    svg.append(shape("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, label(value)));
+    svg.append(shape("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, label(value, 3)));
   }
   const clock = (at) => new Date(at).toISOString().slice(5, 16).replace("T", " ");
   svg.append(shape("text", { x: left, y: height - 6 }, `${clock(first)} UTC`));
@@ -92,7 +92,7 @@ export function arms(title, control, treatment) {
   const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
   for (const value of [low, (low + high) / 2, high]) {
     svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
-    svg.append(shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, label(value)));
+    svg.append(shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, label(value, 3)));
   }
   const clock = (at) => new Date(at).toISOString().slice(5, 16).replace("T", " ");
   svg.append(shape("text", { x: left, y: height - 6 }, `${clock(first)} UTC`));
