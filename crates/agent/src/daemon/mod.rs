@@ -300,10 +300,6 @@ impl Agent {
         let sockets = self.shared.core().config().sockets.clone();
         let mode = if sockets.group.is_some() { 0o660 } else { 0o600 };
         let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
-        let shared = Arc::clone(&self.shared);
-        spawn("control", move || {
-            closed("control", control::serve(&control, |question| shared.answer(&question)));
-        })?;
         if sockets.hints {
             let listener = hints::open(&sockets.hints())?;
             let shared = Arc::clone(&self.shared);
@@ -317,6 +313,11 @@ impl Agent {
                 closed("metrics", http::serve(&listener, page));
             })?;
         }
+        // Last: who gets an answer here finds the other doors open.
+        let shared = Arc::clone(&self.shared);
+        spawn("control", move || {
+            closed("control", control::serve(&control, |question| shared.answer(&question)));
+        })?;
         Ok(())
     }
 
