@@ -65,8 +65,8 @@ impl Episode {
         self.recovering && self.start.is_some_and(|start| ack.newest_sent_at < start)
     }
 
-    /// The reduction was for nothing (RFC 9438 §4.9): takes it back, and recovery ends. Whether there
-    /// was one to take back.
+    /// The reduction was for nothing (RFC 9438 §4.9): takes it back, and recovery ends. Whether
+    /// there was one to take back.
     pub(crate) fn undo(&mut self, window: &mut Window) -> bool {
         let undone = window.undo();
         if undone {
@@ -116,8 +116,8 @@ mod tests {
         assert!(!episode.on_loss(&lost(at(170), at(160))), "that reduction counts now");
     }
 
-    /// RFC 9002 §7.3.2 ends recovery with a packet that was sent after it began; RFC 6675 §5 with all
-    /// that was outstanding then, which the transport knows.
+    /// RFC 9002 §7.3.2 ends recovery with a packet that was sent after it began; RFC 6675 §5 with
+    /// all that was outstanding then, which the transport knows.
     #[test]
     fn recovery_ends_with_what_was_sent_after_it_began() {
         let mut episode = Episode::default();
@@ -176,8 +176,8 @@ mod tests {
     }
 
     proptest! {
-        /// However losses come, between two reductions lies at least one packet sent after the first
-        /// (RFC 9002 §7.3.2): of losses of one flight, one reduces.
+        /// However losses come, between two reductions lies at least one packet sent after the
+        /// first (RFC 9002 §7.3.2): of losses of one flight, one reduces.
         #[test]
         fn two_reductions_never_answer_one_flight(
             gaps in prop::collection::vec((1u64..50, 0u64..200), 1..60),

@@ -197,14 +197,15 @@ mod tests {
         }
     }
 
-    /// RFC 9406 §4.2: the threshold is of the last round's minimum, and rounds without eight samples
-    /// are no reason to leave, whatever they show.
+    /// RFC 9406 §4.2: the threshold is of the last round's minimum, and rounds without eight
+    /// samples are no reason to leave, whatever they show.
     #[test]
     fn each_round_is_judged_against_the_one_before_it() {
         let ms = Duration::from_millis;
         let mut at = Time::from_millis(1);
         let mut h = HystartPp::new(false);
-        // 6 ms more in each round: the threshold is an eighth of 50 ms and more, which is above 6 ms.
+        // 6 ms more in each round: the threshold is an eighth of 50 ms and more, which is above 6
+        // ms.
         for rtt in [50, 56, 62, 69, 77] {
             round(&mut h, &mut at, 10, ms(rtt));
             assert!(h.css.is_none(), "{rtt} ms");

@@ -19,7 +19,8 @@ const LOW_WINDOW_PACKETS: u64 = 16;
 /// `hystart_ack_delta_us`: acknowledgements this close belong to one train.
 const ACK_DELTA: Duration = Duration::from_micros(2000);
 /// What the sender's own segmentation offload may spread a train by: four bursts of the largest
-/// size at the pacing rate, at most 1 ms. It is 1 ms at every rate below 2 Gbit/s, so it is here.
+/// size at the pacing rate, at most 1 ms (`hystart_ack_delay()`). It is 1 ms at every rate below 2
+/// Gbit/s, so it is here.
 const OFFLOAD_DELAY: Duration = Duration::from_millis(1);
 /// `HYSTART_MIN_SAMPLES`.
 const SAMPLES: u32 = 8;
@@ -83,8 +84,8 @@ impl LinuxHystart {
         self.found
     }
 
-    /// A train longer than the path's delay: the window fills the path. (Of a sender that paces, as
-    /// our transports do; of one that does not, Linux takes half the delay.)
+    /// `hystart_update()`: a train longer than the path's delay: the window fills the path. (Of a
+    /// sender that paces, as our transports do; of one that does not, Linux takes half the delay.)
     fn train_is_long(&mut self, now: Time) -> bool {
         if now.since(self.last_ack) > ACK_DELTA {
             return false;
@@ -93,6 +94,7 @@ impl LinuxHystart {
         now.since(self.round_start) > self.delay_min + OFFLOAD_DELAY
     }
 
+    /// `hystart_update()`: the least delay of the round is above the least ever by a threshold.
     fn delay_rose(&mut self, rtt: Duration) -> bool {
         self.current_round_min = self.current_round_min.min(rtt);
         if self.samples < SAMPLES {
@@ -158,8 +160,8 @@ mod tests {
         assert_eq!(leaves_at(ms(90), 200), None);
     }
 
-    /// `hystart_update()`: the train begins anew with each round, and its length is the path's least
-    /// delay and what offload may add.
+    /// `hystart_update()`: the train begins anew with each round, and its length is the path's
+    /// least delay and what offload may add.
     #[test]
     fn a_train_is_measured_from_the_start_of_its_round() {
         let rtt = Duration::from_millis(40);

@@ -20,7 +20,8 @@ pub struct Knob {
 }
 
 impl Knob {
-    /// The place in `table` of the knob called `name`. In a constant, a wrong name does not compile.
+    /// The place in `table` of the knob called `name`. In a constant, a wrong name does not
+    /// compile.
     ///
     /// # Panics
     /// The table has no such knob.
@@ -156,8 +157,8 @@ macro_rules! knobs {
 }
 pub(crate) use knobs;
 
-/// The methods of [`CongestionControl`](crate::CongestionControl) about knobs, for an algorithm that
-/// keeps their values in the field named, and the method to call after one was set, if any.
+/// The methods of [`CongestionControl`](crate::CongestionControl) about knobs, for an algorithm
+/// that keeps their values in the field named, and the method to call after one was set, if any.
 macro_rules! knob_methods {
     ($self:ident.$($values:ident).+ $(, then $changed:ident)?) => {
         fn knobs(&$self) -> &'static [$crate::Knob] {

@@ -27,8 +27,8 @@ pub(crate) const ENTRY: Algorithm = Algorithm {
 knobs! {
     /// The value of its knob: the standard fixes all others.
     struct Values {
-        // Linux `tcp_reno_ssthresh`: half of 11 is 5, which grows to 6 after 5 packets, not 5.5 after
-        // 5.5. With windows of ten packets that is 4% more growth.
+        // Linux `tcp_reno_ssthresh`: half of 11 is 5, which grows to 6 after 5 packets, not 5.5
+        // after 5.5. With windows of ten packets that is 4% more growth.
         linux: bool = 0.0, 0.0..=1.0, "1",
             "0: the window counts bytes (RFC 9002); 1: whole packets, as in Linux";
     }
@@ -72,7 +72,7 @@ impl NewReno {
         }
     }
 
-    /// The threshold after a loss at the present window.
+    /// The threshold after a loss at the present window (RFC 5681 eq. 4, RFC 9002 §7.3.2).
     fn decrease(&self) -> Bytes {
         let half = self.window.size.mul_f64(REDUCTION);
         if self.values.linux {
@@ -98,6 +98,7 @@ impl CongestionControl for NewReno {
         }
     }
 
+    /// RFC 5681 §3.1, RFC 9002 §7.6.2.
     fn on_timeout(&mut self, timeout: &Timeout) {
         let new = self.episode.on_timeout(timeout.now);
         self.window.collapse(new.then(|| self.decrease()));
@@ -107,6 +108,7 @@ impl CongestionControl for NewReno {
         self.episode.undo(&mut self.window);
     }
 
+    /// RFC 5681 §4.1.
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
         if self.values.linux {

@@ -209,7 +209,8 @@ mod tests {
         assert!(algorithms.starts_with("no such algorithm; there are: newreno, cubic, copa, "));
     }
 
-    /// A preset is a start: what follows it replaces what it sets, and white space counts for nothing.
+    /// A preset is a start: what follows it replaces what it sets, and white space counts for
+    /// nothing.
     #[test]
     fn what_is_set_later_replaces_what_was_set_before() {
         let spec: Spec = " copa:mvfst:delta = 0.1,standing=0 ".parse().expect("a spec");

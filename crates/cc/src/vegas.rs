@@ -15,7 +15,7 @@ use crate::window::{Window, window_methods};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Timeout};
 
 /// Fewer samples than this in a round may all be of delayed acknowledgements: such a round grows as
-/// Reno's.
+/// Reno's (tcp_vegas.c `tcp_vegas_cong_avoid()`).
 const SAMPLES_MIN: u32 = 3;
 /// A round-trip time is at least this, so that dividing by one is safe.
 const RTT_FLOOR: Duration = Duration::from_micros(1);
@@ -74,12 +74,13 @@ impl Vegas {
         }
     }
 
+    /// tcp_vegas.c `vegas_enable()`.
     fn start_round(&mut self) {
         self.round_min = Duration::MAX;
         self.samples = 0;
     }
 
-    /// Once per round trip: by the packets that are queued.
+    /// Once per round trip: by the packets that are queued (tcp_vegas.c `tcp_vegas_cong_avoid()`).
     fn adjust(&mut self, ack: &Ack) {
         if self.samples < SAMPLES_MIN {
             if ack.cwnd_limited {
@@ -115,13 +116,14 @@ impl Vegas {
     }
 }
 
-/// Packets in the queue.
+/// Packets in the queue: the paper's Diff as tcp_vegas.c `tcp_vegas_cong_avoid()` has it.
 fn diff(window: f64, base: Duration, rtt: Duration) -> f64 {
     window * (rtt - base).ratio(base)
 }
 
 impl CongestionControl for Vegas {
     fn on_ack(&mut self, ack: &Ack) {
+        // tcp_vegas.c `tcp_vegas_pkts_acked()`.
         if let Some(rtt) = ack.rtt {
             let rtt = rtt.max(RTT_FLOOR);
             self.base_rtt = self.base_rtt.min(rtt);
@@ -140,6 +142,7 @@ impl CongestionControl for Vegas {
         }
     }
 
+    /// RFC 5681 eq. 4 (`tcp_reno_ssthresh()`).
     fn on_loss(&mut self, loss: &Loss) {
         if self.episode.on_loss(loss) {
             self.window.reduce(self.window.size / 2);
@@ -156,6 +159,7 @@ impl CongestionControl for Vegas {
         self.episode.undo(&mut self.window);
     }
 
+    /// tcp_vegas.c `tcp_vegas_cwnd_event()`.
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
         self.base_rtt = Duration::MAX; // the path may be another
@@ -277,8 +281,8 @@ mod tests {
     use crate::testing::{lost, timed_out};
     use crate::{Phase, set_knob};
 
-    /// tcp_vegas.c `tcp_vegas_cong_avoid()`: with two samples or fewer a round grows as Reno's, since
-    /// all of them may have been delayed.
+    /// tcp_vegas.c `tcp_vegas_cong_avoid()`: with two samples or fewer a round grows as Reno's,
+    /// since all of them may have been delayed.
     #[test]
     fn a_round_of_two_samples_grows_as_renos() {
         let rtt = Duration::from_millis(90);
@@ -302,8 +306,8 @@ mod tests {
         assert_eq!(after(3, true), 9.0, "8 of 10 packets are queued");
     }
 
-    /// tcp_vegas.c `tcp_vegas_ssthresh()`: below the window, so that it is not slow start's, and at
-    /// least three quarters of it (`tcp_current_ssthresh()`).
+    /// Below the window, so that it is not slow start's, and at least three quarters of it
+    /// (`tcp_current_ssthresh()`).
     #[test]
     fn the_threshold_stays_just_below_a_window_that_shrinks() {
         let rtt = Duration::from_millis(90);
@@ -355,8 +359,8 @@ mod tests {
         assert_eq!(vegas.base_rtt, RTT_FLOOR, "a link without delay divides by no zero");
     }
 
-    /// The three knobs are the thresholds of `diff`: with twenty packets queued of eighty the window
-    /// grows below alpha and shrinks above beta.
+    /// The three knobs are the thresholds of `diff`: with twenty packets queued of eighty the
+    /// window grows below alpha and shrinks above beta.
     #[test]
     fn alpha_and_beta_move_where_it_rests() {
         let rtt = Duration::from_micros(62_500);

@@ -12,7 +12,8 @@ use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::window::{Window, window_methods};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Timeout};
 
-/// The rate is sampled over one round-trip time, but this at least.
+/// The rate is sampled over one round-trip time, but this at least (tcp_westwood.c
+/// `TCP_WESTWOOD_RTT_MIN`).
 const SAMPLE_MIN: Duration = Duration::from_millis(50);
 
 /// Its entry in the table of all algorithms.
@@ -39,7 +40,7 @@ pub struct Westwood {
     rtt_min_stale: bool,
 }
 
-/// Two low-pass filters in a row, in bytes per second.
+/// Two low-pass filters in a row, in bytes per second (tcp_westwood.c `westwood_filter()`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Bandwidth {
     first: f64,
@@ -51,6 +52,7 @@ impl Bandwidth {
         if self.first == 0.0 && self.estimate == 0.0 {
             *self = Self { first: sample, estimate: sample };
         } else {
+            // tcp_westwood.c `westwood_do_filter()`.
             self.first = (7.0 * self.first + sample) / 8.0;
             self.estimate = (7.0 * self.estimate + self.first) / 8.0;
         }
@@ -74,6 +76,7 @@ impl Westwood {
         }
     }
 
+    /// tcp_westwood.c `westwood_update_window()`.
     fn measure(&mut self, ack: &Ack) {
         let Some(start) = self.sample_start else {
             self.sample_start = Some(ack.now);
@@ -88,7 +91,8 @@ impl Westwood {
         }
     }
 
-    /// What the path carries with an empty queue; half the window before anything is measured.
+    /// What the path carries with an empty queue (tcp_westwood.c `tcp_westwood_bw_rttmin()`); half
+    /// the window before anything is measured.
     fn carried(&self) -> Bytes {
         if self.bandwidth.estimate > 0.0 && self.rtt_min != Duration::MAX {
             Bytes::from_f64(self.bandwidth.estimate * self.rtt_min.as_secs_f64())
@@ -118,12 +122,14 @@ impl CongestionControl for Westwood {
         }
     }
 
+    /// RFC 3168 §6.1.2; see above.
     fn on_marked(&mut self, marked: &Marked) {
         if self.episode.opens(marked.now, marked.newest_sent_at) {
             self.window.reduce(self.carried().min(self.window.size / 2));
         }
     }
 
+    /// tcp_westwood.c `tcp_westwood_event()`, `CA_EVENT_LOSS`.
     fn on_timeout(&mut self, timeout: &Timeout) {
         let new = self.episode.on_timeout(timeout.now);
         self.window.collapse(new.then(|| self.carried()));
@@ -319,8 +325,8 @@ mod tests {
     }
 
     proptest! {
-        /// Grieco and Mascolo: two low-pass filters with a gain of 1/8. The estimate stays within what
-        /// was sampled, and comes to rest at a sample that stays.
+        /// Grieco and Mascolo: two low-pass filters with a gain of 1/8. The estimate stays within
+        /// what was sampled, and comes to rest at a sample that stays.
         #[test]
         fn the_estimate_stays_within_its_samples(
             samples in prop::collection::vec(1.0f64..1e9, 1..60),

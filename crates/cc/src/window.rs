@@ -17,11 +17,11 @@ pub(crate) struct Window {
     pub(crate) min: Bytes,
     /// Packets per byte: what comes with every acknowledgement is multiplied, not divided.
     pub(crate) packets_per_byte: f64,
-    /// The window of a new connection.
+    /// The window of a new connection (RFC 6928, RFC 9002 §7.2).
     pub(crate) initial: Bytes,
     /// The window.
     pub(crate) size: Bytes,
-    /// Slow start ends here; [`Bytes::MAX`] until it is known.
+    /// Slow start ends here (RFC 5681 §3.1); [`Bytes::MAX`] until it is known.
     pub(crate) ssthresh: Bytes,
     /// Bytes acknowledged in congestion avoidance that have not yet grown the window.
     credit: Bytes,
@@ -75,7 +75,8 @@ impl Window {
         self.size = size.clamp(self.min, WINDOW_MAX);
     }
 
-    /// Rounds the window down to whole packets, as Linux counts it.
+    /// Rounds the window down to whole packets, as Linux counts it (`snd_cwnd`,
+    /// `tcp_cong_avoid_ai()`).
     pub(crate) fn align(&mut self) {
         self.set(self.mss * (self.size.get() / self.mss.get()));
     }
@@ -124,7 +125,8 @@ impl Window {
         self.before = Some((self.size, self.ssthresh));
     }
 
-    /// Takes back the last reduction; whether there was one. What the window gained since stays.
+    /// Takes back the last reduction (RFC 9438 §4.9; Linux `tcp_reno_undo_cwnd()`); whether there
+    /// was one. What the window gained since stays.
     pub(crate) fn undo(&mut self) -> bool {
         let Some((size, ssthresh)) = self.before.take() else { return false };
         self.set(self.size.max(size));
@@ -148,8 +150,8 @@ impl Window {
     }
 }
 
-/// The methods of [`CongestionControl`](crate::CongestionControl) that tell what the fields `window`
-/// and `episode` of an algorithm are.
+/// The methods of [`CongestionControl`](crate::CongestionControl) that tell what the fields
+/// `window` and `episode` of an algorithm are.
 macro_rules! window_methods {
     ($self:ident) => {
         fn window(&$self) -> trimtab_units::Bytes {
@@ -356,7 +358,8 @@ mod tests {
     }
 
     proptest! {
-        /// Byte counting (RFC 5681 §3.1): how the acknowledgements cut the bytes is nothing to the growth.
+        /// Byte counting (RFC 5681 §3.1): how the acknowledgements cut the bytes is nothing to the
+        /// growth.
         #[test]
         fn growth_does_not_depend_on_how_acknowledgements_cut_the_bytes(
             packets in 2u64..200,

@@ -92,8 +92,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes in whatever rounds: no higher than the true maximum of the window, no lower
-        /// than the newest, and the true one as long as that is no older than a quarter of the window.
+        /// Whatever comes in whatever rounds: no higher than the true maximum of the window, and no
+        /// lower than the best of the newest round.
         #[test]
         fn within_the_newest_and_the_true_maximum(
             window in 1u64..40,

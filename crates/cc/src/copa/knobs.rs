@@ -9,7 +9,7 @@ knobs! {
         delta: f64 = 0.5, 0.002..=2.0, "1/packet",
             "weight of delay against throughput: 1.25/delta packets queue on average";
         competitive: bool = 1.0, 0.0..=1.0, "1",
-            "1: claims a share of the queue beside flows that fill it; 0: always yields to them";
+            "1: claims a share of the queue next to flows that fill it; 0: always yields to them";
         pacing_gain: f64 = 2.0, 1.0..=4.0, "1",
             "pacing rate over window per round-trip time; more sends sooner and in larger bursts";
         initial_window: f64 = 10.0, 1.0..=100.0, "packets",

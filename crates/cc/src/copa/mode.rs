@@ -231,7 +231,8 @@ mod tests {
         Time::from_millis(ms)
     }
 
-    /// A sample with so much queueing delay in us, on a path of 100 ms whose queue swings by 100 ms.
+    /// A sample with so much queueing delay in us, on a path of 100 ms whose queue swings by 100
+    /// ms.
     fn sight(queueing: u64) -> Sight {
         let rtt = RTT + Duration::from_micros(queueing);
         Sight { rtt, base: RTT, standing: rtt, rtt_max: RTT * 2 }

@@ -263,8 +263,8 @@ fn losses_and_timeouts() {
     assert_eq!((copa.window(), copa.phase()), (MSS * 2, Phase::SlowStart));
 }
 
-/// What a drain showed above the minimum is the path's, as long as no lower sample comes: the base of
-/// the queueing delay (§2.1) is the minimum and that.
+/// What a drain showed above the minimum is the path's, as long as no lower sample comes: the base
+/// of the queueing delay (§2.1) is the minimum and that.
 #[test]
 fn what_a_drained_queue_shows_counts_as_the_path() {
     let us = Duration::from_micros;
@@ -295,7 +295,8 @@ fn what_a_drained_queue_shows_counts_as_the_path() {
     assert_eq!(few.residue, Duration::ZERO);
 }
 
-/// 2 · window · delta · queueing ≥ standing: with delta 0.5 and 20 ms, 1 ms holds from 20 packets on.
+/// 2 · window · delta · queueing ≥ standing: with delta 0.5 and 20 ms, 1 ms holds from 20 packets
+/// on.
 #[test]
 fn a_queue_holds_the_rate_down_by_what_the_rule_allows() {
     let ms = Duration::from_millis;
@@ -309,8 +310,8 @@ fn a_queue_holds_the_rate_down_by_what_the_rule_allows() {
     assert!(!Copa::new(&Config::with_mss(MSS, 0)).is_held_by(ms(1)), "nothing was measured");
 }
 
-/// After a silence longer than any round trip the queue is no sign of others, and what was in flight
-/// tells nothing of the path.
+/// After a silence longer than any round trip the queue is no sign of others, and what was in
+/// flight tells nothing of the path.
 #[test]
 fn a_link_that_stood_still_is_no_sign_of_others() {
     let (at, ms) = (Time::from_millis, Duration::from_millis);

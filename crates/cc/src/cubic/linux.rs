@@ -25,14 +25,16 @@ const TICK_NS: u64 = 4_000_000;
 const HZ: u64 = 250;
 /// The curve's own clock has `2^10` steps per second (`BICTCP_HZ`).
 const STEP_SHIFT: u32 = 10;
-/// The curve is read again after this many ticks although the window stands (`HZ / 32`).
+/// The curve is read again after this many ticks although the window stands (`HZ / 32` in
+/// `bictcp_update()`).
 const REFRESH_TICKS: u64 = HZ / 32;
-/// Without a loss so far, one packet per this many acknowledged at least: 5% per round trip.
+/// Without a loss so far, one packet per this many acknowledged at least: 5% per round trip
+/// (`bictcp_update()`, "slow start and low utilization").
 const CNT_MAX_BEFORE_LOSS: u64 = 20;
-/// The window grows by half of what is acknowledged at most.
+/// The window grows by half of what is acknowledged at most (`bictcp_update()`).
 const CNT_MIN: u64 = 2;
 /// For so long after the start of an epoch round-trip times are no minimum candidates: the queue
-/// may still be what recovery left.
+/// may still be what recovery left (`cubictcp_acked()`).
 const SETTLE_TICKS: u64 = HZ;
 
 /// What Linux's CUBIC remembers; all windows in packets.
@@ -84,7 +86,8 @@ impl LinuxCurve {
         }
     }
 
-    /// After a timeout nothing is known but when the last packet left.
+    /// After a timeout nothing is known but when the last packet left (`cubictcp_state()`,
+    /// `bictcp_reset()`).
     pub(super) fn reset(&mut self) {
         *self = Self { last_sent: self.last_sent, ..Self::new() };
     }
@@ -100,7 +103,7 @@ impl LinuxCurve {
     }
 
     /// A packet leaves; when nothing else is in flight, the pause since the last one moves the
-    /// epoch.
+    /// epoch (`cubictcp_cwnd_event()`, `CA_EVENT_TX_START`).
     pub(super) fn on_sent(&mut self, now: Time, starts: bool) {
         if let (true, Some(epoch)) = (starts, self.epoch) {
             let now_tick = tick(now);
@@ -110,7 +113,7 @@ impl LinuxCurve {
         self.last_sent = now;
     }
 
-    /// A round-trip time was measured.
+    /// A round-trip time was measured (`cubictcp_acked()`).
     pub(super) fn on_rtt(&mut self, now: Time, rtt: Duration) {
         let settling = self.epoch.is_some_and(|e| tick(now).saturating_sub(e) < SETTLE_TICKS);
         if !settling {
@@ -118,7 +121,7 @@ impl LinuxCurve {
         }
     }
 
-    /// A reduction: gives the new threshold.
+    /// A reduction: gives the new threshold (`cubictcp_recalc_ssthresh()`).
     pub(super) fn on_loss(&mut self, window: &Window, tuning: &Tuning) -> Bytes {
         let cwnd = window.size.get() / window.mss.get();
         let beta = scaled(tuning.values.beta);
@@ -132,7 +135,7 @@ impl LinuxCurve {
         window.mss * (cwnd * beta / 1024).max(2)
     }
 
-    /// Grows the window in congestion avoidance.
+    /// Grows the window in congestion avoidance (`cubictcp_cong_avoid()`, `tcp_cong_avoid_ai()`).
     pub(super) fn grow(&mut self, window: &mut Window, acked: Bytes, now: Time, tuning: &Tuning) {
         let mss = window.mss.get();
         self.part += acked.min(WINDOW_MAX);
@@ -156,7 +159,7 @@ impl LinuxCurve {
         window.set(window.mss * grown);
     }
 
-    /// Works out `cnt`.
+    /// Works out `cnt` (`bictcp_update()`).
     fn update(&mut self, cwnd: u64, acked: u64, now: u64, tuning: &Tuning) {
         self.reno_credit = self.reno_credit.saturating_add(acked);
         let since = now.saturating_sub(self.last_tick);
@@ -181,7 +184,8 @@ impl LinuxCurve {
                 self.epoch = Some(now);
                 self.reno_credit = acked;
                 self.reno_window = cwnd;
-                // Both in units of the curve's clock: K = 2^10 · cbrt(ΔW / C).
+                // Both in units of the curve's clock: K = 2^10 · cbrt(ΔW / C) (RFC 9438 §4.2, eq.
+                // 2).
                 self.k = if self.last_max > cwnd {
                     let cubed = (self.last_max - cwnd) as f64 * 1024.0 / scale as f64;
                     (cbrt(cubed) * 1024.0) as u64
@@ -195,7 +199,8 @@ impl LinuxCurve {
         let ahead = self.delay_min.map_or(0, |d| d.as_nanos().div_ceil(TICK_NS));
         let t = ((now.saturating_sub(epoch) + ahead) << STEP_SHIFT) / HZ;
         let offset = t.abs_diff(self.k);
-        // C·offset³ in packets; saturates after hours, where Linux would wrap.
+        // C·offset³ in packets (RFC 9438 §4.2, eq. 1); saturates after hours, where Linux would
+        // wrap.
         let cube = offset.saturating_mul(offset).saturating_mul(offset).saturating_mul(scale);
         let delta = cube >> (10 + 3 * STEP_SHIFT);
         let target = if t < self.k {
@@ -209,7 +214,8 @@ impl LinuxCurve {
         }
     }
 
-    /// No slower than Reno with CUBIC's decrease would be (`tcp_friendliness`).
+    /// No slower than Reno with CUBIC's decrease would be (RFC 9438 §4.3; `tcp_friendliness` in
+    /// `bictcp_update()`).
     fn be_friendly(&mut self, cwnd: u64, tuning: &Tuning) {
         let beta = scaled(tuning.values.beta);
         // Eighths of a packet acknowledged per packet of window: Reno's growth is 8/15 for 0.7.
@@ -231,7 +237,7 @@ impl LinuxCurve {
     }
 }
 
-/// A factor in 1024ths, as Linux's module parameters have it.
+/// A factor in 1024ths, as Linux's module parameters have it (`BICTCP_BETA_SCALE` of tcp_cubic.c).
 fn scaled(factor: f64) -> u64 {
     (factor * 1024.0 + 0.5) as u64
 }
@@ -255,7 +261,7 @@ mod tests {
         Window::new(&Config { initial_window, ..Config::with_mss(Bytes::new(MSS), 0) })
     }
 
-    /// tcp_cubic.c `bictcp_recalc_ssthresh()`: in 1/1024, rounded down, at least two packets.
+    /// tcp_cubic.c `cubictcp_recalc_ssthresh()`: in 1/1024, rounded down, at least two packets.
     #[test]
     fn a_loss_leaves_717_of_1024() {
         for (packets, left) in [(100, 70), (99, 69), (10, 7), (3, 2), (2, 2)] {
@@ -264,7 +270,8 @@ mod tests {
         }
     }
 
-    /// `bictcp_recalc_ssthresh()`: fast convergence remembers (1024 + 717) / 2048 of a smaller peak.
+    /// `cubictcp_recalc_ssthresh()`: fast convergence remembers (1024 + 717) / 2048 of a smaller
+    /// peak.
     #[test]
     fn a_smaller_peak_is_remembered_smaller_still() {
         let mut curve = LinuxCurve::new();
@@ -278,7 +285,8 @@ mod tests {
         assert_eq!(curve.last_max, 40);
     }
 
-    /// `bictcp_update()`: K in 1/1024 s. expected.md §3 has 4.2172 s for a peak of 100 and 0.7 of it.
+    /// `bictcp_update()`: K in 1/1024 s. expected.md §3 has 4.2172 s for a peak of 100 and 0.7 of
+    /// it.
     #[test]
     fn the_plateau_is_k_away() {
         for (peak, k) in [(10, 1.9574), (100, 4.2172), (1000, 9.0856)] {
@@ -308,8 +316,8 @@ mod tests {
         curve.delay_min = Some(Duration::from_millis(1000));
         curve.read_curve(100, 1, 1500, &tuning());
         assert_eq!(curve.cnt, 10, "0.4 × 3³ = 10.8");
-        // 30 packets below the plateau K is 4.216 s. The curve is 0.4 × 4.216³ = 29.99 below it at the
-        // start, and 0.4 × 3.216³ = 13.3 a second later; whole packets are 29 and 13.
+        // 30 packets below the plateau K is 4.216 s. The curve is 0.4 × 4.216³ = 29.99 below it at
+        // the start, and 0.4 × 3.216³ = 13.3 a second later; whole packets are 29 and 13.
         let mut below = LinuxCurve { last_max: 100, ..LinuxCurve::new() };
         below.read_curve(70, 1, 1000, &tuning());
         assert_eq!(below.cnt, 70, "a packet, to 71");

@@ -184,7 +184,8 @@ impl Cubic {
         }
     }
 
-    /// Slow start; gives the acknowledged bytes that are left for congestion avoidance.
+    /// Slow start (RFC 5681 §3.1, RFC 9438 §4.10); gives the acknowledged bytes that are left for
+    /// congestion avoidance.
     fn grow_exponentially(&mut self, ack: &Ack) -> Bytes {
         let growth = match &mut self.slow_start {
             SlowStart::Plain => ack.acked,
@@ -222,6 +223,7 @@ impl Cubic {
         }
     }
 
+    /// RFC 9438 §4.10, RFC 9406 §4.2: the window becomes the threshold.
     fn leave_slow_start(&mut self) {
         self.window.ssthresh = self.window.size;
         if let Growth::Rfc(curve) = &mut self.growth {
@@ -229,7 +231,7 @@ impl Cubic {
         }
     }
 
-    /// The threshold after a loss at the present window; starts a new epoch.
+    /// The threshold after a loss at the present window (RFC 9438 §4.6); starts a new epoch.
     fn decrease(&mut self) -> Bytes {
         match &mut self.growth {
             Growth::Rfc(curve) => {
@@ -270,6 +272,7 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
+    /// RFC 9438 §5.8: the curve has no time while nothing is in flight.
     fn on_sent(&mut self, sent: &Sent) {
         let starts = sent.inflight <= sent.bytes;
         match &mut self.growth {
@@ -308,6 +311,7 @@ impl CongestionControl for Cubic {
         }
     }
 
+    /// RFC 9438 §4.8; Linux `cubictcp_state()`, which also resets HyStart.
     fn on_timeout(&mut self, timeout: &Timeout) {
         let new = self.episode.on_timeout(timeout.now);
         let ssthresh = new.then(|| self.decrease());
@@ -332,6 +336,7 @@ impl CongestionControl for Cubic {
         }
     }
 
+    /// RFC 9438 leaves restarting to RFC 5681 §4.1; ours is that of `Window::restart`.
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
         if matches!(self.growth, Growth::Linux(_)) {

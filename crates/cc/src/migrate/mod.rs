@@ -90,7 +90,8 @@ impl HandOver {
     }
 }
 
-/// Where an algorithm operates, without the gains by which it probes.
+/// Where an algorithm operates, without the gains by which it probes (Floo Table 3, sending rate
+/// variables).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperatingPoint {
     /// What it would keep in flight.
@@ -108,7 +109,7 @@ pub struct OperatingPoint {
 }
 
 impl OperatingPoint {
-    /// Of an algorithm that has a window: that, and as much per round trip.
+    /// Of an algorithm that has a window: that, and as much per round trip (Floo §3.4).
     pub(crate) fn of_window(window: Bytes, path: &PathView) -> Self {
         let rate = window / path.srtt();
         Self { window, rate, bandwidth: None, modelled: false, cut_by_losses: false, idle: false }
@@ -137,7 +138,8 @@ impl OperatingPoint {
 /// An algorithm that can hand over a connection, and take one over.
 #[enum_dispatch::enum_dispatch]
 pub trait Migrate: CongestionControl {
-    /// Whether it knows the path and uses it, so that what it knows is worth handing over.
+    /// Whether it knows the path and uses it, so that what it knows is worth handing over (Floo
+    /// §3.4, converged phases).
     fn is_converged(&self) -> bool {
         self.phase() == Phase::Steady
     }

@@ -256,8 +256,8 @@ mod tests {
         Marked { now, newest_sent_at, inflight: MSS * 7, prior_inflight: MSS * 8 }
     }
 
-    /// Floo's smallest buffer makes 1.3 of the least round-trip time when it overflows, its jitter 1.1:
-    /// losses below 9/8 of it came without a queue.
+    /// Floo's smallest buffer makes 1.3 of the least round-trip time when it overflows, its jitter
+    /// 1.1: losses below 9/8 of it came without a queue.
     #[test]
     fn losses_below_nine_eighths_of_the_least_came_without_a_queue() {
         let us = Duration::from_micros;

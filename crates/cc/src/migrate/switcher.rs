@@ -80,10 +80,10 @@ impl Switcher {
         Self { cca: muses.into(), safe: Some(safe), ..Self::new(spec, config) }
     }
 
-    /// Asks for another algorithm. A full switch waits until the running one has converged and no loss
-    /// is being repaired: what a search for capacity or ProbeRTT has seen is no picture of the path,
-    /// and is soon over. Another request takes the place of one that waits; one for the algorithm that
-    /// runs cancels it.
+    /// Asks for another algorithm. A full switch (Floo §3.4, "CCA Phase Migration") waits until the
+    /// running one has converged and no loss is being repaired: what a search for capacity or
+    /// ProbeRTT has seen is no picture of the path, and is soon over. Another request takes the
+    /// place of one that waits; one for the algorithm that runs cancels it.
     ///
     /// The knobs of the new algorithm are those of its spec; where it ran before by the same spec,
     /// they are as it was left, so that what was turned meanwhile is not lost.
@@ -135,6 +135,7 @@ impl Switcher {
         &mut self.cca
     }
 
+    /// Floo §3.4: not in a phase that has not converged, whose observations are unreliable.
     fn switch_if_converged(&mut self, now: Time) {
         self.converged |= self.cca.is_converged();
         let ready = self.cca.is_converged() && !self.path.in_recovery();
@@ -184,7 +185,8 @@ impl Switcher {
         self.kept.iter().flatten().find(same).map_or(spec, |kept| &kept.left).build(&self.config)
     }
 
-    /// Notes the knobs of the algorithm that runs, one note for each algorithm.
+    /// Floo Table 3, parameter variables: notes the knobs of the algorithm that runs, one note for
+    /// each algorithm.
     fn keep_knobs(&mut self) {
         let (asked, mut left) = (self.spec, self.spec);
         for (i, knob) in self.cca.knobs().iter().enumerate() {

@@ -205,8 +205,8 @@ fn knobs_that_were_turned_survive_a_switch_away_and_back() {
     assert_eq!(delta(&cca), 0.1);
 }
 
-/// Where an algorithm operates: a window is as much per round trip, a model has its own bandwidth and
-/// allows twice what it uses.
+/// Where an algorithm operates: a window is as much per round trip, a model has its own bandwidth
+/// and allows twice what it uses.
 #[test]
 fn operating_points_are_without_gains() {
     let mut path = PathView::new();

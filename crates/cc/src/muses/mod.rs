@@ -150,7 +150,7 @@ impl Muses {
     }
 
     /// Begins with this tree instead of the model's first: that with which an earlier connection over the same path
-    /// ended. A tree that is not there changes nothing.
+    /// ended (Muses §III-F). A tree that is not there changes nothing.
     pub fn start_with(&mut self, tree: usize) {
         if let Some(choice) = &mut self.choice
             && tree < choice.trees.count()

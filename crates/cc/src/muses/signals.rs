@@ -5,7 +5,7 @@ use trimtab_units::{Bytes, Duration};
 use super::log2::log2;
 use crate::{Ack, Sent};
 
-/// How many signals there are.
+/// How many signals there are (Muses Table I).
 pub const SIGNALS: usize = 7;
 /// Their names, in the order of a [`State`].
 pub const SIGNAL_NAMES: [&str; SIGNALS] =
@@ -111,7 +111,8 @@ impl Signals {
         }
     }
 
-    /// The state at the end of an interval, with the window in 1/1024 of a packet; the next interval begins.
+    /// The state at the end of an interval (Muses Table I), with the window in 1/1024 of a packet;
+    /// the next interval begins.
     pub(crate) fn end_interval(&mut self, cwnd: u64) -> State {
         let (sent, received) = (self.sent.get(), self.received.get());
         // More may arrive than left: what left before.

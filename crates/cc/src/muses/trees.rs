@@ -14,7 +14,7 @@ use super::signals::{SIGNALS, State};
 pub const COMPONENTS: usize = 3;
 /// Segments of each component's range (l = 10).
 pub const BINS: usize = 10;
-/// The most trees of a file. The paper has 15.
+/// The most trees of a file. The paper has 15 (Muses §III-E).
 pub const TREES_MAX: usize = 64;
 /// The largest file: well above the 15 trees of 500 leaves, below what a kernel map or a small device holds.
 pub const FILE_MAX: usize = 1 << 20;
@@ -250,7 +250,7 @@ impl<'a> Trees<'a> {
         self.bytes
     }
 
-    /// How many states a selection looks at: those of T_l = 10 s.
+    /// How many states a selection looks at: those of T_l = 10 s (Muses §III-F).
     pub fn states(&self) -> u32 {
         self.states
     }
@@ -287,7 +287,7 @@ impl<'a> Trees<'a> {
         Factor::ONE
     }
 
-    /// The segments of the components in which a state lies.
+    /// The segments of the components in which a state lies (Muses §III-E).
     pub fn segments(&self, state: &State) -> [usize; COMPONENTS] {
         core::array::from_fn(|i| {
             let (at, low, width) = self.component(i);
@@ -372,7 +372,7 @@ impl<'a> Trees<'a> {
     }
 }
 
-/// How often states lay in each segment of each component.
+/// How often states lay in each segment of each component (Muses §III-E).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     cells: [[u32; BINS]; COMPONENTS],

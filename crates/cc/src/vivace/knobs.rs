@@ -9,7 +9,8 @@ knobs! {
     pub(super) struct Values {
         alpha: f64 = 1.0, 0.1..=10.0, "1",
             "weight of the rate in the utility: more takes more of the path";
-        // §5.5: the penalty has a lower bound. With 5 a loss of 11% outweighs 100 Mbit/s: where the brakes are.
+        // §5.5: the penalty has a lower bound. With 5 a loss of 11% outweighs 100 Mbit/s: where the
+        // brakes are.
         beta: f64 = 11.35, 5.0..=1000.0, "1",
             "weight of losses: more loses less and yields more rate to random loss";
         gamma: f64 = 900.0, 1.0..=10_000.0, "1",

@@ -110,8 +110,8 @@ mod tests {
         assert_eq!(tuning.pacing_share, Gain::from_f64(0.99));
     }
 
-    /// What is derived follows what it is derived from: 2 - g after a probe of g, and the inverse of
-    /// Startup's gain in Drain, in 1/256.
+    /// What is derived follows what it is derived from: 2 - g after a probe of g, and the inverse
+    /// of Startup's gain in Drain, in 1/256.
     #[test]
     fn derived_gains_follow_their_knobs() {
         let values = Values { probe_gain: 1.5, startup_gain: 2.0, ..Values::default() };

@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(bbr.quantise(MSS * 40), MSS * 40);
     }
 
-    /// `bbr_tso_segs_goal`: data of 1/1024 s, one packet below 1.2 Mbit/s, two above, 127 and what a
-    /// segmentation offload holds at most.
+    /// `bbr_tso_segs_goal`: data of 1/1024 s, one packet below 1.2 Mbit/s, two above, 127 and what
+    /// a segmentation offload holds at most.
     #[test]
     fn a_quantum_is_what_leaves_in_a_millisecond() {
         let mut bbr = bbr();

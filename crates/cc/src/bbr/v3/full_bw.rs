@@ -73,8 +73,8 @@ mod tests {
         }
     }
 
-    /// draft-ietf-ccwg-bbr, "Exiting Acceleration Based on Bandwidth Plateau": three rounds in which
-    /// the rate did not grow by a quarter.
+    /// draft-ietf-ccwg-bbr, "Exiting Acceleration Based on Bandwidth Plateau": three rounds in
+    /// which the rate did not grow by a quarter.
     #[test]
     fn three_rounds_without_a_quarter_more_are_a_plateau() {
         let mut full = FullBw::default();

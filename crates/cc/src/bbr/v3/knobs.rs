@@ -109,7 +109,7 @@ impl Tuning {
 mod tests {
     use super::*;
 
-    /// draft-ietf-ccwg-bbr, "Initial and Default Values": `BBR.StartupPacingGain` and those after it.
+    /// draft-ietf-ccwg-bbr: `BBR.StartupPacingGain` and the constants of the other states.
     #[test]
     fn the_defaults_are_those_of_the_draft() {
         let tuning = Tuning::default();

@@ -296,7 +296,8 @@ mod tests {
         assert!(bbr.is_too_high(MSS * 2 + Bytes::new(1), MSS * 100));
     }
 
-    /// `AdaptLowerBoundsFromCongestion()`: 0.7 of the bound, or what was delivered where that is more.
+    /// `AdaptLowerBoundsFromCongestion()`: 0.7 of the bound, or what was delivered where that is
+    /// more.
     #[test]
     fn each_round_with_loss_lowers_the_short_term_bounds() {
         let mut bbr = bbr();

@@ -498,8 +498,8 @@ fn one_percent_of_random_loss_leaves_most_of_the_link() {
     assert!(used > 0.80, "{used}");
 }
 
-/// RFC 3168 §5 by the bound of RFC 9438 §4.6: 0.7 of what was in flight, once in a round trip, and it
-/// grows while it is used.
+/// RFC 3168 §5 by the bound of RFC 9438 §4.6: 0.7 of what was in flight, once in a round trip, and
+/// it grows while it is used.
 #[test]
 fn a_mark_bounds_the_window_and_the_bound_grows_while_it_limits() {
     let (mut cca, seen) = until(&link(), |cca, _| cca.state == State::Cruise);
