@@ -1,13 +1,18 @@
 //! The interface between an application and whoever carries its requests, and the table of all
-//! applications. A new one is a file of its own, a variant of [`App`] and an entry of
-//! [`APPLICATIONS`].
+//! applications. A new one is a file of its own and a line of [`App`].
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 
 use enum_dispatch::enum_dispatch;
-use trimtab_units::{Bytes, Time};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+use trimtab_units::{Bytes, Duration, Time};
 
 use crate::{
-    AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, RequestRecord, Vod, VodConfig,
-    VodConfigError, Web, WebConfig,
+    AppError, AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, RequestRecord,
+    Setting, Settings, Vod, VodConfig, VodConfigError, Web, WebConfig,
 };
 
 /// Names one request of one application: 0, 1, 2, … in the order in which they are sent.
@@ -71,22 +76,39 @@ pub trait Application {
     /// How responses share the connection.
     fn concurrency(&self) -> Concurrency;
 
+    /// The requests that were sent, in that order; none of an application that makes no separate
+    /// ones.
+    fn requests(&self) -> &[RequestRecord] {
+        &[]
+    }
+
     /// What the run achieved up to `now`.
     fn outcome(&self, now: Time) -> Outcome;
 }
 
-/// Any of the applications, dispatched without allocation or virtual calls.
-#[enum_dispatch(Application)]
-#[derive(Clone, Debug)]
-pub enum App {
-    /// One endless response.
-    Bulk,
+macro_rules! applications {
+    ($($(#[$about:meta])* $app:ident,)*) => {
+        /// Any of the applications, dispatched without allocation or virtual calls.
+        #[enum_dispatch(Application)]
+        #[derive(Clone, Debug)]
+        pub enum App {
+            $($(#[$about])* $app,)*
+        }
+
+        /// Every application, in the order of help texts.
+        pub static APPLICATIONS: &[AppInfo] = &[$($app::INFO,)*];
+    };
+}
+
+applications! {
     /// Requests by schedule.
     Download,
     /// Video on demand.
     Vod,
     /// Web traffic.
     Web,
+    /// One endless response.
+    Bulk,
 }
 
 impl App {
@@ -109,65 +131,188 @@ impl App {
     pub fn web(config: &WebConfig) -> Self {
         Web::new(config).into()
     }
-
-    /// The requests that were sent, in that order; none of an application that makes no separate ones.
-    pub fn requests(&self) -> &[RequestRecord] {
-        match self {
-            Self::Download(download) => download.requests(),
-            Self::Web(web) => web.requests(),
-            Self::Bulk(_) | Self::Vod(_) => &[],
-        }
-    }
 }
 
-/// A setting of an application, for help texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// The field of the application's config.
-    pub name: &'static str,
-    /// Its default, with the unit.
-    pub default: &'static str,
-    /// What it does, in one sentence.
-    pub about: &'static str,
-}
-
-/// An application of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An application of the table: what hosts, reports and help texts need to know of it.
+#[derive(Clone, Copy, Debug)]
 pub struct AppInfo {
-    /// Its name on the command line.
+    /// Its name in commands and scenario files.
     pub name: &'static str,
-    /// What it is, in one sentence.
+    /// What it is, in half a sentence.
     pub about: &'static str,
     /// The paper that it follows.
     pub source: &'static str,
+    /// What reports call it.
+    pub label: &'static str,
+    /// Who feels it, for headlines.
+    pub users: &'static str,
+    /// What its users do and how their experience counts, for reports.
+    pub experience: &'static str,
+    /// Whether experience spans orders of magnitude, so that its axis is logarithmic.
+    pub log: bool,
     /// Its settings.
     pub settings: &'static [Setting],
+    /// The built-in QoE models that suit it, the default first.
+    pub models: &'static [&'static str],
+    /// The factors of QoE formulas that are known when it is scored.
+    pub factors: &'static [&'static str],
+    /// Makes its recipe from settings that it takes; see [`AppKind::recipe`].
+    pub(crate) make: fn(&Settings) -> Result<Recipe, AppError>,
 }
 
-/// Every application, for help texts and for the tests that run "for every application".
-pub static APPLICATIONS: &[AppInfo] = &[
-    AppInfo {
-        name: "download",
-        about: "file downloads: requests by schedule, whether or not earlier ones are done",
-        source: "Mortise, section 4 (1) and Appendix B",
-        settings: Download::SETTINGS,
-    },
-    AppInfo {
-        name: "vod",
-        about: "video on demand: chunks at the bitrate that an ABR rule chooses, a playback buffer",
-        source: "Mortise, section 4 (2); Müller and Timmerer 2011; BOLA, INFOCOM 2016",
-        settings: Vod::SETTINGS,
-    },
-    AppInfo {
-        name: "web",
-        about: "web traffic: small requests and responses on concurrent streams, in bursts",
-        source: "Floo, section 4.2 and Fig. 5; Mortise, Appendix D",
-        settings: Web::SETTINGS,
-    },
-    AppInfo {
-        name: "bulk",
-        about: "one response without end",
-        source: "Mortise, section 5.5",
-        settings: Bulk::SETTINGS,
-    },
-];
+/// An application of [`APPLICATIONS`]. In text it is its name.
+#[derive(Clone, Copy)]
+pub struct AppKind(&'static AppInfo);
+
+impl AppKind {
+    /// Every application, in the order of help texts.
+    pub fn all() -> impl Iterator<Item = Self> {
+        APPLICATIONS.iter().map(Self)
+    }
+
+    /// The application of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.0.name == name)
+    }
+
+    /// Bulk data, which competitors carry unless a scenario says otherwise.
+    pub fn bulk() -> Self {
+        Self(&Bulk::INFO)
+    }
+
+    /// Its entry in the table.
+    pub const fn info(self) -> &'static AppInfo {
+        self.0
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Whether it has that setting.
+    pub fn takes(self, setting: &str) -> bool {
+        self.0.settings.iter().any(|s| s.name == setting)
+    }
+
+    /// How to make its clients with these settings.
+    ///
+    /// # Errors
+    /// It does not take them, or a file that they name is wrong.
+    pub fn recipe(self, settings: &Settings) -> Result<Recipe, AppError> {
+        settings.check(self.0)?;
+        (self.0.make)(settings)
+    }
+}
+
+/// There is no application of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{name:?}: unknown application: use {}", AppKind::all().map(AppKind::name).collect::<Vec<_>>().join(", "))]
+pub struct UnknownApp {
+    /// The name.
+    pub name: String,
+}
+
+impl FromStr for AppKind {
+    type Err = UnknownApp;
+    fn from_str(name: &str) -> Result<Self, UnknownApp> {
+        Self::named(name).ok_or_else(|| UnknownApp { name: name.to_owned() })
+    }
+}
+
+impl PartialEq for AppKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+impl Eq for AppKind {}
+
+impl fmt::Debug for AppKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+impl fmt::Display for AppKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0.name)
+    }
+}
+
+impl Serialize for AppKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name)
+    }
+}
+impl<'de> Deserialize<'de> for AppKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// A session of one client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Session {
+    /// How long the client goes on; an application without an end of its own takes no notice.
+    pub length: Duration,
+    /// Seed of all that is drawn.
+    pub seed: u64,
+    /// Where in its distribution the size of a single request lies, 0 to 1. A host that makes many
+    /// sessions spreads it evenly.
+    pub quantile: f64,
+}
+
+/// How to make the clients of an application with certain settings. Cheap to clone.
+#[derive(Clone)]
+pub struct Recipe(Arc<dyn Fn(&Session) -> App + Send + Sync>);
+
+impl Recipe {
+    pub(crate) fn new(make: impl Fn(&Session) -> App + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// A client that has done nothing yet.
+    pub fn client(&self, session: &Session) -> App {
+        (self.0)(session)
+    }
+}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recipe")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_application_is_found_by_its_name_and_makes_clients() {
+        for kind in AppKind::all() {
+            assert_eq!(kind.name().parse(), Ok(kind));
+            let recipe = kind.recipe(&Settings::default()).unwrap();
+            let session = Session { length: Duration::from_secs(10), seed: 1, quantile: 0.5 };
+            let mut app = recipe.client(&session);
+            let first = std::iter::from_fn(|| {
+                let at = app.next_timer()?;
+                Some(app.poll(at))
+            });
+            assert!(first.take(5).any(|command| command.is_some()), "{kind} asks for something");
+            assert!(!app.is_finished());
+        }
+        let e = "downlod".parse::<AppKind>().unwrap_err().to_string();
+        assert!(e.starts_with("\"downlod\": unknown application: use download, vod, web"), "{e}");
+    }
+
+    #[test]
+    fn names_of_applications_and_settings_are_their_own() {
+        for kind in AppKind::all() {
+            assert_eq!(AppKind::all().filter(|other| *other == kind).count(), 1);
+            for setting in kind.info().settings {
+                let same = |other: &&Setting| other.name == setting.name;
+                assert_eq!(kind.info().settings.iter().filter(same).count(), 1);
+                assert!(!setting.about.is_empty() && !setting.form.wanted().is_empty());
+            }
+        }
+    }
+}

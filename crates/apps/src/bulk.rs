@@ -3,7 +3,7 @@
 use trimtab_units::{Bytes, Time};
 
 use crate::requests::Requests;
-use crate::{AppFactors, Application, Command, Concurrency, Outcome, RequestId, Setting};
+use crate::{AppFactors, AppInfo, Application, Command, Concurrency, Outcome, Recipe, RequestId};
 
 /// Settings of [`Bulk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +29,22 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    pub(crate) const SETTINGS: &'static [Setting] = &[
-        Setting { name: "size", default: "1 PB", about: "size of the response" },
-        Setting { name: "upload", default: "200 B", about: "size of the request message" },
-    ];
+    /// Its entry in the table of applications.
+    pub const INFO: AppInfo = AppInfo {
+        name: "bulk",
+        about: "One endless transfer per flow",
+        source: "Mortise, section 5.5",
+        label: "bulk transfer",
+        users: "bulk transfers",
+        experience: "One endless transfer per flow, to see how links are shared.",
+        log: false,
+        settings: &[],
+        // They steer. A transfer without an end has no completion time and no picture, so it is scored
+        // by its throughput (Mortise Fig. 15 has both).
+        models: &["download", "vod"],
+        factors: &[],
+        make: |_| Ok(Recipe::new(|_| Self::new(&BulkConfig::default()).into())),
+    };
 
     /// A client that has not asked yet.
     pub fn new(config: &BulkConfig) -> Self {
@@ -83,7 +95,7 @@ impl Application for Bulk {
     }
 
     fn outcome(&self, _now: Time) -> Outcome {
-        Outcome::Bulk
+        Outcome::Endless
     }
 }
 

@@ -4,12 +4,14 @@
 //! arrived, so a slow network builds up a backlog instead of slowing the user down (Mortise §4 (1),
 //! Appendix B; the same client made the project's measurements of Linux TCP).
 
+use std::path::Path;
+
 use trimtab_units::{Bytes, Time};
 
 use crate::requests::Requests;
 use crate::{
-    AppFactors, Application, Command, Concurrency, Outcome, RequestId, RequestRecord, Setting,
-    Workload,
+    AppError, AppFactors, AppInfo, Application, CdnDistribution, Command, Concurrency, Form,
+    Outcome, Recipe, RequestId, RequestRecord, Setting, Settings, Workload,
 };
 
 /// Settings of [`Download`].
@@ -41,15 +43,59 @@ pub struct Download {
 }
 
 impl Download {
-    pub(crate) const SETTINGS: &'static [Setting] = &[
-        Setting { name: "workload", default: "none", about: "the requests and their times" },
-        Setting { name: "upload", default: "200 B", about: "size of a request message" },
-        Setting {
-            name: "concurrency",
-            default: "in order",
-            about: "whether responses come one after another or share the connection",
-        },
-    ];
+    /// Its entry in the table of applications.
+    pub const INFO: AppInfo = AppInfo {
+        name: "download",
+        about: "A download service: files of many sizes, one after the other",
+        source: "Mortise, section 4 (1) and Appendix B",
+        label: "download service",
+        users: "users of a download service",
+        experience: "Users ask for files of many sizes and wait for each. Experience is size over \
+                     waiting time, in Mbit/s, less a penalty when much had to be sent again (Mortise, \
+                     eq. 6): higher is better.",
+        log: true,
+        settings: &[
+            Setting {
+                name: "workload",
+                form: Form::File,
+                default: "drawn from the distribution of Mortise's appendix B",
+                about: "requests to replay, lines of `interval_ms size_bytes`",
+            },
+            Setting {
+                name: "size",
+                form: Form::Sizes,
+                default: "none",
+                about: "one request instead, its size log-uniform between two sizes",
+            },
+        ],
+        models: &["download", "web", "conference", "conference-printed"],
+        factors: &["R", "Rbar"],
+        make: Self::recipe,
+    };
+
+    fn recipe(settings: &Settings) -> Result<Recipe, AppError> {
+        let workload = settings.file("workload").map(read).transpose()?;
+        let (app, first, second) = (Self::INFO.name, "workload", "size");
+        match (workload, settings.sizes("size")) {
+            (Some(_), Some(_)) => Err(AppError::Both { app, first, second }),
+            (Some(workload), None) => {
+                Ok(Recipe::new(move |_| Self::new(DownloadConfig::new(workload.clone())).into()))
+            }
+            (None, Some((least, most))) => {
+                let (least, most) = (least.as_f64(), most.as_f64());
+                Ok(Recipe::new(move |session| {
+                    let size = least * libm::pow(most / least, session.quantile);
+                    let workload = Workload::single(Bytes::from_f64(size));
+                    Self::new(DownloadConfig::new(workload)).into()
+                }))
+            }
+            (None, None) => Ok(Recipe::new(|session| {
+                let cdn = CdnDistribution::default();
+                let workload = Workload::draw(&cdn, session.length, session.seed);
+                Self::new(DownloadConfig::new(workload)).into()
+            })),
+        }
+    }
 
     /// A client that has sent nothing yet.
     pub fn new(config: DownloadConfig) -> Self {
@@ -63,11 +109,10 @@ impl Download {
     }
 }
 
-impl Download {
-    /// Every request so far.
-    pub(crate) fn requests(&self) -> &[RequestRecord] {
-        self.requests.records()
-    }
+fn read(path: &Path) -> Result<Workload, AppError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| AppError::WorkloadFile { path: path.to_owned(), cause })?;
+    Workload::parse(&text).map_err(|problem| AppError::Workload { path: path.to_owned(), problem })
 }
 
 impl Application for Download {
@@ -109,8 +154,12 @@ impl Application for Download {
         self.config.concurrency
     }
 
+    fn requests(&self) -> &[RequestRecord] {
+        self.requests.records()
+    }
+
     fn outcome(&self, _now: Time) -> Outcome {
-        Outcome::Download(self.requests.records().to_vec())
+        Outcome::Requests(self.requests.records().to_vec())
     }
 }
 
@@ -127,7 +176,7 @@ mod tests {
 
     fn records(app: &Download) -> Vec<crate::RequestRecord> {
         match app.outcome(Time::ZERO) {
-            Outcome::Download(records) => records,
+            Outcome::Requests(records) => records,
             other => panic!("{other:?}"),
         }
     }

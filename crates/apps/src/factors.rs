@@ -1,5 +1,6 @@
 //! What a QoE model needs to know of a running application.
 
+use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate};
 
 /// The live factors of an application (Mortise §3.2): what turns an operating point of the network
@@ -24,6 +25,26 @@ pub struct AppFactors {
     pub bitrate: Option<Rate>,
     /// What the player does.
     pub playback: Option<Playback>,
+}
+
+impl From<&AppFactors> for Factors {
+    /// The factors as QoE models name them.
+    fn from(app: &AppFactors) -> Self {
+        let mut factors = Self::new().with_remaining(app.outstanding);
+        if let Some(size) = app.request_size {
+            factors = factors.with_request(size);
+        }
+        if let Some(size) = app.mean_outstanding_size {
+            factors = factors.with_mean_response(size);
+        }
+        if let Some(size) = app.chunk_size {
+            factors = factors.with_chunk(size);
+        }
+        if let Some(buffer) = app.buffer {
+            factors = factors.with_buffer(buffer);
+        }
+        factors
+    }
 }
 
 /// What a video player does.

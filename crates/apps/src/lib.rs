@@ -18,7 +18,7 @@
 //! assert_eq!(app.next_timer(), Some(Time::from_millis(250)));
 //!
 //! app.on_complete(Time::from_millis(40), id);
-//! let Outcome::Download(records) = app.outcome(Time::from_millis(100)) else { panic!() };
+//! let Outcome::Requests(records) = app.outcome(Time::from_millis(100)) else { panic!() };
 //! assert_eq!(records[0].completion_time().unwrap().as_millis(), 40);
 //! ```
 //!
@@ -35,18 +35,24 @@ mod download;
 mod draw;
 mod factors;
 mod outcome;
+mod player;
 mod requests;
+mod settings;
 mod vod;
 mod web;
 mod workload;
 
 pub use abr::{Abr, Bola, Vlc};
-pub use app::{APPLICATIONS, App, AppInfo, Application, Command, Concurrency, RequestId, Setting};
+pub use app::{
+    APPLICATIONS, App, AppInfo, AppKind, Application, Command, Concurrency, Recipe, RequestId,
+    Session, UnknownApp,
+};
 pub use bulk::{Bulk, BulkConfig};
 pub use distribution::CdnDistribution;
 pub use download::{Download, DownloadConfig};
 pub use factors::{AppFactors, Playback};
-pub use outcome::{ChunkRecord, Outcome, RequestRecord, VodRecord};
+pub use outcome::{ChunkRecord, Outcome, RequestRecord, VideoRecord};
+pub use settings::{AppError, Form, Setting, Settings, Value};
 pub use vod::{Vod, VodConfig, VodConfigError};
 pub use web::{Clicks, Web, WebConfig};
 pub use workload::{LineProblem, Workload, WorkloadError, WorkloadRequest, demo_text};

@@ -7,14 +7,12 @@ use crate::RequestId;
 /// What the run of an application achieved so far.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Bulk data has no more to tell than the connection itself.
-    Bulk,
+    /// Data without an end, of which the connection itself says all.
+    Endless,
     /// Every request that was sent, in that order.
-    Download(Vec<RequestRecord>),
-    /// Every request that was sent, in that order.
-    Web(Vec<RequestRecord>),
+    Requests(Vec<RequestRecord>),
     /// What the viewer saw.
-    Vod(VodRecord),
+    Video(VideoRecord),
 }
 
 /// The life of one request.
@@ -45,7 +43,7 @@ impl RequestRecord {
 /// A session of a video player. While the video has not ended, `startup`, `stall_time` and `played`
 /// add up to the time since the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VodRecord {
+pub struct VideoRecord {
     /// Every chunk that was requested, in playing order; at most the last one is not complete.
     pub chunks: Vec<ChunkRecord>,
     /// From the start to the first frame, or to now when there was none.
@@ -73,4 +71,7 @@ pub struct ChunkRecord {
     pub completed_at: Option<Time>,
     /// How long playback stood still for want of this chunk (T_n of Mortise §4 (2)).
     pub stall: Duration,
+    /// Live video: how far the picture was behind the live edge when the last byte arrived. `None`
+    /// for a chunk in download, and on demand.
+    pub latency: Option<Duration>,
 }

@@ -24,7 +24,8 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::draw::Draw;
 use crate::requests::Requests;
 use crate::{
-    AppFactors, Application, Command, Concurrency, Outcome, RequestId, RequestRecord, Setting,
+    AppFactors, AppInfo, Application, Command, Concurrency, Form, Outcome, Recipe, RequestId,
+    RequestRecord, Setting,
 };
 
 /// Settings of [`Web`].
@@ -90,29 +91,34 @@ pub struct Web {
 }
 
 impl Web {
-    pub(crate) const SETTINGS: &'static [Setting] = &[
-        Setting { name: "seed", default: "0", about: "seed of all that is drawn" },
-        Setting {
-            name: "length",
-            default: "206s",
-            about: "how long the client sends requests; none draws a time with that mean",
+    /// Its entry in the table of applications.
+    pub const INFO: AppInfo = AppInfo {
+        name: "web",
+        about: "Web pages: several responses at once",
+        source: "Floo, section 4.2 and Fig. 5; Mortise, Appendix D",
+        label: "web pages",
+        users: "readers of web pages",
+        experience: "Readers open pages made of several responses at once. Experience is how soon they \
+                     are complete (Mortise, eq. 22): the negative of the mean completion time, so \
+                     nearer to zero is better.",
+        log: false,
+        settings: &[Setting {
+            name: "pauses",
+            form: Form::Flag,
+            default: "true",
+            about: "whether the user pauses between clicks, up to 20 s; false makes one long burst",
+        }],
+        models: &["web", "download", "conference", "conference-printed"],
+        factors: &["R", "Rbar"],
+        make: |settings| {
+            let default = WebConfig::default();
+            let clicks = default.clicks.filter(|_| settings.flag("pauses") != Some(false));
+            Ok(Recipe::new(move |session| {
+                let (seed, length) = (session.seed, Some(session.length));
+                Self::new(&WebConfig { seed, length, clicks, ..default }).into()
+            }))
         },
-        Setting {
-            name: "clicks.requests",
-            default: "20",
-            about: "mean number of requests per click",
-        },
-        Setting {
-            name: "clicks.pause_max",
-            default: "20s",
-            about: "longest pause between clicks; no clicks at all makes one long burst",
-        },
-        Setting {
-            name: "concurrency",
-            default: "streams",
-            about: "whether responses share the connection or come one after another",
-        },
-    ];
+    };
 
     /// A client that has sent nothing yet.
     pub fn new(config: &WebConfig) -> Self {
@@ -166,13 +172,6 @@ fn request_size(draw: &mut Draw) -> Bytes {
     Bytes::from_f64(draw.log_normal(2e3, 1.7).clamp(MESSAGE_MIN, 100e3))
 }
 
-impl Web {
-    /// Every request so far.
-    pub(crate) fn requests(&self) -> &[RequestRecord] {
-        self.requests.records()
-    }
-}
-
 impl Application for Web {
     fn poll(&mut self, now: Time) -> Option<Command> {
         if self.span.is_none() {
@@ -217,8 +216,12 @@ impl Application for Web {
         self.config.concurrency
     }
 
+    fn requests(&self) -> &[RequestRecord] {
+        self.requests.records()
+    }
+
     fn outcome(&self, _now: Time) -> Outcome {
-        Outcome::Web(self.requests.records().to_vec())
+        Outcome::Requests(self.requests.records().to_vec())
     }
 }
 
@@ -297,7 +300,7 @@ mod tests {
                 None => break,
             }
         }
-        let Outcome::Web(records) = app.outcome(now) else { panic!() };
+        let Outcome::Requests(records) = app.outcome(now) else { panic!() };
         (app, records)
     }
 

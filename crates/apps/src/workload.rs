@@ -111,6 +111,12 @@ impl Workload {
         Ok(Self { requests: requests.into() })
     }
 
+    /// One request at once, for a response of `size`, at least 1 B.
+    pub fn single(size: Bytes) -> Self {
+        let request = WorkloadRequest { at: Duration::ZERO, size: size.max(Bytes::new(1)) };
+        Self { requests: [request].into() }
+    }
+
     /// Draws requests for about `length`: all that come before it, and at least one. At most a
     /// million.
     pub fn draw(distribution: &CdnDistribution, length: Duration, seed: u64) -> Self {

@@ -96,20 +96,20 @@ impl Run {
         assert_eq!(f.request_size, open.clone().next().map(|(size, _)| *size));
         assert!(f.outstanding <= open.map(|(size, _)| *size).sum());
         match self.app.outcome(self.now) {
-            Outcome::Download(records) | Outcome::Web(records) => {
+            Outcome::Requests(records) => {
                 assert_eq!(records.len(), self.sizes.len());
                 for (record, done) in records.iter().zip(&self.complete) {
                     assert_eq!(record.completed_at.is_some(), *done);
                 }
             }
-            Outcome::Vod(record) => {
+            Outcome::Video(record) => {
                 assert!(f.buffer.unwrap() <= VodConfig::default().buffer_max);
                 let stalls: Duration = record.chunks.iter().map(|c| c.stall).sum();
                 // A stall that a late poll leaves without a chunk in download waits for the next one.
                 let in_download = record.chunks.last().is_some_and(|c| c.completed_at.is_none());
                 assert!(stalls == record.stall_time || stalls < record.stall_time && !in_download);
             }
-            Outcome::Bulk => {}
+            Outcome::Endless => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, TransportKind};
@@ -165,8 +166,8 @@ pub(crate) struct AskAgent {
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {
     /// What the users do; may be given several times
-    #[arg(long, value_name = "APP")]
-    pub(crate) app: Vec<App>,
+    #[arg(long, value_name = "APP", value_parser = applications())]
+    pub(crate) app: Vec<AppKind>,
 
     /// A congestion control: an algorithm with its settings (copa:mit, copa:delta=0.1), steering
     /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc), a learnt policy (muses, treeg), algorithms in turn
@@ -508,28 +509,10 @@ pub(crate) struct Emu {
     pub(crate) program: Vec<OsString>,
 }
 
-/// An application on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum App {
-    /// A download service: files of many sizes, one after the other
-    Download,
-    /// Video on demand
-    Vod,
-    /// Web pages: several responses at once
-    Web,
-    /// One endless transfer per flow
-    Bulk,
-}
-
-impl From<App> for AppKind {
-    fn from(app: App) -> Self {
-        match app {
-            App::Download => Self::Download,
-            App::Vod => Self::Vod,
-            App::Web => Self::Web,
-            App::Bulk => Self::Bulk,
-        }
-    }
+/// The applications as values of an option.
+fn applications() -> impl TypedValueParser<Value = AppKind> {
+    let names = AppKind::all().map(|kind| PossibleValue::new(kind.name()).help(kind.info().about));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<AppKind>())
 }
 
 /// Reads `KIND=FILE`.

@@ -10,7 +10,7 @@ use trimtab_lab::report::{self, figure::figure};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::pool::Effort;
-use trimtab_lab::scenario::{AppKind, AppSettings, Scenario};
+use trimtab_lab::scenario::{AppSettings, Scenario};
 
 use crate::args::Compare;
 use crate::{Failure, print};
@@ -73,15 +73,12 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
         None => Scenario::default(),
     };
     if !args.app.is_empty() {
-        s.app = args.app.iter().map(|&app| AppSettings::new(app.into())).collect();
+        s.app = args.app.iter().map(|&kind| AppSettings::new(kind)).collect();
     }
     if let Some(file) = &args.workload {
-        let downloads = || s.app.iter().filter(|a| a.kind == AppKind::Download);
-        if downloads().count() == 0 {
+        let replayed = s.app.iter_mut().map(|app| app.replay(file)).filter(|&takes| takes).count();
+        if replayed == 0 {
             return Err(Failure::input("--workload is replayed by downloads: add --app download"));
-        }
-        for app in s.app.iter_mut().filter(|a| a.kind == AppKind::Download) {
-            app.workload = Some(file.clone());
         }
     }
     if let Some(qoe) = &args.qoe {

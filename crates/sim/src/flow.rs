@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use trimtab_apps::{App, AppFactors, Application, Command, Concurrency};
+use trimtab_apps::{App, Application, Command, Concurrency};
 use trimtab_cc::migrate::Switcher;
 use trimtab_cc::muses::{Muses, State};
 use trimtab_cc::{Controller, Spec, set_knob};
@@ -354,7 +354,7 @@ impl Flow {
     /// A report to the steering, and what it answers to the algorithm.
     fn steer(&mut self, now: Time) {
         self.report_at = Time::MAX;
-        let factors = factors(&self.app.factors(now));
+        let factors = Factors::from(&self.app.factors(now));
         let Some(steerer) = &mut self.steerer else { return };
         let governor = &self.sender.governor;
         let snapshot = Snapshot {
@@ -382,22 +382,4 @@ impl Flow {
         };
         debug_assert!(done, "the steering asked for what cannot be done: {action:?}");
     }
-}
-
-/// The application's factors as QoE models name them.
-pub fn factors(app: &AppFactors) -> Factors {
-    let mut factors = Factors::new().with_remaining(app.outstanding);
-    if let Some(size) = app.request_size {
-        factors = factors.with_request(size);
-    }
-    if let Some(size) = app.mean_outstanding_size {
-        factors = factors.with_mean_response(size);
-    }
-    if let Some(size) = app.chunk_size {
-        factors = factors.with_chunk(size);
-    }
-    if let Some(buffer) = app.buffer {
-        factors = factors.with_buffer(buffer);
-    }
-    factors
 }

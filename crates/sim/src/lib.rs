@@ -21,7 +21,7 @@ mod streams;
 mod transport;
 mod world;
 
-pub use flow::{Control, Flow, FlowConfig, ReceiveTotals, factors};
+pub use flow::{Control, Flow, FlowConfig, ReceiveTotals};
 pub use governor::Governor;
 pub use histogram::Histogram;
 pub use sender::SendTotals;

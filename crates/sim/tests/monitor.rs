@@ -75,7 +75,9 @@ fn metrics_are_those_of_the_world() {
             assert!(selector.state().iter().all(|x| x.is_finite() && x.abs() < 1.5));
         }
         // All responses of the last period, as the client knows them: most arrived within it.
-        let Outcome::Web(requests) = world.flows()[0].app().outcome(world.now()) else { panic!() };
+        let Outcome::Requests(requests) = world.flows()[0].app().outcome(world.now()) else {
+            panic!()
+        };
         let from = Time::from_secs(4 * PERIOD);
         let done = requests.iter().filter(|r| r.completed_at.is_some_and(|at| at > from)).count();
         let (metrics, done) = (selector(&world).metrics(), done as f64);

@@ -41,7 +41,7 @@ fn response(transport: Transport, lost: &[u64]) -> (Duration, u64) {
     let mut world = world("newreno", transport, app, fast(lost));
     world.run_until(Time::from_secs(30));
     let flow = &world.flows()[0];
-    let Outcome::Download(records) = flow.app().outcome(world.now()) else { unreachable!() };
+    let Outcome::Requests(records) = flow.app().outcome(world.now()) else { unreachable!() };
     (records[0].completion_time().expect("it is answered"), flow.sent().timeouts)
 }
 

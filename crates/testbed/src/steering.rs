@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use trimtab_apps::Application;
 use trimtab_kernel::{Flow, Reporter};
-use trimtab_sim::factors;
 use trimtab_steer::{Action, Insight, Steer, Steerer};
 use trimtab_units::{Duration, Time};
 
@@ -65,7 +64,7 @@ impl Steered {
             self.next = now + interval.max(INTERVAL_MIN);
             return Some(());
         };
-        let factors = factors(&self.app.lock().factors(now));
+        let factors = (&self.app.lock().factors(now)).into();
         let report = reporter.report(&self.flow, trimtab_kernel::now(), factors)?;
         if let Some(Action::Set { knob, value }) = self.steerer.on_report(&report) {
             self.flow.set(knob, value).ok()?;

@@ -4,7 +4,7 @@ use thiserror::Error;
 use trimtab_units::{Bytes, Duration, Rate};
 
 use super::Vod;
-use crate::{Abr, Setting};
+use crate::{Abr, AppInfo, Bola, Form, Recipe, Setting, Settings};
 
 /// Settings of [`Vod`].
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl VodConfig {
         if !(Duration::from_millis(100)..=Duration::from_secs(60)).contains(&self.chunk_length) {
             return Err(VodConfigError::ChunkLength { given: self.chunk_length });
         }
-        if self.length.is_zero() || self.length > Duration::from_secs(24 * 3600) {
+        if self.length.is_zero() || self.length > LENGTH_MAX {
             return Err(VodConfigError::Length { given: self.length });
         }
         if self.buffer_max < self.chunk_length {
@@ -145,41 +145,118 @@ pub enum VodConfigError {
 }
 
 impl Vod {
-    pub(crate) const SETTINGS: &'static [Setting] = &[
-        Setting {
-            name: "ladder",
-            default: "0.4, 0.8, 1.5, 3, 6 Mbit/s",
-            about: "bitrates that the video comes in, lowest first",
+    /// Its entry in the table of applications.
+    pub const INFO: AppInfo = AppInfo {
+        name: "vod",
+        about: "Video on demand",
+        source: "Mortise, section 4 (2); Müller and Timmerer 2011; BOLA, INFOCOM 2016",
+        label: "video service",
+        users: "viewers of a video service",
+        experience: "Viewers watch a video that comes in chunks. Experience per chunk is the logarithm of \
+                     its bitrate less 2.66 per second of stalling (Mortise, eq. 8): higher is better, \
+                     and it can be negative.",
+        log: false,
+        settings: &[
+            ABR,
+            LADDER,
+            Setting {
+                name: "length",
+                form: Form::Time,
+                default: "the length of the run",
+                about: "playing time of the video",
+            },
+            Setting {
+                name: "chunk",
+                form: Form::Time,
+                default: "4s",
+                about: "playing time of a chunk, 100 ms to 60 s",
+            },
+            Setting {
+                name: "buffer",
+                form: Form::Time,
+                default: "30s",
+                about: "the most video that the player keeps, at least one chunk",
+            },
+            Setting {
+                name: "startup",
+                form: Form::Time,
+                default: "4s",
+                about: "video to download before the first frame",
+            },
+            Setting {
+                name: "resume",
+                form: Form::Time,
+                default: "4s",
+                about: "video to download before playback goes on after a stall",
+            },
+        ],
+        // Both are scored by the chunks' bitrates and stalls; the second steers by the sharp corner.
+        models: &["vod", "vod-printed"],
+        factors: &["C"],
+        make: |settings| {
+            let default = VodConfig::default();
+            let time = |name, default| settings.time(name).unwrap_or(default);
+            let length = settings.time("length");
+            let config = VodConfig {
+                abr: abr(settings),
+                ladder: ladder(settings),
+                chunk_length: time("chunk", default.chunk_length),
+                buffer_max: time("buffer", default.buffer_max),
+                startup_buffer: time("startup", default.startup_buffer),
+                resume_buffer: time("resume", default.resume_buffer),
+                length: length.unwrap_or(default.length),
+                ..default
+            };
+            config.check()?;
+            Ok(Recipe::new(move |session| {
+                let length = length.unwrap_or(session.length).clamp(LENGTH_MIN, LENGTH_MAX);
+                let seed = session.seed;
+                Self::with(VodConfig { length, seed, ..config.clone() }).into()
+            }))
         },
-        Setting { name: "chunk_length", default: "4s", about: "playing time of a chunk" },
-        Setting { name: "length", default: "120s", about: "playing time of the video" },
-        Setting { name: "repeats", default: "false", about: "whether the video starts over" },
-        Setting { name: "buffer_max", default: "30s", about: "the most video the player keeps" },
-        Setting {
-            name: "startup_buffer",
-            default: "4s",
-            about: "video to download before the first frame",
-        },
-        Setting {
-            name: "resume_buffer",
-            default: "4s",
-            about: "video to download before going on after a stall",
-        },
-        Setting { name: "abr", default: "vlc", about: "the rule that chooses bitrates: vlc, bola" },
-        Setting {
-            name: "size_variation",
-            default: "0",
-            about: "coefficient of variation of chunk sizes at one bitrate",
-        },
-        Setting { name: "seed", default: "0", about: "seed of the chunk sizes" },
-        Setting { name: "upload", default: "200 B", about: "size of a request message" },
-    ];
+    };
+}
+
+/// The shortest video.
+const LENGTH_MIN: Duration = Duration::from_nanos(1);
+/// The longest video.
+const LENGTH_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How a player chooses bitrates, as a setting.
+pub(crate) const ABR: Setting = Setting {
+    name: "abr",
+    form: Form::Choice(&["vlc", "bola"]),
+    default: "vlc",
+    about: "how bitrates are chosen: vlc by throughput and buffer, bola by buffer only",
+};
+/// The bitrates of a video, as a setting.
+pub(crate) const LADDER: Setting = Setting {
+    name: "ladder",
+    form: Form::Choice(&["standard", "fast"]),
+    default: "standard",
+    about: "standard: 0.4 to 6 Mbit/s in five steps; fast: three more, up to 48 Mbit/s",
+};
+
+/// The rule of [`ABR`].
+pub(crate) fn abr(settings: &Settings) -> Abr {
+    match settings.choice(ABR.name) {
+        Some("bola") => Abr::Bola(Bola::default()),
+        _ => Abr::default(),
+    }
+}
+
+/// The bitrates of [`LADDER`].
+pub(crate) fn ladder(settings: &Settings) -> Vec<Rate> {
+    match settings.choice(LADDER.name) {
+        Some("fast") => VodConfig::fast_ladder(),
+        _ => VodConfig::default().ladder,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bola, Vlc};
+    use crate::Vlc;
 
     #[test]
     fn ranges() {

@@ -7,19 +7,18 @@
 //! has no room for more or the video is downloaded to its end.
 
 mod config;
-mod player;
 mod video;
 
 pub use config::{VodConfig, VodConfigError};
 
-use player::Player;
 use trimtab_units::{Bytes, Duration, Time};
 use video::Video;
 
 use crate::abr::{History, State};
+use crate::player::Player;
 use crate::{
     AppFactors, Application, ChunkRecord, Command, Concurrency, Outcome, Playback, RequestId,
-    VodRecord,
+    VideoRecord,
 };
 
 /// A video player.
@@ -47,17 +46,21 @@ impl Vod {
     /// A setting is outside its range.
     pub fn new(config: VodConfig) -> Result<Self, VodConfigError> {
         config.check()?;
-        let video = Video::new(&config);
-        Ok(Self {
+        Ok(Self::with(config))
+    }
+
+    /// The same with settings that were checked.
+    fn with(config: VodConfig) -> Self {
+        Self {
+            video: Video::new(&config),
             config,
-            video,
             player: None,
             chunks: Vec::new(),
             rung: None,
             history: History::default(),
             download: None,
             stall_booked: Duration::ZERO,
-        })
+        }
     }
 
     /// Whether the buffer of `player` has room for the next chunk.
@@ -92,6 +95,7 @@ impl Vod {
             requested_at: now,
             completed_at: None,
             stall: Duration::ZERO,
+            latency: None,
         });
         Command::Request { id, size, upload: self.config.upload }
     }
@@ -207,7 +211,7 @@ impl Application for Vod {
         {
             chunk.stall = player.stall_time - self.stall_booked;
         }
-        Outcome::Vod(VodRecord {
+        Outcome::Video(VideoRecord {
             chunks,
             startup: player.startup,
             stalls: player.stalls,

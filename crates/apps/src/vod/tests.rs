@@ -12,9 +12,9 @@ fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
-fn record(app: &Vod, now: Time) -> VodRecord {
+fn record(app: &Vod, now: Time) -> VideoRecord {
     match app.outcome(now) {
-        Outcome::Vod(record) => record,
+        Outcome::Video(record) => record,
         other => panic!("{other:?}"),
     }
 }

@@ -2,14 +2,14 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use trimtab_apps::{App, DownloadConfig, Outcome, VodConfig, Workload};
+use trimtab_apps::{App, Outcome, Recipe, Session};
 use trimtab_cc::Spec;
 use trimtab_net::generate::Cellular;
 use trimtab_net::{Capacity, LinkConfig, LossConfig, PolicerConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use super::scenario::{FleetApp, FleetScenario};
+use super::scenario::FleetScenario;
 
 /// A connection that is not done by then counts as done then.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,8 +37,9 @@ pub(super) struct Connection {
     loss: f64,
     policer: Option<PolicerConfig>,
     cellular: Option<u64>,
-    app: FleetApp,
-    size: Bytes,
+    recipe: Recipe,
+    /// Where in the distribution of sizes it lies, 0 to 1.
+    quantile: f64,
     seed: u64,
 }
 
@@ -140,12 +141,6 @@ impl Connection {
         let left = outage.map_or(1.0, |o| o.capacity);
         let rate = Rate::from_mbps((base.rate_mbps * load * drift * chance * left).max(0.05));
         let rtt = Duration::from_secs_f64(base.rtt_s);
-        let size = match scenario.app {
-            FleetApp::Download(least, most) => {
-                Bytes::from_f64(log_between(at(2), (least.as_f64(), most.as_f64())))
-            }
-            FleetApp::Vod(_) => Bytes::ZERO,
-        };
         let policer = l.policer.map(|(share, bucket)| PolicerConfig {
             rate: Rate::from_mbps(rate.mbps() * share),
             burst: (rate * bucket).max(Bytes::new(15_000)),
@@ -157,8 +152,8 @@ impl Connection {
             loss: base.loss + outage.map_or(0.0, |o| o.loss),
             policer,
             cellular: l.cellular.then(|| random.random()),
-            app: scenario.app,
-            size,
+            recipe: scenario.app.recipe.clone(),
+            quantile: at(2),
             seed: random.random(),
         }
     }
@@ -174,26 +169,9 @@ impl Connection {
         Capacity::trace(cellular.generate(seed).trace)
     }
 
-    fn app(&self) -> App {
-        match self.app {
-            FleetApp::Download(..) => {
-                // A line of one request always parses; nothing to download is a byte.
-                let text = format!("0 {}\n", self.size.get().max(1));
-                Workload::parse(&text).map_or_else(
-                    |_| App::bulk(&trimtab_apps::BulkConfig::default()),
-                    |workload| App::download(DownloadConfig::new(workload)),
-                )
-            }
-            FleetApp::Vod(length) => App::vod(VodConfig {
-                length,
-                chunk_length: Duration::from_secs(2),
-                startup_buffer: Duration::from_secs(2),
-                resume_buffer: Duration::from_secs(2),
-                buffer_max: Duration::from_secs(12),
-                ..VodConfig::default()
-            })
-            .unwrap_or_else(|_| App::bulk(&trimtab_apps::BulkConfig::default())),
-        }
+    fn client(&self) -> App {
+        let session = Session { length: PATIENCE, seed: 0, quantile: self.quantile };
+        self.recipe.client(&session)
     }
 
     /// Runs it with this algorithm; without one by a sender that sees the link.
@@ -209,7 +187,7 @@ impl Connection {
             control: spec
                 .map_or(Control::Omniscient, |spec| Control::Algorithm { spec, steerer: None }),
             transport: Transport::quic(),
-            app: self.app(),
+            app: self.client(),
             start: Time::ZERO,
             stop: Time::MAX,
             forward: vec![0],
@@ -237,13 +215,13 @@ impl Connection {
             ..Came::default()
         };
         let took = match trimtab_apps::Application::outcome(flow.app(), now) {
-            Outcome::Download(requests) | Outcome::Web(requests) => {
+            Outcome::Requests(requests) => {
                 let done = requests.first().and_then(trimtab_apps::RequestRecord::completion_time);
                 let took = done.unwrap_or(PATIENCE);
                 came.request_time_s = took.as_secs_f64();
                 took
             }
-            Outcome::Vod(video) => {
+            Outcome::Video(video) => {
                 let watched = video.played + video.stall_time;
                 if !watched.is_zero() {
                     came.rebuffering = video.stall_time.ratio(watched);
@@ -258,7 +236,7 @@ impl Connection {
                     |c: &&trimtab_apps::ChunkRecord| Some(c.completed_at?.since(c.requested_at));
                 chunks.iter().filter_map(busy).fold(Duration::ZERO, |sum, d| sum + d)
             }
-            Outcome::Bulk => now.since(Time::ZERO),
+            Outcome::Endless => now.since(Time::ZERO),
         };
         came.throughput_mbps = (received.goodput / took.max(Duration::from_micros(1))).mbps();
         came

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use trimtab_apps::Recipe;
 use trimtab_cc::Spec;
 use trimtab_fleet::{Service, ServiceError};
-use trimtab_units::{Bytes, Duration, Rate};
+use trimtab_units::{Duration, Rate};
+
+use crate::scenario::AppSettings;
 
 /// A simulated fleet. `docs/concepts/customize.md` describes every key of its file.
 #[derive(Clone, Debug)]
@@ -39,12 +42,18 @@ pub struct FleetScenario {
 }
 
 /// What a connection does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FleetApp {
-    /// One file of a size between these, log-uniform.
-    Download(Bytes, Bytes),
-    /// Video for so long.
-    Vod(Duration),
+#[derive(Clone, Debug)]
+pub struct FleetApp {
+    /// The application with its settings, as in other scenarios.
+    pub settings: AppSettings,
+    /// How to make its clients.
+    pub(super) recipe: Recipe,
+}
+
+impl PartialEq for FleetApp {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
 }
 
 /// The links of the fleet: each range is drawn from once per aggregate, log-uniform.
@@ -98,7 +107,7 @@ struct Raw {
     connections: u32,
     #[serde(default = "forty_eight")]
     fixed: u32,
-    app: RawApp,
+    app: AppSettings,
     links: RawLinks,
     outage: Option<RawOutage>,
     service: Vec<toml::Table>,
@@ -114,13 +123,6 @@ const CEILING: &str = "omniscient";
 
 const fn forty_eight() -> u32 {
     48
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "lowercase", tag = "kind")]
-enum RawApp {
-    Download { size: [String; 2] },
-    Vod { length: String },
 }
 
 #[derive(Deserialize)]
@@ -255,21 +257,12 @@ impl Raw {
                 text.parse::<Spec>().map_err(|e| value("baselines", format!("{text}: {e}")))?;
             Ok((text, Some(spec)))
         });
-        let app = match self.app {
-            RawApp::Download { size: [least, most] } => {
-                let parse =
-                    |t: &str| t.parse::<Bytes>().map_err(|e| value("app.size", e.to_string()));
-                FleetApp::Download(parse(&least)?, parse(&most)?)
-            }
-            RawApp::Vod { length } => FleetApp::Vod(
-                length.parse::<Duration>().map_err(|e| value("app.length", e.to_string()))?,
-            ),
-        };
-        if let FleetApp::Download(least, most) = app
-            && !(Bytes::new(1)..=most).contains(&least)
-        {
-            return Err(value("app.size", "[\"LEAST\", \"MOST\"], the least above nothing"));
+        let AppSettings { kind, name: _, settings, qoe, factors } = &self.app;
+        if qoe.is_some() || !factors.is_empty() {
+            return Err(value("app", "no `qoe` and no `factors`: the service's formula scores"));
         }
+        let recipe = kind.recipe(settings).map_err(|e| value("app", e.to_string()))?;
+        let app = FleetApp { settings: self.app, recipe };
         let outage = self.outage.map(|o| Outage {
             from: o.from,
             until: o.until,

@@ -190,7 +190,7 @@ fn mistakes_say_what_is_right() {
             "beside = \"cubic\"\nbaselines =",
             "beside: one of the baselines, which cubic is not",
         ),
-        ("kind = \"download\"", "kind = \"upload\"", "unknown variant `upload`"),
+        ("kind = \"download\"", "kind = \"upload\"", "unknown application: use download"),
         ("[0.5, 4]", "[4, 0.5]", "links.buffer: a range"),
         ("\"mean(throughput)\"", "\"throughput\"", "service 1: reward"),
         ("- 100 * mean(rtt)", "- 100 * mean(rt)", "service 2: reward"),

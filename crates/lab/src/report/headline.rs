@@ -1,6 +1,7 @@
 //! What a comparison shows, in a sentence per application.
 
 use crate::result::{Scale, SummaryRow, Versus};
+use crate::scenario::AppKind;
 use crate::stats::UNITS_MIN;
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
@@ -75,13 +76,8 @@ fn sentence(app: &str, duel: &Duel<'_>) -> String {
 
 /// Who the users of an application are.
 fn users(app: &str) -> String {
-    match app {
-        "download" => "users of a download service".to_owned(),
-        "vod" => "viewers of a video service".to_owned(),
-        "web" => "readers of web pages".to_owned(),
-        "bulk" => "bulk transfers".to_owned(),
-        other => format!("users of \"{other}\""),
-    }
+    AppKind::named(app)
+        .map_or_else(|| format!("users of \"{app}\""), |kind| kind.info().users.to_owned())
 }
 
 enum Verdict {

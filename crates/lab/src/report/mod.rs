@@ -24,6 +24,7 @@ use trimtab_net::Trace;
 
 use crate::report::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow, UnitRecord};
+use crate::scenario::AppKind;
 use crate::stats::Sorted;
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
@@ -147,22 +148,8 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
 
 /// Name and meaning of an application, for a stranger.
 fn about_app(app: &str) -> (&str, &'static str) {
-    match app {
-        "download" => (
-            "download service",
-            "Users ask for files of many sizes and wait for each. Experience is size over waiting time, in Mbit/s, less a penalty when much had to be sent again (Mortise, eq. 6): higher is better.",
-        ),
-        "vod" => (
-            "video service",
-            "Viewers watch a video that comes in chunks. Experience per chunk is the logarithm of its bitrate less 2.66 per second of stalling (Mortise, eq. 8): higher is better, and it can be negative.",
-        ),
-        "web" => (
-            "web pages",
-            "Readers open pages made of several responses at once. Experience is how soon they are complete (Mortise, eq. 22): the negative of the mean completion time, so nearer to zero is better.",
-        ),
-        "bulk" => ("bulk transfer", "One endless transfer per flow, to see how links are shared."),
-        other => (other, "Experience as the scenario's formula defines it: higher is better."),
-    }
+    let other = (app, "Experience as the scenario's formula defines it: higher is better.");
+    AppKind::named(app).map_or(other, |kind| (kind.info().label, kind.info().experience))
 }
 
 /// A distribution that is worth a chart.
@@ -188,7 +175,7 @@ fn distributions(app: &str) -> Vec<Distribution> {
     let experience = Distribution {
         caption: "<b>Experience of every request or chunk.</b> A line further right is better; its lower end shows the users who are served worst.",
         label: "QoE",
-        log: app == "download",
+        log: AppKind::named(app).is_some_and(|kind| kind.info().log),
         value: |u| Some(u.qoe),
     };
     let waiting = Distribution {

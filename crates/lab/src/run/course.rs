@@ -1,7 +1,7 @@
 //! The course of a run, the same on every datapath: who takes part, over which link, and what is noted
 //! bin by bin.
 
-use trimtab_apps::{App, BulkConfig, Outcome};
+use trimtab_apps::{App, Outcome};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
 use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Bytes, Duration, Time};
@@ -34,11 +34,8 @@ pub struct Member<'a> {
 pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
     let scenario = &prepared.plan.scenario;
     let app = &prepared.apps[job.app];
-    // Checked when the application was prepared: only the seed differs.
-    let client = |kind: AppKind, number: u64| {
-        app.app(kind, scenario.duration, job.seed + (number << 20))
-            .unwrap_or_else(|_| App::bulk(&BulkConfig::default()))
-    };
+    let client =
+        |kind: AppKind, number: u64| app.client(kind, scenario.duration, job.seed + (number << 20));
     let mut members: Vec<Member<'a>> = (0..u64::from(job.cell.flows))
         .map(|i| Member {
             scheme: &scenario.cc[job.contender],
@@ -224,7 +221,7 @@ impl<'a, R: Run> Course<'a, R> {
         let mut own: Vec<FlowMeasurement> =
             self.run.totals().into_iter().enumerate().map(of).collect();
         let competing = own.split_off(self.own_flows);
-        let endless = matches!(own[0].outcome, Outcome::Bulk);
+        let endless = matches!(own[0].outcome, Outcome::Endless);
         Measurement {
             ended,
             span: to.at.since(from.at),
@@ -242,7 +239,7 @@ impl<'a, R: Run> Course<'a, R> {
 /// Whether no request is outstanding. Video and bulk data end with the run.
 fn is_answered(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Download(r) | Outcome::Web(r) => r.iter().all(|r| r.completed_at.is_some()),
-        Outcome::Vod(_) | Outcome::Bulk => true,
+        Outcome::Requests(r) => r.iter().all(|r| r.completed_at.is_some()),
+        Outcome::Video(_) | Outcome::Endless => true,
     }
 }

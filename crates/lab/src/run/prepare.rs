@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use trimtab_apps::{
-    Abr as AbrRule, App, Bola, BulkConfig, CdnDistribution, DownloadConfig, Vlc, VodConfig,
-    VodConfigError, WebConfig, Workload, WorkloadError,
-};
+use trimtab_apps::{App, AppError, Recipe, Session, Settings};
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::muses::Policy;
@@ -21,27 +18,14 @@ use trimtab_units::Duration;
 use crate::result::TraceOrigin;
 use crate::run::links;
 use crate::run::suits::unsuited;
-use crate::scenario::{Abr, AppKind, AppSettings, Ladder, Plan};
+use crate::scenario::{AppKind, AppSettings, Plan};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The workload file cannot be read.
-    #[error("{}: the workload cannot be read: {cause}", path.display())]
-    WorkloadFile {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// The workload file is wrong.
-    #[error("{}: {problem}", path.display())]
-    Workload {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, with the line.
-        problem: WorkloadError,
-    },
+    /// The application cannot be made.
+    #[error(transparent)]
+    App(#[from] AppError),
     /// The QoE formula is wrong.
     #[error("QoE of {app}: {problem}\n{pointer}")]
     Formula {
@@ -117,9 +101,6 @@ pub enum PrepareError {
         /// What is wrong.
         problem: PolicyError,
     },
-    /// A setting of the video player is wrong.
-    #[error("video: {0}")]
-    Vod(#[from] VodConfigError),
 }
 
 /// An application with its model and what it replays.
@@ -131,8 +112,8 @@ pub struct PreparedApp {
     pub model: Model,
     /// Values of the model's named factors.
     pub factors: Factors,
-    /// The workload to replay; drawn per seed when there is none.
-    workload: Option<Workload>,
+    /// How to make its clients.
+    recipe: Recipe,
 }
 
 /// A plan with its applications ready.
@@ -257,7 +238,7 @@ impl PreparedApp {
     pub fn new(settings: &AppSettings) -> Result<Self, PrepareError> {
         let app = settings.label().to_owned();
         let model = match &settings.qoe {
-            None => model_of(settings.kind),
+            None => default_model(settings.kind),
             Some(text) => {
                 let names: Vec<&str> = settings.factors.keys().map(String::as_str).collect();
                 let model =
@@ -280,54 +261,28 @@ impl PreparedApp {
                 problem,
             })?;
         }
-        let workload = settings.workload.as_ref().map(|path| read_workload(path)).transpose()?;
-        let prepared = Self { settings: settings.clone(), model, factors, workload };
-        // The player's settings do not depend on the seed, so once is enough.
-        prepared.app(settings.kind, Duration::from_secs(1), 0)?;
-        Ok(prepared)
+        let recipe = settings.kind.recipe(&settings.settings)?;
+        Ok(Self { settings: settings.clone(), model, factors, recipe })
     }
 
-    /// A client that has done nothing yet. Its requests go by `seed` where they are drawn.
-    ///
-    /// # Errors
-    /// A setting of the video player is wrong; never after [`PreparedApp::new`].
-    pub fn app(&self, kind: AppKind, length: Duration, seed: u64) -> Result<App, VodConfigError> {
-        Ok(match kind {
-            AppKind::Download => {
-                let drawn = || Workload::draw(&CdnDistribution::default(), length, seed);
-                App::download(DownloadConfig::new(self.workload.clone().unwrap_or_else(drawn)))
-            }
-            AppKind::Vod => App::vod(VodConfig {
-                length,
-                seed,
-                abr: match self.settings.abr {
-                    Some(Abr::Bola) => AbrRule::Bola(Bola::default()),
-                    Some(Abr::Vlc) | None => AbrRule::Vlc(Vlc::default()),
-                },
-                ladder: match self.settings.ladder {
-                    Some(Ladder::Fast) => VodConfig::fast_ladder(),
-                    Some(Ladder::Standard) | None => VodConfig::default().ladder,
-                },
-                ..VodConfig::default()
-            })?,
-            AppKind::Web => {
-                let default = WebConfig::default();
-                let clicks = default.clicks.filter(|_| self.settings.pauses != Some(false));
-                App::web(&WebConfig { seed, length: Some(length), clicks, ..default })
-            }
-            AppKind::Bulk => App::bulk(&BulkConfig::default()),
-        })
+    /// A client that has done nothing yet, of this application or, as a competitor's, of another kind
+    /// at its defaults. What is drawn goes by `seed`.
+    pub fn client(&self, kind: AppKind, length: Duration, seed: u64) -> App {
+        let session = Session { length, seed, quantile: 0.5 };
+        if kind == self.settings.kind {
+            return self.recipe.client(&session);
+        }
+        // Without settings no application can refuse.
+        let recipe = kind.recipe(&Settings::default());
+        recipe.as_ref().unwrap_or(&self.recipe).client(&session)
     }
 }
 
 /// The model of an application that names none.
-fn model_of(kind: AppKind) -> Model {
-    match kind {
-        // A bulk transfer is a download whose size does not matter; its runs are scored by throughput.
-        AppKind::Download | AppKind::Bulk => Model::download(),
-        AppKind::Vod => Model::streaming(),
-        AppKind::Web => Model::web(),
-    }
+fn default_model(kind: AppKind) -> Model {
+    let name = kind.info().models.first();
+    let built_in = Model::BUILT_IN.iter().find(|model| name == Some(&model.name));
+    built_in.map_or_else(Model::download, |model| (model.make)())
 }
 
 fn read_model(contender: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareError> {
@@ -342,11 +297,4 @@ fn read_model(contender: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareE
         path: path.to_owned(),
         cause,
     })
-}
-
-fn read_workload(path: &Path) -> Result<Workload, PrepareError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| PrepareError::WorkloadFile { path: path.to_owned(), cause })?;
-    Workload::parse(&text)
-        .map_err(|problem| PrepareError::Workload { path: path.to_owned(), problem })
 }

@@ -97,7 +97,7 @@ impl Measurement {
         let app = &prepared.apps[job.app];
         let warm = prepared.plan.scenario.warmup.as_millis_f64();
         let of_flow = |(i, flow): (usize, &FlowMeasurement)| {
-            let bulk = matches!(flow.outcome, Outcome::Bulk);
+            let bulk = matches!(flow.outcome, Outcome::Endless);
             units(app, &flow.outcome, i as u32, self.point(flow), self.ended)
                 .into_iter()
                 .filter(move |u| u.start_ms >= warm || bulk)
@@ -126,7 +126,7 @@ pub fn record(
     };
     let (own, competing) = (rates(&measured.own), rates(&measured.competing));
     let outcomes: Vec<&Outcome> = measured.own.iter().map(|f| &f.outcome).collect();
-    let is_request = matches!(outcomes[0], Outcome::Download(_) | Outcome::Web(_));
+    let is_request = matches!(outcomes[0], Outcome::Requests(_));
     let sum = |f: fn(&FlowMeasurement) -> u64| measured.own.iter().map(f).sum::<u64>();
     let packets = sum(|f| f.packets);
     let rtt = merged(&measured.own, |f| f.rtt);
@@ -194,11 +194,9 @@ fn share(part: u64, whole: u64) -> f64 {
 /// Requests or chunks that are complete.
 fn finished(outcome: &Outcome) -> u64 {
     let n = match outcome {
-        Outcome::Download(r) | Outcome::Web(r) => {
-            r.iter().filter(|r| r.completed_at.is_some()).count()
-        }
-        Outcome::Vod(v) => v.chunks.iter().filter(|c| c.completed_at.is_some()).count(),
-        Outcome::Bulk => 0,
+        Outcome::Requests(r) => r.iter().filter(|r| r.completed_at.is_some()).count(),
+        Outcome::Video(v) => v.chunks.iter().filter(|c| c.completed_at.is_some()).count(),
+        Outcome::Endless => 0,
     };
     n as u64
 }
@@ -216,7 +214,7 @@ struct Video {
 fn video(outcomes: &[&Outcome], ended: Time) -> Option<Video> {
     let all: Vec<_> = outcomes
         .iter()
-        .filter_map(|o| if let Outcome::Vod(v) = o { Some(v) } else { None })
+        .filter_map(|o| if let Outcome::Video(v) = o { Some(v) } else { None })
         .collect();
     if all.is_empty() || ended == Time::ZERO {
         return None;

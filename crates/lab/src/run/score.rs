@@ -1,6 +1,6 @@
 //! What users felt: from what an application went through to experience per request or chunk.
 
-use trimtab_apps::{Outcome, RequestRecord, VodRecord};
+use trimtab_apps::{Outcome, RequestRecord, VideoRecord};
 use trimtab_qoe::{Model, OperatingPoint, download_qoe, streaming_qoe};
 use trimtab_units::{Duration, Rate, Time};
 
@@ -28,11 +28,11 @@ pub fn units(
     end: Time,
 ) -> Vec<UnitRecord> {
     match outcome {
-        Outcome::Download(requests) | Outcome::Web(requests) => {
+        Outcome::Requests(requests) => {
             requests.iter().map(|r| request(app, r, flow, point, end)).collect()
         }
-        Outcome::Vod(video) => chunks(app, video, flow, point),
-        Outcome::Bulk => vec![bulk(app, flow, point, end)],
+        Outcome::Video(video) => chunks(app, video, flow, point),
+        Outcome::Endless => vec![bulk(app, flow, point, end)],
     }
 }
 
@@ -66,7 +66,7 @@ fn request(
 }
 
 /// Mortise Eq. 8 per chunk: the logarithm of the bitrate, less the stall for it.
-fn chunks(app: &PreparedApp, video: &VodRecord, flow: u32, point: FlowPoint) -> Vec<UnitRecord> {
+fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, point: FlowPoint) -> Vec<UnitRecord> {
     let complete = video.chunks.iter().filter_map(|c| Some((c, c.completed_at?)));
     complete
         .map(|(c, at)| {

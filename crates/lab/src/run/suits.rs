@@ -4,53 +4,30 @@
 //! unit of the application has scores nothing, and one that the application is not scored by changes
 //! nothing: both are mistakes, and said before anything runs.
 
-use trimtab_qoe::{Factor, Model};
+use trimtab_qoe::Model;
 
-use crate::scenario::{AppKind, AppSettings};
-
-/// The factors that a unit of the application has when it is scored.
-const fn known(kind: AppKind) -> &'static [Factor] {
-    match kind {
-        AppKind::Download | AppKind::Web => &[Factor::Request, Factor::MeanResponse],
-        AppKind::Vod => &[Factor::Chunk],
-        AppKind::Bulk => &[],
-    }
-}
-
-/// The built-in models that suit the application.
-const fn names(kind: AppKind) -> &'static [&'static str] {
-    match kind {
-        AppKind::Download | AppKind::Web => {
-            &["download", "web", "conference", "conference-printed"]
-        }
-        // All are scored by the chunks' bitrates and stalls; the second steers by the sharp corner.
-        AppKind::Vod => &["vod", "vod-printed"],
-        // They steer. A transfer without an end has no completion time and no picture, so it is scored
-        // by its throughput (Mortise Fig. 15 has both).
-        AppKind::Bulk => &["download", "vod"],
-    }
-}
+use crate::scenario::AppSettings;
 
 /// Why the model does not suit the application, and which do; `None` where it does.
 pub(crate) fn unsuited(settings: &AppSettings, text: &str, model: &Model) -> Option<String> {
     let (kind, name) = (settings.kind, text.trim());
+    let info = kind.info();
     let wrong = match model {
         Model::Formula(_) => {
             let has = |factor: &str| {
-                known(kind).iter().any(|known| known.name() == factor)
-                    || settings.factors.contains_key(factor)
+                info.factors.contains(&factor) || settings.factors.contains_key(factor)
             };
             let missing = model.factors().into_iter().find(|factor| !has(factor))?;
             format!("`{missing}` is unknown when {kind} is scored")
         }
-        _ if names(kind).contains(&name) => return None,
+        _ if info.models.contains(&name) => return None,
         _ => format!("`{name}` does not score {kind}"),
     };
     let mut variables = vec!["T", "D", "L"];
-    variables.extend(known(kind).iter().map(|factor| factor.name()));
+    variables.extend(info.factors);
     Some(format!(
         "{wrong}: use {}, or a formula in {} and factors of your own",
-        names(kind).join(", "),
+        info.models.join(", "),
         variables.join(", ")
     ))
 }
@@ -59,21 +36,23 @@ pub(crate) fn unsuited(settings: &AppSettings, text: &str, model: &Model) -> Opt
 mod tests {
     use super::*;
     use crate::run::prepare::PreparedApp;
+    use crate::scenario::AppKind;
 
-    fn settings(kind: AppKind, qoe: &str) -> AppSettings {
+    fn settings(kind: &str, qoe: &str) -> AppSettings {
+        let kind = AppKind::named(kind).unwrap();
         AppSettings { qoe: Some(qoe.to_owned()), ..AppSettings::new(kind) }
     }
 
     #[test]
     fn a_model_that_scores_nothing_of_the_application_is_refused_with_those_that_do() {
         for (kind, qoe, wrong, right) in [
-            (AppKind::Vod, "web", "`web` does not score vod", "use vod, vod-printed, or"),
-            (AppKind::Vod, "download", "`download` does not score vod", "T, D, L, C and"),
-            (AppKind::Vod, "ln(T) - V", "`V` is unknown when vod is scored", "T, D, L, C and"),
-            (AppKind::Bulk, "web", "`web` does not score bulk", "use download, vod, or"),
-            (AppKind::Bulk, "R/T", "`R` is unknown when bulk is scored", "T, D, L and"),
-            (AppKind::Download, "vod", "`vod` does not score download", "use download, web,"),
-            (AppKind::Web, "T - remaining", "`remaining` is unknown", "T, D, L, R, Rbar and"),
+            ("vod", "web", "`web` does not score vod", "use vod, vod-printed, or"),
+            ("vod", "download", "`download` does not score vod", "T, D, L, C and"),
+            ("vod", "ln(T) - V", "`V` is unknown when vod is scored", "T, D, L, C and"),
+            ("bulk", "web", "`web` does not score bulk", "use download, vod, or"),
+            ("bulk", "R/T", "`R` is unknown when bulk is scored", "T, D, L and"),
+            ("download", "vod", "`vod` does not score download", "use download, web,"),
+            ("web", "T - remaining", "`remaining` is unknown", "T, D, L, R, Rbar and"),
         ] {
             let e = PreparedApp::new(&settings(kind, qoe)).unwrap_err().to_string();
             assert!(e.contains(wrong) && e.contains(right), "{kind} {qoe}: {e}");
@@ -84,17 +63,17 @@ mod tests {
     #[test]
     fn a_model_that_scores_the_application_is_taken() {
         for (kind, qoe) in [
-            (AppKind::Download, "conference"),
-            (AppKind::Web, "download"),
-            (AppKind::Download, "ln(R) + T - Rbar"),
-            (AppKind::Vod, "vod-printed"),
-            (AppKind::Vod, "ln(T) - C"),
-            (AppKind::Bulk, "vod"),
-            (AppKind::Bulk, "T - 20*D"),
+            ("download", "conference"),
+            ("web", "download"),
+            ("download", "ln(R) + T - Rbar"),
+            ("vod", "vod-printed"),
+            ("vod", "ln(T) - C"),
+            ("bulk", "vod"),
+            ("bulk", "T - 20*D"),
         ] {
             PreparedApp::new(&settings(kind, qoe)).unwrap();
         }
-        let mut own = settings(AppKind::Vod, "T - price*D + C");
+        let mut own = settings("vod", "T - price*D + C");
         own.factors.insert("price".to_owned(), 3.0);
         PreparedApp::new(&own).unwrap();
     }

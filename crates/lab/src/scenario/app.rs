@@ -2,109 +2,42 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+pub use trimtab_apps::AppKind;
+use trimtab_apps::{Settings, Value};
 
 use super::ScenarioError;
 
-/// A kind of application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AppKind {
-    /// Requests of files, one after the other.
-    Download,
-    /// Video on demand: chunks, a playback buffer, adaptive bitrate.
-    Vod,
-    /// Web pages: requests with several responses at once.
-    Web,
-    /// One endless transfer.
-    Bulk,
-}
-
-impl AppKind {
-    /// All kinds, as on the command line.
-    pub const ALL: [Self; 4] = [Self::Download, Self::Vod, Self::Web, Self::Bulk];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Download => "download",
-            Self::Vod => "vod",
-            Self::Web => "web",
-            Self::Bulk => "bulk",
-        }
-    }
-}
-
-impl fmt::Display for AppKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// How a video player chooses bitrates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Abr {
-    /// By measured throughput and buffer, like VLC (the rule that the Mortise paper names).
-    Vlc,
-    /// By buffer only (BOLA, INFOCOM 2016).
-    Bola,
-}
-
-/// The bitrates that a video comes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ladder {
-    /// 0.4 to 6 Mbit/s in five steps.
-    Standard,
-    /// The same, and three more up to 48 Mbit/s, for links that carry 6 Mbit/s easily.
-    Fast,
-}
-
 /// An application with its settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AppSettings {
     /// What kind.
     pub kind: AppKind,
     /// Its name in the results; its kind when not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A workload file to replay, lines of `interval_ms size_bytes`; download only. Without one,
-    /// requests are drawn from the published distribution of Mortise's appendix B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workload: Option<PathBuf>,
-    /// How bitrates are chosen; vod only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub abr: Option<Abr>,
-    /// The bitrates that there are, standard unless told; vod only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ladder: Option<Ladder>,
-    /// Whether the user pauses between clicks, up to 20 s, as people do; true unless told, false for one long burst, as in
-    /// the emulations of Floo and Mortise; web only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pauses: Option<bool>,
-    /// The QoE model: `download`, `vod`, `web`, or a formula in T, D, L and named factors. Without
-    /// one, the model of the application's kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The settings of its kind.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// The QoE model: one of the built-in models that suit its kind, or a formula in T, D, L and named
+    /// factors. Default: the first model of its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub qoe: Option<String>,
     /// Values of the formula's named factors.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub factors: BTreeMap<String, f64>,
 }
 
 impl AppSettings {
     /// An application of this kind without any setting.
-    pub const fn new(kind: AppKind) -> Self {
+    pub fn new(kind: AppKind) -> Self {
         Self {
             kind,
             name: None,
-            workload: None,
-            abr: None,
-            ladder: None,
-            pauses: None,
+            settings: Settings::default(),
             qoe: None,
             factors: BTreeMap::new(),
         }
@@ -115,33 +48,66 @@ impl AppSettings {
         self.name.as_deref().unwrap_or(self.kind.name())
     }
 
+    /// Replays the requests of a workload file. False where the application draws its own.
+    pub fn replay(&mut self, workload: &Path) -> bool {
+        let takes = self.kind.takes("workload");
+        if takes {
+            self.settings.set("workload", Value::Text(workload.to_string_lossy().into_owned()));
+        }
+        takes
+    }
+
     pub(super) fn rebase(&mut self, base: &Path) {
-        if let Some(file) = &mut self.workload {
-            *file = super::source::rebased(base, file);
+        for file in self.settings.files_mut(self.kind.info()) {
+            *file = super::source::rebased(base, Path::new(file)).to_string_lossy().into_owned();
         }
     }
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
-        let fail = |key: &str, of: AppKind| {
-            let kind = self.kind;
-            Err(ScenarioError::Invalid(format!("`{key}` is a setting of {of}, not of {kind}")))
-        };
-        if self.workload.is_some() && self.kind != AppKind::Download {
-            return fail("workload", AppKind::Download);
-        }
-        if self.abr.is_some() && self.kind != AppKind::Vod {
-            return fail("abr", AppKind::Vod);
-        }
-        if self.ladder.is_some() && self.kind != AppKind::Vod {
-            return fail("ladder", AppKind::Vod);
-        }
-        if self.pauses.is_some() && self.kind != AppKind::Web {
-            return fail("pauses", AppKind::Web);
+        let invalid = |e: String| Err(ScenarioError::Invalid(e));
+        if let Err(e) = self.settings.check(self.kind.info()) {
+            return invalid(e.to_string());
         }
         if let Some((name, _)) = self.factors.iter().find(|(_, v)| !v.is_finite()) {
-            return Err(ScenarioError::Invalid(format!("factor {name} is not a finite number")));
+            return invalid(format!("factor {name} is not a finite number"));
         }
         Ok(())
+    }
+}
+
+/// By hand, so that every error has its place in the file: what is no key of every application is a
+/// setting of its kind, which may come before the kind.
+impl<'de> Deserialize<'de> for AppSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AppVisitor)
+    }
+}
+
+struct AppVisitor;
+
+impl<'de> Visitor<'de> for AppVisitor {
+    type Value = AppSettings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an application: its `kind` and its settings")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<AppSettings, M::Error> {
+        let (mut kind, mut name, mut qoe) = (None, None, None);
+        let mut factors = BTreeMap::new();
+        let mut settings = Settings::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "kind" => kind = Some(map.next_value::<AppKind>()?),
+                "name" => name = Some(map.next_value()?),
+                "qoe" => qoe = Some(map.next_value()?),
+                "factors" => factors = map.next_value()?,
+                setting => settings.set(setting, map.next_value::<Value>()?),
+            }
+        }
+        let kind = kind.ok_or_else(|| de::Error::missing_field("kind"))?;
+        settings.check(kind.info()).map_err(de::Error::custom)?;
+        Ok(AppSettings { kind, name, settings, qoe, factors })
     }
 }
 
@@ -149,18 +115,31 @@ impl AppSettings {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<AppSettings, String> {
+        toml::from_str(text).map_err(|e| e.to_string())
+    }
+
     #[test]
     fn settings_belong_to_their_kind() {
-        let mut app = AppSettings::new(AppKind::Vod);
+        let app = read("abr = \"bola\"\nkind = \"vod\"\n").unwrap();
         assert_eq!(app.label(), "vod");
-        app.abr = Some(Abr::Bola);
         assert!(app.validate().is_ok());
-        app.pauses = Some(false);
-        assert!(app.validate().unwrap_err().to_string().contains("a setting of web, not of vod"));
-        app.pauses = None;
-        app.workload = Some("x.wk".into());
-        assert!(
-            app.validate().unwrap_err().to_string().contains("a setting of download, not of vod")
-        );
+        let e = read("kind = \"vod\"\npauses = false\n").unwrap_err();
+        assert!(e.contains("`pauses` is a setting of web, not of vod"), "{e}");
+        let e = read("kind = \"vod\"\nworkload = \"x.wk\"\n").unwrap_err();
+        assert!(e.contains("a setting of download, not of vod"), "{e}");
+        let e = read("kind = \"vod\"\nchunck = \"4s\"\n").unwrap_err();
+        assert!(e.contains("`chunck` is no setting of vod: use abr, ladder"), "{e}");
+        assert!(read("abr = \"bola\"\n").unwrap_err().contains("missing field `kind`"));
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        let text = "kind = \"vod\"\nname = \"tv\"\nabr = \"bola\"\nladder = \"fast\"\n\
+                    qoe = \"vod\"\n";
+        let app = read(text).unwrap();
+        assert_eq!(toml::to_string(&app).unwrap(), text);
+        let json = serde_json::to_string(&app).unwrap();
+        assert_eq!(serde_json::from_str::<AppSettings>(&json).unwrap(), app);
     }
 }

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use trimtab_units::{Duration, Rate};
 
-pub use app::{Abr, AppKind, AppSettings, Ladder};
+pub use app::{AppKind, AppSettings};
 pub use grid::{Cell, Job, Plan};
 pub use quantity::{Buffer, Mark, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
@@ -121,7 +121,7 @@ pub struct Competitor {
     #[serde(with = "quantity::one", default)]
     pub start: Duration,
     /// What they do.
-    #[serde(default = "bulk")]
+    #[serde(default = "AppKind::bulk")]
     pub app: AppKind,
 }
 
@@ -151,9 +151,6 @@ const fn default_seeds() -> u32 {
 }
 const fn one_flow() -> u32 {
     1
-}
-const fn bulk() -> AppKind {
-    AppKind::Bulk
 }
 
 /// Why there is no scenario to run.

@@ -237,7 +237,7 @@ pub(crate) fn download(
         world.run_until(world.now() + step);
     }
     let flow = &world.flows()[0];
-    let Outcome::Download(records) = flow.app().outcome(world.now()) else { unreachable!() };
+    let Outcome::Requests(records) = flow.app().outcome(world.now()) else { unreachable!() };
     let rct = |r: &trimtab_apps::RequestRecord| {
         r.completion_time().unwrap_or(SESSION_MAX).as_millis_f64()
     };

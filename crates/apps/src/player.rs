@@ -15,24 +15,27 @@ use crate::Playback;
 /// ```
 ///
 /// Every moment since the start belongs to exactly one of `startup`, `played` and `stall_time`, until
-/// the end: their sum is the wall time.
+/// the end: their sum is the wall time. At another [`speed`](Self::speed) than 1, `played` is the
+/// length of the video that was shown, not the time that it took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Player {
+pub(crate) struct Player {
     /// The moment that this is the state of.
     at: Time,
-    pub(super) state: Playback,
+    pub(crate) state: Playback,
     /// Downloaded and not played.
-    pub(super) buffer: Duration,
-    pub(super) startup: Duration,
-    pub(super) played: Duration,
-    pub(super) stall_time: Duration,
-    pub(super) stalls: u32,
+    pub(crate) buffer: Duration,
+    pub(crate) startup: Duration,
+    pub(crate) played: Duration,
+    pub(crate) stall_time: Duration,
+    pub(crate) stalls: u32,
+    /// Seconds of video that are shown per second, above zero. Default: 1.
+    pub(crate) speed: f64,
     /// Whether all chunks of the video have arrived.
     complete: bool,
 }
 
 impl Player {
-    pub(super) fn new(now: Time) -> Self {
+    pub(crate) fn new(now: Time) -> Self {
         Self {
             at: now,
             state: Playback::Starting,
@@ -41,12 +44,13 @@ impl Player {
             played: Duration::ZERO,
             stall_time: Duration::ZERO,
             stalls: 0,
+            speed: 1.0,
             complete: false,
         }
     }
 
     /// Lets time pass.
-    pub(super) fn advance(&mut self, now: Time) {
+    pub(crate) fn advance(&mut self, now: Time) {
         let passed = now.since(self.at);
         self.at = self.at.max(now);
         match self.state {
@@ -54,40 +58,53 @@ impl Player {
             Playback::Stalled => self.stall_time += passed,
             Playback::Ended => {}
             Playback::Playing => {
-                let shown = passed.min(self.buffer);
+                let wanted = self.shown_in(passed);
+                let shown = wanted.min(self.buffer);
                 self.buffer -= shown;
                 self.played += shown;
                 if self.buffer.is_zero() && self.complete {
                     self.state = Playback::Ended;
-                } else if passed > shown {
+                } else if wanted > shown {
                     self.state = Playback::Stalled;
                     self.stalls = self.stalls.saturating_add(1);
-                    self.stall_time += passed - shown;
+                    self.stall_time += self.time_for(wanted - shown);
                 }
             }
         }
     }
 
     /// A chunk arrived at the moment that this is the state of.
-    pub(super) fn add(&mut self, chunk: Duration) {
+    pub(crate) fn add(&mut self, chunk: Duration) {
         self.buffer += chunk;
     }
 
     /// Nothing more will arrive.
-    pub(super) fn complete(&mut self) {
+    pub(crate) fn complete(&mut self) {
         self.complete = true;
     }
 
     /// Begins to play, or goes on after a stall.
-    pub(super) fn play(&mut self) {
+    pub(crate) fn play(&mut self) {
         if matches!(self.state, Playback::Starting | Playback::Stalled) {
             self.state = Playback::Playing;
         }
     }
 
+    /// How much video is shown in a span of time. Exact at normal speed.
+    #[expect(clippy::float_cmp, reason = "the default itself, not a result")]
+    fn shown_in(&self, time: Duration) -> Duration {
+        if self.speed == 1.0 { time } else { time.mul_f64(self.speed) }
+    }
+
+    /// How long it takes to show so much video. Exact at normal speed.
+    #[expect(clippy::float_cmp, reason = "the default itself, not a result")]
+    fn time_for(&self, video: Duration) -> Duration {
+        if self.speed == 1.0 { video } else { video.mul_f64(1.0 / self.speed) }
+    }
+
     /// When the buffer will have fallen to `level`; `None` when it does not fall.
-    pub(super) fn falls_to(&self, level: Duration) -> Option<Time> {
-        (self.state == Playback::Playing).then(|| self.at + (self.buffer - level))
+    pub(crate) fn falls_to(&self, level: Duration) -> Option<Time> {
+        (self.state == Playback::Playing).then(|| self.at + self.time_for(self.buffer - level))
     }
 }
 
