@@ -256,9 +256,9 @@ pub struct Session {
     pub length: Duration,
     /// Seed of all that is drawn.
     pub seed: u64,
-    /// Where in its distribution the size of a single request lies, 0 to 1. A host that makes many
-    /// sessions spreads it evenly.
-    pub quantile: f64,
+    /// Where in its distribution the size of a single request lies, 0 to 1, for a host that spreads
+    /// the sizes of many sessions evenly. `None`: drawn.
+    pub quantile: Option<f64>,
 }
 
 /// How to make the clients of an application with certain settings. Cheap to clone.
@@ -291,7 +291,7 @@ mod tests {
         for kind in AppKind::all() {
             assert_eq!(kind.name().parse(), Ok(kind));
             let recipe = kind.recipe(&Settings::default()).unwrap();
-            let session = Session { length: Duration::from_secs(10), seed: 1, quantile: 0.5 };
+            let session = Session { length: Duration::from_secs(10), seed: 1, quantile: None };
             let mut app = recipe.client(&session);
             let first = std::iter::from_fn(|| {
                 let at = app.next_timer()?;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use trimtab_units::{Bytes, Time};
 
+use crate::draw::Draw;
 use crate::requests::Requests;
 use crate::{
     AppError, AppFactors, AppInfo, Application, CdnDistribution, Command, Concurrency, Form,
@@ -84,7 +85,9 @@ impl Download {
             (None, Some((least, most))) => {
                 let (least, most) = (least.as_f64(), most.as_f64());
                 Ok(Recipe::new(move |session| {
-                    let size = least * libm::pow(most / least, session.quantile);
+                    let drawn = || Draw::new(session.seed, 8).unit();
+                    let at = session.quantile.unwrap_or_else(drawn);
+                    let size = least * libm::pow(most / least, at);
                     let workload = Workload::single(Bytes::from_f64(size));
                     Self::new(DownloadConfig::new(workload)).into()
                 }))
@@ -195,6 +198,26 @@ mod tests {
         assert!(app.poll(due).is_some(), "sent although nothing has arrived");
         assert_eq!(app.next_timer(), None);
         assert!(!app.is_finished());
+    }
+
+    #[test]
+    fn one_request_of_a_size_between_two() {
+        let mut settings = Settings::default();
+        let sizes = ["100kB", "400kB"].map(str::to_owned).to_vec();
+        settings.set("size", crate::Value::List(sizes));
+        let recipe = Download::recipe(&settings).unwrap();
+        let size = |seed, quantile| {
+            let length = Duration::from_secs(10);
+            let mut app = recipe.client(&crate::Session { length, seed, quantile });
+            let Some(Command::Request { size, .. }) = app.poll(Time::ZERO) else { panic!() };
+            assert_eq!(app.next_timer(), None, "one request");
+            size.get()
+        };
+        assert_eq!([0.0, 0.5, 1.0].map(|q| size(1, Some(q))), [100_000, 200_000, 400_000]);
+        assert_ne!(size(1, None), size(2, None), "drawn");
+        settings.set("workload", crate::Value::Text("/nowhere".to_owned()));
+        let e = Download::recipe(&settings).unwrap_err().to_string();
+        assert!(e.starts_with("/nowhere: the workload cannot be read"), "{e}");
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod outcome;
 mod player;
 mod requests;
 mod settings;
+mod viewing;
 mod vod;
 mod web;
 mod workload;

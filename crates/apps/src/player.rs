@@ -78,6 +78,11 @@ impl Player {
         self.buffer += chunk;
     }
 
+    /// Forgets what is downloaded and not shown, as when a viewer of a live stream joins anew.
+    pub(crate) fn drop_buffer(&mut self) {
+        self.buffer = Duration::ZERO;
+    }
+
     /// Nothing more will arrive.
     pub(crate) fn complete(&mut self) {
         self.complete = true;

@@ -230,6 +230,13 @@ impl Settings {
         }
     }
 
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        match self.0.get(name) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
     pub(crate) fn file(&self, name: &str) -> Option<&Path> {
         self.choice(name).map(Path::new)
     }

@@ -121,18 +121,21 @@ pub struct RunRecord {
     /// Request completion times; download and web only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rct_ms: Option<RctRecord>,
-    /// Mean bitrate of the chunks that played; vod only.
+    /// Mean bitrate of the chunks that played; video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bitrate_kbps_mean: Option<f64>,
-    /// Time stalled over time watched; vod only.
+    /// Time stalled over time watched; video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_ratio: Option<f64>,
-    /// How often playback stalled; vod only.
+    /// How often playback stalled; video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<u64>,
-    /// From the first request to the first picture; vod only.
+    /// From the first request to the first picture; video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_ms: Option<f64>,
+    /// Mean time behind the live edge, segment by segment; live video only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<f64>,
     /// Throughput of each flow while all are active, competitors last; runs with several flows only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_throughput_mbps: Vec<f64>,
@@ -268,7 +271,7 @@ pub struct SwitchRecord {
     pub queue_delay_ms: f64,
 }
 
-/// One request (download, web) or chunk (vod).
+/// One request, or one chunk of a video.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UnitRecord {
     /// Which flow of the contender, from 0.
@@ -281,10 +284,12 @@ pub struct UnitRecord {
     pub duration_ms: f64,
     /// Its experience, in the unit of the QoE model.
     pub qoe: f64,
-    /// The bitrate of the chunk; vod only.
+    /// The bitrate of the chunk; video only.
     pub bitrate_kbps: Option<f64>,
-    /// How long playback stalled for it; vod only.
+    /// How long playback stalled for it; video only.
     pub stall_ms: Option<f64>,
+    /// How far the picture was behind the live edge when it arrived; live video only.
+    pub latency_ms: Option<f64>,
 }
 
 /// How a run went, in bins of the same length. A value that is missing in a bin is NaN: nothing was

@@ -32,6 +32,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         stall_ratio: None,
         stalls: None,
         startup_ms: None,
+        latency_ms: None,
         flow_throughput_mbps: Vec::new(),
         jain: None,
         friendliness: None,

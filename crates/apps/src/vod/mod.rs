@@ -9,17 +9,15 @@
 mod config;
 mod video;
 
+pub(crate) use config::{ABR, LADDER, abr, ladder};
 pub use config::{VodConfig, VodConfigError};
 
 use trimtab_units::{Bytes, Duration, Time};
 use video::Video;
 
-use crate::abr::{History, State};
 use crate::player::Player;
-use crate::{
-    AppFactors, Application, ChunkRecord, Command, Concurrency, Outcome, Playback, RequestId,
-    VideoRecord,
-};
+use crate::viewing::{Choice, Viewing};
+use crate::{AppFactors, Application, Command, Concurrency, Outcome, Playback, RequestId};
 
 /// A video player.
 #[derive(Clone, Debug)]
@@ -28,15 +26,7 @@ pub struct Vod {
     video: Video,
     /// `None` before the first poll.
     player: Option<Player>,
-    /// Every chunk that was requested; all but the last are complete.
-    chunks: Vec<ChunkRecord>,
-    /// The rung of the last of them.
-    rung: Option<usize>,
-    history: History,
-    /// The chunk in download, and how much of it is missing.
-    download: Option<(RequestId, Bytes)>,
-    /// Stall time that is on the books of complete chunks.
-    stall_booked: Duration,
+    viewing: Viewing,
 }
 
 impl Vod {
@@ -51,16 +41,8 @@ impl Vod {
 
     /// The same with settings that were checked.
     fn with(config: VodConfig) -> Self {
-        Self {
-            video: Video::new(&config),
-            config,
-            player: None,
-            chunks: Vec::new(),
-            rung: None,
-            history: History::default(),
-            download: None,
-            stall_booked: Duration::ZERO,
-        }
+        let video = Video::new(&config);
+        Self { config, video, player: None, viewing: Viewing::default() }
     }
 
     /// Whether the buffer of `player` has room for the next chunk.
@@ -70,34 +52,20 @@ impl Vod {
 
     /// The level of the buffer at which there is room for the next chunk.
     fn room_level(&self) -> Duration {
-        self.config.buffer_max - self.video.duration(self.chunks.len())
+        self.config.buffer_max - self.video.duration(self.viewing.requested())
     }
 
     fn request(&mut self, now: Time, buffer: Duration) -> Command {
-        let rung = self.config.abr.choose(&State {
+        let choice = Choice {
+            abr: &self.config.abr,
             ladder: &self.config.ladder,
             buffer,
             buffer_max: self.config.buffer_max,
             chunk_length: self.config.chunk_length,
-            previous: self.rung,
-            history: self.history,
-        });
-        let index = self.chunks.len();
-        let bitrate = self.config.ladder[rung];
-        let size = self.video.size(index, bitrate);
-        let id = RequestId(u32::try_from(index).unwrap_or(u32::MAX));
-        self.rung = Some(rung);
-        self.download = Some((id, size));
-        self.chunks.push(ChunkRecord {
-            bitrate,
-            size,
-            duration: self.video.duration(index),
-            requested_at: now,
-            completed_at: None,
-            stall: Duration::ZERO,
-            latency: None,
-        });
-        Command::Request { id, size, upload: self.config.upload }
+        };
+        let index = self.viewing.requested();
+        let chunk = (self.video.duration(index), self.config.upload);
+        self.viewing.request(now, choice, chunk, |bitrate| self.video.size(index, bitrate))
     }
 
     /// The player as it will be at `now` if nothing arrives until then.
@@ -107,14 +75,9 @@ impl Vod {
         player
     }
 
-    /// The chunk on the screen while `buffer` is still to come: found from the end, because the
-    /// buffer holds few chunks and a session many. During a stall it is the last one shown.
-    fn chunk_shown(&self, buffer: Duration) -> Option<&ChunkRecord> {
-        let mut to_end = Duration::ZERO;
-        self.chunks.iter().rev().filter(|chunk| chunk.completed_at.is_some()).find(|chunk| {
-            to_end += chunk.duration;
-            to_end >= buffer
-        })
+    /// Whether there is another chunk to ask for.
+    fn has_more(&self) -> bool {
+        self.video.has(self.viewing.requested())
     }
 }
 
@@ -122,7 +85,7 @@ impl Application for Vod {
     fn poll(&mut self, now: Time) -> Option<Command> {
         let player = self.player_at(now);
         self.player = Some(player);
-        let wanted = self.download.is_none() && self.video.has(self.chunks.len());
+        let wanted = !self.viewing.is_busy() && self.has_more();
         (wanted && self.has_room(&player)).then(|| self.request(now, player.buffer))
     }
 
@@ -130,38 +93,23 @@ impl Application for Vod {
         let Some(player) = self.player else {
             return Some(Time::ZERO);
         };
-        if !self.video.has(self.chunks.len()) && self.download.is_none() {
-            // The end of the show.
-            return player.falls_to(Duration::ZERO);
+        if self.viewing.is_busy() {
+            return None;
         }
-        match self.download {
-            Some(_) => None,
-            None => player.falls_to(self.room_level()),
-        }
+        // Room for the next chunk, or the end of the show.
+        player.falls_to(if self.has_more() { self.room_level() } else { Duration::ZERO })
     }
 
     fn on_bytes(&mut self, _now: Time, id: RequestId, newly: Bytes) {
-        if let Some((current, missing)) = &mut self.download
-            && *current == id
-        {
-            *missing -= newly;
-        }
+        self.viewing.on_bytes(id, newly);
     }
 
     fn on_complete(&mut self, now: Time, id: RequestId) {
-        if self.download.is_none_or(|(current, _)| current != id) {
+        let mut player = self.player_at(now);
+        if self.viewing.complete(now, id, &mut player, None).is_none() {
             return;
         }
-        self.download = None;
-        let mut player = self.player_at(now);
-        if let Some(chunk) = self.chunks.last_mut() {
-            chunk.completed_at = Some(now);
-            chunk.stall = player.stall_time - self.stall_booked;
-            self.stall_booked = player.stall_time;
-            self.history.add(chunk.size, now.since(chunk.requested_at));
-            player.add(chunk.duration);
-        }
-        let more = self.video.has(self.chunks.len());
+        let more = self.has_more();
         if !more {
             player.complete();
         }
@@ -180,23 +128,7 @@ impl Application for Vod {
     }
 
     fn factors(&self, now: Time) -> AppFactors {
-        let player = self.player_at(now);
-        let chunk = self.chunks.last();
-        let size = self.download.and(chunk).map(|c| c.size);
-        AppFactors {
-            outstanding: self.download.map_or(Bytes::ZERO, |(_, missing)| missing),
-            outstanding_requests: u32::from(self.download.is_some()),
-            request_size: size,
-            mean_outstanding_size: size,
-            chunk_size: chunk.map(|c| c.size),
-            chunk_bitrate: chunk.map(|c| c.bitrate),
-            buffer: Some(player.buffer),
-            bitrate: match player.state {
-                Playback::Starting => None,
-                _ => self.chunk_shown(player.buffer).map(|c| c.bitrate),
-            },
-            playback: Some(player.state),
-        }
+        self.viewing.factors(&self.player_at(now))
     }
 
     fn concurrency(&self) -> Concurrency {
@@ -204,20 +136,7 @@ impl Application for Vod {
     }
 
     fn outcome(&self, now: Time) -> Outcome {
-        let player = self.player_at(now);
-        let mut chunks = self.chunks.clone();
-        if let Some(chunk) = chunks.last_mut()
-            && chunk.completed_at.is_none()
-        {
-            chunk.stall = player.stall_time - self.stall_booked;
-        }
-        Outcome::Video(VideoRecord {
-            chunks,
-            startup: player.startup,
-            stalls: player.stalls,
-            stall_time: player.stall_time,
-            played: player.played,
-        })
+        Outcome::Video(self.viewing.record(&self.player_at(now)))
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use trimtab_units::Rate;
 
 use super::*;
+use crate::VideoRecord;
 use crate::{Abr, Bola, Vlc};
 
 const S: u64 = 1000;

@@ -170,7 +170,7 @@ impl Connection {
     }
 
     fn client(&self) -> App {
-        let session = Session { length: PATIENCE, seed: 0, quantile: self.quantile };
+        let session = Session { length: PATIENCE, seed: 0, quantile: Some(self.quantile) };
         self.recipe.client(&session)
     }
 

@@ -163,6 +163,7 @@ fn runs_table(runs: &[RunRecord]) -> Table {
         ("stall_ratio", maybe(all().map(|r| r.stall_ratio))),
         ("stalls", maybe(all().map(|r| r.stalls.map(|n| n as f64)))),
         ("startup_ms", maybe(all().map(|r| r.startup_ms))),
+        ("latency_ms", maybe(all().map(|r| r.latency_ms))),
         ("jain", maybe(all().map(|r| r.jain))),
         ("friendliness", maybe(all().map(|r| r.friendliness))),
         ("cell_jitter_ms", number(all().map(|r| r.cell.jitter_ms))),
@@ -184,6 +185,7 @@ fn requests_table(runs: &[RunRecord]) -> Table {
         ("qoe", number(all().map(|(.., u)| u.qoe))),
         ("bitrate_kbps", maybe(all().map(|(.., u)| u.bitrate_kbps))),
         ("stall_ms", maybe(all().map(|(.., u)| u.stall_ms))),
+        ("latency_ms", maybe(all().map(|(.., u)| u.latency_ms))),
     ]
 }
 

@@ -206,6 +206,7 @@ fn table(rows: &[&SummaryRow], runs: &[&RunRecord], reference: Option<&str>) -> 
         ("bitrate, Mbit/s", |r| r.bitrate_kbps_mean, |v| format!("{:.2}", v / 1000.0)),
         ("stalled", |r| r.stall_ratio, |v| format!("{:.2}%", 100.0 * v)),
         ("start-up, ms", |r| r.startup_ms, |v| format!("{v:.0}")),
+        ("behind live, s", |r| r.latency_ms, |v| format!("{:.2}", v / 1000.0)),
         ("throughput, Mbit/s", |r| Some(r.throughput_mbps), |v| format!("{v:.2}")),
         ("queue delay, ms", |r| Some(r.queue_delay_ms.mean), |v| format!("{v:.1}")),
         ("p95 queue delay, ms", |r| Some(r.queue_delay_ms.p95), |v| format!("{v:.1}")),

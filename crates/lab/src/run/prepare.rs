@@ -268,7 +268,7 @@ impl PreparedApp {
     /// A client that has done nothing yet, of this application or, as a competitor's, of another kind
     /// at its defaults. What is drawn goes by `seed`.
     pub fn client(&self, kind: AppKind, length: Duration, seed: u64) -> App {
-        let session = Session { length, seed, quantile: 0.5 };
+        let session = Session { length, seed, quantile: None };
         if kind == self.settings.kind {
             return self.recipe.client(&session);
         }

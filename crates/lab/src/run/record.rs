@@ -160,6 +160,7 @@ pub fn record(
         stall_ratio: video.map(|v| v.stall_ratio),
         stalls: video.map(|v| v.stalls),
         startup_ms: video.map(|v| v.startup_ms),
+        latency_ms: video.and_then(|v| v.latency_ms),
         jain: (own.len() > 1).then(|| jain(&own)).flatten(),
         friendliness: (!competing.is_empty())
             .then(|| friendliness_ratio(mean_of(&own), mean_of(&competing)))
@@ -208,6 +209,8 @@ struct Video {
     stall_ratio: f64,
     stalls: u64,
     startup_ms: f64,
+    /// Live video only.
+    latency_ms: Option<f64>,
 }
 
 /// Means over the flows; `None` unless they are videos.
@@ -225,6 +228,11 @@ fn video(outcomes: &[&Outcome], ended: Time) -> Option<Video> {
         .flat_map(|v| v.chunks.iter().filter(|c| c.completed_at.is_some()))
         .map(|c| c.bitrate.mbps() * 1000.0)
         .collect();
+    let latencies: Vec<f64> = all
+        .iter()
+        .flat_map(|v| v.chunks.iter().filter_map(|c| c.latency))
+        .map(Duration::as_millis_f64)
+        .collect();
     let stalled: f64 = all.iter().map(|v| v.stall_time.as_secs_f64()).sum();
     let watched: f64 = all.iter().map(|v| (v.played + v.stall_time).as_secs_f64()).sum();
     Some(Video {
@@ -232,5 +240,7 @@ fn video(outcomes: &[&Outcome], ended: Time) -> Option<Video> {
         stall_ratio: if watched > 0.0 { stalled / watched } else { 1.0 },
         stalls: all.iter().map(|v| u64::from(v.stalls)).sum(),
         startup_ms: all.iter().map(|v| v.startup.as_millis_f64()).sum::<f64>() / viewers,
+        latency_ms: (!latencies.is_empty())
+            .then(|| latencies.iter().sum::<f64>() / latencies.len() as f64),
     })
 }
