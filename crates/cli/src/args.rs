@@ -26,9 +26,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Compare(Box<Compare>),
     Trace(Trace),
-    /// The congestion controls there are.
+    /// List schemes.
     #[command(subcommand)]
     Cc(Cc),
+    /// List applications.
+    #[command(subcommand)]
+    App(AppCommand),
     /// Customization for a fleet of servers.
     #[command(subcommand)]
     Fleet(Fleet),
@@ -165,7 +168,7 @@ pub(crate) struct AskAgent {
 
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {
-    /// What the users do; may be given several times
+    /// What the users do; may be given several times. `trimtab app list` describes the applications
     #[arg(long, value_name = "APP", value_parser = applications())]
     pub(crate) app: Vec<AppKind>,
 
@@ -668,6 +671,16 @@ pub(crate) struct Output {
     /// The file, compressed if it ends in .gz; standard output unless told
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AppCommand {
+    /// List applications with their settings and the QoE models that suit them.
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

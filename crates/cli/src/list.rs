@@ -1,15 +1,15 @@
-//! `trimtab cc list`.
+//! `trimtab cc list` and `trimtab app list`.
 
 use serde_json::{Value, json};
 use trimtab_cc::{ALGORITHMS, Knob};
+use trimtab_lab::scenario::AppKind;
 use trimtab_steer::scheme::{Role, SCHEMES};
 
 use crate::{Failure, print};
 
-pub(crate) fn run(as_json: bool) -> Result<(), Failure> {
+pub(crate) fn schemes(as_json: bool) -> Result<(), Failure> {
     if as_json {
-        let text = serde_json::to_string_pretty(&listing()).unwrap_or_default();
-        return print(&format!("{text}\n"));
+        return print_json(&listing());
     }
     let mut text = String::from("Algorithms: NAME, NAME:PRESET or NAME:KNOB=VALUE,…\n");
     for a in ALGORITHMS {
@@ -76,4 +76,37 @@ fn listing() -> Value {
         json!({"name": s.name, "kind": kind, "about": s.about, "source": s.source, "presets": [], "knobs": knobs})
     });
     Value::Array(algorithms.into_iter().chain(special).collect())
+}
+
+fn print_json(listing: &Value) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(listing).unwrap_or_default();
+    print(&format!("{text}\n"))
+}
+
+pub(crate) fn applications(as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return print_json(&AppKind::all().map(application).collect());
+    }
+    let mut text = String::from(
+        "Applications: `--app NAME`, or `kind = \"NAME\"` and settings in a scenario's [[app]]\n",
+    );
+    for app in AppKind::all().map(AppKind::info) {
+        text += &format!("\n  {}\n      {} ({})\n", app.name, app.about, app.source);
+        text += &format!("      QoE: {}, or a formula\n", app.models.join(", "));
+        for s in app.settings {
+            let (wanted, default) = (s.form.wanted(), s.default);
+            text += &format!("      {}: {}; {wanted} (default: {default})\n", s.name, s.about);
+        }
+    }
+    print(&text)
+}
+
+fn application(kind: AppKind) -> Value {
+    let app = kind.info();
+    let settings = app.settings.iter().map(|s| {
+        json!({"name": s.name, "takes": s.form.wanted(), "default": s.default, "about": s.about})
+    });
+    let settings: Vec<Value> = settings.collect();
+    json!({"name": app.name, "about": app.about, "source": app.source, "qoe": app.models,
+           "factors": app.factors, "settings": settings})
 }

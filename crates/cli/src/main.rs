@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Cc, Cli, Command};
+use args::{AppCommand, Cc, Cli, Command};
 
 /// A failure for the user: one message that says what to do, and the exit code.
 #[derive(Debug)]
@@ -85,7 +85,8 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::EmuWatchdog { namespaces } => emu::watch(&namespaces),
         Command::Compare(args) => compare::run(&args),
         Command::Trace(args) => trace::run(args.command),
-        Command::Cc(Cc::List { json }) => list::run(json),
+        Command::Cc(Cc::List { json }) => list::schemes(json),
+        Command::App(AppCommand::List { json }) => list::applications(json),
         Command::Fleet(args) => fleet::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::Validate(args) => validate::run(args),

@@ -143,6 +143,38 @@ fn cc_list() {
 }
 
 #[test]
+fn app_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = stdout(dir.path(), &["app", "list"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(dir.path(), &["app", "list", "--json"])).unwrap();
+    for a in trimtab_apps::APPLICATIONS {
+        assert!(text.contains(a.about), "{} in {text}", a.name);
+        let listed = json.as_array().unwrap().iter().find(|v| v["name"] == a.name).unwrap();
+        assert_eq!(listed["settings"].as_array().unwrap().len(), a.settings.len());
+        assert_eq!(listed["qoe"][0], a.models[0]);
+    }
+}
+
+#[test]
+fn live_video_reports_how_far_behind_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let common = ["--cc", "cubic", "--traces", "constant:12Mbit/s", "--duration", "60s"];
+    let flags = ["compare", "--app", "live", "--app", "vod", "--quiet", "--json", "out.json"];
+    stdout(dir.path(), &[&flags[..], &common[..]].concat());
+    let text = std::fs::read_to_string(dir.path().join("out.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let run = |app: &str| {
+        json["runs"].as_array().unwrap().iter().find(|run| run["app"] == app).unwrap().clone()
+    };
+    // On a fast link it stays at its target, 6 s; a chunk joins at most a segment further behind.
+    let latency = run("live")["latency_ms"].as_f64().unwrap();
+    assert!((5800.0..6600.0).contains(&latency), "{latency}");
+    assert_eq!(run("live")["stalls"], 0);
+    assert!(run("vod").get("latency_ms").is_none());
+}
+
+#[test]
 fn traces_are_made_shown_and_converted() {
     let dir = tempfile::tempdir().unwrap();
     let run = |args: &[&str]| stdout(dir.path(), args);
