@@ -11,7 +11,7 @@ use thiserror::Error;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::{
-    AppError, AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Outcome, RequestRecord,
+    AppError, AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Live, Outcome, RequestRecord,
     Setting, Settings, Vod, VodConfig, VodConfigError, Web, WebConfig,
 };
 
@@ -109,6 +109,8 @@ applications! {
     Web,
     /// One endless response.
     Bulk,
+    /// Live video.
+    Live,
 }
 
 impl App {

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use trimtab_apps::{
-    Abr, App, Application, Bola, BulkConfig, CdnDistribution, Command, DownloadConfig, Outcome,
-    RequestId, VodConfig, WebConfig, Workload,
+    Abr, App, Application, Bola, BulkConfig, CdnDistribution, Command, DownloadConfig, Live,
+    LiveConfig, Outcome, RequestId, VodConfig, WebConfig, Workload,
 };
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -42,6 +42,7 @@ fn apps(seed: u64) -> Vec<App> {
         App::vod(vod).unwrap(),
         App::vod(bola).unwrap(),
         App::web(&WebConfig { seed, length: None, ..WebConfig::default() }),
+        Live::new(LiveConfig { seed, ..LiveConfig::default() }).unwrap().into(),
     ]
 }
 
