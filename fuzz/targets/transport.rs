@@ -64,6 +64,10 @@ impl Connection {
                 tracker.on_acked(&mut packet.part(Bytes::new(u64::from(amount))));
             }
             (10, _) if amount < 4 => tracker.on_path_change(),
+            (10, _) if amount < 64 => {
+                let mss = Bytes::new(u64::from(amount) * 100);
+                cca.on_mtu(&Config::with_mss(mss, 0));
+            }
             (10, _) if amount < 128 => tracker.on_app_limited(),
             (10, _) => tracker.on_window_limited(),
             _ => {}

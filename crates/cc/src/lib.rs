@@ -166,6 +166,11 @@ pub trait CongestionControl {
     /// Packets left flight that neither arrived nor were lost (RFC 9002 §6.4).
     fn on_discarded(&mut self, _discarded: &Discarded) {}
 
+    /// Full-size packets have another size from now on, which path MTU discovery found (RFC 8899): the
+    /// limits are these, their seed aside. The window stays what it is in bytes, or becomes the new
+    /// minimum where it was below.
+    fn on_mtu(&mut self, limits: &Config);
+
     /// The losses of the current episode turned out to be none (RFC 9438 §4.9): undo its reduction.
     fn on_spurious_loss(&mut self, _now: Time) {}
 

@@ -252,6 +252,11 @@ impl CongestionControl for Switcher {
         self.cca.on_timeout(timeout);
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.config = Config { seed: self.config.seed, ..*limits };
+        self.cca.on_mtu(limits);
+    }
+
     fn on_discarded(&mut self, discarded: &Discarded) {
         self.path.on_discarded(discarded);
         self.cca.on_discarded(discarded);

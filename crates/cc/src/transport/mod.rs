@@ -5,6 +5,10 @@
 //! [`Tracker`] makes the second of the first. Loss detection, round-trip estimation and pacing stay
 //! with the transport.
 //!
+//! A new packet size goes to the algorithm alone ([`CongestionControl::on_mtu`]).
+//!
+//! [`CongestionControl::on_mtu`]: crate::CongestionControl::on_mtu
+//!
 //! The simulator runs on the same tracker, so what a stack plugs in is what has been validated.
 //! The order of calls for one acknowledgement, which is the order that
 //! [`CongestionControl`](crate::CongestionControl) asks for:
