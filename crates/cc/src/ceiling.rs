@@ -57,6 +57,11 @@ impl Ceiling {
         true
     }
 
+    /// Packets have another size.
+    pub(crate) fn on_mtu(&mut self, mss: Bytes) {
+        self.window = self.window.max(mss * PACKETS_MIN);
+    }
+
     /// Grows by what was acknowledged, where the bound limits the sender: a window that is not used
     /// does not grow (RFC 9002 §7.8).
     pub(crate) fn on_ack(&mut self, ack: &Ack, limits: bool, mss: Bytes) {

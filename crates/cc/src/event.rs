@@ -72,7 +72,8 @@ pub struct Ack {
     pub in_recovery: bool,
 }
 
-/// One packet was declared lost. What was in flight when it was sent tells BBR how much was too much.
+/// One packet was declared lost. What was in flight when it was sent tells BBR how much was too
+/// much.
 #[derive(Clone, Copy, Debug)]
 pub struct LostPacket {
     /// When it was declared lost.
@@ -110,16 +111,35 @@ pub struct Loss {
     pub prior_inflight: Bytes,
 }
 
-/// An acknowledgement says that the path marked packets with "congestion experienced" (CE) instead of
-/// dropping them (ECN, RFC 3168; RFC 9000 §13.4).
+impl Loss {
+    /// The same batch as the sign of a timeout.
+    pub fn timeout(&self) -> Timeout {
+        Timeout { now: self.now, prior_inflight: self.prior_inflight, inflight: self.inflight }
+    }
+}
+
+/// Packets left flight that neither arrived nor were lost: their keys were discarded (RFC 9002
+/// §6.4), or a probe repeats their data.
+#[derive(Clone, Copy, Debug)]
+pub struct Discarded {
+    /// When.
+    pub now: Time,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Bytes in flight after it.
+    pub inflight: Bytes,
+}
+
+/// An acknowledgement says that the path marked packets with "congestion experienced" (CE) instead
+/// of dropping them (ECN, RFC 3168; RFC 9000 §13.4).
 #[derive(Clone, Copy, Debug)]
 pub struct Marked {
     /// When it arrived.
     pub now: Time,
-    /// When the newest packet that it acknowledges was sent; QUIC does not say which packets were marked
-    /// (RFC 9002 §B.7). TCP's receiver repeats its echo until it is answered, so a TCP transport tells of the first
-    /// in a round trip, with the present time (RFC 3168 §6.1.2). Marks of packets sent before the last reduction belong
-    /// to that (RFC 9002 §7.3.1).
+    /// When the newest packet that it acknowledges was sent; QUIC does not say which packets were
+    /// marked (RFC 9002 §B.7). TCP's receiver repeats its echo until it is answered, so a TCP
+    /// transport tells of the first in a round trip, with the present time (RFC 3168 §6.1.2). Marks
+    /// of packets sent before the last reduction belong to that (RFC 9002 §7.3.1).
     pub newest_sent_at: Time,
     /// Bytes in flight after it.
     pub inflight: Bytes,

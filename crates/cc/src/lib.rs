@@ -40,13 +40,14 @@ mod round;
 mod spec;
 #[cfg(test)]
 mod testing;
+pub mod transport;
 mod vegas;
 mod vivace;
 mod westwood;
 mod window;
 
 pub use algorithms::*;
-pub use event::{Ack, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
+pub use event::{Ack, Discarded, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
 pub use spec::{Spec, SpecError};
 
@@ -161,6 +162,14 @@ pub trait CongestionControl {
     /// TCP's retransmission timer expired (RFC 6298), or QUIC saw persistent congestion
     /// (RFC 9002 §7.6): nothing that was learnt of the path can be trusted.
     fn on_timeout(&mut self, timeout: &Timeout);
+
+    /// Packets left flight that neither arrived nor were lost (RFC 9002 §6.4).
+    fn on_discarded(&mut self, _discarded: &Discarded) {}
+
+    /// Full-size packets have another size from now on, which path MTU discovery found (RFC 8899): the
+    /// limits are these, their seed aside. The window stays what it is in bytes, or becomes the new
+    /// minimum where it was below.
+    fn on_mtu(&mut self, limits: &Config);
 
     /// The losses of the current episode turned out to be none (RFC 9438 §4.9): undo its reduction.
     fn on_spurious_loss(&mut self, _now: Time) {}

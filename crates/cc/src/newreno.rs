@@ -104,6 +104,10 @@ impl CongestionControl for NewReno {
         self.window.collapse(new.then(|| self.decrease()));
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.window.resize(limits);
+    }
+
     fn on_spurious_loss(&mut self, _now: Time) {
         self.episode.undo(&mut self.window);
     }

@@ -155,6 +155,10 @@ impl CongestionControl for Vegas {
         self.start_round();
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.window.resize(limits);
+    }
+
     fn on_spurious_loss(&mut self, _now: Time) {
         self.episode.undo(&mut self.window);
     }

@@ -136,6 +136,10 @@ impl CongestionControl for Westwood {
         self.rtt_min_stale = true;
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.window.resize(limits);
+    }
+
     fn on_spurious_loss(&mut self, _now: Time) {
         self.episode.undo(&mut self.window);
     }

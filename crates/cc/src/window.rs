@@ -46,6 +46,18 @@ impl Window {
         }
     }
 
+    /// Packets have another size ([`CongestionControl::on_mtu`](crate::CongestionControl::on_mtu)).
+    pub(crate) fn resize(&mut self, limits: &Config) {
+        let Self { mss, min, packets_per_byte, initial, .. } = Self::new(limits);
+        (self.mss, self.min, self.packets_per_byte) = (mss, min, packets_per_byte);
+        self.initial = initial;
+        self.set(self.size);
+        self.ssthresh = self.ssthresh.max(min);
+        if let Some((size, ssthresh)) = &mut self.before {
+            (*size, *ssthresh) = ((*size).max(min), (*ssthresh).max(min));
+        }
+    }
+
     /// The window of another algorithm, and congestion avoidance from there on: the threshold is the
     /// window, and no earlier reduction can be undone.
     pub(crate) fn take_over(&mut self, size: Bytes) {
@@ -189,6 +201,20 @@ mod tests {
     }
 
     /// RFC 9002 §7.2: ten packets first, two at least; a limit below one packet means one packet.
+    #[test]
+    fn packets_of_another_size_leave_the_window_and_change_its_growth() {
+        let mut window = Window::new(&Config::with_mss(Bytes::new(1200), 0));
+        window.reduce(Bytes::new(9000));
+        window.resize(&Config::with_mss(Bytes::new(1500), 0));
+        assert_eq!((window.size, window.packets()), (Bytes::new(9000), 6.0));
+        window.grow_reno(Bytes::new(9000));
+        assert_eq!(window.size, Bytes::new(10_500), "a packet in a round trip");
+        window.collapse(None);
+        assert_eq!(window.size, Bytes::new(3000));
+        window.resize(&Config::with_mss(Bytes::new(9000), 0));
+        assert_eq!(window.size, Bytes::new(18_000), "never below the new minimum");
+    }
+
     #[test]
     fn a_new_window_keeps_the_limits_of_the_transport() {
         let new = Window::new(&Config::with_mss(MSS, 0));

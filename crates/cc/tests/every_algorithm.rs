@@ -8,6 +8,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use support::{Op, Sender};
 use trimtab_cc::{ALGORITHMS, Config, CongestionControl, Spec, get_knob};
+use trimtab_units::Bytes;
 
 fn ops() -> impl Strategy<Value = Op> {
     let flags = || (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
@@ -25,6 +26,7 @@ fn ops() -> impl Strategy<Value = Op> {
         5 => (0..100_000u32).prop_map(|us| Op::Pass { us }),
         1 => any::<u32>().prop_map(|secs| Op::Jump { secs }),
         1 => any::<(u8, u8)>().prop_map(|(index, at)| Op::Knob { index, at }),
+        1 => (1..9000u16).prop_map(|mss| Op::Mtu { mss }),
     ]
 }
 
@@ -49,6 +51,20 @@ proptest! {
             }
             prop_assert_eq!(clone.face(), sender.face(), "{}", algorithm.name);
         }
+    }
+}
+
+/// Path MTU discovery finds larger packets in the middle of a life: the window stays, in bytes.
+#[test]
+fn packets_of_another_size_leave_the_window() {
+    let (narrow, wide) =
+        (Config::with_mss(Bytes::new(1200), 1), Config::with_mss(Bytes::new(1500), 1));
+    for algorithm in ALGORITHMS {
+        let mut cca = (algorithm.build)(&narrow);
+        let before = cca.window();
+        cca.on_mtu(&wide);
+        let expected = if algorithm.name == "vivace" { wide.initial_window } else { before };
+        assert_eq!(cca.window(), expected, "{}", algorithm.name);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::{
-    Ack, CongestionControl, Controller, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec, Timeout,
+    Ack, CongestionControl, Controller, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent,
+    Spec, Timeout,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -38,7 +39,8 @@ macro_rules! forward {
 impl Governor {
     forward!(
         on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket, on_loss: &Loss,
-        on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle, on_spurious_loss: Time, on_timer: Time
+        on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle, on_spurious_loss: Time, on_timer: Time,
+        on_discarded: &Discarded
     );
 
     /// The most that may be in flight now.

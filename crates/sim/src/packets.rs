@@ -2,37 +2,47 @@
 
 use std::collections::VecDeque;
 
+use trimtab_cc::transport::{self, Fate};
 use trimtab_units::{Bytes, Time};
 
 use crate::streams::Chunk;
 
-/// What became of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Nobody knows yet.
-    InFlight,
-    /// It arrived.
-    Acked,
-    /// Declared lost; its data waits to be sent again.
-    Lost,
-    /// Declared lost, and its data was sent again in another packet.
-    Resent,
-}
-
-/// A sent packet, with the snapshot of the connection that a delivery-rate sample needs
-/// (draft-cheng-iccrg-delivery-rate-estimation §3.2).
+/// A sent packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
-    pub(crate) sent_at: Time,
-    pub(crate) delivered: Bytes,
-    pub(crate) delivered_at: Time,
-    pub(crate) first_sent_at: Time,
-    pub(crate) lost: Bytes,
-    pub(crate) tx_in_flight: Bytes,
-    pub(crate) size: Bytes,
-    pub(crate) chunk: Chunk,
-    pub(crate) fate: Fate,
-    pub(crate) app_limited: bool,
+    /// The tracker's record; its number is that of the packet.
+    pub(crate) record: transport::Packet,
+    /// The stream of its data, and where in it they begin.
+    pub(crate) stream: u32,
+    pub(crate) offset: u64,
+    /// Its data was sent again in another packet.
+    pub(crate) resent: bool,
+}
+
+impl Packet {
+    /// Its data; the rest of it is a header of this size.
+    pub(crate) fn chunk(&self, header: Bytes) -> Chunk {
+        let len = (self.record.size() - header).get() as u32;
+        Chunk { stream: self.stream, len, offset: self.offset }
+    }
+
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.record.fate() == Fate::InFlight
+    }
+
+    pub(crate) fn is_acked(&self) -> bool {
+        self.record.fate() == Fate::Acked
+    }
+
+    /// Whether it was declared lost, or a probe repeats its data.
+    pub(crate) fn is_written_off(&self) -> bool {
+        matches!(self.record.fate(), Fate::Lost | Fate::Discarded)
+    }
+
+    /// Whether it is written off, and its data waits to be sent again.
+    pub(crate) fn waits(&self) -> bool {
+        self.is_written_off() && !self.resent
+    }
 }
 
 /// Packets by number, from the oldest that still matters.
@@ -66,7 +76,7 @@ impl SentPackets {
 
     /// The lowest number that may be in flight.
     pub(crate) fn in_flight_from(&mut self) -> u64 {
-        while self.get(self.in_flight_from).is_some_and(|p| p.fate != Fate::InFlight) {
+        while self.get(self.in_flight_from).is_some_and(|p| !p.is_in_flight()) {
             self.in_flight_from += 1;
         }
         self.in_flight_from
@@ -81,11 +91,8 @@ impl SentPackets {
     /// are remembered until `resent_before`, in case they arrive after all.
     pub(crate) fn forget(&mut self, resent_before: Time) {
         while let Some(packet) = self.packets.front() {
-            let over = match packet.fate {
-                Fate::Acked => true,
-                Fate::Resent => packet.sent_at < resent_before,
-                Fate::InFlight | Fate::Lost => false,
-            };
+            let late = packet.resent && packet.record.sent_at() < resent_before;
+            let over = packet.is_acked() || (packet.is_written_off() && late);
             if !over {
                 break;
             }

@@ -10,14 +10,15 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use trimtab_cc::{Idle, Sent};
+use trimtab_cc::Idle;
+use trimtab_cc::transport::Tracker;
 use trimtab_steer::Collector;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::governor::Governor;
 use crate::histogram::Histogram;
 use crate::pacer::Pacer;
-use crate::packets::{Fate, Packet, SentPackets};
+use crate::packets::{Packet, SentPackets};
 use crate::recovery::{Prr, Recovery, Reduction};
 use crate::responses::Responses;
 use crate::rtt::RttEstimator;
@@ -91,14 +92,7 @@ pub(crate) struct Sender {
     packets: SentPackets,
     /// Numbers of lost packets whose data is to be sent again.
     resend: VecDeque<u64>,
-    inflight: Bytes,
-    largest_acked: Option<u64>,
-    // Delivery-rate estimation (draft-cheng §3.2).
-    delivered: Bytes,
-    delivered_at: Time,
-    first_sent_at: Time,
-    app_limited_until: Bytes,
-    lost: Bytes,
+    tracker: Tracker,
     // Timers.
     last_sent_at: Time,
     backoff: u32,
@@ -113,8 +107,6 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// The reduction for a congestion mark, without a loss.
     reduction: Option<Reduction>,
-    /// Marks that were heeded, by the count.
-    marks: u64,
     /// The next new data tells the receiver that the window was reduced.
     tell_reduced: bool,
     /// A mark is among the reasons of this episode: no spurious loss takes it back.
@@ -124,8 +116,6 @@ pub(crate) struct Sender {
     cumulative: u64,
     episode_lost: u64,
     episode_spurious: u64,
-    /// The window limited the sender at some moment after every packet below this number was sent.
-    limited_below: u64,
 }
 
 impl Sender {
@@ -152,13 +142,7 @@ impl Sender {
             rtt,
             packets: SentPackets::default(),
             resend: VecDeque::new(),
-            inflight: Bytes::ZERO,
-            largest_acked: None,
-            delivered: Bytes::ZERO,
-            delivered_at: Time::ZERO,
-            first_sent_at: Time::ZERO,
-            app_limited_until: Bytes::ZERO,
-            lost: Bytes::ZERO,
+            tracker: Tracker::new(),
             last_sent_at: Time::ZERO,
             backoff: 0,
             probes: 0,
@@ -173,14 +157,12 @@ impl Sender {
             pacing_blocked: false,
             recovery: Recovery::Open,
             reduction: None,
-            marks: 0,
             tell_reduced: false,
             marked_episode: false,
             highest_offset: 0,
             cumulative: 0,
             episode_lost: 0,
             episode_spurious: 0,
-            limited_below: 0,
         };
         // Linux has a rate as soon as the handshake is done (`tcp_rcv_state_process`): more than the
         // unpaced packets may leave before the first acknowledgement.
@@ -206,7 +188,7 @@ impl Sender {
     }
 
     pub(crate) fn inflight(&self) -> Bytes {
-        self.inflight
+        self.tracker.inflight()
     }
 
     /// Whether there is anything to send, for the first time or again.
@@ -218,7 +200,9 @@ impl Sender {
     pub(crate) fn window(&self) -> Bytes {
         match (&self.recovery, &self.reduction) {
             (Recovery::Fast { prr: Some(prr), .. }, _)
-            | (Recovery::Open, Some(Reduction { prr: Some(prr), .. })) => prr.window(self.inflight),
+            | (Recovery::Open, Some(Reduction { prr: Some(prr), .. })) => {
+                prr.window(self.inflight())
+            }
             _ => self.governor.window(),
         }
     }
@@ -272,18 +256,18 @@ impl Sender {
     pub(crate) fn poll_send(&mut self, now: Time) -> Option<Outgoing> {
         self.pacing_blocked = false;
         let size = self.next_size()?;
-        if self.inflight.is_zero() {
+        if self.inflight().is_zero() {
             self.leave_idle(now);
         }
         if self.probes == 0 {
-            if self.inflight + size > self.window() || self.waits_for_a_full_segment(now) {
-                self.limited_below = self.packets.next_number();
+            if self.inflight() + size > self.window() || self.waits_for_a_full_segment(now) {
+                self.tracker.on_window_limited();
                 return None;
             }
             self.pacing_blocked = !self.pacer.allows(now, size);
             if self.pacing_blocked {
-                if self.inflight * 2 >= self.window() {
-                    self.limited_below = self.packets.next_number();
+                if self.inflight() * 2 >= self.window() {
+                    self.tracker.on_window_limited();
                 }
                 return None;
             }
@@ -298,7 +282,7 @@ impl Sender {
     fn next_size(&mut self) -> Option<Bytes> {
         while let Some(&number) = self.resend.front() {
             match self.packets.get(number) {
-                Some(p) if p.fate == Fate::Lost => return Some(p.size),
+                Some(p) if p.waits() => return Some(p.record.size()),
                 // It arrived after all.
                 _ => self.resend.pop_front(),
             };
@@ -306,7 +290,7 @@ impl Sender {
         if !self.streams.is_empty() {
             return Some(self.transport.packet);
         }
-        self.app_limited_until = (self.delivered + self.inflight).max(Bytes::new(1));
+        self.tracker.on_app_limited();
         self.probes = 0;
         None
     }
@@ -318,7 +302,7 @@ impl Sender {
             return self.resend.push_back(number);
         }
         let Self { packets, resend, .. } = self;
-        let place = |n: u64| packets.get(n).map(|p| (p.chunk.stream, p.chunk.offset));
+        let place = |n: u64| packets.get(n).map(|p| (p.stream, p.offset));
         let this = place(number);
         let mut at = resend.len();
         while at > 0 && place(resend[at - 1]) > this {
@@ -330,17 +314,15 @@ impl Sender {
     fn next_chunk(&mut self) -> Option<(Chunk, bool)> {
         if let Some(number) = self.resend.pop_front() {
             let packet = self.packets.get_mut(number)?;
-            packet.fate = Fate::Resent;
-            return Some((packet.chunk, true));
+            packet.resent = true;
+            return Some((packet.chunk(self.transport.header), true));
         }
         Some((self.streams.next(self.transport.payload())?, false))
     }
 
-    /// Nothing was in flight: the clocks of rate estimation start anew, and TCP validates a window
-    /// that was not used for longer than the retransmission timeout.
+    /// Nothing was in flight: TCP validates a window that was not used for longer than the
+    /// retransmission timeout.
     fn leave_idle(&mut self, now: Time) {
-        self.delivered_at = now;
-        self.first_sent_at = now;
         let idle = now.since(self.last_sent_at);
         let rto = self.timeout_base();
         if self.transport.idle_restart && self.totals.packets > 0 && idle > rto {
@@ -352,27 +334,15 @@ impl Sender {
 
     fn send(&mut self, now: Time, chunk: Chunk, again: bool) -> Outgoing {
         let size = Bytes::new(u64::from(chunk.len)) + self.transport.header;
-        let number = self.packets.next_number();
-        self.inflight += size;
-        let app_limited = !self.app_limited_until.is_zero();
-        self.packets.push(Packet {
-            sent_at: now,
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            lost: self.lost,
-            tx_in_flight: self.inflight,
-            size,
-            chunk,
-            fate: Fate::InFlight,
-            app_limited,
-        });
+        let (record, sent) = self.tracker.on_sent(now, size);
+        let number = record.number();
+        let Chunk { stream, offset, .. } = chunk;
+        self.packets.push(Packet { record, stream, offset, resent: false });
         self.highest_offset = self.highest_offset.max(chunk.offset + u64::from(chunk.len));
         self.last_sent_at = now;
         self.totals.packets += 1;
         self.totals.bytes += size;
         self.totals.retransmits += u64::from(again);
-        let sent = Sent { now, bytes: size, inflight: self.inflight, app_limited };
         self.governor.on_sent(&sent);
         if let Some(collector) = &mut self.collector {
             collector.on_sent(&sent);

@@ -20,42 +20,52 @@ impl Rate {
     pub const MAX: Self = Self(u64::MAX);
 
     /// From bytes per second.
+    #[inline]
     pub const fn from_bytes_per_sec(bytes: u64) -> Self {
         Self(bytes)
     }
     /// From bytes per second, rounded to the nearest. NaN and negative values give zero.
+    #[inline]
     pub fn from_bytes_per_sec_f64(bytes: f64) -> Self {
         Self((bytes + 0.5) as u64)
     }
     /// From bits per second, rounded down to a whole byte.
+    #[inline]
     pub const fn from_bits_per_sec(bits: u64) -> Self {
         Self(bits / 8)
     }
     /// From Mbit/s (10^6 bits per second), rounded to the nearest byte per second.
+    #[inline]
     pub fn from_mbps(mbps: f64) -> Self {
         Self::from_bytes_per_sec_f64(mbps * 125_000.0)
     }
     /// Bytes per second.
+    #[inline]
     pub const fn bytes_per_sec(self) -> u64 {
         self.0
     }
     /// Bits per second.
+    #[inline]
     pub const fn bits_per_sec(self) -> f64 {
         self.0 as f64 * 8.0
     }
     /// Mbit/s (10^6 bits per second).
+    #[inline]
     pub const fn mbps(self) -> f64 {
         self.0 as f64 * 8e-6
     }
     /// Whether this is zero.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
     /// The product with a factor, rounded to the nearest. NaN and negatives give zero.
+    #[inline]
     pub fn mul_f64(self, factor: f64) -> Self {
         Self::from_bytes_per_sec_f64(self.0 as f64 * factor)
     }
     /// `self` / `other` as a real number. Infinite (or NaN for zero by zero) when `other` is zero.
+    #[inline]
     pub fn ratio(self, other: Rate) -> f64 {
         self.0 as f64 / other.0 as f64
     }
@@ -64,6 +74,7 @@ impl Rate {
 impl Mul<Duration> for Rate {
     type Output = Bytes;
     /// The bytes sent in that time, rounded down.
+    #[inline]
     fn mul(self, d: Duration) -> Bytes {
         match self.0.checked_mul(d.as_nanos()) {
             Some(n) => Bytes::new(n / 1_000_000_000),
@@ -76,17 +87,20 @@ impl Mul<Duration> for Rate {
 }
 impl Add for Rate {
     type Output = Rate;
+    #[inline]
     fn add(self, r: Rate) -> Rate {
         Rate(self.0.saturating_add(r.0))
     }
 }
 impl Sub for Rate {
     type Output = Rate;
+    #[inline]
     fn sub(self, r: Rate) -> Rate {
         Rate(self.0.saturating_sub(r.0))
     }
 }
 impl Sum for Rate {
+    #[inline]
     fn sum<I: Iterator<Item = Rate>>(iter: I) -> Rate {
         iter.fold(Rate::ZERO, Add::add)
     }

@@ -17,34 +17,42 @@ impl Bytes {
     pub const MAX: Self = Self(u64::MAX);
 
     /// From a count of bytes.
+    #[inline]
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
     /// From a real count of bytes, rounded to the nearest. NaN and negative values give zero.
+    #[inline]
     pub fn from_f64(bytes: f64) -> Self {
         Self((bytes + 0.5) as u64)
     }
     /// The count.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
     /// The count as a real number.
+    #[inline]
     pub const fn as_f64(self) -> f64 {
         self.0 as f64
     }
     /// The count in bits.
+    #[inline]
     pub const fn bits(self) -> f64 {
         self.0 as f64 * 8.0
     }
     /// Whether this is zero.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
     /// The product with a factor, rounded to the nearest byte. NaN and negatives give zero.
+    #[inline]
     pub fn mul_f64(self, factor: f64) -> Self {
         Self::from_f64(self.0 as f64 * factor)
     }
     /// `self` / `other` as a real number. Infinite (or NaN for zero by zero) when `other` is zero.
+    #[inline]
     pub fn ratio(self, other: Bytes) -> f64 {
         self.0 as f64 / other.0 as f64
     }
@@ -52,28 +60,33 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Bytes;
+    #[inline]
     fn add(self, b: Bytes) -> Bytes {
         Bytes(self.0.saturating_add(b.0))
     }
 }
 impl AddAssign for Bytes {
+    #[inline]
     fn add_assign(&mut self, b: Bytes) {
         *self = *self + b;
     }
 }
 impl Sub for Bytes {
     type Output = Bytes;
+    #[inline]
     fn sub(self, b: Bytes) -> Bytes {
         Bytes(self.0.saturating_sub(b.0))
     }
 }
 impl SubAssign for Bytes {
+    #[inline]
     fn sub_assign(&mut self, b: Bytes) {
         *self = *self - b;
     }
 }
 impl Mul<u64> for Bytes {
     type Output = Bytes;
+    #[inline]
     fn mul(self, k: u64) -> Bytes {
         Bytes(self.0.saturating_mul(k))
     }
@@ -81,6 +94,7 @@ impl Mul<u64> for Bytes {
 impl Div<u64> for Bytes {
     type Output = Bytes;
     /// Rounds down. Division by zero gives [`Bytes::MAX`].
+    #[inline]
     fn div(self, k: u64) -> Bytes {
         self.0.checked_div(k).map_or(Bytes::MAX, Bytes)
     }
@@ -88,6 +102,7 @@ impl Div<u64> for Bytes {
 impl Div<Rate> for Bytes {
     type Output = Duration;
     /// The time to send these bytes, rounded down to the nanosecond; for ever at a zero rate.
+    #[inline]
     fn div(self, rate: Rate) -> Duration {
         let rate = rate.bytes_per_sec();
         if rate == 0 {
@@ -105,6 +120,7 @@ impl Div<Rate> for Bytes {
 impl Div<Duration> for Bytes {
     type Output = Rate;
     /// The rate that sends these bytes in that time; the largest rate when the time is zero.
+    #[inline]
     fn div(self, d: Duration) -> Rate {
         let ns = d.as_nanos();
         if ns == 0 {
@@ -120,6 +136,7 @@ impl Div<Duration> for Bytes {
     }
 }
 impl Sum for Bytes {
+    #[inline]
     fn sum<I: Iterator<Item = Bytes>>(iter: I) -> Bytes {
         iter.fold(Bytes::ZERO, Add::add)
     }

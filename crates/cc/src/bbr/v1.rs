@@ -452,6 +452,12 @@ impl CongestionControl for Bbr {
         self.window = (timeout.inflight + self.mss).max(self.min_window);
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.mss = limits.mss;
+        (self.initial_window, self.min_window) = (limits.initial_window, limits.min_window);
+        self.window = self.window.max(limits.min_window);
+    }
+
     /// `bbr_undo_cwnd`; the window comes back with the next acknowledgement, when the transport
     /// says that recovery is over.
     fn on_spurious_loss(&mut self, _now: Time) {

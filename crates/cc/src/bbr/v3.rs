@@ -440,6 +440,13 @@ impl CongestionControl for Bbr3 {
         self.window = (timeout.inflight + self.mss).max(self.min_window);
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.mss = limits.mss;
+        (self.initial_window, self.min_window) = (limits.initial_window, limits.min_window);
+        self.window = self.window.max(limits.min_window);
+        self.ceiling.on_mtu(limits.mss);
+    }
+
     fn on_spurious_loss(&mut self, _now: Time) {
         self.undo_loss();
     }

@@ -462,6 +462,13 @@ impl CongestionControl for Copa {
         self.slow_start = true;
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.mss = limits.mss.max(Bytes::new(1)).as_f64();
+        self.window_min = limits.min_window.as_f64().max(self.mss);
+        self.window = self.window.max(self.window_min);
+        self.ceiling.on_mtu(limits.mss);
+    }
+
     fn on_idle(&mut self, _idle: &Idle) {
         let kept = self.window * self.values.restart;
         self.set_window(kept.max(self.window.min(self.initial_window())));

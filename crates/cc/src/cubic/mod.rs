@@ -325,6 +325,10 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.window.resize(limits);
+    }
+
     fn on_spurious_loss(&mut self, now: Time) {
         if !self.episode.undo(&mut self.window) {
             return;

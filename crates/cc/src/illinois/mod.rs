@@ -279,6 +279,10 @@ impl CongestionControl for Illinois {
         self.forget();
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.window.resize(limits);
+    }
+
     fn on_spurious_loss(&mut self, _now: Time) {
         if self.episode.undo(&mut self.window) {
             self.bound();

@@ -246,6 +246,10 @@ impl CongestionControl for Ledbat {
         self.credit = 0.0;
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.window.resize(limits);
+    }
+
     fn on_spurious_loss(&mut self, _now: Time) {
         self.episode.undo(&mut self.window);
     }

@@ -4,7 +4,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::filter::{WindowedMaxRate, WindowedMin};
 use crate::round::Round;
-use crate::{Ack, Loss, Marked, Sent, Timeout};
+use crate::{Ack, Discarded, Loss, Marked, Sent, Timeout};
 
 /// How long a round-trip time or a delivery rate counts.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -96,6 +96,11 @@ impl PathView {
         }
         let before = self.marked_at.filter(|&at| marked.newest_sent_at <= at);
         self.marked_at = Some(before.unwrap_or(marked.now));
+    }
+
+    /// Packets left flight without a signal.
+    pub fn on_discarded(&mut self, discarded: &Discarded) {
+        self.inflight = discarded.inflight;
     }
 
     /// Everything in flight was written off.

@@ -5,8 +5,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use super::{HandOver, Migrate, PathView};
 use crate::muses::{DRIVEN, Muses};
 use crate::{
-    ALGORITHMS, Ack, Config, CongestionControl, Controller, Idle, Knob, Loss, LostPacket, Marked,
-    Phase, Sent, Spec, Timeout,
+    ALGORITHMS, Ack, Config, CongestionControl, Controller, Discarded, Idle, Knob, Loss,
+    LostPacket, Marked, Phase, Sent, Spec, Timeout,
 };
 
 /// How much goes over to the new algorithm.
@@ -250,6 +250,16 @@ impl CongestionControl for Switcher {
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.path.on_timeout(timeout);
         self.cca.on_timeout(timeout);
+    }
+
+    fn on_mtu(&mut self, limits: &Config) {
+        self.config = Config { seed: self.config.seed, ..*limits };
+        self.cca.on_mtu(limits);
+    }
+
+    fn on_discarded(&mut self, discarded: &Discarded) {
+        self.path.on_discarded(discarded);
+        self.cca.on_discarded(discarded);
     }
 
     fn on_spurious_loss(&mut self, now: Time) {

@@ -243,6 +243,15 @@ impl CongestionControl for Muses {
         self.set(self.cwnd_min);
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        let window = self.window();
+        let new = Self::new(limits);
+        (self.mss, self.cwnd_min, self.initial) = (new.mss, new.cwnd_min, new.initial);
+        self.ceiling.on_mtu(new.mss);
+        // A state that waits counts packets of the old size.
+        self.set_bytes(window);
+    }
+
     fn on_idle(&mut self, _idle: &Idle) {
         // What was measured is of another time (RFC 5681 §4.1).
         self.set(self.cwnd.min(self.initial));

@@ -477,6 +477,11 @@ impl CongestionControl for Vivace {
         self.forget(self.timed_out.min(self.initial_rate()));
     }
 
+    fn on_mtu(&mut self, limits: &Config) {
+        self.config = Config { seed: self.config.seed, ..*limits };
+        self.ceiling.on_mtu(limits.mss);
+    }
+
     fn window(&self) -> Bytes {
         if self.rate == 0.0 {
             return self.config.initial_window;

@@ -52,6 +52,10 @@ pub(crate) enum Op {
         index: u8,
         at: u8,
     },
+    /// Full-size packets count as so many bytes.
+    Mtu {
+        mss: u16,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +136,7 @@ impl<C: CongestionControl> Sender<C> {
             Op::Pass { us } => self.pass(Duration::from_micros(us.into())),
             Op::Jump { secs } => self.pass(Duration::from_secs(secs.into())),
             Op::Knob { index, at } => self.turn(index, at),
+            Op::Mtu { mss } => self.resize(Bytes::new(mss.into())),
         }
         self.check(op);
     }
@@ -291,6 +296,13 @@ impl<C: CongestionControl> Sender<C> {
             let value = knob.min + (knob.max - knob.min) * f64::from(at) / 255.0;
             self.cca.apply_knob(index, value);
         }
+    }
+
+    fn resize(&mut self, mss: Bytes) {
+        let packets = self.config.min_window / self.config.mss.get().max(1);
+        let min_window = mss * packets.get();
+        self.config = Config { min_window, ..Config::with_mss(mss, self.config.seed) };
+        self.cca.on_mtu(&self.config);
     }
 
     /// What a transport sees of the algorithm, to compare two.

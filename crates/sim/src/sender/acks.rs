@@ -1,11 +1,12 @@
 //! Acknowledgements: what arrived, what that says of the path, and what must be lost.
 
-use trimtab_cc::{Ack, Loss, LostPacket, Marked, Phase, RateSample, Timeout};
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_cc::transport::{self, Fate};
+use trimtab_cc::{Loss, Marked, Phase};
+use trimtab_units::{Duration, Time};
 
 use super::timers::{TIMER_MIN, linux_timer};
 use super::{AckInfo, Sender};
-use crate::packets::Fate;
+use crate::packets::Packet;
 use crate::recovery::{Prr, PrrAck, Recovery, Reduction};
 use crate::transport::LossDetection;
 
@@ -17,8 +18,6 @@ const PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
 /// What loss detection found in one go.
 #[derive(Default)]
 struct LossBatch {
-    bytes: Bytes,
-    newest: Option<Time>,
     /// First and last sending time of the longest run of lost packets without an arrival between.
     run: Option<(Time, Time)>,
     longest: Duration,
@@ -27,19 +26,15 @@ struct LossBatch {
 impl Sender {
     /// An acknowledgement arrived; `arrivals` are the numbers of the packets that it newly covers.
     pub(crate) fn on_ack(&mut self, now: Time, info: AckInfo, arrivals: impl Iterator<Item = u64>) {
-        let prior_inflight = self.inflight;
         let advanced = info.cumulative > self.cumulative;
         self.cumulative = self.cumulative.max(info.cumulative);
-        let mut acked = Bytes::ZERO;
-        let mut newest: Option<u64> = None;
-        let mut oldest_sent_at = Time::MAX;
         let mut original_late = false;
         for number in arrivals {
             let Some(packet) = self.packets.get_mut(number) else { continue };
-            match packet.fate {
-                Fate::InFlight => self.inflight -= packet.size,
+            match self.tracker.on_acked(&mut packet.record) {
+                Fate::InFlight => {}
                 Fate::Acked => continue,
-                Fate::Lost | Fate::Resent => {
+                Fate::Lost | Fate::Discarded => {
                     self.totals.spurious += 1;
                     // The original of a probe is no loss of an episode.
                     if self.episode_lost > 0 {
@@ -48,26 +43,19 @@ impl Sender {
                     }
                 }
             }
-            packet.fate = Fate::Acked;
-            acked += packet.size;
             if let Some(collector) = &mut self.collector {
-                self.responses.on_acked(now, packet.chunk, self.cumulative, collector);
+                let chunk = packet.chunk(self.transport.header);
+                self.responses.on_acked(now, chunk, self.cumulative, collector);
             }
-            oldest_sent_at = oldest_sent_at.min(packet.sent_at);
-            newest = newest.max(Some(number));
         }
-        let Some(newest) = newest else { return };
-        self.delivered += acked;
-        self.delivered_at = now;
-        self.totals.delivered = self.delivered;
+        let Some(newest_sent_at) = self.tracker.newest().map(transport::Packet::sent_at) else {
+            return;
+        };
+        self.totals.delivered = self.tracker.delivered();
         self.backoff = 0;
         self.tail_probe_sent = false;
 
-        let rtt = self.take_rtt(now, newest, oldest_sent_at, info.delay);
-        let rate = self.take_rate(now, newest);
-        if self.delivered > self.app_limited_until {
-            self.app_limited_until = Bytes::ZERO;
-        }
+        self.take_rtt(now, info.delay);
         if original_late {
             self.undo_if_spurious(now);
         }
@@ -78,30 +66,15 @@ impl Sender {
         {
             self.close_recovery();
         }
-        let lost_before = self.lost;
+        let lost_before = self.tracker.lost();
         self.detect_losses(now, info);
-        let newest_sent_at = self.packets.get(newest).map_or(now, |p| p.sent_at);
         self.end_reduction(info, newest_sent_at);
-        self.heed_marks(now, info, newest_sent_at, prior_inflight);
-        let rate = rate.map(|(mut sample, lost_at_send)| {
-            sample.lost = self.lost - lost_at_send;
-            sample
-        });
-        let ack = Ack {
-            now,
-            acked,
-            rtt,
-            srtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.min(),
-            inflight: self.inflight,
-            prior_inflight,
-            delivered: self.delivered,
-            newest_sent_at,
-            rate,
-            cwnd_limited: (newest < self.limited_below || self.slow_start_in_use())
-                && (advanced || !self.grows_by_cumulative_acks()),
-            in_recovery: self.recovery.since().is_some(),
-        };
+        self.heed_marks(now, info);
+        let (srtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
+        let Some(mut ack) = self.tracker.end_ack(now, srtt, min_rtt) else { return };
+        ack.cwnd_limited = (ack.cwnd_limited || self.slow_start_in_use())
+            && (advanced || !self.grows_by_cumulative_acks());
+        ack.in_recovery = self.recovery.since().is_some();
         self.governor.on_ack(&ack);
         if let Some(collector) = &mut self.collector {
             collector.on_ack(&ack);
@@ -113,10 +86,10 @@ impl Sender {
             self.close_recovery();
         }
         let ssthresh = self.governor.window();
-        let (losses, inflight) = (self.lost > lost_before, self.inflight);
+        let (losses, inflight) = (self.tracker.lost() > lost_before, self.inflight());
         let packet = self.transport.packet;
         if let Some(prr) = self.prr() {
-            let ack = PrrAck { newly: acked, losses, advanced, inflight, ssthresh };
+            let ack = PrrAck { newly: ack.acked, losses, advanced, inflight, ssthresh };
             prr.on_ack(ack, packet);
         }
         self.update_pacing();
@@ -135,54 +108,22 @@ impl Sender {
     fn slow_start_in_use(&self) -> bool {
         self.transport.loss_detection == LossDetection::RackTlp
             && self.governor.phase() == Phase::SlowStart
-            && self.governor.window() < self.inflight * 2
+            && self.governor.window() < self.inflight() * 2
     }
 
-    fn take_rtt(
-        &mut self,
-        now: Time,
-        newest: u64,
-        oldest_sent_at: Time,
-        delay: Duration,
-    ) -> Option<Duration> {
-        if self.largest_acked.is_some_and(|largest| newest <= largest) {
-            return None; // RFC 9002 §5.1: only a new largest one gives a sample
-        }
-        self.largest_acked = Some(newest);
-        let rtt = now.since(self.packets.get(newest)?.sent_at);
+    fn take_rtt(&mut self, now: Time, delay: Duration) {
+        let Some(rtt) = self.tracker.rtt_sample(now) else { return };
         self.totals.rtt.record(rtt);
         match self.transport.loss_detection {
             LossDetection::Rfc9002 => self.rtt.sample(now, rtt, delay),
             // TCP does not know the delay, and measures from the oldest segment (RFC 7323 §4.1).
             LossDetection::RackTlp => {
-                self.rtt.sample(now, now.since(oldest_sent_at), Duration::ZERO);
+                let oldest =
+                    self.tracker.oldest_sent_at().map_or(rtt, |sent_at| now.since(sent_at));
+                self.rtt.sample(now, oldest, Duration::ZERO);
                 self.rtt.sample_min(rtt);
             }
         }
-        Some(rtt)
-    }
-
-    /// The delivery-rate sample of the newest packet (draft-cheng §3.3), and the bytes that had been
-    /// lost when it was sent.
-    fn take_rate(&mut self, now: Time, newest: u64) -> Option<(RateSample, Bytes)> {
-        let packet = self.packets.get(newest)?;
-        let send_elapsed = packet.sent_at.since(packet.first_sent_at);
-        let ack_elapsed = now.since(packet.delivered_at);
-        let interval = send_elapsed.max(ack_elapsed);
-        self.first_sent_at = packet.sent_at;
-        // Too short to be true: acknowledgements that were held up together.
-        if interval.is_zero() || interval < self.rtt.min() {
-            return None;
-        }
-        let sample = RateSample {
-            delivered: self.delivered - packet.delivered,
-            interval,
-            prior_delivered: packet.delivered,
-            app_limited: packet.app_limited,
-            tx_in_flight: packet.tx_in_flight,
-            lost: Bytes::ZERO,
-        };
-        Some((sample, packet.lost))
     }
 
     /// Within a TCP episode, losses of packets sent since its beginning belong to it as well: the
@@ -197,63 +138,49 @@ impl Sender {
 
     pub(super) fn detect_losses(&mut self, now: Time, info: AckInfo) {
         self.loss_timer = None;
-        let Some(largest) = self.largest_acked else { return };
+        let Some(largest) = self.tracker.largest_acked() else { return };
         let from = self.packets.in_flight_from();
         if from >= largest {
             return;
         }
-        let prior_inflight = self.inflight;
         let mut batch = LossBatch::default();
         let mut previous_lost = from
             .checked_sub(1)
             .and_then(|n| self.packets.get(n))
-            .is_some_and(|p| matches!(p.fate, Fate::Lost | Fate::Resent));
+            .is_some_and(Packet::is_written_off);
         let (packets_behind, wait) = self.thresholds(from, largest);
         let mut number = from;
         while number < largest {
             let Some(packet) = self.packets.get_mut(number) else { break };
-            if packet.fate != Fate::InFlight {
-                previous_lost = matches!(packet.fate, Fate::Lost | Fate::Resent);
-                if packet.fate == Fate::Acked {
+            if !packet.is_in_flight() {
+                previous_lost = packet.is_written_off();
+                if packet.is_acked() {
                     batch.run = None;
                 }
                 number += 1;
                 continue;
             }
-            let late = now >= packet.sent_at + wait;
+            let late = now >= packet.record.sent_at() + wait;
             if !late && packets_behind.is_none_or(|k| number + k > largest) {
                 // Later ones were sent later.
                 self.loss_timer = Some(self.next_loss_at(now, number, largest, wait));
                 break;
             }
-            packet.fate = Fate::Lost;
-            let (size, sent_at) = (packet.size, packet.sent_at);
-            self.inflight -= size;
-            self.lost += size;
-            batch.bytes += size;
-            batch.newest = Some(sent_at);
+            let sent_at = packet.record.sent_at();
+            if let Some(lost) = self.tracker.on_lost(now, &mut packet.record, !previous_lost) {
+                self.governor.on_packet_lost(&lost);
+            }
             let run = batch.run.map_or((sent_at, sent_at), |(first, _)| (first, sent_at));
             batch.run = Some(run);
             batch.longest = batch.longest.max(run.1.since(run.0));
-            let lost = LostPacket {
-                now,
-                bytes: size,
-                sent_at,
-                tx_in_flight: packet.tx_in_flight,
-                lost_since_sent: self.lost - packet.lost,
-                app_limited: packet.app_limited,
-                delivered_at_send: packet.delivered,
-                new_range: !previous_lost,
-            };
-            self.governor.on_packet_lost(&lost);
             previous_lost = true;
             self.queue_again(number);
             self.totals.lost += 1;
             self.episode_lost += 1;
             number += 1;
         }
-        if let Some(newest) = batch.newest {
-            self.on_losses(now, &batch, newest, prior_inflight, info);
+        if let Some(loss) = self.tracker.end_losses(now) {
+            self.on_losses(&batch, loss, info);
         }
     }
 
@@ -261,7 +188,7 @@ impl Sender {
     fn next_loss_at(&self, now: Time, number: u64, largest: u64, wait: Duration) -> Time {
         let candidates = self.packets.iter_from(number).take_while(|&(n, _)| n < largest);
         let mut sent_at =
-            candidates.filter(|(_, p)| p.fate == Fate::InFlight).map(|(_, p)| p.sent_at);
+            candidates.filter(|(_, p)| p.is_in_flight()).map(|(_, p)| p.record.sent_at());
         match self.transport.loss_detection {
             // RFC 9002 §6.1.2: when the oldest is due.
             LossDetection::Rfc9002 => sent_at.next().unwrap_or(now) + wait,
@@ -286,7 +213,7 @@ impl Sender {
                     .packets
                     .iter_from(from)
                     .take_while(|&(number, _)| number <= largest)
-                    .filter(|(_, p)| p.fate == Fate::Acked)
+                    .filter(|(_, p)| p.is_acked())
                     .take(PACKET_THRESHOLD as usize)
                     .count() as u64;
                 if beyond >= PACKET_THRESHOLD || self.recovery.since().is_some() {
@@ -298,22 +225,10 @@ impl Sender {
         }
     }
 
-    fn on_losses(
-        &mut self,
-        now: Time,
-        batch: &LossBatch,
-        newest: Time,
-        prior_inflight: Bytes,
-        info: AckInfo,
-    ) {
+    fn on_losses(&mut self, batch: &LossBatch, mut loss: Loss, info: AckInfo) {
         let tcp = self.transport.loss_detection == LossDetection::RackTlp;
-        let loss = Loss {
-            now,
-            lost: batch.bytes,
-            newest_sent_at: self.as_of_episode(newest),
-            inflight: self.inflight,
-            prior_inflight,
-        };
+        let (now, newest) = (loss.now, loss.newest_sent_at);
+        loss.newest_sent_at = self.as_of_episode(newest);
         if self.recovery.since().is_none_or(|since| !tcp && newest > since) {
             // Linux goes on with the reduction that a mark began (`tcp_enter_recovery`).
             let began = self.reduction.take().filter(|began| tcp || newest <= began.since);
@@ -329,9 +244,9 @@ impl Sender {
         if let Some(collector) = &mut self.collector {
             collector.on_loss(&loss);
         }
-        if !tcp && self.persistent_congestion(batch) {
+        if !tcp && self.persistent_congestion(batch, newest) {
             self.totals.timeouts += 1;
-            self.governor.on_timeout(&Timeout { now, prior_inflight, inflight: self.inflight });
+            self.governor.on_timeout(&loss.timeout());
         }
     }
 
@@ -341,20 +256,16 @@ impl Sender {
     }
 
     /// Congestion marks: at most one reduction in a round trip, whatever it is for.
-    fn heed_marks(&mut self, now: Time, info: AckInfo, newest: Time, prior_inflight: Bytes) {
-        let inflight = self.inflight;
-        let mut marked = Marked { now, newest_sent_at: newest, inflight, prior_inflight };
+    fn heed_marks(&mut self, now: Time, info: AckInfo) {
         let until = self.highest_offset.max(info.cumulative);
-        match self.transport.loss_detection {
+        let marked = match self.transport.loss_detection {
             LossDetection::Rfc9002 => {
-                if info.marks <= self.marks {
-                    return;
-                }
-                self.marks = info.marks;
+                let Some(marked) = self.tracker.on_ce_count(now, info.marks) else { return };
                 // RFC 9002 §7.3.2: a recovery period, as after a loss.
                 if self.recovery.since().is_none() && self.reduction.is_none() {
                     self.reduction = Some(Reduction { since: now, until, prr: None });
                 }
+                marked
             }
             // RFC 3168 §6.1.2; Linux: `tcp_enter_cwr`.
             LossDetection::RackTlp => {
@@ -365,11 +276,11 @@ impl Sender {
                 if self.recovery.since().is_some() || self.reduction.is_some() {
                     return;
                 }
-                marked.newest_sent_at = now;
                 self.reduction = Some(Reduction { since: now, until, prr: self.new_prr() });
                 self.tell_reduced = true;
+                Marked { newest_sent_at: now, ..self.tracker.marked(now) }
             }
-        }
+        };
         self.marked_episode = true;
         self.governor.on_marked(&marked);
     }
@@ -388,11 +299,11 @@ impl Sender {
     }
 
     /// RFC 9002 §7.6: everything sent over a period of three probe timeouts was lost.
-    fn persistent_congestion(&self, batch: &LossBatch) -> bool {
+    fn persistent_congestion(&self, batch: &LossBatch, newest: Time) -> bool {
         let Some(first_sample) = self.rtt.first_sample_at() else { return false };
         let period = self.rtt.timeout(LossDetection::Rfc9002, self.transport.max_ack_delay)
             * PERSISTENT_CONGESTION_THRESHOLD;
-        batch.longest > period && batch.newest.is_some_and(|n| n - batch.longest >= first_sample)
+        batch.longest > period && newest - batch.longest >= first_sample
     }
 
     /// Packets that were written off have arrived: when that shows the reduction to be wrong, it is
@@ -430,13 +341,11 @@ impl Sender {
         let written_off: Vec<u64> = self.resend.drain(..).collect();
         for number in written_off {
             let Some(packet) = self.packets.get_mut(number) else { continue };
-            if packet.fate == Fate::Lost && number < sent_before {
-                packet.fate = Fate::InFlight;
-                self.inflight += packet.size;
-                self.lost -= packet.size;
+            if packet.waits() && number < sent_before {
+                self.tracker.restore(&mut packet.record);
                 self.totals.lost -= 1;
                 self.packets.back_in_flight(number);
-            } else if packet.fate == Fate::Lost {
+            } else if packet.waits() {
                 self.resend.push_back(number);
             }
         }

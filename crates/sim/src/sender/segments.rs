@@ -30,7 +30,7 @@ impl Sender {
             return false;
         }
         let window = self.window();
-        let room = window - self.inflight;
+        let room = window - self.inflight();
         let segment = self.pacing_rate().map_or(packet * 2, |rate| burst(rate, packet));
         if room >= segment || room >= window / WINDOW_DIVISOR {
             return false;
@@ -38,7 +38,7 @@ impl Sender {
         let oldest = self.packets.in_flight_from();
         let Some(oldest) = self.packets.get(oldest) else { return false };
         let srtt = self.rtt.smoothed();
-        oldest.sent_at + srtt <= now + NEAR.min(srtt / 2)
+        oldest.record.sent_at() + srtt <= now + NEAR.min(srtt / 2)
     }
 }
 
@@ -63,7 +63,11 @@ mod tests {
         let rtt = Some((Time::ZERO, Duration::from_millis(20)));
         let mut sender = Sender::new(governor, streams, transport, rtt, 1);
         while sender.poll_send(Time::ZERO).is_some() {}
-        sender.inflight -= transport.packet * room;
+        let sent = sender.packets.next_number();
+        for number in sent - room..sent {
+            let packet = sender.packets.get_mut(number).unwrap();
+            sender.tracker.on_discarded(now, &mut packet.record).unwrap();
+        }
         sender.last_sent_at = now - Duration::from_micros(500);
         sender.waits_for_a_full_segment(now)
     }

@@ -1,10 +1,8 @@
 //! Timers: probes, timeouts, pacing, and the algorithm's own.
 
-use trimtab_cc::Timeout;
 use trimtab_units::{Duration, Time};
 
 use super::{AckInfo, Sender};
-use crate::packets::Fate;
 use crate::recovery::Recovery;
 use crate::transport::LossDetection;
 
@@ -13,7 +11,8 @@ const TICK: Duration = Duration::from_millis(4);
 /// What Linux adds to the waits for reordering and for a tail loss probe (`TCP_TIMEOUT_MIN_US`).
 pub(super) const TIMER_MIN: Duration = Duration::from_millis(2);
 
-/// When a timer of Linux that is set now rings: at a tick of its clock, the wait rounded up to ticks.
+/// When a timer of Linux that is set now rings: at a tick of its clock, the wait rounded up to
+/// ticks.
 pub(super) fn linux_timer(now: Time, wait: Duration) -> Time {
     let tick = TICK.as_nanos();
     let ticks = now.as_nanos() / tick + wait.as_nanos().div_ceil(tick);
@@ -28,7 +27,7 @@ impl Sender {
 
     /// When the oldest unanswered packet calls for a probe or a timeout.
     fn timeout_at(&self) -> Time {
-        if self.inflight.is_zero() {
+        if self.inflight().is_zero() {
             return Time::MAX;
         }
         let rto = self.timeout_base() * (1 << self.backoff.min(10));
@@ -37,7 +36,7 @@ impl Sender {
             LossDetection::RackTlp => {
                 let fast = self.recovery.since().is_none() && !self.tail_probe_sent;
                 // RFC 8985 §7.2: two round trips, and the peer's delay when only one is in flight.
-                let single = self.inflight <= self.transport.packet;
+                let single = self.inflight() <= self.transport.packet;
                 let delay = if single { Duration::from_millis(200) } else { TIMER_MIN };
                 if fast && self.backoff == 0 {
                     (self.rtt.smoothed() * 2 + delay).min(rto)
@@ -89,7 +88,7 @@ impl Sender {
         self.probes = if self.backoff > 1 { 2 } else { 1 };
         self.last_sent_at = now;
         if !self.has_data() {
-            self.repeat_in_flight(false);
+            self.repeat_in_flight(now, false);
         }
     }
 
@@ -101,49 +100,52 @@ impl Sender {
             self.probes = 1;
             self.last_sent_at = now;
             if !self.has_data() {
-                self.repeat_in_flight(true);
+                self.repeat_in_flight(now, true);
             }
             return;
         }
         self.totals.timeouts += 1;
         self.backoff += 1;
         self.last_sent_at = now;
-        let prior_inflight = self.inflight;
         let next = self.packets.next_number();
         let from = self.packets.in_flight_from();
         for number in from..next {
             let Some(packet) = self.packets.get_mut(number) else { continue };
-            if packet.fate == Fate::InFlight {
-                packet.fate = Fate::Lost;
-                self.inflight -= packet.size;
-                self.lost += packet.size;
+            // The batch is one event: what was in flight was lost or not, and is not told by
+            // packets.
+            if self.tracker.on_lost(now, &mut packet.record, true).is_some() {
                 self.totals.lost += 1;
                 self.queue_again(number);
             }
         }
+        let written_off = self.tracker.end_losses(now);
         self.loss_timer = None;
         self.reduction = None;
         // A second timeout in a row is the same episode: the window is at its minimum already.
-        if !matches!(self.recovery, Recovery::Timeout { .. }) {
+        if let (Some(written_off), false) =
+            (written_off, matches!(self.recovery, Recovery::Timeout { .. }))
+        {
             self.recovery =
                 Recovery::Timeout { since: now, until: self.highest_offset, sent_before: next };
-            self.governor.on_timeout(&Timeout { now, prior_inflight, inflight: self.inflight });
+            self.governor.on_timeout(&written_off.timeout());
         }
     }
 
-    /// Sends the data of a packet in flight once more: the newest (a tail loss probe) or the oldest.
-    fn repeat_in_flight(&mut self, newest: bool) {
+    /// Sends the data of a packet in flight once more: the newest (a tail loss probe) or the
+    /// oldest.
+    fn repeat_in_flight(&mut self, now: Time, newest: bool) {
         let from = self.packets.in_flight_from();
         let number = {
-            let in_flight = self.packets.iter_from(from).filter(|(_, p)| p.fate == Fate::InFlight);
+            let in_flight = self.packets.iter_from(from).filter(|(_, p)| p.is_in_flight());
             let mut numbers = in_flight.map(|(number, _)| number);
             if newest { numbers.last() } else { numbers.next() }
         };
         let Some(number) = number else { return };
-        if let Some(packet) = self.packets.get_mut(number) {
-            // Written off, though not as a loss to react to: if it arrives, nothing was wrong.
-            packet.fate = Fate::Lost;
-            self.inflight -= packet.size;
+        // Written off, though not as a loss to react to: if it arrives, nothing was wrong.
+        if let Some(packet) = self.packets.get_mut(number)
+            && let Some(discarded) = self.tracker.on_discarded(now, &mut packet.record)
+        {
+            self.governor.on_discarded(&discarded);
             self.queue_again(number);
         }
     }
