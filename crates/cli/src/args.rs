@@ -235,6 +235,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
 
+    /// The first seed, to judge on other seeds than those that were chosen by
+    #[arg(long, value_name = "SEED")]
+    pub(crate) first_seed: Option<u64>,
+
     /// Leave out points of the grid where the mean rate of the trace divided by the flows is below
     /// this, as 1Mbit/s; before --thin
     #[arg(long, value_name = "RATE")]

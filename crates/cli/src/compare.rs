@@ -96,6 +96,7 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
     replace(&mut s.flows, &args.flows);
     s.duration = args.duration.unwrap_or(s.duration);
     s.seeds = args.seeds.unwrap_or(s.seeds);
+    s.first_seed = args.first_seed.unwrap_or(s.first_seed);
     s.share_min = args.share_min.or(s.share_min);
     s.thin = args.thin.or(s.thin);
     s.validate().map_err(Failure::input)?;

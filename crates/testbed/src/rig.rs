@@ -82,8 +82,7 @@ impl Rig {
     /// says what to do.
     pub fn new(scenario: &Scenario) -> Result<Self, RealError> {
         admission::check(scenario)?;
-        let competitors = scenario.competitor.iter().map(|c| &c.cc);
-        let places = scenario.cc.iter().chain(competitors).map(Place::of);
+        let places = scenario.schemes().map(Place::of);
         let places = places.collect::<Result<Vec<Place>, _>>()?;
         if !rustix::process::geteuid().is_root() {
             return Err(RealError::NotRoot);

@@ -43,7 +43,7 @@ pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
             start: Duration::from_nanos(scenario.stagger.as_nanos().saturating_mul(i)),
         })
         .collect();
-    for competitor in &scenario.competitor {
+    for competitor in prepared.plan.competitors(job) {
         for _ in 0..competitor.flows {
             let app = client(competitor.app, members.len() as u64);
             members.push(Member { scheme: &competitor.cc, app, start: competitor.start });
@@ -106,9 +106,9 @@ struct Mark {
 impl<'a, R: Run> Course<'a, R> {
     /// A run at its beginning, of as many flows as [`members`] gave.
     pub fn new(prepared: &'a Prepared, job: &Job, run: R) -> Self {
-        let scenario = &prepared.plan.scenario;
         let own_flows = job.cell.flows as usize;
-        let competing: usize = scenario.competitor.iter().map(|c| c.flows as usize).sum();
+        let competitors = prepared.plan.competitors(job);
+        let competing: usize = competitors.iter().map(|c| c.flows as usize).sum();
         Self {
             run,
             prepared,

@@ -138,8 +138,7 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
     let (mut models, mut warnings) = (Vec::new(), Vec::new());
     let mut policies = BTreeMap::new();
-    let competitors = plan.scenario.competitor.iter().map(|c| &c.cc);
-    for contender in plan.scenario.cc.iter().chain(competitors) {
+    for contender in plan.scenario.schemes() {
         if let SchemeKind::Muses(settings) = contender.kind() {
             let (learnt, path) = settings.key();
             if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {

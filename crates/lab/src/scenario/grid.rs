@@ -3,7 +3,9 @@
 use trimtab_net::{Capacity, MarkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
-use super::{Buffer, Mark, NamedTrace, Probability, Scenario, ScenarioError};
+use super::{
+    Buffer, Competitor, Mark, NamedTrace, PathSettings, Probability, Scenario, ScenarioError,
+};
 use crate::run::links;
 
 /// A point of the grid, apart from its trace.
@@ -71,6 +73,8 @@ pub struct Job {
     pub trace: usize,
     /// Where in the grid.
     pub cell: Cell,
+    /// Which path of the scenario; `None` in a grid.
+    pub path: Option<usize>,
     /// The seed.
     pub seed: u64,
     /// Which contender of the scenario.
@@ -88,6 +92,19 @@ pub struct Plan {
     pub links: Vec<Capacity>,
     /// Every run: by application, trace, cell, seed, contender.
     pub jobs: Vec<Job>,
+}
+
+/// A trace, a cell, and a path where the scenario has some.
+type Point = (usize, Cell, Option<usize>);
+
+impl Plan {
+    /// The flows that compete with the scheme's in a run.
+    pub fn competitors(&self, job: &Job) -> &[Competitor] {
+        match job.path {
+            Some(path) => &self.scenario.path[path].competitor,
+            None => &self.scenario.competitor,
+        }
+    }
 }
 
 impl Scenario {
@@ -113,14 +130,43 @@ impl Scenario {
     /// The scenario is not valid, a trace cannot be found or read, or `share_min` leaves nothing.
     pub fn plan(&self) -> Result<Plan, ScenarioError> {
         self.validate()?;
-        let traces = super::source::named(&self.traces)?;
+        let traces = match &self.path[..] {
+            [] => super::source::named(&self.traces)?,
+            paths => paths.iter().map(PathSettings::trace).collect::<Result<_, _>>()?,
+        };
         let links = traces
             .iter()
             .map(|t| links::capacity(&t.source))
             .collect::<Result<Vec<Capacity>, _>>()?;
+        let points = if self.path.is_empty() { self.points(&links)? } else { self.own_points() };
+        let mut jobs = Vec::new();
+        for app in 0..self.app.len() {
+            for &(trace, cell, path) in &points {
+                for seed in self.first_seed..self.first_seed + u64::from(self.seeds) {
+                    let contenders = 0..self.cc.len();
+                    jobs.extend(contenders.map(|contender| Job {
+                        app,
+                        trace,
+                        cell,
+                        path,
+                        seed,
+                        contender,
+                    }));
+                }
+            }
+        }
+        if jobs.len() > super::RUNS_MAX {
+            let (n, max) = (jobs.len(), super::RUNS_MAX);
+            return Err(ScenarioError::Invalid(format!("{n} runs are more than {max}")));
+        }
+        Ok(Plan { scenario: self.clone(), traces, links, jobs })
+    }
+
+    /// The points of the grid, or its sample, by trace and cell.
+    fn points(&self, links: &[Capacity]) -> Result<Vec<Point>, ScenarioError> {
         let cells = self.cells();
         let axes = [
-            traces.len(),
+            links.len(),
             self.rtt.len(),
             self.buffer.len(),
             self.loss.len(),
@@ -128,7 +174,7 @@ impl Scenario {
             self.flows.len(),
         ];
         let rates: Vec<Rate> = links.iter().map(Capacity::mean_rate).collect();
-        let points: Vec<usize> = (0..traces.len() * cells.len())
+        let points: Vec<usize> = (0..links.len() * cells.len())
             .filter(|p| self.has_share(rates[p / cells.len()], &cells[p % cells.len()]))
             .collect();
         if let (Some(share), true) = (self.share_min, points.is_empty()) {
@@ -141,27 +187,16 @@ impl Scenario {
             Some(size) => spread(&axes, points, size as usize),
             None => points,
         };
-        let mut jobs = Vec::new();
-        for app in 0..self.app.len() {
-            for &point in &points {
-                let (trace, cell) = (point / cells.len(), cells[point % cells.len()]);
-                for seed in 0..u64::from(self.seeds) {
-                    let contenders = 0..self.cc.len();
-                    jobs.extend(contenders.map(|contender| Job {
-                        app,
-                        trace,
-                        cell,
-                        seed,
-                        contender,
-                    }));
-                }
-            }
-        }
-        if jobs.len() > super::RUNS_MAX {
-            let (n, max) = (jobs.len(), super::RUNS_MAX);
-            return Err(ScenarioError::Invalid(format!("{n} runs are more than {max}")));
-        }
-        Ok(Plan { scenario: self.clone(), traces, links, jobs })
+        let at = |point: usize| (point / cells.len(), cells[point % cells.len()], None);
+        Ok(points.into_iter().map(at).collect())
+    }
+
+    /// The paths of the scenario, or as many of them as `thin` leaves.
+    fn own_points(&self) -> Vec<Point> {
+        let all: Vec<usize> = (0..self.path.len()).collect();
+        let size = self.thin.map_or(all.len(), |size| size as usize);
+        let kept = spread(&[self.path.len()], all, size);
+        kept.into_iter().map(|path| (path, self.path[path].cell(), Some(path))).collect()
     }
 
     /// Whether an equal share of a link with this mean rate is enough for each flow of the cell.

@@ -24,6 +24,7 @@
 
 mod app;
 mod grid;
+mod path;
 mod quantity;
 mod source;
 mod transport;
@@ -35,6 +36,7 @@ use trimtab_units::{Duration, Rate};
 
 pub use app::{AppKind, AppSettings};
 pub use grid::{Cell, Job, Plan};
+pub use path::PathSettings;
 pub use quantity::{Buffer, Mark, Probability, QuantityError};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
 pub use transport::TransportKind;
@@ -92,6 +94,9 @@ pub struct Scenario {
     /// How many seeds each cell is run with: 0, 1, 2 …
     #[serde(default = "default_seeds")]
     pub seeds: u32,
+    /// The first of them. Default: 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_seed: u64,
     /// Leave out the points of the grid where the trace's mean rate divided by the number of flows is
     /// below this.
     #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +111,9 @@ pub struct Scenario {
     /// Flows that compete with the contender's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub competitor: Vec<Competitor>,
+    /// Paths of their own, in place of the grid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<PathSettings>,
 }
 
 /// Flows with a congestion control of their own that share the link with the contender.
@@ -145,6 +153,10 @@ fn default_flows() -> Vec<u32> {
 }
 fn default_duration() -> Duration {
     Duration::from_secs(120)
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 const fn default_seeds() -> u32 {
     1
@@ -205,10 +217,12 @@ impl Default for Scenario {
             duration: default_duration(),
             warmup: Duration::ZERO,
             seeds: default_seeds(),
+            first_seed: 0,
             share_min: None,
             thin: None,
             app: Vec::new(),
             competitor: Vec::new(),
+            path: Vec::new(),
         }
     }
 }
@@ -250,12 +264,20 @@ impl Scenario {
 
     /// Makes paths that are relative to `base` relative to where `base` is.
     fn rebase(&mut self, base: &Path) {
-        for source in &mut self.traces {
+        let of_paths = self.path.iter_mut().map(|path| &mut path.trace);
+        for source in self.traces.iter_mut().chain(of_paths) {
             source.rebase(base);
         }
         for app in &mut self.app {
             app.rebase(base);
         }
+    }
+
+    /// Every scheme that takes part: those that are compared, then those of competitors.
+    pub fn schemes(&self) -> impl Iterator<Item = &Scheme> {
+        let of_paths = self.path.iter().flat_map(|path| &path.competitor);
+        let competitors = self.competitor.iter().chain(of_paths);
+        self.cc.iter().chain(competitors.map(|competitor| &competitor.cc))
     }
 
     /// The scenario as TOML, every default written out.
@@ -278,7 +300,9 @@ impl Scenario {
         if let Some(twice) = twice(self.cc.iter().map(Scheme::label)) {
             return fail(format!("{twice} is named twice as a contender: name each once"));
         }
-        if self.traces.is_empty() {
+        if !self.path.is_empty() {
+            path::validate(self)?;
+        } else if self.traces.is_empty() {
             return fail("no trace: give --traces, or `traces` in the scenario".into());
         }
         if self.app.is_empty() {
@@ -301,11 +325,12 @@ impl Scenario {
         {
             return fail("seeds, flows and thin are at least 1".into());
         }
-        if let Some(c) = self.competitor.iter().find(|c| c.cc.is_bound()) {
+        let of_paths = self.path.iter().flat_map(|path| &path.competitor);
+        if let Some(c) = self.competitor.iter().chain(of_paths).find(|c| c.cc.is_bound()) {
             return fail(format!("{} sees what no sender sees, so it cannot compete", c.cc));
         }
         let axes = [
-            self.traces.len(),
+            self.traces.len().max(self.path.len()),
             self.cells().len(),
             self.app.len(),
             self.cc.len(),
