@@ -450,7 +450,7 @@ mod tests {
         }
         assert!(seen >= 10, "{seen} scenarios");
         let demo = Scenario::demo();
-        assert_eq!(demo.plan().unwrap().traces.len(), 6, "the demo needs no file");
+        assert_eq!(demo.plan().unwrap().traces.len(), 10, "the demo needs no file");
     }
 
     #[test]
