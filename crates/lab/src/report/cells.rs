@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use trimtab_units::Bytes;
 
-use crate::result::{CellGap, CellSummary, RunRecord, Scale, SteeredInCell};
+use crate::result::{CellGap, CellRecord, CellSummary, RunRecord, Scale, SteeredInCell};
 use crate::stats::summary::{in_order, scale};
 use trimtab_steer::scheme::{is_bound, is_steered};
 
@@ -156,18 +156,20 @@ fn finding(cells: &[CellSummary], cc: &str) -> Option<String> {
 
 /// A cell in words.
 fn place(c: &CellSummary) -> String {
-    let (flows, buffer) = (c.cell.flows, Bytes::new(c.cell.buffer_bytes));
+    place_of(&c.trace, &c.cell)
+}
+
+/// A point of the grid, in words.
+pub(super) fn place_of(trace: &str, cell: &CellRecord) -> String {
+    let (flows, buffer) = (cell.flows, Bytes::new(cell.buffer_bytes));
     // Rounded so that 0.07 is 7%, not 7.000000000000001%.
-    let loss = (c.cell.loss * 1e6).round() / 1e4;
+    let loss = (cell.loss * 1e6).round() / 1e4;
     let plural = if flows == 1 { "" } else { "s" };
-    let jitter = match c.cell.jitter_ms {
+    let jitter = match cell.jitter_ms {
         0.0 => String::new(),
         jitter => format!(", {jitter}ms jitter"),
     };
-    format!(
-        "{} ({}ms, {buffer}, {loss}% loss{jitter}, {flows} flow{plural})",
-        c.trace, c.cell.rtt_ms
-    )
+    format!("{trace} ({}ms, {buffer}, {loss}% loss{jitter}, {flows} flow{plural})", cell.rtt_ms)
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ fn sentence(app: &str, duel: &Duel<'_>) -> String {
 }
 
 /// Who the users of an application are.
-fn users(app: &str) -> String {
+pub(super) fn users(app: &str) -> String {
     AppKind::named(app)
         .map_or_else(|| format!("users of \"{app}\""), |kind| kind.info().users.to_owned())
 }

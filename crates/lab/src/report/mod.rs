@@ -10,6 +10,7 @@ pub mod cells;
 mod chart;
 pub mod figure;
 pub mod fleet;
+mod gains;
 pub mod headline;
 pub mod output;
 mod plots;
@@ -22,6 +23,7 @@ use cast::Role;
 use chart::escape;
 use trimtab_net::Trace;
 
+use crate::report::gains::gains;
 use crate::report::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow, UnitRecord};
 use crate::scenario::AppKind;
@@ -49,7 +51,8 @@ pub fn page(comparison: &Comparison, title: &str, about: &str) -> String {
     if !about.is_empty() {
         let _ = writeln!(html, "<p class=\"about\">{}</p>", escape(about));
     }
-    for line in headlines(&comparison.summary) {
+    let lines = gains(&comparison.summary, &comparison.runs);
+    for line in lines.into_iter().chain(headlines(&comparison.summary)) {
         let _ = writeln!(html, "<p class=\"headline\">{}.</p>", escape(&capitalised(&line)));
     }
     let _ = writeln!(html, "<p class=\"scope\">{}</p>\n</header>", scope(comparison));

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::report::axis::{Along, along};
 use crate::report::cells::findings;
+use crate::report::gains::gains;
 use crate::report::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow};
 use crate::run::selection::fallbacks;
@@ -65,8 +66,9 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
             text += &format!("{app}: {}\n{}\n\n", along.title, table(axis_columns(&along), style));
         }
     }
-    let lines = headlines(&comparison.summary).into_iter().chain(findings(&comparison.cells));
-    for line in lines.chain(fallbacks(&comparison.runs)) {
+    let first = gains(&comparison.summary, &comparison.runs);
+    let lines = first.into_iter().chain(headlines(&comparison.summary));
+    for line in lines.chain(findings(&comparison.cells)).chain(fallbacks(&comparison.runs)) {
         text += &wrapped(&format!("{line}."), style.width);
     }
     text
