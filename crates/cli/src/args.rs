@@ -164,7 +164,7 @@ pub(crate) struct AskAgent {
   trimtab compare --app download --cc copa:delta=0.1 --traces constant:12Mbit/s --rtt 20ms --rtt 80ms
   trimtab compare --scenario scenarios/mortise/grid.toml --json grid.json --out grid/
   trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
-  trimtab compare --datapath tcp --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
+  trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
 
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {
@@ -395,10 +395,10 @@ pub(crate) struct FleetSimulate {
 /// 1 when the median of a quantity is out of its band.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  trimtab compare --datapath tcp --app download --cc cubic --cc mortise --traces wifi:seed=1 --json kernel.json
+  trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --json kernel.json
   trimtab parity kernel.json")]
 pub(crate) struct Parity {
-    /// What `compare --datapath tcp --json` wrote; paths of traces in it are relative to the working directory
+    /// What `compare --datapath kernel --json` wrote; paths of traces in it are relative to the working directory
     #[arg(value_name = "FILE")]
     pub(crate) kernel: PathBuf,
 

@@ -12,6 +12,8 @@ use crate::Failure;
 #[derive(Debug)]
 pub(crate) struct Entry {
     name: &'static str,
+    /// A former name, which still works.
+    alias: Option<&'static str>,
     about: &'static str,
     /// The transport of a scenario, where the user names none; `None` leaves it to the scenario.
     pub(crate) transport: Option<TransportKind>,
@@ -22,12 +24,14 @@ pub(crate) struct Entry {
 static DATAPATHS: [Entry; 2] = [
     Entry {
         name: "sim",
+        alias: None,
         about: "The simulator",
         transport: None,
         open: |_| Ok(Box::new(Simulator)),
     },
     Entry {
-        name: "tcp",
+        name: "kernel",
+        alias: Some("tcp"),
         about: "This machine's kernel: real sockets, eBPF, an emulated link",
         transport: Some(TransportKind::Tcp),
         open: |scenario| Ok(Box::new(Rig::new(scenario).map_err(Failure::input)?)),
@@ -36,9 +40,12 @@ static DATAPATHS: [Entry; 2] = [
 
 /// Parses the name of a datapath.
 pub(crate) fn parser() -> impl TypedValueParser<Value = &'static Entry> {
-    let names = DATAPATHS.iter().map(|entry| PossibleValue::new(entry.name).help(entry.about));
+    let names = DATAPATHS
+        .iter()
+        .map(|entry| PossibleValue::new(entry.name).aliases(entry.alias).help(entry.about));
     PossibleValuesParser::new(names).map(|name| {
-        let entry = DATAPATHS.iter().find(|entry| entry.name == name);
+        let is = |entry: &&Entry| entry.name == name || entry.alias == Some(&name);
+        let entry = DATAPATHS.iter().find(is);
         entry.unwrap_or_else(|| unreachable!("the parser takes these names only"))
     })
 }

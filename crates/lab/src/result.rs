@@ -1,6 +1,6 @@
 //! What a comparison leaves behind: one record per run, one summary row per contender.
 //!
-//! This is the JSON of `trimtab compare --json`, schema `trimtab.compare/1`. Field names end in their
+//! This is the JSON of `trimtab compare --json`, schema `trimtab.compare/2`. Field names end in their
 //! unit; ratios and shares are 0 to 1; rates are in Mbit/s (10^6 bits per second). The record holds
 //! the command, the version and the whole scenario, so that anybody can repeat it.
 
@@ -16,12 +16,12 @@ fn simulator() -> String {
 }
 
 /// The schema that [`Comparison::schema`] names.
-pub const SCHEMA: &str = "trimtab.compare/1";
+pub const SCHEMA: &str = "trimtab.compare/2";
 
 /// A whole comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// `trimtab.compare/1`.
+    /// `trimtab.compare/2`.
     pub schema: String,
     /// How to repeat it.
     pub provenance: Provenance,
@@ -89,7 +89,7 @@ pub struct RunRecord {
     pub cc: String,
     /// The application.
     pub app: String,
-    /// The datapath that carried it out: `sim`, the simulator, or `tcp`, the kernel.
+    /// The datapath that carried it out: `sim`, the simulator, or `kernel`.
     #[serde(default = "simulator")]
     pub datapath: String,
     /// The transport protocol, `quic` or `tcp`.

@@ -122,7 +122,7 @@ impl Rig {
 
 impl trimtab_lab::run::datapath::Datapath for Rig {
     fn name(&self) -> &'static str {
-        "tcp"
+        "kernel"
     }
 
     fn system(&self) -> Option<String> {

@@ -61,7 +61,7 @@ fn downloads_over_real_sockets_give_the_record_of_a_simulation() {
     let Some(comparison) = compare(&scenario) else { return };
     assert!(comparison.provenance.kernel.as_deref().is_some_and(|k| k.starts_with("Linux ")));
     for run in &comparison.runs {
-        assert_eq!(run.datapath, "tcp");
+        assert_eq!(run.datapath, "kernel");
         // Every request was answered, and its bytes are those that were asked for.
         assert_eq!(run.requests, run.units.len() as u64);
         assert!(run.requests > 0 && run.throughput_mbps > 0.5, "{run:?}");

@@ -34,7 +34,7 @@ fn compare_writes_everything_it_is_asked_for() {
 
     let text = fs::read_to_string(dir.path().join("r.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["schema"], "trimtab.compare/1");
+    assert_eq!(json["schema"], "trimtab.compare/2");
     let run = &json["runs"][0];
     for key in [
         "cc",
@@ -140,6 +140,17 @@ fn cc_list() {
         assert_eq!(listed["knobs"].as_array().unwrap().len(), a.knobs.len());
     }
     assert!(text.contains("mortise") && text.contains("omniscient"));
+}
+
+#[test]
+fn the_kernel_keeps_its_former_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = |datapath| {
+        let common = ["compare", "--app", "bulk", "--cc", "cubic", "--traces", "constant:1Mbit/s"];
+        stdout(dir.path(), &[&common[..], &["--print-scenario", "--datapath", datapath]].concat())
+    };
+    assert_eq!(scenario("kernel"), scenario("tcp"));
+    assert!(scenario("kernel").contains("transport = \"tcp\""));
 }
 
 #[test]

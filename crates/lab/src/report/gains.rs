@@ -24,7 +24,7 @@ struct Gain {
 }
 
 /// A sentence per application that has several paths, each with seeds enough for a verdict.
-pub fn gains(summary: &[SummaryRow], runs: &[RunRecord]) -> Vec<String> {
+pub(super) fn gains(summary: &[SummaryRow], runs: &[RunRecord]) -> Vec<String> {
     let apps = in_order(summary.iter().map(|r| r.app.as_str()));
     apps.into_iter()
         .filter_map(|app| {

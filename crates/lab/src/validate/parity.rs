@@ -30,7 +30,7 @@ pub enum ParityError {
     /// The comparison was not run on the kernel.
     #[error(
         "the runs are the simulator's, and there is nothing to compare them with: make the file with \
-         `trimtab compare --datapath tcp --json FILE`"
+         `trimtab compare --datapath kernel --json FILE`"
     )]
     NotOnKernel,
     /// Its scenario cannot be read.
@@ -113,7 +113,8 @@ impl Difference {
 /// # Errors
 /// The comparison is not one on the kernel, or what its scenario names cannot be read any more.
 pub fn parity(kernel: &Comparison, effort: Effort) -> Result<Parity, ParityError> {
-    if kernel.runs.iter().any(|r| r.datapath != "tcp") {
+    // Schema 1 called it "tcp".
+    if kernel.runs.iter().any(|r| !matches!(r.datapath.as_str(), "kernel" | "tcp")) {
         return Err(ParityError::NotOnKernel);
     }
     let mut scenario = Scenario::parse(&kernel.provenance.scenario)?;
@@ -332,6 +333,6 @@ mod tests {
             runs: vec![run("cubic", "t", 0, 1.0)],
         };
         let e = parity(&comparison, Effort::default()).unwrap_err().to_string();
-        assert!(e.contains("--datapath tcp"), "{e}");
+        assert!(e.contains("--datapath kernel"), "{e}");
     }
 }
