@@ -331,8 +331,8 @@ pub(crate) struct FleetReal {
 
 /// Simulate a fleet: engine, edges and learners in virtual time on simulated links.
 ///
-/// Says what was learnt beside the best fixed configuration of each aggregate and context in hindsight, the best single
-/// one for all, random search, an epsilon-greedy grid, no adaptation, and other algorithms.
+/// Compares the learner with the best fixed configuration of each aggregate and context in hindsight, the
+/// best single one for all, random search, an epsilon-greedy grid, no adaptation, and other algorithms.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab fleet simulate --scenario scenarios/fleet/downloads.toml
@@ -389,7 +389,7 @@ pub(crate) struct FleetSimulate {
     pub(crate) quiet: bool,
 }
 
-/// Set the simulator beside the kernel.
+/// Compare the simulator with the kernel.
 ///
 /// Makes the runs of a comparison on the kernel again, in the simulator, prints how both differ, and ends with exit code
 /// 1 when the median of a quantity is out of its band.

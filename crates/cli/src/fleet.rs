@@ -73,11 +73,11 @@ fn on_kernel(args: &FleetReal) -> Result<(), Failure> {
         RealError::Interrupted => Failure::interrupted("interrupted; nothing was written"),
         e => Failure::input(e),
     })?;
-    if result.late_p99_ms > 1.0 || result.lost_beside > 0 {
+    if result.late_p99_ms > 1.0 || result.lost_elsewhere > 0 {
         eprintln!(
             "warning: this machine was too busy for exact links: packets left up to {:.2} ms late at the 99th percentile, and \
-             {} were lost beside the links; end other programs",
-            result.late_p99_ms, result.lost_beside
+             {} were lost elsewhere than on the links; end other programs",
+            result.late_p99_ms, result.lost_elsewhere
         );
     }
     write(&result, &real::render(&result), args.json.as_deref(), args.plot.as_deref(), real::plot)

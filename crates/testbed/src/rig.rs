@@ -33,8 +33,8 @@ pub struct Fidelity {
     pub runs: u64,
     /// The 99th percentile of how late packets left a link, in the worst run, in milliseconds.
     pub late_p99_ms: f64,
-    /// Packets that were lost beside the links, in all runs: the machine was too slow.
-    pub lost_beside: u64,
+    /// Packets that were lost elsewhere than on the links, in all runs: the machine was too slow.
+    pub lost_elsewhere: u64,
 }
 
 impl Fidelity {
@@ -42,23 +42,23 @@ impl Fidelity {
         self.runs += 1;
         for direction in [&report.down, &report.up] {
             self.late_p99_ms = direction.late.map_or(0.0, |l| l.p99_ms).max(self.late_p99_ms);
-            self.lost_beside += direction.drops.before_link + direction.drops.refused;
+            self.lost_elsewhere += direction.drops.before_link + direction.drops.refused;
         }
     }
 
-    /// Whether results are to be trusted: packets left within a millisecond, and none was lost beside the links.
+    /// Whether results are to be trusted: packets left within a millisecond, and none was lost elsewhere than on the links.
     pub fn is_good(&self) -> bool {
-        self.late_p99_ms <= 1.0 && self.lost_beside == 0
+        self.late_p99_ms <= 1.0 && self.lost_elsewhere == 0
     }
 }
 
 impl fmt::Display for Fidelity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, late_p99_ms, lost_beside } = self;
+        let Self { runs, late_p99_ms, lost_elsewhere } = self;
         write!(
             f,
             "this machine was too busy for exact links: over {runs} runs, packets left up to {late_p99_ms:.2} ms late at \
-             the 99th percentile, and {lost_beside} were lost beside the links; use fewer --jobs, or end other programs"
+             the 99th percentile, and {lost_elsewhere} were lost elsewhere than on the links; use fewer --jobs, or end other programs"
         )
     }
 }
@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn links_are_trusted_within_a_millisecond() {
-        let good = Fidelity { runs: 3, late_p99_ms: 0.4, lost_beside: 0 };
+        let good = Fidelity { runs: 3, late_p99_ms: 0.4, lost_elsewhere: 0 };
         assert!(good.is_good());
         assert!(!Fidelity { late_p99_ms: 1.2, ..good }.is_good());
-        assert!(!Fidelity { lost_beside: 1, ..good }.is_good());
+        assert!(!Fidelity { lost_elsewhere: 1, ..good }.is_good());
     }
 }

@@ -5,14 +5,14 @@ use rand::RngExt;
 use super::connection::generator;
 use super::contest::Course;
 use super::merged;
-use super::result::{BesideResult, Estimate, statistics};
+use super::result::{VersusResult, Estimate, statistics};
 
 /// How often aggregates are drawn for an interval.
 const RESAMPLES: usize = 400;
 
 /// By which share each statistic of the last third differs from the other's, with the 95% interval by bootstrap over the
 /// aggregates: both are drawn together, since their connections are the same. What the other has none of is left out.
-pub(super) fn beside(name: &str, own: &[&Course], other: &[&Course]) -> BesideResult {
+pub(super) fn versus(name: &str, own: &[&Course], other: &[&Course]) -> VersusResult {
     let changes = |picks: &[usize]| -> Vec<(String, f64)> {
         let of = |all: &[&Course]| statistics(&merged(picks.iter().map(|&i| all[i])));
         let (own, other) = (of(own), of(other));
@@ -40,5 +40,5 @@ pub(super) fn beside(name: &str, own: &[&Course], other: &[&Course]) -> BesideRe
     };
     let all: Vec<usize> = (0..count).collect();
     let statistics = changes(&all).into_iter().map(estimate).collect();
-    BesideResult { name: name.to_owned(), statistics }
+    VersusResult { name: name.to_owned(), statistics }
 }

@@ -1,4 +1,4 @@
-//! A whole fleet in virtual time: engine, edges and links, with the production code of the learner, beside other ways to
+//! A whole fleet in virtual time: engine, edges and links, with the production code of the learner, next to other ways to
 //! choose and the best in hindsight. `trimtab fleet simulate` runs it.
 
 mod change;
@@ -41,7 +41,7 @@ pub fn simulate(
 ) -> Result<FleetResult, SimulateError> {
     let mut services = Vec::new();
     for (number, service) in scenario.services.iter().enumerate() {
-        // Others differ in their reward only: what they are beside is in the first.
+        // Others differ in their reward only: what they are compared with is in the first.
         let mut fared = contest(scenario, service, seed, effort, number == 0)?;
         if number == 0 {
             fared.extend(from_outside(scenario, service, seed, contenders, effort)?);

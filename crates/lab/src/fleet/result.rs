@@ -23,7 +23,7 @@ const CLOSE: f64 = 0.03;
 /// A simulated fleet.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetResult {
-    /// `trimtab.fleet/1`.
+    /// `trimtab.fleet/2`.
     pub schema: &'static str,
     /// The version of the program.
     pub version: &'static str,
@@ -60,8 +60,8 @@ pub struct ServiceResult {
     pub close_after: Option<u64>,
     /// What became of an outage.
     pub outage: Option<OutageResult>,
-    /// What was learnt beside the algorithm that the scenario names.
-    pub beside: Option<BesideResult>,
+    /// What was learnt vs. the algorithm that the scenario names.
+    pub versus: Option<VersusResult>,
     /// Medians over the aggregates of what was learnt, by context.
     pub learnt: Vec<(String, Vec<(String, f64)>)>,
 }
@@ -75,7 +75,7 @@ pub struct ContenderResult {
     pub reward: f64,
     /// Mean reward of its last third.
     pub late_reward: f64,
-    /// What that is beside the best per context: a share, and the 95% interval of it by bootstrap over the aggregates.
+    /// That compared with the best per context: a share, and the 95% interval of it by bootstrap over the aggregates.
     pub to_best: Option<Estimate>,
     /// The same of its best guesses, run on the same connections: the rest is what looking around costs.
     pub guess_to_best: Option<Estimate>,
@@ -91,9 +91,9 @@ pub struct ContenderResult {
     pub fallbacks: usize,
 }
 
-/// What was learnt beside one algorithm.
+/// What was learnt vs. one algorithm.
 #[derive(Clone, Debug, Serialize)]
-pub struct BesideResult {
+pub struct VersusResult {
     /// Which one.
     pub name: String,
     /// The change of each statistic of the last third as a share of the other's.
@@ -143,7 +143,7 @@ impl FleetResult {
         services: Vec<ServiceResult>,
     ) -> Self {
         Self {
-            schema: "trimtab.fleet/1",
+            schema: "trimtab.fleet/2",
             version: env!("CARGO_PKG_VERSION"),
             command: command.to_owned(),
             scenario: scenario.name.clone(),
@@ -177,24 +177,24 @@ fn begins(intervals: usize, w: usize) -> usize {
 fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> ContenderResult {
     let courses: Vec<&Course> = fared.courses.iter().collect();
     let window = |w| mean_between(&courses, begins(intervals, w), begins(intervals, w + 1));
-    let beside = best.map(|best| Beside { own: courses.clone(), best: best.iter().collect() });
+    let gap_to = best.map(|best| ToBest { own: courses.clone(), best: best.iter().collect() });
     let late = intervals * 2 / 3;
-    let gap = |pair: &Beside<'_>| pair.share(|c| &c.rewards[late.min(c.rewards.len())..], late);
-    let guessed = |pair: &Beside<'_>| pair.share(|c| &c.guessed, late);
+    let gap = |pair: &ToBest<'_>| pair.share(|c| &c.rewards[late.min(c.rewards.len())..], late);
+    let guessed = |pair: &ToBest<'_>| pair.share(|c| &c.guessed, late);
     let guesses = fared.courses.iter().all(|c| !c.guessed.is_empty());
     ContenderResult {
         name: fared.name.clone(),
         reward: mean_between(&courses, 0, intervals),
         late_reward: mean_between(&courses, late, intervals),
-        to_best: beside.as_ref().and_then(|b| b.estimated(|b| Some(gap(b)))),
-        guess_to_best: beside
+        to_best: gap_to.as_ref().and_then(|b| b.estimated(|b| Some(gap(b)))),
+        guess_to_best: gap_to
             .as_ref()
             .filter(|_| guesses)
             .and_then(|b| b.estimated(|b| Some(guessed(b)))),
-        regret_exponent: beside
+        regret_exponent: gap_to
             .as_ref()
             .and_then(|b| b.estimated(|b| exponent(&b.regret(intervals)))),
-        regret: beside.as_ref().map_or_else(Vec::new, |b| b.regret(intervals)),
+        regret: gap_to.as_ref().map_or_else(Vec::new, |b| b.regret(intervals)),
         windows: (0..WINDOWS.min(intervals)).map(window).collect(),
         statistics: statistics(&merged(fared.courses.iter())),
         fallbacks: courses.iter().map(|c| c.fallbacks.len()).sum(),
@@ -202,7 +202,7 @@ fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> Conten
 }
 
 /// Courses of a contender, and those of the best per context with the same aggregates.
-struct Beside<'a> {
+struct ToBest<'a> {
     own: Vec<&'a Course>,
     best: Vec<&'a Course>,
 }
@@ -210,7 +210,7 @@ struct Beside<'a> {
 /// How often aggregates are drawn for an interval.
 const RESAMPLES: usize = 400;
 
-impl Beside<'_> {
+impl ToBest<'_> {
     /// By how much the rewards of the last third are above the best's, as a share of those.
     fn share(&self, of: impl Fn(&Course) -> &[f64], late: usize) -> f64 {
         let own = mean(self.own.iter().flat_map(|c| of(c).iter().copied()));
@@ -282,10 +282,10 @@ pub(super) fn of_service(
     let courses = |name: &str| named(name).map(|all| all.iter().collect::<Vec<&Course>>());
     let learnt = &courses(LEARNT).unwrap_or_default()[..];
     let close_after = courses(BEST_BY_CONTEXT).and_then(|b| close_after(learnt, &b, intervals));
-    let beside = scenario
-        .beside
+    let versus = scenario
+        .compare_with
         .as_deref()
-        .and_then(|name| courses(name).map(|other| change::beside(name, learnt, &other)));
+        .and_then(|name| courses(name).map(|other| change::versus(name, learnt, &other)));
     let safe = courses("safe").or_else(|| courses("start"));
     let outage = scenario.outage.zip(safe).map(|(o, safe)| {
         let safe = &safe[..];
@@ -320,7 +320,7 @@ pub(super) fn of_service(
         contenders,
         close_after,
         outage,
-        beside,
+        versus,
         learnt: typical(learnt),
     }
 }
@@ -457,10 +457,10 @@ pub fn render(result: &FleetResult) -> String {
                 e.value, e.low, e.high
             );
         }
-        if let Some(beside) = &service.beside {
-            let _ = writeln!(out, " learnt beside {}, with 95% intervals:", beside.name);
+        if let Some(versus) = &service.versus {
+            let _ = writeln!(out, " learnt vs. {}, with 95% intervals:", versus.name);
             for &&(name, heading, ..) in &used {
-                if let Some((_, e)) = beside.statistics.iter().find(|(n, _)| n == name) {
+                if let Some((_, e)) = versus.statistics.iter().find(|(n, _)| n == name) {
                     let heading = heading.trim_end_matches(" %").trim_end_matches(" s");
                     let _ = writeln!(
                         out,

@@ -35,9 +35,9 @@ pub struct FleetScenario {
     pub services: Vec<Service>,
     /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that sees the link, a bound.
     pub baselines: Vec<(String, Option<Spec>)>,
-    /// The baseline that what is learnt is set beside, statistic by statistic.
-    pub beside: Option<String>,
-    /// What the paper reports, to stand beside our figures.
+    /// The baseline that what is learnt is compared with, statistic by statistic.
+    pub compare_with: Option<String>,
+    /// What the paper reports, to stand next to our figures.
     pub paper: Vec<String>,
 }
 
@@ -113,7 +113,8 @@ struct Raw {
     service: Vec<toml::Table>,
     #[serde(default)]
     baselines: Vec<String>,
-    beside: Option<String>,
+    #[serde(alias = "beside")]
+    compare_with: Option<String>,
     #[serde(default)]
     paper: Vec<String>,
 }
@@ -246,8 +247,8 @@ impl Raw {
         let services = services(&self.service)?;
         let duration =
             self.duration.parse::<Duration>().map_err(|e| value("duration", e.to_string()))?;
-        if let Some(name) = self.beside.as_ref().filter(|name| !self.baselines.contains(name)) {
-            return Err(value("beside", format!("one of the baselines, which {name} is not")));
+        if let Some(name) = self.compare_with.as_ref().filter(|name| !self.baselines.contains(name)) {
+            return Err(value("compare_with", format!("one of the baselines, which {name} is not")));
         }
         let baselines = self.baselines.into_iter().map(|text| {
             if text == CEILING {
@@ -281,7 +282,7 @@ impl Raw {
             outage,
             services,
             baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
-            beside: self.beside,
+            compare_with: self.compare_with,
             paper: self.paper,
         })
     }

@@ -105,7 +105,7 @@ initial_rate = 1
 
 /// The bounds that `docs/concepts/customize.md` states, by the production code.
 #[test]
-fn an_outage_costs_little_beside_the_safe_configuration() {
+fn an_outage_costs_little_vs_the_safe_configuration() {
     let scenario = FleetScenario::parse(OUTAGE).unwrap();
     // One of seed 12 has the safe configuration in force when the outage begins: it has nothing to fall back to.
     for (seed, fall_back) in [(11, 24), (12, 23)] {
@@ -154,10 +154,10 @@ fn contenders_from_outside_take_part() {
     assert_eq!(message, "the contender short: 2 numbers from 0 to 1 were to come, not [0.5]");
 }
 
-/// The ceiling is one, and what is learnt is set beside the algorithm that was named.
+/// The ceiling is one, and what is learnt is compared with the algorithm that was named.
 #[test]
 fn nobody_is_faster_than_who_sees_the_link() {
-    let text = SMALL.replacen("[\"bbr\"]", "[\"bbr\", \"omniscient\"]\nbeside = \"bbr\"", 1);
+    let text = SMALL.replacen("[\"bbr\"]", "[\"bbr\", \"omniscient\"]\ncompare_with = \"bbr\"", 1);
     let mut scenario = FleetScenario::parse(&text).unwrap();
     scenario.fixed = 1;
     let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
@@ -170,13 +170,13 @@ fn nobody_is_faster_than_who_sees_the_link() {
     for name in ["learnt", "start", "bbr"] {
         assert!(took("omniscient") < took(name), "{name}: {}", took(name));
     }
-    let beside = service.beside.as_ref().unwrap();
+    let versus = service.versus.as_ref().unwrap();
     let (_, change) =
-        beside.statistics.iter().find(|(name, _)| name == "p50(request_time)").unwrap();
+        versus.statistics.iter().find(|(name, _)| name == "p50(request_time)").unwrap();
     assert_eq!(change.value, took("learnt") / took("bbr") - 1.0);
     assert!(change.low <= change.value && change.value <= change.high, "{change:?}");
     let table = render(&result);
-    assert!(table.contains(" learnt beside bbr, with 95% intervals:\n  Mbit/s "), "{table}");
+    assert!(table.contains(" learnt vs. bbr, with 95% intervals:\n  Mbit/s "), "{table}");
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn mistakes_say_what_is_right() {
         ("[\"bbr\"]", "[\"bbrr\"]", "baselines: bbrr: no such algorithm"),
         (
             "baselines =",
-            "beside = \"cubic\"\nbaselines =",
-            "beside: one of the baselines, which cubic is not",
+            "compare_with = \"cubic\"\nbaselines =",
+            "compare_with: one of the baselines, which cubic is not",
         ),
         ("kind = \"download\"", "kind = \"upload\"", "unknown application: use download"),
         ("[0.5, 4]", "[4, 0.5]", "links.buffer: a range"),

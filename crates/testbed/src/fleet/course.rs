@@ -58,7 +58,7 @@ pub fn run(fleet: &KernelFleet, course: &Course<'_>) -> Result<FleetRun, RealErr
         edges.push(Edge::start(plan, fleet, &site)?);
     }
     let decisions = vec![BTreeMap::new(); edges.len()];
-    let mut run = Run { fleet, course, edges, site, decisions, late_p99_ms: 0.0, lost_beside: 0 };
+    let mut run = Run { fleet, course, edges, site, decisions, late_p99_ms: 0.0, lost_elsewhere: 0 };
     let begun_ms = run.learn()?;
     run.compare(begun_ms)
 }
@@ -72,7 +72,7 @@ struct Run<'a> {
     /// By edge and interval.
     decisions: Vec<BTreeMap<i64, DecisionBody>>,
     late_p99_ms: f64,
-    lost_beside: u64,
+    lost_elsewhere: u64,
 }
 
 /// What the arms did in one round on one edge.
@@ -141,7 +141,7 @@ impl Run<'_> {
             for direction in [&report.down, &report.up] {
                 let late = direction.late.map_or(0.0, |late| late.p99_ms);
                 self.late_p99_ms = self.late_p99_ms.max(late);
-                self.lost_beside += direction.drops.before_link + direction.drops.refused;
+                self.lost_elsewhere += direction.drops.before_link + direction.drops.refused;
             }
             all.push((downloads, report));
         }
@@ -190,8 +190,8 @@ impl Run<'_> {
     }
 
     fn compare(mut self, begun_ms: i64) -> Result<FleetRun, RealError> {
-        let beside = self.fleet.beside.iter().cloned().map(Arm::Beside);
-        let all: Vec<Arm> = [Arm::Learnt, Arm::Default].into_iter().chain(beside).collect();
+        let rivals = self.fleet.compare_with.iter().cloned().map(Arm::Rival);
+        let all: Vec<Arm> = [Arm::Learnt, Arm::Default].into_iter().chain(rivals).collect();
         let mut learnt: Vec<Knobs> = Vec::new();
         for edge in &self.edges {
             learnt.push(knobs_of(&self.site.hold(&edge.prefix(), false)?));
@@ -246,7 +246,7 @@ impl Run<'_> {
             }
         }
         let first = self.wait_for_interval()?;
-        // The servers of both arms of the engine's are the agent's; beside them each algorithm has its own.
+        // The servers of both arms of the engine's are the agent's; next to them each algorithm has its own.
         let servers = place.saturating_sub(1);
         let crews = self.begin(servers, u64::from(round))?;
         self.wait(self.fleet.block)?;
@@ -296,7 +296,7 @@ impl Run<'_> {
 
     /// The mean reward of a block's intervals.
     fn reward(&self, edge: usize, played: &Played) -> Option<f64> {
-        if matches!(played.arm, Arm::Beside(_)) {
+        if matches!(played.arm, Arm::Rival(_)) {
             return None;
         }
         let own = self.decisions[edge].range(played.intervals.0..=played.intervals.1);
@@ -345,7 +345,7 @@ impl Run<'_> {
     fn told(&self, edges: Vec<EdgeResult>) -> FleetRun {
         let fleet = self.fleet;
         FleetRun {
-            schema: "trimtab.fleet-kernel/1",
+            schema: "trimtab.fleet-kernel/2",
             version: env!("CARGO_PKG_VERSION"),
             command: self.course.command.to_owned(),
             kernel: rig::kernel(),
@@ -360,7 +360,7 @@ impl Run<'_> {
             clients: fleet.clients.count,
             edges,
             late_p99_ms: self.late_p99_ms,
-            lost_beside: self.lost_beside,
+            lost_elsewhere: self.lost_elsewhere,
         }
     }
 }

@@ -68,7 +68,7 @@ impl Edge {
         let (pins, suffix) = rig::place_of_its_own()?;
         let mut servers = Vec::new();
         for (port, algorithm) in
-            (PORT..).zip([None].into_iter().chain(fleet.beside.iter().cloned().map(Some)))
+            (PORT..).zip([None].into_iter().chain(fleet.compare_with.iter().cloned().map(Some)))
         {
             let at = (to_clients.server_address(), port).into();
             servers.push(Servers::listen(to_engine.client(), at, algorithm)?);
@@ -105,7 +105,7 @@ impl Edge {
     }
 
     /// Starts the link to the clients at a place of its trace that the seed says, and the clients, who talk to the servers of an
-    /// arm: 0 is the agent's, others stand beside.
+    /// arm: 0 is the agent's, others are compared with it.
     pub(super) fn begin(
         &mut self,
         arm: usize,

@@ -11,7 +11,7 @@ pub(super) type Knobs = BTreeMap<String, f64>;
 /// A fleet on the kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetRun {
-    /// `trimtab.fleet-kernel/1`. Fields may be added without a new one.
+    /// `trimtab.fleet-kernel/2`. Fields may be added without a new one.
     pub schema: &'static str,
     /// The version of the program.
     pub version: &'static str,
@@ -41,8 +41,8 @@ pub struct FleetRun {
     pub edges: Vec<EdgeResult>,
     /// The 99th percentile of how late packets left a link, in the worst block, in ms: what the links were worth.
     pub late_p99_ms: f64,
-    /// Packets that were lost beside the links: the machine was too slow.
-    pub lost_beside: u64,
+    /// Packets that were lost elsewhere than on the links: the machine was too slow.
+    pub lost_elsewhere: u64,
 }
 
 /// An edge.
@@ -72,7 +72,7 @@ pub struct EdgeResult {
     pub blocks: Vec<Block>,
     /// By arm.
     pub arms: Vec<ArmResult>,
-    /// Each arm but the default beside the default.
+    /// Each arm but the default vs. the default.
     pub differences: Vec<Difference>,
 }
 
@@ -99,7 +99,7 @@ pub enum Arm {
     Default,
     /// An algorithm of the kernel's own.
     #[serde(untagged)]
-    Beside(String),
+    Rival(String),
 }
 
 impl Arm {
@@ -108,7 +108,7 @@ impl Arm {
         match self {
             Self::Learnt => "learnt",
             Self::Default => "default",
-            Self::Beside(name) => name,
+            Self::Rival(name) => name,
         }
     }
 }
@@ -136,7 +136,7 @@ pub struct Block {
     pub lost: f64,
     /// What the link carried, in Mbit/s.
     pub carried_mbps: f64,
-    /// Mean reward of its intervals, as the engine has it; none beside.
+    /// Mean reward of its intervals, as the engine has it; none of others.
     pub reward: Option<f64>,
 }
 
@@ -184,7 +184,7 @@ pub struct ArmResult {
     pub reward: Option<Estimate>,
 }
 
-/// An arm beside the default, by differences within rounds.
+/// An arm vs. the default, by differences within rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
     /// Which.
@@ -227,7 +227,7 @@ pub(super) fn arms(arms: &[Arm], blocks: &[Block]) -> Vec<ArmResult> {
     arms.iter().map(of).collect()
 }
 
-/// Every arm but the default beside it.
+/// Every arm but the default, vs. it.
 pub(super) fn differences(arms: &[Arm], blocks: &[Block]) -> Vec<Difference> {
     let of = |arm: &Arm| {
         let pairs = || {
@@ -270,7 +270,7 @@ mod tests {
     /// Rounds differ far more than arms do, and always in the same way: the difference within rounds sees it.
     #[test]
     fn arms_are_compared_within_rounds() {
-        let arms_ = [Arm::Learnt, Arm::Default, Arm::Beside("cubic".to_owned())];
+        let arms_ = [Arm::Learnt, Arm::Default, Arm::Rival("cubic".to_owned())];
         let blocks: Vec<Block> = (0..6)
             .flat_map(|round| {
                 let slow = 1.0 + f64::from(round);
@@ -282,7 +282,7 @@ mod tests {
             })
             .collect();
         let all = differences(&arms_, &blocks);
-        assert_eq!(all.len(), 2, "the default is not beside itself");
+        assert_eq!(all.len(), 2, "the default is not compared with itself");
         let learnt = all[0].reward.unwrap();
         assert!((learnt.mean - 0.5).abs() < 1e-9, "{learnt:?}");
         assert_eq!(learnt.ends(), None, "the same in every round");

@@ -9,8 +9,8 @@ use trimtab_lab::scenario::{Buffer, Cell, Probability, TraceSource};
 use trimtab_net::Capacity;
 use trimtab_units::{Bytes, Duration};
 
-/// The kernel's own algorithms that may stand beside.
-const BESIDE: [&str; 5] = ["cubic", "bbr", "reno", "vegas", "westwood"];
+/// The kernel's own algorithms that may be compared with.
+const RIVALS: [&str; 5] = ["cubic", "bbr", "reno", "vegas", "westwood"];
 /// Edges are processes and namespaces of one machine.
 const EDGES_MAX: usize = 16;
 
@@ -30,7 +30,7 @@ pub struct KernelFleet {
     /// The engine's grace: how long after an interval edges may report it.
     pub grace: Duration,
     /// Algorithms of the kernel's own that take part in the comparison.
-    pub beside: Vec<String>,
+    pub compare_with: Vec<String>,
     /// What clients do.
     pub clients: Clients,
     /// The service.
@@ -111,7 +111,8 @@ struct Raw {
     rounds: u32,
     grace: String,
     #[serde(default)]
-    beside: Vec<String>,
+    #[serde(alias = "beside")]
+    compare_with: Vec<String>,
     clients: RawClients,
     service: toml::Table,
     edge: Vec<RawEdge>,
@@ -214,8 +215,8 @@ impl Raw {
             return Err(value("service.algorithm", "agents customize vivace"));
         }
         let reward = self.service.get("reward").and_then(toml::Value::as_str).unwrap_or_default();
-        if let Some(stray) = self.beside.iter().find(|cc| !BESIDE.contains(&cc.as_str())) {
-            return Err(value("beside", format!("no {stray:?}; there are {}", BESIDE.join(", "))));
+        if let Some(stray) = self.compare_with.iter().find(|cc| !RIVALS.contains(&cc.as_str())) {
+            return Err(value("compare_with", format!("no {stray:?}; there are {}", RIVALS.join(", "))));
         }
         let size =
             |text: &String| text.parse::<Bytes>().map_err(|e| value("clients.size", e.to_string()));
@@ -247,7 +248,7 @@ impl Raw {
             block: time("block", &self.block)?,
             rounds: self.rounds,
             grace: time("grace", &self.grace)?,
-            beside: self.beside,
+            compare_with: self.compare_with,
             clients,
             reward: reward.to_owned(),
             service,
@@ -324,7 +325,7 @@ buffer = "1BDP"
             ("\"500ms\"", "\"3s\"", "shorter than the service's interval, 3s"),
             ("\"6s\"", "\"7s\"", "block: a multiple of the service's interval, 3s"),
             ("\"20s\"", "\"4s\"", "learn: two intervals of 3s or more"),
-            ("rounds = 2", "rounds = 2\nbeside = [\"quic\"]", "no \"quic\"; there are cubic"),
+            ("rounds = 2", "rounds = 2\ncompare_with = [\"quic\"]", "no \"quic\"; there are cubic"),
             ("count = 2", "count = 0", "clients.count: 1 to 64"),
             ("\"100KB\", \"1MB\"", "\"2MB\", \"1MB\"", "the least above nothing"),
             ("name = \"a\"", "name = \"A b\"", "lower-case letters"),

@@ -71,7 +71,7 @@ fn of_edge(out: &mut String, edge: &EdgeResult) {
     let _ = writeln!(
         out,
         " {:<8} {:>23} {:>9} {:>8} {:>7}  {:<24} reward",
-        "", "download [95% interval]", "queue", "lost", "reward", "download beside default"
+        "", "download [95% interval]", "queue", "lost", "reward", "download vs. default"
     );
     for arm in &edge.arms {
         row(out, edge, arm);
@@ -86,7 +86,7 @@ fn row(out: &mut String, edge: &EdgeResult, arm: &ArmResult) {
     let seconds = |e: Estimate| with_ends(e, &|v| format!("{v:.3}")) + " s";
     let percent = |e: Estimate| with_ends(e, &|v| format!("{:+.1}%", 100.0 * v));
     let more = |e: Estimate| with_ends(e, &|v| format!("{v:+.3}"));
-    let beside = edge.differences.iter().find(|difference| difference.arm == arm.arm);
+    let versus = edge.differences.iter().find(|difference| difference.arm == arm.arm);
     let text = |value: Option<String>| value.unwrap_or_default();
     let line = format!(
         " {:<8} {:>23} {:>6} ms {:>7}% {:>7}  {:<24} {}",
@@ -95,8 +95,8 @@ fn row(out: &mut String, edge: &EdgeResult, arm: &ArmResult) {
         text(arm.queue_ms.map(|e| format!("{:.1}", e.mean))),
         text(arm.lost.map(|e| format!("{:.2}", e.mean * 100.0))),
         text(arm.reward.map(|e| format!("{:.3}", e.mean))),
-        text(beside.and_then(|b| b.download).map(percent)),
-        text(beside.and_then(|b| b.reward).map(more)),
+        text(versus.and_then(|b| b.download).map(percent)),
+        text(versus.and_then(|b| b.reward).map(more)),
     );
     let _ = writeln!(out, "{}", line.trim_end());
 }
