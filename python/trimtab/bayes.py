@@ -1,9 +1,9 @@
-"""Bayesian optimisation, from a library, as a contender of ``trimtab fleet simulate``.
+"""Bayesian optimisation, from a library, as a scheme of ``trimtab fleet simulate``.
 
 Reads one JSON object a line and answers each ``choose`` with a point of the unit cube. In a Python with
 ``bayesian-optimization`` and from the folder ``python/trimtab``::
 
-    trimtab fleet simulate --scenario F --contender 'Bayesian=python3 bayes.py'
+    trimtab fleet simulate --scenario F --scheme 'Bayesian=python3 bayes.py'
 
 Each context of each aggregate has an optimiser of its own, as the library is meant to be used: a Gaussian
 process with Matérn's kernel whose lengths and noise are those that are likeliest, and an upper confidence
@@ -27,7 +27,7 @@ except ModuleNotFoundError as missing:
     sys.exit(f"bayes.py: no {missing.name} in this Python; `pip install bayesian-optimization` brings it")
 
 
-class Contender:
+class Scheme:
     """What chooses for one aggregate."""
 
     def __init__(self, begin: dict[str, Any], kappa: float):
@@ -71,15 +71,15 @@ class Contender:
 
 def serve(lines: TextIO, answers: TextIO, kappa: float) -> None:
     """Answer until there are no more lines."""
-    contender: Contender | None = None
+    scheme: Scheme | None = None
     for line in lines:
         match json.loads(line):
             case {"begin": begin}:
-                contender = Contender(begin, kappa)
-            case {"choose": context} if contender:
-                print(json.dumps(contender.choose(context)), file=answers, flush=True)
-            case {"learn": {"context": context, "point": point, "reward": reward}} if contender:
-                contender.learn(context, point, reward)
+                scheme = Scheme(begin, kappa)
+            case {"choose": context} if scheme:
+                print(json.dumps(scheme.choose(context)), file=answers, flush=True)
+            case {"learn": {"context": context, "point": point, "reward": reward}} if scheme:
+                scheme.learn(context, point, reward)
             case other:
                 sys.exit(f"trimtab.bayes: not understood, or before `begin`: {other}")
 

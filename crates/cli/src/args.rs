@@ -156,7 +156,7 @@ pub(crate) struct AskAgent {
 /// Compare congestion controls by what users of an application experience.
 ///
 /// Without any argument, runs the demo: downloads and video over generated cellular and Wi-Fi links.
-/// Every contender sees the same links, losses and requests, and the results are compared run by run.
+/// Every scheme sees the same links, losses and requests, and the results are compared run by run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab compare --html report.html
@@ -223,7 +223,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "WHICH")]
     pub(crate) mark: Option<Mark>,
 
-    /// Flows of each contender that share the link; may be given several times
+    /// Flows of each scheme that share the link; may be given several times
     #[arg(long, value_name = "N")]
     pub(crate) flows: Vec<u32>,
 
@@ -269,7 +269,7 @@ pub(crate) struct Compare {
     pub(crate) html: Option<PathBuf>,
 
     /// Draw into an SVG file: KIND is `axis` (over the axis of the grid with several values), `period` (over the
-    /// selection periods of the contenders), `switches` (distributions of what switches cost) or `completion`
+    /// selection periods of the schemes), `switches` (distributions of what switches cost) or `completion`
     /// (distributions of completion times over the runs); may be given several times
     #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
     pub(crate) plot: Vec<(Kind, PathBuf)>,
@@ -338,7 +338,7 @@ pub(crate) struct FleetReal {
   trimtab fleet simulate --scenario scenarios/fleet/downloads.toml
   trimtab fleet simulate --scenario scenarios/fleet/policing.toml --seed 2 --json policing.json
   trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 10 --duration 48h --plot regret.svg
-  trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 4 --contender 'Bayesian=python3 python/trimtab/bayes.py'
+  trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 4 --scheme 'Bayesian=python3 python/trimtab/bayes.py'
 
 `docs/concepts/customize.md` describes scenario files of fleets.")]
 pub(crate) struct FleetSimulate {
@@ -365,12 +365,12 @@ pub(crate) struct FleetSimulate {
 
     /// Let another program choose, too: it is started for each aggregate, reads `{"begin": …}`, `{"choose": CONTEXT}` and
     /// `{"learn": …}` line by line, and answers each `choose` with a list of numbers from 0 to 1, one for each knob
-    #[arg(long, value_name = "NAME=COMMAND", value_parser = contender)]
-    pub(crate) contender: Vec<(String, String)>,
+    #[arg(long, alias = "contender", value_name = "NAME=COMMAND", value_parser = scheme)]
+    pub(crate) scheme: Vec<(String, String)>,
 
     /// How long such a program may take for an answer, as 5s, before the simulation ends with an error
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    pub(crate) contender_timeout: Duration,
+    #[arg(long, value_name = "TIME", alias = "contender-timeout", default_value = "60s")]
+    pub(crate) scheme_timeout: Duration,
 
     /// Write the results as JSON; `-` for standard output, in place of the table
     #[arg(long, value_name = "FILE")]
@@ -536,7 +536,7 @@ fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
 }
 
 /// Reads `NAME=COMMAND`.
-fn contender(text: &str) -> Result<(String, String), String> {
+fn scheme(text: &str) -> Result<(String, String), String> {
     let (name, command) = text
         .split_once('=')
         .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())

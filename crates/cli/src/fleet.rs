@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use trimtab_lab::fleet::program::contender;
+use trimtab_lab::fleet::program::scheme;
 use trimtab_lab::fleet::{FleetScenario, SimulateError, render, simulate};
 use trimtab_lab::report::fleet::plot;
 use trimtab_lab::report::output::write_file;
@@ -29,15 +29,14 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     scenario.connections = args.connections.unwrap_or(scenario.connections);
     scenario.duration = args.duration.unwrap_or(scenario.duration);
     let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
-    let patience = std::time::Duration::from_nanos(args.contender_timeout.as_nanos());
-    let contenders: Vec<_> =
-        args.contender.iter().map(|(name, command)| contender(name, command, patience)).collect();
-    let result = simulate(&scenario, args.seed, &contenders, effort, &command_line()).map_err(
-        |e| match e {
+    let patience = std::time::Duration::from_nanos(args.scheme_timeout.as_nanos());
+    let schemes: Vec<_> =
+        args.scheme.iter().map(|(name, command)| scheme(name, command, patience)).collect();
+    let result =
+        simulate(&scenario, args.seed, &schemes, effort, &command_line()).map_err(|e| match e {
             SimulateError::Interrupted(interrupted) => Failure::interrupted(interrupted),
-            e @ SimulateError::Contender { .. } => Failure::input(e),
-        },
-    )?;
+            e @ SimulateError::Scheme { .. } => Failure::input(e),
+        })?;
     write(&result, &render(&result), args.json.as_deref(), args.plot.as_deref(), plot)
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use trimtab_apps::{App, CdnDistribution, DownloadConfig, RequestRecord, WebConfig, Workload};
+use trimtab_apps::{
+    App, Application, CdnDistribution, DownloadConfig, RequestRecord, WebConfig, Workload,
+};
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::{Controller, Spec};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};

@@ -13,7 +13,7 @@ fn scenario(cc: &str) -> Scenario {
 
 /// On a link that stays as it is the shipped policies use it, with less of a queue than CUBIC.
 #[test]
-fn they_run_as_any_other_contender() {
+fn they_run_as_any_other_scheme() {
     let effort = Effort { jobs: None, quiet: true };
     let all = scenario("\"cubic\", \"muses\", \"treeg\", \"muses:lstm\"");
     let c = crate::compare::compare(

@@ -1,4 +1,4 @@
-//! What a comparison leaves behind: one record per run, one summary row per contender.
+//! What a comparison leaves behind: one record per run, one summary row per scheme.
 //!
 //! This is the JSON of `trimtab compare --json`, schema `trimtab.compare/2`. Field names end in their
 //! unit; ratios and shares are 0 to 1; rates are in Mbit/s (10^6 bits per second). The record holds
@@ -25,9 +25,9 @@ pub struct Comparison {
     pub schema: String,
     /// How to repeat it.
     pub provenance: Provenance,
-    /// Every run, in the order of the scenario: application, trace, cell, seed, contender.
+    /// Every run, in the order of the scenario: application, trace, cell, seed, scheme.
     pub runs: Vec<RunRecord>,
-    /// One row per application and contender, in the order in which the scenario names them.
+    /// One row per application and scheme, in the order in which the scenario names them.
     pub summary: Vec<SummaryRow>,
     /// One row per application and point of the grid, in the order of the runs: how far steering is
     /// from the best algorithm there. Points where no rule-based algorithm took part have none.
@@ -73,7 +73,7 @@ pub struct CellRecord {
     /// The most that a data packet is late beyond the round-trip time; 0 is left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub jitter_ms: f64,
-    /// Flows of the contender that share the link.
+    /// Flows of the scheme that share the link.
     pub flows: u32,
 }
 
@@ -82,10 +82,10 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// One run of one contender.
+/// One run of one scheme.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The contender, as on the command line.
+    /// The scheme, as on the command line.
     pub cc: String,
     /// The application.
     pub app: String,
@@ -104,7 +104,7 @@ pub struct RunRecord {
     pub cell: CellRecord,
     /// Experience per request (download, web) or chunk (vod), in the unit of the QoE model.
     pub qoe: QoeRecord,
-    /// Payload that reached the application, over the whole run, all flows of the contender.
+    /// Payload that reached the application, over the whole run, all flows of the scheme.
     pub throughput_mbps: f64,
     /// Bytes that the link delivered over the bytes that it could have delivered.
     pub utilization: f64,
@@ -139,17 +139,17 @@ pub struct RunRecord {
     /// Throughput of each flow while all are active, competitors last; runs with several flows only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_throughput_mbps: Vec<f64>,
-    /// Jain's index over the contender's flows; runs with several of them only.
+    /// Jain's index over the scheme's flows; runs with several of them only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jain: Option<f64>,
-    /// Rate of a flow of the contender over that of a competing flow (Mortise §5.5); runs with
+    /// Rate of a flow of the scheme over that of a competing flow (Mortise §5.5); runs with
     /// competitors only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friendliness: Option<f64>,
-    /// Each change of algorithm; the first flow of contenders that switch only.
+    /// Each change of algorithm; the first flow of schemes that switch only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchRecord>,
-    /// How often the algorithm was chosen; contenders that choose only.
+    /// How often the algorithm was chosen; schemes that choose only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selections: Option<SelectionsRecord>,
     /// What was requested, one by one; not part of the JSON.
@@ -160,7 +160,7 @@ pub struct RunRecord {
     pub series: Option<Series>,
 }
 
-/// What a contender chose, all its flows together.
+/// What a scheme chose, all its flows together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectionsRecord {
     /// Selections.
@@ -274,7 +274,7 @@ pub struct SwitchRecord {
 /// One request, or one chunk of a video.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UnitRecord {
-    /// Which flow of the contender, from 0.
+    /// Which flow of the scheme, from 0.
     pub flow: u32,
     /// When it was requested, from the start of the run.
     pub start_ms: f64,
@@ -293,14 +293,14 @@ pub struct UnitRecord {
 }
 
 /// How a run went, in bins of the same length. A value that is missing in a bin is NaN: nothing was
-/// measured, or the contender has no such quantity.
+/// measured, or the scheme has no such quantity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Length of a bin.
     pub bin_ms: f64,
     /// What the link could have carried.
     pub capacity_mbps: Vec<f64>,
-    /// What the contender's flows delivered.
+    /// What the scheme's flows delivered.
     pub throughput_mbps: Vec<f64>,
     /// Mean wait in the bottleneck's queue.
     pub queue_delay_ms: Vec<f64>,
@@ -316,10 +316,10 @@ pub struct Series {
     pub tau: Vec<f64>,
 }
 
-/// A contender over all its runs with one application.
+/// A scheme over all its runs with one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SummaryRow {
-    /// The contender.
+    /// The scheme.
     pub cc: String,
     /// The application.
     pub app: String,
@@ -344,11 +344,11 @@ pub struct SummaryRow {
     pub queue_delay_ms: f64,
     /// Mean over runs of the retransmitted share.
     pub retransmit_ratio: f64,
-    /// Against each other contender of the comparison.
+    /// Against each other scheme of the comparison.
     pub versus: Vec<Versus>,
 }
 
-/// The contenders of one application at one point of the grid, over its seeds.
+/// The schemes of one application at one point of the grid, over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSummary {
     /// The application.
@@ -363,14 +363,14 @@ pub struct CellSummary {
     pub best: String,
     /// Its mean experience over the seeds.
     pub best_qoe_mean: f64,
-    /// Every steered contender.
+    /// Every steered scheme.
     pub steered: Vec<SteeredInCell>,
 }
 
-/// A steered contender at one point of the grid.
+/// A steered scheme at one point of the grid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteeredInCell {
-    /// The contender.
+    /// The scheme.
     pub cc: String,
     /// Its mean experience over the seeds.
     pub qoe_mean: f64,
@@ -381,8 +381,8 @@ pub struct SteeredInCell {
     pub versus_oracle: Option<CellGap>,
 }
 
-/// The paired change against another contender at one point of the grid: each run against the
-/// other's with the same seed. Above zero, the contender gives the better experience.
+/// The paired change against another scheme at one point of the grid: each run against the
+/// other's with the same seed. Above zero, the scheme gives the better experience.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellGap {
     /// How many pairs of runs.
@@ -404,11 +404,11 @@ pub enum Scale {
     Difference,
 }
 
-/// The paired change against another contender: each run against the other's run with the same
-/// trace, cell and seed. Above zero, this contender gives the better experience.
+/// The paired change against another scheme: each run against the other's run with the same
+/// trace, cell and seed. Above zero, this scheme gives the better experience.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Versus {
-    /// The other contender.
+    /// The other scheme.
     pub cc: String,
     /// How many pairs of runs.
     pub pairs: u64,
@@ -426,7 +426,7 @@ pub struct Versus {
     pub difference: f64,
     /// Its 95% confidence interval.
     pub difference_ci95: Option<[f64; 2]>,
-    /// Share of the pairs in which this contender gives the better experience; ties count half.
+    /// Share of the pairs in which this scheme gives the better experience; ties count half.
     pub better_share: f64,
 }
 

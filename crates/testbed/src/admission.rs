@@ -1,4 +1,4 @@
-//! Which contenders the kernel has, and under which names.
+//! Which schemes the kernel has, and under which names.
 
 use std::fs;
 use std::net::TcpListener;
@@ -54,7 +54,7 @@ const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa
                      vivace, mortise, mortise-disc, muses and treeg; vegas, westwood and illinois \
                      run where the kernel offers them";
 
-/// Where a contender's algorithm is in the kernel.
+/// Where a scheme's algorithm is in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It is the kernel's own, of this name.
@@ -64,21 +64,21 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Where a contender's algorithm is.
+    /// Where a scheme's algorithm is.
     ///
     /// # Errors
     /// [`RealError::Scheme`] when it is nowhere, or in a module that this kernel lacks.
-    pub(crate) fn of(contender: &Scheme) -> Result<Self, RealError> {
+    pub(crate) fn of(scheme: &Scheme) -> Result<Self, RealError> {
         let refuse = |problem: String| RealError::Scheme {
-            contender: contender.label().to_owned(),
+            scheme: scheme.label().to_owned(),
             problem,
             available: USUAL,
         };
-        match contender.kind() {
+        match scheme.kind() {
             SchemeKind::Mortise(_) | SchemeKind::MortiseDisc(_) => Ok(Self::Ebpf(Algorithm::Copa)),
             SchemeKind::Rule(spec) => match ebpf(spec) {
                 Some(algorithm) => Ok(Self::Ebpf(algorithm)),
-                None => kernels(contender, spec).map(Self::Kernel).map_err(refuse),
+                None => kernels(scheme, spec).map(Self::Kernel).map_err(refuse),
             },
             SchemeKind::Switch(_) | SchemeKind::Select(_) => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
@@ -103,7 +103,7 @@ impl Place {
 }
 
 impl Governor {
-    /// What stands for a contender in the kernel, for an application; with its learnt policy, where it has one.
+    /// What stands for a scheme in the kernel, for an application; with its learnt policy, where it has one.
     ///
     /// # Errors
     /// [`RealError::Scheme`] when nothing does, or only in a module that this kernel lacks.
@@ -158,12 +158,12 @@ fn ebpf(spec: &Spec) -> Option<Algorithm> {
 }
 
 /// The kernel's name of an algorithm, if this kernel has it as it is asked for.
-fn kernels(contender: &Scheme, spec: &Spec) -> Result<&'static str, String> {
+fn kernels(scheme: &Scheme, spec: &Spec) -> Result<&'static str, String> {
     let name = spec.algorithm().name;
     let Some(&(_, kernel)) = KERNEL.iter().find(|(ours, _)| *ours == name) else {
         return Err("Linux has no such congestion control".to_owned());
     };
-    if !contender.is_as_in_linux() {
+    if !scheme.is_as_in_linux() {
         return Err(format!(
             "the kernel's {kernel} has no knobs for a single connection; name it without any"
         ));

@@ -41,11 +41,11 @@ pub enum RealError {
         /// How long it had.
         waited: trimtab_units::Duration,
     },
-    /// A contender that the kernel does not have.
-    #[error("{contender}: {problem}; {available}")]
+    /// A scheme that the kernel does not have.
+    #[error("{scheme}: {problem}; {available}")]
     Scheme {
         /// As the user named it.
-        contender: String,
+        scheme: String,
         /// Why it cannot run there.
         problem: String,
         /// What there is.

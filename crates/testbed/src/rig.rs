@@ -67,7 +67,7 @@ impl fmt::Display for Fidelity {
 #[derive(Debug)]
 pub struct Rig {
     kernel: String,
-    /// The algorithms in eBPF, where a contender needs it; locked while a connection is made with it.
+    /// The algorithms in eBPF, where a scheme needs it; locked while a connection is made with it.
     copa: Option<(Datapath, Mutex<()>)>,
     port: AtomicU16,
     fidelity: Mutex<Fidelity>,
@@ -78,7 +78,7 @@ impl Rig {
     /// dropped.
     ///
     /// # Errors
-    /// A contender is not to be had on this kernel, or rights or parts of the kernel are missing: one message that
+    /// A scheme is not to be had on this kernel, or rights or parts of the kernel are missing: one message that
     /// says what to do.
     pub fn new(scenario: &Scenario) -> Result<Self, RealError> {
         admission::check(scenario)?;
@@ -107,9 +107,9 @@ impl Rig {
     /// The algorithms in eBPF, for one caller at a time.
     ///
     /// # Panics
-    /// When no contender needs it: [`Rig::new`] looked at them all.
+    /// When no scheme needs it: [`Rig::new`] looked at them all.
     pub(crate) fn datapath(&self) -> (&Datapath, MutexGuard<'_, ()>) {
-        let (datapath, alone) = self.copa.as_ref().expect("loaded, for a contender needs it");
+        let (datapath, alone) = self.copa.as_ref().expect("loaded, for a scheme needs it");
         (datapath, lock(alone))
     }
 

@@ -129,7 +129,7 @@ fn what_cannot_run_is_refused_before_anything_does() {
         Rig::new(&Scenario::parse(&text).unwrap()).unwrap_err()
     };
     let e = with("cc = [\"cubic\", \"omniscient\"]\ntransport = \"tcp\"");
-    assert!(matches!(&e, RealError::Scheme { contender, .. } if contender == "omniscient"));
+    assert!(matches!(&e, RealError::Scheme { scheme, .. } if scheme == "omniscient"));
     let e = with("cc = [\"cubic\"]\ntransport = \"quic\"");
     assert!(e.to_string().contains("--transport tcp"), "{e}");
 }

@@ -9,9 +9,9 @@ use trimtab_sim::Control;
 use trimtab_steer::muses::{Lstm, Policy};
 use trimtab_units::Duration;
 
-use crate::contenders;
 use crate::networks::Networks;
 use crate::rows::Run;
+use crate::schemes;
 
 const HEAD: &str = "\
 | networks | | utilisation | p95 queueing delay | loss | in flight | utilisation, less one tree's | delay, less one tree's |
@@ -20,10 +20,10 @@ const HEAD: &str = "\
 /// Prints a table of these networks: one tree for all, the trees as they are chosen, the LSTM, every tree alone, and what the best
 /// choice among them would have come to.
 pub(crate) fn print(models: &str, kinds: &[Networks], count: u64, length: Duration) {
-    let trees = contenders::trees(models, "muses.trees");
-    let lstm = Lstm::parse(&contenders::read(models, "muses.safetensors")).expect("a sound model");
+    let trees = schemes::trees(models, "muses.trees");
+    let lstm = Lstm::parse(&schemes::read(models, "muses.safetensors")).expect("a sound model");
     let mut all = vec![
-        ("treeg".to_owned(), Policy::Trees(contenders::trees(models, "treeg.trees"))),
+        ("treeg".to_owned(), Policy::Trees(schemes::trees(models, "treeg.trees"))),
         ("muses".to_owned(), Policy::Trees(trees)),
         ("muses:lstm".to_owned(), Policy::Lstm(Arc::new(lstm))),
     ];

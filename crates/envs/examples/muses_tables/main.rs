@@ -4,13 +4,13 @@
 //! `cargo run --release -p trimtab-envs --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES [PART]]]]]`; TRACES
 //! is a folder of recordings for the cellular networks, MODELS the folder of the models; KINDS is `table3`, or `outside` for
 //! networks that leave Table II, on which the models were learnt, or `hindsight` for what each tree alone and the best choice
-//! among them come to on those of Tables II and III; NAMES are the contenders to run, or `all`; PART is `test`, or
+//! among them come to on those of Tables II and III; NAMES are the schemes to run, or `all`; PART is `test`, or
 //! `validation` while there is to choose.
 
-mod contenders;
 mod hindsight;
 mod networks;
 mod rows;
+mod schemes;
 
 use std::path::PathBuf;
 
@@ -39,9 +39,9 @@ fn main() {
         Some("validation") => Part::Validation,
         Some(other) => panic!("{other}: write test or validation"),
     };
-    let mut contenders = contenders::contenders(models, is_outside);
+    let mut schemes = schemes::schemes(models, is_outside);
     if let Some(names) = arguments.get(5).filter(|names| *names != "all") {
-        contenders.retain(|(name, _)| names.split(',').any(|wanted| wanted == name));
+        schemes.retain(|(name, _)| names.split(',').any(|wanted| wanted == name));
     }
     let kinds = if is_outside {
         networks::outside_of_table_2(part, length, traces.as_ref())
@@ -57,7 +57,7 @@ fn main() {
     let mut ratios = Vec::new();
     for (kind, draw) in &kinds {
         let mut of_kind: Vec<(&String, Vec<Run>)> = Vec::new();
-        for (name, control) in &contenders {
+        for (name, control) in &schemes {
             let runs: Vec<Run> = (0..count)
                 .into_par_iter()
                 .map(|seed| {

@@ -82,7 +82,7 @@ fn start<'a>(prepared: &'a Prepared, job: &'a Job, spec: Spec) -> Course<'a, Sim
     begin(prepared, job, &Control::Algorithm { spec, steerer: None })
 }
 
-/// The value of the knob, the same for all flows of the contender.
+/// The value of the knob, the same for all flows of the scheme.
 fn value(course: &Course<'_, SimulatedRun>, knob: &Knob) -> f64 {
     let algorithm = course.run.world.flows()[0].governor().algorithm();
     algorithm.and_then(|cca| get_knob(cca, knob.name)).unwrap_or(knob.default)

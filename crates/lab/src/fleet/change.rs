@@ -5,7 +5,7 @@ use rand::RngExt;
 use super::connection::generator;
 use super::contest::Course;
 use super::merged;
-use super::result::{VersusResult, Estimate, statistics};
+use super::result::{Estimate, VersusResult, statistics};
 
 /// How often aggregates are drawn for an interval.
 const RESAMPLES: usize = 400;

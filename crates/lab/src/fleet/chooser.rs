@@ -21,8 +21,8 @@ pub trait Chooser {
     fn learn(&mut self, context: &str, point: &[f64], reward: f64) -> Result<(), String>;
 }
 
-/// A contender from outside.
-pub struct Contender {
+/// A scheme from outside.
+pub struct Scheme {
     /// Its name in the table.
     pub name: String,
     /// Begins with an aggregate of a service, by its number and with the run's seed.
@@ -36,9 +36,9 @@ pub enum SimulateError {
     /// The user asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
-    /// A contender from outside does not do its part.
-    #[error("the contender {name}: {cause}")]
-    Contender {
+    /// A scheme from outside does not do its part.
+    #[error("the scheme {name}: {cause}")]
+    Scheme {
         /// Which one.
         name: String,
         /// What is wrong.
@@ -46,11 +46,10 @@ pub enum SimulateError {
     },
 }
 
-/// One aggregate under a contender from outside.
-pub(super) fn run(field: &Field<'_>, contender: &Contender) -> Result<Course, SimulateError> {
-    let fail = |cause| SimulateError::Contender { name: contender.name.clone(), cause };
-    let mut chooser =
-        (contender.begin)(field.service, field.aggregate, field.seed).map_err(fail)?;
+/// One aggregate under a scheme from outside.
+pub(super) fn run(field: &Field<'_>, scheme: &Scheme) -> Result<Course, SimulateError> {
+    let fail = |cause| SimulateError::Scheme { name: scheme.name.clone(), cause };
+    let mut chooser = (scheme.begin)(field.service, field.aggregate, field.seed).map_err(fail)?;
     let mut course = Course::default();
     let knobs = field.service.knobs().len();
     for n in 0..field.scenario.intervals() {

@@ -14,13 +14,13 @@ use crate::run::pool::{Effort, Interrupted, run_all};
 use trimtab_fleet::{Service, Summary};
 use trimtab_steer::customize::{Commons, Preset, Settings};
 
-pub use chooser::{Chooser, Contender, SimulateError};
+pub use chooser::{Chooser, Scheme, SimulateError};
 use contest::{Course, Field, Policy, Run};
 use hindsight::Hindsight;
-pub use result::{ContenderResult, FleetResult, ServiceResult, render};
+pub use result::{FleetResult, SchemeResult, ServiceResult, render};
 pub use scenario::{FleetApp, FleetLinks, FleetScenario, FleetScenarioError, Outage};
 
-/// What became of one contender, by aggregate.
+/// What became of one scheme, by aggregate.
 struct Fared {
     name: String,
     courses: Vec<Course>,
@@ -28,14 +28,14 @@ struct Fared {
 
 /// Runs a fleet.
 ///
-/// `contenders` come from outside, and take part where others do.
+/// `schemes` come from outside, and take part where others do.
 ///
 /// # Errors
-/// The user asked to stop, or a contender does not do its part.
+/// The user asked to stop, or a scheme does not do its part.
 pub fn simulate(
     scenario: &FleetScenario,
     seed: u64,
-    contenders: &[Contender],
+    schemes: &[Scheme],
     effort: Effort,
     command: &str,
 ) -> Result<FleetResult, SimulateError> {
@@ -44,33 +44,32 @@ pub fn simulate(
         // Others differ in their reward only: what they are compared with is in the first.
         let mut fared = contest(scenario, service, seed, effort, number == 0)?;
         if number == 0 {
-            fared.extend(from_outside(scenario, service, seed, contenders, effort)?);
+            fared.extend(from_outside(scenario, service, seed, schemes, effort)?);
         }
         services.push(result::of_service(scenario, service, &fared));
     }
     Ok(FleetResult::new(scenario, seed, command, services))
 }
 
-/// Contenders from outside with every aggregate.
+/// Schemes from outside with every aggregate.
 fn from_outside(
     scenario: &FleetScenario,
     service: &Service,
     seed: u64,
-    contenders: &[Contender],
+    schemes: &[Scheme],
     effort: Effort,
 ) -> Result<Vec<Fared>, SimulateError> {
     let aggregates: Vec<u32> = (0..scenario.aggregates).collect();
-    let of = |contender: &Contender| {
-        let run = |&aggregate: &u32| {
-            chooser::run(&Field { scenario, service, seed, aggregate }, contender)
-        };
+    let of = |scheme: &Scheme| {
+        let run =
+            |&aggregate: &u32| chooser::run(&Field { scenario, service, seed, aggregate }, scheme);
         let courses = run_all(&aggregates, effort, run)?.into_iter().collect::<Result<_, _>>()?;
-        Ok(Fared { name: contender.name.clone(), courses })
+        Ok(Fared { name: scheme.name.clone(), courses })
     };
-    contenders.iter().map(of).collect()
+    schemes.iter().map(of).collect()
 }
 
-/// Every contender with every aggregate under one service.
+/// Every scheme with every aggregate under one service.
 fn contest(
     scenario: &FleetScenario,
     service: &Service,

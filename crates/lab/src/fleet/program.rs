@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::fleet::{Chooser, Contender};
+use crate::fleet::{Chooser, Scheme};
 use serde_json::{Value, json};
 
 /// How long a program may go on once there is nothing more to ask; then it is killed.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// A contender that is a command for `sh`, started for each aggregate. Each answer may take `patience`.
-pub fn contender(name: &str, command: &str, patience: Duration) -> Contender {
+/// A scheme that is a command for `sh`, started for each aggregate. Each answer may take `patience`.
+pub fn scheme(name: &str, command: &str, patience: Duration) -> Scheme {
     let command = command.to_owned();
-    Contender {
+    Scheme {
         name: name.to_owned(),
         begin: Box::new(move |service, aggregate, seed| {
             let mut program = Program::start(&command, patience)?;
@@ -73,7 +73,7 @@ impl Chooser for Program {
             }
             Err(RecvTimeoutError::Timeout) => {
                 return Err(format!(
-                    "no answer within {} s; mend it, or give it longer with --contender-timeout",
+                    "no answer within {} s; mend it, or give it longer with --scheme-timeout",
                     self.patience.as_secs_f64()
                 ));
             }
@@ -125,7 +125,7 @@ mod tests {
         let service = Service::parse(SERVICE).unwrap();
         // It answers with the reward that it was told last.
         let echo = r#"r=0; while read -r line; do case $line in *'"learn"'*) r=${line##*'"reward":'}; r=${r%%\}*};; *'"choose"'*) echo "[$r]";; esac; done"#;
-        let mut program = (contender("echo", echo, LONG).begin)(&service, 0, 1).unwrap();
+        let mut program = (scheme("echo", echo, LONG).begin)(&service, 0, 1).unwrap();
         assert_eq!(program.choose("weekend").unwrap(), [0.0]);
         program.learn("weekend", &[0.0], 0.25).unwrap();
         assert_eq!(program.choose("weekend").unwrap(), [0.25]);
@@ -135,7 +135,7 @@ mod tests {
     fn one_that_does_not_do_its_part_says_so() {
         let service = Service::parse(SERVICE).unwrap();
         let said = |command: &str| {
-            let mut program = (contender("bad", command, LONG).begin)(&service, 0, 1).unwrap();
+            let mut program = (scheme("bad", command, LONG).begin)(&service, 0, 1).unwrap();
             program.choose("weekend").unwrap_err()
         };
         assert!(
@@ -152,7 +152,7 @@ mod tests {
         let file = folder.path().join("pid");
         // It heeds neither its input nor the end of it, and has a child that does not, either.
         let command = format!("sleep 600 & echo $! >{}; wait", file.display());
-        let begin = contender("stuck", &command, Duration::from_millis(300)).begin;
+        let begin = scheme("stuck", &command, Duration::from_millis(300)).begin;
         let mut program = begin(&service, 0, 1).unwrap();
         let said = program.choose("weekend").unwrap_err();
         assert!(said.starts_with("no answer within 0.3 s; "), "{said}");

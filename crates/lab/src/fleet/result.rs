@@ -54,8 +54,8 @@ pub struct ServiceResult {
     pub service: String,
     /// Its reward.
     pub reward: String,
-    /// Contenders, best first by the mean reward of the last third.
-    pub contenders: Vec<ContenderResult>,
+    /// Schemes, best first by the mean reward of the last third.
+    pub schemes: Vec<SchemeResult>,
     /// Intervals until the mean reward of every later window is within 3% of the best per context.
     pub close_after: Option<u64>,
     /// What became of an outage.
@@ -66,9 +66,9 @@ pub struct ServiceResult {
     pub learnt: Vec<(String, Vec<(String, f64)>)>,
 }
 
-/// A contender.
+/// A scheme.
 #[derive(Clone, Debug, Serialize)]
-pub struct ContenderResult {
+pub struct SchemeResult {
     /// Its name.
     pub name: String,
     /// Mean reward of the whole run.
@@ -174,7 +174,7 @@ fn begins(intervals: usize, w: usize) -> usize {
     w * intervals / WINDOWS.min(intervals)
 }
 
-fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> ContenderResult {
+fn scheme(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> SchemeResult {
     let courses: Vec<&Course> = fared.courses.iter().collect();
     let window = |w| mean_between(&courses, begins(intervals, w), begins(intervals, w + 1));
     let gap_to = best.map(|best| ToBest { own: courses.clone(), best: best.iter().collect() });
@@ -182,7 +182,7 @@ fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> Conten
     let gap = |pair: &ToBest<'_>| pair.share(|c| &c.rewards[late.min(c.rewards.len())..], late);
     let guessed = |pair: &ToBest<'_>| pair.share(|c| &c.guessed, late);
     let guesses = fared.courses.iter().all(|c| !c.guessed.is_empty());
-    ContenderResult {
+    SchemeResult {
         name: fared.name.clone(),
         reward: mean_between(&courses, 0, intervals),
         late_reward: mean_between(&courses, late, intervals),
@@ -201,7 +201,7 @@ fn contender(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> Conten
     }
 }
 
-/// Courses of a contender, and those of the best per context with the same aggregates.
+/// Courses of a scheme, and those of the best per context with the same aggregates.
 struct ToBest<'a> {
     own: Vec<&'a Course>,
     best: Vec<&'a Course>,
@@ -278,7 +278,7 @@ pub(super) fn of_service(
     let intervals = scenario.intervals() as usize;
     let named = |name: &str| fared.iter().find(|f| f.name == name).map(|f| &f.courses[..]);
     let best = named(BEST_BY_CONTEXT);
-    let mut contenders: Vec<_> = fared.iter().map(|f| contender(f, best, intervals)).collect();
+    let mut schemes: Vec<_> = fared.iter().map(|f| scheme(f, best, intervals)).collect();
     let courses = |name: &str| named(name).map(|all| all.iter().collect::<Vec<&Course>>());
     let learnt = &courses(LEARNT).unwrap_or_default()[..];
     let close_after = courses(BEST_BY_CONTEXT).and_then(|b| close_after(learnt, &b, intervals));
@@ -312,12 +312,12 @@ pub(super) fn of_service(
             safe_reward_after: mean_between(safe, until, 2 * until - from),
         }
     });
-    contenders.sort_by(|a, b| b.late_reward.total_cmp(&a.late_reward));
+    schemes.sort_by(|a, b| b.late_reward.total_cmp(&a.late_reward));
     let text = |parsed: &str| parsed.to_owned();
     ServiceResult {
         service: service.name().to_string(),
         reward: text(service.reward().text()),
-        contenders,
+        schemes,
         close_after,
         outage,
         versus,
@@ -405,13 +405,13 @@ pub fn render(result: &FleetResult) -> String {
     for service in &result.services {
         let _ = writeln!(out, "\n{}: {}", service.service, service.reward);
         let goal =
-            service.contenders.iter().find(|c| c.name == BEST_BY_CONTEXT).map(|c| c.late_reward);
-        let shown = |c: &ContenderResult, name: &str| {
+            service.schemes.iter().find(|c| c.name == BEST_BY_CONTEXT).map(|c| c.late_reward);
+        let shown = |c: &SchemeResult, name: &str| {
             c.statistics.iter().find(|(n, _)| n == name).map_or(0.0, |(_, v)| *v)
         };
         let used: Vec<_> = COLUMNS
             .iter()
-            .filter(|(name, ..)| service.contenders.iter().any(|c| shown(c, name) > 0.0))
+            .filter(|(name, ..)| service.schemes.iter().any(|c| shown(c, name) > 0.0))
             .collect();
         let _ = write!(out, " {:<18} {:>8} {:>11}", "", "reward", "last third");
         if goal.is_some() {
@@ -421,7 +421,7 @@ pub fn render(result: &FleetResult) -> String {
             let _ = write!(out, " {heading:>10}");
         }
         out.push('\n');
-        for c in &service.contenders {
+        for c in &service.schemes {
             let _ = write!(out, " {:<18} {:>8.3} {:>11.3}", c.name, c.reward, c.late_reward);
             if let Some(e) = &c.to_best {
                 let range = format!("{:.1} to {:.1}", 100.0 * e.low, 100.0 * e.high);
@@ -439,7 +439,7 @@ pub fn render(result: &FleetResult) -> String {
                 .map_or("not in this run".to_owned(), |n| format!("after {n} intervals"));
             let _ = writeln!(out, " within 3% of the best per context: {after}");
         }
-        let learnt = service.contenders.iter().find(|c| c.name == LEARNT);
+        let learnt = service.schemes.iter().find(|c| c.name == LEARNT);
         if let Some(c) = learnt
             && let (Some(guess), Some(all)) = (&c.guess_to_best, &c.to_best)
         {

@@ -247,8 +247,12 @@ impl Raw {
         let services = services(&self.service)?;
         let duration =
             self.duration.parse::<Duration>().map_err(|e| value("duration", e.to_string()))?;
-        if let Some(name) = self.compare_with.as_ref().filter(|name| !self.baselines.contains(name)) {
-            return Err(value("compare_with", format!("one of the baselines, which {name} is not")));
+        if let Some(name) = self.compare_with.as_ref().filter(|name| !self.baselines.contains(name))
+        {
+            return Err(value(
+                "compare_with",
+                format!("one of the baselines, which {name} is not"),
+            ));
         }
         let baselines = self.baselines.into_iter().map(|text| {
             if text == CEILING {

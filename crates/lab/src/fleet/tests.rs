@@ -45,7 +45,7 @@ fn everyone_takes_part_and_threads_change_nothing() {
     let json = |r: &FleetResult| serde_json::to_string(r).unwrap();
     assert_eq!(json(&one), json(&two));
     assert_ne!(json(&one), json(&simulate(&scenario, 6, &[], threads(2), "").unwrap()));
-    let names: Vec<_> = one.services[0].contenders.iter().map(|c| c.name.as_str()).collect();
+    let names: Vec<_> = one.services[0].schemes.iter().map(|c| c.name.as_str()).collect();
     for name in [
         "learnt",
         "paper's estimator",
@@ -66,7 +66,7 @@ fn everyone_takes_part_and_threads_change_nothing() {
 fn the_best_in_hindsight_is_better_than_where_learning_starts() {
     let scenario = FleetScenario::parse(SMALL).unwrap();
     let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
-    let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
+    let of = |name: &str| result.services[0].schemes.iter().find(|c| c.name == name).unwrap();
     assert!(of("best per context").reward > 1.05 * of("start").reward);
 }
 
@@ -121,7 +121,7 @@ fn an_outage_costs_little_vs_the_safe_configuration() {
 /// Mean rewards of the safe configuration that no aggregate falls behind by.
 const BEHIND_MOST: f64 = 15.0;
 
-/// Points at random, and no program: what a contender from outside is asked and told.
+/// Points at random, and no program: what a scheme from outside is asked and told.
 struct Stubborn(Vec<f64>);
 
 impl Chooser for Stubborn {
@@ -135,23 +135,23 @@ impl Chooser for Stubborn {
 }
 
 #[test]
-fn contenders_from_outside_take_part() {
+fn schemes_from_outside_take_part() {
     let mut scenario = FleetScenario::parse(SMALL).unwrap();
     scenario.fixed = 1;
-    let contender = |name: &str, point: Option<Vec<f64>>| Contender {
+    let scheme = |name: &str, point: Option<Vec<f64>>| Scheme {
         name: name.into(),
         begin: Box::new(move |service, _, _| {
             let point = point.clone().unwrap_or_else(|| service.start());
             Ok(Box::new(Stubborn(point)))
         }),
     };
-    let same = [contender("stubborn", None)];
+    let same = [scheme("stubborn", None)];
     let result = simulate(&scenario, 5, &same, threads(2), "").unwrap();
-    let of = |name: &str| result.services[0].contenders.iter().find(|c| c.name == name).unwrap();
+    let of = |name: &str| result.services[0].schemes.iter().find(|c| c.name == name).unwrap();
     assert_eq!(of("stubborn").windows, of("start").windows, "the same points on the same links");
-    let short = [contender("short", Some(vec![0.5]))];
+    let short = [scheme("short", Some(vec![0.5]))];
     let message = simulate(&scenario, 5, &short, threads(2), "").unwrap_err().to_string();
-    assert_eq!(message, "the contender short: 2 numbers from 0 to 1 were to come, not [0.5]");
+    assert_eq!(message, "the scheme short: 2 numbers from 0 to 1 were to come, not [0.5]");
 }
 
 /// The ceiling is one, and what is learnt is compared with the algorithm that was named.
@@ -163,8 +163,8 @@ fn nobody_is_faster_than_who_sees_the_link() {
     let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
     let service = &result.services[0];
     let of = |name: &str, statistic: &str| {
-        let contender = service.contenders.iter().find(|c| c.name == name).unwrap();
-        contender.statistics.iter().find(|(n, _)| n == statistic).unwrap().1
+        let scheme = service.schemes.iter().find(|c| c.name == name).unwrap();
+        scheme.statistics.iter().find(|(n, _)| n == statistic).unwrap().1
     };
     let took = |name| of(name, "p50(request_time)");
     for name in ["learnt", "start", "bbr"] {

@@ -1,4 +1,4 @@
-//! How contenders do along an axis of the grid, where the grid has only one: a mean over round-trip
+//! How schemes do along an axis of the grid, where the grid has only one: a mean over round-trip
 //! times from 20 to 300 ms hides what the experiment was made to show.
 
 use crate::result::{Comparison, RunRecord};
@@ -8,14 +8,14 @@ use crate::stats::summary::in_order;
 /// What is shown along an axis: its name, what it is of a run, given all runs of its cell, and how a mean of it is written.
 type Quantity = (&'static str, fn(&RunRecord, &[&RunRecord]) -> Option<f64>, fn(f64) -> String);
 
-/// A quantity of the contenders of an application along the axis.
+/// A quantity of the schemes of an application along the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Along {
     /// What the quantity is, and along which axis.
     pub(crate) title: String,
     /// The values of the axis, as the scenario has them.
     pub(crate) values: Vec<String>,
-    /// Per contender the quantity at each value.
+    /// Per scheme the quantity at each value.
     pub(crate) rows: Vec<(String, Vec<String>)>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
     let Ok(scenario) = Scenario::parse(&comparison.provenance.scenario) else { return Vec::new() };
     let Some((name, values)) = axis(&scenario) else { return Vec::new() };
     let runs: Vec<&RunRecord> = comparison.runs.iter().filter(|r| r.app == app).collect();
-    // Runs come in the order of the scenario: trace, cell, seed, contender. So the cells of a trace
+    // Runs come in the order of the scenario: trace, cell, seed, scheme. So the cells of a trace
     // are the values of the axis.
     let mut at_value: Vec<Vec<&RunRecord>> = vec![Vec::new(); values.len()];
     for of_trace in runs.chunk_by(|a, b| a.trace == b.trace) {

@@ -1,7 +1,7 @@
-//! Who is drawn how: every contender keeps its colour, dash and marker through the whole report.
+//! Who is drawn how: every scheme keeps its colour, dash and marker through the whole report.
 //!
-//! Colours alone do not tell lines apart for everybody, so each contender also has a dash pattern, a
-//! marker and, where there is room, its name beside it. Steered contenders are drawn thick and warm,
+//! Colours alone do not tell lines apart for everybody, so each scheme also has a dash pattern, a
+//! marker and, where there is room, its name beside it. Steered schemes are drawn thick and warm,
 //! bounds thin and grey, so that the three kinds differ at a glance. The colours themselves stand in
 //! `style.css`, one set for light and one for dark screens.
 
@@ -9,7 +9,7 @@ use crate::result::SummaryRow;
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
 
-/// How one contender is drawn.
+/// How one scheme is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Role {
     /// Its name.
@@ -22,7 +22,7 @@ pub(super) struct Role {
     pub(super) dash: &'static str,
 }
 
-/// Dash patterns of the rule-based contenders, told apart even without colour.
+/// Dash patterns of the rule-based schemes, told apart even without colour.
 const DASHES: [&str; 6] = ["", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 4"];
 const BOUND_DASHES: [&str; 3] = ["1.5 3", "5 4", "10 3 1.5 3"];
 const STEERED_DASHES: [&str; 2] = ["", "6 3"];
@@ -66,7 +66,7 @@ impl Role {
         format!("class=\"line s{number} {color}\"{dash}")
     }
 
-    /// A marker centred at a position; its shape goes by the contender's number.
+    /// A marker centred at a position; its shape goes by the scheme's number.
     pub(super) fn marker(&self, x: f64, y: f64) -> String {
         let shape = match self.number % 6 {
             0 => "M-6 0A6 6 0 1 0 6 0A6 6 0 1 0 -6 0Z",

@@ -21,7 +21,7 @@ pub const LOST_PERCENT: f64 = 3.0;
 /// (Mortise eq. 8).
 pub const LOST_DIFFERENCE: f64 = 0.05;
 
-/// Mean experience of a contender's runs in a cell, by seed.
+/// Mean experience of a scheme's runs in a cell, by seed.
 type Seeds = BTreeMap<u64, f64>;
 
 /// One row per application and cell. Runs come in the order of the scenario, so those of a cell
@@ -40,19 +40,19 @@ pub fn cells(runs: &[RunRecord]) -> Vec<CellSummary> {
 /// The row of a cell; `None` when no rule-based algorithm ran there.
 fn cell(runs: &[RunRecord], scale: Scale) -> Option<CellSummary> {
     let first = runs.first()?;
-    let contenders: Vec<(&str, Seeds)> = in_order(runs.iter().map(|r| r.cc.as_str()))
+    let schemes: Vec<(&str, Seeds)> = in_order(runs.iter().map(|r| r.cc.as_str()))
         .into_iter()
         .map(|cc| {
             let own = runs.iter().filter(|r| r.cc == cc);
             (cc, own.map(|r| (r.seed, r.qoe.mean)).collect())
         })
         .collect();
-    let rule_based = contenders.iter().filter(|(cc, _)| !is_bound(cc) && !is_steered(cc));
+    let rule_based = schemes.iter().filter(|(cc, _)| !is_bound(cc) && !is_steered(cc));
     // The first of equals, as the scenario names them.
     let (best, best_seeds) = rule_based
         .reduce(|best, other| if mean(&other.1) > mean(&best.1) { other } else { best })?;
-    let oracle = contenders.iter().find(|(cc, _)| *cc == ORACLE);
-    let steered = contenders.iter().filter(|(cc, _)| is_steered(cc));
+    let oracle = schemes.iter().find(|(cc, _)| *cc == ORACLE);
+    let steered = schemes.iter().filter(|(cc, _)| is_steered(cc));
     Some(CellSummary {
         app: first.app.clone(),
         trace: first.trace.clone(),
@@ -95,7 +95,7 @@ impl CellGap {
     }
 }
 
-/// A sentence per application and steered contender; none for an application with a single cell,
+/// A sentence per application and steered scheme; none for an application with a single cell,
 /// where the table says it all.
 pub fn findings(cells: &[CellSummary]) -> Vec<String> {
     cells
@@ -108,7 +108,7 @@ pub fn findings(cells: &[CellSummary]) -> Vec<String> {
         .collect()
 }
 
-/// The sentence about a steered contender in the cells of an application.
+/// The sentence about a steered scheme in the cells of an application.
 fn finding(cells: &[CellSummary], cc: &str) -> Option<String> {
     let own = || {
         cells

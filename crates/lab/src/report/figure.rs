@@ -1,4 +1,4 @@
-//! Figures of papers as SVG files of their own: how contenders do along an axis or by how often they choose, what switches
+//! Figures of papers as SVG files of their own: how schemes do along an axis or by how often they choose, what switches
 //! cost, and completion times as distributions over the runs.
 
 use std::fmt::{self, Write};
@@ -19,7 +19,7 @@ pub enum Kind {
     /// The QoE where the scenario names a model, else the mean completion time, over the values of the
     /// axis of the grid that has several.
     Axis,
-    /// The same over how often contenders choose (`every=TIME`).
+    /// The same over how often schemes choose (`every=TIME`).
     Period,
     /// Distributions of the loss in the second after a switch, and of the time until the flow had settled.
     Switches,
@@ -59,13 +59,13 @@ pub enum FigureError {
         "the figure `axis` needs one of rtt, buffer, loss, jitter and flows to have several values, and the others one"
     )]
     NoAxis,
-    /// No contenders differ in how often they choose.
+    /// No schemes differ in how often they choose.
     #[error(
-        "the figure `period` needs contenders that differ in how often they choose, as floo:every=3s and floo:every=12s"
+        "the figure `period` needs schemes that differ in how often they choose, as floo:every=3s and floo:every=12s"
     )]
     NoPeriods,
     /// Nothing switches.
-    #[error("the figure `switches` needs contenders that switch algorithms, as switch:cubic,bbr")]
+    #[error("the figure `switches` needs schemes that switch algorithms, as switch:cubic,bbr")]
     NoSwitches,
     /// Nothing has requests.
     #[error("the figure `completion` needs an application with requests, as web or download")]
@@ -266,7 +266,7 @@ fn along(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
 
 fn by_period(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
     let runs = &subject.runs;
-    // What a contender is called without its period, and the period in seconds.
+    // What a scheme is called without its period, and the period in seconds.
     let parts = |cc: &str| -> Option<(String, f64)> {
         let every = cc.split(':').find_map(|part| part.strip_prefix("every="))?;
         let seconds = every.parse::<Duration>().ok()?.as_secs_f64();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_each_contender_over_the_axis() {
+    fn a_line_for_each_scheme_over_the_axis() {
         let c = comparison(
             "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:8Mbit/s\"]\njitter = [\"0ms\", \"5ms\", \"20ms\"]\nduration = \"4s\"\n[[app]]\nkind = \"download\"\n",
         );

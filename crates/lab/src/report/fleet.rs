@@ -4,7 +4,7 @@ use crate::fleet::FleetResult;
 
 use super::figure::{Line, Pen, compose, panel};
 
-/// Draws the rewards of all contenders with the first service, and their regret where there is something to regret.
+/// Draws the rewards of all schemes with the first service, and their regret where there is something to regret.
 pub fn plot(result: &FleetResult) -> String {
     let Some(service) = result.services.first() else { return compose(&[], &[]) };
     let at = |w: usize, of: usize| (w + 1) as f64 / of as f64 * result.intervals as f64;
@@ -12,20 +12,20 @@ pub fn plot(result: &FleetResult) -> String {
         values.iter().enumerate().map(|(w, &v)| (at(w, values.len()), v)).collect()
     };
     let legend: Vec<(String, Pen)> = service
-        .contenders
+        .schemes
         .iter()
         .enumerate()
         .map(|(i, c)| (c.name.clone(), Pen::numbered(i)))
         .collect();
     let lines: Vec<Line> = service
-        .contenders
+        .schemes
         .iter()
         .enumerate()
         .map(|(i, c)| Line { pen: Pen::numbered(i), points: points(&c.windows) })
         .collect();
     let mut panels = vec![panel("intervals", false, "mean reward", &lines)];
     let regret: Vec<Line> = service
-        .contenders
+        .schemes
         .iter()
         .enumerate()
         .filter(|(_, c)| !c.regret.is_empty())

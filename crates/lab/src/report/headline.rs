@@ -6,12 +6,12 @@ use crate::stats::UNITS_MIN;
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
 
-/// The two contenders that a reader wants to see side by side.
+/// The two schemes that a reader wants to see side by side.
 #[derive(Clone, Copy, Debug)]
 pub struct Duel<'a> {
-    /// The best steered contender; the best one of all when none is steered.
+    /// The best steered scheme; the best one of all when none is steered.
     pub ahead: &'a SummaryRow,
-    /// The best contender with fixed knobs, other than the first.
+    /// The best scheme with fixed knobs, other than the first.
     pub behind: &'a SummaryRow,
 }
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_contender_makes_no_headline() {
+    fn one_scheme_makes_no_headline() {
         assert!(headlines(&rows(&[("cubic", 1.0), ("omniscient", 2.0)])).is_empty());
     }
 }

@@ -78,9 +78,9 @@ fn scope(comparison: &Comparison) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let cell = |r: &RunRecord| format!("{:?}", r.cell);
     format!(
-        "{} of {} over {} and {}, {} each, on {}. Every contender saw the same links, the same losses and the same requests.",
+        "{} of {} over {} and {}, {} each, on {}. Every scheme saw the same links, the same losses and the same requests.",
         plural(runs.len(), "run"),
-        plural(distinct(&|r| r.cc.clone()), "contender"),
+        plural(distinct(&|r| r.cc.clone()), "scheme"),
         plural(distinct(&|r| r.trace.clone()), "trace"),
         plural(distinct(&cell), "network setting"),
         plural(distinct(&|r| r.seed.to_string()), "seed"),
@@ -88,10 +88,10 @@ fn scope(comparison: &Comparison) -> String {
     )
 }
 
-/// The contenders with their lines; each is a switch.
+/// The schemes with their lines; each is a switch.
 fn legend(cast: &[Role]) -> String {
     let mut html =
-        String::from("<nav class=\"legend\" aria-label=\"Contenders: select to hide or show\">\n");
+        String::from("<nav class=\"legend\" aria-label=\"Schemes: select to hide or show\">\n");
     for role in cast {
         let kind = if is_bound(&role.cc) {
             "bound: no real sender can reach it"
@@ -222,7 +222,7 @@ fn table(rows: &[&SummaryRow], runs: &[&RunRecord], reference: Option<&str>) -> 
     let with_share = rows.iter().any(|r| r.of_omniscient.is_some());
 
     let mut html =
-        String::from("<div class=\"scroll\"><table>\n<thead><tr><th>contender</th><th>QoE</th>");
+        String::from("<div class=\"scroll\"><table>\n<thead><tr><th>scheme</th><th>QoE</th>");
     if let Some(cc) = reference {
         let _ = write!(html, "<th>against {}</th>", escape(cc));
     }
@@ -282,7 +282,7 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
         return String::new();
     }
     let mut html = format!(
-        "<h3>Over time</h3>\n<p>Capacity is the filled area. Shown are {}; <label><input type=\"checkbox\" class=\"all\"> all contenders</label>.</p>\n",
+        "<h3>Over time</h3>\n<p>Capacity is the filled area. Shown are {}; <label><input type=\"checkbox\" class=\"all\"> all schemes</label>.</p>\n",
         escape(&shown.join(" and "))
     );
     for (i, trace) in traces.iter().take(TRACES_MAX).enumerate() {

@@ -11,7 +11,7 @@ use trimtab_steer::scheme::is_bound;
 /// Points along a distribution's curve.
 const CDF_POINTS: u32 = 160;
 
-/// The cumulative distribution of a quantity per contender.
+/// The cumulative distribution of a quantity per scheme.
 pub(super) fn cdf(title: &str, label: &str, log: bool, samples: &[(&Role, Sorted)]) -> String {
     let frame = Frame::new(460.0, 300.0);
     let all =
@@ -123,7 +123,7 @@ fn label_place(
     (best.0, best.1, best.2)
 }
 
-/// The paired change of every contender against one of them, with its 95% interval.
+/// The paired change of every scheme against one of them, with its 95% interval.
 pub(super) fn changes(title: &str, cast: &[Role], rows: &[&SummaryRow], against: &str) -> String {
     let versus: Vec<(&Role, f64, Option<[f64; 2]>, bool)> = rows
         .iter()

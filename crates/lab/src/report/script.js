@@ -1,4 +1,4 @@
-// Contenders can be switched off and on; without scripts all are shown.
+// Schemes can be switched off and on; without scripts all are shown.
 for (const button of document.querySelectorAll(".legend button")) {
   button.addEventListener("click", () => {
     const shown = button.getAttribute("aria-pressed") !== "true";

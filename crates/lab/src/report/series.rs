@@ -30,7 +30,7 @@ const PANELS: [Panel; 5] = [
     Panel { label: "τ", values: |s| &s.tau, log: true, height: 130.0 },
 ];
 
-/// The charts of one trace: a run per contender. Contenders that are not `shown` are drawn but hidden
+/// The charts of one trace: a run per scheme. Schemes that are not `shown` are drawn but hidden
 /// until the reader asks for them.
 pub(super) fn charts(title: &str, runs: &[(&Role, &RunRecord)], shown: &[&str]) -> String {
     let all: Vec<(&Role, &Series)> =

@@ -35,7 +35,7 @@ impl Style {
     }
 }
 
-/// A column: its head, and what stands in it for a contender.
+/// A column: its head, and what stands in it for a scheme.
 pub(crate) struct Column {
     pub(crate) head: String,
     pub(crate) cells: Vec<String>,
@@ -163,7 +163,7 @@ fn with_interval(value: f64, ci95: Option<[f64; 2]>, text: impl Fn(f64) -> Strin
     }
 }
 
-/// What the switches of each contender that switches cost, over all its runs with an application.
+/// What the switches of each scheme that switches cost, over all its runs with an application.
 fn switch_columns(app: &str, runs: &[RunRecord]) -> Option<Vec<Column>> {
     let costs: Vec<SwitchCosts> = in_order(runs.iter().map(|r| r.cc.as_str()))
         .into_iter()

@@ -12,7 +12,7 @@ fn noise(n: u64) -> f64 {
 }
 
 fn specimen() -> Comparison {
-    let contenders = [
+    let schemes = [
         ("cubic", 0.86, 70.0),
         ("bbr", 0.93, 35.0),
         ("copa:mit", 0.80, 6.0),
@@ -25,7 +25,7 @@ fn specimen() -> Comparison {
     let mut runs = Vec::new();
     for (a, app) in ["download", "vod"].into_iter().enumerate() {
         for t in 0..6_u64 {
-            for (c, (cc, quality, delay)) in contenders.into_iter().enumerate() {
+            for (c, (cc, quality, delay)) in schemes.into_iter().enumerate() {
                 let speed = 4.0 + 6.0 * t as f64;
                 let wobble = 1.0 + 0.08 * (noise(t * 31 + c as u64 + 7 * a as u64) - 0.5);
                 let mut r = run(cc, &format!("nyc-bus-{t}"), 0, speed * quality * wobble);

@@ -38,7 +38,7 @@ pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
         |kind: AppKind, number: u64| app.client(kind, scenario.duration, job.seed + (number << 20));
     let mut members: Vec<Member<'a>> = (0..u64::from(job.cell.flows))
         .map(|i| Member {
-            scheme: &scenario.cc[job.contender],
+            scheme: &scenario.cc[job.scheme],
             app: client(app.settings.kind, i),
             start: Duration::from_nanos(scenario.stagger.as_nanos().saturating_mul(i)),
         })

@@ -56,12 +56,12 @@ pub enum PrepareError {
     },
     /// The file of a learnt policy cannot be read.
     #[error(
-        "{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE, or what is to run without it with safe=CC",
+        "{scheme}: the model {} cannot be read: {cause}; name another with {name}:model=FILE, or what is to run without it with safe=CC",
         path.display()
     )]
     ModelFile {
-        /// The contender.
-        contender: String,
+        /// The scheme.
+        scheme: String,
         /// Its name without settings.
         name: String,
         /// The file.
@@ -70,20 +70,20 @@ pub enum PrepareError {
         cause: std::io::Error,
     },
     /// The file of a learnt policy is none that can be used.
-    #[error("{contender}: {}: {problem}", path.display())]
+    #[error("{scheme}: {}: {problem}", path.display())]
     Model {
-        /// The contender.
-        contender: String,
+        /// The scheme.
+        scheme: String,
         /// The file.
         path: PathBuf,
         /// What is wrong.
         problem: ModelError,
     },
     /// The file of a policy of Muses cannot be read.
-    #[error("{contender}: the model {} cannot be read: {cause}; name another with {name}:model=FILE", path.display())]
+    #[error("{scheme}: the model {} cannot be read: {cause}; name another with {name}:model=FILE", path.display())]
     PolicyFile {
-        /// The contender.
-        contender: String,
+        /// The scheme.
+        scheme: String,
         /// Its name without settings.
         name: String,
         /// The file.
@@ -92,10 +92,10 @@ pub enum PrepareError {
         cause: std::io::Error,
     },
     /// The file of a policy of Muses is none that can be used.
-    #[error("{contender}: {}: {problem}", path.display())]
+    #[error("{scheme}: {}: {problem}", path.display())]
     Policy {
-        /// The contender.
-        contender: String,
+        /// The scheme.
+        scheme: String,
         /// The file.
         path: PathBuf,
         /// What is wrong.
@@ -123,7 +123,7 @@ pub struct Prepared {
     pub plan: Plan,
     /// Its applications.
     pub apps: Vec<PreparedApp>,
-    /// What was learnt of its contenders that select.
+    /// What was learnt of its schemes that select.
     models: Vec<(By, Result<LearntModel, Unusable>)>,
     /// Those of Muses, by kind and file.
     policies: BTreeMap<(MusesPolicy, PathBuf), Policy>,
@@ -138,16 +138,16 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
     let (mut models, mut warnings) = (Vec::new(), Vec::new());
     let mut policies = BTreeMap::new();
-    for contender in plan.scenario.schemes() {
-        if let SchemeKind::Muses(settings) = contender.kind() {
+    for scheme in plan.scenario.schemes() {
+        if let SchemeKind::Muses(settings) = scheme.kind() {
             let (learnt, path) = settings.key();
             if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {
-                place.insert(policy(contender.label(), settings)?);
+                place.insert(policy(scheme.label(), settings)?);
             }
         }
-        let SchemeKind::Select(selection) = contender.kind() else { continue };
+        let SchemeKind::Select(selection) = scheme.kind() else { continue };
         let Some(path) = selection.by.file() else { continue };
-        let model = match (learnt(contender.label(), selection, path), &selection.safe) {
+        let model = match (learnt(scheme.label(), selection, path), &selection.safe) {
             (Ok(model), _) => Ok(model),
             // Who says what is safe wants to go on without.
             (Err((why, problem)), Some(safe)) => {
@@ -164,37 +164,37 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
 
 /// The policy of a selection, or why there is none, in short and in full.
 fn learnt(
-    contender: &str,
+    scheme: &str,
     selection: &Selection,
     path: &Path,
 ) -> Result<LearntModel, (Unusable, PrepareError)> {
     let bytes = match selection.by.shipped() {
         Some(bytes) => bytes.to_vec(),
-        None => read_model(contender, &selection.by, path)
+        None => read_model(scheme, &selection.by, path)
             .map_err(|problem| (Unusable::Missing, problem))?,
     };
     selection.by.read(&bytes).map_err(|problem| {
         let why = problem.unusable();
-        let (contender, path) = (contender.to_owned(), path.to_owned());
-        (why, PrepareError::Model { contender, path, problem })
+        let (scheme, path) = (scheme.to_owned(), path.to_owned());
+        (why, PrepareError::Model { scheme, path, problem })
     })
 }
 
-/// The policy of a contender of Muses.
-fn policy(contender: &str, settings: &MusesSettings) -> Result<Policy, PrepareError> {
+/// The policy of a scheme of Muses.
+fn policy(scheme: &str, settings: &MusesSettings) -> Result<Policy, PrepareError> {
     let (_, path) = settings.key();
     let bytes = match &settings.model {
         None => settings.shipped().1.to_vec(),
         Some(path) => std::fs::read(path).map_err(|cause| PrepareError::PolicyFile {
-            contender: contender.to_owned(),
-            name: contender.split(':').next().unwrap_or_default().to_owned(),
+            scheme: scheme.to_owned(),
+            name: scheme.split(':').next().unwrap_or_default().to_owned(),
             path: path.clone(),
             cause,
         })?,
     };
     settings.policy(bytes).map_err(|problem| {
-        let (contender, path) = (contender.to_owned(), path.to_owned());
-        PrepareError::Policy { contender, path, problem }
+        let (scheme, path) = (scheme.to_owned(), path.to_owned());
+        PrepareError::Policy { scheme, path, problem }
     })
 }
 
@@ -284,14 +284,14 @@ fn default_model(kind: AppKind) -> Model {
     built_in.map_or_else(Model::download, |model| (model.make)())
 }
 
-fn read_model(contender: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareError> {
+fn read_model(scheme: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareError> {
     // Floo's name may be that of both steerings.
     let name = match by {
         By::Antelope(_) => "select:antelope",
-        _ => contender.split(':').next().unwrap_or_default(),
+        _ => scheme.split(':').next().unwrap_or_default(),
     };
     std::fs::read(path).map_err(|cause| PrepareError::ModelFile {
-        contender: contender.to_owned(),
+        scheme: scheme.to_owned(),
         name: name.to_owned(),
         path: path.to_owned(),
         cause,

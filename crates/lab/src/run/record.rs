@@ -26,7 +26,7 @@ pub struct Measurement {
     pub carried: Bytes,
     /// What it could have delivered in that part.
     pub capacity: Bytes,
-    /// The flows of the contender.
+    /// The flows of the scheme.
     pub own: Vec<FlowMeasurement>,
     /// Those of its competitors.
     pub competing: Vec<FlowMeasurement>,
@@ -34,7 +34,7 @@ pub struct Measurement {
     pub series: Series,
     /// What the first flow's changes of algorithm cost.
     pub switches: Vec<SwitchRecord>,
-    /// What the contender chose, where it chooses.
+    /// What the scheme chose, where it chooses.
     pub selections: Option<SelectionsRecord>,
 }
 
@@ -91,7 +91,7 @@ impl Measurement {
         }
     }
 
-    /// Every request or chunk of the contender's users with its experience, those of the warmup left
+    /// Every request or chunk of the scheme's users with its experience, those of the warmup left
     /// out.
     fn units(&self, prepared: &Prepared, job: &Job) -> Vec<UnitRecord> {
         let app = &prepared.apps[job.app];
@@ -105,7 +105,7 @@ impl Measurement {
         self.own.iter().enumerate().flat_map(of_flow).collect()
     }
 
-    /// Mean experience of the contender's users.
+    /// Mean experience of the scheme's users.
     pub(crate) fn qoe_mean(&self, prepared: &Prepared, job: &Job) -> f64 {
         QoeRecord::of(self.units(prepared, job).iter().map(|u| u.qoe)).mean
     }
@@ -134,7 +134,7 @@ pub fn record(
     let video = video(&outcomes, measured.ended);
     let mean_of = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
     RunRecord {
-        cc: plan.scenario.cc[job.contender].label().to_owned(),
+        cc: plan.scenario.cc[job.scheme].label().to_owned(),
         app: prepared.apps[job.app].settings.label().to_owned(),
         datapath: datapath.to_owned(),
         transport: plan.scenario.transport,

@@ -36,7 +36,7 @@ impl Datapath for Simulator {
 
 /// Carries out a job in the simulator.
 pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
-    match prepared.plan.scenario.cc[job.contender].kind() {
+    match prepared.plan.scenario.cc[job.scheme].kind() {
         SchemeKind::Oracle(spec) => bound::setting::constant(prepared, job, spec),
         SchemeKind::OracleDynamic(spec) => bound::setting::dynamic(prepared, job, spec),
         SchemeKind::StaticBest(bound) => bound::selection::single(prepared, job, bound),

@@ -121,7 +121,7 @@ impl Watch {
     }
 }
 
-/// What the switches of a contender cost, over many runs.
+/// What the switches of a scheme cost, over many runs.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchCosts {
     pub(crate) cc: String,

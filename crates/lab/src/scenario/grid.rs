@@ -19,7 +19,7 @@ pub struct Cell {
     pub loss: Probability,
     /// The most that a data packet is late.
     pub jitter: Duration,
-    /// Flows of the contender.
+    /// Flows of the scheme.
     pub flows: u32,
 }
 
@@ -77,8 +77,8 @@ pub struct Job {
     pub path: Option<usize>,
     /// The seed.
     pub seed: u64,
-    /// Which contender of the scenario.
-    pub contender: usize,
+    /// Which scheme of the scenario.
+    pub scheme: usize,
 }
 
 /// A scenario with its traces read and its runs listed.
@@ -90,7 +90,7 @@ pub struct Plan {
     pub traces: Vec<NamedTrace>,
     /// The capacity of each of them.
     pub links: Vec<Capacity>,
-    /// Every run: by application, trace, cell, seed, contender.
+    /// Every run: by application, trace, cell, seed, scheme.
     pub jobs: Vec<Job>,
 }
 
@@ -143,15 +143,8 @@ impl Scenario {
         for app in 0..self.app.len() {
             for &(trace, cell, path) in &points {
                 for seed in self.first_seed..self.first_seed + u64::from(self.seeds) {
-                    let contenders = 0..self.cc.len();
-                    jobs.extend(contenders.map(|contender| Job {
-                        app,
-                        trace,
-                        cell,
-                        path,
-                        seed,
-                        contender,
-                    }));
+                    let schemes = 0..self.cc.len();
+                    jobs.extend(schemes.map(|scheme| Job { app, trace, cell, path, seed, scheme }));
                 }
             }
         }
@@ -310,7 +303,7 @@ mod tests {
         assert_eq!(spread(&[3, 3], all(), 5), spread(&[3, 3], all(), 5));
     }
 
-    /// The mean rate of the trace, in kbit/s, and the flows of each planned run of one contender.
+    /// The mean rate of the trace, in kbit/s, and the flows of each planned run of one scheme.
     fn planned(extra: &str) -> Vec<(u64, u32)> {
         let plan = Scenario::parse(&format!(
             "cc = [\"newreno\"]\ntraces = [\"constant:1600kbit/s\", \"step:3Mbit/s,9Mbit/s@4s\", \"constant:48Mbit/s\"]\nflows = [1, 4, 16]\nrtt = [\"20ms\", \"60ms\"]\n{extra}\n[[app]]\nkind = \"vod\"\n"

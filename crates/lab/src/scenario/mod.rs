@@ -54,7 +54,7 @@ pub struct Scenario {
     /// What it shows, in a sentence or two; stands below the name in the report.
     #[serde(default)]
     pub about: String,
-    /// The contenders.
+    /// The schemes.
     #[serde(default)]
     pub cc: Vec<Scheme>,
     /// What carries the data of every flow.
@@ -79,10 +79,10 @@ pub struct Scenario {
     /// Which packets the bottleneck marks (ECN, RFC 3168); absent: none. One value, not an axis of the grid.
     #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
-    /// Numbers of flows of the contender that share the link.
+    /// Numbers of flows of the scheme that share the link.
     #[serde(deserialize_with = "quantity::counts::deserialize", default = "default_flows")]
     pub flows: Vec<u32>,
-    /// How long after the flow before it each flow of the contender starts.
+    /// How long after the flow before it each flow of the scheme starts.
     #[serde(with = "quantity::one", default)]
     pub stagger: Duration,
     /// How long each run lasts.
@@ -108,7 +108,7 @@ pub struct Scenario {
     /// The applications; every cell is run with each.
     #[serde(default)]
     pub app: Vec<AppSettings>,
-    /// Flows that compete with the contender's.
+    /// Flows that compete with the scheme's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub competitor: Vec<Competitor>,
     /// Paths of their own, in place of the grid.
@@ -116,7 +116,7 @@ pub struct Scenario {
     pub path: Vec<PathSettings>,
 }
 
-/// Flows with a congestion control of their own that share the link with the contender.
+/// Flows with a congestion control of their own that share the link with the scheme.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Competitor {
@@ -199,7 +199,7 @@ pub enum ScenarioError {
 const RUNS_MAX: usize = 1_000_000;
 
 impl Default for Scenario {
-    /// The defaults of every key: no contenders, no traces, no applications yet.
+    /// The defaults of every key: no schemes, no traces, no applications yet.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -294,11 +294,11 @@ impl Scenario {
         let fail = |message: String| Err(ScenarioError::Invalid(message));
         if self.cc.is_empty() {
             return fail(
-                "no contender: name at least one with --cc, or under `cc` in the scenario".into(),
+                "no scheme: name at least one with --cc, or under `cc` in the scenario".into(),
             );
         }
         if let Some(twice) = twice(self.cc.iter().map(Scheme::label)) {
-            return fail(format!("{twice} is named twice as a contender: name each once"));
+            return fail(format!("{twice} is named twice as a scheme: name each once"));
         }
         if !self.path.is_empty() {
             path::validate(self)?;

@@ -1,7 +1,7 @@
 //! From runs to summary rows: paired changes and their intervals.
 //!
 //! Runs are paired by application, trace, cell and seed (evaluation protocol: the same trace offset
-//! and loss seed for all contenders). Runs on one trace are not independent, so whole traces are
+//! and loss seed for all schemes). Runs on one trace are not independent, so whole traces are
 //! resampled; with fewer than [`TRACES_MIN`] traces that says too little, and single runs are
 //! resampled, which answers for these traces only. The rows say which it was.
 
@@ -40,25 +40,25 @@ impl PairKey {
     }
 }
 
-/// The runs of one contender with one application.
+/// The runs of one scheme with one application.
 type Runs<'a> = BTreeMap<PairKey, &'a RunRecord>;
 
-/// Summary rows of all runs, in the order in which applications and contenders first appear.
+/// Summary rows of all runs, in the order in which applications and schemes first appear.
 pub fn summarise(runs: &[RunRecord]) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for app in in_order(runs.iter().map(|r| r.app.as_str())) {
         let of_app = || runs.iter().filter(|r| r.app == app);
         let scale = scale(of_app());
-        let contenders: Vec<(&str, Runs<'_>)> = in_order(of_app().map(|r| r.cc.as_str()))
+        let schemes: Vec<(&str, Runs<'_>)> = in_order(of_app().map(|r| r.cc.as_str()))
             .into_iter()
             .map(|cc| {
                 let own = of_app().filter(|r| r.cc == cc).map(|r| (PairKey::of(r), r)).collect();
                 (cc, own)
             })
             .collect();
-        let omniscient = contenders.iter().find(|(cc, _)| *cc == OMNISCIENT).map(|(_, runs)| runs);
-        for (cc, own) in &contenders {
-            let others = contenders.iter().filter(|(other, _)| other != cc);
+        let omniscient = schemes.iter().find(|(cc, _)| *cc == OMNISCIENT).map(|(_, runs)| runs);
+        for (cc, own) in &schemes {
+            let others = schemes.iter().filter(|(other, _)| other != cc);
             rows.push(row(app, cc, own, scale, omniscient, others));
         }
     }
@@ -170,7 +170,7 @@ fn interval<'a>(
     } else {
         runs.map(|(_, sums)| sums).collect()
     };
-    // A contender without runs has no row, so there is at least one unit.
+    // A scheme without runs has no row, so there is at least one unit.
     bca(&units, statistic).unwrap_or(Estimate { value: 0.0, ci95: None })
 }
 

@@ -50,16 +50,16 @@ pub struct Parity {
     pub kernel: String,
     /// The command of the comparison on the kernel.
     pub command: String,
-    /// One row per application and contender.
+    /// One row per application and scheme.
     pub rows: Vec<ParityRow>,
 }
 
-/// One contender with one application.
+/// One scheme with one application.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ParityRow {
     /// The application.
     pub app: String,
-    /// The contender.
+    /// The scheme.
     pub cc: String,
     /// Cells: traces, at every point of the grid.
     pub cells: usize,
@@ -174,7 +174,7 @@ fn relative(kernel: f64, sim: f64) -> f64 {
     100.0 * (sim - kernel) / kernel
 }
 
-/// The runs of one contender with one application.
+/// The runs of one scheme with one application.
 struct Cells<'a> {
     kernel: Vec<&'a RunRecord>,
     sim: Vec<&'a RunRecord>,
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn differences_are_medians_over_traces() {
         let (kernel, sim) = both([1.02, 1.04, 9.0]);
-        let [row] = &rows(&kernel, &sim)[..] else { panic!("one contender, one application") };
+        let [row] = &rows(&kernel, &sim)[..] else { panic!("one scheme, one application") };
         assert_eq!(row.cells, 3);
         assert_eq!(row.qoe_mean, Sides { kernel: 1.0, sim: 1.0 });
         assert!((row.throughput.difference - 4.0).abs() < 1e-9, "{:?}", row.throughput);

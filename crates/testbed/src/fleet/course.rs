@@ -58,7 +58,8 @@ pub fn run(fleet: &KernelFleet, course: &Course<'_>) -> Result<FleetRun, RealErr
         edges.push(Edge::start(plan, fleet, &site)?);
     }
     let decisions = vec![BTreeMap::new(); edges.len()];
-    let mut run = Run { fleet, course, edges, site, decisions, late_p99_ms: 0.0, lost_elsewhere: 0 };
+    let mut run =
+        Run { fleet, course, edges, site, decisions, late_p99_ms: 0.0, lost_elsewhere: 0 };
     let begun_ms = run.learn()?;
     run.compare(begun_ms)
 }

@@ -216,7 +216,10 @@ impl Raw {
         }
         let reward = self.service.get("reward").and_then(toml::Value::as_str).unwrap_or_default();
         if let Some(stray) = self.compare_with.iter().find(|cc| !RIVALS.contains(&cc.as_str())) {
-            return Err(value("compare_with", format!("no {stray:?}; there are {}", RIVALS.join(", "))));
+            return Err(value(
+                "compare_with",
+                format!("no {stray:?}; there are {}", RIVALS.join(", ")),
+            ));
         }
         let size =
             |text: &String| text.parse::<Bytes>().map_err(|e| value("clients.size", e.to_string()));

@@ -26,7 +26,7 @@ use arrival::Arrival;
 use oracle::Oracle;
 use plot::Line;
 
-/// The contender.
+/// The scheme.
 const MORTISE: &str = "mortise";
 
 /// How soon Mortise is where it should be after the capacity steps.

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn all_candidates_are_contenders() {
+    fn all_candidates_are_schemes() {
         let all: Vec<f64> = candidates().collect();
         assert_eq!((all[0], all[all.len() - 1]), RANGE);
         for delta in all {

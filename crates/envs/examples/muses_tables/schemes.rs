@@ -23,7 +23,7 @@ pub(crate) fn trees(models: &str, file: &str) -> Trees<'static> {
 
 /// The policies of the models in this folder, with the guard, beside all algorithms; or beside few, and then also the trees
 /// without it.
-pub(crate) fn contenders(models: &str, few: bool) -> Vec<(String, Control)> {
+pub(crate) fn schemes(models: &str, few: bool) -> Vec<(String, Control)> {
     let trees = |file: &str| Policy::Trees(trees(models, file));
     let lstm = Lstm::parse(&read(models, "muses.safetensors")).expect("a sound model");
     let safe = "copa:mvfst".parse().ok();
