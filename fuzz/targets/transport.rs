@@ -32,7 +32,7 @@ impl Connection {
                 tracker.on_acked(packet);
             }
             (3, Some(packet)) => {
-                if let Some(lost) = tracker.on_lost(*now, packet, amount % 2 == 0) {
+                if let Some(lost) = tracker.on_lost(*now, packet, amount.is_multiple_of(2)) {
                     cca.on_packet_lost(&lost);
                 }
             }
