@@ -374,8 +374,8 @@ impl Flow {
         self.report_at = now + steerer.interval(report.srtt).max(Duration::from_millis(1));
         let governor = &mut self.sender.governor;
         let done = match action {
-            Some(Action::Set { knob, value }) => {
-                governor.algorithm_mut().is_none_or(|cca| set_knob(cca, knob, value).is_ok())
+            Some(Action::Set(values)) => {
+                governor.algorithm_mut().is_none_or(|cca| values.apply(cca).is_ok())
             }
             Some(Action::Switch { to, how }) => governor.request(to, how, now),
             None => true,

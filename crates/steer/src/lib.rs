@@ -15,8 +15,10 @@ pub mod scheme;
 pub mod select;
 mod steerer;
 mod tune;
+mod values;
 
 pub use report::{Action, Collector, Insight, Reason, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 pub use steerer::{Both, Steerer};
 pub use tune::{ChangePoint, Mortise, MortiseConfig};
+pub use values::KnobValues;

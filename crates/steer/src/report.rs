@@ -6,6 +6,7 @@ use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
 use trimtab_qoe::{Factors, Hints};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::KnobValues;
 use crate::select::{Distrust, Selections, Utility};
 
 /// What a datapath measured on one connection since the report before.
@@ -79,15 +80,9 @@ pub struct Responses {
 
 /// What a steering asks a datapath to do.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one a report, and a box would allocate")]
 pub enum Action {
-    /// Turn a knob of the running algorithm.
-    Set {
-        /// The knob's name.
-        knob: &'static str,
-        /// Its new value, in its unit.
-        value: f64,
-    },
+    /// Turn knobs of the running algorithm, all at once.
+    Set(KnobValues),
     /// Let another algorithm take over. Only from a steering that says so
     /// ([`Steer::switches`]).
     Switch {

@@ -81,8 +81,10 @@ pub(crate) fn figures() -> Vec<Figure> {
             let action = path.steering.on_report(&report);
             let took = start.elapsed().as_secs_f64() * 1e6;
             all.push(took);
-            if let Some(Action::Set { knob: "delta", value }) = action {
-                path.delta = value;
+            if let Some(Action::Set(values)) = action
+                && let Some(delta) = values.get("delta")
+            {
+                path.delta = delta;
                 decided.push(took);
             }
         }

@@ -196,7 +196,7 @@ fn asked(
                 assert_eq!(how, Switch::Full);
                 Some((report.now.as_millis() / 500, to.algorithm().name))
             }
-            Action::Set { .. } => panic!("a selector turns no knobs"),
+            Action::Set(_) => panic!("a selector turns no knobs"),
         })
         .collect()
 }
