@@ -110,6 +110,7 @@ mod tests {
             inflight: zero,
             mss: zero,
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             states: Some(states),
             responses: Responses::default(),
             factors: Factors::default(),

@@ -8,6 +8,7 @@
 
 pub mod customize;
 pub mod distill;
+mod driver;
 pub mod muses;
 mod report;
 mod schedule;
@@ -17,6 +18,7 @@ mod steerer;
 mod tune;
 mod values;
 
+pub use driver::{ActionError, Driver, HostView};
 pub use report::{Action, Collector, Insight, Reason, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 pub use steerer::{Both, Steerer};

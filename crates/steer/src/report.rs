@@ -52,6 +52,8 @@ pub struct Report {
     pub mss: Bytes,
     /// The phase of the algorithm at its end.
     pub phase: Phase,
+    /// The values of its knobs that are in force at its end.
+    pub knobs: KnobValues,
     /// Where the states of Muses lay in it, for the choice of its tree ([`Distill`](crate::distill::Distill)). `None` while another
     /// algorithm runs, and from a datapath whose Muses chooses by itself.
     pub states: Option<Counts>,
@@ -203,6 +205,8 @@ pub struct Snapshot {
     pub phase: Phase,
     /// Response bytes that wait to be sent for the first time.
     pub unsent: Bytes,
+    /// The values of the algorithm's knobs.
+    pub knobs: KnobValues,
     /// The application's live factors.
     pub factors: Factors,
 }
@@ -287,6 +291,7 @@ impl Collector {
             inflight: end.inflight,
             mss: end.mss,
             phase: end.phase,
+            knobs: end.knobs,
             states: None,
             responses: self.responses.mean(end.unsent),
             factors: end.factors,

@@ -3,7 +3,7 @@ use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
-use crate::Responses;
+use crate::{KnobValues, Responses};
 
 const MSS: Bytes = Bytes::new(1500);
 const HALF: Duration = Duration::from_millis(500);
@@ -35,6 +35,7 @@ fn report(now: Time) -> Report {
         inflight: MSS * 30,
         mss: MSS,
         phase: Phase::Steady,
+        knobs: KnobValues::NONE,
         states: None,
         responses: Responses::default(),
         factors: Factors::new(),

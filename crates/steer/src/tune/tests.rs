@@ -43,6 +43,7 @@ fn report(now: Time, link: Link) -> Report {
         inflight: MSS.mul_f64(packets),
         mss: MSS,
         phase: Phase::Steady,
+        knobs: KnobValues::NONE,
         states: None,
         responses: Responses::default(),
         factors: Factors::new().with_request(Bytes::new(1_000_000)),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use trimtab_cc::Phase;
 use trimtab_qoe::{Factors, Model};
-use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Responses, Steer};
+use trimtab_steer::{Action, KnobValues, Mortise, MortiseConfig, Report, Responses, Steer};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::Figure;
@@ -52,6 +52,7 @@ impl Path {
             inflight: sent,
             mss,
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             states: None,
             responses: Responses::default(),
             factors: Factors::new(),
