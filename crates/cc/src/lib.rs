@@ -49,7 +49,7 @@ mod window;
 pub use algorithms::*;
 pub use event::{Ack, Discarded, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
-pub use spec::{Spec, SpecError};
+pub use spec::{KNOBS_MAX, Spec, SpecError};
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 

@@ -5,8 +5,8 @@ use core::str::FromStr;
 
 use crate::{ALGORITHMS, Algorithm, Config, Controller, KnobError, find, set_knob};
 
-/// The most knobs that one spec can set: as many as the algorithm with the most knobs has.
-const SETTINGS_MAX: usize = {
+/// The most knobs that an algorithm of the table has, so that one spec can set.
+pub const KNOBS_MAX: usize = {
     let (mut most, mut i) = (0, 0);
     while i < ALGORITHMS.len() {
         let knobs = ALGORITHMS[i].knobs.len();
@@ -21,7 +21,7 @@ const SETTINGS_MAX: usize = {
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     algorithm: &'static Algorithm,
-    settings: [(&'static str, f64); SETTINGS_MAX],
+    settings: [(&'static str, f64); KNOBS_MAX],
     len: usize,
 }
 
@@ -36,8 +36,8 @@ impl Spec {
     /// # Panics
     /// It has more knobs than any algorithm of the table.
     pub fn of(algorithm: &'static Algorithm) -> Self {
-        assert!(algorithm.knobs.len() <= SETTINGS_MAX, "more knobs than a spec can set");
-        Self { algorithm, settings: [("", 0.0); SETTINGS_MAX], len: 0 }
+        assert!(algorithm.knobs.len() <= KNOBS_MAX, "more knobs than a spec can set");
+        Self { algorithm, settings: [("", 0.0); KNOBS_MAX], len: 0 }
     }
 
     /// The algorithm.
@@ -163,7 +163,7 @@ mod tests {
     /// Vivace has as many knobs as a spec has slots; the others have fewer.
     #[test]
     fn a_spec_can_set_every_knob_and_set_them_again() {
-        assert_eq!(find("vivace").map(|a| a.knobs.len()), Some(SETTINGS_MAX));
+        assert_eq!(find("vivace").map(|a| a.knobs.len()), Some(KNOBS_MAX));
         for algorithm in ALGORITHMS.iter().filter(|a| !a.knobs.is_empty()) {
             let mut text = String::from(algorithm.name);
             // All at the minimum, and then at the maximum: the second replaces the first.

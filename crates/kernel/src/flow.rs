@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, fence};
 use trimtab_cc::Phase;
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{self, Counts};
+use trimtab_steer::KnobValues;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithm::Algorithm;
@@ -251,6 +252,16 @@ impl Flow {
         let place = knobs::find(algorithm, knob)?;
         let word = algorithm.knobs_of(self.slot())[place.index].load(Relaxed);
         if self.is_open() { Ok(place.decode(word)) } else { Err(Error::Closed) }
+    }
+
+    /// The values of all knobs of the algorithm that runs, those left to the system aside.
+    pub fn knobs(&self) -> KnobValues {
+        let algorithm = self.algorithm();
+        let words = algorithm.knobs_of(self.slot());
+        let set = knobs::places(algorithm)
+            .map(|place| (place, words[place.index].load(Relaxed)))
+            .filter(|&(place, word)| !place.is_left(word));
+        set.map(|(place, word)| (place.knob.name, place.decode(word))).collect()
     }
 
     /// Sets a knob of an algorithm that may run later, as [`set`](Self::set) does of the one that runs: of what is to take over when

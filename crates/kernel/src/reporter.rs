@@ -50,6 +50,7 @@ impl Reporter {
             inflight: sample.inflight,
             mss: sample.mss,
             phase: sample.phase,
+            knobs: flow.knobs(),
             // Those of another algorithm's time are none.
             states: sample.states.map(|now| now.since(&last.states.unwrap_or(now))),
             responses: Responses { unsent: sample.unsent, ..Responses::default() },

@@ -124,6 +124,7 @@ impl DelayLine {
     }
 
     /// Whether packets can come out in another order than they went in.
+    #[inline]
     pub(crate) fn reorders(&self) -> bool {
         self.reorder.is_some()
     }

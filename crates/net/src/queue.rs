@@ -66,6 +66,7 @@ impl<T> Queue<T> {
     }
 
     /// Takes the packet to send at `now`; `drop` gets those that CoDel discards before it.
+    #[inline]
     pub(crate) fn take(&mut self, now: Time, drop: impl FnMut(Waiting<T>)) -> Option<Waiting<T>> {
         let Self { waiting, bytes, codel, .. } = self;
         let mut pop = || {

@@ -14,6 +14,7 @@ pub struct Count {
 }
 
 impl Count {
+    #[inline]
     pub(crate) fn add(&mut self, bytes: Bytes) {
         self.packets += 1;
         self.bytes += bytes;

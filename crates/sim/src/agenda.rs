@@ -56,6 +56,7 @@ impl Agenda {
         }
     }
 
+    #[inline]
     fn change(&mut self, source: usize, time: Time) {
         self.times[source] = time;
         let mut node = source;
@@ -79,6 +80,7 @@ impl Agenda {
     }
 
     /// The winner among the eight nodes from `first` on.
+    #[inline]
     fn play(&self, first: usize) -> (Time, u32) {
         let times = &self.times[first..first + FANOUT];
         let mut best = 0;

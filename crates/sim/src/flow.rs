@@ -10,7 +10,7 @@ use trimtab_cc::{Controller, Spec, set_knob};
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
 use trimtab_steer::muses::{Memory, Policy};
-use trimtab_steer::{Action, Collector, Snapshot, Steer, Steerer};
+use trimtab_steer::{Driver, HostView, Steer, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::governor::Governor;
@@ -111,7 +111,6 @@ pub struct Flow {
     steerer: Option<Steerer>,
     /// Of the heavy policy that answers the states of its algorithm.
     memory: Option<Memory>,
-    report_at: Time,
     /// Requests made by the client.
     asked: u32,
     /// Requests answered in order by the server, and those that came too early.
@@ -126,12 +125,12 @@ impl Flow {
         let (governor, steerer) = match &config.control {
             Control::Algorithm { spec, steerer } => {
                 let limits = transport.cc_config(config.seed);
-                let governor = if steerer.as_ref().is_some_and(Steer::switches) {
-                    Governor::Switching(Box::new(Switcher::new(*spec, &limits)))
+                let driver = if steerer.as_ref().is_some_and(Steer::switches) {
+                    Driver::from(Switcher::new(*spec, &limits))
                 } else {
-                    Governor::Algorithm(spec.build(&limits))
+                    Driver::from(spec.build(&limits))
                 };
-                (governor, steerer.clone())
+                (Governor::Driven(driver), steerer.clone())
             }
             Control::Muses { policy, safe } => {
                 let limits = transport.cc_config(config.seed);
@@ -139,13 +138,11 @@ impl Flow {
                     Policy::Trees(trees) => Muses::with_trees(&limits, *trees),
                     Policy::Lstm(_) => Muses::new(&limits),
                 };
-                let governor = match safe {
-                    Some(safe) => {
-                        Governor::Switching(Box::new(Switcher::guarded(muses, *safe, &limits)))
-                    }
-                    None => Governor::Algorithm(muses.into()),
+                let driver = match safe {
+                    Some(safe) => Driver::from(Switcher::guarded(muses, *safe, &limits)),
+                    None => Driver::from(Controller::from(muses)),
                 };
-                (governor, None)
+                (Governor::Driven(driver), None)
             }
             Control::Omniscient => (Governor::Omniscient { window: Bytes::ZERO }, None),
         };
@@ -162,10 +159,9 @@ impl Flow {
         let base = (!rtt.is_zero()).then_some((config.start, rtt));
         let mut sender =
             Sender::new(governor, SendStreams::new(concurrency), transport, base, config.seed);
-        let mut report_at = Time::MAX;
-        if let Some(steerer) = &steerer {
-            sender.collector = Some(Collector::new(config.start));
-            report_at = config.start + steerer.interval(sender.rtt().smoothed());
+        let srtt = sender.rtt().smoothed();
+        if let (Some(steerer), Some(driver)) = (&steerer, sender.governor.driver_mut()) {
+            driver.report_from(config.start, steerer.interval(srtt));
         }
         Self {
             sender,
@@ -184,7 +180,6 @@ impl Flow {
             received: ReceiveTotals::default(),
             steerer,
             memory,
-            report_at,
             asked: 0,
             answered: 0,
             early: Vec::new(),
@@ -340,46 +335,34 @@ impl Flow {
 
     /// When the server's side has something to do.
     pub(crate) fn server_timer(&self) -> Time {
-        self.sender.next_timer().min(self.report_at)
+        self.sender.next_timer()
     }
 
     /// Does what is due on the server's side.
     pub(crate) fn on_server_timer(&mut self, now: Time) {
         self.sender.on_timer(now);
-        if self.report_at <= now {
-            self.steer(now);
-        }
+        self.steer(now);
     }
 
-    /// A report to the steering, and what it answers to the algorithm.
+    /// A report to the steering where one is due, and what it answers to the algorithm.
     fn steer(&mut self, now: Time) {
-        self.report_at = Time::MAX;
-        let factors = Factors::from(&self.app.factors(now));
-        let Some(steerer) = &mut self.steerer else { return };
-        let governor = &self.sender.governor;
-        let snapshot = Snapshot {
-            algorithm: governor.name(),
-            srtt: self.sender.rtt().smoothed(),
-            min_rtt: self.sender.rtt().min(),
-            window: governor.window(),
-            inflight: self.sender.inflight(),
-            mss: self.transport.packet,
-            phase: governor.phase(),
-            unsent: self.sender.unsent(),
-            factors,
+        let sender = &mut self.sender;
+        let (srtt, min_rtt) = (sender.rtt().smoothed(), sender.rtt().min());
+        let (inflight, unsent) = (sender.inflight(), sender.unsent());
+        let (Some(steerer), Some(driver)) = (&mut self.steerer, sender.governor.driver_mut())
+        else {
+            return;
         };
-        let Some(collector) = &mut self.sender.collector else { return };
-        let report = collector.report(now, snapshot);
-        let action = steerer.on_report(&report);
-        self.report_at = now + steerer.interval(report.srtt).max(Duration::from_millis(1));
-        let governor = &mut self.sender.governor;
-        let done = match action {
-            Some(Action::Set { knob, value }) => {
-                governor.algorithm_mut().is_none_or(|cca| set_knob(cca, knob, value).is_ok())
-            }
-            Some(Action::Switch { to, how }) => governor.request(to, how, now),
-            None => true,
-        };
-        debug_assert!(done, "the steering asked for what cannot be done: {action:?}");
+        if !driver.is_report_due(now) {
+            return;
+        }
+        let (mss, factors) = (self.transport.packet, Factors::from(&self.app.factors(now)));
+        let view = HostView { srtt, min_rtt, inflight, mss, unsent, factors };
+        let Some(report) = driver.report(now, view) else { return };
+        if let Some(action) = steerer.on_report(&report) {
+            let done = driver.act(now, &action);
+            debug_assert!(done.is_ok(), "the steering asked for {action:?}: {done:?}");
+        }
+        driver.report_after(now, steerer.interval(report.srtt));
     }
 }

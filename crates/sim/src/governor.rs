@@ -2,19 +2,17 @@
 
 use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::{
-    Ack, CongestionControl, Controller, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent,
-    Spec, Timeout,
+    Ack, Controller, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec, Timeout,
 };
+use trimtab_steer::{Action, Collector, Driver};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// What governs the window.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one a flow, and nearly all are algorithms")]
 pub enum Governor {
-    /// An algorithm.
-    Algorithm(Controller),
-    /// Algorithms that take over from each other.
-    Switching(Box<Switcher>),
+    /// An algorithm, or several that take over from each other, under steering or not.
+    Driven(Driver),
     /// A bound that no real sender can reach: it sees the link's future capacity and its queue, and
     /// sends exactly what keeps a queue of a few packets (the in-flight of Muses Eq. 1: what the link
     /// will deliver in a round trip, and a little more). The world sets its window.
@@ -27,10 +25,8 @@ pub enum Governor {
 macro_rules! forward {
     ($($event:ident: $type:ty),*) => {
         $(pub(crate) fn $event(&mut self, event: $type) {
-            match self {
-                Self::Algorithm(cca) => cca.$event(event),
-                Self::Switching(cca) => cca.$event(event),
-                Self::Omniscient { .. } => {}
+            if let Self::Driven(driver) = self {
+                driver.$event(event);
             }
         })*
     };
@@ -38,49 +34,48 @@ macro_rules! forward {
 
 impl Governor {
     forward!(
-        on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket, on_loss: &Loss,
-        on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle, on_spurious_loss: Time, on_timer: Time,
-        on_discarded: &Discarded
+        on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket,
+        on_loss: &Loss, on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle,
+        on_spurious_loss: Time, on_timer: Time, on_discarded: &Discarded
     );
 
     /// The most that may be in flight now.
+    #[inline]
     pub(crate) fn window(&self) -> Bytes {
         match self {
-            Self::Algorithm(cca) => cca.window(),
-            Self::Switching(cca) => cca.window(),
+            Self::Driven(driver) => driver.window(),
             Self::Omniscient { window } => *window,
         }
     }
 
     /// The rate to pace at. An omniscient sender needs none: its window says when to send.
+    #[inline]
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         match self {
-            Self::Algorithm(cca) => cca.pacing_rate(),
-            Self::Switching(cca) => cca.pacing_rate(),
+            Self::Driven(driver) => driver.pacing_rate(),
             Self::Omniscient { .. } => Some(Rate::MAX),
         }
     }
 
+    /// When the algorithm or its steering has something to do.
+    #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match self {
-            Self::Algorithm(cca) => cca.next_timer(),
-            Self::Switching(cca) => cca.next_timer(),
+            Self::Driven(driver) => driver.next_timer(),
             Self::Omniscient { .. } => None,
         }
     }
 
     pub(crate) fn phase(&self) -> Phase {
         match self {
-            Self::Algorithm(cca) => cca.phase(),
-            Self::Switching(cca) => cca.phase(),
+            Self::Driven(driver) => driver.phase(),
             Self::Omniscient { .. } => Phase::Steady,
         }
     }
 
     pub(crate) fn ssthresh(&self) -> Option<Bytes> {
         match self {
-            Self::Algorithm(cca) => cca.ssthresh(),
-            Self::Switching(cca) => cca.ssthresh(),
+            Self::Driven(driver) => driver.ssthresh(),
             Self::Omniscient { .. } => None,
         }
     }
@@ -88,43 +83,50 @@ impl Governor {
     /// Whether the transport leaves the window alone in recovery.
     pub(crate) fn manages_recovery(&self) -> bool {
         match self {
-            Self::Algorithm(cca) => cca.manages_recovery(),
-            Self::Switching(cca) => cca.manages_recovery(),
+            Self::Driven(driver) => driver.manages_recovery(),
             Self::Omniscient { .. } => true,
         }
     }
 
-    /// The name of the algorithm that runs; empty where none governs.
-    pub(crate) fn name(&self) -> &'static str {
-        self.algorithm().map_or("", Controller::name)
+    /// What collects the reports, where a steering wants them.
+    #[inline]
+    pub(crate) fn collector_mut(&mut self) -> Option<&mut Collector> {
+        self.driver_mut()?.collector_mut()
+    }
+
+    /// The algorithm under its steering, if one governs.
+    #[inline]
+    pub(crate) fn driver_mut(&mut self) -> Option<&mut Driver> {
+        match self {
+            Self::Driven(driver) => Some(driver),
+            Self::Omniscient { .. } => None,
+        }
     }
 
     /// The algorithm, if one governs.
     pub fn algorithm(&self) -> Option<&Controller> {
         match self {
-            Self::Algorithm(cca) => Some(cca),
-            Self::Switching(cca) => Some(cca.controller()),
+            Self::Driven(driver) => Some(driver.algorithm()),
+            Self::Omniscient { .. } => None,
+        }
+    }
+
+    /// What switches algorithms, where switching was prepared for.
+    pub fn switcher(&self) -> Option<&Switcher> {
+        match self {
+            Self::Driven(driver) => driver.switcher(),
             Self::Omniscient { .. } => None,
         }
     }
 
     /// Asks for another algorithm. Whether that can be had: only where switching was prepared for.
     pub fn request(&mut self, to: Spec, how: Switch, now: Time) -> bool {
-        match self {
-            Self::Switching(cca) => {
-                cca.request(to, how, now);
-                true
-            }
-            Self::Algorithm(_) | Self::Omniscient { .. } => false,
-        }
+        let action = Action::Switch { to, how };
+        self.driver_mut().is_some_and(|driver| driver.act(now, &action).is_ok())
     }
 
     /// The algorithm, if one governs.
     pub fn algorithm_mut(&mut self) -> Option<&mut Controller> {
-        match self {
-            Self::Algorithm(cca) => Some(cca),
-            Self::Switching(cca) => Some(cca.controller_mut()),
-            Self::Omniscient { .. } => None,
-        }
+        self.driver_mut().map(Driver::algorithm_mut)
     }
 }

@@ -52,6 +52,7 @@ impl Receiver {
     }
 
     /// A packet arrived; `progress` hears of every response that moves.
+    #[inline]
     pub(crate) fn on_packet(
         &mut self,
         now: Time,

@@ -146,7 +146,7 @@ impl Open {
 mod tests {
     use trimtab_cc::Phase;
     use trimtab_qoe::Factors;
-    use trimtab_steer::{Responses as Counted, Snapshot};
+    use trimtab_steer::{KnobValues, Responses as Counted, Snapshot};
     use trimtab_units::Duration;
 
     use super::*;
@@ -164,6 +164,7 @@ mod tests {
             inflight: Bytes::ZERO,
             mss: Bytes::new(1500),
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             unsent: responses.unsent(),
             factors: Factors::new(),
         };

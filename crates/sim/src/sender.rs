@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 
 use trimtab_cc::Idle;
 use trimtab_cc::transport::Tracker;
-use trimtab_steer::Collector;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::governor::Governor;
@@ -85,7 +84,6 @@ pub(crate) struct Sender {
     pub(crate) governor: Governor,
     pub(crate) streams: SendStreams,
     pub(crate) totals: SendTotals,
-    pub(crate) collector: Option<Collector>,
     responses: Responses,
     transport: Transport,
     rtt: RttEstimator,
@@ -137,7 +135,6 @@ impl Sender {
             responses: Responses::new(streams.concurrency()),
             streams,
             totals: SendTotals::default(),
-            collector: None,
             transport,
             rtt,
             packets: SentPackets::default(),
@@ -173,7 +170,7 @@ impl Sender {
     /// The application gives response number `number` to the transport.
     pub(crate) fn write(&mut self, now: Time, number: u32, size: Bytes) {
         self.streams.write(number, size);
-        if self.collector.is_some() {
+        if self.governor.collector_mut().is_some() {
             self.responses.give(now, number, size);
         }
     }
@@ -344,11 +341,8 @@ impl Sender {
         self.totals.bytes += size;
         self.totals.retransmits += u64::from(again);
         self.governor.on_sent(&sent);
-        if let Some(collector) = &mut self.collector {
-            collector.on_sent(&sent);
-            if !again {
-                self.responses.on_sent(now, chunk, collector);
-            }
+        if let (false, Some(collector)) = (again, self.governor.collector_mut()) {
+            self.responses.on_sent(now, chunk, collector);
         }
         if let Some(prr) = self.prr() {
             prr.on_sent(size);

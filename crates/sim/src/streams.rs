@@ -186,6 +186,7 @@ impl ReceiveStreams {
 
     /// Takes in a chunk; calls `progress` for every response that moves. Returns whether a gap
     /// remains in the chunk's stream.
+    #[inline]
     pub(crate) fn insert(&mut self, chunk: Chunk, mut progress: impl FnMut(Progress)) -> bool {
         match self.concurrency {
             Concurrency::InOrder => {

@@ -7,7 +7,7 @@ use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::{Migrate, Switch, Switcher};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig};
-use trimtab_sim::{Control, FlowConfig, Governor, Transport, World, WorldConfig};
+use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::{Schedule, Steerer};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -50,8 +50,7 @@ fn world(names: &[&str], how: Switch, buffer: u32) -> World {
 }
 
 fn switcher(world: &World) -> &Switcher {
-    let Governor::Switching(cca) = world.flows()[0].governor() else { panic!("it switches") };
-    cca
+    world.flows()[0].governor().switcher().expect("it switches")
 }
 
 /// What a switch did.

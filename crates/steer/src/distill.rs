@@ -4,7 +4,7 @@
 use trimtab_cc::muses::{Counts, DRIVEN, Trees};
 use trimtab_units::Duration;
 
-use crate::{Action, Reason, Report, Steer};
+use crate::{Action, KnobValues, Reason, Report, Steer};
 
 /// The knob that it turns.
 pub const TREE: &str = "tree";
@@ -62,7 +62,7 @@ impl Steer for Distill {
             return None;
         }
         self.tree = tree;
-        Some(Action::Set { knob: TREE, value: tree as f64 })
+        Some(Action::Set(KnobValues::one(TREE, tree as f64)))
     }
 
     fn reason(&self, _action: &Action) -> Option<Reason> {
@@ -110,6 +110,7 @@ mod tests {
             inflight: zero,
             mss: zero,
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             states: Some(states),
             responses: Responses::default(),
             factors: Factors::default(),
@@ -118,7 +119,7 @@ mod tests {
 
     fn turned(action: Option<Action>) -> Option<f64> {
         match action {
-            Some(Action::Set { knob: TREE, value }) => Some(value),
+            Some(Action::Set(values)) => values.get(TREE),
             None => None,
             other => panic!("{other:?}"),
         }

@@ -8,6 +8,7 @@
 
 pub mod customize;
 pub mod distill;
+mod driver;
 pub mod muses;
 mod report;
 mod schedule;
@@ -15,8 +16,11 @@ pub mod scheme;
 pub mod select;
 mod steerer;
 mod tune;
+mod values;
 
+pub use driver::{ActionError, Driver, HostView};
 pub use report::{Action, Collector, Insight, Reason, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 pub use steerer::{Both, Steerer};
 pub use tune::{ChangePoint, Mortise, MortiseConfig};
+pub use values::KnobValues;

@@ -6,6 +6,7 @@ use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
 use trimtab_qoe::{Factors, Hints};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::KnobValues;
 use crate::select::{Distrust, Selections, Utility};
 
 /// What a datapath measured on one connection since the report before.
@@ -51,6 +52,8 @@ pub struct Report {
     pub mss: Bytes,
     /// The phase of the algorithm at its end.
     pub phase: Phase,
+    /// The values of its knobs that are in force at its end.
+    pub knobs: KnobValues,
     /// Where the states of Muses lay in it, for the choice of its tree ([`Distill`](crate::distill::Distill)). `None` while another
     /// algorithm runs, and from a datapath whose Muses chooses by itself.
     pub states: Option<Counts>,
@@ -79,15 +82,9 @@ pub struct Responses {
 
 /// What a steering asks a datapath to do.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one a report, and a box would allocate")]
 pub enum Action {
-    /// Turn a knob of the running algorithm.
-    Set {
-        /// The knob's name.
-        knob: &'static str,
-        /// Its new value, in its unit.
-        value: f64,
-    },
+    /// Turn knobs of the running algorithm, all at once.
+    Set(KnobValues),
     /// Let another algorithm take over. Only from a steering that says so
     /// ([`Steer::switches`]).
     Switch {
@@ -208,6 +205,8 @@ pub struct Snapshot {
     pub phase: Phase,
     /// Response bytes that wait to be sent for the first time.
     pub unsent: Bytes,
+    /// The values of the algorithm's knobs.
+    pub knobs: KnobValues,
     /// The application's live factors.
     pub factors: Factors,
 }
@@ -292,6 +291,7 @@ impl Collector {
             inflight: end.inflight,
             mss: end.mss,
             phase: end.phase,
+            knobs: end.knobs,
             states: None,
             responses: self.responses.mean(end.unsent),
             factors: end.factors,

@@ -5,7 +5,7 @@ use trimtab_units::Duration;
 
 use crate::distill::Distill;
 use crate::select::Selector;
-use crate::{Action, Insight, Mortise, Reason, Report, Schedule, Steer};
+use crate::{Action, Insight, KnobValues, Mortise, Reason, Report, Schedule, Steer};
 
 /// Any of the steerings.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Both {
     /// The δ with which the Copa that runs, or ran last, was chosen.
     own: f64,
     /// What the tuner wants and could not have yet.
-    waiting: Option<Action>,
+    waiting: Option<KnobValues>,
 }
 
 impl Both {
@@ -51,15 +51,11 @@ impl Both {
     }
 
     /// What the tuner asks for, as near as it may have it.
-    fn within_reach(&mut self, action: Action) -> Action {
-        match action {
-            Action::Set { knob: "delta", value } => {
-                let value = value.clamp(self.own / REACH, self.own * REACH);
-                self.tuner.start_from(value);
-                Action::Set { knob: "delta", value }
-            }
-            other => other,
-        }
+    fn within_reach(&mut self, wanted: KnobValues) -> KnobValues {
+        let Some(delta) = wanted.get("delta") else { return wanted };
+        let delta = delta.clamp(self.own / REACH, self.own * REACH);
+        self.tuner.start_from(delta);
+        wanted.with("delta", delta)
     }
 
     /// Of another Copa nothing that was to be turned of the one before is of use.
@@ -68,7 +64,7 @@ impl Both {
             self.own = delta;
             self.tuner.start_from(delta);
             // It may have run before, and then comes back as it was left.
-            self.waiting = Some(Action::Set { knob: "delta", value: delta });
+            self.waiting = Some(KnobValues::one("delta", delta));
         }
     }
 
@@ -89,14 +85,6 @@ fn delta_of(spec: &Spec) -> Option<f64> {
     is_copa.then(|| get_knob(&spec.build(&Config::default()), "delta")).flatten()
 }
 
-/// The knob that an action turns.
-fn knob(action: &Action) -> Option<&'static str> {
-    match action {
-        Action::Set { knob, .. } => Some(knob),
-        Action::Switch { .. } => None,
-    }
-}
-
 impl Steer for Both {
     fn interval(&self, srtt: Duration) -> Duration {
         self.selector.interval(srtt).min(self.tuner.interval(srtt))
@@ -108,11 +96,16 @@ impl Steer for Both {
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
         let choice = self.selector.on_report(report);
-        let turned = self.tuner.on_report(report).map(|action| self.within_reach(action));
-        if let Some(turned) = &turned
-            && self.waiting.as_ref().and_then(knob) == knob(turned)
-        {
-            self.waiting = None;
+        let turned = match self.tuner.on_report(report) {
+            Some(Action::Set(wanted)) => Some(self.within_reach(wanted)),
+            Some(Action::Switch { .. }) | None => None,
+        };
+        if let Some(turned) = &turned {
+            // What is turned anew has nothing to wait for.
+            let stays = |&(knob, _): &(&str, f64)| turned.get(knob).is_none();
+            let waiting = self.waiting.iter().flat_map(|waiting| waiting.iter().filter(stays));
+            self.waiting =
+                Some(waiting.collect()).filter(|waiting: &KnobValues| !waiting.is_empty());
         }
         if choice.is_some() {
             self.waiting = turned.or(self.waiting);
@@ -120,13 +113,13 @@ impl Steer for Both {
             return choice;
         }
         let runs = report.algorithm == Mortise::algorithm().algorithm().name;
-        turned.or_else(|| self.waiting.take_if(|_| runs))
+        turned.or_else(|| self.waiting.take_if(|_| runs)).map(Action::Set)
     }
 
     fn reason(&self, action: &Action) -> Option<Reason> {
         match action {
             Action::Switch { .. } => self.selector.reason(action),
-            Action::Set { .. } => self.tuner.reason(action),
+            Action::Set(_) => self.tuner.reason(action),
         }
     }
 

@@ -12,7 +12,7 @@ use trimtab_qoe::Factors;
 use trimtab_steer::muses::{Lstm, Memory};
 use trimtab_steer::select::antelope::Boosted;
 use trimtab_steer::select::{Model, Selector, SelectorConfig};
-use trimtab_steer::{Action, Collector, Snapshot, Steer};
+use trimtab_steer::{Action, Collector, KnobValues, Snapshot, Steer};
 use trimtab_units::{Bytes, Duration, Time};
 
 #[global_allocator]
@@ -109,6 +109,7 @@ fn selections(by: &str, config: SelectorConfig) {
                 inflight: MSS * 10,
                 mss: MSS,
                 phase: Phase::Steady,
+                knobs: KnobValues::NONE,
                 unsent: MSS * (n % 7),
                 factors: Factors::new(),
             };

@@ -66,8 +66,10 @@ impl Steered {
         };
         let factors = (&self.app.lock().factors(now)).into();
         let report = reporter.report(&self.flow, trimtab_kernel::now(), factors)?;
-        if let Some(Action::Set { knob, value }) = self.steerer.on_report(&report) {
-            self.flow.set(knob, value).ok()?;
+        if let Some(Action::Set(values)) = self.steerer.on_report(&report) {
+            for (knob, value) in values.iter() {
+                self.flow.set(knob, value).ok()?;
+            }
         }
         self.insight.put(self.steerer.insight());
         self.next = now + self.steerer.interval(report.srtt).max(INTERVAL_MIN);

@@ -630,7 +630,11 @@ impl<L: Link> Connection<L> {
             .unwrap_or_else(|| Cause::asked(setting.rule));
         match action {
             Action::Switch { to, how } => self.switch(&to, how, cause, setting),
-            Action::Set { knob, value } => self.turn(knob, value, cause, setting),
+            Action::Set(values) => {
+                for (knob, value) in values.iter() {
+                    self.turn(knob, value, cause.clone(), setting);
+                }
+            }
         }
     }
 

@@ -122,6 +122,7 @@ fn tally(ended: &[Response]) -> Tally {
 mod tests {
     use trimtab_cc::Phase;
     use trimtab_qoe::Factors;
+    use trimtab_steer::KnobValues;
 
     use super::*;
 
@@ -150,6 +151,7 @@ mod tests {
             inflight: Bytes::new(inflight),
             mss: Bytes::new(1448),
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             states: None,
             responses: Tally::default(),
             factors: Factors::new(),

@@ -6,7 +6,7 @@ use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{BINS, COMPONENTS, Counts, Trees};
 use trimtab_cc::{Copa, Phase};
 use trimtab_kernel::{Alarm, Algorithm, By, Error, Switching, Totals, Towards};
-use trimtab_steer::{Mortise, Report, Responses};
+use trimtab_steer::{KnobValues, Mortise, Report, Responses};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
@@ -240,6 +240,7 @@ impl Link for FakeLink {
             inflight: mss * 30,
             mss,
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             states: (pipe.identity.algorithm == "muses").then(|| {
                 let mut counts = Counts::default();
                 for _ in 0..(interval.as_millis_f64() / 10.0) as u64 {

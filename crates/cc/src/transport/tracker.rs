@@ -199,6 +199,7 @@ impl Tracker {
     }
 
     /// The newest packet that the present acknowledgement covers for the first time.
+    #[inline]
     pub fn newest(&self) -> Option<&Packet> {
         self.arrivals.as_ref().map(|arrivals| &arrivals.newest)
     }

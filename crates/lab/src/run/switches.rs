@@ -6,7 +6,7 @@
 //! says what the algorithm makes of the path, and a flow has settled once its share of the link and
 //! its queue stay within that for two seconds.
 
-use trimtab_sim::{Flow, Governor};
+use trimtab_sim::Flow;
 use trimtab_units::{Duration, Time};
 
 use crate::result::{RunRecord, Series, SwitchRecord};
@@ -60,7 +60,7 @@ struct Counts {
 impl Watch {
     /// Of a flow that can switch; of others there is nothing to see.
     pub(crate) fn of(flow: &Flow) -> Option<Self> {
-        let Governor::Switching(cca) = flow.governor() else { return None };
+        let cca = flow.governor().switcher()?;
         Some(Self {
             current: cca.spec().algorithm().name,
             switches: cca.switches(),
@@ -72,7 +72,7 @@ impl Watch {
 
     /// Notes what happened since it was looked at last.
     pub(crate) fn look(&mut self, now: Time, flow: &Flow) {
-        let Governor::Switching(cca) = flow.governor() else { return };
+        let Some(cca) = flow.governor().switcher() else { return };
         let counts =
             Counts { at: now, sent: flow.sent().packets, dropped: flow.received().dropped };
         self.counts.push(counts);

@@ -43,7 +43,7 @@ impl Sender {
                     }
                 }
             }
-            if let Some(collector) = &mut self.collector {
+            if let Some(collector) = self.governor.collector_mut() {
                 let chunk = packet.chunk(self.transport.header);
                 self.responses.on_acked(now, chunk, self.cumulative, collector);
             }
@@ -76,9 +76,6 @@ impl Sender {
             && (advanced || !self.grows_by_cumulative_acks());
         ack.in_recovery = self.recovery.since().is_some();
         self.governor.on_ack(&ack);
-        if let Some(collector) = &mut self.collector {
-            collector.on_ack(&ack);
-        }
         // RFC 9002 §7.3.2: QUIC's episode ends when something sent since it began has arrived.
         if self.transport.loss_detection == LossDetection::Rfc9002
             && self.recovery.since().is_some_and(|since| newest_sent_at > since)
@@ -241,9 +238,6 @@ impl Sender {
             self.tell_reduced = tcp;
         }
         self.governor.on_loss(&loss);
-        if let Some(collector) = &mut self.collector {
-            collector.on_loss(&loss);
-        }
         if !tcp && self.persistent_congestion(batch, newest) {
             self.totals.timeouts += 1;
             self.governor.on_timeout(&loss.timeout());

@@ -57,7 +57,7 @@ mod tests {
     /// millisecond ago, with so much of its window free and so much left to send.
     fn waits(transport: Transport, now: Time, room: u64, left: u64) -> bool {
         let spec: Spec = "newreno".parse().unwrap();
-        let governor = Governor::Algorithm(spec.build(&transport.cc_config(0)));
+        let governor = Governor::Driven(spec.build(&transport.cc_config(0)).into());
         let mut streams = SendStreams::new(Concurrency::InOrder);
         streams.write(0, transport.payload() * 10 + Bytes::new(left));
         let rtt = Some((Time::ZERO, Duration::from_millis(20)));

@@ -65,9 +65,7 @@ impl Sender {
 
     /// Does what is due.
     pub(crate) fn on_timer(&mut self, now: Time) {
-        if self.governor.next_timer().is_some_and(|at| at <= now) {
-            self.governor.on_timer(now);
-        }
+        self.governor.on_timer(now);
         if self.loss_timer.is_some_and(|at| at <= now) {
             let delay = Duration::ZERO;
             let nothing = AckInfo { arrivals: 0, cumulative: 0, delay, marks: 0, echo: false };

@@ -3,7 +3,7 @@ use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
-use crate::Responses;
+use crate::{KnobValues, Responses};
 
 const MSS: Bytes = Bytes::new(1500);
 const HALF: Duration = Duration::from_millis(500);
@@ -35,6 +35,7 @@ fn report(now: Time) -> Report {
         inflight: MSS * 30,
         mss: MSS,
         phase: Phase::Steady,
+        knobs: KnobValues::NONE,
         states: None,
         responses: Responses::default(),
         factors: Factors::new(),
@@ -439,7 +440,7 @@ fn both_steer_one_flow() {
                 running = to.algorithm().name;
                 switched.push((now.since(Time::ZERO).as_millis() / 100, running));
             }
-            Some(Action::Set { .. }) => {
+            Some(Action::Set(_)) => {
                 assert_eq!(running, "copa", "only Copa has a delta");
                 turned += 1;
             }
@@ -492,12 +493,12 @@ fn the_tuner_turns_what_was_chosen_around_its_own_delta() {
                     (told, copas) = (f64::NAN, copas + 1);
                 }
             }
-            Some(Action::Set { knob: "delta", value }) => {
+            Some(Action::Set(values)) => {
+                let Some(value) = values.get("delta") else { continue };
                 assert!(running == "copa" && value >= own / 2.0 && value <= own * 2.0, "{value}");
                 turned += u32::from(value != own);
                 told = value;
             }
-            Some(Action::Set { .. }) => {}
             None if running == "copa" => {
                 assert_eq!(told, both.tuner().applied_delta(), "report {k}");
             }

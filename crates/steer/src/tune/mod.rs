@@ -19,7 +19,7 @@ use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
 
-use crate::{Action, Insight, Reason, Report, Steer};
+use crate::{Action, Insight, KnobValues, Reason, Report, Steer};
 use burst::Burst;
 use path::Path;
 use twin::{Point, replay};
@@ -324,7 +324,7 @@ impl Steer for Mortise {
         if self.reports < self.period || self.path.steps().len() < PERIOD_MIN as usize {
             // At most one action a report, and δ goes first.
             let gain = self.burst.on_report(&self.path, report)?;
-            return Some(Action::Set { knob: "pacing_gain", value: gain });
+            return Some(Action::Set(KnobValues::one("pacing_gain", gain)));
         }
         self.reports = 0;
         let factors = report.factors.or(&self.config.factors);
@@ -334,11 +334,11 @@ impl Steer for Mortise {
             return None;
         }
         self.applied = wanted;
-        Some(Action::Set { knob: "delta", value: wanted })
+        Some(Action::Set(KnobValues::one("delta", wanted)))
     }
 
     fn reason(&self, action: &Action) -> Option<Reason> {
-        let by_gradient = matches!(action, Action::Set { knob: "delta", .. });
+        let by_gradient = matches!(action, Action::Set(values) if values.get("delta").is_some());
         Some(if by_gradient { Reason::Preference } else { Reason::Burst })
     }
 

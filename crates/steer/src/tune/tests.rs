@@ -43,6 +43,7 @@ fn report(now: Time, link: Link) -> Report {
         inflight: MSS.mul_f64(packets),
         mss: MSS,
         phase: Phase::Steady,
+        knobs: KnobValues::NONE,
         states: None,
         responses: Responses::default(),
         factors: Factors::new().with_request(Bytes::new(1_000_000)),
@@ -55,9 +56,8 @@ fn steer(mortise: &mut Mortise, reports: u32, mut link: impl FnMut(u32, f64) -> 
     for k in 0..reports {
         let report = report(now, link(k, mortise.applied_delta()));
         now += report.interval;
-        if let Some(Action::Set { knob, value }) = mortise.on_report(&report) {
-            let knob = trimtab_cc::find("copa").unwrap().knobs.iter().find(|k| k.name == knob);
-            knob.unwrap().check(value).unwrap();
+        if let Some(Action::Set(values)) = mortise.on_report(&report) {
+            values.apply(&mut Mortise::algorithm().build(&trimtab_cc::Config::default())).unwrap();
         }
     }
 }
@@ -122,10 +122,10 @@ fn the_pacing_gain_does_not_swing_with_the_window() {
             Link { queue_packets: 20.0, packets_per_s: (window - 20.0) * 50.0, ..steady(0.1) };
         let report = Report { window: MSS.mul_f64(window), ..report(now, link) };
         now += report.interval;
-        if let Some(Action::Set { knob: "pacing_gain", value }) = m.on_report(&report)
+        if let Some(Action::Set(values)) = m.on_report(&report)
             && k >= 100
         {
-            gains.push(value);
+            gains.extend(values.get("pacing_gain"));
         }
     }
     assert!(gains.len() <= 2, "after a hundred round trips the gain is known: {gains:?}");
@@ -264,8 +264,8 @@ fn odd_reports_do_no_harm() {
         r.interval = Duration::from_secs_f64(pick(4).min(10.0));
         r.busy = r.interval;
         now += r.interval;
-        if let Some(Action::Set { value, .. }) = m.on_report(&r) {
-            assert!(value.is_finite());
+        if let Some(Action::Set(values)) = m.on_report(&r) {
+            assert!(values.iter().all(|(_, value)| value.is_finite()));
         }
         assert!((DELTA_MIN..=DELTA_MAX).contains(&m.delta), "{}", m.delta);
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use trimtab_cc::Phase;
 use trimtab_qoe::{Factors, Model};
-use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Responses, Steer};
+use trimtab_steer::{Action, KnobValues, Mortise, MortiseConfig, Report, Responses, Steer};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::Figure;
@@ -52,6 +52,7 @@ impl Path {
             inflight: sent,
             mss,
             phase: Phase::Steady,
+            knobs: KnobValues::NONE,
             states: None,
             responses: Responses::default(),
             factors: Factors::new(),
@@ -81,8 +82,10 @@ pub(crate) fn figures() -> Vec<Figure> {
             let action = path.steering.on_report(&report);
             let took = start.elapsed().as_secs_f64() * 1e6;
             all.push(took);
-            if let Some(Action::Set { knob: "delta", value }) = action {
-                path.delta = value;
+            if let Some(Action::Set(values)) = action
+                && let Some(delta) = values.get("delta")
+            {
+                path.delta = delta;
                 decided.push(took);
             }
         }

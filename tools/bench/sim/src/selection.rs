@@ -5,7 +5,7 @@ use std::hint::black_box;
 use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::{Ack, RateSample, Spec};
-use trimtab_sim::{Control, FlowConfig, Governor, Transport, World};
+use trimtab_sim::{Control, FlowConfig, Transport, World};
 use trimtab_steer::select::{FEATURES_LEN, Model, Policy, Selector, SelectorConfig, State};
 use trimtab_steer::{Collector, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
@@ -103,13 +103,12 @@ pub(crate) fn switch() -> f64 {
 fn converged(world: &mut World, to: Spec) -> Switcher {
     loop {
         world.run_until(world.now() + Duration::from_millis(50));
-        let Governor::Switching(switcher) = world.flows()[0].governor() else {
-            unreachable!("a selector makes its flow switch")
-        };
-        let mut copy = (**switcher).clone();
+        let switcher = world.flows()[0].governor().switcher();
+        let switcher = switcher.expect("a selector makes its flow switch");
+        let mut copy = switcher.clone();
         copy.request(to, Switch::Full, world.now());
         if copy.switches() == 1 {
-            return (**switcher).clone();
+            return switcher.clone();
         }
     }
 }

@@ -5,7 +5,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::*;
 use crate::select::{Distrust, Selector, SelectorConfig};
-use crate::{Action, Report, Responses, Steer};
+use crate::{Action, KnobValues, Report, Responses, Steer};
 
 const MSS: Bytes = Bytes::new(1500);
 
@@ -36,6 +36,7 @@ fn report(k: u64) -> Report {
         inflight: MSS * 5,
         mss: MSS,
         phase: Phase::Steady,
+        knobs: KnobValues::NONE,
         states: None,
         responses: Responses::default(),
         factors: Factors::new(),
@@ -196,7 +197,7 @@ fn asked(
                 assert_eq!(how, Switch::Full);
                 Some((report.now.as_millis() / 500, to.algorithm().name))
             }
-            Action::Set { .. } => panic!("a selector turns no knobs"),
+            Action::Set(_) => panic!("a selector turns no knobs"),
         })
         .collect()
 }

@@ -209,8 +209,8 @@ fn discrete_decisions_take_the_five_values_only() {
         for k in 0..800 {
             let report = report(now, link(k, m.applied_delta()));
             now += report.interval;
-            if let Some(Action::Set { knob: "delta", value }) = m.on_report(&report) {
-                told.push(value);
+            if let Some(Action::Set(values)) = m.on_report(&report) {
+                told.extend(values.get("delta"));
             }
         }
         assert!(!DISCRETE.contains(&m.delta), "{} is no value of the five", m.delta);
