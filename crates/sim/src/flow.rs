@@ -125,7 +125,7 @@ impl Flow {
         let (governor, steerer) = match &config.control {
             Control::Algorithm { spec, steerer } => {
                 let limits = transport.cc_config(config.seed);
-                let driver = if steerer.as_ref().is_some_and(Steer::switches) {
+                let driver = if steerer.as_ref().is_some_and(|steerer| steerer.needs().switching) {
                     Driver::from(Switcher::new(*spec, &limits))
                 } else {
                     Driver::from(spec.build(&limits))

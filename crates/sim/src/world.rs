@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Asks a flow for another algorithm, now. Whether that can be had: only with a steering that says that it switches
-    /// ([`Steer::switches`](trimtab_steer::Steer::switches)).
+    /// ([`Steer::needs`](trimtab_steer::Steer::needs)).
     pub fn switch(&mut self, flow: usize, to: Spec, how: Switch) -> bool {
         let now = self.now;
         let done = self.flows[flow].sender.governor.request(to, how, now);

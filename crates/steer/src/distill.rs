@@ -4,7 +4,7 @@
 use trimtab_cc::muses::{Counts, DRIVEN, Trees};
 use trimtab_units::Duration;
 
-use crate::{Action, KnobValues, Reason, Report, Steer};
+use crate::{Action, Insight, KnobValues, Needs, Reason, Report, Steer};
 
 /// The knob that it turns.
 pub const TREE: &str = "tree";
@@ -67,6 +67,14 @@ impl Steer for Distill {
 
     fn reason(&self, _action: &Action) -> Option<Reason> {
         Some(Reason::Nearest)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { states: true, ..Needs::default() }
+    }
+
+    fn insight(&self) -> Insight {
+        Insight { tree: Some((self.trees.checksum(), self.tree)), ..Insight::default() }
     }
 }
 
@@ -152,5 +160,13 @@ mod tests {
             1,
             "there is no third"
         );
+    }
+
+    #[test]
+    fn it_needs_states_and_shows_its_tree() {
+        let trees = Trees::parse(SMALL).unwrap();
+        let distill = Distill::new(trees, Some(1));
+        assert_eq!(distill.needs(), Needs { states: true, ..Needs::default() });
+        assert_eq!(distill.insight().tree, Some((trees.checksum(), 1)));
     }
 }

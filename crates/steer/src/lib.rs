@@ -19,7 +19,7 @@ mod tune;
 mod values;
 
 pub use driver::{ActionError, Driver, HostView};
-pub use report::{Action, Collector, Insight, Reason, Report, Responses, Snapshot, Steer};
+pub use report::{Action, Collector, Insight, Needs, Reason, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 pub use steerer::{Both, Steerer};
 pub use tune::{ChangePoint, Mortise, MortiseConfig};

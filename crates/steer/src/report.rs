@@ -3,7 +3,7 @@
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::Counts;
 use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
-use trimtab_qoe::{Factors, Hints};
+use trimtab_qoe::{Factors, Hints, Model};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::KnobValues;
@@ -86,7 +86,7 @@ pub enum Action {
     /// Turn knobs of the running algorithm, all at once.
     Set(KnobValues),
     /// Let another algorithm take over. Only from a steering that says so
-    /// ([`Steer::switches`]).
+    /// ([`Steer::needs`]).
     Switch {
         /// The algorithm and its knobs.
         to: Spec,
@@ -123,6 +123,19 @@ pub struct Insight {
     pub tradeoff: Option<f64>,
     /// What was chosen so far; `None` where no algorithm is chosen, or somebody outside does.
     pub selections: Option<Selections>,
+    /// The model whose trees decide, by its checksum, and the tree in force; `None` without trees.
+    pub tree: Option<(u32, usize)>,
+}
+
+/// What a steering needs of the datapath that carries out its actions and brings its reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// It may ask for another algorithm, so the datapath keeps what a hand-over needs.
+    pub switching: bool,
+    /// It goes by the application's responses, so its host measures them.
+    pub responses: bool,
+    /// It goes by the states that trees were asked for ([`Report::states`]).
+    pub states: bool,
 }
 
 /// Anything that steers one connection. What hosts need to show of it has a default, so that a host
@@ -131,9 +144,9 @@ pub trait Steer {
     /// How long to collect before the next report, given the smoothed round-trip time.
     fn interval(&self, srtt: Duration) -> Duration;
 
-    /// Whether it may ask for another algorithm, so that the datapath keeps what a hand-over needs.
-    fn switches(&self) -> bool {
-        false
+    /// What it needs of the datapath. Default: reports and knobs, which every datapath has.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// Takes a report and answers with at most one action.
@@ -149,10 +162,9 @@ pub trait Steer {
         Insight::default()
     }
 
-    /// Whether it goes by the application's responses, so that its host has to measure them.
-    fn wants_responses(&self) -> bool {
-        false
-    }
+    /// The application names another QoE model while the connection runs. A steering that follows none
+    /// takes no notice.
+    fn on_model(&mut self, _model: &Model) {}
 }
 
 /// Collects the events of one connection into reports. Cheap enough for every acknowledgement.

@@ -5,7 +5,7 @@ use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_units::Duration;
 
-use crate::{Action, Reason, Report, Steer};
+use crate::{Action, Needs, Reason, Report, Steer};
 
 /// Lets the next algorithm of a list take over every so often, and begins again at its end.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ impl Steer for Schedule {
         self.every
     }
 
-    fn switches(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { switching: true, ..Needs::default() }
     }
 
     fn on_report(&mut self, _report: &Report) -> Option<Action> {

@@ -1,11 +1,12 @@
 //! Any of the steerings. A report takes no virtual call.
 
 use trimtab_cc::{Config, Spec, get_knob};
+use trimtab_qoe::Model;
 use trimtab_units::Duration;
 
 use crate::distill::Distill;
 use crate::select::Selector;
-use crate::{Action, Insight, KnobValues, Mortise, Reason, Report, Schedule, Steer};
+use crate::{Action, Insight, KnobValues, Mortise, Needs, Reason, Report, Schedule, Steer};
 
 /// Any of the steerings.
 #[derive(Clone, Debug)]
@@ -90,8 +91,8 @@ impl Steer for Both {
         self.selector.interval(srtt).min(self.tuner.interval(srtt))
     }
 
-    fn switches(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        self.selector.needs()
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
@@ -127,8 +128,8 @@ impl Steer for Both {
         Insight { selections: self.selector.insight().selections, ..self.tuner.insight() }
     }
 
-    fn wants_responses(&self) -> bool {
-        self.selector.wants_responses()
+    fn on_model(&mut self, model: &Model) {
+        self.tuner.on_model(model);
     }
 }
 
@@ -149,8 +150,8 @@ impl Steer for Steerer {
         self.get().interval(srtt)
     }
 
-    fn switches(&self) -> bool {
-        self.get().switches()
+    fn needs(&self) -> Needs {
+        self.get().needs()
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
@@ -171,7 +172,13 @@ impl Steer for Steerer {
         self.get().insight()
     }
 
-    fn wants_responses(&self) -> bool {
-        self.get().wants_responses()
+    fn on_model(&mut self, model: &Model) {
+        match self {
+            Self::Mortise(m) => m.on_model(model),
+            Self::Schedule(s) => s.on_model(model),
+            Self::Select(s) => s.on_model(model),
+            Self::Both(b) => b.on_model(model),
+            Self::Distill(d) => d.on_model(model),
+        }
     }
 }

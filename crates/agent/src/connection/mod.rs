@@ -308,11 +308,9 @@ impl<L: Link> Connection<L> {
         self.hint.factors = hint.factors.or(&self.hint.factors);
         if hint.model.is_some() {
             self.hint.model = hint.model;
-            if let Some(Steerer::Mortise(steering)) = self.steering.as_deref()
-                && let Some(config) = self.steering_config(setting.rule)
-            {
-                let resumed = Mortise::resume(config, steering.applied_delta());
-                self.steering = Some(Box::new(Steerer::Mortise(Box::new(resumed))));
+            let model = self.model(setting.rule).cloned();
+            if let (Some(steering), Some(model)) = (self.steering.as_deref_mut(), model) {
+                steering.on_model(&model);
             }
         }
     }
@@ -414,10 +412,7 @@ impl<L: Link> Connection<L> {
 
     /// The checksum of the model whose trees it asks, and which of them it is.
     pub(crate) fn tree(&self) -> Option<(u32, usize)> {
-        match self.steering.as_deref() {
-            Some(Steerer::Distill(distill)) => Some((distill.trees().checksum(), distill.tree())),
-            _ => None,
-        }
+        self.steering.as_deref()?.insight().tree
     }
 
     /// How often the guard of Muses let what is safe take over, and the kernel refused a switch, until now.
@@ -427,8 +422,7 @@ impl<L: Link> Connection<L> {
 
     /// A request for another algorithm may have been refused since the last look.
     fn see_refusal(&mut self) {
-        let takes_turns =
-            matches!(self.steering.as_deref(), Some(Steerer::Schedule(_) | Steerer::Select(_)));
+        let takes_turns = self.steering.as_deref().is_some_and(|s| s.needs().switching);
         let refused = takes_turns && self.link.switching().is_some_and(|s| s.refused.is_some());
         self.refused_switches += u64::from(refused && !self.is_refused);
         self.is_refused = refused;
@@ -569,7 +563,7 @@ impl<L: Link> Connection<L> {
             return Looked::default();
         };
         self.sizes.on_report(&report);
-        if self.steering.as_deref().is_some_and(Steer::wants_responses) {
+        if self.steering.as_deref().is_some_and(|s| s.needs().responses) {
             let remaining = self.hint.factors.get(Factor::Remaining);
             let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
             self.responses.complete(&mut report, remaining);
@@ -603,7 +597,7 @@ impl<L: Link> Connection<L> {
             // Its own interval is that between turns.
             Some(Steerer::Schedule(schedule)) => MEASURE.min(schedule.interval(report.srtt)),
             // Responses are seen by looking often.
-            Some(steering) if steering.wants_responses() => {
+            Some(steering) if steering.needs().responses => {
                 RESPONSES.min(steering.interval(report.srtt))
             }
             Some(steering) => steering.interval(report.srtt),

@@ -29,7 +29,7 @@ pub use model::{Distrust, FORMAT, HIDDEN_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
 pub use rule::Utility;
 
-use crate::{Action, Insight, Reason, Report, Steer};
+use crate::{Action, Insight, Needs, Reason, Report, Steer};
 use antelope::{Boosted, Hysteresis, Interval, Measured};
 use rule::Search;
 
@@ -240,8 +240,12 @@ impl Steer for Selector {
         left.min(monitor::SLICE)
     }
 
-    fn switches(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs {
+            switching: true,
+            responses: matches!(self.config.policy, Policy::Model(_)),
+            ..Needs::default()
+        }
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {
@@ -293,10 +297,6 @@ impl Steer for Selector {
     fn insight(&self) -> Insight {
         let outside = matches!(self.config.policy, Policy::External);
         Insight { selections: (!outside).then_some(self.selections), ..Insight::default() }
-    }
-
-    fn wants_responses(&self) -> bool {
-        matches!(self.config.policy, Policy::Model(_))
     }
 }
 

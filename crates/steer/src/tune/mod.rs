@@ -342,6 +342,12 @@ impl Steer for Mortise {
         Some(if by_gradient { Reason::Preference } else { Reason::Burst })
     }
 
+    fn on_model(&mut self, model: &Model) {
+        // What it learnt of the path was weighed by the other model; δ goes on from where it is.
+        let config = MortiseConfig { model: model.clone(), ..self.config.clone() };
+        *self = Self::resume(config, self.applied_delta());
+    }
+
     fn insight(&self) -> Insight {
         Insight {
             preference: Some(self.hints),

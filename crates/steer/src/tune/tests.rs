@@ -270,3 +270,19 @@ fn odd_reports_do_no_harm() {
         assert!((DELTA_MIN..=DELTA_MAX).contains(&m.delta), "{}", m.delta);
     }
 }
+
+#[test]
+fn another_model_keeps_delta_and_settings() {
+    let config =
+        MortiseConfig { sigma: 0.3, discrete: true, ..MortiseConfig::new(Model::download()) };
+    let mut mortise = Mortise::new(config);
+    steer(&mut mortise, 200, |_, delta| steady(delta));
+    let delta = mortise.applied_delta();
+    let before = mortise.insight().preference;
+    assert!(before.is_some());
+    mortise.on_model(&Model::web());
+    assert_eq!(mortise.applied_delta(), delta);
+    assert_eq!((mortise.config().sigma, mortise.config().discrete), (0.3, true));
+    assert!(matches!(mortise.config().model, Model::Web(_)));
+    assert_ne!(mortise.insight().preference, before, "nothing is known by the new model yet");
+}
