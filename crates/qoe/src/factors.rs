@@ -1,5 +1,6 @@
 //! Live application factors: what a QoE model knows besides the network.
 
+use alloc::string::String;
 use core::fmt;
 
 use trimtab_units::{Bytes, Duration};

@@ -9,13 +9,20 @@
 //! [`streaming_qoe`], [`web_qoe`], [`conference_qoe`].
 //!
 //! Throughput is in Mbit/s, delay in seconds and loss a fraction, wherever a number is bare.
+//! Without the feature `formula` it needs no std, only an allocator.
+#![cfg_attr(not(feature = "formula"), no_std)]
 #![deny(missing_docs)]
 
+extern crate alloc;
+
+#[cfg(feature = "formula")]
 mod aggregate;
 mod conference;
+#[cfg(feature = "formula")]
 mod distribution;
 mod download;
 mod factors;
+#[cfg(feature = "formula")]
 mod formula;
 mod model;
 mod point;
@@ -23,11 +30,14 @@ mod smooth;
 mod streaming;
 mod web;
 
+#[cfg(feature = "formula")]
 pub use aggregate::{AggregateFormula, Statistic, StatisticKind};
 pub use conference::{Conference, conference_qoe};
+#[cfg(feature = "formula")]
 pub use distribution::{DistributionModel, Samples};
 pub use download::{Download, download_qoe, retransmission_penalty};
 pub use factors::{FACTOR_NAME_LEN_MAX, Factor, FactorError, Factors, USER_FACTORS_MAX};
+#[cfg(feature = "formula")]
 pub use formula::{FORMULA_DEPTH_MAX, FORMULA_LEN_MAX, Formula, FormulaError};
 pub use model::{BuiltIn, Model};
 pub use point::{Gradient, Hints, OperatingPoint};

@@ -1,9 +1,13 @@
 //! One type for every QoE model.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::{
-    Conference, Download, Factor, Factors, Formula, FormulaError, Gradient, Hints, OperatingPoint,
-    Streaming, Web,
+    Conference, Download, Factor, Factors, Gradient, Hints, OperatingPoint, Streaming, Web,
 };
+#[cfg(feature = "formula")]
+use crate::{Formula, FormulaError};
 
 /// A QoE model: what an operating point is worth to an application, and how that changes around it.
 ///
@@ -35,6 +39,7 @@ pub enum Model {
     /// Web responses.
     Web(Web),
     /// A user's formula.
+    #[cfg(feature = "formula")]
     Formula(Formula),
 }
 
@@ -81,6 +86,7 @@ impl Model {
     ///
     /// # Errors
     /// When the text is neither.
+    #[cfg(feature = "formula")]
     pub fn parse(text: &str, factors: &[&str]) -> Result<Self, FormulaError> {
         match Self::BUILT_IN.iter().find(|built_in| built_in.name == text.trim()) {
             Some(built_in) => Ok((built_in.make)()),
@@ -113,6 +119,7 @@ impl Model {
             Self::Streaming(m) => m.score(point, factors),
             Self::Conference(m) => m.score(point, factors),
             Self::Web(m) => m.score(point, factors),
+            #[cfg(feature = "formula")]
             Self::Formula(m) => m.score(point, factors),
         }
     }
@@ -124,6 +131,7 @@ impl Model {
             Self::Streaming(m) => m.gradient(point, factors),
             Self::Conference(m) => m.gradient(point, factors),
             Self::Web(m) => m.gradient(point, factors),
+            #[cfg(feature = "formula")]
             Self::Formula(m) => m.gradient(point, factors),
         }
     }
@@ -142,6 +150,7 @@ impl Model {
             Self::Streaming(_) => vec![Factor::Chunk.name(), Factor::Buffer.name()],
             Self::Conference(_) => vec![],
             Self::Web(_) => vec![Factor::MeanResponse.name()],
+            #[cfg(feature = "formula")]
             Self::Formula(m) => m.factors().collect(),
         }
     }

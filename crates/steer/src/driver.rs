@@ -1,6 +1,7 @@
 //! What a transport holds of a connection's congestion control: the algorithm, what it reports to
 //! its steering, and when.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use trimtab_cc::migrate::Switcher;

@@ -4,23 +4,41 @@
 //! fills a `Report` once per interval and applies the `Action`; what steers knows nothing of
 //! transports, and what transports knows nothing of QoE.
 //!
+//! Without features it needs no std, only an allocator: reports, actions, [`Driver`] and [`Mortise`].
+//! What is heavier is a feature: `select` (the choice of an algorithm), `lstm` (Muses' network),
+//! `customize` (PCC customization) and `scheme` (steerings by name, which needs all of these).
+//!
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+#[cfg(feature = "customize")]
 pub mod customize;
 pub mod distill;
 mod driver;
+#[cfg(feature = "lstm")]
 pub mod muses;
+mod reason;
 mod report;
 mod schedule;
+#[cfg(feature = "scheme")]
 pub mod scheme;
+#[cfg(feature = "select")]
 pub mod select;
+#[cfg(feature = "select")]
 mod steerer;
 mod tune;
+mod utility;
 mod values;
 
 pub use driver::{ActionError, Driver, HostView};
-pub use report::{Action, Collector, Insight, Needs, Reason, Report, Responses, Snapshot, Steer};
+pub use reason::{Distrust, Insight, Needs, Reason, Selections, Unusable};
+pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
+#[cfg(feature = "select")]
 pub use steerer::{Both, Steerer};
 pub use tune::{ChangePoint, Mortise, MortiseConfig};
+pub use utility::Utility;
 pub use values::KnobValues;

@@ -3,11 +3,10 @@
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::Counts;
 use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
-use trimtab_qoe::{Factors, Hints, Model};
+use trimtab_qoe::{Factors, Model};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::KnobValues;
-use crate::select::{Distrust, Selections, Utility};
+use crate::{Insight, KnobValues, Needs, Reason};
 
 /// What a datapath measured on one connection since the report before.
 #[derive(Clone, Debug)]
@@ -93,49 +92,6 @@ pub enum Action {
         /// What goes over.
         how: Switch,
     },
-}
-
-/// Why a steering asked for an action, for whoever explains it to a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The gradient of the QoE model (Mortise §3.2); [`Insight`] has its numbers.
-    Preference,
-    /// As large bursts as the path has proven to hold.
-    Burst,
-    /// The next algorithm's turn.
-    Turn,
-    /// It does best by a rule (Floo Table 1), or was not tried for long.
-    Rule(Utility),
-    /// A learnt policy prefers it.
-    Learnt,
-    /// A learnt policy has no answer, and this is safe. The first time it was because of this.
-    Fallback(Distrust),
-    /// The connection's states lie nearest to the group of this tree (Muses §IV-A).
-    Nearest,
-}
-
-/// What a steering lets its host see of itself, for records, decisions and metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Insight {
-    /// The application's preference at the last decision; `None` where no QoE model is followed.
-    pub preference: Option<Hints>,
-    /// The tradeoff achieved at that decision, in Mbit/s per second of delay (Mortise Eq. 4).
-    pub tradeoff: Option<f64>,
-    /// What was chosen so far; `None` where no algorithm is chosen, or somebody outside does.
-    pub selections: Option<Selections>,
-    /// The model whose trees decide, by its checksum, and the tree in force; `None` without trees.
-    pub tree: Option<(u32, usize)>,
-}
-
-/// What a steering needs of the datapath that carries out its actions and brings its reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// It may ask for another algorithm, so the datapath keeps what a hand-over needs.
-    pub switching: bool,
-    /// It goes by the application's responses, so its host measures them.
-    pub responses: bool,
-    /// It goes by the states that trees were asked for ([`Report::states`]).
-    pub states: bool,
 }
 
 /// Anything that steers one connection. What hosts need to show of it has a default, so that a host

@@ -1,6 +1,8 @@
 //! Algorithms in turn, whatever the path is like: the experiment that shows what switching costs (Floo
 //! §5.5.1), and the baseline of every selection.
 
+use alloc::vec::Vec;
+
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_units::Duration;

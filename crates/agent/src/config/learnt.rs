@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use trimtab_cc::Spec;
 use trimtab_kernel::Algorithm;
-use trimtab_steer::select::{Model, Unusable};
+use trimtab_steer::Unusable;
+use trimtab_steer::select::Model;
 
 /// A learnt policy that chooses the algorithm. A file that cannot be used is no mistake of the configuration: the agent
 /// runs, says so, and connections run what is safe.

@@ -5,7 +5,8 @@ use std::path::Path;
 use toml::Spanned;
 use trimtab_cc::migrate::Switch;
 use trimtab_kernel::Algorithm;
-use trimtab_steer::select::{PERIOD, Utility};
+use trimtab_steer::Utility;
+use trimtab_steer::select::PERIOD;
 use trimtab_units::Duration;
 
 use super::error::{ConfigError, Source};

@@ -20,8 +20,8 @@ use trimtab_fleet_client::edge::Edge;
 use trimtab_kernel::Algorithm;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
-use trimtab_steer::select::{Distrust, Policy, Selector, SelectorConfig};
-use trimtab_steer::{Action, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
+use trimtab_steer::select::{Policy, Selector, SelectorConfig};
+use trimtab_steer::{Action, Distrust, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};

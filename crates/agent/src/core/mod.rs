@@ -14,8 +14,8 @@ use std::sync::Arc;
 use trimtab_fleet_client::edge::Edge;
 use trimtab_kernel::{Algorithm, Event, EventKind, FlowId, Identity, Socket, Totals};
 use trimtab_qoe::{Factors, Model};
+use trimtab_steer::Distrust;
 use trimtab_steer::distill::TREE;
-use trimtab_steer::select::Distrust;
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Mode, Rule, Steering};

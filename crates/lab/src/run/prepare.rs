@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use trimtab_apps::{App, AppError, Recipe, Session, Settings};
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
+use trimtab_steer::Unusable;
 use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::{
     By, LearntModel, MusesPolicy, MusesSettings, PolicyError, SchemeKind, Selection,
 };
-use trimtab_steer::select::{ModelError, Selector, Unusable};
+use trimtab_steer::select::{ModelError, Selector};
 use trimtab_units::Duration;
 
 use crate::result::TraceOrigin;

@@ -9,7 +9,8 @@ use trimtab_cc::{Spec, SpecError};
 use trimtab_units::Duration;
 
 use crate::select::antelope::Boosted;
-use crate::select::{Model, ModelError, Policy, Selector, SelectorConfig, Unusable, Utility};
+use crate::select::{Model, ModelError, Policy, Selector, SelectorConfig};
+use crate::{Unusable, Utility};
 
 /// What rules choose among, in this order: Floo's candidates (§4.1). CUBIC starts.
 pub const CANDIDATES: [&str; 4] = ["cubic", "bbr", "copa", "westwood"];

@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 use trimtab_cc::{Spec, SpecError};
 use trimtab_units::Duration;
 
+use crate::Unusable;
+
 /// The most candidates.
 pub const CANDIDATES_MAX: usize = 16;
 /// The key of the checksum: SHA-256 over `KEY=VALUE` and a line feed for every other key in ascending order, then over
@@ -89,23 +91,6 @@ impl ModelError {
             _ => Unusable::Damaged,
         }
     }
-}
-
-/// Why there is no model, in short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
-    /// Nobody could read its file.
-    #[error("its file cannot be read")]
-    Missing,
-    /// What is in the file is no model, or not the one that was written.
-    #[error("its file is damaged, or no model")]
-    Damaged,
-    /// It is of another version of this program.
-    #[error("its file is of another version")]
-    Version,
-    /// Of what it chooses among, fewer than two can run here.
-    #[error("fewer than two of its algorithms can run here")]
-    Candidates,
 }
 
 /// What a damaged file names may have any characters; an error is one line all the same.

@@ -24,12 +24,13 @@ pub use features::{
     CANDIDATE_FEATURES, FEATURES, FEATURES_LEN, FLOO_FEATURES_LEN, Feature, Scale, State,
     feature_index,
 };
-pub use file::{CANDIDATES_MAX, ModelError, Unusable};
-pub use model::{Distrust, FORMAT, HIDDEN_MAX, Model, VERSION};
+pub use file::{CANDIDATES_MAX, ModelError};
+pub use model::{FORMAT, HIDDEN_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
-pub use rule::Utility;
 
-use crate::{Action, Insight, Needs, Reason, Report, Steer};
+use crate::{
+    Action, Distrust, Insight, Needs, Reason, Report, Selections, Steer, Unusable, Utility,
+};
 use antelope::{Boosted, Hysteresis, Interval, Measured};
 use rule::Search;
 
@@ -109,19 +110,6 @@ pub fn running(candidates: &[Spec], asked: &Spec, name: &str) -> Option<usize> {
     let runs = |spec: &Spec| spec.algorithm().name == name;
     let exact = candidates.iter().position(|spec| runs(spec) && spec.is_same(asked));
     exact.or_else(|| candidates.iter().position(runs))
-}
-
-/// What a selector has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Selections {
-    /// Selections.
-    pub made: u64,
-    /// Those that chose another algorithm than the one before.
-    pub changed: u64,
-    /// Those for which the policy had no answer and the safe algorithm was chosen.
-    pub fallbacks: u64,
-    /// Why, at the first of them. To be told once.
-    pub distrust: Option<Distrust>,
 }
 
 /// Chooses the algorithm of one connection.

@@ -10,9 +10,10 @@ use trimtab_units::Duration;
 
 use super::features::{CANDIDATE_FEATURES, FEATURES, State, feature_index};
 use super::file::{
-    CANDIDATES_MAX, ModelError, Unusable, algorithms, checked, digest_of, expect, first, floats,
-    period, tensor, value,
+    CANDIDATES_MAX, ModelError, algorithms, checked, digest_of, expect, first, floats, period,
+    tensor, value,
 };
+use crate::Distrust;
 
 /// `format` of a file that this module reads.
 pub const FORMAT: &str = "trimtab-select";
@@ -33,29 +34,6 @@ const TENSORS: [&str; 8] = [
     "norm.low",
     "norm.high",
 ];
-
-/// Why a policy gives no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Distrust {
-    /// A number of the state is not finite.
-    #[error("{feature} is not finite")]
-    NotFinite {
-        /// Its name.
-        feature: &'static str,
-    },
-    /// A number of the state is outside the range in which the policy learnt.
-    #[error("{feature} is outside the range in which the policy learnt")]
-    OutOfDistribution {
-        /// Its name.
-        feature: &'static str,
-    },
-    /// The weights are so large that the preferences are not finite.
-    #[error("the policy's preferences are not finite")]
-    Overflow,
-    /// There is no model.
-    #[error("there is no model: {0}")]
-    NoModel(Unusable),
-}
 
 /// Where an input comes from.
 #[derive(Clone, Copy, Debug)]

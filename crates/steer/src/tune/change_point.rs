@@ -5,6 +5,8 @@
 //! variance (a normal-gamma prior), so the next sample is Student-t distributed. Logarithms, because
 //! links of a megabit and of a gigabit vary alike in proportion.
 
+use alloc::vec::Vec;
+
 /// Expected length of a regime, in samples: the hazard is its inverse.
 const REGIME: f64 = 250.0;
 /// Run lengths beyond this are one.

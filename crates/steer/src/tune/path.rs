@@ -1,6 +1,6 @@
 //! What the reports say of the path: its capacity over time, its jitter, its losses.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use trimtab_cc::Phase;
 use trimtab_units::{Bytes, Duration};

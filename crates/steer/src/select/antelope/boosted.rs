@@ -9,7 +9,7 @@ use trimtab_cc::Spec;
 use trimtab_units::Duration;
 
 use super::interval::{FEATURES, Inputs, feature_index};
-use crate::select::Distrust;
+use crate::Distrust;
 use crate::select::file::{
     CANDIDATES_MAX, ModelError, algorithms, checked, data, digest_of, doubles, expect, first,
     floats, period, tensor, value,

@@ -4,8 +4,8 @@ use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::*;
-use crate::select::{Distrust, Selector, SelectorConfig};
-use crate::{Action, KnobValues, Report, Responses, Steer};
+use crate::select::{Selector, SelectorConfig};
+use crate::{Action, Distrust, KnobValues, Report, Responses, Steer};
 
 const MSS: Bytes = Bytes::new(1500);
 
