@@ -38,6 +38,8 @@ fn without_memory_every_algorithm_is_reno() {
         let before = set_limit(&wire, "a", "1");
         let server = wire.serve(&loaded.datapath().name_of(algorithm), port, 8_000_000, 1);
         let client = wire.fetch(port, Duration::from_secs(20));
+        // On a machine that stalls the connection may take its time to open.
+        wait_for("the connection", || (!wire.transport(port).is_empty()).then_some(()));
         std::thread::sleep(Duration::from_secs(2));
         let stats = loaded.datapath().stats();
         let info = wire.transport(port);
