@@ -1,0 +1,15 @@
+#!/bin/sh
+# ./dev docs: the API documentation, the book, and every link.
+. tools/dev/lib.sh
+
+need_rust
+need_bpf
+RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
+cargo test --locked --quiet -p trimtab-tidy links
+if ! have mdbook; then
+	say "building mdbook, which makes the book (once, a few minutes)"
+	cargo install mdbook --version '=0.5.4' --no-default-features --locked --debug >&2 ||
+		die "cargo could not install mdbook (above)"
+fi
+mdbook build docs
+say "the book is $PWD/out/book/index.html"

@@ -1,0 +1,103 @@
+#!/bin/sh
+# Rust, by rustup or apt, and what is built with it. Part of tools/dev/lib.sh.
+
+pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+
+# at_least HAVE WANT: compares major.minor.
+at_least() {
+	awk -v have="$1" -v want="$2" 'BEGIN {
+		split(have, h, "."); split(want, w, ".")
+		exit !(h[1] + 0 > w[1] + 0 || (h[1] + 0 == w[1] + 0 && h[2] + 0 >= w[2] + 0)) }'
+}
+
+rust_version() { rustc --version 2>/dev/null | awk '{ print $2 }'; }
+
+rust_is_good() {
+	have cargo && at_least "$(cargo --version 2>/dev/null | awk '{ print $2 }')" "$oldest" &&
+		at_least "$(rust_version)" "$oldest"
+}
+
+# With rustup, the toolchain that rust-toolchain.toml pins. Where it cannot be fetched, an installed
+# stable one.
+rust_by_rustup() {
+	[ -n "${RUSTUP_TOOLCHAIN:-}" ] && rust_is_good && return 0
+	if ! rustup toolchain list 2>/dev/null | grep -q "^$pinned"; then
+		say "installing Rust $pinned with rustup"
+		if ! rustup toolchain install "$pinned" --profile minimal -c rustfmt -c clippy >&2; then
+			rustup toolchain list 2>/dev/null | grep -q '^stable' || return 1
+			export RUSTUP_TOOLCHAIN=stable
+			say "rustup could not install Rust $pinned: trying the stable one that is installed"
+		fi
+	fi
+	rust_is_good
+}
+
+# The first pair of Debian packages that is new enough. Debian ships a fresh compiler to its stable
+# releases as rustc-web, for browsers.
+rust_by_apt() {
+	for suffix in "" -web; do
+		candidate=$(apt-cache policy "rustc$suffix" 2>/dev/null | sed -n 's/^  Candidate: //p')
+		if at_least "$candidate" "$oldest"; then
+			install_packages "Rust $oldest or newer" "rustc$suffix" "cargo$suffix"
+			hash -r
+			return 0
+		fi
+	done
+	return 1
+}
+
+rust_done=
+need_rust() {
+	[ -z "$rust_done" ] || return 0
+	# rustup puts its commands here; a shell that was open before it ran lacks the folder.
+	export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+	if have rustup; then
+		rust_by_rustup ||
+			die "rustup could not install Rust $pinned (above)," \
+				"and no installed toolchain is $oldest or newer"
+	elif ! rust_is_good; then
+		have apt-get ||
+			die "Rust $oldest or newer is needed: install rustup with your system's package manager"
+		apt_refresh
+		if apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+			install_packages "Rust's installer" rustup
+			hash -r
+			rust_by_rustup || rust_by_apt ||
+				die "rustup could not install Rust $pinned (above)," \
+					"and apt has none that is $oldest or newer"
+		else
+			rust_by_apt ||
+				die "apt has neither rustup nor Rust $oldest or newer:" \
+					"install rustup from the Rust project's site"
+		fi
+		rust_is_good ||
+			die "Rust was installed, but '$(command -v cargo || echo cargo)' is not $oldest or newer"
+	fi
+	need_c
+	need_certificates
+	rust_done=yes
+}
+
+# need_component SUBCOMMAND RUSTUP-COMPONENT DEBIAN-PACKAGE
+need_component() {
+	need_rust
+	cargo "$1" --version >/dev/null 2>&1 && return 0
+	if have rustup; then
+		say "adding $2 with rustup"
+		rustup component add "$2" >&2 || die "rustup could not add $2 (above): it is needed here"
+	else
+		install_packages "cargo $1" "$3"
+	fi
+}
+need_rustfmt() { need_component fmt rustfmt rustfmt-web; }
+need_clippy() { need_component clippy clippy rust-web-clippy; }
+
+build_trimtab() {
+	need_rust
+	need_bpf
+	say "building trimtab (the first time also its dependencies)"
+	cargo build --release --locked -p trimtab
+}
+
+trimtab() { cargo run --release --locked --quiet -p trimtab -- "$@"; }

@@ -1,0 +1,99 @@
+#!/bin/sh
+# ./dev libcc: libtrimtab-cc.a, the C library without std. For this machine it holds the functions
+# of the header alone, in one object. For other targets it is rustc's archive: several MB, of which
+# a linker takes little. The host's tools read no foreign objects.
+. tools/dev/lib.sh
+
+# Builds crates/cc-ffi/static for a target; the result is $archive.
+build_archive() {
+	say "building libtrimtab-cc for $1"
+	dir=${CARGO_TARGET_DIR:-$PWD/target}/libcc
+	cargo build --release --locked --manifest-path crates/cc-ffi/static/Cargo.toml \
+		--target "$1" --target-dir "$dir"
+	archive=$dir/$1/release/libtrimtab_cc_static.a
+}
+
+build_target() {
+	rustup target add "$1" >&2 ||
+		die "libcc: this toolchain has no target $1, or it cannot be fetched;" \
+			"\`rustup target list\` names those there are"
+	build_archive "$1"
+	mkdir -p "out/$1"
+	cp "$archive" "out/$1/libtrimtab-cc.a"
+	say "the library is out/$1/libtrimtab-cc.a"
+}
+
+build_host() {
+	need_command objcopy binutils
+	build_archive "$(rustc -vV | sed -n 's/^host: //p')"
+	folder=$(dirname "$archive")
+	functions=$(grep -o 'trimtab_cc_[a-z_]*(' crates/cc-ffi/include/trimtab-cc.h | tr -d '(' |
+		sort -u)
+	# Bitcode for the linker of rustc, which others take for an object of theirs.
+	objcopy -R .llvmbc -R .llvmcmd "$archive" "$folder/plain.a"
+	# shellcheck disable=SC2046,SC2086 # a word for each function
+	ld -r --gc-sections $(printf ' -u %s' $functions) -o "$folder/trimtab-cc.o" "$folder/plain.a"
+	# shellcheck disable=SC2046,SC2086 # as above
+	objcopy $(printf ' --keep-global-symbol=%s' $functions) --strip-unneeded -R .comment \
+		"$folder/trimtab-cc.o"
+	mkdir -p out
+	rm -f out/libtrimtab-cc.a
+	ar rcs out/libtrimtab-cc.a "$folder/trimtab-cc.o"
+	say "the library is out/libtrimtab-cc.a, $(wc -c <out/libtrimtab-cc.a) bytes"
+}
+
+# It must be small (the limit is that of the issue that asked for it), allocate nothing, and carry a
+# transfer by rules and by trees. $1 is where to put the example's program.
+check() {
+	[ "$(wc -c <out/libtrimtab-cc.a)" -lt 300000 ] ||
+		die "libcc: the library has 300,000 bytes or more"
+	wanted=$(nm -u out/libtrimtab-cc.a | sed -n 's/^ *U //p' |
+		grep -Evx 'memcpy|memmove|memset|memcmp|bcmp|strlen' || true)
+	[ -z "$wanted" ] || die "libcc: the library asks for $(echo "$wanted" | tr '\n' ' ')"
+	cc -std=c99 -Wall -Wextra -Werror -Icrates/cc-ffi/include -o "$1" \
+		crates/cc-ffi/examples/transfer.c out/libtrimtab-cc.a
+	for arguments in cubic copa "models/muses.trees cubic" "models/treeg.trees copa"; do
+		# shellcheck disable=SC2086 # a model and its fallback are two words
+		printed=$("$1" $arguments)
+		say "transfer $arguments: $printed"
+		case $printed in "used 9"[0-9].*) ;; *) die "libcc: that is less than 90% of the link" ;; esac
+	done
+}
+
+# A steered connection, by crates/steer/static, which does not link where something brings std.
+# $1 is where to put the example's program.
+check_steering() {
+	manifest=crates/steer/static/Cargo.toml
+	cargo build --release --locked --manifest-path "$manifest" --target-dir "$dir"
+	tree=$(cargo tree --locked --manifest-path "$manifest" --edges normal --prefix none)
+	if printf '%s\n' "$tree" | grep -E '^(serde|safetensors|exmex) '; then
+		die "libcc: a steered connection needs none of these;" \
+			"make them optional in crates/steer/Cargo.toml"
+	fi
+	cc -std=c99 -Wall -Wextra -Werror -o "$1" crates/steer/static/delta.c \
+		"$dir/release/libtrimtab_steer_static.a" -lm
+	printed=$("$1")
+	say "steered without std: $printed"
+	# Within the range of Mortise, and not where every flow starts.
+	case $printed in
+	"delta 0.0350") die "libcc: Mortise has decided nothing" ;;
+	"delta 0."[0-9]*) ;;
+	*) die "libcc: '$printed' is no delta" ;;
+	esac
+}
+
+need_rust
+case ${1:-} in
+"") build_host ;;
+--check)
+	build_host
+	check "$folder/transfer"
+	check_steering "$folder/delta"
+	;;
+-*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | TARGET…]" ;;
+*)
+	for target in "$@"; do
+		build_target "$target"
+	done
+	;;
+esac

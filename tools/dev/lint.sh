@@ -1,0 +1,42 @@
+#!/bin/sh
+# ./dev lint: formatting, clippy, house style, shell scripts, Python.
+. tools/dev/lib.sh
+
+lint_rust() {
+	cargo fmt --all --check
+	need_cxx
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --locked --quiet -p trimtab-tidy
+}
+
+# In one call, so that shellcheck follows tools/dev/lib.sh.
+lint_shell() {
+	shellcheck dev tools/dev/*.sh tools/dev/lib/*.sh .ci/run crates/kernel/tests/old-kernel/run \
+		crates/kernel/tests/old-kernel/init packaging/deb/build packaging/deb/as-unit \
+		packaging/deb/check packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
+	for script in dev tools/dev/*.sh tools/dev/lib/*.sh; do
+		dash -n "$script"
+	done
+}
+
+# The package need not be built: mypy takes its types from the stubs.
+lint_python() {
+	need_python
+	(cd python &&
+		../.venv/bin/ruff format --check . &&
+		../.venv/bin/ruff check . &&
+		../.venv/bin/mypy trimtab tests)
+}
+
+need_rustfmt
+need_clippy
+need_bpf
+need_command git git
+need_command shellcheck shellcheck
+need_command dash dash
+[ "$(rust_version)" = "$pinned" ] ||
+	say "this is Rust $(rust_version), CI's is $pinned: warnings may differ"
+lint_rust
+lint_shell
+lint_python
+say "lint: all good"
