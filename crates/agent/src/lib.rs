@@ -31,7 +31,7 @@ pub use core::Arm;
 pub use core::Core;
 pub use core::Tally;
 pub use daemon::run;
-pub use datapath::{Datapath, KernelLink, Link};
+pub use datapath::{Datapath, Link};
 pub use doors::flow_table;
 pub use doors::{DatapathStatus, EdgeStatus, FlowView, RuleStatus, Status, Why};
 pub use doors::{Look, look, top};

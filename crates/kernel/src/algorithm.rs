@@ -2,7 +2,9 @@
 
 use trimtab_cc::muses::Muses;
 use trimtab_cc::{Bbr, Copa, Cubic, Knob, Vivace};
+use trimtab_datapath::Algorithm as Neutral;
 
+use crate::error::Error;
 use crate::layout::{self, Control, Encoded, KNOBS_MAX, Slot};
 use std::sync::atomic::AtomicU32;
 
@@ -72,7 +74,7 @@ impl Algorithm {
     pub const ALL: [Self; 5] = [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace, Self::Muses];
 
     /// Its name, as in [`trimtab_cc::ALGORITHMS`], where Muses is not, since it is nothing without a model.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Copa => "copa",
             Self::Cubic => "cubic",
@@ -88,7 +90,7 @@ impl Algorithm {
     }
 
     /// The knobs that it has in the kernel.
-    pub fn knobs(self) -> &'static [Knob] {
+    pub const fn knobs(self) -> &'static [Knob] {
         match self {
             Self::Copa => Copa::KNOBS,
             Self::Cubic => &CUBIC_KNOBS,
@@ -115,7 +117,7 @@ impl Algorithm {
     }
 
     /// As a slot has it, and the knob `safe` of Muses.
-    pub(crate) fn slot_number(self) -> u32 {
+    pub(crate) const fn slot_number(self) -> u32 {
         match self {
             Self::Copa => layout::CCA_COPA,
             Self::Cubic => layout::CCA_CUBIC,
@@ -136,10 +138,22 @@ impl Algorithm {
         }
     }
 
-    /// The value of Muses' knob `safe` that lets this one take over; `None` of Vivace and of Muses
-    /// itself.
-    pub fn as_safe(self) -> Option<f64> {
-        (self.slot_number() < layout::CCA_MUSES).then(|| f64::from(self.slot_number()))
+    /// As those have it who know no kernel. Vivace and Muses itself are no fallback of Muses.
+    pub const fn neutral(self) -> Neutral {
+        let neutral = Neutral::new(self.name(), self.knobs());
+        match self {
+            Self::Copa | Self::Cubic | Self::Bbr => {
+                neutral.with_fallback(self.slot_number() as f64)
+            }
+            Self::Vivace => neutral,
+            Self::Muses => neutral.with_trees(),
+        }
+    }
+
+    /// The algorithm of the kernel that is meant.
+    pub(crate) fn of(neutral: Neutral) -> Result<Self, Error> {
+        let name = neutral.name();
+        Self::from_name(name).ok_or(Error::NoAlgorithm { name })
     }
 
     /// How its knobs become integers, in the order of [`Algorithm::knobs`].
@@ -162,5 +176,11 @@ impl Algorithm {
             Self::Vivace => &control.vivace_defaults,
             Self::Muses => &control.muses_defaults,
         }
+    }
+}
+
+impl From<Algorithm> for Neutral {
+    fn from(algorithm: Algorithm) -> Self {
+        algorithm.neutral()
     }
 }

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use libbpf_rs::{MapCore, MapHandle};
 use trimtab_cc::muses::Trees;
+use trimtab_datapath::{By, FlowId, Towards};
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::events::Events;
-use crate::flow::{Flow, FlowId};
+use crate::flow::Flow;
 use crate::install::{fingerprint, install, write_defaults};
 use crate::knobs;
 use crate::layout::{Control, LAYOUT_VERSION, MODELS_MAX, Slot};
@@ -19,7 +20,7 @@ use crate::mapping::Mapping;
 use crate::models::Models;
 use crate::pins::{Former, Pins, TOWARDS, Version};
 use crate::renew;
-use crate::towards::{By, Table, Towards};
+use crate::towards::{self, Table};
 use crate::walk::Walk;
 
 /// The kernel's names end after so many bytes, the last a zero (`TCP_CA_NAME_MAX`).
@@ -341,10 +342,11 @@ impl Datapath {
         towards: &Towards,
         knobs: impl IntoIterator<Item = (&'a str, f64)>,
     ) -> Result<(), Error> {
-        let defaults = towards.algorithm().defaults(&self.control[0]);
+        let algorithm = Algorithm::of(towards.algorithm())?;
+        let defaults = algorithm.defaults(&self.control[0]);
         let mut words: Vec<u32> = defaults.iter().map(|word| word.load(Relaxed)).collect();
         for (knob, value) in knobs {
-            let place = knobs::find(towards.algorithm(), knob)?;
+            let place = knobs::find(algorithm, knob)?;
             words[place.index] = place.encode(value);
         }
         self.towards.set(towards, &words)
@@ -370,9 +372,9 @@ impl Datapath {
     /// The kernel refuses.
     pub fn tell_apart(&self, by: By) -> Result<(), Error> {
         let control = &self.control[0];
-        if By::of(control) != by {
+        if towards::by(control) != by {
             self.towards.clear()?;
-            by.store(control);
+            towards::store_by(by, control);
         }
         Ok(())
     }

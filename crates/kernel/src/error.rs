@@ -87,6 +87,12 @@ pub enum Error {
         /// How many there can be.
         most: u32,
     },
+    /// No eBPF program is such an algorithm.
+    #[error("no algorithm {name:?} runs in eBPF: give copa, cubic, bbr, vivace or muses")]
+    NoAlgorithm {
+        /// The name that was asked for.
+        name: &'static str,
+    },
     /// The connection has ended.
     #[error("the connection has ended")]
     Closed,
@@ -126,6 +132,16 @@ impl Error {
     fn refused(what: &'static str, error: &libbpf_rs::Error, lines: Vec<String>) -> Self {
         let reason = std::iter::once(chain(error)).chain(lines).collect::<Vec<_>>().join("; ");
         Self::Kernel { what, reason }
+    }
+}
+
+impl From<Error> for trimtab_datapath::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Closed => Self::Closed,
+            Error::Knob(error) => Self::Knob(error),
+            other => Self::Refused(Box::new(other)),
+        }
     }
 }
 

@@ -4,71 +4,28 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use trimtab_datapath::{Event, EventKind, FlowId, Totals};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::error::Error;
-use crate::flow::FlowId;
 use crate::layout::{EVENT_CLOSE, EVENT_OPEN, RawEvent};
 
-/// What happened to a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// It got the algorithm: it was established, or was given it while open.
-    Open,
-    /// It ended, or was given another algorithm. Its slot is free already.
-    Close(Totals),
-}
-
-/// Sums since a connection began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Bytes sent, retransmissions included.
-    pub sent: Bytes,
-    /// Bytes acknowledged.
-    pub acked: Bytes,
-    /// Bytes declared lost.
-    pub lost: Bytes,
-    /// Time in which the application did not hold the sender back.
-    pub busy: Duration,
-    /// Sum of all round-trip samples.
-    pub rtt_sum: Duration,
-    /// Their number.
-    pub rtt_count: u64,
-    /// Of the last acknowledgement that is in them, on `CLOCK_MONOTONIC`.
-    pub last: Time,
-}
-
-/// An event of the kernel's side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Which connection.
-    pub id: FlowId,
-    /// Its slot, for [`Datapath::flow`](crate::Datapath::flow).
-    pub slot: u32,
-    /// When, on `CLOCK_MONOTONIC`.
-    pub at: Time,
-    /// What.
-    pub kind: EventKind,
-}
-
-impl Event {
-    fn of(raw: RawEvent) -> Option<Self> {
-        let kind = match raw.kind {
-            EVENT_OPEN => EventKind::Open,
-            EVENT_CLOSE => EventKind::Close(Totals {
-                sent: Bytes::new(raw.sent_bytes),
-                acked: Bytes::new(raw.acked_bytes),
-                lost: Bytes::new(raw.lost_bytes),
-                busy: Duration::from_micros(raw.busy_us),
-                rtt_sum: Duration::from_micros(raw.rtt_sum_us),
-                rtt_count: raw.rtt_count,
-                last: Time::from_micros(raw.last_us),
-            }),
-            _ => return None,
-        };
-        let at = Time::from_micros(raw.now_us);
-        Some(Self { id: FlowId(raw.id), slot: raw.slot, at, kind })
-    }
+/// From what the kernel's side wrote; `None` of a kind that this version does not know.
+fn event(raw: RawEvent) -> Option<Event> {
+    let kind = match raw.kind {
+        EVENT_OPEN => EventKind::Open,
+        EVENT_CLOSE => EventKind::Close(Totals {
+            sent: Bytes::new(raw.sent_bytes),
+            acked: Bytes::new(raw.acked_bytes),
+            lost: Bytes::new(raw.lost_bytes),
+            busy: Duration::from_micros(raw.busy_us),
+            rtt_sum: Duration::from_micros(raw.rtt_sum_us),
+            rtt_count: raw.rtt_count,
+            last: Time::from_micros(raw.last_us),
+        }),
+        _ => return None,
+    };
+    Some(Event { id: FlowId(raw.id), slot: raw.slot, at: Time::from_micros(raw.now_us), kind })
 }
 
 /// The queue of events. It holds some 11,900; what finds no room is counted
@@ -88,7 +45,7 @@ impl Events {
         let what = "read the events of connections";
         builder
             .add(map, move |mut bytes| {
-                if let Some(event) = RawEvent::read(&mut bytes).and_then(Event::of) {
+                if let Some(event) = RawEvent::read(&mut bytes).and_then(event) {
                     sink.lock().unwrap_or_else(PoisonError::into_inner).push(event);
                 }
                 0

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, fence};
 
 use trimtab_cc::Phase;
 use trimtab_cc::migrate::Switch;
-use trimtab_cc::muses::{self, Counts};
+use trimtab_cc::muses::Counts;
+use trimtab_datapath::{Alarm, FlowId, Identity, Switching, Totals};
 use trimtab_steer::KnobValues;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
-use crate::events::Totals;
 use crate::knobs;
 use crate::layout::{self, Slot};
 use crate::mapping::Mapping;
@@ -22,39 +22,6 @@ use crate::mapping::Mapping;
 const TRIES: usize = 1000;
 
 const AF_INET6: u32 = 10;
-
-/// Number of a connection, unique as long as the datapath is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(pub u64);
-
-/// Who a connection is; fixed while it lives, but for algorithm and cookie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Number of the connection.
-    pub id: FlowId,
-    /// The algorithm that it ran when it was looked up, by its name in [`trimtab_cc::ALGORITHMS`];
-    /// [`Flow::algorithm`] looks again.
-    pub algorithm: &'static str,
-    /// The socket's cookie (`SO_COOKIE`); `None` until anybody asked the kernel for it, and measurements
-    /// were published after that.
-    pub cookie: Option<u64>,
-    /// Cookie of its network namespace (`SO_NETNS_COOKIE`).
-    pub netns_cookie: u64,
-    /// The cgroup that made the socket (its inode in the cgroup file system); `None` when unknown.
-    pub cgroup: Option<u64>,
-    /// The local address and port.
-    pub local: SocketAddr,
-    /// The remote address and port.
-    pub remote: SocketAddr,
-    /// Index of the device that it is bound to; `None` when to none.
-    pub device: Option<u32>,
-    /// When the algorithm got the connection, on `CLOCK_MONOTONIC`.
-    pub opened: Time,
-    /// Whether the connection was open before that.
-    pub adopted: bool,
-    /// Whether it began with the knobs of its destination ([`Datapath::set_towards`](crate::Datapath::set_towards)).
-    pub towards: bool,
-}
 
 /// What was measured on a connection until the kernel last published it: at most half a round trip or half a millisecond
 /// ago, and when nothing was left in flight.
@@ -109,27 +76,6 @@ impl Sample {
     pub fn totals(&self) -> Totals {
         let Self { sent, acked, lost, busy, rtt_sum, rtt_count, now: last, .. } = *self;
         Totals { sent, acked, lost, busy, rtt_sum, rtt_count, last }
-    }
-}
-
-/// Why what is safe took over from Muses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alarm {
-    /// Its states left the range of those that the model learnt from, and it left the path idle.
-    Unknown,
-    /// The window grew far beyond what the path carries.
-    RunAway,
-    /// It had no model.
-    NoModel,
-}
-
-impl std::fmt::Display for Alarm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unknown => muses::Alarm::Unknown.fmt(f),
-            Self::RunAway => muses::Alarm::RunAway.fmt(f),
-            Self::NoModel => f.write_str("there is no model"),
-        }
     }
 }
 
@@ -327,7 +273,9 @@ impl Flow {
             let (next, done) = (load(&slot.next), load(&slot.next_done));
             let wanted = next & ((1 << layout::NEXT_CCA_BITS) - 1);
             (slot.id.load(Relaxed) == id).then(|| Switching {
-                pending: (next != done).then(|| Algorithm::of_slot(wanted)).flatten(),
+                pending: (next != done)
+                    .then(|| Algorithm::of_slot(wanted).map(Into::into))
+                    .flatten(),
                 switches: load(&slot.switches),
                 took: Duration::from_nanos(load(&slot.switch_ns).into()),
                 refused: Some(load(&slot.refused) as i32).filter(|errno| *errno != 0),
@@ -335,19 +283,6 @@ impl Flow {
         });
         read?
     }
-}
-
-/// How a connection stands with changes of its algorithm ([`Flow::switch`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switching {
-    /// What is to take over.
-    pub pending: Option<Algorithm>,
-    /// How often another algorithm took over.
-    pub switches: u32,
-    /// What the last time took the kernel; zero before the first.
-    pub took: Duration,
-    /// The kernel refused the last request, with this error number (`errno`).
-    pub refused: Option<i32>,
 }
 
 /// Reads a slot while the kernel does not write it; `None` when it never stops, which no kernel does.

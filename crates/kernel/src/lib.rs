@@ -39,6 +39,7 @@ mod install;
 mod kernel;
 mod knobs;
 mod layout;
+mod link;
 mod mapping;
 mod models;
 mod pins;
@@ -53,13 +54,16 @@ pub use assign::{Assigner, Given, Order, Outcome, Socket};
 pub use datapath::{Datapath, Options, Origin, Stats, open_connections, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
-pub use events::{Event, EventKind, Events, Totals};
-pub use flow::{Alarm, Extremes, Flow, FlowId, Identity, Sample, Switching};
+pub use events::Events;
+pub use flow::{Extremes, Flow, Sample};
+pub use link::KernelLink;
 pub use models::TreesRefused;
 pub use pins::{Former, Version};
 pub use programs::{ProgramTime, program_time};
 pub use reporter::Reporter;
-pub use towards::{By, Towards};
+pub use trimtab_datapath::{
+    Alarm, By, Event, EventKind, FlowId, Identity, Switching, Totals, Towards,
+};
 
 use trimtab_units::Time;
 

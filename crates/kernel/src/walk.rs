@@ -10,8 +10,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
 
+use trimtab_datapath::FlowId;
+
 use crate::error::Error;
-use crate::flow::{Flow, FlowId};
+use crate::flow::Flow;
 use crate::layout::{Control, Slot};
 use crate::mapping::Mapping;
 

@@ -138,7 +138,7 @@ impl Governor {
 fn safe(spec: &Spec) -> Result<(Algorithm, Spec), String> {
     let name = spec.algorithm().name;
     let algorithm = Algorithm::from_name(name)
-        .filter(|algorithm| algorithm.as_safe().is_some())
+        .filter(|algorithm| algorithm.neutral().as_fallback().is_some())
         .ok_or_else(|| format!("safe={name}: only copa, cubic and bbr take over in the kernel"))?;
     let has = |knob: &str| knob == "linux" || algorithm.knobs().iter().any(|k| k.name == knob);
     match spec.settings().iter().find(|(knob, _)| !has(knob)) {

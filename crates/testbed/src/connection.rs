@@ -50,7 +50,8 @@ pub(crate) fn connect(
         Governor::Trees { trees, safe } => {
             let (datapath, _alone) = rig.datapath();
             datapath.reset_defaults();
-            let of_safe = safe.and_then(|(algorithm, _)| algorithm.as_safe()).unwrap_or(0.0);
+            let of_safe =
+                safe.and_then(|(algorithm, _)| algorithm.neutral().as_fallback()).unwrap_or(0.0);
             let (number, first) = (datapath.add_trees(trees)?, trees.first() as f64);
             for (knob, value) in [("model", number), (TREE, first), ("safe", of_safe)] {
                 datapath.set_default_of(Algorithm::Muses, knob, value)?;

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use trimtab_fleet_client::edge::{Key, Options, ServiceName};
-use trimtab_kernel::Algorithm;
 
 use super::error::{ConfigError, Source};
 use super::raw::{Raw, RawRule};
@@ -13,7 +12,7 @@ use super::value::Prefix;
 /// What `steer` says where the engine chooses the knobs.
 pub(super) const FLEET: &str = "fleet";
 /// The algorithm of such a rule, unless it names another (paper 002 §2.1).
-pub(super) const ALGORITHM: Algorithm = Algorithm::Vivace;
+pub(super) const ALGORITHM: &str = "vivace";
 /// Destinations in one of these share a configuration, unless the rule says otherwise.
 const PREFIXES: [u8; 2] = [24, 48];
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use trimtab_cc::Spec;
 use trimtab_cc::muses::Trees;
-use trimtab_kernel::Algorithm;
+use trimtab_datapath::Algorithm;
 
 use super::error::{ConfigError, Source};
 use super::raw::RawRule;
@@ -16,7 +16,7 @@ pub(super) const MUSES: &str = "muses";
 /// The model that ships with the project.
 static SHIPPED: &[u8] = include_bytes!("../../../../models/muses.trees");
 /// What takes over when the guard speaks, unless the rule says otherwise; and Copa with the knobs that are best behind it.
-const SAFE: Algorithm = Algorithm::Copa;
+const SAFE: &str = "copa";
 const SAFE_COPA: &str = "copa:mvfst";
 
 /// A model of Muses, and what is safe. A file that cannot be used is no mistake of the configuration: the agent runs, says so, and
@@ -42,11 +42,11 @@ impl Forest {
             return Ok(None);
         }
         let safe = match &raw.safe {
-            None => Some(SAFE),
+            None => crate::datapath::algorithm(SAFE),
             Some(name) if name.get_ref() == "none" => None,
             Some(name) => {
                 let safe = super::algorithm_named(source, name)?;
-                if safe.as_safe().is_none() {
+                if safe.as_fallback().is_none() {
                     let what = "that algorithm is not safe: give copa, cubic, bbr or none";
                     return Err(source.error(name.span().start, what));
                 }
@@ -71,7 +71,10 @@ impl Forest {
 
     /// The knobs of what is safe, where they are not its defaults.
     pub(crate) fn safe_knobs(&self) -> Vec<(&'static str, f64)> {
-        let spec = SAFE_COPA.parse::<Spec>().ok().filter(|_| self.safe == Some(SAFE));
+        let spec = SAFE_COPA
+            .parse::<Spec>()
+            .ok()
+            .filter(|_| self.safe.is_some_and(|safe| safe.name() == SAFE));
         spec.map_or_else(Vec::new, |spec| spec.settings().to_vec())
     }
 }

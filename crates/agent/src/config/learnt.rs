@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trimtab_cc::Spec;
-use trimtab_kernel::Algorithm;
+use trimtab_datapath::Algorithm;
 use trimtab_steer::Unusable;
 use trimtab_steer::select::Model;
 

@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use trimtab_kernel::Algorithm;
+use trimtab_datapath::Algorithm;
 use trimtab_qoe::{Factors, Model};
 use trimtab_units::Duration;
 
@@ -25,11 +25,14 @@ pub use learnt::Learnt;
 pub use turns::{Select, Turns};
 pub use value::{Ports, Prefix, Share};
 
+use crate::datapath;
 use error::Source;
 use raw::{Raw, RawRule};
 
 /// Knobs that Mortise turns itself.
 const STEERED_KNOBS: [&str; 2] = ["delta", "pacing_gain"];
+/// The algorithm that Mortise tunes, and that a rule is about unless it names another.
+const TUNED: &str = "copa";
 /// Knobs that are turned where the trees of Muses are chosen.
 const MUSES_KNOBS: [&str; 3] = ["tree", "model", "safe"];
 
@@ -282,10 +285,14 @@ fn algorithm_named(
     source: &Source<'_>,
     name: &toml::Spanned<String>,
 ) -> Result<Algorithm, ConfigError> {
-    Algorithm::from_name(name.get_ref()).ok_or_else(|| {
-        let known = Algorithm::ALL.map(Algorithm::name).join(" or ");
-        let what = format!("no algorithm {:?} runs in eBPF: give {known}", name.get_ref());
-        source.error(name.span().start, &what)
+    known_algorithm(name.get_ref()).map_err(|what| source.error(name.span().start, &what))
+}
+
+/// The algorithm of this name, or why there is none.
+fn known_algorithm(name: &str) -> Result<Algorithm, String> {
+    datapath::algorithm(name).ok_or_else(|| {
+        let known: Vec<&str> = datapath::ALGORITHMS.iter().map(Algorithm::name).collect();
+        format!("no algorithm {name:?} runs in eBPF: give {}", known.join(" or "))
     })
 }
 
@@ -296,17 +303,22 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
     let algorithm = match (&raw.algorithm, &turns) {
         (Some(name), _) => {
             let algorithm = algorithm_named(source, name)?;
-            if (algorithm == Algorithm::Muses) != forest.is_some() {
+            if algorithm.asks_trees() != forest.is_some() {
                 let what = "muses is its trees, and they are chosen: give both or neither of algorithm = \"muses\" and \
                             steer = \"muses\"";
                 return Err(source.error(name.span().start, what));
             }
             algorithm
         }
-        (None, None) if forest.is_some() => Algorithm::Muses,
-        (None, None) if customized.is_some() => fleet::ALGORITHM,
         (None, Some(turns)) => turns.first(),
-        (None, None) => Algorithm::Copa,
+        (None, None) => {
+            let name = match (&forest, &customized) {
+                (Some(_), _) => forest::MUSES,
+                (None, Some(_)) => fleet::ALGORITHM,
+                (None, None) => TUNED,
+            };
+            known_algorithm(name).map_err(|what| source.error(0, &what))?
+        }
     };
     let mut factors = Factors::new();
     for (name, value) in &raw.factors {
@@ -334,7 +346,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 let what = "mortise needs to know what is good for the application: give qoe, as \"download\"";
                 return Err(source.error(name.span().start, what));
             }
-            "mortise" if algorithm != Algorithm::Copa => {
+            "mortise" if algorithm.name() != TUNED => {
                 let what = format!("mortise steers copa, and not {}", algorithm.name());
                 return Err(source.error(name.span().start, &what));
             }

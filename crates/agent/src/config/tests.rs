@@ -1,4 +1,5 @@
 use super::*;
+use crate::datapath::named;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(Path::new("agent.toml"), text)
@@ -60,12 +61,12 @@ fn a_rule_may_let_algorithms_take_turns() {
     let config = parse(text).unwrap();
     let rule = &config.rules[0];
     let turns = Turns {
-        algorithms: vec![Algorithm::Cubic, Algorithm::Copa],
+        algorithms: vec![named("cubic"), named("copa")],
         every: Duration::from_secs(20),
         how: trimtab_cc::migrate::Switch::Part,
         select: None,
     };
-    assert_eq!((rule.algorithm, &rule.steering), (Algorithm::Cubic, &Some(Steering::Turns(turns))));
+    assert_eq!((rule.algorithm, &rule.steering), (named("cubic"), &Some(Steering::Turns(turns))));
 }
 
 #[test]
@@ -186,15 +187,12 @@ fn a_learnt_policy_is_named_with_its_file_and_what_is_safe() {
     let Some(Steering::Turns(turns)) = &config.rules[0].steering else { panic!("turns") };
     assert_eq!(turns.every, Duration::from_secs(12), "as often as Floo");
     let Some(Select::Learnt(learnt)) = &turns.select else { panic!("learnt") };
-    assert_eq!(
-        (learnt.file.as_path(), learnt.safe),
-        (Path::new("/etc/here/a.st"), Algorithm::Cubic)
-    );
+    assert_eq!((learnt.file.as_path(), learnt.safe), (Path::new("/etc/here/a.st"), named("cubic")));
     let config = parse(&rule("model = \"/a.st\"\nsafe = \"copa\"\nevery = \"3s\"")).unwrap();
     let Some(Steering::Turns(turns)) = &config.rules[0].steering else { panic!("turns") };
     assert_eq!(turns.every, Duration::from_secs(3));
     let Some(Select::Learnt(learnt)) = &turns.select else { panic!("learnt") };
-    assert_eq!((learnt.file.as_path(), learnt.safe), (Path::new("/a.st"), Algorithm::Copa));
+    assert_eq!((learnt.file.as_path(), learnt.safe), (Path::new("/a.st"), named("copa")));
 
     assert!(refused(&rule("")).contains("a learnt policy needs its file: give model"));
     let e = refused(&rule("model = \"a\"\nsafe = \"reno\""));
@@ -232,9 +230,9 @@ fn muses_is_trees_and_nothing_else() {
     let rule = &config.rules[0];
     assert!(matches!(
         &rule.steering,
-        Some(Steering::Muses(Forest { safe: Some(Algorithm::Copa), .. }))
+        Some(Steering::Muses(Forest { safe: Some(safe), .. })) if *safe == named("copa")
     ));
-    assert_eq!((rule.algorithm, rule.assign), (Algorithm::Muses, true));
+    assert_eq!((rule.algorithm, rule.assign), (named("muses"), true));
 }
 
 #[test]
@@ -249,7 +247,7 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     assert_eq!(fleet.folder, Path::new("/var/lib/trimtab/edge"));
     let error = fleet.options().unwrap_err();
     assert!(error.contains("trimtab engine token add"), "{error}");
-    assert_eq!(config.rules[0].algorithm, Algorithm::Vivace);
+    assert_eq!(config.rules[0].algorithm, named("vivace"));
     let Some(Steering::Fleet(customized)) = &config.rules[0].steering else { panic!() };
     assert_eq!((customized.service.as_str(), customized.prefix), ("tv", [24, 48]));
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use trimtab_cc::migrate::Switch;
-use trimtab_kernel::Algorithm;
+use trimtab_datapath::Algorithm;
 use trimtab_steer::Utility;
 use trimtab_steer::select::PERIOD;
 use trimtab_units::Duration;
@@ -81,7 +81,7 @@ pub(super) fn check(
         .iter()
         .map(|name| super::algorithm_named(source, name))
         .collect::<Result<_, _>>()?;
-    if algorithms.contains(&Algorithm::Muses) {
+    if algorithms.iter().any(Algorithm::asks_trees) {
         return fail(
             at,
             "muses takes no turns: give steer = \"muses\" without turns, and what is safe as safe",

@@ -4,7 +4,7 @@
 //! without being named here.
 
 use trimtab_cc::migrate::Switch;
-use trimtab_kernel::Algorithm;
+use trimtab_datapath::Algorithm;
 use trimtab_units::Time;
 
 use super::{Connection, DELTA_FIRST, SAFE_DELTA, Setting};
@@ -109,8 +109,7 @@ impl<L: Link> Connection<L> {
             let from = self.link.algorithm();
             // What is safe behind Muses was given its knobs before (`start_trees`); elsewhere they are the defaults. Not
             // when the running algorithm has converged, as a turn would: under harm it may never.
-            let settings: Option<&[(&str, f64)]> =
-                if from == Algorithm::Muses { None } else { Some(&[]) };
+            let settings: Option<&[(&str, f64)]> = if from.asks_trees() { None } else { Some(&[]) };
             if self.link.switch(to, settings, Switch::Part).is_err() {
                 return; // the connection's end, which the next look sees
             }
@@ -121,7 +120,7 @@ impl<L: Link> Connection<L> {
                 full: false,
             };
             self.record(change, cause, now);
-            if from == Algorithm::Muses {
+            if from.asks_trees() {
                 return; // its knobs stay for when it runs again
             }
         }
@@ -151,11 +150,7 @@ impl<L: Link> Connection<L> {
         let algorithm = self.link.algorithm();
         let own = algorithm.knobs().iter().find(|k| k.name == knob).map_or(0.0, |k| k.default);
         let is_known = self.is_new && !self.link.identity().towards;
-        if is_known || algorithm == Algorithm::Muses {
-            self.link.knob(knob).unwrap_or(own)
-        } else {
-            own
-        }
+        if is_known || algorithm.asks_trees() { self.link.knob(knob).unwrap_or(own) } else { own }
     }
 }
 

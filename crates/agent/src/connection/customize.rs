@@ -1,7 +1,7 @@
 //! A connection that the engine of a fleet configures: what it saw of an interval, under which configuration.
 
+use trimtab_datapath::Totals;
 use trimtab_fleet_client::edge::{Edge, Interval, Key, Observation};
-use trimtab_kernel::Totals;
 use trimtab_units::{Bytes, Duration, Rate};
 
 /// Less says nothing of a rate: what a first window brings within one round trip.

@@ -1,8 +1,8 @@
 //! A connection whose knobs the engine of a fleet chooses.
 
 use trimtab_cc::Knob;
+use trimtab_datapath::Totals;
 use trimtab_fleet_client::edge::Edge;
-use trimtab_kernel::Totals;
 
 use super::{Connection, NEW_WITHIN, Setting};
 use crate::config::{Customized, Mode};

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
+use trimtab_datapath::Algorithm;
 use trimtab_fleet_client::edge::Edge;
-use trimtab_kernel::Algorithm;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
 use trimtab_steer::select::{Policy, Selector, SelectorConfig};
@@ -33,7 +33,7 @@ use crate::connection::sizes::Sizes;
 use crate::connection::window::Window;
 use crate::core::arm::Arm;
 use crate::daemon::logging;
-use crate::datapath::Link;
+use crate::datapath::{self, Link};
 
 pub use decision::{Cause, Change, Decision};
 pub use guard::Harm;
@@ -382,7 +382,7 @@ impl<L: Link> Connection<L> {
     /// The model and what is safe are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
     /// else that with which an earlier connection ended.
     fn start_trees(&mut self, forest: &Forest, setting: &Setting<'_>) {
-        let safe = forest.safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+        let safe = forest.safe.and_then(|safe| safe.as_fallback()).unwrap_or(0.0);
         if setting.mode == Mode::Apply
             && let Some(algorithm) = forest.safe
         {
@@ -430,9 +430,10 @@ impl<L: Link> Connection<L> {
 
     /// What is safe has taken over, in the kernel: what to tell of it.
     fn on_guard(&mut self, setting: &Setting<'_>) -> Option<String> {
-        let is_trees = setting.rule.is_some_and(|r| matches!(r.steering, Some(Steering::Muses(_))));
+        let of_trees = |rule: &&Rule| matches!(rule.steering, Some(Steering::Muses(_)));
+        let from = setting.rule.filter(of_trees)?.algorithm;
         let to = self.link.algorithm();
-        if !is_trees || self.told_guard || to == Algorithm::Muses {
+        if self.told_guard || to == from {
             return None;
         }
         let why = self.link.alarm()?.to_string();
@@ -440,7 +441,7 @@ impl<L: Link> Connection<L> {
         let who = logging::connection(self.link.identity());
         let note = format!("{who}: {why}; {} goes on with it", to.name());
         let change = Change::Algorithm {
-            from: Algorithm::Muses.name().to_owned(),
+            from: from.name().to_owned(),
             to: to.name().to_owned(),
             full: true,
         };
@@ -459,7 +460,7 @@ impl<L: Link> Connection<L> {
     fn switch(&mut self, to: &Spec, how: Switch, cause: Cause, setting: &Setting<'_>) {
         let from = self.link.algorithm();
         // A steering's algorithms are those of the rule, which were checked.
-        let Some(to_algorithm) = Algorithm::from_name(to.algorithm().name) else { return };
+        let Some(to_algorithm) = datapath::algorithm(to.algorithm().name) else { return };
         let applied = setting.mode == Mode::Apply;
         if applied {
             // Asked for as before, its knobs are as they were left, so that what was turned meanwhile is not lost.

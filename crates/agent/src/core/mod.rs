@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use trimtab_datapath::{Event, EventKind, FlowId, Identity, Totals};
 use trimtab_fleet_client::edge::Edge;
-use trimtab_kernel::{Algorithm, Event, EventKind, FlowId, Identity, Socket, Totals};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::Distrust;
 use trimtab_steer::distill::TREE;
@@ -25,7 +25,7 @@ use crate::core::tally::{NO_RULE, Tallies};
 use crate::daemon::governor::Governor;
 use crate::datapath::{Datapath, Link};
 use crate::kernel::ahead::{Ahead, Now};
-use crate::kernel::assign::{Addresses, Wanted, name_of};
+use crate::kernel::assign::Addresses;
 use crate::kernel::places::{Places, Who};
 
 /// Looks that are due within this, times the stretch, are made together.
@@ -37,8 +37,8 @@ const END_WITHIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Core<D: Datapath> {
     datapath: D,
-    config: Config,
-    places: Places,
+    pub(crate) config: Config,
+    pub(crate) places: Places,
     /// Boxed, so that finding one among thousands touches little memory.
     connections: BTreeMap<FlowId, Box<Connection<D::Link>>>,
     due: BinaryHeap<Reverse<(Time, FlowId)>>,
@@ -107,10 +107,10 @@ impl<D: Datapath> Core<D> {
             };
             forest.number = Some(number as u8);
             if std::mem::take(&mut is_first) && self.config.mode == Mode::Apply {
-                let safe = forest.safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+                let safe = forest.safe.and_then(|safe| safe.as_fallback()).unwrap_or(0.0);
                 let first = trees.first() as f64;
                 for (knob, value) in [("model", number), (TREE, first), ("safe", safe)] {
-                    if let Err(error) = datapath.set_default(Algorithm::Muses, knob, value) {
+                    if let Err(error) = datapath.set_default(rule.algorithm, knob, value) {
                         forest.problem = Some(error.to_string());
                     }
                 }
@@ -272,32 +272,6 @@ impl<D: Datapath> Core<D> {
             None if connection.awaits_end() => self.due.push(Reverse((now + END_WITHIN, id))),
             None => self.remove(id, None),
         }
-    }
-
-    /// What the rules say of a socket's algorithm. One that listens gets what all its connections would get.
-    pub(crate) fn wanted(&mut self, socket: &Socket, now: Time) -> Wanted {
-        let (who, rules) = (Who::from(socket), &self.config.rules);
-        let places = match socket.remote {
-            Some(remote) if Arm::of(remote.ip(), self.config.holdback) == Arm::Holdback => {
-                return Wanted::Leave;
-            }
-            Some(_) => self.places.rule_of(&who, rules, now).into_iter().collect(),
-            None => self.places.rules_of_listener(&who, rules, now),
-        };
-        let [first, ..] = places[..] else { return Wanted::Nothing };
-        let algorithm = rules[first].algorithm;
-        let alike = |place: &usize| rules[*place].assign && rules[*place].algorithm == algorithm;
-        if places.iter().all(alike) { Wanted::Give(algorithm, first) } else { Wanted::Nothing }
-    }
-
-    /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken over; had somebody chosen one of
-    /// ours by hand, it would be another connection here.
-    pub(crate) fn has_switched(&self, socket: &Socket, suffix: &str) -> bool {
-        let Some(remote) = socket.remote else { return false };
-        let id = self.by_addresses(socket.local, remote, socket.netns_cookie);
-        let Some(connection) = id.and_then(|id| self.connections.get(&id)) else { return false };
-        let switched = connection.link.switching().is_some_and(|s| s.switches > 0);
-        switched && Algorithm::ALL.iter().any(|ours| name_of(suffix, *ours) == socket.algorithm)
     }
 
     /// Whether the connections of the rule in this place run several algorithms in turn.

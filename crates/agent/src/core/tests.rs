@@ -5,12 +5,13 @@ use std::rc::Rc;
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{BINS, COMPONENTS, Counts, Trees};
 use trimtab_cc::{Copa, Phase};
-use trimtab_kernel::{Alarm, Algorithm, By, Error, Switching, Totals, Towards};
+use trimtab_datapath::{Alarm, Algorithm, By, Error, Switching, Totals, Towards};
 use trimtab_steer::{KnobValues, Mortise, Report, Responses};
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
 use crate::config::Mode;
+use crate::datapath::{ALGORITHMS, algorithm, named};
 use crate::kernel::sock_diag::own_netns;
 
 mod fleet;
@@ -128,6 +129,8 @@ impl Fake {
 impl Datapath for Fake {
     type Link = FakeLink;
 
+    const ALGORITHMS: &'static [Algorithm] = ALGORITHMS;
+
     fn links(&self) -> Vec<FakeLink> {
         let all = self.pipes.borrow().len() as u32;
         (0..all).filter_map(|slot| self.link(slot)).collect()
@@ -144,7 +147,7 @@ impl Datapath for Fake {
     }
 
     fn set_default(&self, algorithm: Algorithm, knob: &str, value: f64) -> Result<f64, Error> {
-        assert_eq!(algorithm, Algorithm::Muses);
+        assert!(algorithm.asks_trees());
         self.defaults.borrow_mut().insert(knob.to_owned(), value);
         Ok(value)
     }
@@ -152,7 +155,8 @@ impl Datapath for Fake {
     fn set_towards(&self, towards: &Towards, knobs: &[(String, f64)]) -> Result<(), Error> {
         let mut all = self.towards.borrow_mut();
         if all.len() == TOWARDS_MAX && !all.contains_key(towards) {
-            return Err(Error::TowardsFull { most: TOWARDS_MAX as u32 });
+            let full = format!("knobs are kept for {TOWARDS_MAX} destinations");
+            return Err(Error::Refused(full.into()));
         }
         all.insert(*towards, knobs.to_vec());
         Ok(())
@@ -187,7 +191,7 @@ impl Link for FakeLink {
     }
 
     fn algorithm(&self) -> Algorithm {
-        Algorithm::from_name(self.pipe.borrow().identity.algorithm).unwrap()
+        algorithm(self.pipe.borrow().identity.algorithm).unwrap()
     }
 
     fn cookie(&self) -> Option<u64> {
@@ -408,7 +412,7 @@ fn algorithms_take_turns_from_the_one_that_runs() {
     let now = pass(&mut core, &fake, Time::ZERO, 9.0);
     assert_eq!(standing(&core, 1), Standing::Turning);
     let seen = web.borrow().switches.clone();
-    let (copa, cubic) = (Algorithm::Copa, Algorithm::Cubic);
+    let (copa, cubic) = (named("copa"), named("cubic"));
     let how = Switch::Full;
     // With its own knobs the first time, then as they were left.
     let expected = [(copa, true, how), (cubic, true, how), (copa, false, how), (cubic, false, how)];
@@ -425,7 +429,7 @@ fn algorithms_take_turns_from_the_one_that_runs() {
 /// Both are as fast, and Copa has the shorter queue.
 #[test]
 fn the_algorithm_that_does_best_is_selected() {
-    let (copa, cubic) = (Algorithm::Copa, Algorithm::Cubic);
+    let (copa, cubic) = (named("copa"), named("cubic"));
     for (first, seen) in [("copa", vec![cubic, copa]), ("cubic", vec![copa])] {
         let fake = Fake::default();
         let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
@@ -508,7 +512,7 @@ fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
     let now = pass(&mut core, &fake, Time::ZERO, 5.0);
     assert_eq!(standing(&core, 1), Standing::Selecting);
     let switches: Vec<_> = web.borrow().switches.iter().map(|(to, ..)| *to).collect();
-    assert_eq!(switches, [Algorithm::Copa]);
+    assert_eq!(switches, [named("copa")]);
     let text = core.why("1", now).unwrap().to_string();
     assert!(text.contains("cubic -> copa: the learnt policy prefers it"), "{text}");
     assert_eq!(core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered, 0);
@@ -558,7 +562,7 @@ fn without_an_answer_of_the_policy_what_is_safe_runs() {
         let now = pass(&mut core, &fake, Time::ZERO, 5.5);
         for pipe in pipes {
             let switches: Vec<_> = pipe.borrow().switches.iter().map(|(to, ..)| *to).collect();
-            assert_eq!(switches, [Algorithm::Cubic], "{why}");
+            assert_eq!(switches, [named("cubic")], "{why}");
         }
         let text = core.why("1", now).unwrap().to_string();
         let line =

@@ -4,7 +4,7 @@ use std::fmt;
 
 use log::{Level, LevelFilter, Log, Metadata, Record, log_enabled};
 use rustix::fs::fstat;
-use trimtab_kernel::Identity;
+use trimtab_datapath::Identity;
 
 use crate::config::{Detail, Prefix};
 use crate::core::arm;

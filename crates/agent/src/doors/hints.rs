@@ -19,7 +19,7 @@ use rustix::net::{
     bind, listen, recv, send, socket_with,
 };
 use trimtab_app_sdk::wire::{Answer, MESSAGE_MAX, Message};
-use trimtab_kernel::{FlowId, Identity};
+use trimtab_datapath::{FlowId, Identity};
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_units::{Duration, Time};
 

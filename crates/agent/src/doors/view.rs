@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use trimtab_kernel::FlowId;
+use trimtab_datapath::FlowId;
 use trimtab_units::Time;
 
 use crate::config::Mode;

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use trimtab_datapath::{By, Error, Towards};
 use trimtab_fleet_client::edge::{Edge, Key};
-use trimtab_kernel::{By, Error, Towards};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Customized, Mode, Rule, Steering};

@@ -6,6 +6,7 @@ pub(crate) mod default;
 pub(crate) mod places;
 pub(crate) mod sock_diag;
 mod unload;
+mod wanted;
 
 pub use assign::Assigned;
 pub use unload::{Unloaded, unload};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
-use trimtab_kernel::Identity;
+use trimtab_datapath::Identity;
 
 /// `SOCK_DIAG_BY_FAMILY` of `linux/sock_diag.h`.
 const BY_FAMILY: u16 = 20;
@@ -177,7 +177,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::fs::MetadataExt;
 
-    use trimtab_kernel::FlowId;
+    use trimtab_datapath::FlowId;
     use trimtab_units::Time;
 
     use super::*;

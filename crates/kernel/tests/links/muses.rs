@@ -22,7 +22,7 @@ fn model(loaded: &Loaded, bytes: &'static [u8], safe: Option<Algorithm>) -> Tree
     let trees = Trees::parse(bytes).expect("a model");
     let datapath = loaded.datapath();
     let number = datapath.add_trees(&trees).expect("room");
-    let safe = safe.and_then(Algorithm::as_safe).unwrap_or(0.0);
+    let safe = safe.and_then(|safe| safe.neutral().as_fallback()).unwrap_or(0.0);
     for (knob, value) in [("model", number), ("tree", trees.first() as f64), ("safe", safe)] {
         assert_eq!(datapath.set_default_of(Algorithm::Muses, knob, value).unwrap(), value);
     }

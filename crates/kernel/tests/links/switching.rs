@@ -171,7 +171,7 @@ fn a_request_that_waits_can_be_taken_back() {
     // Slow start goes on for a while in a long buffer.
     flow.set("hystart", 0.0).unwrap();
     flow.switch(Algorithm::Copa, None, Switch::Full).unwrap();
-    assert_eq!(flow.switching().unwrap().pending, Some(Algorithm::Copa));
+    assert_eq!(flow.switching().unwrap().pending, Some(Algorithm::Copa.neutral()));
     flow.switch(Algorithm::Cubic, Some(&[("hystart", 0.0)]), Switch::Full).unwrap();
     wait_for("the answer", || flow.switching().unwrap().pending.is_none().then_some(()));
     thread::sleep(Duration::from_millis(300));

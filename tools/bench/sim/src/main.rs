@@ -25,7 +25,7 @@ use crate::cases::Case;
 use crate::figures::{Figure, Samples};
 use crate::peer::{Ns3, PeerError};
 
-/// Measure the simulator's speed and memory, beside ns-3 where it is there.
+/// Measure the simulator's speed and memory, and ns-3's where it is installed.
 #[derive(Debug, Parser)]
 #[command(name = "./dev bench")]
 struct Arguments {

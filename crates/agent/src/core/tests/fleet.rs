@@ -256,7 +256,7 @@ fn the_kernel_is_told_ahead_and_the_next_agent_takes_it_over() {
 
     // The next agent goes on; what somebody else wrote of what is no rule's goes.
     drop(core);
-    let strange = Towards::new(Algorithm::Vivace, "192.0.2.1".parse().unwrap(), 24);
+    let strange = Towards::new(named("vivace"), "192.0.2.1".parse().unwrap(), 24);
     fake.set_towards(&strange, &[("delta".to_owned(), 1.0)]).unwrap();
     let mut core = start(RULE);
     assert_eq!(ahead(&fake), [place("192.0.2.0/24", 0.2)]);

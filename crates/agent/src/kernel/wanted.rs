@@ -1,0 +1,40 @@
+//! What the rules want of the kernel's sockets.
+
+use trimtab_kernel::{Algorithm, Socket};
+use trimtab_units::Time;
+
+use super::assign::{Wanted, name_of};
+use super::places::Who;
+use crate::core::{Arm, Core};
+use crate::datapath::{Datapath, Link};
+
+impl<D: Datapath> Core<D> {
+    /// What the rules say of a socket's algorithm. One that listens gets what all its connections would get.
+    pub(crate) fn wanted(&mut self, socket: &Socket, now: Time) -> Wanted {
+        let (who, rules) = (Who::from(socket), &self.config.rules);
+        let places = match socket.remote {
+            Some(remote) if Arm::of(remote.ip(), self.config.holdback) == Arm::Holdback => {
+                return Wanted::Leave;
+            }
+            Some(_) => self.places.rule_of(&who, rules, now).into_iter().collect(),
+            None => self.places.rules_of_listener(&who, rules, now),
+        };
+        let [first, ..] = places[..] else { return Wanted::Nothing };
+        let named = rules[first].algorithm;
+        let alike = |place: &usize| rules[*place].assign && rules[*place].algorithm == named;
+        match Algorithm::from_name(named.name()).filter(|_| places.iter().all(alike)) {
+            Some(algorithm) => Wanted::Give(algorithm, first),
+            None => Wanted::Nothing,
+        }
+    }
+
+    /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken
+    /// over; had somebody chosen one of ours by hand, it would be another connection here.
+    pub(crate) fn has_switched(&self, socket: &Socket, suffix: &str) -> bool {
+        let Some(remote) = socket.remote else { return false };
+        let id = self.by_addresses(socket.local, remote, socket.netns_cookie);
+        let Some(connection) = id.and_then(|id| self.connections().get(&id)) else { return false };
+        let switched = connection.link.switching().is_some_and(|s| s.switches > 0);
+        switched && Algorithm::ALL.iter().any(|ours| name_of(suffix, *ours) == socket.algorithm)
+    }
+}
