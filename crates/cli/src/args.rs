@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, TransportKind};
-use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Duration, Rate};
 
-use crate::datapath;
+pub(crate) use crate::compare_args::Compare;
+use crate::compare_args::picture;
 pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
@@ -153,136 +152,6 @@ pub(crate) struct AskAgent {
     pub(crate) socket: PathBuf,
 }
 
-/// Compare congestion controls by what users of an application experience.
-///
-/// Without any argument, runs the demo: downloads and video over generated cellular and Wi-Fi links.
-/// Every scheme sees the same links, losses and requests, and the results are compared run by run.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  trimtab compare --html report.html
-  trimtab compare --app vod --cc cubic --cc bbr --cc mortise --traces traces/*.trace.gz
-  trimtab compare --app download --cc copa:delta=0.1 --traces constant:12Mbit/s --rtt 20ms --rtt 80ms
-  trimtab compare --scenario scenarios/mortise/grid.toml --json grid.json --out grid/
-  trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
-  trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
-
-A value that may be given several times is an axis of the grid: every combination is run.")]
-pub(crate) struct Compare {
-    /// What the users do; may be given several times. `trimtab app list` describes the applications
-    #[arg(long, value_name = "APP", value_parser = applications())]
-    pub(crate) app: Vec<AppKind>,
-
-    /// A congestion control: an algorithm with its settings (copa:mit, copa:delta=0.1), steering
-    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc), a learnt policy (muses, treeg), algorithms in turn
-    /// (switch:cubic,bbr:every=20s, switch:cubic,bbr:part) or a bound (oracle:copa, oracle:copa:restart=0.5,
-    /// oracle-dynamic:copa, omniscient); may be given several times. `trimtab cc list` describes them
-    #[arg(long, value_name = "CC")]
-    pub(crate) cc: Vec<Scheme>,
-
-    /// Traces of the bottleneck: files in Mahimahi's format (plain or .gz), globs, or
-    /// constant:12Mbit/s, step:12Mbit/s,48Mbit/s@20s, cellular:seed=1, wifi:seed=1, demo
-    #[arg(long, value_name = "TRACE", num_args = 1..)]
-    pub(crate) traces: Vec<TraceSource>,
-
-    /// What carries out the runs: `sim`, the simulator, or `tcp`, the TCP of this machine's kernel over an emulated
-    /// link, in real time; as root
-    #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
-    pub(crate) datapath: &'static datapath::Entry,
-
-    /// What carries the data of every flow [default: quic; tcp on the kernel]
-    #[arg(long, value_name = "TRANSPORT")]
-    pub(crate) transport: Option<Transport>,
-
-    /// A workload file to replay with --app download: lines of `interval_ms size_bytes`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) workload: Option<PathBuf>,
-
-    /// The QoE model: download, vod, web, or a formula in T (Mbit/s), D (s) and L (0 to 1)
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) qoe: Option<String>,
-
-    /// Base round-trip time, as 20ms; may be given several times
-    #[arg(long, value_name = "TIME")]
-    pub(crate) rtt: Vec<Duration>,
-
-    /// Size of the bottleneck's droptail buffer, as 150KB, 2BDP or 100packets; may be given several
-    /// times
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) buffer: Vec<Buffer>,
-
-    /// Random loss, as 0.1%; may be given several times
-    #[arg(long, value_name = "PERCENT")]
-    pub(crate) loss: Vec<Probability>,
-
-    /// The most that each data packet is late beyond the round-trip time, as 5ms; may be given several times
-    #[arg(long, value_name = "TIME")]
-    pub(crate) jitter: Vec<Duration>,
-
-    /// Which packets the bottleneck marks (ECN): a share, as 10%, or those that find a queue of this length or more,
-    /// as 20packets or 0.5BDP [default: none]
-    #[arg(long, value_name = "WHICH")]
-    pub(crate) mark: Option<Mark>,
-
-    /// Flows of each scheme that share the link; may be given several times
-    #[arg(long, value_name = "N")]
-    pub(crate) flows: Vec<u32>,
-
-    /// How long each run lasts, as 120s
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Duration>,
-
-    /// How many seeds each combination is run with
-    #[arg(long, value_name = "N")]
-    pub(crate) seeds: Option<u32>,
-
-    /// The first seed, to judge on other seeds than those that were chosen by
-    #[arg(long, value_name = "SEED")]
-    pub(crate) first_seed: Option<u64>,
-
-    /// Leave out points of the grid where the mean rate of the trace divided by the flows is below
-    /// this, as 1Mbit/s; before --thin
-    #[arg(long, value_name = "RATE")]
-    pub(crate) share_min: Option<Rate>,
-
-    /// Run so many points of the grid, spread evenly, instead of all
-    #[arg(long, value_name = "N")]
-    pub(crate) thin: Option<u32>,
-
-    /// A scenario file; the flags above replace what it says
-    #[arg(long, value_name = "FILE")]
-    pub(crate) scenario: Option<PathBuf>,
-
-    /// Write the scenario that the flags amount to, and run nothing
-    #[arg(long)]
-    pub(crate) print_scenario: bool,
-
-    /// Runs at once; all cores unless told, one on the kernel
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) jobs: Option<u16>,
-
-    /// Write the results as JSON; `-` for standard output, in place of the table
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
-    /// Write a report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-
-    /// Draw into an SVG file: KIND is `axis` (over the axis of the grid with several values), `period` (over the
-    /// selection periods of the schemes), `switches` (distributions of what switches cost) or `completion`
-    /// (distributions of completion times over the runs); may be given several times
-    #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
-    pub(crate) plot: Vec<(Kind, PathBuf)>,
-
-    /// Write runs, requests and time series as Parquet files into a folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// No progress bar
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fleet {
     Simulate(FleetSimulate),
@@ -316,8 +185,8 @@ pub(crate) struct FleetReal {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Draw what each edge learnt over time into an SVG file
-    #[arg(long, value_name = "FILE")]
+    /// Draw what each edge learnt over time into a file that ends in .svg, .pdf or .png
+    #[arg(long, value_name = "FILE", value_parser = picture)]
     pub(crate) plot: Option<PathBuf>,
 
     /// Keep configurations, logs and the engine's store in this folder, which must not exist
@@ -376,8 +245,8 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Draw reward and regret over time into an SVG file
-    #[arg(long, value_name = "FILE")]
+    /// Draw reward and regret over time into a file that ends in .svg, .pdf or .png
+    #[arg(long, value_name = "FILE", value_parser = picture)]
     pub(crate) plot: Option<PathBuf>,
 
     /// Runs at once; all cores unless told
@@ -517,22 +386,9 @@ pub(crate) struct Emu {
 }
 
 /// The applications as values of an option.
-fn applications() -> impl TypedValueParser<Value = AppKind> {
+pub(crate) fn applications() -> impl TypedValueParser<Value = AppKind> {
     let names = AppKind::all().map(|kind| PossibleValue::new(kind.name()).help(kind.info().about));
     PossibleValuesParser::new(names).try_map(|name| name.parse::<AppKind>())
-}
-
-/// Reads `KIND=FILE`.
-fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
-    let (kind, file) = text
-        .split_once('=')
-        .ok_or_else(|| "it takes KIND=FILE, as in axis=figure.svg".to_owned())?;
-    let kind = kind.parse().map_err(|e: UnknownKind| e.to_string())?;
-    // Nothing but SVG is written, whatever the file is called.
-    match PathBuf::from(file) {
-        path if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) => Ok((kind, path)),
-        path => Err(format!("{}: name a file that ends in .svg", path.display())),
-    }
 }
 
 /// Reads `NAME=COMMAND`.
@@ -588,7 +444,7 @@ pub(crate) enum TraceCommand {
     Plot {
         /// A file or generated link
         trace: TraceSource,
-        /// Where to: a name that ends in .svg or .html
+        /// Where to: a name that ends in .svg, .pdf, .png or .html
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },

@@ -6,7 +6,7 @@ use trimtab_lab::compare::{CompareError, compare};
 use trimtab_lab::report::archive;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::table::{self, Style};
-use trimtab_lab::report::{self, figure::figure};
+use trimtab_lab::report::{self, figure, picture};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::pool::Effort;
@@ -15,16 +15,18 @@ use trimtab_lab::scenario::{AppSettings, Scenario};
 use crate::args::Compare;
 use crate::{Failure, print};
 
+/// The folder of the figures within that of `--out`.
+const FIGURES: &str = "figures";
+
 pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     let scenario = scenario(args)?;
     if args.print_scenario {
         return print(&scenario.to_toml());
     }
     let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
-    let recording = Recording {
-        units: args.html.is_some() || args.out.is_some(),
-        series: args.html.is_some() || args.out.is_some(),
-    };
+    let is_drawn = args.plot.iter().any(|(kind, _)| kind.needs_recording());
+    let everything = args.html.is_some() || args.out.is_some() || is_drawn;
+    let recording = Recording { units: everything, series: everything };
     let datapath = (args.datapath.open)(&scenario)?;
     let comparison = compare(&scenario, effort, recording, &command_line(), datapath.as_ref());
     let comparison = comparison.map_err(|e| match e {
@@ -37,17 +39,17 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
 /// Every output is tried, and the table is printed whatever becomes of the files: what was computed is
 /// not lost to a full disk. The first failure is reported after it.
 fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result<(), Failure> {
-    let folder = args
-        .out
-        .as_ref()
-        .map_or(Ok(()), |folder| archive::write(folder, &comparison.runs).map_err(Failure::input));
+    let folder = args.out.as_ref().map_or(Ok(()), |folder| {
+        archive::write(folder, &comparison.runs).map_err(Failure::input)?;
+        figure::write_all(&folder.join(FIGURES), comparison).map_err(Failure::input)
+    });
     let page = args.html.as_ref().map_or(Ok(()), |path| {
         let page = report::page(comparison, &scenario.name, &scenario.about);
         write_file(path, |out| out.write_all(page.as_bytes())).map_err(Failure::input)
     });
     let plots = args.plot.iter().try_for_each(|(kind, path)| {
-        let svg = figure(*kind, comparison).map_err(Failure::input)?;
-        write_file(path, |out| out.write_all(svg.as_bytes())).map_err(Failure::input)
+        let svg = figure::figure(*kind, comparison).map_err(Failure::input)?;
+        picture::write(path, &svg).map_err(Failure::input)
     });
     let json = args.json.as_ref().map_or(Ok(()), |path| {
         write_file(path, |out| {

@@ -7,6 +7,7 @@ use trimtab_lab::fleet::program::scheme;
 use trimtab_lab::fleet::{FleetScenario, SimulateError, render, simulate};
 use trimtab_lab::report::fleet::plot;
 use trimtab_lab::report::output::write_file;
+use trimtab_lab::report::picture;
 use trimtab_lab::run::pool::Effort;
 use trimtab_testbed::RealError;
 use trimtab_testbed::fleet::{self as real, Course, KernelFleet};
@@ -87,7 +88,7 @@ fn write<T: Serialize>(
     result: &T,
     table: &str,
     json: Option<&Path>,
-    svg: Option<&Path>,
+    figure: Option<&Path>,
     plot: impl Fn(&T) -> String,
 ) -> Result<(), Failure> {
     let written = json.map_or(Ok(()), |path| {
@@ -97,9 +98,8 @@ fn write<T: Serialize>(
         })
         .map_err(Failure::input)
     });
-    let drawn = svg.map_or(Ok(()), |path| {
-        write_file(path, |out| out.write_all(plot(result).as_bytes())).map_err(Failure::input)
-    });
+    let drawn =
+        figure.map_or(Ok(()), |path| picture::write(path, &plot(result)).map_err(Failure::input));
     let shown = if json == Some(Path::new("-")) { Ok(()) } else { print(table) };
     written.and(drawn).and(shown)
 }

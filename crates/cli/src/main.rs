@@ -6,6 +6,7 @@
 mod agent;
 mod args;
 mod compare;
+mod compare_args;
 mod datapath;
 mod emu;
 mod engine;

@@ -6,6 +6,7 @@ use serde_json::json;
 use trimtab_lab::fetch::{self, Fetched};
 use trimtab_lab::report;
 use trimtab_lab::report::output::{OutputError, write_file};
+use trimtab_lab::report::picture::{self, Format};
 use trimtab_lab::run::links;
 use trimtab_lab::scenario::{GeneratedKind, TraceSource, named};
 use trimtab_net::Trace;
@@ -62,15 +63,17 @@ fn info(sources: &[TraceSource], as_json: bool) -> Result<(), Failure> {
 fn plot(source: &TraceSource, output: &Path) -> Result<(), Failure> {
     let one = single(source)?;
     let trace = links::trace(&one.source).map_err(Failure::input)?;
-    let text = match output.extension().and_then(|e| e.to_str()) {
-        Some("svg") => report::trace_svg(&one.name, &trace),
-        Some("html") => report::trace_page(&one.name, &trace),
-        _ => {
-            let name = output.display();
-            return Err(Failure::input(format!("{name}: name a file that ends in .svg or .html")));
-        }
-    };
-    write_file(output, |out| out.write_all(text.as_bytes())).map_err(Failure::input)
+    if output.extension().is_some_and(|end| end.eq_ignore_ascii_case("html")) {
+        let page = report::trace_page(&one.name, &trace);
+        return write_file(output, |out| out.write_all(page.as_bytes())).map_err(Failure::input);
+    }
+    if Format::of(output).is_none() {
+        let name = output.display();
+        return Err(Failure::input(format!(
+            "{name}: name a file that ends in .svg, .pdf, .png or .html"
+        )));
+    }
+    picture::write(output, &report::trace_svg(&one.name, &trace)).map_err(Failure::input)
 }
 
 /// The one trace that a source names.

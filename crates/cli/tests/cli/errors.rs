@@ -230,11 +230,11 @@ fn figures() {
     let dir = tempfile::tempdir().unwrap();
     let e = compare(dir.path(), &["--plot", "axis"]);
     assert!(e.contains("it takes KIND=FILE, as in axis=figure.svg"), "{e}");
-    let e = compare(dir.path(), &["--plot", "completion=x.pdf"]);
-    assert!(e.contains("x.pdf: name a file that ends in .svg"), "{e}");
+    let e = compare(dir.path(), &["--plot", "completion=x.gif"]);
+    assert!(e.contains("x.gif: name a file that ends in .svg, .pdf or .png"), "{e}");
     let e = compare(dir.path(), &["--plot", "pie=a.svg"]);
     assert!(
-        e.contains("no figure \"pie\": there are axis, period, switches and completion"),
+        e.contains("no figure \"pie\": there are qoe, changes, cdf, tradeoff, series, axis"),
         "{e}"
     );
     let e = unwritten(dir.path(), &["--plot", "axis=a.svg"]);

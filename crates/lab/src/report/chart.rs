@@ -6,6 +6,9 @@
 
 use std::fmt::Write;
 
+/// The most points that a line has a marker on each of.
+const MARKED_MAX: usize = 24;
+
 /// The plane that a chart is drawn on, in its own units; the page scales it to the screen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
@@ -38,6 +41,7 @@ pub(super) struct Scale {
     log: bool,
     from: f64,
     to: f64,
+    has_ticks: bool,
 }
 
 impl Scale {
@@ -47,7 +51,7 @@ impl Scale {
         let (lo, hi) = if lo == hi { (lo - 0.5, hi + 0.5) } else { (lo, hi) };
         let step = nice_step(hi - lo);
         let (lo, hi) = (libm::floor(lo / step) * step, libm::ceil(hi / step) * step);
-        Self { lo, hi, log: false, from, to }
+        Self { lo, hi, log: false, from, to, has_ticks: true }
     }
 
     /// A linear scale from zero.
@@ -57,7 +61,12 @@ impl Scale {
 
     /// A scale over exactly this range.
     pub(super) fn exact(lo: f64, hi: f64, from: f64, to: f64) -> Self {
-        Self { lo, hi, log: false, from, to }
+        Self { lo, hi, log: false, from, to, has_ticks: true }
+    }
+
+    /// The same without ticks and lines of a grid, where something else than numbers stands at the axis.
+    pub(super) fn without_ticks(self) -> Self {
+        Self { has_ticks: false, ..self }
     }
 
     /// A logarithmic scale over the positive values, a tenth wider on both sides.
@@ -67,7 +76,14 @@ impl Scale {
         // At least a factor of three, or there is no round number to put a tick at.
         let middle = libm::sqrt(lo * hi);
         let half = libm::sqrt(3.0);
-        Self { lo: lo.min(middle / half), hi: hi.max(middle * half), log: true, from, to }
+        Self {
+            lo: lo.min(middle / half),
+            hi: hi.max(middle * half),
+            log: true,
+            from,
+            to,
+            has_ticks: true,
+        }
     }
 
     /// Where a value lies; values outside are put on the edge.
@@ -99,6 +115,9 @@ impl Scale {
 
     /// Round values within the range, some five of them.
     pub(super) fn ticks(&self) -> Vec<f64> {
+        if !self.has_ticks {
+            return Vec::new();
+        }
         if !self.log {
             let step = nice_step(self.hi - self.lo);
             let first = libm::ceil(self.lo / step - 1e-9);
@@ -205,6 +224,15 @@ pub(super) fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
     d
 }
 
+/// Where the markers of a line stand: on every point of a short line, on five of a long one. Lines that lie
+/// on each other show all markers, as the line of each `number` begins elsewhere.
+pub(super) fn marked(points: &[(f64, f64)], number: usize) -> Vec<(f64, f64)> {
+    let step = if points.len() <= MARKED_MAX { 1 } else { points.len() / 5 };
+    let offset = (number % 6) * step / 6;
+    let is_drawn = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
+    points.iter().skip(offset).step_by(step).copied().filter(is_drawn).collect()
+}
+
 /// The text of a tick: no digits that say nothing.
 pub(super) fn tick(v: f64) -> String {
     match v.abs() {
@@ -269,7 +297,7 @@ mod tests {
     fn positions() {
         let s = Scale::from_zero([10.0].into_iter(), 100.0, 0.0);
         assert_eq!((s.at(0.0), s.at(5.0), s.at(10.0), s.at(99.0)), (100.0, 50.0, 0.0, 0.0));
-        let s = Scale { lo: 1.0, hi: 100.0, log: true, from: 0.0, to: 2.0 };
+        let s = Scale { lo: 1.0, hi: 100.0, log: true, from: 0.0, to: 2.0, has_ticks: true };
         assert!((s.at(10.0) - 1.0).abs() < 1e-12);
         assert_eq!(s.at(-4.0), 0.0);
     }
@@ -279,6 +307,16 @@ mod tests {
         let shown = [0.0, 0.25, 1.5, 20.0, 1000.0, 25_000.0, 2.5e6, -3.0].map(tick);
         assert_eq!(shown, ["0", "0.25", "1.5", "20", "1000", "25k", "2.5M", "-3"]);
         assert_eq!(escape("<a b=\"&\">"), "&lt;a b=&quot;&amp;&quot;&gt;");
+    }
+
+    #[test]
+    fn lines_on_each_other_have_markers_of_their_own() {
+        let short = [(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)];
+        assert_eq!(marked(&short, 4), [(0.0, 1.0), (2.0, 3.0)]);
+        let long: Vec<(f64, f64)> = (0..200).map(|i| (f64::from(i), 0.0)).collect();
+        let (a, b) = (marked(&long, 0), marked(&long, 1));
+        assert_eq!((a.len(), b.len()), (5, 5));
+        assert!(a.iter().all(|point| !b.contains(point)));
     }
 
     #[test]

@@ -12,9 +12,12 @@ pub mod figure;
 pub mod fleet;
 mod gains;
 pub mod headline;
+pub mod look;
 pub mod output;
+pub mod picture;
 mod plots;
 mod series;
+pub mod sheet;
 pub mod table;
 
 use std::fmt::Write;
@@ -26,7 +29,7 @@ use trimtab_net::Trace;
 use crate::report::gains::gains;
 use crate::report::headline::{duel, headlines, merit};
 use crate::result::{Comparison, RunRecord, SummaryRow, UnitRecord};
-use crate::scenario::AppKind;
+use crate::scenario::{AppKind, Scenario};
 use crate::stats::Sorted;
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::{is_bound, is_steered};
@@ -43,10 +46,11 @@ pub fn page(comparison: &Comparison, title: &str, about: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{0} · Trimtab</title>\n<style>\n{1}</style>\n</head>\n<body>\n<header>\n\
+         <title>{0} · Trimtab</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<header>\n\
          <p class=\"kicker\">Trimtab: which congestion control serves the users?</p>\n<h1>{0}</h1>\n",
         escape(title),
-        include_str!("style.css")
+        include_str!("style.css"),
+        look::stylesheet()
     );
     if !about.is_empty() {
         let _ = writeln!(html, "<p class=\"about\">{}</p>", escape(about));
@@ -101,7 +105,7 @@ fn legend(cast: &[Role]) -> String {
             "fixed settings"
         };
         let (line, name, n) = (role.line(), escape(&role.cc), role.number);
-        let marker = role.marker(17.0, 8.0);
+        let marker = role.marker(17.0, 8.0, 0.7);
         let _ = writeln!(
             html,
             "<button type=\"button\" data-s=\"{n}\" aria-pressed=\"true\" title=\"{kind}\">\
@@ -131,7 +135,7 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
         let caption = "<b>Who serves users better?</b> Change of the experience, each run against the same run of the best congestion control with fixed settings. The bar is the 95% interval: where it crosses the line, the two cannot be told apart.";
         figure(caption, plots::changes(&format!("{app}: paired changes"), cast, &rows, cc));
     }
-    for plot in distributions(app) {
+    for plot in distributions(app, own_qoe(comparison, app)) {
         let samples = plot.samples(cast, &runs);
         if samples.iter().any(|(_, s)| !s.values().is_empty()) {
             figure(
@@ -141,7 +145,11 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
         }
     }
     let caption = "<b>What does speed cost in delay?</b> Up and right is better. The line joins the senders that no other beats in both; which point on it serves users best depends on what they do.";
-    figure(caption, plots::tradeoff(&format!("{app}: throughput and delay"), cast, &rows));
+    let means = plots::means_of(&rows, &runs);
+    let title = format!("{app}: throughput and delay");
+    if let Some(plot) = plots::tradeoff(&title, &plots::RATE_AND_DELAY, cast, &means) {
+        figure(caption, plot);
+    }
     html += "</div>\n";
     let shown: Vec<&str> =
         pair.map_or(Vec::new(), |d| vec![d.ahead.cc.as_str(), d.behind.cc.as_str()]);
@@ -153,6 +161,22 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
 fn about_app(app: &str) -> (&str, &'static str) {
     let other = (app, "Experience as the scenario's formula defines it: higher is better.");
     AppKind::named(app).map_or(other, |kind| (kind.info().label, kind.info().experience))
+}
+
+/// Whether the scenario names the QoE model of the application.
+fn own_qoe(comparison: &Comparison, app: &str) -> bool {
+    // The record of a comparison that was not made by a scenario has none.
+    let scenario = Scenario::parse(&comparison.provenance.scenario).ok();
+    scenario.iter().flat_map(|s| &s.app).any(|a| a.label() == app && a.qoe.is_some())
+}
+
+/// What an axis of experience is called, with its unit where it has one.
+fn qoe_label(app: &str, own_qoe: bool) -> &'static str {
+    match app {
+        "download" if !own_qoe => "QoE, Mbit/s",
+        "web" if !own_qoe => "QoE, s",
+        _ => "QoE",
+    }
 }
 
 /// A distribution that is worth a chart.
@@ -174,10 +198,10 @@ impl Distribution {
 }
 
 /// The distributions of an application; those without values are not drawn.
-fn distributions(app: &str) -> Vec<Distribution> {
+fn distributions(app: &str, own_qoe: bool) -> Vec<Distribution> {
     let experience = Distribution {
         caption: "<b>Experience of every request or chunk.</b> A line further right is better; its lower end shows the users who are served worst.",
-        label: "QoE",
+        label: qoe_label(app, own_qoe),
         log: AppKind::named(app).is_some_and(|kind| kind.info().log),
         value: |u| Some(u.qoe),
     };
@@ -286,11 +310,7 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
         escape(&shown.join(" and "))
     );
     for (i, trace) in traces.iter().take(TRACES_MAX).enumerate() {
-        let Some(first) = with_series().find(|r| r.trace == *trace) else { continue };
-        let group: Vec<(&Role, &RunRecord)> = with_series()
-            .filter(|r| r.trace == *trace && r.seed == first.seed && r.cell == first.cell)
-            .filter_map(|r| Some((cast.iter().find(|c| c.cc == r.cc)?, *r)))
-            .collect();
+        let Some((first, group)) = series::group(cast, runs, trace) else { continue };
         let c = first.cell;
         let setting = format!(
             "RTT {} ms, buffer {} KB, loss {}%{}, {} flow{}, seed {}",
@@ -310,7 +330,7 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
             html,
             "<details{open}><summary>{} <small>{setting}</small></summary>\n<div class=\"scroll\">{}</div></details>",
             escape(trace),
-            series::charts(&format!("{app} on {trace}"), &group, shown)
+            series::charts(&format!("{app} on {trace}"), &group, shown).concat()
         );
     }
     if traces.len() > TRACES_MAX {
@@ -349,9 +369,7 @@ fn capitalised(text: &str) -> String {
 /// The rate of a trace over time as one SVG image.
 pub fn trace_svg(name: &str, trace: &Trace) -> String {
     let chart = series::capacity_chart(name, trace);
-    // On its own the image needs a namespace, and colours that suit a white page.
-    let opened = chart.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
-    opened.replacen('>', ">\n<style>text{font:12.5px sans-serif;fill:#586069}.grid path{stroke:#eceef0;fill:none}.capacity{fill:#e7ebf0;stroke:#0067a8;stroke-width:.8}</style>", 1)
+    sheet::compose(&[], &[chart], sheet::Arrangement::Row)
 }
 
 /// The rate of a trace over time as an HTML page.

@@ -20,8 +20,12 @@ struct Panel {
     height: f64,
 }
 
-const THROUGHPUT: Panel =
-    Panel { label: "Mbit/s", values: |s| &s.throughput_mbps, log: false, height: 190.0 };
+const THROUGHPUT: Panel = Panel {
+    label: "throughput, Mbit/s",
+    values: |s| &s.throughput_mbps,
+    log: false,
+    height: 190.0,
+};
 const PANELS: [Panel; 5] = [
     THROUGHPUT,
     Panel { label: "queue, ms", values: |s| &s.queue_delay_ms, log: false, height: 150.0 },
@@ -32,19 +36,32 @@ const PANELS: [Panel; 5] = [
 
 /// The charts of one trace: a run per scheme. Schemes that are not `shown` are drawn but hidden
 /// until the reader asks for them.
-pub(super) fn charts(title: &str, runs: &[(&Role, &RunRecord)], shown: &[&str]) -> String {
+pub(super) fn charts(title: &str, runs: &[(&Role, &RunRecord)], shown: &[&str]) -> Vec<String> {
     let all: Vec<(&Role, &Series)> =
         runs.iter().filter_map(|(role, run)| Some((*role, run.series.as_ref()?))).collect();
-    let mut html = String::new();
     let has_values =
         |panel: &Panel| all.iter().any(|(_, s)| (panel.values)(s).iter().any(|v| v.is_finite()));
     let panels: Vec<&Panel> = PANELS.iter().filter(|p| has_values(p)).collect();
-    for (i, panel) in panels.iter().enumerate() {
+    let chart = |(i, panel): (usize, &&Panel)| {
         // They share the time axis: its name stands below the last one.
-        let time = if i + 1 == panels.len() { "seconds" } else { "" };
-        html += &chart(title, panel, time, &all, shown);
-    }
-    html
+        let time = if i + 1 == panels.len() { "time, s" } else { "" };
+        chart(title, panel, time, &all, shown)
+    };
+    panels.iter().enumerate().map(chart).collect()
+}
+
+/// The runs on a trace with the seed and the setting of the first one that has a course over time, and
+/// that one.
+pub(super) fn group<'a>(
+    cast: &'a [Role],
+    runs: &[&'a RunRecord],
+    trace: &str,
+) -> Option<(&'a RunRecord, Vec<(&'a Role, &'a RunRecord)>)> {
+    let with = || runs.iter().copied().filter(|r| r.series.is_some() && r.trace == trace);
+    let first = with().next()?;
+    let same = with().filter(|r| r.seed == first.seed && r.cell == first.cell);
+    let group = same.filter_map(|r| Some((cast.iter().find(|role| role.cc == r.cc)?, r)));
+    Some((first, group.collect()))
 }
 
 fn chart(
@@ -126,10 +143,10 @@ pub(super) fn capacity_chart(name: &str, trace: &Trace) -> String {
     let seconds = |i: usize| i as f64 * bin_ms / 1000.0;
     let x = Axis {
         scale: Scale::exact(0.0, seconds(rates.len()), frame.left, frame.right),
-        label: "seconds",
+        label: "time, s",
     };
     let scale = Scale::from_zero(rates.iter().copied(), frame.bottom, frame.top);
-    let y = Axis { scale, label: "Mbit/s" };
+    let y = Axis { scale, label: "capacity, Mbit/s" };
     let points = rates.iter().enumerate().map(|(i, r)| (x.scale.at(seconds(i)), y.scale.at(*r)));
     let last = x.scale.at(seconds(rates.len().saturating_sub(1)));
     let (left, bottom, line) = (frame.left, frame.bottom, path(points));

@@ -1,0 +1,163 @@
+//! The flags of `trimtab compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use trimtab_lab::report::figure::{Kind, UnknownKind};
+use trimtab_lab::report::picture::Format;
+use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource};
+use trimtab_steer::scheme::Scheme;
+use trimtab_units::{Duration, Rate};
+
+use crate::args::{Transport, applications};
+use crate::datapath;
+
+/// Compare congestion controls by what users of an application experience.
+///
+/// Without any argument, runs the demo: downloads and video over generated cellular and Wi-Fi links.
+/// Every scheme sees the same links, losses and requests, and the results are compared run by run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab compare --html report.html
+  trimtab compare --app vod --cc cubic --cc bbr --cc mortise --traces traces/*.trace.gz
+  trimtab compare --app download --cc copa:delta=0.1 --traces constant:12Mbit/s --rtt 20ms --rtt 80ms
+  trimtab compare --scenario scenarios/mortise/grid.toml --json grid.json --out grid/
+  trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
+  trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
+
+A value that may be given several times is an axis of the grid: every combination is run.")]
+pub(crate) struct Compare {
+    /// What the users do; may be given several times. `trimtab app list` describes the applications
+    #[arg(long, value_name = "APP", value_parser = applications())]
+    pub(crate) app: Vec<AppKind>,
+
+    /// A congestion control: an algorithm with its settings (copa:mit, copa:delta=0.1), steering
+    /// (mortise, mortise:sigma=0.3,cpd=0, mortise-disc), a learnt policy (muses, treeg), algorithms in turn
+    /// (switch:cubic,bbr:every=20s, switch:cubic,bbr:part) or a bound (oracle:copa, oracle:copa:restart=0.5,
+    /// oracle-dynamic:copa, omniscient); may be given several times. `trimtab cc list` describes them
+    #[arg(long, value_name = "CC")]
+    pub(crate) cc: Vec<Scheme>,
+
+    /// Traces of the bottleneck: files in Mahimahi's format (plain or .gz), globs, or
+    /// constant:12Mbit/s, step:12Mbit/s,48Mbit/s@20s, cellular:seed=1, wifi:seed=1, demo
+    #[arg(long, value_name = "TRACE", num_args = 1..)]
+    pub(crate) traces: Vec<TraceSource>,
+
+    /// What carries out the runs: `sim`, the simulator, or `tcp`, the TCP of this machine's kernel over an emulated
+    /// link, in real time; as root
+    #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
+    pub(crate) datapath: &'static datapath::Entry,
+
+    /// What carries the data of every flow [default: quic; tcp on the kernel]
+    #[arg(long, value_name = "TRANSPORT")]
+    pub(crate) transport: Option<Transport>,
+
+    /// A workload file to replay with --app download: lines of `interval_ms size_bytes`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: Option<PathBuf>,
+
+    /// The QoE model: download, vod, web, or a formula in T (Mbit/s), D (s) and L (0 to 1)
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) qoe: Option<String>,
+
+    /// Base round-trip time, as 20ms; may be given several times
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rtt: Vec<Duration>,
+
+    /// Size of the bottleneck's droptail buffer, as 150KB, 2BDP or 100packets; may be given several
+    /// times
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) buffer: Vec<Buffer>,
+
+    /// Random loss, as 0.1%; may be given several times
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) loss: Vec<Probability>,
+
+    /// The most that each data packet is late beyond the round-trip time, as 5ms; may be given several times
+    #[arg(long, value_name = "TIME")]
+    pub(crate) jitter: Vec<Duration>,
+
+    /// Which packets the bottleneck marks (ECN): a share, as 10%, or those that find a queue of this length or more,
+    /// as 20packets or 0.5BDP [default: none]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) mark: Option<Mark>,
+
+    /// Flows of each scheme that share the link; may be given several times
+    #[arg(long, value_name = "N")]
+    pub(crate) flows: Vec<u32>,
+
+    /// How long each run lasts, as 120s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Duration>,
+
+    /// How many seeds each combination is run with
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+
+    /// The first seed, to judge on other seeds than those that were chosen by
+    #[arg(long, value_name = "SEED")]
+    pub(crate) first_seed: Option<u64>,
+
+    /// Leave out points of the grid where the mean rate of the trace divided by the flows is below
+    /// this, as 1Mbit/s; before --thin
+    #[arg(long, value_name = "RATE")]
+    pub(crate) share_min: Option<Rate>,
+
+    /// Run so many points of the grid, spread evenly, instead of all
+    #[arg(long, value_name = "N")]
+    pub(crate) thin: Option<u32>,
+
+    /// A scenario file; the flags above replace what it says
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: Option<PathBuf>,
+
+    /// Write the scenario that the flags amount to, and run nothing
+    #[arg(long)]
+    pub(crate) print_scenario: bool,
+
+    /// Runs at once; all cores unless told, one on the kernel
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Write the results as JSON; `-` for standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write a report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Draw a figure into a file that ends in .svg, .pdf or .png. KIND is `qoe` (means with intervals), `changes` (paired,
+    /// with intervals), `cdf` (distributions over requests or chunks), `tradeoff` (throughput against delay), `series`
+    /// (over time), `axis` (over the axis of the grid with several values), `period` (over selection periods), `switches`
+    /// (what switches cost) or `completion` (completion times over the runs); may be given several times
+    #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
+    pub(crate) plot: Vec<(Kind, PathBuf)>,
+
+    /// Write runs, requests and time series as Parquet files into a folder, and every figure as SVG, PDF and PNG into
+    /// `figures` in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// No progress bar
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Reads `KIND=FILE`.
+fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
+    let (kind, file) = text
+        .split_once('=')
+        .ok_or_else(|| "it takes KIND=FILE, as in axis=figure.svg".to_owned())?;
+    let kind = kind.parse().map_err(|e: UnknownKind| e.to_string())?;
+    Ok((kind, picture(file)?))
+}
+
+/// Reads the name of a figure's file: its end is its format.
+pub(crate) fn picture(file: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(file);
+    match Format::of(&path) {
+        Some(_) => Ok(path),
+        None => Err(format!("{file}: name a file that ends in .svg, .pdf or .png")),
+    }
+}
