@@ -215,7 +215,11 @@ fn traces_are_made_shown_and_converted() {
     run(&["trace", "plot", "s.trace.gz", "-o", "s.svg"]);
     run(&["trace", "plot", "wifi:seed=2", "-o", "w.html"]);
     let svg = fs::read_to_string(dir.path().join("s.svg")).unwrap();
-    assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>"));
+    assert!(svg.starts_with("<svg xmlns=") && svg.trim_end().ends_with("</svg>"), "{svg:.80}");
+    for (file, start) in [("w.png", &b"\x89PNG\r\n"[..]), ("w.pdf", b"%PDF-")] {
+        run(&["trace", "plot", "wifi:seed=2", "-o", file]);
+        assert!(fs::read(dir.path().join(file)).unwrap().starts_with(start), "{file}");
+    }
     let one = run(&["trace", "generate", "cellular", "--seed", "5", "--length", "20s"]);
     assert_eq!(one, run(&["trace", "generate", "cellular", "--seed", "5", "--length", "20s"]));
     assert_ne!(one, run(&["trace", "generate", "cellular", "--seed", "6", "--length", "20s"]));
