@@ -1,7 +1,7 @@
 //! A figure as an SVG of its own: panels next to or below each other, one legend below them all.
 //!
 //! Panels come as the report draws them, with classes. On a sheet, attributes stand in their place
-//! ([`attributes`]): word processors, LaTeX and `picture/` read those and no style sheets.
+//! (`attributes`): word processors, LaTeX and `picture/` read those and no style sheets.
 
 use std::fmt::Write;
 

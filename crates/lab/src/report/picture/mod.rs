@@ -1,6 +1,6 @@
 //! Figures as PDF and PNG, from the SVG that `sheet.rs` writes: one drawing, three forms.
 //!
-//! [`Picture`] reads no SVG but ours: paths of straight lines and cubic curves, rectangles, text, groups.
+//! `Picture` reads no SVG but ours: paths of straight lines and cubic curves, rectangles, text, groups.
 //! `pdf.rs` keeps text as text, in an embedded font; `png.rs` paints. The font is in the program
 //! (`dejavu-sans.ttf`), so a machine without fonts gives the same bytes.
 
@@ -55,7 +55,7 @@ pub fn write(path: &Path, svg: &str) -> Result<(), OutputError> {
 /// A figure's bytes in a format.
 ///
 /// # Errors
-/// The drawing has something that [`Picture`] does not read; figures of this crate do not.
+/// The drawing has something that `Picture` does not read; figures of this crate do not.
 pub fn encode(format: Format, svg: &str) -> Result<Vec<u8>, PictureError> {
     Ok(match format {
         Format::Svg => svg.as_bytes().to_owned(),
