@@ -249,7 +249,7 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "FILE", value_parser = picture)]
     pub(crate) plot: Option<PathBuf>,
 
-    /// Runs at once; all cores unless told
+    /// Runs at once [default: all cores]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
@@ -275,7 +275,7 @@ pub(crate) struct Parity {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Runs at once; all cores unless told
+    /// Runs at once [default: all cores]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
@@ -321,11 +321,11 @@ pub(crate) struct Validate {
     -- sh -c 'curl -o /dev/null http://$TRIMTAB_SERVER/'")]
 pub(crate) struct Emu {
     /// The downlink: a file in Mahimahi's format (plain or .gz), constant:12Mbit/s,
-    /// step:12Mbit/s,48Mbit/s@20s, cellular:seed=1 or wifi:seed=1; without a limit unless told
+    /// step:12Mbit/s,48Mbit/s@20s, cellular:seed=1 or wifi:seed=1 [default: no limit]
     #[arg(long, value_name = "TRACE")]
     pub(crate) trace: Option<TraceSource>,
 
-    /// The uplink; without a limit unless told
+    /// The uplink [default: no limit]
     #[arg(long, value_name = "TRACE")]
     pub(crate) up: Option<TraceSource>,
 
@@ -338,7 +338,7 @@ pub(crate) struct Emu {
     #[arg(long, value_name = "SIZE")]
     pub(crate) buffer: Option<Buffer>,
 
-    /// Size of the uplink's droptail buffer; without a limit unless told
+    /// Size of the uplink's droptail buffer [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) up_buffer: Option<Buffer>,
 
@@ -380,7 +380,7 @@ pub(crate) struct Emu {
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
-    /// The program and its arguments; $SHELL unless told
+    /// The program and its arguments [default: $SHELL]
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
 }
@@ -475,7 +475,7 @@ pub(crate) enum TraceCommand {
     Fetch {
         /// Which set
         set: Option<String>,
-        /// The folder to put it in; `traces/SET` unless told
+        /// The folder to put it in [default: `traces/SET`]
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
         /// Where the files of repositories are served
@@ -528,7 +528,7 @@ pub(crate) struct Random {
 /// Where a made trace goes.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// The file, compressed if it ends in .gz; standard output unless told
+    /// The file, compressed if it ends in .gz [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -43,8 +43,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     pub(crate) traces: Vec<TraceSource>,
 
-    /// What carries out the runs: `sim`, the simulator, or `tcp`, the TCP of this machine's kernel over an emulated
-    /// link, in real time; as root
+    /// What carries out the runs: `sim`, the simulator, or `kernel`, the TCP of this machine over an
+    /// emulated link, in real time; as root
     #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
     pub(crate) datapath: &'static datapath::Entry,
 
@@ -115,7 +115,7 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) print_scenario: bool,
 
-    /// Runs at once; all cores unless told, one on the kernel
+    /// Runs at once [default: all cores; one on the kernel]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
@@ -127,10 +127,11 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Draw a figure into a file that ends in .svg, .pdf or .png. KIND is `qoe` (means with intervals), `changes` (paired,
-    /// with intervals), `cdf` (distributions over requests or chunks), `tradeoff` (throughput against delay), `series`
-    /// (over time), `axis` (over the axis of the grid with several values), `period` (over selection periods), `switches`
-    /// (what switches cost) or `completion` (completion times over the runs); may be given several times
+    /// Draw a figure into a file that ends in .svg, .pdf or .png; may be given several times. KIND is
+    /// `qoe` (means with intervals), `changes` (paired, with intervals), `cdf` (distributions over
+    /// requests or chunks), `tradeoff` (throughput against delay), `series` (over time), `axis` (over the
+    /// axis of the grid with several values), `period` (over selection periods), `switches` (what
+    /// switches cost) or `completion` (completion times over the runs)
     #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
     pub(crate) plot: Vec<(Kind, PathBuf)>,
 

@@ -138,7 +138,7 @@ impl Algorithm {
         }
     }
 
-    /// As those have it who know no kernel. Vivace and Muses itself are no fallback of Muses.
+    /// The same in the types of `trimtab-datapath`. Vivace and Muses are no fallback of Muses.
     pub const fn neutral(self) -> Neutral {
         let neutral = Neutral::new(self.name(), self.knobs());
         match self {
@@ -150,7 +150,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of the kernel that is meant.
+    /// The kernel's algorithm of the same name.
     pub(crate) fn of(neutral: Neutral) -> Result<Self, Error> {
         let name = neutral.name();
         Self::from_name(name).ok_or(Error::NoAlgorithm { name })

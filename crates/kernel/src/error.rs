@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use trimtab_cc::KnobError;
 
+use crate::algorithm::Algorithm;
 use crate::models::TreesRefused;
 
 /// Why the datapath did not do what it was asked.
@@ -88,7 +89,7 @@ pub enum Error {
         most: u32,
     },
     /// No eBPF program is such an algorithm.
-    #[error("no algorithm {name:?} runs in eBPF: give copa, cubic, bbr, vivace or muses")]
+    #[error("no algorithm {name:?} runs in eBPF: give one of {}", Algorithm::ALL.map(Algorithm::name).join(", "))]
     NoAlgorithm {
         /// The name that was asked for.
         name: &'static str,

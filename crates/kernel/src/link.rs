@@ -1,4 +1,4 @@
-//! The kernel's TCP as a datapath of those who know no kernel.
+//! Implements `trimtab-datapath` for the kernel's TCP.
 
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::Trees;
@@ -14,7 +14,7 @@ use crate::datapath::Datapath;
 use crate::flow::Flow;
 use crate::reporter::Reporter;
 
-/// [`Algorithm::ALL`], as those have it who know no kernel.
+/// [`Algorithm::ALL`] in the types of `trimtab-datapath`.
 const NEUTRAL: [Neutral; Algorithm::ALL.len()] = {
     let mut all = [Algorithm::ALL[0].neutral(); Algorithm::ALL.len()];
     let mut i = 1;

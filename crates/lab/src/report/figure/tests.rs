@@ -20,7 +20,9 @@ fn lines(svg: &str) -> usize {
 #[test]
 fn a_line_for_each_scheme_over_the_axis() {
     let c = comparison(
-        "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:8Mbit/s\"]\njitter = [\"0ms\", \"5ms\", \"20ms\"]\nduration = \"4s\"\n[[app]]\nkind = \"download\"\n",
+        "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:8Mbit/s\"]\n\
+         jitter = [\"0ms\", \"5ms\", \"20ms\"]\nduration = \"4s\"\n[[app]]\n\
+         kind = \"download\"\n",
     );
     let svg = figure(Kind::Axis, &c).unwrap();
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
@@ -43,7 +45,9 @@ fn a_line_for_each_scheme_over_the_axis() {
 #[test]
 fn an_own_qoe_is_what_the_axis_shows() {
     let c = comparison(
-        "cc = [\"cubic\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\"]\nrtt = [\"20ms\", \"40ms\"]\nduration = \"3s\"\n[[app]]\nkind = \"download\"\nqoe = \"T - D\"\n",
+        "cc = [\"cubic\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\"]\n\
+         rtt = [\"20ms\", \"40ms\"]\nduration = \"3s\"\n[[app]]\nkind = \"download\"\n\
+         qoe = \"T - D\"\n",
     );
     let svg = figure(Kind::Axis, &c).unwrap();
     assert!(svg.contains(">QoE</text>") && !svg.contains("completion time"), "{svg}");
@@ -53,7 +57,8 @@ fn an_own_qoe_is_what_the_axis_shows() {
 #[test]
 fn schemes_look_as_in_the_report() {
     let c = comparison(
-        "cc = [\"cubic\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\"]\nrtt = [\"20ms\", \"40ms\"]\nduration = \"3s\"\n[[app]]\nkind = \"download\"\n",
+        "cc = [\"cubic\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\"]\n\
+         rtt = [\"20ms\", \"40ms\"]\nduration = \"3s\"\n[[app]]\nkind = \"download\"\n",
     );
     let svg = figure(Kind::Axis, &c).unwrap();
     let page = crate::report::page(&c, "", "");
@@ -66,7 +71,9 @@ fn schemes_look_as_in_the_report() {
 
 fn recorded() -> Comparison {
     let scenario = Scenario::parse(
-        "cc = [\"cubic\", \"bbr\", \"vegas\", \"copa:mit\", \"mortise\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\", \"step:4Mbit/s,8Mbit/s@2s\"]\nduration = \"4s\"\nseeds = 2\n[[app]]\nkind = \"download\"\n[[app]]\nkind = \"vod\"\n",
+        "cc = [\"cubic\", \"bbr\", \"vegas\", \"copa:mit\", \"mortise\", \"omniscient\"]\n\
+         traces = [\"constant:8Mbit/s\", \"step:4Mbit/s,8Mbit/s@2s\"]\nduration = \"4s\"\n\
+         seeds = 2\n[[app]]\nkind = \"download\"\n[[app]]\nkind = \"vod\"\n",
     );
     let recording = Recording { units: true, series: true };
     let effort = Effort { jobs: None, quiet: true };
@@ -159,7 +166,8 @@ fn names_become_names_of_files() {
 #[test]
 fn periods_are_told_from_names() {
     let c = comparison(
-        "cc = [\"cubic\", \"select:power:every=1s\", \"select:power:every=2s\", \"floo:every=1s\"]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"6s\"\n[[app]]\nkind = \"web\"\n",
+        "cc = [\"cubic\", \"select:power:every=1s\", \"select:power:every=2s\", \"floo:every=1s\"]\n\
+         traces = [\"constant:8Mbit/s\"]\nduration = \"6s\"\n[[app]]\nkind = \"web\"\n",
     );
     let svg = figure(Kind::Period, &c).unwrap();
     // The one that has a single period is left out, and CUBIC is level.
@@ -172,7 +180,9 @@ fn periods_are_told_from_names() {
 #[test]
 fn switches_have_two_distributions_of_bulk_transfers() {
     let c = comparison(
-        "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"40s\"\n[[app]]\nkind = \"bulk\"\n[[app]]\nkind = \"web\"\n",
+        "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\n\
+         traces = [\"constant:8Mbit/s\"]\nduration = \"40s\"\n[[app]]\nkind = \"bulk\"\n\
+         [[app]]\nkind = \"web\"\n",
     );
     let svg = figure(Kind::Switches, &c).unwrap();
     assert_eq!(lines(&svg), 2 * 2 + 2, "two panels and the key: {svg}");
