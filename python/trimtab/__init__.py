@@ -1,21 +1,24 @@
-"""Congestion control steered by quality of experience, for learning.
+"""Congestion control steered by quality of experience: comparisons, and environments for learning.
 
-The simulator is Rust; this package makes Gymnasium environments of it and trains policies on them::
+The simulator is Rust; this package compares congestion controls on it, makes Gymnasium environments of it
+and trains policies on them::
 
     import gymnasium, trimtab
+    runs = trimtab.compare(app="download", cc=["cubic", "mortise"], traces="cellular:seed=1")
     env = gymnasium.make("trimtab/Select-v0")
     many = gymnasium.make_vec("trimtab/Select-v0", num_envs=8, vectorization_mode="vector_entry_point")
 
-Read first: ``course.py`` for what episodes are drawn from, then ``envs.py``.
+Read first: ``comparison.py``; for learning ``course.py`` for what episodes are drawn from, then ``envs.py``.
 """
 
 from gymnasium.envs.registration import register
 
+from trimtab.comparison import Comparison, Table, compare
 from trimtab.course import Settings
 from trimtab.envs import SelectEnv, SelectVectorEnv
 from trimtab.policy import Policy
 
-__all__ = ["Policy", "SelectEnv", "SelectVectorEnv", "Settings"]
+__all__ = ["Comparison", "Policy", "SelectEnv", "SelectVectorEnv", "Settings", "Table", "compare"]
 
 register(
     id="trimtab/Select-v0",

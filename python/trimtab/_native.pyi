@@ -2,6 +2,44 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import Any
+
+class Compared:
+    def runs(self) -> dict[str, list[Any]]: ...
+    def requests(self) -> dict[str, list[Any]]: ...
+    def series(self) -> dict[str, list[Any]]: ...
+    def summary(self) -> dict[str, list[Any]]: ...
+    def json(self) -> str: ...
+    def html(self) -> str: ...
+    def svg(self, kind: str) -> str: ...
+    def plot(self, kind: str, file: str | PathLike[str]) -> None: ...
+    def write(self, folder: str | PathLike[str]) -> None: ...
+
+def compared(
+    *,
+    app: Sequence[str],
+    cc: Sequence[str],
+    traces: Sequence[str],
+    transport: str | None,
+    workload: str | PathLike[str] | None,
+    qoe: str | None,
+    rtt: Sequence[str],
+    buffer: Sequence[str],
+    loss: Sequence[str],
+    jitter: Sequence[str],
+    mark: str | None,
+    flows: Sequence[int],
+    duration: str | None,
+    seeds: int | None,
+    first_seed: int | None,
+    share_min: str | None,
+    thin: int | None,
+    scenario: str | PathLike[str] | None,
+    jobs: int | None,
+    details: bool,
+    progress: bool,
+    call: str,
+) -> Compared: ...
 
 class Course:
     def __init__(

@@ -3,20 +3,16 @@
 use std::path::Path;
 
 use trimtab_lab::compare::{CompareError, compare};
-use trimtab_lab::report::archive;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::table::{self, Style};
 use trimtab_lab::report::{self, figure, picture};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::pool::Effort;
-use trimtab_lab::scenario::{AppSettings, Scenario};
+use trimtab_lab::scenario::{Given, Scenario};
 
 use crate::args::Compare;
 use crate::{Failure, print};
-
-/// The folder of the figures within that of `--out`.
-const FIGURES: &str = "figures";
 
 pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     let scenario = scenario(args)?;
@@ -39,10 +35,10 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
 /// Every output is tried, and the table is printed whatever becomes of the files: what was computed is
 /// not lost to a full disk. The first failure is reported after it.
 fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result<(), Failure> {
-    let folder = args.out.as_ref().map_or(Ok(()), |folder| {
-        archive::write(folder, &comparison.runs).map_err(Failure::input)?;
-        figure::write_all(&folder.join(FIGURES), comparison).map_err(Failure::input)
-    });
+    let folder = args
+        .out
+        .as_ref()
+        .map_or(Ok(()), |folder| report::write_folder(folder, comparison).map_err(Failure::input));
     let page = args.html.as_ref().map_or(Ok(()), |path| {
         let page = report::page(comparison, &scenario.name, &scenario.about);
         write_file(path, |out| out.write_all(page.as_bytes())).map_err(Failure::input)
@@ -68,48 +64,26 @@ fn write(args: &Compare, scenario: &Scenario, comparison: &Comparison) -> Result
 
 /// The scenario of the file (the demo without one), with what the flags replace.
 fn scenario(args: &Compare) -> Result<Scenario, Failure> {
-    let bare = args.app.is_empty() && args.cc.is_empty() && args.traces.is_empty();
-    let mut s = match &args.scenario {
-        Some(path) => Scenario::load(path).map_err(Failure::input)?,
-        None if bare => Scenario::demo(),
-        None => Scenario::default(),
+    let given = Given {
+        app: args.app.clone(),
+        cc: args.cc.clone(),
+        traces: args.traces.clone(),
+        transport: args.transport.map(Into::into).or(args.datapath.transport),
+        workload: args.workload.clone(),
+        qoe: args.qoe.clone(),
+        rtt: args.rtt.clone(),
+        buffer: args.buffer.clone(),
+        loss: args.loss.clone(),
+        jitter: args.jitter.clone(),
+        mark: args.mark,
+        flows: args.flows.clone(),
+        duration: args.duration,
+        seeds: args.seeds,
+        first_seed: args.first_seed,
+        share_min: args.share_min,
+        thin: args.thin,
     };
-    if !args.app.is_empty() {
-        s.app = args.app.iter().map(|&kind| AppSettings::new(kind)).collect();
-    }
-    if let Some(file) = &args.workload {
-        let replayed = s.app.iter_mut().map(|app| app.replay(file)).filter(|&takes| takes).count();
-        if replayed == 0 {
-            return Err(Failure::input("--workload is replayed by downloads: add --app download"));
-        }
-    }
-    if let Some(qoe) = &args.qoe {
-        s.app.iter_mut().for_each(|app| app.qoe = Some(qoe.clone()));
-    }
-    let given = args.transport.map(Into::into);
-    s.transport = given.or(args.datapath.transport).unwrap_or(s.transport);
-    replace(&mut s.cc, &args.cc);
-    replace(&mut s.traces, &args.traces);
-    replace(&mut s.rtt, &args.rtt);
-    replace(&mut s.buffer, &args.buffer);
-    replace(&mut s.loss, &args.loss);
-    replace(&mut s.jitter, &args.jitter);
-    s.mark = args.mark.or(s.mark);
-    replace(&mut s.flows, &args.flows);
-    s.duration = args.duration.unwrap_or(s.duration);
-    s.seeds = args.seeds.unwrap_or(s.seeds);
-    s.first_seed = args.first_seed.unwrap_or(s.first_seed);
-    s.share_min = args.share_min.or(s.share_min);
-    s.thin = args.thin.or(s.thin);
-    s.validate().map_err(Failure::input)?;
-    Ok(s)
-}
-
-fn replace<T: Clone>(list: &mut Vec<T>, given: &[T]) {
-    if !given.is_empty() {
-        list.clear();
-        list.extend_from_slice(given);
-    }
+    given.scenario(args.scenario.as_deref()).map_err(Failure::input)
 }
 
 /// The command as it was typed, quoted where a shell needs it.

@@ -7,6 +7,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
 
+mod compare;
 mod muses;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use trimtab_units::Duration;
 /// How long requests that are outstanding at the end of an episode may take to finish.
 const GRACE: Duration = Duration::from_secs(60);
 
-fn refuse(what: impl std::fmt::Display) -> PyErr {
+pub(crate) fn refuse(what: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(what.to_string())
 }
 
@@ -268,6 +269,8 @@ impl PyEpisodes {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
+    module.add_class::<compare::PyCompared>()?;
+    module.add_function(wrap_pyfunction!(compare::compared, module)?)?;
     module.add_class::<muses::PyEnvironments>()?;
     module.add_class::<muses::PyRollouts>()?;
     module.add_function(wrap_pyfunction!(muses::muses_outcomes, module)?)

@@ -1,7 +1,8 @@
 //! Results as Parquet, for Polars, pandas, DuckDB and R: `runs.parquet` (one row per run),
 //! `requests.parquet` (one row per request or chunk), `series.parquet` (one row per run and time bin).
 //!
-//! The three files appear together or not at all. Columns carry the names of the JSON's fields; `run`
+//! `docs/reference/tables.md` describes every column. The three files appear together or not at all.
+//! Columns carry the names of the JSON's fields; `run`
 //! is the row of `runs.parquet`, from 0.
 
 use std::io;
@@ -16,18 +17,20 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use crate::report::output::{Draft, OutputError};
-use crate::result::RunRecord;
+use crate::result::{RunRecord, SummaryRow};
 
 /// The values of one column.
-enum Values {
+pub enum Values {
+    /// Never missing.
     Text(Vec<String>),
+    /// Never missing.
     Count(Vec<i64>),
     /// NaN stands for "no value" and is written as null.
     Number(Vec<f64>),
 }
 
 /// A table by columns, in order.
-type Table = Vec<(&'static str, Values)>;
+pub type Table = Vec<(&'static str, Values)>;
 
 /// Writes the three files into `folder`, which is made if it is not there.
 ///
@@ -124,7 +127,8 @@ fn maybe(values: impl Iterator<Item = Option<f64>>) -> Values {
     Values::Number(values.map(|v| v.unwrap_or(f64::NAN)).collect())
 }
 
-fn runs_table(runs: &[RunRecord]) -> Table {
+/// One row per run.
+pub fn runs_table(runs: &[RunRecord]) -> Table {
     let all = || runs.iter();
     let rct = |f: fn(&crate::result::RctRecord) -> f64| {
         maybe(all().map(move |r| r.rct_ms.as_ref().map(f)))
@@ -170,7 +174,8 @@ fn runs_table(runs: &[RunRecord]) -> Table {
     ]
 }
 
-fn requests_table(runs: &[RunRecord]) -> Table {
+/// One row per request or chunk that was kept.
+pub fn requests_table(runs: &[RunRecord]) -> Table {
     let all = || runs.iter().enumerate().flat_map(|(i, r)| r.units.iter().map(move |u| (i, r, u)));
     vec![
         ("run", count(all().map(|(i, ..)| i as u64))),
@@ -189,7 +194,8 @@ fn requests_table(runs: &[RunRecord]) -> Table {
     ]
 }
 
-fn series_table(runs: &[RunRecord]) -> Table {
+/// One row per bin of the courses over time that were kept.
+pub fn series_table(runs: &[RunRecord]) -> Table {
     let with_series =
         || runs.iter().enumerate().filter_map(|(i, r)| Some((i, r, r.series.as_ref()?)));
     let bins = || {
@@ -215,6 +221,23 @@ fn series_table(runs: &[RunRecord]) -> Table {
         ("delta", value(|s| &s.delta)),
         ("lambda", value(|s| &s.lambda)),
         ("tau", value(|s| &s.tau)),
+    ]
+}
+
+/// One row per scheme and application. Only Python has it as a table; the JSON has it in full.
+pub fn summary_table(rows: &[SummaryRow]) -> Table {
+    let all = || rows.iter();
+    vec![
+        ("cc", text(all().map(|r| r.cc.as_str()))),
+        ("app", text(all().map(|r| r.app.as_str()))),
+        ("runs", count(all().map(|r| r.runs))),
+        ("qoe_mean", number(all().map(|r| r.qoe_mean))),
+        ("qoe_ci95_low", maybe(all().map(|r| r.qoe_ci95.map(|ci| ci[0])))),
+        ("qoe_ci95_high", maybe(all().map(|r| r.qoe_ci95.map(|ci| ci[1])))),
+        ("of_omniscient", maybe(all().map(|r| r.of_omniscient.as_ref().map(|e| e.value)))),
+        ("throughput_mbps", number(all().map(|r| r.throughput_mbps))),
+        ("queue_delay_ms", number(all().map(|r| r.queue_delay_ms))),
+        ("retransmit_ratio", number(all().map(|r| r.retransmit_ratio))),
     ]
 }
 
@@ -261,6 +284,41 @@ mod tests {
         assert_eq!(s[1].get_double(6).unwrap(), 6.0);
         assert!(s[1].get_double(7).is_err(), "NaN is written as null");
         assert!(s[0].get_double(10).is_err(), "a missing quantity is null");
+    }
+
+    /// The columns and types in each section of the reference page are those of the tables, in order.
+    #[test]
+    fn the_reference_has_every_column_and_no_other() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/tables.md");
+        let text = std::fs::read_to_string(page).unwrap();
+        let summary = crate::stats::summary::summarise(&runs());
+        for (section, table) in [
+            ("## `runs.parquet`", runs_table(&runs())),
+            ("## `requests.parquet`", requests_table(&runs())),
+            ("## `series.parquet`", series_table(&runs())),
+            ("## The summary, in Python", summary_table(&summary)),
+        ] {
+            let (_, rest) = text.split_once(section).unwrap();
+            let own = rest.split("\n## ").next().unwrap();
+            let row = |line: &str| {
+                let mut cells = line.strip_prefix("| `")?.split(" | ");
+                let name = cells.next()?.trim_end_matches('`').to_owned();
+                Some((name, cells.next()?.to_owned()))
+            };
+            let documented: Vec<(String, String)> = own.lines().filter_map(row).collect();
+            let written: Vec<(String, String)> = table
+                .iter()
+                .map(|(name, values)| {
+                    let kind = match values {
+                        Values::Text(_) => "string",
+                        Values::Count(_) => "int64",
+                        Values::Number(_) => "double",
+                    };
+                    ((*name).to_owned(), kind.to_owned())
+                })
+                .collect();
+            assert_eq!(documented, written, "{section}");
+        }
     }
 
     #[test]

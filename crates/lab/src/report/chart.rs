@@ -130,8 +130,12 @@ impl Scale {
             d if d < 3.0 => &[1.0, 3.0],
             _ => &[1.0],
         };
-        let (first, last) = (libm::floor(libm::log10(self.lo)), libm::ceil(libm::log10(self.hi)));
+        // Powers of ten that many decades would crowd are left out.
+        let each = libm::ceil(decades / 5.0).max(1.0);
+        let first = libm::floor(libm::log10(self.lo) / each) * each;
+        let last = libm::ceil(libm::log10(self.hi));
         (first as i32..=last as i32)
+            .step_by(each as usize)
             .flat_map(|e| mantissas.iter().map(move |m| m * libm::pow(10.0, f64::from(e))))
             .filter(|v| (self.lo..=self.hi).contains(v))
             .collect()
@@ -228,7 +232,7 @@ pub(super) fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
 /// on each other show all markers, as the line of each `number` begins elsewhere.
 pub(super) fn marked(points: &[(f64, f64)], number: usize) -> Vec<(f64, f64)> {
     let step = if points.len() <= MARKED_MAX { 1 } else { points.len() / 5 };
-    let offset = (number % 6) * step / 6;
+    let offset = (number % 8) * step / 8;
     let is_drawn = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
     points.iter().skip(offset).step_by(step).copied().filter(is_drawn).collect()
 }
@@ -282,6 +286,10 @@ mod tests {
         assert_eq!(s.ticks().iter().map(|&v| tick(v)).collect::<Vec<_>>(), ["30", "100", "300"]);
         let s = Scale::log([5.0, 5.0].into_iter(), 0.0, 100.0);
         assert_eq!(s.ticks(), [5.0], "one value still has a tick");
+        let s = Scale::log([0.02, 3e6].into_iter(), 0.0, 100.0);
+        let texts: Vec<String> = s.ticks().iter().map(|&v| tick(v)).collect();
+        assert_eq!(texts, ["1", "100", "10k", "1M"], "many decades have few ticks");
+        assert!(s.without_ticks().ticks().is_empty());
         let s = Scale::linear([5.05, 5.10].into_iter(), 0.0, 100.0);
         let texts: Vec<String> = s.ticks().iter().map(|&v| s.tick_text(v)).collect();
         assert_eq!(texts, ["5.05", "5.06", "5.07", "5.08", "5.09", "5.10"]);

@@ -81,7 +81,7 @@ const KNOWN: [(&str, &str, usize, usize); 23] = [
     ("floo+mortise", "crimson", 3, 3),
     ("select:power", "amber", 7, 2),
     ("select:antelope", "crimson", 7, 4),
-    ("omniscient", "grey", 7, 0),
+    ("omniscient", "grey", 7, 7),
     ("oracle:copa", "grey", 5, 1),
     ("oracle-dynamic:copa", "grey", 3, 3),
     ("static-best", "grey", 6, 2),

@@ -21,6 +21,7 @@ pub mod sheet;
 pub mod table;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use cast::Role;
 use chart::escape;
@@ -28,6 +29,7 @@ use trimtab_net::Trace;
 
 use crate::report::gains::gains;
 use crate::report::headline::{duel, headlines, merit};
+use crate::report::output::OutputError;
 use crate::result::{Comparison, RunRecord, SummaryRow, UnitRecord};
 use crate::scenario::{AppKind, Scenario};
 use crate::stats::Sorted;
@@ -37,6 +39,18 @@ use trimtab_steer::scheme::{is_bound, is_steered};
 /// Traces per application whose course over time is drawn; more would make the file heavy and nobody
 /// would open them all.
 const TRACES_MAX: usize = 8;
+
+/// The folder of the figures within that of `--out`.
+const FIGURES: &str = "figures";
+
+/// Writes a comparison's tables as Parquet into a folder, and its figures into `figures` in it.
+///
+/// # Errors
+/// The system refuses. The tables appear together or not at all, and before the figures.
+pub fn write_folder(folder: &Path, comparison: &Comparison) -> Result<(), OutputError> {
+    archive::write(folder, &comparison.runs)?;
+    figure::write_all(&folder.join(FIGURES), comparison)
+}
 
 /// The report as HTML. `title` and `about` are those of the scenario.
 pub fn page(comparison: &Comparison, title: &str, about: &str) -> String {

@@ -96,7 +96,7 @@ pub(super) const BITRATE_AND_STALLS: Tradeoff = Tradeoff {
 };
 
 /// Up and right is better. The line joins the senders that no other real sender beats in both. Nothing
-/// where a factor is missing.
+/// where a factor is missing or where nobody pays.
 pub(super) fn tradeoff(
     title: &str,
     what: &Tradeoff,
@@ -110,7 +110,7 @@ pub(super) fn tradeoff(
         Some(Point { role, cost: cost.max(what.log_from.unwrap_or(cost)), gain: (what.gain.1)(m)? })
     };
     let points: Vec<Point<'_>> = means.iter().filter_map(point).collect();
-    if points.is_empty() {
+    if points.iter().all(|p| p.cost == 0.0) {
         return None;
     }
     let costs = || points.iter().map(|p| p.cost);

@@ -28,8 +28,8 @@ const THROUGHPUT: Panel = Panel {
 };
 const PANELS: [Panel; 5] = [
     THROUGHPUT,
-    Panel { label: "queue, ms", values: |s| &s.queue_delay_ms, log: false, height: 150.0 },
-    Panel { label: "δ", values: |s| &s.delta, log: true, height: 130.0 },
+    Panel { label: "queueing delay, ms", values: |s| &s.queue_delay_ms, log: false, height: 150.0 },
+    Panel { label: "δ, 1/packet", values: |s| &s.delta, log: true, height: 130.0 },
     Panel { label: "λ", values: |s| &s.lambda, log: true, height: 130.0 },
     Panel { label: "τ", values: |s| &s.tau, log: true, height: 130.0 },
 ];

@@ -23,6 +23,7 @@
 //! ```
 
 mod app;
+mod given;
 mod grid;
 mod path;
 mod quantity;
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_units::{Duration, Rate};
 
 pub use app::{AppKind, AppSettings};
+pub use given::Given;
 pub use grid::{Cell, Job, Plan};
 pub use path::PathSettings;
 pub use quantity::{Buffer, Mark, Probability, QuantityError};

@@ -199,6 +199,8 @@ pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError
 /// # Errors
 /// The system refuses; figures before that are written.
 pub fn write_all(folder: &Path, comparison: &Comparison) -> Result<(), OutputError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|cause| OutputError { path: folder.to_owned(), cause })?;
     let write = |name: &str, svg: &str| {
         let file = |end: &str| folder.join(format!("{}.{end}", file_name(name)));
         Format::ALL.iter().try_for_each(|(end, _)| write(&file(end), svg))

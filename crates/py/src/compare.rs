@@ -1,0 +1,215 @@
+//! `trimtab.compare()`: what the command `trimtab compare` does on the simulator, for Python.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration as Wait;
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use trimtab_lab::compare::{CompareError, compare};
+use trimtab_lab::report::archive::{
+    Table, Values, requests_table, runs_table, series_table, summary_table,
+};
+use trimtab_lab::report::figure::{Kind, figure};
+use trimtab_lab::report::picture::{self, Format};
+use trimtab_lab::report::{page, write_folder};
+use trimtab_lab::result::Comparison;
+use trimtab_lab::run::Recording;
+use trimtab_lab::run::pool::{Effort, INTERRUPTED};
+use trimtab_lab::run::simulator::Simulator;
+use trimtab_lab::scenario::{Given, Scenario, TransportKind};
+
+use crate::refuse;
+
+/// How often Python looks whether Ctrl-C was pressed.
+const LOOK: Wait = Wait::from_millis(50);
+
+/// A comparison that was carried out.
+#[pyclass(frozen, name = "Compared", module = "trimtab._native")]
+pub(crate) struct PyCompared {
+    scenario: Scenario,
+    comparison: Comparison,
+}
+
+#[pymethods]
+impl PyCompared {
+    /// One row per run: a list for each column.
+    fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, runs_table(&self.comparison.runs))
+    }
+
+    /// One row per request or chunk.
+    fn requests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, requests_table(&self.comparison.runs))
+    }
+
+    /// One row per run and bin of time.
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, series_table(&self.comparison.runs))
+    }
+
+    /// One row per scheme and application.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, summary_table(&self.comparison.summary))
+    }
+
+    /// What `--json` writes.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string_pretty(&self.comparison)
+            .map_err(|e| PyRuntimeError::new_err(e.to_string()))
+    }
+
+    /// What `--html` writes.
+    fn html(&self) -> String {
+        page(&self.comparison, &self.scenario.name, &self.scenario.about)
+    }
+
+    /// A figure as SVG.
+    fn svg(&self, kind: &str) -> PyResult<String> {
+        let kind: Kind = kind.parse().map_err(refuse)?;
+        figure(kind, &self.comparison).map_err(refuse)
+    }
+
+    /// What `--plot` writes.
+    fn plot(&self, py: Python<'_>, kind: &str, file: PathBuf) -> PyResult<()> {
+        if Format::of(&file).is_none() {
+            let name = file.display();
+            return Err(refuse(format!("{name}: name a file that ends in .svg, .pdf or .png")));
+        }
+        let svg = self.svg(kind)?;
+        py.detach(|| picture::write(&file, &svg)).map_err(|e| PyOSError::new_err(e.to_string()))
+    }
+
+    /// What `--out` writes.
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
+        py.detach(|| write_folder(&folder, &self.comparison))
+            .map_err(|e| PyOSError::new_err(e.to_string()))
+    }
+}
+
+/// A table as Python takes it. Missing values are `None`; a column without any value is left out.
+fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+    let columns = PyDict::new(py);
+    for (name, values) in table {
+        match values {
+            Values::Text(texts) => columns.set_item(name, PyList::new(py, texts)?)?,
+            Values::Count(counts) => columns.set_item(name, PyList::new(py, counts)?)?,
+            Values::Number(numbers) => {
+                if numbers.is_empty() || numbers.iter().any(|v| !v.is_nan()) {
+                    let some = numbers.iter().map(|&v| (!v.is_nan()).then_some(v));
+                    columns.set_item(name, PyList::new(py, some.collect::<Vec<_>>())?)?;
+                }
+            }
+        }
+    }
+    Ok(columns)
+}
+
+/// Carries out a comparison on the simulator. The lock of Python is free meanwhile, and Ctrl-C ends it.
+#[pyfunction]
+#[pyo3(signature = (*, app, cc, traces, transport, workload, qoe, rtt, buffer, loss, jitter, mark, flows, duration, seeds, first_seed, share_min, thin, scenario, jobs, details, progress, call))]
+#[expect(clippy::too_many_arguments, reason = "Python names each of them")]
+pub(crate) fn compared(
+    py: Python<'_>,
+    app: Vec<String>,
+    cc: Vec<String>,
+    traces: Vec<String>,
+    transport: Option<String>,
+    workload: Option<PathBuf>,
+    qoe: Option<String>,
+    rtt: Vec<String>,
+    buffer: Vec<String>,
+    loss: Vec<String>,
+    jitter: Vec<String>,
+    mark: Option<String>,
+    flows: Vec<u32>,
+    duration: Option<String>,
+    seeds: Option<u32>,
+    first_seed: Option<u64>,
+    share_min: Option<String>,
+    thin: Option<u32>,
+    scenario: Option<PathBuf>,
+    jobs: Option<u16>,
+    details: bool,
+    progress: bool,
+    call: String,
+) -> PyResult<PyCompared> {
+    if jobs == Some(0) {
+        return Err(refuse("jobs=0 runs nothing: give 1 or more, or None for all cores"));
+    }
+    let given = Given {
+        app: all("app", &app)?,
+        cc: all("cc", &cc)?,
+        traces: all("traces", &traces)?,
+        transport: transport.as_deref().map(transport_of).transpose()?,
+        workload,
+        qoe,
+        rtt: all("rtt", &rtt)?,
+        buffer: all("buffer", &buffer)?,
+        loss: all("loss", &loss)?,
+        jitter: all("jitter", &jitter)?,
+        mark: mark.as_deref().map(|text| one("mark", text)).transpose()?,
+        flows,
+        duration: duration.as_deref().map(|text| one("duration", text)).transpose()?,
+        seeds,
+        first_seed,
+        share_min: share_min.as_deref().map(|text| one("share_min", text)).transpose()?,
+        thin,
+    };
+    let scenario = given.scenario(scenario.as_deref()).map_err(refuse)?;
+    let effort = Effort { jobs: jobs.map(usize::from), quiet: !progress };
+    let recording = Recording { units: details, series: details };
+    let comparison = interruptible(py, scenario.clone(), move |scenario| {
+        compare(scenario, effort, recording, &call, &Simulator)
+    })?;
+    Ok(PyCompared { scenario, comparison })
+}
+
+/// Does the work on a thread of its own, since only the thread that called can ask Python for signals.
+fn interruptible(
+    py: Python<'_>,
+    scenario: Scenario,
+    work: impl FnOnce(&Scenario) -> Result<Comparison, CompareError> + Send + 'static,
+) -> PyResult<Comparison> {
+    let (tell, mut told) = channel();
+    let worker = thread::spawn(move || {
+        // Nobody listens any more only when the interpreter ends.
+        let _ = tell.send(work(&scenario));
+    });
+    loop {
+        // A receiver may go to another thread, but not be shared with one.
+        let receiver = &mut told;
+        match py.detach(move || receiver.recv_timeout(LOOK)) {
+            Ok(result) => return result.map_err(refuse),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the simulator failed (above): report it"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    INTERRUPTED.store(true, Ordering::Relaxed);
+                    // Runs that have begun end; none begins. A worker that panicked has ended, too.
+                    let _ = py.detach(|| worker.join());
+                    INTERRUPTED.store(false, Ordering::Relaxed);
+                    return Err(signal);
+                }
+            }
+        }
+    }
+}
+
+fn one<T: FromStr<Err: std::fmt::Display>>(keyword: &str, text: &str) -> PyResult<T> {
+    text.parse().map_err(|problem| refuse(format!("{keyword}={text:?}: {problem}")))
+}
+
+fn all<T: FromStr<Err: std::fmt::Display>>(keyword: &str, texts: &[String]) -> PyResult<Vec<T>> {
+    texts.iter().map(|text| one(keyword, text)).collect()
+}
+
+fn transport_of(text: &str) -> PyResult<TransportKind> {
+    let found = [TransportKind::Quic, TransportKind::Tcp].into_iter().find(|t| t.name() == text);
+    found.ok_or_else(|| refuse(format!("transport={text:?}: write quic or tcp")))
+}
