@@ -244,3 +244,6 @@ fn video(outcomes: &[&Outcome], ended: Time) -> Option<Video> {
             .then(|| latencies.iter().sum::<f64>() / latencies.len() as f64),
     })
 }
+
+#[cfg(test)]
+mod tests;
