@@ -193,12 +193,8 @@ TT_INLINE void tt_muses_leave(struct sock *sk, struct tt_flow *flow)
 {
 	u32 safe = flow->muses.knobs[TT_MUSES_SAFE];
 
-	if (safe == TT_CCA_COPA)
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
-	else if (safe == TT_CCA_CUBIC)
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.cubic_name, TT_CA_NAME_SIZE);
-	else if (safe == TT_CCA_BBR)
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.bbr_name, TT_CA_NAME_SIZE);
+	if (safe && safe < TT_CCA_MUSES)
+		tt_set_algorithm(sk, safe);
 }
 
 TT_INLINE void tt_muses_on_ack_event(struct sock *sk, const struct rate_sample *rs)

@@ -190,13 +190,14 @@ TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control, const stru
 	return initial_window ? initial_window : flow->initial_window * TT_SCALE_Q10;
 }
 
-/* Its own knobs for the slot: those that it began with. */
-#define TT_OWN_KNOBS(number, knobs, count)                                                                             \
-	do {                                                                                                           \
-		if (cca != (number))                                                                                   \
-			break;                                                                                         \
-		_Pragma("unroll") for (int i = 0; i < (count); i++) slot->knobs[i] = flow->first.words[i];             \
-	} while (0)
+/* An algorithm's knobs in a new slot: those that it began with of the one that runs, and the defaults of the others. */
+#define TT_DEFAULT_KNOBS(number, upper, lower)                                                                         \
+	_Pragma("unroll") for (int i = 0; i < TT_##upper##_KNOBS_COUNT; i++)                                           \
+		slot->lower##_knobs[i] = control->lower##_defaults[i];
+#define TT_OWN_KNOBS(number, upper, lower)                                                                             \
+	if (cca == number)                                                                                             \
+		_Pragma("unroll") for (int i = 0; i < TT_##upper##_KNOBS_COUNT; i++)                                   \
+			slot->lower##_knobs[i] = flow->first.words[i];
 
 /*
  * Fills the slot of a new connection, and says that it is there. Every other algorithm's knobs are the defaults, since any may run.
@@ -232,26 +233,8 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	slot->knobs_version = slot->version;
 	flow->knobs_version = slot->version;
 	slot->knobs_for = flow->id;
-#pragma unroll
-	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
-		slot->copa_knobs[i] = control->copa_defaults[i];
-#pragma unroll
-	for (int i = 0; i < TT_CUBIC_KNOBS_COUNT; i++)
-		slot->cubic_knobs[i] = control->cubic_defaults[i];
-#pragma unroll
-	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
-		slot->bbr_knobs[i] = control->bbr_defaults[i];
-#pragma unroll
-	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
-		slot->vivace_knobs[i] = control->vivace_defaults[i];
-#pragma unroll
-	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
-		slot->muses_knobs[i] = control->muses_defaults[i];
-	TT_OWN_KNOBS(TT_CCA_COPA, copa_knobs, TT_COPA_KNOBS_COUNT);
-	TT_OWN_KNOBS(TT_CCA_CUBIC, cubic_knobs, TT_CUBIC_KNOBS_COUNT);
-	TT_OWN_KNOBS(TT_CCA_BBR, bbr_knobs, TT_BBR_KNOBS_COUNT);
-	TT_OWN_KNOBS(TT_CCA_VIVACE, vivace_knobs, TT_VIVACE_KNOBS_COUNT);
-	TT_OWN_KNOBS(TT_CCA_MUSES, muses_knobs, TT_MUSES_KNOBS_COUNT);
+	TT_ALGORITHMS(TT_DEFAULT_KNOBS)
+	TT_ALGORITHMS(TT_OWN_KNOBS)
 	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
 	slot->next_done = slot->next;
 	flow->next = slot->next;

@@ -244,8 +244,13 @@ fn struct_ops(algorithm: Algorithm, form: Form) -> String {
 /// `tt_settings` of `bpf/layout.h`: what the programs are told as constants.
 fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
     let mut settings = [0; SETTINGS_SIZE];
+    settings[..SETTINGS_NAMES_AT].copy_from_slice(&options.slots.to_ne_bytes());
     for algorithm in Algorithm::ALL {
-        let place = (algorithm.slot_number() as usize - 1) * size_of::<knobs::Words>();
+        let nth = algorithm.layout().number as usize - 1;
+        let name = options.name_of(algorithm);
+        let name_at = SETTINGS_NAMES_AT + nth * CA_NAME_SIZE;
+        settings[name_at..name_at + name.len()].copy_from_slice(name.as_bytes());
+        let place = nth * size_of::<knobs::Words>();
         for (at, words) in [
             (SETTINGS_LEAST_AT, knobs::least(algorithm)),
             (SETTINGS_MOST_AT, knobs::most(algorithm)),
@@ -253,12 +258,6 @@ fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
             let bytes = words.into_iter().flat_map(u32::to_ne_bytes);
             settings[at + place..].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         }
-    }
-    let (slots, names) = settings[..SETTINGS_LEAST_AT].split_at_mut(SETTINGS_NAMES_AT);
-    slots.copy_from_slice(&options.slots.to_ne_bytes());
-    for (place, algorithm) in names.chunks_exact_mut(CA_NAME_SIZE).zip(Algorithm::ALL) {
-        let name = options.name_of(algorithm);
-        place[..name.len()].copy_from_slice(name.as_bytes());
     }
     settings
 }
