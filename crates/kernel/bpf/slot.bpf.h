@@ -152,16 +152,16 @@ TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk)
 	return bpf_sk_storage_get(&tt_slotless, sk, 0, 0);
 }
 
-/* What there is to know of the socket before the algorithm runs. */
-TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp, bool paces)
-{
-	bool is_new = tp->bytes_acked <= 1; /* no more than the SYN */
+/* Whether more than the SYN was acknowledged before the algorithm got the connection. */
+TT_INLINE bool tt_is_adopted(const struct tcp_sock *tp) { return tp->bytes_acked > 1; }
 
-	flow->paces = paces;
+/* What there is to know of the socket before the algorithm runs. */
+TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp)
+{
 	flow->lost_packets = tp->lost;
 	flow->last_ack_us = tp->tcp_mstamp;
 	/* The route may have an `initcwnd` of its own. A lost SYN leaves one packet (`tcp_init_transfer`). */
-	flow->initial_window = is_new && tp->snd_cwnd > 1 ? tp->snd_cwnd : TCP_INIT_CWND;
+	flow->initial_window = !tt_is_adopted(tp) && tp->snd_cwnd > 1 ? tp->snd_cwnd : TCP_INIT_CWND;
 }
 
 /*
