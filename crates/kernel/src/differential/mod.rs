@@ -7,6 +7,7 @@ mod bbr;
 mod bbr_core;
 mod bbr_socket;
 mod core;
+mod cores;
 mod cubic;
 mod cubic_core;
 mod cubic_socket;

@@ -273,7 +273,7 @@ impl Pair for Both {
 
     fn on_marked(&mut self, path: &Path, marked: &Marked) {
         self.rust.on_marked(marked);
-        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), self.mss);
+        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), self.mss as u32);
     }
 
     fn on_timeout(&mut self, _path: &Path, timeout: &Timeout) {

@@ -184,7 +184,7 @@ impl Both {
         self.seen.agreed += u64::from(due);
         let handed = match (&self.core, how) {
             (Running::Bbr(bbr), layout::HOW_FULL) => {
-                Some(bbr.core.operating_window(path.srtt, path.inflight()))
+                Some(bbr.core.operating_window(path.srtt as u32, path.inflight() as u32))
             }
             _ => None,
         };
@@ -344,7 +344,7 @@ impl Pair for Both {
         let sample = acked.ack.rate;
         let rate = sample.map_or(0, |sample| sample.rate().bytes_per_sec());
         let slow = sample.is_some_and(|sample| sample.app_limited);
-        self.path.on_sample(&[path.now, path.srtt, acked.rtt_us, rate, slow.into()]);
+        self.path.on_sample(path.now, path.srtt, acked.rtt_us, rate, slow);
         self.core_ack(path, acked, before, after);
         self.follow(path, switches);
     }

@@ -110,7 +110,7 @@ impl Pair for Both {
     fn on_sent(&mut self, path: &Path, sent: &Sent, _first: bool) {
         self.rust.on_sent(sent);
         // The packet itself is counted already.
-        self.core.on_send(path.now, path.sent_to() - 1, sent.app_limited);
+        self.core.on_send(path.now, (path.sent_to() - 1) as u32, sent.app_limited.into());
     }
 
     fn on_ack(&mut self, path: &Path, acked: &Acked) {
@@ -141,13 +141,13 @@ impl Pair for Both {
             });
         }
         self.rust.on_loss(loss);
-        self.core.on_lost(loss.newest_sent_at.as_micros(), packets);
+        self.core.on_lost(loss.newest_sent_at.as_micros(), packets as u32);
     }
 
     fn on_marked(&mut self, path: &Path, marked: &Marked) {
         self.rust.on_marked(marked);
         let inflight = marked.prior_inflight.get() / self.mss;
-        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), inflight);
+        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), inflight as u32);
     }
 
     fn on_timeout(&mut self, _path: &Path, timeout: &Timeout) {
