@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
  * The contract between the programs in the kernel and user space: every struct, constant and scale that both sides use.
- * Rust's side is made from this file by the C preprocessor (see build.rs), so nothing is typed twice; both sides assert
+ * Rust's side is made from this file by the C preprocessor (see build/main.rs), so nothing is typed twice; both sides assert
  * the sizes at the end.
  *
  * Who writes what, and when:
