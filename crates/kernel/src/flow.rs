@@ -419,3 +419,6 @@ fn extremes(slot: &Slot) -> Extremes {
         delivery_rate: (!time.is_zero()).then(|| delivered / time),
     }
 }
+
+#[cfg(test)]
+mod tests;
