@@ -17,6 +17,7 @@ mod muses_core;
 mod path;
 mod switch;
 mod switch_core;
+mod tally;
 mod vivace;
 mod vivace_core;
 
