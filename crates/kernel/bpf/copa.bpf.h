@@ -26,21 +26,13 @@
 /* Sets the socket's window; gives it in packets. */
 TT_INLINE u32 tt_copa_apply_window(struct tcp_sock *tp, const struct tt_copa *copa)
 {
-	u32 packets = (u32)tt_copa_window_bytes(copa) / copa->mss_bytes; /* no window is above 2^30 */
-
-	packets = tt_min(tt_max(packets, 1), tp->snd_cwnd_clamp);
-	tp->snd_cwnd = packets;
-	return packets;
+	/* No window is above 2^30. */
+	return tt_apply_window(tp, (u32)tt_copa_window_bytes(copa) / copa->mss_bytes);
 }
 
 TT_INLINE u64 tt_copa_apply_pacing(struct sock *sk, const struct tt_copa *copa)
 {
-	u64 rate = tt_copa_pacing_bytes_per_s(copa);
-
-	if (!rate)
-		return tt_pace_first_flight(sk); /* no sample yet */
-	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
-	return rate;
+	return tt_apply_rate(sk, tt_copa_pacing_bytes_per_s(copa));
 }
 
 TT_CLEARED_BY(tt_copa_clear, struct tt_copa);

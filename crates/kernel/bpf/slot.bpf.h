@@ -182,6 +182,23 @@ TT_INLINE u64 tt_pace_first_flight(struct sock *sk)
 	return rate;
 }
 
+/* Paces at this rate, or what leaves first where there is none (0) yet. Gives the rate. */
+TT_INLINE u64 tt_apply_rate(struct sock *sk, u64 rate)
+{
+	if (!rate)
+		return tt_pace_first_flight(sk);
+	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
+	return rate;
+}
+
+/* Sets the socket's window, which has one packet at least; gives it. */
+TT_INLINE u32 tt_apply_window(struct tcp_sock *tp, u32 packets)
+{
+	packets = tt_min(tt_max(packets, 1), tp->snd_cwnd_clamp);
+	tp->snd_cwnd = packets;
+	return packets;
+}
+
 /* Copa's initial window for the slot of a connection that begins with another algorithm. */
 TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control, const struct tt_flow *flow)
 {

@@ -19,21 +19,12 @@ TT_CLEARED_BY(tt_vivace_clear, struct tt_vivace);
 
 TT_INLINE u32 tt_vivace_apply_window(struct tcp_sock *tp, const struct tt_vivace *vivace)
 {
-	u32 packets = tt_vivace_window(vivace, tp->snd_cwnd, TT_VIVACE_WINDOW_MIN_PACKETS);
-
-	packets = tt_min(tt_max(packets, 1), tp->snd_cwnd_clamp);
-	tp->snd_cwnd = packets;
-	return packets;
+	return tt_apply_window(tp, tt_vivace_window(vivace, tp->snd_cwnd, TT_VIVACE_WINDOW_MIN_PACKETS));
 }
 
 TT_INLINE u64 tt_vivace_apply_pacing(struct sock *sk, const struct tt_vivace *vivace)
 {
-	u64 rate = tt_vivace_pacing_bytes_per_s(vivace);
-
-	if (!rate)
-		return tt_pace_first_flight(sk); /* no sample yet */
-	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
-	return rate;
+	return tt_apply_rate(sk, tt_vivace_pacing_bytes_per_s(vivace));
 }
 
 TT_INLINE void tt_vivace_begin_with(struct tt_flow *flow, struct tcp_sock *tp, u32 window)
