@@ -95,7 +95,8 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, struct tt_flow *flow, const struc
 }
 
 /* A connection begins with it. */
-TT_INLINE u32 tt_bbr_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control, bool adopted)
+TT_INLINE u32 tt_bbr_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_bbr *bbr = &flow->bbr;
@@ -212,7 +213,8 @@ TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, co
 	ack->maybe_delayed = pending->maybe_delayed;
 }
 
-TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
+TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_standing standing = {};

@@ -88,7 +88,8 @@ TT_INLINE void tt_copa_goes_on(struct sock *sk, struct tt_flow *flow, const stru
 }
 
 /* A connection begins with it. */
-TT_INLINE u32 tt_copa_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control, bool adopted)
+TT_INLINE u32 tt_copa_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_copa *copa = &flow->copa;
@@ -156,7 +157,8 @@ TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const str
 	pending->eager = copa->slow_start;
 }
 
-TT_INLINE void tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
+TT_INLINE void tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_standing standing = {};

@@ -42,7 +42,8 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, struct tt_flow *flow, const str
 }
 
 /* A connection begins with it. */
-TT_INLINE u32 tt_cubic_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control, bool adopted)
+TT_INLINE u32 tt_cubic_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)

@@ -28,7 +28,7 @@ static void tt_host_copy(u32 *to, const u32 *from, u32 count)
 		to[i] = from[i];
 }
 
-/* Now, window in bytes, smoothed round-trip time, delivered and in flight; and what the path says. */
+/* Now, window in bytes, smoothed round-trip time, delivered, in flight; and what the path says. */
 static struct tt_hand_over tt_host_over(const struct tt_path *path, const u64 *fields)
 {
 	struct tt_hand_over over = {

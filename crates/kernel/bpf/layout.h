@@ -26,8 +26,9 @@
 #define TT_SCALE_Q16 65536    /* shares, 1/delta in packets, windows in bytes within the algorithm */
 
 /*
- * The algorithms: L(number, UPPER, lower, ...), with whatever follows L. The number stands in a slot's `cca`. The order is that of
- * trimtab_kernel::Algorithm. Each has knobs, TT_<UPPER>_KNOBS below, and hooks, <lower>.bpf.h.
+ * The algorithms: L(number, UPPER, lower, ...), with whatever follows L. The number stands in a
+ * slot's `cca`. The order is that of trimtab_kernel::Algorithm. Each has knobs, TT_<UPPER>_KNOBS
+ * below, and hooks, <lower>.bpf.h.
  */
 #define TT_ALGORITHMS(L, ...)                                                                                          \
 	L(1, COPA, copa, ##__VA_ARGS__)                                                                                \

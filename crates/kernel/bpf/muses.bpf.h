@@ -68,7 +68,8 @@ TT_INLINE void tt_muses_goes_on(struct sock *sk, struct tt_flow *flow, const str
 }
 
 /* A connection begins with it. */
-TT_INLINE u32 tt_muses_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control, bool adopted)
+TT_INLINE u32 tt_muses_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 	tt_pace(sk, flow);
 #pragma unroll
@@ -165,7 +166,8 @@ TT_INLINE void tt_muses_leave(struct sock *sk, struct tt_flow *flow)
 		tt_set_algorithm(sk, safe);
 }
 
-TT_INLINE void tt_muses_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
+TT_INLINE void tt_muses_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_muses *muses = &flow->muses;

@@ -66,7 +66,8 @@ TT_INLINE void tt_vivace_goes_on(struct sock *sk, struct tt_flow *flow, const st
 }
 
 /* A connection begins with it. */
-TT_INLINE u32 tt_vivace_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control, bool adopted)
+TT_INLINE u32 tt_vivace_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
@@ -116,7 +117,8 @@ TT_INLINE void tt_vivace_run(struct tt_vivace *vivace, struct tcp_sock *tp, cons
 	tt_vivace_on_send(vivace, seen->now_us, tp->data_segs_out, tp->app_limited);
 }
 
-TT_INLINE void tt_vivace_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
+TT_INLINE void tt_vivace_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_vivace *vivace = &flow->vivace;
