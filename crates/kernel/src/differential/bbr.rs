@@ -11,11 +11,9 @@ use super::bbr_socket::{SocketBbr, phase_number};
 use super::driver::{Acked, Course, Pair, Path, ran, time};
 use super::path::spread;
 use super::tally::tally;
+use super::{EVENTS, SEQUENCES};
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Place, Words};
-
-const SEQUENCES: u64 = 3000;
-const EVENTS: u64 = 1500;
 
 tally! {
     /// How often the two agreed, and where the sequences went.

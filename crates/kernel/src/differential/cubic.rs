@@ -10,11 +10,9 @@ use super::cubic_socket::{SocketCubic, packets_of};
 use super::driver::{Acked, Course, Pair, Path, ran};
 use super::path::spread;
 use super::tally::tally;
+use super::{EVENTS, SEQUENCES};
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Words};
-
-const SEQUENCES: u64 = 3000;
-const EVENTS: u64 = 1500;
 
 tally! {
     /// How often the two agreed, and where the sequences went.

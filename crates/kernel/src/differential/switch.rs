@@ -118,7 +118,7 @@ fn drawn(rng: &mut Pcg64Mcg) -> (Spec, Algorithm, Words) {
                 spec.set(place.knob.name, value).expect("in range");
             }
         }
-        Algorithm::Bbr | Algorithm::Vivace | Algorithm::Muses => {}
+        _ => {}
     }
     (spec, algorithm, words)
 }
@@ -431,7 +431,7 @@ fn begin(algorithm: Algorithm, words: &Words, mss: u64, window: u64, seed: u64) 
         Algorithm::Copa => Running::Copa(CoreCopa::new(words, mss as u32, mss as u32, window)),
         Algorithm::Cubic => Running::Cubic(SocketCubic::new(words, packets)),
         Algorithm::Bbr => Running::Bbr(SocketBbr::new(CoreBbr::new(words, mss, packets, 0), seed)),
-        Algorithm::Vivace | Algorithm::Muses => unreachable!("it is none of those that are drawn"),
+        _ => unreachable!("it is none of those that are drawn"),
     }
 }
 
