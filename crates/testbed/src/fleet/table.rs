@@ -117,7 +117,7 @@ mod tests {
     }
 
     /// A run with an edge that was compared, and one on which only learning is over.
-    pub(in super::super) fn run() -> FleetRun {
+    fn run() -> FleetRun {
         let knobs = |alpha: f64| [("alpha".to_owned(), alpha)].into();
         let edge = |name: &str, learnt: f64| EdgeResult {
             name: name.to_owned(),
