@@ -14,7 +14,7 @@
 #ifndef TRIMTAB_BBR_BPF_H
 #define TRIMTAB_BBR_BPF_H
 
-#include "switch.bpf.h"
+#include "hooks.bpf.h"
 
 /*
  * The least that it runs, as a share of a round trip: the draining phase may end early, by what is in flight, and the probing one may
@@ -64,27 +64,26 @@ TT_INLINE void tt_bbr_take_knobs(struct tt_bbr *bbr, const struct tt_slot *slot)
 	tt_bbr_on_knobs(bbr);
 }
 
+TT_INLINE void tt_bbr_begin_with(struct tt_bbr *bbr, const struct tcp_sock *tp, u32 window)
+{
+	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
+	bbr->window = window;
+	bbr->round_end = tp->delivered;
+}
+
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_tag *handed, bool paces)
+TT_INLINE void tt_bbr_goes_on(struct sock *sk, struct tt_flow *flow, const struct tt_slot *slot,
+			      const struct tt_tag *handed)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 index = handed->place - 1, srtt_us = tp->srtt_us >> 3;
-	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
-	struct tt_slot *slot = tt_slot_get(index);
+	u32 srtt_us = tp->srtt_us >> 3;
 	struct tt_hand_over over = {};
-	struct tt_bbr *bbr;
+	struct tt_bbr *bbr = &flow->bbr;
 
-	if (!flow || !slot)
-		return; /* never: the place is one that was taken */
-	tp->inet_conn.icsk_ca_priv[0] = handed->place;
-	flow->paces |= paces;
-	bbr = &flow->bbr;
+	tt_pace(sk, flow);
 	tt_bbr_clear(bbr);
-	tt_slot_hand_over(slot, flow, TT_CCA_BBR);
 	tt_bbr_take_knobs(bbr, slot);
-	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
-	bbr->window = handed->window;
-	bbr->round_end = tp->delivered;
+	tt_bbr_begin_with(bbr, tp, handed->window);
 	if (handed->how == TT_HOW_FULL) {
 		tt_hand_over_read(&over, flow, tp, handed->window);
 		over.delivered = tp->delivered;
@@ -95,50 +94,25 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, const struct tt_tag *handed, bool
 	tt_bbr_is_ready(sk, flow);
 }
 
-/* A connection gets this algorithm; an error number when there is no memory for it. */
-static __attribute__((noinline)) int tt_bbr_take(struct sock *sk)
+/* A connection begins with it. */
+TT_INLINE u32 tt_bbr_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_control *control = tt_control_get();
-	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
-	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
-	struct tt_tag handed = tt_handed_over(sk);
-	u32 initial_window = tp->snd_cwnd;
-	struct tt_flow *flow;
-	struct tt_bbr *bbr;
+	struct tt_bbr *bbr = &flow->bbr;
 
-	/* Without the fq queueing discipline, TCP itself paces once it is told to. */
-	if (paces)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-	if (handed.place) {
-		tt_bbr_goes_on(sk, &handed, paces);
-		return 0;
-	}
-	flow = control ? tt_flow_new(sk, control) : 0;
-	if (!flow)
-		return -ENOMEM; /* Reno runs until there is memory */
-	bbr = &flow->bbr;
-	tt_first_knobs(flow, tp, control, TT_CCA_BBR, control->bbr_defaults);
+	tt_pace(sk, flow);
 #pragma unroll
 	for (int i = 0; i < TT_BBR_KNOBS_COUNT; i++)
 		bbr->tuning.knobs[i] = flow->first.words[i];
 	tt_bbr_on_knobs(bbr);
-	bbr->mss_bytes = tt_max(tp->mss_cache, 1);
-	bbr->window = initial_window;
-	bbr->round_end = tp->delivered;
+	tt_bbr_begin_with(bbr, tp, tp->snd_cwnd);
 	tt_bbr_init(bbr, tp->srtt_us >> 3);
-	tt_flow_begin(flow, tp, paces);
 	tt_bbr_is_ready(sk, flow);
-	tt_slot_open(flow, tp, control, TT_CCA_BBR, adopted ? TT_FLAG_ADOPTED : 0,
-		     tt_initial_window_q10(control, flow));
-	return 0;
+	return tt_initial_window_q10(control, flow);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_open, struct sock *sk)
-{
-	tt_bbr_take(sk);
-}
+TT_OPEN_HOOK(BBR, bbr)
 
 /* Takes over new knobs, at the price of one comparison where there are none. */
 TT_INLINE void tt_bbr_orders(struct tt_flow *flow, const struct tt_slot *slot)
@@ -239,36 +213,29 @@ TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, co
 	ack->maybe_delayed = pending->maybe_delayed;
 }
 
-TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs)
+TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 	struct tt_standing standing = {};
 	struct tt_bbr_ack ack = {};
 	struct tt_slot *slot = 0;
 	struct tt_seen seen;
-	struct tt_bbr *bbr;
+	struct tt_bbr *bbr = &flow->bbr;
 	bool starts;
 
-	if (!flow) {
-		/* Its `init` found no memory, or was left out. */
-		if (tt_is_open(tp) && tt_bbr_take(sk))
-			tt_reno_on_ack(sk, rs);
-		return;
-	}
-	bbr = &flow->bbr;
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_bbr_pending_add(&flow->pending, rs, &seen);
 	if (!tt_bbr_is_due(flow, tp, rs, &seen))
 		return;
 
-	starts = bbr->mode == TT_BBR_STARTUP;
+	tt_bbr_see(&ack, flow, tp, rs, &seen);
 	if (tt_batch_is_due(&flow->batch, &seen))
 		slot = tt_slot_get(flow->slot);
 	if (slot)
 		tt_bbr_orders(flow, slot);
-	tt_bbr_see(&ack, flow, tp, rs, &seen);
+	starts = bbr->mode == TT_BBR_STARTUP;
 	bbr->window = tp->snd_cwnd;
 	tt_bbr_on_ack(bbr, &ack);
 	tt_bbr_pending_begin(flow, &ack);
@@ -286,20 +253,6 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, const struct rate_sample *rs
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
 	tt_switch_if_due(sk, flow, slot, tt_bbr_is_converged(bbr),
 			 tt_bbr_operating_window(bbr, ack.srtt_us, ack.inflight));
-}
-
-/* Since Linux 6.10, which gave it two arguments more. */
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_ack, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
-{
-	tt_bbr_on_ack_event(sk, rs);
-}
-
-/* Before Linux 6.10. */
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_ack_before_6_10, struct sock *sk, const struct rate_sample *rs)
-{
-	tt_bbr_on_ack_event(sk, rs);
 }
 
 /* A recovery begins. Losses move the window by the algorithm's own rules, so the threshold stays. */
@@ -331,14 +284,10 @@ u32 BPF_PROG(tt_bbr_undo, struct sock *sk)
 }
 
 /* After a timeout the kernel sets the window, to one packet more than is in flight. */
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_state, struct sock *sk, u8 new_state)
+TT_INLINE void tt_bbr_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (!flow)
-		return;
 	if (new_state != TCP_CA_Loss)
 		return;
 	flow->pending.eager = true;
@@ -348,15 +297,13 @@ void BPF_PROG(tt_bbr_state, struct sock *sk, u8 new_state)
 }
 
 /* A packet leaves while nothing else is in flight. */
-TT_INLINE void tt_bbr_on_tx_start(struct sock *sk)
+TT_INLINE void tt_bbr_on_tx_start(struct sock *sk, struct tt_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
-	struct tt_bbr *bbr;
+	struct tt_bbr *bbr = &flow->bbr;
 
-	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_bbr_is_converged(&flow->bbr)))
+	if (tt_switch_if_nothing_is_known(sk, flow, tt_bbr_is_converged(&flow->bbr)))
 		return;
-	bbr = &flow->bbr;
 	flow->pending.eager = true;
 	bbr->window = tp->snd_cwnd;
 	tt_bbr_on_first_sent(bbr, tp->tcp_mstamp, tp->app_limited != 0);
@@ -366,19 +313,10 @@ TT_INLINE void tt_bbr_on_tx_start(struct sock *sk)
 	tt_bbr_apply_pacing(sk, bbr);
 }
 
-/* Since Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_tx_start, struct sock *sk)
-{
-	tt_bbr_on_tx_start(sk);
-}
+TT_CONTROL_HOOKS(bbr)
+TT_EVENT_HOOKS(bbr)
 
-/* Before Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_bbr_event, struct sock *sk, u32 event)
-{
-	if (event == CA_EVENT_TX_START)
-		tt_bbr_on_tx_start(sk);
-}
+#define TT_BBR_OPS(since)                                                                          \
+	.ssthresh = (void *)tt_bbr_ssthresh, .undo_cwnd = (void *)tt_bbr_undo, TT_CONTROL_##since(bbr)
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef TRIMTAB_COPA_BPF_H
 #define TRIMTAB_COPA_BPF_H
 
-#include "switch.bpf.h"
+#include "hooks.bpf.h"
 
 /*
  * Copa's least window. One packet would do for TCP (RFC 5681 §3.1), but alone in flight it waits for the receiver's
@@ -26,21 +26,13 @@
 /* Sets the socket's window; gives it in packets. */
 TT_INLINE u32 tt_copa_apply_window(struct tcp_sock *tp, const struct tt_copa *copa)
 {
-	u32 packets = (u32)tt_copa_window_bytes(copa) / copa->mss_bytes; /* no window is above 2^30 */
-
-	packets = tt_min(tt_max(packets, 1), tp->snd_cwnd_clamp);
-	tp->snd_cwnd = packets;
-	return packets;
+	/* No window is above 2^30. */
+	return tt_apply_window(tp, (u32)tt_copa_window_bytes(copa) / copa->mss_bytes);
 }
 
 TT_INLINE u64 tt_copa_apply_pacing(struct sock *sk, const struct tt_copa *copa)
 {
-	u64 rate = tt_copa_pacing_bytes_per_s(copa);
-
-	if (!rate)
-		return tt_pace_first_flight(sk); /* no sample yet */
-	sk->sk_pacing_rate = tt_min(rate, sk->sk_max_pacing_rate);
-	return rate;
+	return tt_apply_rate(sk, tt_copa_pacing_bytes_per_s(copa));
 }
 
 TT_CLEARED_BY(tt_copa_clear, struct tt_copa);
@@ -64,26 +56,25 @@ TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
 	tt_copa_apply_window(tp, copa);
 }
 
-/* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_copa_goes_on(struct sock *sk, const struct tt_tag *handed, bool paces)
+/* Takes the knobs of the slot. */
+TT_INLINE void tt_copa_take_knobs(struct tt_copa *copa, const struct tt_slot *slot)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 index = handed->place - 1;
-	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
-	struct tt_slot *slot = tt_slot_get(index);
-	struct tt_hand_over over = {};
-	struct tt_copa *copa;
-
-	if (!flow || !slot)
-		return; /* never: the place is one that was taken */
-	tp->inet_conn.icsk_ca_priv[0] = handed->place;
-	flow->paces |= paces;
-	copa = &flow->copa;
-	tt_copa_clear(copa);
-	tt_slot_hand_over(slot, flow, TT_CCA_COPA);
 #pragma unroll
 	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
 		copa->knobs[i] = slot->copa_knobs[i];
+}
+
+/* Goes on where another algorithm of ours was. */
+TT_INLINE void tt_copa_goes_on(struct sock *sk, struct tt_flow *flow, const struct tt_slot *slot,
+			       const struct tt_tag *handed)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_copa *copa = &flow->copa;
+	struct tt_hand_over over = {};
+
+	tt_pace(sk, flow);
+	tt_copa_clear(copa);
+	tt_copa_take_knobs(copa, slot);
 	tt_hand_over_read(&over, flow, tp, handed->window);
 	tt_copa_begin(flow, tp, over.window_bytes);
 	if (handed->how == TT_HOW_FULL)
@@ -96,29 +87,14 @@ TT_INLINE void tt_copa_goes_on(struct sock *sk, const struct tt_tag *handed, boo
 	tt_copa_apply_pacing(sk, copa);
 }
 
-/* A connection gets this algorithm; an error number when there is no memory for it. */
-static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
+/* A connection begins with it. */
+TT_INLINE u32 tt_copa_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_control *control = tt_control_get();
-	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
-	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
-	struct tt_flow *flow;
-	struct tt_tag handed = tt_handed_over(sk);
-	struct tt_copa *copa;
+	struct tt_copa *copa = &flow->copa;
 
-	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
-	if (paces)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-	if (handed.place) {
-		tt_copa_goes_on(sk, &handed, paces);
-		return 0;
-	}
-	flow = control ? tt_flow_new(sk, control) : 0;
-	if (!flow)
-		return -ENOMEM; /* Reno runs until there is memory */
-	copa = &flow->copa;
-	tt_first_knobs(flow, tp, control, TT_CCA_COPA, control->copa_defaults);
+	tt_pace(sk, flow);
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
 		copa->knobs[i] = flow->first.words[i];
@@ -131,28 +107,19 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
 		copa->started = true;
 	}
-	tt_flow_begin(flow, tp, paces);
 	tt_copa_is_ready(flow, tp);
 	tt_copa_apply_pacing(sk, copa);
-	tt_slot_open(flow, tp, control, TT_CCA_COPA, adopted ? TT_FLAG_ADOPTED : 0,
-		     copa->knobs[TT_COPA_INITIAL_WINDOW]);
-	return 0;
+	return copa->knobs[TT_COPA_INITIAL_WINDOW];
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_copa_open, struct sock *sk)
-{
-	tt_copa_take(sk);
-}
+TT_OPEN_HOOK(COPA, copa)
 
 /* Takes over new knobs, at the price of one comparison where there are none. */
 TT_INLINE void tt_copa_orders(struct tt_flow *flow, const struct tt_slot *slot)
 {
 	if (!tt_has_new_knobs(flow, slot))
 		return;
-#pragma unroll
-	for (int i = 0; i < TT_COPA_KNOBS_COUNT; i++)
-		flow->copa.knobs[i] = slot->copa_knobs[i];
+	tt_copa_take_knobs(&flow->copa, slot);
 	tt_copa_on_knobs(&flow->copa);
 }
 
@@ -190,21 +157,15 @@ TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const str
 	pending->eager = copa->slow_start;
 }
 
-TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *rs)
+TT_INLINE void tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 	struct tt_standing standing = {};
+	struct tt_copa *copa = &flow->copa;
 	struct tt_slot *slot = 0;
 	struct tt_seen seen;
-	struct tt_copa *copa;
 
-	if (!flow) {
-		/* Its `init` found no memory, or was left out. */
-		if (tt_is_open(tp) && tt_copa_take(sk))
-			tt_reno_on_ack(sk, rs);
-		return;
-	}
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_pending_add(&flow->pending, &seen);
@@ -216,7 +177,6 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 	if (slot)
 		tt_copa_orders(flow, slot);
 	tt_copa_step(flow, tp, &seen);
-	copa = &flow->copa;
 	standing.window_packets = tt_copa_apply_window(tp, copa);
 	standing.pacing_bytes_per_s = tt_copa_apply_pacing(sk, copa);
 	if (!slot)
@@ -228,28 +188,10 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, const struct rate_sample *r
 	tt_switch_if_due(sk, flow, slot, tt_copa_is_converged(copa), standing.window_packets);
 }
 
-/* Since Linux 6.10, which gave it two arguments more. */
-SEC("struct_ops")
-void BPF_PROG(tt_copa_ack, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
-{
-	tt_copa_on_ack_event(sk, rs);
-}
-
-/* Before Linux 6.10. */
-SEC("struct_ops")
-void BPF_PROG(tt_copa_ack_before_6_10, struct sock *sk, const struct rate_sample *rs)
-{
-	tt_copa_on_ack_event(sk, rs);
-}
-
-SEC("struct_ops")
-void BPF_PROG(tt_copa_state, struct sock *sk, u8 new_state)
+TT_INLINE void tt_copa_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (!flow)
-		return;
 	if (new_state == TCP_CA_CWR) {
 		tt_copa_on_marked(&flow->copa, tp->tcp_mstamp, tp->tcp_mstamp);
 		tt_copa_apply_window(tp, &flow->copa);
@@ -264,13 +206,12 @@ void BPF_PROG(tt_copa_state, struct sock *sk, u8 new_state)
 }
 
 /* A packet leaves while nothing else is in flight. */
-TT_INLINE void tt_copa_on_tx_start(struct sock *sk)
+TT_INLINE void tt_copa_on_tx_start(struct sock *sk, struct tt_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 	u32 idle_ticks;
 
-	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_copa_is_converged(&flow->copa)))
+	if (tt_switch_if_nothing_is_known(sk, flow, tt_copa_is_converged(&flow->copa)))
 		return;
 	idle_ticks = (u32)bpf_jiffies64() - tp->lsndtime;
 	if (flow->copa.started && idle_ticks > tp->inet_conn.icsk_rto) {
@@ -281,19 +222,9 @@ TT_INLINE void tt_copa_on_tx_start(struct sock *sk)
 	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);
 }
 
-/* Since Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_copa_tx_start, struct sock *sk)
-{
-	tt_copa_on_tx_start(sk);
-}
+TT_CONTROL_HOOKS(copa)
+TT_EVENT_HOOKS(copa)
 
-/* Before Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_copa_event, struct sock *sk, u32 event)
-{
-	if (event == CA_EVENT_TX_START)
-		tt_copa_on_tx_start(sk);
-}
+#define TT_COPA_OPS(since) TT_KEEP_OPS, TT_CONTROL_##since(copa)
 
 #endif

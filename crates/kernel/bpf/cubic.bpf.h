@@ -6,7 +6,7 @@
 #ifndef TRIMTAB_CUBIC_BPF_H
 #define TRIMTAB_CUBIC_BPF_H
 
-#include "switch.bpf.h"
+#include "hooks.bpf.h"
 
 /* Takes the knobs of the slot. */
 TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *slot)
@@ -18,22 +18,17 @@ TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *s
 }
 
 /* Goes on where another algorithm of ours was. */
-TT_INLINE void tt_cubic_goes_on(struct sock *sk, const struct tt_tag *handed)
+TT_INLINE void tt_cubic_goes_on(struct sock *sk, struct tt_flow *flow, const struct tt_slot *slot,
+				const struct tt_tag *handed)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 index = handed->place - 1, window = tt_min(handed->window, tp->snd_cwnd_clamp);
-	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
-	struct tt_slot *slot = tt_slot_get(index);
+	u32 window = tt_min(handed->window, tp->snd_cwnd_clamp);
 	struct tt_hand_over over = {};
 
-	if (!flow || !slot)
-		return; /* never: the place is one that was taken */
-	tp->inet_conn.icsk_ca_priv[0] = handed->place;
 	/* Linux's CUBIC does not pace. A limit that the application set is its own affair. */
 	if (flow->paces && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	flow->paces = false;
-	tt_slot_hand_over(slot, flow, TT_CCA_CUBIC);
 	tt_cubic_take_knobs(flow, slot);
 	tp->snd_cwnd = window;
 	if (handed->how == TT_HOW_FULL) {
@@ -46,37 +41,18 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, const struct tt_tag *handed)
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 }
 
-/* A connection gets this algorithm. */
-static __attribute__((noinline)) int tt_cubic_take(struct sock *sk)
+/* A connection begins with it. */
+TT_INLINE u32 tt_cubic_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_control *control = tt_control_get();
-	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
-	struct tt_flow *flow;
-	struct tt_tag handed = tt_handed_over(sk);
-
-	if (handed.place) {
-		tt_cubic_goes_on(sk, &handed);
-		return 0;
-	}
-	flow = control ? tt_flow_new(sk, control) : 0;
-	if (!flow)
-		return 0; /* no memory: Reno runs until there is, below */
-	tt_first_knobs(flow, tp, control, TT_CCA_CUBIC, control->cubic_defaults);
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
 		flow->cubic_knobs.knobs[i] = flow->first.words[i];
 	tt_cubic_on_knobs(&flow->cubic_knobs);
-	tt_flow_begin(flow, tp, false);
-	tt_slot_open(flow, tp, control, TT_CCA_CUBIC, adopted ? TT_FLAG_ADOPTED : 0, tt_initial_window_q10(control, flow));
-	return 0;
+	return tt_initial_window_q10(control, flow);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_cubic_open, struct sock *sk)
-{
-	tt_cubic_take(sk);
-}
+TT_OPEN_HOOK(CUBIC, cubic)
 
 /* Takes over new knobs. */
 TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
@@ -195,13 +171,8 @@ u32 BPF_PROG(tt_cubic_undo, struct sock *sk)
 	return tt_max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
+TT_INLINE void tt_cubic_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)
 {
-	struct tt_flow *flow = tt_flow_get(sk);
-
-	if (!flow)
-		return;
 	if (new_state == TCP_CA_Loss)
 		tt_cubic_reset(&flow->cubic);
 	if (new_state == TCP_CA_CWR)
@@ -209,13 +180,12 @@ void BPF_PROG(tt_cubic_state, struct sock *sk, u8 new_state)
 }
 
 /* A packet leaves while nothing else is in flight. */
-TT_INLINE void tt_cubic_on_tx_start(struct sock *sk)
+TT_INLINE void tt_cubic_on_tx_start(struct sock *sk, struct tt_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 	u64 now_us;
 
-	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_cubic_phase(flow, tp) == TT_PHASE_STEADY))
+	if (tt_switch_if_nothing_is_known(sk, flow, tt_cubic_phase(flow, tp) == TT_PHASE_STEADY))
 		return;
 	/*
 	 * When the last packet left is written in the kernel's own ticks, whose length a program does not know. It was a round
@@ -225,19 +195,11 @@ TT_INLINE void tt_cubic_on_tx_start(struct sock *sk)
 	tt_cubic_on_first_sent(&flow->cubic, now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
 }
 
-/* Since Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_cubic_tx_start, struct sock *sk)
-{
-	tt_cubic_on_tx_start(sk);
-}
+TT_EVENT_HOOKS(cubic)
 
-/* Before Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_cubic_event, struct sock *sk, u32 event)
-{
-	if (event == CA_EVENT_TX_START)
-		tt_cubic_on_tx_start(sk);
-}
+/* It has no `cong_control`, so it is the same for every kernel. */
+#define TT_CUBIC_OPS(since)                                                                        \
+	.ssthresh = (void *)tt_cubic_ssthresh, .undo_cwnd = (void *)tt_cubic_undo,                 \
+	.pkts_acked = (void *)tt_cubic_acked, .cong_avoid = (void *)tt_cubic_avoid
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
  * The contract between the programs in the kernel and user space: every struct, constant and scale that both sides use.
- * Rust's side is made from this file by the C preprocessor (see build.rs), so nothing is typed twice; both sides assert
+ * Rust's side is made from this file by the C preprocessor (see build/main.rs), so nothing is typed twice; both sides assert
  * the sizes at the end.
  *
  * Who writes what, and when:
@@ -25,12 +25,18 @@
 #define TT_SCALE_Q10 1024     /* gains and windows in packets */
 #define TT_SCALE_Q16 65536    /* shares, 1/delta in packets, windows in bytes within the algorithm */
 
-/* Algorithms, as in a slot's `cca`. */
-#define TT_CCA_COPA 1
-#define TT_CCA_CUBIC 2
-#define TT_CCA_BBR 3
-#define TT_CCA_MUSES 4
-#define TT_CCA_VIVACE 5
+/*
+ * The algorithms: L(number, UPPER, lower, ...), with whatever follows L. The number stands in a
+ * slot's `cca`. The order is that of trimtab_kernel::Algorithm. Each has knobs, TT_<UPPER>_KNOBS
+ * below, and hooks, <lower>.bpf.h.
+ */
+#define TT_ALGORITHMS(L, ...)                                                                                          \
+	L(1, COPA, copa, ##__VA_ARGS__)                                                                                \
+	L(2, CUBIC, cubic, ##__VA_ARGS__)                                                                              \
+	L(3, BBR, bbr, ##__VA_ARGS__)                                                                                  \
+	L(5, VIVACE, vivace, ##__VA_ARGS__)                                                                            \
+	L(4, MUSES, muses, ##__VA_ARGS__)
+#define TT_CCAS 5
 
 /* Phases, in the order of trimtab_cc::Phase. */
 #define TT_PHASE_SLOW_START 0
@@ -68,70 +74,70 @@
 #define TT_NO_SLOT 0xffffffff
 
 /*
- * Knobs, in the order of trimtab_cc's table: place, name, scale, how it is encoded.
+ * Knobs, in the order of trimtab_cc's table: algorithm, place, name, scale, how it is encoded.
  *   PLAIN    value * scale
  *   INVERSE  scale / value
  *   HYSTART  as PLAIN, but HyStart++ (1), which is not here, becomes Linux's HyStart (2)
  */
 #define TT_COPA_KNOBS(K)                                                                                               \
-	K(0, DELTA, delta, TT_SCALE_Q16, INVERSE)                                                                      \
-	K(1, COMPETITIVE, competitive, 1, PLAIN)                                                                       \
-	K(2, PACING_GAIN, pacing_gain, TT_SCALE_Q10, PLAIN)                                                            \
-	K(3, INITIAL_WINDOW, initial_window, TT_SCALE_Q10, PLAIN)                                                      \
-	K(4, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                          \
-	K(5, STARTUP_EXIT, startup_exit, TT_SCALE_Q10, PLAIN)                                                          \
-	K(6, RESTART, restart, TT_SCALE_Q16, PLAIN)                                                                    \
-	K(7, RESTART_PROBE, restart_probe, 1, PLAIN)                                                                   \
-	K(8, LOSS_BETA, loss_beta, TT_SCALE_Q16, PLAIN)                                                                \
-	K(9, LOSS_TOLERANCE, loss_tolerance, TT_SCALE_Q16, PLAIN)                                                      \
-	K(10, STANDING, standing, TT_SCALE_Q16, PLAIN)                                                                 \
-	K(11, MIN_RTT_WINDOW, min_rtt_window, 1000000, PLAIN)                                                          \
-	K(12, VELOCITY_MAX, velocity_max, TT_SCALE_Q4, PLAIN)
+	K(COPA, 0, DELTA, delta, TT_SCALE_Q16, INVERSE)                                                                \
+	K(COPA, 1, COMPETITIVE, competitive, 1, PLAIN)                                                                 \
+	K(COPA, 2, PACING_GAIN, pacing_gain, TT_SCALE_Q10, PLAIN)                                                      \
+	K(COPA, 3, INITIAL_WINDOW, initial_window, TT_SCALE_Q10, PLAIN)                                                \
+	K(COPA, 4, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                    \
+	K(COPA, 5, STARTUP_EXIT, startup_exit, TT_SCALE_Q10, PLAIN)                                                    \
+	K(COPA, 6, RESTART, restart, TT_SCALE_Q16, PLAIN)                                                              \
+	K(COPA, 7, RESTART_PROBE, restart_probe, 1, PLAIN)                                                             \
+	K(COPA, 8, LOSS_BETA, loss_beta, TT_SCALE_Q16, PLAIN)                                                          \
+	K(COPA, 9, LOSS_TOLERANCE, loss_tolerance, TT_SCALE_Q16, PLAIN)                                                \
+	K(COPA, 10, STANDING, standing, TT_SCALE_Q16, PLAIN)                                                           \
+	K(COPA, 11, MIN_RTT_WINDOW, min_rtt_window, 1000000, PLAIN)                                                    \
+	K(COPA, 12, VELOCITY_MAX, velocity_max, TT_SCALE_Q4, PLAIN)
 #define TT_COPA_KNOBS_COUNT 13
 #define TT_CUBIC_KNOBS(K)                                                                                              \
-	K(0, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                          \
-	K(1, C, c, TT_SCALE_Q10, PLAIN)                                                                                \
-	K(2, FAST_CONVERGENCE, fast_convergence, 1, PLAIN)                                                             \
-	K(3, HYSTART, hystart, 1, HYSTART)
+	K(CUBIC, 0, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                   \
+	K(CUBIC, 1, C, c, TT_SCALE_Q10, PLAIN)                                                                         \
+	K(CUBIC, 2, FAST_CONVERGENCE, fast_convergence, 1, PLAIN)                                                      \
+	K(CUBIC, 3, HYSTART, hystart, 1, HYSTART)
 #define TT_CUBIC_KNOBS_COUNT 4
 /* Gains in 1/65536, as trimtab_cc has them; times in microseconds. */
 #define TT_BBR_KNOBS(K)                                                                                                \
-	K(0, PROBE_GAIN, probe_gain, TT_SCALE_Q16, PLAIN)                                                              \
-	K(1, CWND_GAIN, cwnd_gain, TT_SCALE_Q16, PLAIN)                                                                \
-	K(2, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                          \
-	K(3, BW_WINDOW, bw_window, 1, PLAIN)                                                                           \
-	K(4, PROBE_RTT_INTERVAL, probe_rtt_interval, 1000000, PLAIN)                                                   \
-	K(5, PROBE_RTT_DURATION, probe_rtt_duration, 1000, PLAIN)                                                      \
-	K(6, PROBE_RTT_CWND, probe_rtt_cwnd, 1, PLAIN)                                                                 \
-	K(7, QUANTUM_BUDGET, quantum_budget, TT_SCALE_Q16, PLAIN)                                                      \
-	K(8, EXTRA_ACKED_GAIN, extra_acked_gain, TT_SCALE_Q16, PLAIN)                                                  \
-	K(9, PACING_MARGIN, pacing_margin, TT_SCALE_Q16, PLAIN)
+	K(BBR, 0, PROBE_GAIN, probe_gain, TT_SCALE_Q16, PLAIN)                                                         \
+	K(BBR, 1, CWND_GAIN, cwnd_gain, TT_SCALE_Q16, PLAIN)                                                           \
+	K(BBR, 2, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                     \
+	K(BBR, 3, BW_WINDOW, bw_window, 1, PLAIN)                                                                      \
+	K(BBR, 4, PROBE_RTT_INTERVAL, probe_rtt_interval, 1000000, PLAIN)                                              \
+	K(BBR, 5, PROBE_RTT_DURATION, probe_rtt_duration, 1000, PLAIN)                                                 \
+	K(BBR, 6, PROBE_RTT_CWND, probe_rtt_cwnd, 1, PLAIN)                                                            \
+	K(BBR, 7, QUANTUM_BUDGET, quantum_budget, TT_SCALE_Q16, PLAIN)                                                 \
+	K(BBR, 8, EXTRA_ACKED_GAIN, extra_acked_gain, TT_SCALE_Q16, PLAIN)                                             \
+	K(BBR, 9, PACING_MARGIN, pacing_margin, TT_SCALE_Q16, PLAIN)
 #define TT_BBR_KNOBS_COUNT 10
 #define TT_VIVACE_KNOBS(K)                                                                                             \
-	K(0, ALPHA, alpha, TT_SCALE_Q16, PLAIN)                                                                        \
-	K(1, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                          \
-	K(2, GAMMA, gamma, TT_SCALE_Q10, PLAIN)                                                                        \
-	K(3, DELTA, delta, TT_SCALE_Q16, PLAIN)                                                                        \
-	K(4, OMEGA, omega, TT_SCALE_Q16, PLAIN)                                                                        \
-	K(5, INITIAL_RATE, initial_rate, TT_SCALE_Q10, PLAIN)                                                          \
-	K(6, STARTUP_EXIT_LATENCY, startup_exit_latency, TT_SCALE_Q16, PLAIN)                                          \
-	K(7, STARTUP_EXIT_LOSS, startup_exit_loss, TT_SCALE_Q16, PLAIN)                                                \
-	K(8, STARTUP_RATE_MAX, startup_rate_max, TT_SCALE_Q10, PLAIN)                                                  \
-	K(9, LATENCY_FILTER, latency_filter, TT_SCALE_Q16, PLAIN)                                                      \
-	K(10, LOSS_FILTER, loss_filter, TT_SCALE_Q16, PLAIN)                                                           \
-	K(11, MIN_PACKETS, min_packets, TT_SCALE_Q4, PLAIN)                                                            \
-	K(12, EXPLORE, explore, TT_SCALE_Q16, PLAIN)                                                                   \
-	K(13, UNIFIED, unified, 1, PLAIN)                                                                              \
-	K(14, EARLY, early, 1, PLAIN)                                                                                  \
-	K(15, BRAKES, brakes, 1, PLAIN)
+	K(VIVACE, 0, ALPHA, alpha, TT_SCALE_Q16, PLAIN)                                                                \
+	K(VIVACE, 1, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                  \
+	K(VIVACE, 2, GAMMA, gamma, TT_SCALE_Q10, PLAIN)                                                                \
+	K(VIVACE, 3, DELTA, delta, TT_SCALE_Q16, PLAIN)                                                                \
+	K(VIVACE, 4, OMEGA, omega, TT_SCALE_Q16, PLAIN)                                                                \
+	K(VIVACE, 5, INITIAL_RATE, initial_rate, TT_SCALE_Q10, PLAIN)                                                  \
+	K(VIVACE, 6, STARTUP_EXIT_LATENCY, startup_exit_latency, TT_SCALE_Q16, PLAIN)                                  \
+	K(VIVACE, 7, STARTUP_EXIT_LOSS, startup_exit_loss, TT_SCALE_Q16, PLAIN)                                        \
+	K(VIVACE, 8, STARTUP_RATE_MAX, startup_rate_max, TT_SCALE_Q10, PLAIN)                                          \
+	K(VIVACE, 9, LATENCY_FILTER, latency_filter, TT_SCALE_Q16, PLAIN)                                              \
+	K(VIVACE, 10, LOSS_FILTER, loss_filter, TT_SCALE_Q16, PLAIN)                                                   \
+	K(VIVACE, 11, MIN_PACKETS, min_packets, TT_SCALE_Q4, PLAIN)                                                    \
+	K(VIVACE, 12, EXPLORE, explore, TT_SCALE_Q16, PLAIN)                                                           \
+	K(VIVACE, 13, UNIFIED, unified, 1, PLAIN)                                                                      \
+	K(VIVACE, 14, EARLY, early, 1, PLAIN)                                                                          \
+	K(VIVACE, 15, BRAKES, brakes, 1, PLAIN)
 #define TT_VIVACE_KNOBS_COUNT 16
 
 /* Muses: the number of its model (0: none), of the tree in it, and of the algorithm that takes over when its guard speaks (0: none). */
 #define TT_MUSES_KNOBS(K)                                                                                              \
-	K(0, CAP, cap, 1, PLAIN)                                                                                       \
-	K(1, TREE, tree, 1, PLAIN)                                                                                     \
-	K(2, MODEL, model, 1, PLAIN)                                                                                   \
-	K(3, SAFE, safe, 1, PLAIN)
+	K(MUSES, 0, CAP, cap, 1, PLAIN)                                                                                \
+	K(MUSES, 1, TREE, tree, 1, PLAIN)                                                                              \
+	K(MUSES, 2, MODEL, model, 1, PLAIN)                                                                            \
+	K(MUSES, 3, SAFE, safe, 1, PLAIN)
 #define TT_MUSES_KNOBS_COUNT 4
 
 /* The models of Muses: numbers of trimtab_cc::muses, and how much there is room for. */
@@ -173,6 +179,7 @@
 /*
  * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
  */
+#define TT_KNOBS_OF(number, upper, lower, A) A(u32, lower##_knobs, TT_##upper##_KNOBS_COUNT)
 #define TT_SLOT_FIELDS(F, A)                                                                                           \
 	/* --- Identity: two cache lines. */                                                                           \
 	F(u64, id)             /* number of the connection, counted from 1; 0: the slot is free */                     \
@@ -194,11 +201,7 @@
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
-	A(u32, copa_knobs, TT_COPA_KNOBS_COUNT) /* those of all five fit four cache lines */                          \
-	A(u32, cubic_knobs, TT_CUBIC_KNOBS_COUNT)                                                                      \
-	A(u32, bbr_knobs, TT_BBR_KNOBS_COUNT)                                                                          \
-	A(u32, vivace_knobs, TT_VIVACE_KNOBS_COUNT)                                                                    \
-	A(u32, muses_knobs, TT_MUSES_KNOBS_COUNT)                                                                      \
+	TT_ALGORITHMS(TT_KNOBS_OF, A) /* those of all fit four cache lines */                                          \
 	A(u32, orders_rest, 12)                                                                                        \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
@@ -243,6 +246,7 @@
  * What all connections share: one entry, in memory that user space maps, too. The fields up to `live` have their places in every
  * layout: by them user space knows what another version has left.
  */
+#define TT_DEFAULTS_OF(number, upper, lower, A) A(u32, lower##_defaults, TT_KNOBS_MAX)
 #define TT_CONTROL_FIELDS(F, A)                                                                                        \
 	F(u32, layout_version) /* 0 from when other programs begin to take the place of these */                      \
 	F(u32, slot_count)                                                                                             \
@@ -251,11 +255,7 @@
 	F(u64, live)           /* connections with a slot */                                                           \
 	F(u64, slotless)       /* connections that found none free, and run with the defaults */                       \
 	F(u64, lost_events)    /* for which the ring had no room */                                                    \
-	A(u32, copa_defaults, TT_KNOBS_MAX) /* knobs of a new connection; an initial window of 0 is the system's */    \
-	A(u32, cubic_defaults, TT_KNOBS_MAX)                                                                           \
-	A(u32, bbr_defaults, TT_KNOBS_MAX)                                                                             \
-	A(u32, vivace_defaults, TT_KNOBS_MAX)                                                                          \
-	A(u32, muses_defaults, TT_KNOBS_MAX)                                                                           \
+	TT_ALGORITHMS(TT_DEFAULTS_OF, A) /* knobs of a new connection; an initial window of 0 is the system's */       \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are told apart by; by user space */               \
 	F(u64, programs)       /* which programs, with which options: a hash; by user space; 0 until all is in place */
@@ -305,7 +305,6 @@
  * of each knob, algorithm by algorithm by TT_CCA_* less 1.
  */
 #define TT_CA_NAME_SIZE 16
-#define TT_CCAS 5
 #define TT_SETTINGS_NAMES_AT 4
 #define TT_SETTINGS_LEAST_AT 84
 #define TT_SETTINGS_MOST_AT 404
@@ -326,11 +325,7 @@ struct tt_event {
 };
 struct tt_settings {
 	u32 slot_count;
-	char copa_name[TT_CA_NAME_SIZE];
-	char cubic_name[TT_CA_NAME_SIZE];
-	char bbr_name[TT_CA_NAME_SIZE];
-	char vivace_name[TT_CA_NAME_SIZE];
-	char muses_name[TT_CA_NAME_SIZE];
+	char names[TT_CCAS][TT_CA_NAME_SIZE];
 	u32 least[TT_CCAS][TT_KNOBS_MAX];
 	u32 most[TT_CCAS][TT_KNOBS_MAX];
 };
@@ -356,7 +351,7 @@ _Static_assert(sizeof(struct tt_node) == TT_NODE_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_node, threshold) * 8 == TT_NODE_THRESHOLD_SHIFT, "layout");
 _Static_assert(__builtin_offsetof(struct tt_node, above) * 8 == TT_NODE_ABOVE_SHIFT, "layout");
 _Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
-_Static_assert(__builtin_offsetof(struct tt_settings, copa_name) == TT_SETTINGS_NAMES_AT, "layout");
+_Static_assert(__builtin_offsetof(struct tt_settings, names) == TT_SETTINGS_NAMES_AT, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, least) == TT_SETTINGS_LEAST_AT, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, most) == TT_SETTINGS_MOST_AT, "layout");
 _Static_assert(sizeof(struct tt_towards_key) == TT_TOWARDS_KEY_SIZE, "layout");
@@ -366,21 +361,14 @@ _Static_assert(sizeof(struct tt_slot) % 64 == 0, "a slot is whole cache lines");
 _Static_assert(sizeof(struct tt_control) == TT_CONTROL_SIZE, "layout");
 _Static_assert(sizeof(struct tt_event) == TT_EVENT_SIZE, "layout");
 
-#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_COPA_##upper = place,
-enum tt_copa_knob { TT_COPA_KNOBS(TT_KNOB_PLACE) };
-#undef TT_KNOB_PLACE
-#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_CUBIC_##upper = place,
-enum tt_cubic_knob { TT_CUBIC_KNOBS(TT_KNOB_PLACE) };
-#undef TT_KNOB_PLACE
-#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_BBR_##upper = place,
-enum tt_bbr_knob { TT_BBR_KNOBS(TT_KNOB_PLACE) };
-#undef TT_KNOB_PLACE
-#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_VIVACE_##upper = place,
-enum tt_vivace_knob { TT_VIVACE_KNOBS(TT_KNOB_PLACE) };
-#undef TT_KNOB_PLACE
-#define TT_KNOB_PLACE(place, upper, lower, scale, how) TT_MUSES_##upper = place,
-enum tt_muses_knob { TT_MUSES_KNOBS(TT_KNOB_PLACE) };
-#undef TT_KNOB_PLACE
+#define TT_C_CCA(number, upper, lower) TT_CCA_##upper = number,
+enum tt_cca { TT_ALGORITHMS(TT_C_CCA) };
+#define TT_C_ONE(number, upper, lower) +1
+_Static_assert(TT_ALGORITHMS(TT_C_ONE) == TT_CCAS, "the number of algorithms");
+
+#define TT_C_KNOB(cca, place, upper, lower, scale, how) TT_##cca##_##upper = place,
+#define TT_C_KNOBS(number, upper, lower) enum tt_##lower##_knob { TT_##upper##_KNOBS(TT_C_KNOB) };
+TT_ALGORITHMS(TT_C_KNOBS)
 #endif
 
 #endif

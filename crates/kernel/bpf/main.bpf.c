@@ -94,73 +94,21 @@ int tt_renew(struct bpf_iter__tcp *ctx)
 }
 
 /*
- * The loader creates one of each algorithm, by what the kernel's BTF says of the operations (src/kernel.rs). The name of each ends
- * with the first kernel that it is for.
+ * The loader creates one of each algorithm, by what the kernel's BTF says of the operations
+ * (src/kernel.rs), and names it. Each is called after the first kernel that it is for.
  */
-#define TT_OPS_6_1(which) .cwnd_event = (void *)tt_##which##_event, .cong_control = (void *)tt_##which##_ack_before_6_10
-#define TT_OPS_6_10(which) .cwnd_event = (void *)tt_##which##_event, .cong_control = (void *)tt_##which##_ack
-#define TT_OPS_7_1(which) .cwnd_event_tx_start = (void *)tt_##which##_tx_start, .cong_control = (void *)tt_##which##_ack
-
-#define TT_COPA_OPS                                                                                                    \
-	.name = "trimtab_copa", .init = (void *)tt_copa_open, .release = (void *)tt_close,                             \
-	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_keep_window, .set_state = (void *)tt_copa_state
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops copa_6_1 = { TT_COPA_OPS, TT_OPS_6_1(copa) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops copa_6_10 = { TT_COPA_OPS, TT_OPS_6_10(copa) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops copa_7_1 = { TT_COPA_OPS, TT_OPS_7_1(copa) };
-
-#define TT_BBR_OPS                                                                                                     \
-	.name = "trimtab_bbr", .init = (void *)tt_bbr_open, .release = (void *)tt_close,                               \
-	.ssthresh = (void *)tt_bbr_ssthresh, .undo_cwnd = (void *)tt_bbr_undo, .set_state = (void *)tt_bbr_state
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops bbr_6_1 = { TT_BBR_OPS, TT_OPS_6_1(bbr) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops bbr_6_10 = { TT_BBR_OPS, TT_OPS_6_10(bbr) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops bbr_7_1 = { TT_BBR_OPS, TT_OPS_7_1(bbr) };
-
-#define TT_VIVACE_OPS                                                                                                  \
-	.name = "trimtab_pcc", .init = (void *)tt_vivace_open, .release = (void *)tt_close,                            \
-	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_keep_window, .set_state = (void *)tt_vivace_state
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops vivace_6_1 = { TT_VIVACE_OPS, TT_OPS_6_1(vivace) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops vivace_6_10 = { TT_VIVACE_OPS, TT_OPS_6_10(vivace) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops vivace_7_1 = { TT_VIVACE_OPS, TT_OPS_7_1(vivace) };
-
-#define TT_MUSES_OPS                                                                                                   \
-	.name = "trimtab_tree", .init = (void *)tt_muses_open, .release = (void *)tt_close,                            \
-	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_keep_window, .set_state = (void *)tt_muses_state
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops muses_6_1 = { TT_MUSES_OPS, TT_OPS_6_1(muses) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops muses_6_10 = { TT_MUSES_OPS, TT_OPS_6_10(muses) };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops muses_7_1 = { TT_MUSES_OPS, TT_OPS_7_1(muses) };
-
-#define TT_CUBIC_OPS                                                                                                   \
-	.name = "trimtab_cubic", .init = (void *)tt_cubic_open, .release = (void *)tt_close,                           \
-	.ssthresh = (void *)tt_cubic_ssthresh, .undo_cwnd = (void *)tt_cubic_undo, .set_state = (void *)tt_cubic_state, \
-	.pkts_acked = (void *)tt_cubic_acked, .cong_avoid = (void *)tt_cubic_avoid
-
-/* It has no `cong_control`. */
-SEC(".struct_ops.link")
-struct tcp_congestion_ops cubic_6_1 = { TT_CUBIC_OPS, .cwnd_event = (void *)tt_cubic_event };
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops cubic_7_1 = { TT_CUBIC_OPS, .cwnd_event_tx_start = (void *)tt_cubic_tx_start };
+#define TT_EVENT_6_1(lower) .cwnd_event = (void *)tt_##lower##_event
+#define TT_EVENT_6_10(lower) TT_EVENT_6_1(lower)
+#define TT_EVENT_7_1(lower) .cwnd_event_tx_start = (void *)tt_##lower##_tx_start
+#define TT_OPS_SINCE(since, upper, lower)                                                          \
+	SEC(".struct_ops.link")                                                                    \
+	struct tcp_congestion_ops lower##_##since = {                                              \
+		.init = (void *)tt_##lower##_open, .release = (void *)tt_close,                    \
+		.set_state = (void *)tt_##lower##_state, TT_EVENT_##since(lower),                  \
+		TT_##upper##_OPS(since)                                                            \
+	};
+#define TT_OPS(number, upper, lower)                                                               \
+	TT_OPS_SINCE(6_1, upper, lower)                                                            \
+	TT_OPS_SINCE(6_10, upper, lower)                                                           \
+	TT_OPS_SINCE(7_1, upper, lower)
+TT_ALGORITHMS(TT_OPS)

@@ -10,7 +10,7 @@
 #ifndef TRIMTAB_MUSES_BPF_H
 #define TRIMTAB_MUSES_BPF_H
 
-#include "switch.bpf.h"
+#include "hooks.bpf.h"
 
 /* The pacing rate is 5/4 of the window per smoothed round-trip time (RFC 9002 §7.7). */
 #define TT_MUSES_PACING_TIMES 5
@@ -58,59 +58,28 @@ TT_INLINE void tt_muses_take_knobs(struct tt_muses *muses, const struct tt_slot 
 }
 
 /* Goes on where another algorithm of ours was, with its window: that is all that a policy goes by. */
-TT_INLINE void tt_muses_goes_on(struct sock *sk, const struct tt_tag *handed, bool paces)
+TT_INLINE void tt_muses_goes_on(struct sock *sk, struct tt_flow *flow, const struct tt_slot *slot,
+				const struct tt_tag *handed)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u32 index = handed->place - 1;
-	struct tt_flow *flow = bpf_map_lookup_elem(&tt_flows, &index);
-	struct tt_slot *slot = tt_slot_get(index);
-
-	if (!flow || !slot)
-		return; /* never: the place is one that was taken */
-	tp->inet_conn.icsk_ca_priv[0] = handed->place;
-	flow->paces |= paces;
+	tt_pace(sk, flow);
 	tt_muses_clear(&flow->muses);
-	tt_slot_hand_over(slot, flow, TT_CCA_MUSES);
 	tt_muses_take_knobs(&flow->muses, slot);
 	tt_muses_is_ready(sk, flow, handed->window);
 }
 
-/* A connection gets this algorithm; an error number when there is no memory for it. */
-static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
+/* A connection begins with it. */
+TT_INLINE u32 tt_muses_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
+			     bool adopted)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_control *control = tt_control_get();
-	bool adopted = tp->bytes_acked > 1; /* more than the SYN */
-	bool paces = sk->sk_pacing_status == SK_PACING_NONE;
-	struct tt_tag handed = tt_handed_over(sk);
-	struct tt_flow *flow;
-
-	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
-	if (paces)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-	if (handed.place) {
-		tt_muses_goes_on(sk, &handed, paces);
-		return 0;
-	}
-	flow = control ? tt_flow_new(sk, control) : 0;
-	if (!flow)
-		return -ENOMEM; /* Reno runs until there is memory */
-	tt_first_knobs(flow, tp, control, TT_CCA_MUSES, control->muses_defaults);
+	tt_pace(sk, flow);
 #pragma unroll
 	for (int i = 0; i < TT_MUSES_KNOBS_COUNT; i++)
 		flow->muses.knobs[i] = flow->first.words[i];
-	tt_flow_begin(flow, tp, paces);
-	tt_muses_is_ready(sk, flow, tp->snd_cwnd);
-	tt_slot_open(flow, tp, control, TT_CCA_MUSES, adopted ? TT_FLAG_ADOPTED : 0,
-		     tt_initial_window_q10(control, flow));
-	return 0;
+	tt_muses_is_ready(sk, flow, ((struct tcp_sock *)sk)->snd_cwnd);
+	return tt_initial_window_q10(control, flow);
 }
 
-SEC("struct_ops")
-void BPF_PROG(tt_muses_open, struct sock *sk)
-{
-	tt_muses_take(sk);
-}
+TT_OPEN_HOOK(MUSES, muses)
 
 /* What `cong_control` was told, for the algorithm. */
 TT_INLINE void tt_muses_see(struct tt_muses_ack *ack, struct tt_muses *muses, struct tcp_sock *tp,
@@ -193,32 +162,21 @@ TT_INLINE void tt_muses_leave(struct sock *sk, struct tt_flow *flow)
 {
 	u32 safe = flow->muses.knobs[TT_MUSES_SAFE];
 
-	if (safe == TT_CCA_COPA)
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
-	else if (safe == TT_CCA_CUBIC)
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.cubic_name, TT_CA_NAME_SIZE);
-	else if (safe == TT_CCA_BBR)
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.bbr_name, TT_CA_NAME_SIZE);
+	if (safe && safe < TT_CCA_MUSES)
+		tt_set_algorithm(sk, safe);
 }
 
-TT_INLINE void tt_muses_on_ack_event(struct sock *sk, const struct rate_sample *rs)
+TT_INLINE void tt_muses_on_ack_event(struct sock *sk, struct tt_flow *flow,
+				   const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_muses *muses = &flow->muses;
 	struct tt_standing standing = {};
 	struct tt_muses_ack ack = {};
 	struct tt_slot *slot = 0;
-	struct tt_muses *muses;
 	struct tt_seen seen;
 	bool decided, due, lost;
 
-	if (!flow) {
-		/* Its `init` found no memory, or was left out. */
-		if (tt_is_open(tp) && tt_muses_take(sk))
-			tt_reno_on_ack(sk, rs);
-		return;
-	}
-	muses = &flow->muses;
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_muses_see(&ack, muses, tp, rs, &seen);
@@ -253,28 +211,10 @@ TT_INLINE void tt_muses_on_ack_event(struct sock *sk, const struct rate_sample *
 				 tt_muses_operating_window(muses, tt_path_bandwidth(&flow->path), tp->srtt_us >> 3));
 }
 
-/* Since Linux 6.10, which gave it two arguments more. */
-SEC("struct_ops")
-void BPF_PROG(tt_muses_ack, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
-{
-	tt_muses_on_ack_event(sk, rs);
-}
-
-/* Before Linux 6.10. */
-SEC("struct_ops")
-void BPF_PROG(tt_muses_ack_before_6_10, struct sock *sk, const struct rate_sample *rs)
-{
-	tt_muses_on_ack_event(sk, rs);
-}
-
-SEC("struct_ops")
-void BPF_PROG(tt_muses_state, struct sock *sk, u8 new_state)
+TT_INLINE void tt_muses_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (!flow)
-		return;
 	if (new_state == TCP_CA_CWR) {
 		tt_muses_on_marked(&flow->muses, tp->tcp_mstamp, tp->tcp_mstamp, tp->mss_cache);
 		tt_muses_apply_window(tp, &flow->muses);
@@ -287,32 +227,19 @@ void BPF_PROG(tt_muses_state, struct sock *sk, u8 new_state)
 }
 
 /* A packet leaves while nothing else is in flight. */
-TT_INLINE void tt_muses_on_tx_start(struct sock *sk)
+TT_INLINE void tt_muses_on_tx_start(struct sock *sk, struct tt_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
 
-	if (!flow)
-		return;
 	if ((u32)bpf_jiffies64() - tp->lsndtime > tp->inet_conn.icsk_rto) {
 		tt_muses_on_idle(&flow->muses);
 		tt_muses_apply_window(tp, &flow->muses);
 	}
 }
 
-/* Since Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_muses_tx_start, struct sock *sk)
-{
-	tt_muses_on_tx_start(sk);
-}
+TT_CONTROL_HOOKS(muses)
+TT_EVENT_HOOKS(muses)
 
-/* Before Linux 7.1. */
-SEC("struct_ops")
-void BPF_PROG(tt_muses_event, struct sock *sk, u32 event)
-{
-	if (event == CA_EVENT_TX_START)
-		tt_muses_on_tx_start(sk);
-}
+#define TT_MUSES_OPS(since) TT_KEEP_OPS, TT_CONTROL_##since(muses)
 
 #endif

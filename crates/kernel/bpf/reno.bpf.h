@@ -9,6 +9,7 @@
 #ifndef TRIMTAB_RENO_BPF_H
 #define TRIMTAB_RENO_BPF_H
 
+#include "measure.bpf.h"
 #include "slot.bpf.h"
 
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;

@@ -19,6 +19,7 @@
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define ENOMEM 12
+#define EINVAL 22
 
 /* How a switch is made: the two that are ordered (TT_HOW_*), or from the beginning. */
 #define TT_HOW_ANEW 3
@@ -29,12 +30,19 @@ TT_INLINE u32 tt_next_how(u32 next) { return (next >> TT_NEXT_CCA_BITS) & ((1 <<
 
 /* --- The side of the algorithm that goes. */
 
+/* As if somebody had set TCP_CONGESTION; an error number otherwise. */
+TT_INLINE int tt_set_algorithm(struct sock *sk, u32 cca)
+{
+	if (cca - 1 >= TT_CCAS)
+		return -EINVAL;
+	return bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.names[cca - 1], TT_CA_NAME_SIZE);
+}
+
 /* Lets the other algorithm take over with this window; an error number otherwise. */
 static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *flow, u32 order, u32 window)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_tag *handed = bpf_sk_storage_get(&tt_tags, sk, 0, 0);
-	u32 cca = tt_next_cca(order);
 	int failed;
 
 	if (!handed)
@@ -43,16 +51,7 @@ static __attribute__((noinline)) int tt_switch(struct sock *sk, struct tt_flow *
 	handed->how = tt_next_how(order);
 	handed->window = window;
 	flow->is_switching = true;
-	if (cca == TT_CCA_CUBIC)
-		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.cubic_name, TT_CA_NAME_SIZE);
-	else if (cca == TT_CCA_BBR)
-		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.bbr_name, TT_CA_NAME_SIZE);
-	else if (cca == TT_CCA_VIVACE)
-		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.vivace_name, TT_CA_NAME_SIZE);
-	else if (cca == TT_CCA_MUSES)
-		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.muses_name, TT_CA_NAME_SIZE);
-	else
-		failed = bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)tt_settings.copa_name, TT_CA_NAME_SIZE);
+	failed = tt_set_algorithm(sk, tt_next_cca(order));
 	flow->is_switching = false;
 	handed->place = 0;
 	return failed;

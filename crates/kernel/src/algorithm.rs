@@ -1,12 +1,13 @@
 //! The algorithms that are in the kernel, and their knobs there.
 
+use std::sync::atomic::AtomicU32;
+
 use trimtab_cc::muses::Muses;
 use trimtab_cc::{Bbr, Copa, Cubic, Knob, Vivace};
 use trimtab_datapath::Algorithm as Neutral;
 
 use crate::error::Error;
-use crate::layout::{self, Control, Encoded, KNOBS_MAX, Slot};
-use std::sync::atomic::AtomicU32;
+use crate::layout::{self, Control, InLayout, KNOBS_MAX, Slot};
 
 /// An algorithm that runs in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,19 +70,73 @@ static MUSES_KNOBS: [Knob; 4] = [
     },
 ];
 
+/// What another algorithm may be to Muses, and Muses to itself.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// It may take over when the guard speaks.
+    Fallback,
+    /// It may not.
+    Plain,
+    /// It runs the trees of a model.
+    Trees,
+}
+
+/// All that differs from algorithm to algorithm.
+#[derive(Debug)]
+struct Row {
+    name: &'static str,
+    /// Of the kernel's 15 letters the prefix has eight, and some are for a suffix.
+    short: &'static str,
+    knobs: &'static [Knob],
+    role: Role,
+    layout: InLayout,
+}
+
+/// In the order of [`Algorithm`], and of the list in `bpf/layout.h`.
+static ROWS: [Row; layout::CCAS] = [
+    Row {
+        name: "copa",
+        short: "copa",
+        knobs: Copa::KNOBS,
+        role: Role::Fallback,
+        layout: layout::COPA,
+    },
+    Row {
+        name: "cubic",
+        short: "cubic",
+        knobs: &CUBIC_KNOBS,
+        role: Role::Fallback,
+        layout: layout::CUBIC,
+    },
+    Row { name: "bbr", short: "bbr", knobs: Bbr::KNOBS, role: Role::Fallback, layout: layout::BBR },
+    Row {
+        name: "vivace",
+        short: "pcc",
+        knobs: Vivace::KNOBS,
+        role: Role::Plain,
+        layout: layout::VIVACE,
+    },
+    Row {
+        name: "muses",
+        short: "tree",
+        knobs: &MUSES_KNOBS,
+        role: Role::Trees,
+        layout: layout::MUSES,
+    },
+];
+
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace, Self::Muses];
+    pub const ALL: [Self; layout::CCAS] =
+        [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace, Self::Muses];
+
+    const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
 
     /// Its name, as in [`trimtab_cc::ALGORITHMS`], where Muses is not, since it is nothing without a model.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copa => "copa",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-            Self::Vivace => "vivace",
-            Self::Muses => "muses",
-        }
+        self.row().name
     }
 
     /// The algorithm of this name; `None` when none in the kernel is called so.
@@ -91,62 +146,31 @@ impl Algorithm {
 
     /// The knobs that it has in the kernel.
     pub const fn knobs(self) -> &'static [Knob] {
-        match self {
-            Self::Copa => Copa::KNOBS,
-            Self::Cubic => &CUBIC_KNOBS,
-            Self::Bbr => Bbr::KNOBS,
-            Self::Vivace => Vivace::KNOBS,
-            Self::Muses => &MUSES_KNOBS,
-        }
+        self.row().knobs
     }
 
     /// The name under which the kernel knows it.
     pub(crate) fn kernel_name(self, suffix: &str) -> String {
-        let name = match self {
-            // Of the kernel's 15 letters the prefix has eight, and some are for a suffix.
-            Self::Vivace => "pcc",
-            Self::Muses => "tree",
-            other => other.name(),
-        };
-        format!("trimtab_{name}{suffix}")
+        format!("trimtab_{}{suffix}", self.row().short)
     }
 
     /// From what a slot has; `None` when no algorithm of this layout is called so.
     pub(crate) fn of_slot(cca: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.slot_number() == cca)
+        Self::ALL.into_iter().find(|algorithm| algorithm.layout().number == cca)
     }
 
-    /// As a slot has it, and the knob `safe` of Muses.
-    pub(crate) const fn slot_number(self) -> u32 {
-        match self {
-            Self::Copa => layout::CCA_COPA,
-            Self::Cubic => layout::CCA_CUBIC,
-            Self::Bbr => layout::CCA_BBR,
-            Self::Vivace => layout::CCA_VIVACE,
-            Self::Muses => layout::CCA_MUSES,
-        }
-    }
-
-    /// Its knobs on a connection, which has a place for those of every algorithm.
-    pub(crate) fn knobs_of(self, slot: &Slot) -> &[AtomicU32] {
-        match self {
-            Self::Copa => &slot.copa_knobs,
-            Self::Cubic => &slot.cubic_knobs,
-            Self::Bbr => &slot.bbr_knobs,
-            Self::Vivace => &slot.vivace_knobs,
-            Self::Muses => &slot.muses_knobs,
-        }
+    /// What the shared memory has of it.
+    pub(crate) const fn layout(self) -> &'static InLayout {
+        &self.row().layout
     }
 
     /// The same in the types of `trimtab-datapath`. Vivace and Muses are no fallback of Muses.
     pub const fn neutral(self) -> Neutral {
         let neutral = Neutral::new(self.name(), self.knobs());
-        match self {
-            Self::Copa | Self::Cubic | Self::Bbr => {
-                neutral.with_fallback(self.slot_number() as f64)
-            }
-            Self::Vivace => neutral,
-            Self::Muses => neutral.with_trees(),
+        match self.row().role {
+            Role::Fallback => neutral.with_fallback(self.layout().number as f64),
+            Role::Plain => neutral,
+            Role::Trees => neutral.with_trees(),
         }
     }
 
@@ -156,31 +180,71 @@ impl Algorithm {
         Self::from_name(name).ok_or(Error::NoAlgorithm { name })
     }
 
-    /// How its knobs become integers, in the order of [`Algorithm::knobs`].
-    pub(crate) fn encoding(self) -> &'static [Encoded] {
-        match self {
-            Self::Copa => &layout::COPA_KNOBS,
-            Self::Cubic => &layout::CUBIC_KNOBS,
-            Self::Bbr => &layout::BBR_KNOBS,
-            Self::Vivace => &layout::VIVACE_KNOBS,
-            Self::Muses => &layout::MUSES_KNOBS,
-        }
+    /// Its knobs on a connection.
+    pub(crate) fn knobs_of(self, slot: &Slot) -> &[AtomicU32] {
+        (self.layout().of_slot)(slot)
     }
 
     /// Its knobs for connections to come.
     pub(crate) fn defaults(self, control: &Control) -> &[AtomicU32; KNOBS_MAX] {
-        match self {
-            Self::Copa => &control.copa_defaults,
-            Self::Cubic => &control.cubic_defaults,
-            Self::Bbr => &control.bbr_defaults,
-            Self::Vivace => &control.vivace_defaults,
-            Self::Muses => &control.muses_defaults,
-        }
+        (self.layout().defaults)(control)
     }
 }
 
 impl From<Algorithm> for Neutral {
     fn from(algorithm: Algorithm) -> Self {
         algorithm.neutral()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_algorithms() {
+        let names = [
+            (Algorithm::Copa, "copa", "trimtab_copa"),
+            (Algorithm::Cubic, "cubic", "trimtab_cubic"),
+            (Algorithm::Bbr, "bbr", "trimtab_bbr"),
+            (Algorithm::Vivace, "vivace", "trimtab_pcc"),
+            (Algorithm::Muses, "muses", "trimtab_tree"),
+        ];
+        assert_eq!(names.map(|(algorithm, _, _)| algorithm), Algorithm::ALL);
+        for (algorithm, name, kernel) in names {
+            assert_eq!(algorithm.name(), name);
+            assert_eq!(algorithm.kernel_name(""), kernel);
+            assert_eq!(Algorithm::from_name(name), Some(algorithm));
+            assert_eq!(Algorithm::of_slot(algorithm.layout().number), Some(algorithm));
+        }
+        assert_eq!(Algorithm::of_slot(0), None);
+    }
+
+    /// A connection's memory has a place for the knobs of each, which is no other's.
+    #[test]
+    fn each_algorithm_has_knobs_of_its_own_in_the_shared_memory() {
+        let (slot, control) = (Slot::default(), Control::default());
+        for algorithm in Algorithm::ALL {
+            let number = algorithm.layout().number;
+            assert_eq!(algorithm.knobs_of(&slot).len(), algorithm.knobs().len());
+            algorithm.knobs_of(&slot).iter().for_each(|word| word.store(number, Relaxed));
+            algorithm.defaults(&control).iter().for_each(|word| word.store(number, Relaxed));
+        }
+        for algorithm in Algorithm::ALL {
+            let words = algorithm.knobs_of(&slot).iter().chain(algorithm.defaults(&control));
+            for word in words {
+                assert_eq!(word.load(Relaxed), algorithm.layout().number);
+            }
+        }
+    }
+
+    #[test]
+    fn muses_falls_back_on_copa_cubic_and_bbr_by_their_numbers() {
+        let fallbacks = Algorithm::ALL.map(|algorithm| algorithm.neutral().as_fallback());
+        assert_eq!(fallbacks, [Some(1.0), Some(2.0), Some(3.0), None, None]);
+        let trees = Algorithm::ALL.map(|algorithm| algorithm.neutral().asks_trees());
+        assert_eq!(trees, [false, false, false, false, true]);
     }
 }

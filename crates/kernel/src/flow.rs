@@ -261,7 +261,7 @@ impl Flow {
         };
         let number_at = layout::NEXT_CCA_BITS + layout::NEXT_HOW_BITS;
         let number = (load(&slot.next) >> number_at).wrapping_add(1);
-        let order = number << number_at | how << layout::NEXT_CCA_BITS | to.slot_number();
+        let order = number << number_at | how << layout::NEXT_CCA_BITS | to.layout().number;
         slot.next.store(order, Release);
         Ok(())
     }
@@ -379,7 +379,8 @@ fn measure(slot: &Slot) -> Sample {
             inverse => f64::from(layout::SCALE_Q16) / f64::from(inverse),
         },
         acks: slot.acks.load(Relaxed),
-        states: (load(&slot.cca) == layout::CCA_MUSES).then(|| states(slot)),
+        states: (Algorithm::of_slot(load(&slot.cca)) == Some(Algorithm::Muses))
+            .then(|| states(slot)),
         alarm: match flags >> layout::FLAG_ALARM_SHIFT & ((1 << layout::FLAG_ALARM_BITS) - 1) {
             layout::ALARM_UNKNOWN => Some(Alarm::Unknown),
             layout::ALARM_RUN_AWAY => Some(Alarm::RunAway),
@@ -418,3 +419,6 @@ fn extremes(slot: &Slot) -> Extremes {
         delivery_rate: (!time.is_zero()).then(|| delivered / time),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -233,10 +233,10 @@ pub(crate) fn write_defaults(control: &Control) {
 
 /// The struct_ops map of the eBPF object that fits the kernel.
 fn struct_ops(algorithm: Algorithm, form: Form) -> String {
-    let since = match (algorithm, form) {
-        (_, Form::Linux7_1) => "7_1",
-        (Algorithm::Cubic, _) | (_, Form::Linux6_1) => "6_1", // CUBIC has no cong_control
-        (_, Form::Linux6_10) => "6_10",
+    let since = match form {
+        Form::Linux6_1 => "6_1",
+        Form::Linux6_10 => "6_10",
+        Form::Linux7_1 => "7_1",
     };
     format!("{}_{since}", algorithm.name())
 }
@@ -244,8 +244,13 @@ fn struct_ops(algorithm: Algorithm, form: Form) -> String {
 /// `tt_settings` of `bpf/layout.h`: what the programs are told as constants.
 fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
     let mut settings = [0; SETTINGS_SIZE];
+    settings[..SETTINGS_NAMES_AT].copy_from_slice(&options.slots.to_ne_bytes());
     for algorithm in Algorithm::ALL {
-        let place = (algorithm.slot_number() as usize - 1) * size_of::<knobs::Words>();
+        let nth = algorithm.layout().number as usize - 1;
+        let name = options.name_of(algorithm);
+        let name_at = SETTINGS_NAMES_AT + nth * CA_NAME_SIZE;
+        settings[name_at..name_at + name.len()].copy_from_slice(name.as_bytes());
+        let place = nth * size_of::<knobs::Words>();
         for (at, words) in [
             (SETTINGS_LEAST_AT, knobs::least(algorithm)),
             (SETTINGS_MOST_AT, knobs::most(algorithm)),
@@ -253,12 +258,6 @@ fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
             let bytes = words.into_iter().flat_map(u32::to_ne_bytes);
             settings[at + place..].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         }
-    }
-    let (slots, names) = settings[..SETTINGS_LEAST_AT].split_at_mut(SETTINGS_NAMES_AT);
-    slots.copy_from_slice(&options.slots.to_ne_bytes());
-    for (place, algorithm) in names.chunks_exact_mut(CA_NAME_SIZE).zip(Algorithm::ALL) {
-        let name = options.name_of(algorithm);
-        place[..name.len()].copy_from_slice(name.as_bytes());
     }
     settings
 }
@@ -342,12 +341,23 @@ mod tests {
         .collect()
     }
 
+    /// The names of the programs in the object.
+    fn programs() -> Vec<String> {
+        let object = ObjectBuilder::default().open_memory(&OBJECT.0).expect("well-formed");
+        object.progs().map(|program| program.name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// How the names of `cong_control` before Linux 6.10 end.
+    const BEFORE_6_10: &str = "_before_6_10";
+
     /// The program before 6.10 is the same, instruction by instruction, but for where it finds the rate sample among its arguments (8
     /// bytes each).
     #[test]
     fn the_programs_before_and_after_6_10_differ_in_the_argument_alone() {
-        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack"] {
-            let (now, before) = (instructions(name), instructions(&format!("{name}_before_6_10")));
+        let pairs: Vec<_> = programs().into_iter().filter(|n| n.ends_with(BEFORE_6_10)).collect();
+        assert_eq!(pairs.len(), Algorithm::ALL.len() - 1, "all but CUBIC: {pairs:?}");
+        for name in pairs.iter().map(|name| name.trim_end_matches(BEFORE_6_10)) {
+            let (now, before) = (instructions(name), instructions(&format!("{name}{BEFORE_6_10}")));
             assert_eq!(now.len(), before.len());
             let differing: Vec<_> = now.iter().zip(&before).filter(|(a, b)| a != b).collect();
             assert_eq!(differing.len(), 1, "{name}: {differing:?}");
@@ -374,8 +384,11 @@ mod tests {
                 |i: &&(u8, _, _, i16, i32)| i.0 == ATOMIC_WORD && WITH_RESULT.contains(&i.4);
             found.iter().filter(is_one).filter(|i| i.3 == at).count()
         };
-        for name in ["tt_copa_ack", "tt_bbr_ack", "tt_vivace_ack", "tt_muses_ack", "tt_cubic_acked"]
-        {
+        let all = programs();
+        for algorithm in Algorithm::ALL {
+            // CUBIC has no `cong_control`: it reads them in `pkts_acked`.
+            let hooks = ["ack", "acked"].map(|hook| format!("tt_{}_{hook}", algorithm.name()));
+            let name = hooks.iter().find(|hook| all.contains(hook)).expect("one of both");
             assert!(atomics(name, version) >= 1, "{name}: knobs");
             assert!(atomics(name, next) >= 1, "{name}: orders");
         }

@@ -22,7 +22,7 @@ pub(crate) struct Place {
 
 /// Every knob of an algorithm, in its place.
 pub(crate) fn places(algorithm: Algorithm) -> impl Iterator<Item = Place> {
-    let both = algorithm.knobs().iter().zip(algorithm.encoding());
+    let both = algorithm.knobs().iter().zip(algorithm.layout().knobs);
     both.enumerate().map(|(index, (knob, &encoded))| Place { index, knob, encoded })
 }
 
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn the_kernel_has_every_knob_of_the_algorithm_in_its_place() {
         for algorithm in Algorithm::ALL {
-            assert_eq!(algorithm.knobs().len(), algorithm.encoding().len());
-            for (knob, encoded) in algorithm.knobs().iter().zip(algorithm.encoding()) {
+            assert_eq!(algorithm.knobs().len(), algorithm.layout().knobs.len());
+            for (knob, encoded) in algorithm.knobs().iter().zip(algorithm.layout().knobs) {
                 assert_eq!(knob.name, encoded.name);
             }
         }

@@ -24,6 +24,19 @@ pub(crate) struct Encoded {
     pub(crate) code: Code,
 }
 
+/// What the layout has of an algorithm.
+#[derive(Debug)]
+pub(crate) struct InLayout {
+    /// As a slot has it, and the knob `safe` of Muses.
+    pub(crate) number: u32,
+    /// How its knobs become integers, in the order of [`Algorithm::knobs`](crate::Algorithm::knobs).
+    pub(crate) knobs: &'static [Encoded],
+    /// Its knobs on a connection, which has a place for those of every algorithm.
+    pub(crate) of_slot: fn(&Slot) -> &[AtomicU32],
+    /// Its knobs for connections to come.
+    pub(crate) defaults: fn(&Control) -> &[AtomicU32; KNOBS_MAX],
+}
+
 /// The first bytes of a message.
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk()?;

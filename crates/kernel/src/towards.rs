@@ -20,7 +20,7 @@ fn raw(towards: &Towards) -> Result<RawTowards, Error> {
     let words = words.as_chunks::<4>().0;
     Ok(RawTowards {
         bits: TOWARDS_WHO_BITS + u32::from(bits),
-        cca: Algorithm::of(towards.algorithm())?.slot_number(),
+        cca: Algorithm::of(towards.algorithm())?.layout().number,
         local_port: towards.port().into(),
         key_rest: 0,
         netns_cookie: towards.netns(),

@@ -149,11 +149,13 @@ fn safe(spec: &Spec) -> Result<(Algorithm, Spec), String> {
 
 /// The algorithm of ours that stands for this one: where the kernel has none, and where its own has no knobs to be set.
 fn ebpf(spec: &Spec) -> Option<Algorithm> {
-    match Algorithm::from_name(spec.algorithm().name)? {
-        ours @ (Algorithm::Copa | Algorithm::Vivace) => Some(ours),
-        Algorithm::Bbr if !spec.settings().is_empty() => Some(Algorithm::Bbr),
-        // CUBIC in the simulator is RFC 9438's, in eBPF Linux's: with knobs neither stands for the other.
-        _ => None,
+    let name = spec.algorithm().name;
+    let is_kernels = KERNEL.iter().any(|(ours, _)| *ours == name);
+    match Algorithm::from_name(name)? {
+        // In the simulator it is RFC 9438's, in eBPF Linux's: with knobs neither stands for the other.
+        Algorithm::Cubic => None,
+        _ if is_kernels && spec.settings().is_empty() => None,
+        ours => Some(ours),
     }
 }
 

@@ -141,3 +141,66 @@ impl Client {
 
 /// The steps in which whoever waits for a thread looks whether it shall end.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use trimtab_apps::{Download, DownloadConfig, Outcome, RequestRecord, Workload};
+
+    use super::*;
+    use crate::server;
+
+    /// What a client that plays a workload over loopback, and asks between these two times, had when
+    /// its application was done, or the second time was over; and the bytes that it received.
+    fn played(workload: &str, active: (Time, Time)) -> (Vec<RequestRecord>, u64) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (end, received) = (socket.try_clone().unwrap(), Arc::new(AtomicU64::new(0)));
+        let workload = Workload::parse(workload).unwrap();
+        let app = SharedApp::new(Download::new(DownloadConfig::new(workload)).into());
+        let clock = Clock::start();
+        std::thread::scope(|scope| {
+            let accepted = listener.accept().unwrap().0;
+            scope.spawn(|| server::serve(accepted));
+            let (app, received) = (app.clone(), Arc::clone(&received));
+            let client = Client { socket, app: app.clone(), received, clock, active };
+            let client = scope.spawn(|| client.run());
+            while clock.now() < active.1 && !app.lock().is_finished() {
+                clock.sleep_until(clock.now() + Duration::from_millis(5));
+            }
+            end.shutdown(std::net::Shutdown::Both).unwrap();
+            client.join().unwrap().expect("an end of the connection is no error");
+        });
+        let Outcome::Requests(records) = app.lock().outcome(clock.now()) else {
+            panic!("downloads are requests")
+        };
+        (records, received.load(Ordering::Relaxed))
+    }
+
+    /// The first response is longer than what is read at once, so both ends take it in pieces.
+    #[test]
+    fn responses_arrive_whole_and_in_their_order() {
+        let (records, received) = played("0 3000000\n0 1\n20 5000\n", (Time::ZERO, Time::MAX));
+        let sizes: Vec<u64> = records.iter().map(|record| record.size.get()).collect();
+        assert_eq!(sizes, [3_000_000, 1, 5000]);
+        assert_eq!(received, 3_005_001);
+        let ends: Vec<Time> = records.iter().map(|r| r.completed_at.expect("complete")).collect();
+        assert!(ends.is_sorted(), "{ends:?}");
+        for record in &records {
+            assert!(record.sent_at >= record.scheduled_at, "{record:?}");
+            assert!(record.first_byte_at.expect("began") <= record.completed_at.unwrap());
+        }
+        let gap = records[2].scheduled_at.since(records[0].scheduled_at);
+        assert_eq!(gap, Duration::from_millis(20), "the workload's time");
+    }
+
+    #[test]
+    fn nothing_is_asked_before_the_start_or_after_the_stop() {
+        let (start, stop) = (Time::from_millis(60), Time::from_millis(260));
+        let (records, received) = played("0 1000\n1000 1000\n", (start, stop));
+        assert_eq!(records.len(), 1, "the second is due after the stop: {records:?}");
+        assert!(records[0].sent_at >= start);
+        assert_eq!(received, 1000);
+    }
+}

@@ -8,36 +8,23 @@ use trimtab_units::{Duration, Rate};
 
 use super::bbr_core::CoreBbr;
 use super::bbr_socket::{SocketBbr, phase_number};
-use super::driver::{Acked, Course, Pair, Path, time};
+use super::driver::{Acked, Course, Pair, Path, ran, time};
 use super::path::spread;
+use super::tally::tally;
+use super::{EVENTS, SEQUENCES};
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Place, Words};
 
-const SEQUENCES: u64 = 3000;
-const EVENTS: u64 = 1500;
-
-/// How often the two agreed, and where the sequences went.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
-    events: u64,
-    windows: u64,
-    pacing: u64,
-    phases: u64,
-    /// Events in each phase, by its number.
-    seen: [u64; 5],
-    policed: u64,
-}
-
-impl Outcome {
-    fn add(&mut self, other: &Self) {
-        self.events += other.events;
-        self.windows += other.windows;
-        self.pacing += other.pacing;
-        self.phases += other.phases;
-        self.policed += other.policed;
-        for (sum, one) in self.seen.iter_mut().zip(other.seen) {
-            *sum += one;
-        }
+tally! {
+    /// How often the two agreed, and where the sequences went.
+    struct Outcome {
+        events: u64,
+        windows: u64,
+        pacing: u64,
+        phases: u64,
+        /// Events in each phase, by its number.
+        seen: [u64; 5],
+        policed: u64,
     }
 }
 
@@ -162,13 +149,8 @@ impl Pair for Both {
 #[test]
 fn the_core_of_bbr_agrees_with_the_rust_algorithm_on_thousands_of_random_sequences() {
     let mut all = Outcome::default();
-    for seed in 0..SEQUENCES {
-        let mut path = Path::new(
-            seed,
-            Course { jitter: true, loss: 0.4, marks: true, unrated: true, slow: true },
-        );
-        let mut both = Both::new(&mut path, seed);
-        path.run(&mut both, EVENTS);
+    let course = Course { jitter: true, loss: 0.4, marks: true, unrated: true, slow: true };
+    for both in ran(0..SEQUENCES, course, EVENTS, Both::new) {
         all.add(&both.seen);
     }
     println!("{all:?}");

@@ -37,7 +37,7 @@ impl SocketBbr {
     }
 
     fn draw(&mut self) {
-        self.core.draw(self.rng.random_range(0..DRAWS));
+        self.core.draw(self.rng.random_range(0..DRAWS).into());
     }
 
     fn draw_if_used(&mut self) {
@@ -95,7 +95,7 @@ impl SocketBbr {
 
     pub(super) fn on_timeout(&mut self, path: &Path) {
         self.core.on_loss();
-        self.core.on_timeout(path.now, 0, path.delivered, path.lost);
+        self.core.on_timeout(path.now, 0, path.delivered as u32, path.lost as u32);
         self.recovery = TIMEOUT;
         self.draw_if_used();
     }

@@ -7,33 +7,22 @@ use trimtab_cc::{
 
 use super::cubic_core::{CoreCubic, is_astray, root};
 use super::cubic_socket::{SocketCubic, packets_of};
-use super::driver::{Acked, Course, Pair, Path};
+use super::driver::{Acked, Course, Pair, Path, ran};
 use super::path::spread;
+use super::tally::tally;
+use super::{EVENTS, SEQUENCES};
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Words};
 
-const SEQUENCES: u64 = 3000;
-const EVENTS: u64 = 1500;
-
-/// How often the two agreed, and where the sequences went.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
-    events: u64,
-    windows: u64,
-    thresholds: u64,
-    slow_start: u64,
-    recovery: u64,
-    exits: u64,
-}
-
-impl Outcome {
-    fn add(&mut self, other: &Self) {
-        self.events += other.events;
-        self.windows += other.windows;
-        self.thresholds += other.thresholds;
-        self.slow_start += other.slow_start;
-        self.recovery += other.recovery;
-        self.exits += other.exits;
+tally! {
+    /// How often the two agreed, and where the sequences went.
+    struct Outcome {
+        events: u64,
+        windows: u64,
+        thresholds: u64,
+        slow_start: u64,
+        recovery: u64,
+        exits: u64,
     }
 }
 
@@ -138,15 +127,9 @@ impl Pair for Both {
 #[test]
 fn the_core_of_cubic_agrees_with_the_rust_algorithm_on_thousands_of_random_sequences() {
     let mut all = Outcome::default();
-    for seed in 0..SEQUENCES {
-        let mut path = Path::new(
-            seed,
-            Course { jitter: true, loss: 0.05, marks: true, unrated: false, slow: false },
-        );
-        let mut both = Both::new(&mut path, seed);
-        path.run(&mut both, EVENTS);
-        both.seen.exits = both.socket.exits;
-        all.add(&both.seen);
+    let course = Course { jitter: true, loss: 0.05, marks: true, unrated: false, slow: false };
+    for both in ran(0..SEQUENCES, course, EVENTS, Both::new) {
+        all.add(&Outcome { exits: both.socket.exits, ..both.seen });
     }
     println!("{all:?}");
     let share = |part: u64| part as f64 / all.events as f64;

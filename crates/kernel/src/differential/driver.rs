@@ -80,6 +80,21 @@ struct Packet {
     app_limited: bool,
 }
 
+/// Pairs after they ran on random paths of a kind, one for each seed.
+pub(super) fn ran<P: Pair>(
+    seeds: impl Iterator<Item = u64>,
+    course: Course,
+    events: u64,
+    begin: impl Fn(&mut Path, u64) -> P,
+) -> impl Iterator<Item = P> {
+    seeds.map(move |seed| {
+        let mut path = Path::new(seed, course);
+        let mut pair = begin(&mut path, seed);
+        path.run(&mut pair, events);
+        pair
+    })
+}
+
 /// Where recovery stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Episode {

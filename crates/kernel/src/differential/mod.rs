@@ -7,6 +7,7 @@ mod bbr;
 mod bbr_core;
 mod bbr_socket;
 mod core;
+mod cores;
 mod cubic;
 mod cubic_core;
 mod cubic_socket;
@@ -16,6 +17,7 @@ mod muses_core;
 mod path;
 mod switch;
 mod switch_core;
+mod tally;
 mod vivace;
 mod vivace_core;
 

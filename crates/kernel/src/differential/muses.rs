@@ -11,6 +11,7 @@ use trimtab_cc::{CongestionControl as _, Idle, Loss, Marked, Sent, Timeout, set_
 
 use super::driver::{Acked, Course, Pair, Path};
 use super::muses_core::{self, CoreMuses, Maps};
+use super::tally::tally;
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Words};
 use crate::layout;
@@ -154,14 +155,15 @@ fn whatever_the_maps_hold_a_walk_ends_with_a_factor() {
     assert_eq!(maps.models.len(), layout::MODELS_MAX);
 }
 
-/// How often the two agreed, and where the sequences went.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
-    events: u64,
-    decisions: u64,
-    grew: u64,
-    turned: u64,
-    alarms: [u64; 2],
+tally! {
+    /// How often the two agreed, and where the sequences went.
+    struct Outcome {
+        events: u64,
+        decisions: u64,
+        grew: u64,
+        turned: u64,
+        alarms: [u64; 2],
+    }
 }
 
 struct Both {
@@ -273,7 +275,7 @@ impl Pair for Both {
 
     fn on_marked(&mut self, path: &Path, marked: &Marked) {
         self.rust.on_marked(marked);
-        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), self.mss);
+        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), self.mss as u32);
     }
 
     fn on_timeout(&mut self, _path: &Path, timeout: &Timeout) {
@@ -308,10 +310,7 @@ fn the_core_of_muses_agrees_with_the_rust_algorithm_on_a_thousand_random_sequenc
         );
         let mut both = Both::new(&mut path, seed, trees);
         path.run(&mut both, EVENTS);
-        sum.events += both.seen.events;
-        sum.decisions += both.seen.decisions;
-        sum.grew += both.seen.grew;
-        sum.turned += both.seen.turned;
+        sum.add(&both.seen);
         for (count, alarm) in alarms.iter_mut().zip([Alarm::Unknown, Alarm::RunAway]) {
             *count += u64::from(both.rust.alarm() == Some(alarm));
         }

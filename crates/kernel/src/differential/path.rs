@@ -8,34 +8,24 @@ use trimtab_cc::{
 use trimtab_units::{Bytes, Duration, Time};
 
 use super::core::CoreCopa;
+use super::tally::tally;
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Place, Words};
 use crate::layout::SCALE_Q16;
 
-/// How often the two agreed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) events: u64,
-    /// Events after which both windows, and both pacing rates, were the same but for the tolerance.
-    pub(super) windows: u64,
-    pub(super) pacing: u64,
-    /// After which slow start and competitive mode were.
-    pub(super) modes: u64,
-    /// Sum of the logarithms of the ratio of both windows.
-    pub(super) log_ratio: f64,
-    pub(super) slow_start: u64,
-    pub(super) competitive: u64,
-}
-
-impl Outcome {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.events += other.events;
-        self.windows += other.windows;
-        self.pacing += other.pacing;
-        self.modes += other.modes;
-        self.log_ratio += other.log_ratio;
-        self.slow_start += other.slow_start;
-        self.competitive += other.competitive;
+tally! {
+    /// How often the two agreed.
+    pub(super) struct Outcome {
+        pub(super) events: u64,
+        /// Events after which both windows, and both pacing rates, were the same but for the tolerance.
+        pub(super) windows: u64,
+        pub(super) pacing: u64,
+        /// After which slow start and competitive mode were.
+        pub(super) modes: u64,
+        /// Sum of the logarithms of the ratio of both windows.
+        pub(super) log_ratio: f64,
+        pub(super) slow_start: u64,
+        pub(super) competitive: u64,
     }
 }
 

@@ -15,8 +15,9 @@ use super::bbr_core::CoreBbr;
 use super::bbr_socket::{SocketBbr, phase_number};
 use super::core::CoreCopa;
 use super::cubic_socket::SocketCubic;
-use super::driver::{Acked, Course, Pair, Path, time};
+use super::driver::{Acked, Course, Pair, Path, ran, time};
 use super::switch_core::{CorePath, cubic_is_converged};
+use super::tally::tally;
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Words};
 use crate::layout;
@@ -28,64 +29,40 @@ const SWITCHED: [Algorithm; 3] = [Algorithm::Copa, Algorithm::Cubic, Algorithm::
 /// Values of δ that the kernel's integers have exactly.
 const DELTAS: [f64; 4] = [0.5, 0.25, 0.0625, 0.03125];
 
-/// How often the two agreed, and where the sequences went.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
-    events: u64,
-    /// Of these, with CUBIC and with BBR from a window of whole packets; and those of them after which both windows were the
-    /// same to the packet.
-    cubic: u64,
-    cubic_windows: u64,
-    bbr: u64,
-    bbr_windows: u64,
-    /// With either from a part of a packet, which Copa had and the kernel does not; and those with the same windows.
-    parts: u64,
-    part_windows: u64,
-    /// With Copa: after which both windows were the same within a hundredth. It decides by thresholds, see `mod.rs`.
-    copa_windows: u64,
-    /// Sum of the logarithms of the ratio of both windows.
-    log_ratio: f64,
-    modes: u64,
-    /// After which the least round-trip time, its moment and the bandwidth were the same.
-    paths: u64,
-    full: u64,
-    part: u64,
-    /// Where nothing was known.
-    over: u64,
-    /// Of all these, those that the core made at the same event.
-    agreed: u64,
-    /// Full switches from BBR to Copa, and those of them in which the window handed over was the same to the packet.
-    /// (CUBIC goes on with the core's.)
-    points: u64,
-    points_agreed: u64,
-    /// Full switches to an algorithm that searches for what the path carries, since losses kept the old one from it.
-    searches: u64,
-    /// Full switches of each ordered pair, by their places in [`SWITCHED`].
-    pairs: [[u64; 3]; 3],
-}
-
-impl Outcome {
-    fn add(&mut self, other: &Self) {
-        self.events += other.events;
-        self.cubic += other.cubic;
-        self.cubic_windows += other.cubic_windows;
-        self.bbr += other.bbr;
-        self.bbr_windows += other.bbr_windows;
-        self.parts += other.parts;
-        self.part_windows += other.part_windows;
-        self.copa_windows += other.copa_windows;
-        self.log_ratio += other.log_ratio;
-        self.modes += other.modes;
-        self.paths += other.paths;
-        self.full += other.full;
-        self.part += other.part;
-        self.over += other.over;
-        self.agreed += other.agreed;
-        self.points += other.points;
-        self.points_agreed += other.points_agreed;
-        self.searches += other.searches;
-        let both = self.pairs.iter_mut().flatten().zip(other.pairs.iter().flatten());
-        both.for_each(|(sum, one)| *sum += one);
+tally! {
+    /// How often the two agreed, and where the sequences went.
+    struct Outcome {
+        events: u64,
+        /// Of these, with CUBIC and with BBR from a window of whole packets; and those of them after which both windows were the
+        /// same to the packet.
+        cubic: u64,
+        cubic_windows: u64,
+        bbr: u64,
+        bbr_windows: u64,
+        /// With either from a part of a packet, which Copa had and the kernel does not; and those with the same windows.
+        parts: u64,
+        part_windows: u64,
+        /// With Copa: after which both windows were the same within a hundredth. It decides by thresholds, see `mod.rs`.
+        copa_windows: u64,
+        /// Sum of the logarithms of the ratio of both windows.
+        log_ratio: f64,
+        modes: u64,
+        /// After which the least round-trip time, its moment and the bandwidth were the same.
+        paths: u64,
+        full: u64,
+        part: u64,
+        /// Where nothing was known.
+        over: u64,
+        /// Of all these, those that the core made at the same event.
+        agreed: u64,
+        /// Full switches from BBR to Copa, and those of them in which the window handed over was the same to the packet.
+        /// (CUBIC goes on with the core's.)
+        points: u64,
+        points_agreed: u64,
+        /// Full switches to an algorithm that searches for what the path carries, since losses kept the old one from it.
+        searches: u64,
+        /// Full switches of each ordered pair, by their places in [`SWITCHED`].
+        pairs: [[u64; 3]; 3],
     }
 }
 
@@ -141,7 +118,7 @@ fn drawn(rng: &mut Pcg64Mcg) -> (Spec, Algorithm, Words) {
                 spec.set(place.knob.name, value).expect("in range");
             }
         }
-        Algorithm::Bbr | Algorithm::Vivace | Algorithm::Muses => {}
+        _ => {}
     }
     (spec, algorithm, words)
 }
@@ -184,7 +161,7 @@ impl Both {
         self.seen.agreed += u64::from(due);
         let handed = match (&self.core, how) {
             (Running::Bbr(bbr), layout::HOW_FULL) => {
-                Some(bbr.core.operating_window(path.srtt, path.inflight()))
+                Some(bbr.core.operating_window(path.srtt as u32, path.inflight() as u32))
             }
             _ => None,
         };
@@ -344,7 +321,7 @@ impl Pair for Both {
         let sample = acked.ack.rate;
         let rate = sample.map_or(0, |sample| sample.rate().bytes_per_sec());
         let slow = sample.is_some_and(|sample| sample.app_limited);
-        self.path.on_sample(&[path.now, path.srtt, acked.rtt_us, rate, slow.into()]);
+        self.path.on_sample(path.now, path.srtt, acked.rtt_us, rate, slow);
         self.core_ack(path, acked, before, after);
         self.follow(path, switches);
     }
@@ -454,20 +431,15 @@ fn begin(algorithm: Algorithm, words: &Words, mss: u64, window: u64, seed: u64) 
         Algorithm::Copa => Running::Copa(CoreCopa::new(words, mss as u32, mss as u32, window)),
         Algorithm::Cubic => Running::Cubic(SocketCubic::new(words, packets)),
         Algorithm::Bbr => Running::Bbr(SocketBbr::new(CoreBbr::new(words, mss, packets, 0), seed)),
-        Algorithm::Vivace | Algorithm::Muses => unreachable!("it is none of those that are drawn"),
+        _ => unreachable!("it is none of those that are drawn"),
     }
 }
 
 #[test]
 fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
     let mut all = Outcome::default();
-    for seed in 0..SEQUENCES {
-        let mut path = Path::new(
-            seed,
-            Course { jitter: false, loss: 0.02, marks: false, unrated: true, slow: false },
-        );
-        let mut both = Both::new(&mut path, seed);
-        path.run(&mut both, EVENTS);
+    let course = Course { jitter: false, loss: 0.02, marks: false, unrated: true, slow: false };
+    for both in ran(0..SEQUENCES, course, EVENTS, Both::new) {
         all.add(&both.seen);
     }
     println!("{all:?}");
@@ -496,13 +468,8 @@ fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
 #[test]
 fn the_core_hands_over_alike_where_the_path_marks() {
     let mut all = Outcome::default();
-    for seed in (1..SEQUENCES).step_by(3) {
-        let mut path = Path::new(
-            seed,
-            Course { jitter: false, loss: 0.02, marks: true, unrated: true, slow: false },
-        );
-        let mut both = Both::new(&mut path, seed);
-        path.run(&mut both, EVENTS);
+    let course = Course { jitter: false, loss: 0.02, marks: true, unrated: true, slow: false };
+    for both in ran((1..SEQUENCES).step_by(3), course, EVENTS, Both::new) {
         all.add(&both.seen);
     }
     println!("{all:?}");

@@ -12,8 +12,9 @@ use trimtab_cc::{
 };
 use trimtab_units::{Bytes, Duration, Rate};
 
-use super::driver::{Acked, Course, Pair, Path, time};
+use super::driver::{Acked, Course, Pair, Path, ran, time};
 use super::path::spread;
+use super::tally::tally;
 use super::vivace_core::CoreVivace;
 use crate::algorithm::Algorithm;
 use crate::knobs::{self, Place, Words};
@@ -23,17 +24,18 @@ const EVENTS: u64 = 1500;
 /// Rates agree to this share.
 const AGREE: f64 = 1e-4;
 
-/// How far the two agreed, and where the sequences went.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
-    events: u64,
-    /// Events up to the first after which they differed.
-    agreed: u64,
-    /// Different rates that were agreed on.
-    rates: u64,
-    starting: u64,
-    /// Sequences that began with more than the initial window.
-    opened: u64,
+tally! {
+    /// How far the two agreed, and where the sequences went.
+    struct Outcome {
+        events: u64,
+        /// Events up to the first after which they differed.
+        agreed: u64,
+        /// Different rates that were agreed on.
+        rates: u64,
+        starting: u64,
+        /// Sequences that began with more than the initial window.
+        opened: u64,
+    }
 }
 
 struct Both {
@@ -110,7 +112,7 @@ impl Pair for Both {
     fn on_sent(&mut self, path: &Path, sent: &Sent, _first: bool) {
         self.rust.on_sent(sent);
         // The packet itself is counted already.
-        self.core.on_send(path.now, path.sent_to() - 1, sent.app_limited);
+        self.core.on_send(path.now, (path.sent_to() - 1) as u32, sent.app_limited.into());
     }
 
     fn on_ack(&mut self, path: &Path, acked: &Acked) {
@@ -141,13 +143,13 @@ impl Pair for Both {
             });
         }
         self.rust.on_loss(loss);
-        self.core.on_lost(loss.newest_sent_at.as_micros(), packets);
+        self.core.on_lost(loss.newest_sent_at.as_micros(), packets as u32);
     }
 
     fn on_marked(&mut self, path: &Path, marked: &Marked) {
         self.rust.on_marked(marked);
         let inflight = marked.prior_inflight.get() / self.mss;
-        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), inflight);
+        self.core.on_marked(path.now, marked.newest_sent_at.as_micros(), inflight as u32);
     }
 
     fn on_timeout(&mut self, _path: &Path, timeout: &Timeout) {
@@ -181,19 +183,10 @@ impl Pair for Both {
 fn the_core_of_vivace_agrees_with_the_rust_algorithm_on_thousands_of_random_sequences() {
     let mut all = Outcome::default();
     let mut throughout = 0;
-    for seed in 0..SEQUENCES {
-        let mut path = Path::new(
-            seed,
-            Course { jitter: true, loss: 0.2, marks: true, unrated: true, slow: true },
-        );
-        let mut both = Both::new(&mut path, seed);
-        path.run(&mut both, EVENTS);
+    let course = Course { jitter: true, loss: 0.2, marks: true, unrated: true, slow: true };
+    for both in ran(0..SEQUENCES, course, EVENTS, Both::new) {
         throughout += u64::from(!both.differ);
-        all.events += both.seen.events;
-        all.agreed += both.seen.agreed;
-        all.rates += both.seen.rates;
-        all.starting += both.seen.starting;
-        all.opened += both.seen.opened;
+        all.add(&both.seen);
     }
     println!("{all:?}, {throughout} of {SEQUENCES} sequences throughout");
     let share = |part: u64| part as f64 / all.events as f64;

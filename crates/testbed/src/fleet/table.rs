@@ -100,3 +100,118 @@ fn row(out: &mut String, edge: &EdgeResult, arm: &ArmResult) {
     );
     let _ = writeln!(out, "{}", line.trim_end());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::result::{Arm, Difference, Moment};
+    use super::*;
+
+    fn mean(mean: f64) -> Option<Estimate> {
+        Some(Estimate { mean, lo: None, hi: None })
+    }
+
+    fn arm(arm: Arm, download_s: Estimate) -> ArmResult {
+        let [queue_ms, lost, download_mbps, reward] = [12.34, 0.0123, 4.0, 0.5].map(mean);
+        let download_s = Some(download_s);
+        ArmResult { arm, downloads: 3, download_s, queue_ms, lost, download_mbps, reward }
+    }
+
+    /// A run with an edge that was compared, and one on which only learning is over.
+    fn run() -> FleetRun {
+        let knobs = |alpha: f64| [("alpha".to_owned(), alpha)].into();
+        let edge = |name: &str, learnt: f64| EdgeResult {
+            name: name.to_owned(),
+            prefix: "10.0.0.0/24".to_owned(),
+            link: "constant".to_owned(),
+            capacity_mbps: 20.0,
+            rtt_ms: 40.0,
+            buffer_kb: 100.0,
+            loss: 0.01,
+            default: knobs(0.9),
+            learnt: knobs(learnt),
+            course: [(0.0, 0.9), (2.0, learnt)]
+                .map(|(at_s, guess)| Moment {
+                    at_s,
+                    tried: knobs(guess),
+                    guess: knobs(guess),
+                    reward: None,
+                })
+                .into(),
+            blocks: Vec::new(),
+            arms: Vec::new(),
+            differences: Vec::new(),
+        };
+        let mut compared = edge("near", 0.123_45);
+        let (lo, hi) = (Some(0.9), Some(1.1));
+        compared.arms = vec![
+            arm(Arm::Learnt, Estimate { mean: 1.0, lo, hi }),
+            arm(Arm::Default, Estimate { mean: 1.25, lo: None, hi: None }),
+        ];
+        compared.differences =
+            vec![Difference { arm: Arm::Learnt, reward: mean(0.25), download: mean(-0.2) }];
+        compared.blocks = vec![super::super::Block {
+            round: 0,
+            arm: Arm::Learnt,
+            downloads: 3,
+            done: 3,
+            failed: 0,
+            download_s: 1.0,
+            download_mbps: 4.0,
+            queue_ms: 12.34,
+            lost: 0.0123,
+            carried_mbps: 5.0,
+            reward: None,
+        }];
+        FleetRun {
+            schema: "trimtab.fleet-kernel/2",
+            version: "0",
+            command: "trimtab".to_owned(),
+            kernel: "Linux 6.18".to_owned(),
+            scenario: "two edges".to_owned(),
+            about: String::new(),
+            service: "tv".to_owned(),
+            reward: "throughput".to_owned(),
+            interval_s: 2.0,
+            learn_s: 60.0,
+            block_s: 10.0,
+            rounds: 1,
+            clients: 4,
+            edges: vec![compared, edge("far", 12.345)],
+            late_p99_ms: 0.1,
+            lost_elsewhere: 0,
+        }
+    }
+
+    #[test]
+    fn the_table_has_what_was_learnt_and_how_each_arm_did() {
+        let table = render(&run());
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].starts_with("two edges: 2 edges on Linux 6.18"), "{table}");
+        assert!(lines[0].ends_with("a round of 10 s for each arm"), "{table}");
+        let row = |name: &str| {
+            let mut found = lines.iter().filter(|line| line.starts_with(&format!(" {name} ")));
+            found.next().unwrap_or_else(|| panic!("no {name}: {table}"))
+        };
+        // Three digits that say something.
+        assert!(row("near").ends_with(" 0.123") && row("far").ends_with(" 12.3"), "{table}");
+        let learnt = row("learnt");
+        assert!(
+            learnt.contains("1.000 [0.900, 1.100] s") && learnt.contains("12.3 ms"),
+            "{learnt}"
+        );
+        assert!(learnt.contains("1.23%") && learnt.contains("-20.0%"), "{learnt}");
+        assert!(learnt.ends_with("+0.250"), "{learnt}");
+        let safe = lines.iter().rfind(|line| line.starts_with(" default ")).expect("an arm");
+        assert!(safe.contains(" 1.250 s ") && safe.ends_with("0.500"), "not vs. itself: {safe}");
+        assert_eq!(table.matches("vs. default").count(), 1, "nothing was compared at the far one");
+    }
+
+    #[test]
+    fn the_plot_has_a_line_for_each_edge() {
+        let svg = super::super::plot(&run());
+        assert!(svg.starts_with("<svg") && svg.contains("seconds of learning"), "{svg}");
+        for text in ["near", "far", "alpha"] {
+            assert!(svg.contains(text), "no {text}: {svg}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/* What the programs keep of a connection, and the maps: the same for every algorithm. */
+#ifndef TRIMTAB_FLOW_BPF_H
+#define TRIMTAB_FLOW_BPF_H
+
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "models.bpf.h"
+#include "core/switch.h"
+
+/* Set before loading; the verifier sees constants. */
+const volatile struct tt_settings tt_settings = { .slot_count = 1 };
+
+/* What was acknowledged since the algorithm last ran. */
+struct tt_pending {
+	u64 due_us; /* when it is to run again */
+	u32 acked_packets;
+	u32 rtt_min_us; /* 0 without a sample */
+	u32 rtt_max_us;
+	bool eager; /* the algorithm wants every acknowledgement */
+	/* BBR's alone. */
+	bool app_limited;   /* the rate */
+	bool maybe_delayed; /* the least round-trip time, by the receiver */
+	u8 rest;
+	u32 rate_packets; /* the best delivery rate: packets in time */
+	u32 rate_us;      /* 0: no sample */
+	u64 burst_from_us; /* what the path would have carried since then is no burst */
+};
+
+/* What was measured since it was last published. */
+struct tt_batch {
+	u64 due_us; /* when it is to be published again */
+	u64 rtt_sum_us;
+	u32 rtt_count;
+	u32 acks;
+	u32 busy_us;
+	u32 rtt_min_us; /* 0 without a sample */
+	u32 rtt_max_us;
+	u32 rate_packets;
+	u32 rate_us; /* 0 without a sample that the application did not limit */
+	u32 rest;
+};
+
+/* What the programs keep of one connection, for themselves. */
+struct tt_flow {
+	u64 id;
+	u64 delivered_packets;
+	u64 last_ack_us;
+	u32 slot;
+	u32 knobs_version;
+	u32 lost_packets; /* the socket's count when it was last published */
+	u32 min_rtt_us;
+	u32 initial_window; /* in packets, of a connection over this route */
+	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
+	bool cookie_known;
+	bool is_switching; /* from one algorithm of ours to another, at this moment */
+	bool paces; /* TCP paces because Copa, BBR or Muses told it to, and nobody else */
+	bool is_towards; /* it began with the knobs of its destination */
+	struct tt_knobs first; /* of the algorithm that it began with */
+	struct tt_pending pending; /* Copa's and BBR's */
+	struct tt_batch batch;
+	struct tt_path path;
+	union {
+		struct tt_copa copa;
+		struct tt_bbr bbr;
+		struct tt_vivace vivace;
+		struct tt_muses muses;
+		struct {
+			struct tt_cubic cubic;
+			struct tt_cubic_knobs cubic_knobs;
+		};
+	};
+};
+
+/*
+ * By slot: finding it is an addition, where a look-up of socket storage costs more than all of CUBIC (measured: 160 ns
+ * of 270 on caches as they are at 2,000 acknowledgements a second).
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tt_flow);
+} tt_flows SEC(".maps");
+
+/* Of connections without a slot; it goes with the socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tt_flow);
+} tt_slotless SEC(".maps");
+
+/* What is kept with the socket of a connection that has a slot. It goes with the socket. */
+struct tt_tag {
+	u64 id;    /* of the connection */
+	u64 place; /* what the private area held, while one algorithm hands over to another; 0: none does */
+	u32 slot;
+	u32 how;
+	u32 window; /* packets to go on with */
+	u32 rest;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tt_tag);
+} tt_tags SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tt_slot);
+} tt_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tt_control);
+} tt_control SEC(".maps");
+
+/* Slots that were used and are free again. Those that never were are counted by `fresh`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__uint(value_size, sizeof(u32));
+} tt_free SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, TT_EVENTS_BYTES);
+} tt_events SEC(".maps");
+
+/* Knobs of connections to come by where they go. It takes memory for what is in it alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, TT_TOWARDS_MAX);
+	__type(key, struct tt_towards_key);
+	__type(value, struct tt_knobs);
+} tt_towards_knobs SEC(".maps");
+
+/*
+ * The sequence number makes what lies between two writes of it appear at once. A connection's hooks run one at a time,
+ * under its socket's lock, so there is one writer. x86 keeps the order of stores, so only the compiler must; elsewhere
+ * an atomic with a result is the full barrier that BPF has.
+ */
+#ifdef __TARGET_ARCH_x86
+#define tt_barrier() asm volatile("" ::: "memory")
+TT_INLINE void tt_seq_move(struct tt_slot *slot)
+{
+	tt_barrier();
+	*(volatile u32 *)&slot->seq = slot->seq + 1;
+	tt_barrier();
+}
+#else
+TT_INLINE void tt_seq_move(struct tt_slot *slot)
+{
+	__sync_fetch_and_add(&slot->seq, 1);
+}
+#endif
+
+/*
+ * Reads a word that user space moves after it wrote what belongs to it (Release in flow.rs), so that what was written is seen from
+ * here on. Linux's JITs make an atomic with a result a full barrier (BPF_FETCH, Documentation/bpf/standardization/instruction-set.rst);
+ * a load-acquire of BPF's own came with Linux 6.15 only. It takes the line for itself, so a plain look at the word comes before it.
+ */
+TT_INLINE u32 tt_acquire(const u32 *word)
+{
+	return __sync_fetch_and_or((u32 *)word, 0);
+}
+
+TT_INLINE struct tt_control *tt_control_get(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&tt_control, &zero);
+}
+
+TT_INLINE struct tt_slot *tt_slot_get(u32 index)
+{
+	return bpf_map_lookup_elem(&tt_slots, &index);
+}
+
+TT_INLINE void tt_event_send(struct tt_control *control, const struct tt_event *event)
+{
+	if (bpf_ringbuf_output(&tt_events, (void *)event, sizeof(*event), 0) && control)
+		__sync_fetch_and_add(&control->lost_events, 1);
+}
+
+#endif
