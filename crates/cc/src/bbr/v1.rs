@@ -126,7 +126,7 @@ impl Bbr {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::default(),
+            tuning: Tuning::derive(Values::default()),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: WindowedMax::default(),
             min_rtt: MinRtt::default(),
