@@ -2,12 +2,12 @@
 //!
 //! Read first: RFC 5681 (TCP), RFC 9002 §7 (the same for QUIC, by bytes and packet numbers).
 
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration};
 
 use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
 use crate::migrate::{HandOver, Migrate};
-use crate::window::{Window, window_methods};
+use crate::window::{Window, repair_methods, window_methods};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Preset, Timeout};
 
 /// RFC 9002 §7.3.2 (`kLossReductionFactor`), RFC 5681 eq. 4.
@@ -104,14 +104,6 @@ impl CongestionControl for NewReno {
         self.window.collapse(new.then(|| self.decrease()));
     }
 
-    fn on_mtu(&mut self, limits: &Config) {
-        self.window.resize(limits);
-    }
-
-    fn on_spurious_loss(&mut self, _now: Time) {
-        self.episode.undo(&mut self.window);
-    }
-
     /// RFC 5681 §4.1.
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
@@ -121,6 +113,8 @@ impl CongestionControl for NewReno {
     }
 
     window_methods!(self);
+
+    repair_methods!(self);
 
     knob_methods!(self.values, then on_knob);
 }
@@ -146,6 +140,7 @@ mod tests {
     use crate::testing::link::MSS;
     use crate::testing::{acked, lost, timed_out};
     use crate::{Phase, set_knob};
+    use trimtab_units::Time;
 
     const RTT: Duration = Duration::from_millis(50);
 

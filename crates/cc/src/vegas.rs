@@ -5,13 +5,13 @@
 //! time (the paper divides by the present one), and slow start doubles every round trip (the
 //! paper's every other).
 
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration};
 
 use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
 use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
-use crate::window::{Window, window_methods};
+use crate::window::{Window, repair_methods, window_methods};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Timeout};
 
 /// Fewer samples than this in a round may all be of delayed acknowledgements: such a round grows as
@@ -155,14 +155,6 @@ impl CongestionControl for Vegas {
         self.start_round();
     }
 
-    fn on_mtu(&mut self, limits: &Config) {
-        self.window.resize(limits);
-    }
-
-    fn on_spurious_loss(&mut self, _now: Time) {
-        self.episode.undo(&mut self.window);
-    }
-
     /// tcp_vegas.c `tcp_vegas_cwnd_event()`.
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
@@ -171,6 +163,8 @@ impl CongestionControl for Vegas {
     }
 
     window_methods!(self);
+
+    repair_methods!(self);
 
     knob_methods!(self.values);
 }
@@ -195,7 +189,7 @@ mod tests {
     use super::*;
     use crate::testing::acked;
     use crate::testing::link::{Link, MSS, run};
-    use trimtab_units::Rate;
+    use trimtab_units::{Rate, Time};
 
     /// expected.md V1.
     #[test]

@@ -9,7 +9,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::episode::Episode;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
-use crate::window::{Window, window_methods};
+use crate::window::{Window, repair_methods, window_methods};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Marked, Timeout};
 
 /// The rate is sampled over one round-trip time, but this at least (tcp_westwood.c
@@ -136,14 +136,6 @@ impl CongestionControl for Westwood {
         self.rtt_min_stale = true;
     }
 
-    fn on_mtu(&mut self, limits: &Config) {
-        self.window.resize(limits);
-    }
-
-    fn on_spurious_loss(&mut self, _now: Time) {
-        self.episode.undo(&mut self.window);
-    }
-
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
         self.sample_start = None; // the pause is no measure of the path
@@ -151,6 +143,8 @@ impl CongestionControl for Westwood {
     }
 
     window_methods!(self);
+
+    repair_methods!(self);
 }
 
 impl Migrate for Westwood {

@@ -181,6 +181,22 @@ macro_rules! window_methods {
 }
 pub(crate) use window_methods;
 
+/// The methods of [`CongestionControl`](crate::CongestionControl) that change the fields
+/// `window` and `episode` of an algorithm: packets have another size, a loss was spurious.
+macro_rules! repair_methods {
+    ($self:ident) => {
+        fn on_mtu(&mut $self, limits: &$crate::Config) {
+            $self.window.resize(limits);
+        }
+
+        /// RFC 9438 §4.9 has it for CUBIC; Linux has it for all (`tcp_reno_undo_cwnd()`).
+        fn on_spurious_loss(&mut $self, _now: trimtab_units::Time) {
+            $self.episode.undo(&mut $self.window);
+        }
+    };
+}
+pub(crate) use repair_methods;
+
 #[cfg(test)]
 mod tests {
     use super::*;

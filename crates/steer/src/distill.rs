@@ -80,13 +80,11 @@ impl Steer for Distill {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::Phase;
     use trimtab_cc::muses::{BINS, COMPONENTS};
-    use trimtab_qoe::Factors;
-    use trimtab_units::{Bytes, Time};
+    use trimtab_units::Time;
 
     use super::*;
-    use crate::Responses;
+    use crate::testing::silent;
 
     /// Two trees, chosen every four states by the queueing delay: tree 0 where there is none, else tree 1, which is first.
     static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
@@ -96,33 +94,7 @@ mod tests {
         for segment in segments {
             states.add([*segment; COMPONENTS]);
         }
-        let zero = Bytes::ZERO;
-        Report {
-            now: Time::ZERO,
-            interval: INTERVAL,
-            algorithm,
-            sent: zero,
-            acked: zero,
-            lost: zero,
-            busy: INTERVAL,
-            rtt_samples: 0,
-            rtt_variance: 0.0,
-            rtt_mean: None,
-            rtt_min: None,
-            rtt_max: None,
-            srtt: INTERVAL,
-            min_rtt: INTERVAL,
-            delivery_rate: None,
-            delivery_rate_any: None,
-            window: zero,
-            inflight: zero,
-            mss: zero,
-            phase: Phase::Steady,
-            knobs: KnobValues::NONE,
-            states: Some(states),
-            responses: Responses::default(),
-            factors: Factors::default(),
-        }
+        Report { states: Some(states), ..silent(Time::ZERO, INTERVAL, algorithm) }
     }
 
     fn turned(action: Option<Action>) -> Option<f64> {

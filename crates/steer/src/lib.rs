@@ -29,6 +29,8 @@ pub mod scheme;
 pub mod select;
 #[cfg(feature = "select")]
 mod steerer;
+#[cfg(test)]
+mod testing;
 mod tune;
 mod utility;
 mod values;

@@ -7,6 +7,7 @@
 //! Read first: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14:5, 2016).
 
 mod bubble;
+mod full_bw;
 mod gain;
 mod probe_rtt;
 mod round;

@@ -6,6 +6,7 @@ use std::vec::Vec;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::testing::acked;
 use crate::{Ack, CongestionControl, Loss, LostPacket, RateSample, Sent, Timeout};
 
 pub(super) const MSS: Bytes = Bytes::new(1500);
@@ -348,4 +349,16 @@ impl<'a, C: CongestionControl> World<'a, C> {
         self.recovery = None;
         self.cca.on_timeout(&Timeout { now: self.now, prior_inflight, inflight: Bytes::ZERO });
     }
+}
+
+/// The handshake took 100 ms: the first ten packets are paced at `gain` times their rate.
+pub(super) fn is_paced_from_the_handshake(mut cca: impl CongestionControl, gain: f64) {
+    let rtt = Duration::from_millis(100);
+    cca.on_established(rtt);
+    let rate = cca.pacing_rate().expect("BBR always paces");
+    let want = (MSS * 10 / rtt).mul_f64(gain);
+    assert!((rate.ratio(want) - 1.0).abs() < 1e-4, "{rate:?}, not {want:?}");
+    // The first acknowledgement does not begin anew: before the pipe is full the rate never falls.
+    cca.on_ack(&acked(Time::from_millis(150), Time::from_millis(100), MSS, rtt * 2));
+    assert_eq!(cca.pacing_rate(), Some(rate));
 }

@@ -7,7 +7,6 @@
 mod aggregation;
 mod cycle;
 mod departure;
-mod full_pipe;
 mod knobs;
 mod migrate;
 mod min_rtt;
@@ -19,8 +18,9 @@ use rand_pcg::Pcg32;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::bubble::Bubble;
+use super::full_bw::FullBw;
 use super::gain::Gain;
-use super::probe_rtt::ProbeRtt;
+use super::probe_rtt::{ProbeRtt, Stay};
 use super::round::Rounds;
 use super::windowed_max::WindowedMax;
 use crate::knob::knob_methods;
@@ -31,7 +31,6 @@ use crate::{
 use aggregation::{Acked, Aggregation};
 use cycle::Cycle;
 use departure::Departure;
-use full_pipe::FullPipe;
 use knobs::{Tuning, Values};
 use min_rtt::MinRtt;
 use policer::{Observation, Policer};
@@ -83,7 +82,7 @@ pub struct Bbr {
     max_bw: WindowedMax<Rate>,
     min_rtt: MinRtt,
     rounds: Rounds,
-    full_pipe: FullPipe,
+    full_bw: FullBw,
     policer: Policer,
     aggregation: Aggregation,
     bubble: Bubble,
@@ -127,12 +126,12 @@ impl Bbr {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::default(),
+            tuning: Tuning::derive(Values::default()),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: WindowedMax::default(),
             min_rtt: MinRtt::default(),
             rounds: Rounds::default(),
-            full_pipe: FullPipe::default(),
+            full_bw: FullBw::default(),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             bubble: Bubble::default(),
@@ -186,8 +185,8 @@ impl Bbr {
                 (Mode::Startup, Mode::Drain) | (Mode::Drain, Mode::ProbeBw(_)) => true,
                 (Mode::ProbeBw(_), Mode::ProbeBw(_)) => self.policer.rate().is_none(),
                 (from, Mode::ProbeRtt(_)) => !matches!(from, Mode::ProbeRtt(_)),
-                (Mode::ProbeRtt(_), Mode::Startup) => !self.full_pipe.reached(),
-                (Mode::ProbeRtt(_), Mode::ProbeBw(_)) => self.full_pipe.reached(),
+                (Mode::ProbeRtt(_), Mode::Startup) => !self.full_bw.reached(),
+                (Mode::ProbeRtt(_), Mode::ProbeBw(_)) => self.full_bw.reached(),
                 _ => false,
             },
             "illegal edge from {:?} to {mode:?}",
@@ -285,13 +284,13 @@ impl Bbr {
     /// `bbr_check_full_bw_reached`.
     fn check_full_pipe(&mut self, step: &Step<'_>) {
         if self.rounds.started && step.sample.is_some_and(|s| !s.app_limited) {
-            self.full_pipe.on_round(self.max_bw.get());
+            self.full_bw.on_round(self.max_bw.get());
         }
     }
 
     /// `bbr_check_drain`.
     fn check_drain(&mut self, ack: &Ack) {
-        if self.mode == Mode::Startup && self.full_pipe.reached() {
+        if self.mode == Mode::Startup && self.full_bw.reached() {
             self.enter(Mode::Drain);
         }
         if self.mode == Mode::Drain
@@ -320,23 +319,19 @@ impl Bbr {
     }
 
     fn update_probe_rtt(&mut self, ack: &Ack) {
-        let least = self.probe_rtt_window();
-        let Mode::ProbeRtt(probe) = &mut self.mode else { return };
-        self.bubble.extend(ack.delivered, ack.inflight);
-        if probe.on_ack(ack, least, self.tuning.probe_rtt_duration, &mut self.rounds) {
-            self.check_probe_rtt_done(ack.now);
+        let (window, duration) = (self.probe_rtt_window(), self.tuning.probe_rtt_duration);
+        if let Mode::ProbeRtt(probe) = &mut self.mode
+            && probe.on_ack(ack, Stay { window, duration }, &mut self.rounds, &mut self.bubble)
+        {
+            self.exit_probe_rtt(ack.now);
         }
     }
 
-    /// `bbr_check_probe_rtt_done`.
-    fn check_probe_rtt_done(&mut self, now: Time) {
-        let Mode::ProbeRtt(probe) = self.mode else { return };
-        if !probe.time_is_over(now) {
-            return;
-        }
+    /// What `bbr_check_probe_rtt_done` does when it is done.
+    fn exit_probe_rtt(&mut self, now: Time) {
         self.min_rtt.refresh(now);
         self.window = self.window.max(self.prior_window);
-        if self.full_pipe.reached() {
+        if self.full_bw.reached() {
             self.enter_probe_bw(now);
         } else {
             self.enter(Mode::Startup);
@@ -350,8 +345,9 @@ impl Bbr {
         match self.mode {
             // No reason to send faster than the path: the pipe is empty.
             Mode::ProbeBw(_) => self.pace(Gain::UNIT),
-            Mode::ProbeRtt(_) => self.check_probe_rtt_done(now),
-            Mode::Startup | Mode::Drain => {}
+            // `bbr_check_probe_rtt_done`.
+            Mode::ProbeRtt(probe) if probe.time_is_over(now) => self.exit_probe_rtt(now),
+            Mode::ProbeRtt(_) | Mode::Startup | Mode::Drain => {}
         }
     }
 
@@ -376,7 +372,7 @@ impl Bbr {
     /// (`bbr_set_pacing_rate`).
     fn pace(&mut self, gain: Gain) {
         let rate = self.paced(self.bw(), gain);
-        if self.full_pipe.reached() || rate > self.pacing_rate {
+        if self.full_bw.reached() || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
@@ -401,10 +397,7 @@ impl CongestionControl for Bbr {
         let (declared, lost) = core::mem::take(&mut self.fresh_losses);
         // Losses that a timer found belong to no acknowledgement, as in Linux.
         let losses = if declared == ack.now { lost } else { Bytes::ZERO };
-        let sample = ack.rate.map(|mut sample| {
-            sample.app_limited |= self.bubble.contains(sample.prior_delivered);
-            sample
-        });
+        let sample = self.bubble.marked(ack.rate);
         let step = Step { ack, sample, losses };
 
         self.min_rtt.start(ack.now);
@@ -446,7 +439,7 @@ impl CongestionControl for Bbr {
         let counted = if declared == timeout.now { counted } else { Bytes::ZERO };
         self.lost += (timeout.prior_inflight - timeout.inflight) - counted;
         self.recovery = Recovery::Timeout;
-        self.full_pipe.forget_baseline();
+        self.full_bw.forget_baseline();
         self.rounds.started = true; // a timeout counts as the end of a round
         self.update_policer(timeout.now, true, false);
         self.window = (timeout.inflight + self.mss).max(self.min_window);
@@ -461,7 +454,7 @@ impl CongestionControl for Bbr {
     /// `bbr_undo_cwnd`; the window comes back with the next acknowledgement, when the transport
     /// says that recovery is over.
     fn on_spurious_loss(&mut self, _now: Time) {
-        self.full_pipe.forget_plateau();
+        self.full_bw.restart(Rate::ZERO); // plateaus in a slow-down that was spurious
         self.policer.reset();
     }
 

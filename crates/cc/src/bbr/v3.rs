@@ -6,7 +6,6 @@
 //! flight instead of ending it.
 
 mod aggregation;
-mod full_bw;
 mod knobs;
 mod loss;
 mod migrate;
@@ -19,8 +18,9 @@ use rand_pcg::Pcg32;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::bubble::Bubble;
+use super::full_bw::FullBw;
 use super::gain::Gain;
-use super::probe_rtt::ProbeRtt;
+use super::probe_rtt::{ProbeRtt, Stay};
 use super::round::Rounds;
 use crate::ceiling::Ceiling;
 use crate::knob::knob_methods;
@@ -29,7 +29,6 @@ use crate::{
     RateSample, Sent, Timeout,
 };
 use aggregation::{Acked, Aggregation};
-use full_bw::FullBw;
 use knobs::{Tuning, Values};
 use loss::{Anchors, ShortTerm, Signals, Undo};
 use path::{MaxBw, MinRtt};
@@ -156,7 +155,7 @@ impl Bbr3 {
             mss: config.mss,
             initial_window: config.initial_window,
             min_window: config.min_window,
-            tuning: Tuning::default(),
+            tuning: Tuning::derive(Values::default()),
             rng: Pcg32::seed_from_u64(config.seed),
             max_bw: MaxBw::default(),
             min_rtt: MinRtt::default(),
@@ -309,20 +308,16 @@ impl Bbr3 {
 
     /// `HandleProbeRTT()`.
     fn handle_probe_rtt(&mut self, ack: &Ack) {
-        let least = self.probe_rtt_window();
-        let State::ProbeRtt(probe) = &mut self.state else { return };
-        self.bubble.extend(ack.delivered, ack.inflight);
-        if probe.on_ack(ack, least, self.tuning.probe_rtt_duration, &mut self.rounds) {
-            self.check_probe_rtt_done(ack.now);
+        let (window, duration) = (self.probe_rtt_window(), self.tuning.probe_rtt_duration);
+        if let State::ProbeRtt(probe) = &mut self.state
+            && probe.on_ack(ack, Stay { window, duration }, &mut self.rounds, &mut self.bubble)
+        {
+            self.exit_probe_rtt(ack.now);
         }
     }
 
-    /// `CheckProbeRTTDone()` and `ExitProbeRTT()`.
-    fn check_probe_rtt_done(&mut self, now: Time) {
-        let State::ProbeRtt(probe) = self.state else { return };
-        if !probe.time_is_over(now) {
-            return;
-        }
+    /// `ExitProbeRTT()`, with the rest of `CheckProbeRTTDone()`.
+    fn exit_probe_rtt(&mut self, now: Time) {
         self.min_rtt.schedule(now);
         self.restore_window();
         self.short_term = ShortTerm::NONE;
@@ -340,8 +335,10 @@ impl Bbr3 {
         self.aggregation.restart_interval(now);
         if self.is_in_probe_bw() {
             self.pace(Gain::UNIT); // no reason to send faster than the path: the pipe is empty
-        } else {
-            self.check_probe_rtt_done(now);
+        } else if let State::ProbeRtt(probe) = self.state
+            && probe.time_is_over(now)
+        {
+            self.exit_probe_rtt(now); // `CheckProbeRTTDone()`
         }
     }
 
@@ -351,15 +348,23 @@ impl Bbr3 {
 
     /// `InitPacingRate()`.
     fn init_pacing_rate(&mut self, rtt: Duration) {
-        let rate = self.tuning.startup_gain.of_rate(self.initial_window / rtt);
-        self.pacing_rate = rate.max(self.mss / Duration::from_secs(1)); // as `pace` has it
+        self.pacing_rate = self.startup_rate(self.initial_window / rtt);
     }
 
-    /// `SetPacingRateWithGain()`: before the pipe was full never slower than before. The floor of
-    /// one packet per second is ours: at rate zero nothing would be sent, so nothing learnt.
+    /// The pacing rate of Startup at that bandwidth.
+    fn startup_rate(&self, bw: Rate) -> Rate {
+        self.at_least_a_packet(self.tuning.startup_gain.of_rate(bw))
+    }
+
+    /// The floor of one packet per second is ours: at rate zero nothing would be sent, so nothing
+    /// learnt.
+    fn at_least_a_packet(&self, rate: Rate) -> Rate {
+        rate.max(self.mss / Duration::from_secs(1))
+    }
+
+    /// `SetPacingRateWithGain()`: before the pipe was full never slower than before.
     fn pace(&mut self, gain: Gain) {
-        let rate = self.tuning.pacing_share.of_rate(gain.of_rate(self.bw));
-        let rate = rate.max(self.mss / Duration::from_secs(1));
+        let rate = self.at_least_a_packet(self.tuning.pacing_share.of_rate(gain.of_rate(self.bw)));
         if self.full_bw.reached() || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -382,10 +387,7 @@ impl CongestionControl for Bbr3 {
 
     /// The draft's "Per-ACK Steps", in its order.
     fn on_ack(&mut self, ack: &Ack) {
-        let sample = ack.rate.map(|mut sample| {
-            sample.app_limited |= self.bubble.contains(sample.prior_delivered);
-            sample
-        });
+        let sample = self.bubble.marked(ack.rate);
         let rate = sample.map_or(Rate::ZERO, |sample| sample.rate());
         let step = Step { ack, sample, rate };
         self.min_rtt.start(ack.now);

@@ -324,6 +324,9 @@ fn a_link_that_stood_still_is_no_sign_of_others() {
     assert_eq!(copa.heard_again_at, at(181));
     let full = |copa: &Copa, now| copa.mode.wants_drain(at(now), ms(40), ms(100_000), true);
     assert!(!full(&copa, 381) && full(&copa, 382), "five round trips from then on");
+    copa.heed_silence(&ack(220, 40));
+    copa.heed_silence(&ack(221, 40));
+    assert!(!full(&copa, 420) && full(&copa, 421), "what was sent at 181 did not wait");
 }
 
 /// RFC 3168 §5 by the bound of RFC 9438 §4.6: 0.7 of the window, and slow start ends.

@@ -16,7 +16,7 @@ use crate::episode::Episode;
 use crate::knob::{knob_methods, knobs};
 use crate::migrate::{HandOver, Migrate};
 use crate::round::Round;
-use crate::window::Window;
+use crate::window::{Window, repair_methods};
 use crate::{Ack, Algorithm, Config, CongestionControl, Idle, Knob, Loss, Phase, Timeout};
 
 /// `MIN_CWND`, in packets (RFC 6817 §2.5).
@@ -246,14 +246,6 @@ impl CongestionControl for Ledbat {
         self.credit = 0.0;
     }
 
-    fn on_mtu(&mut self, limits: &Config) {
-        self.window.resize(limits);
-    }
-
-    fn on_spurious_loss(&mut self, _now: Time) {
-        self.episode.undo(&mut self.window);
-    }
-
     /// RFC 5681 §4.1; the queue that the last samples saw is gone.
     fn on_idle(&mut self, idle: &Idle) {
         self.window.restart(idle);
@@ -275,6 +267,8 @@ impl CongestionControl for Ledbat {
             phase => phase,
         }
     }
+
+    repair_methods!(self);
 
     knob_methods!(self.values);
 }

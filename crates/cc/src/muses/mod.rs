@@ -397,6 +397,32 @@ mod tests {
         assert_eq!(muses.tree(), Some(1), "there is no third");
     }
 
+    /// Four round trips and a second of an idle path that the policy does not know raise the alarm,
+    /// but not where the bound of marks (RFC 3168 §5) holds the window down.
+    #[test]
+    fn a_path_that_marks_leave_idle_raises_no_alarm() {
+        let alarm = |marks: bool| {
+            let mut muses = Muses::new(&Config::default());
+            if marks {
+                let (now, inflight) = (Time::from_millis(30), PACKET * 10);
+                let newest_sent_at = Time::ZERO;
+                muses.on_marked(&Marked {
+                    now,
+                    newest_sent_at,
+                    inflight,
+                    prior_inflight: inflight,
+                });
+                assert_eq!(muses.window(), PACKET * 7);
+            }
+            for i in 0..300 {
+                muses.on_ack(&ack(40 + 10 * i));
+                muses.act_knowing(Action::KEEP, false);
+            }
+            muses.alarm()
+        };
+        assert_eq!((alarm(false), alarm(true)), (Some(Alarm::Unknown), None));
+    }
+
     #[test]
     fn a_timeout_leads_to_the_floor() {
         let mut muses = Muses::new(&Config::default());

@@ -107,6 +107,28 @@ pub(super) fn value<'a>(
     metadata.get(key).map(String::as_str).ok_or(ModelError::Missing(key))
 }
 
+/// The metadata of a file of this format and version.
+pub(super) fn metadata(
+    bytes: &[u8],
+    format: &'static str,
+    version: &'static str,
+) -> Result<HashMap<String, String>, ModelError> {
+    let (_, header) = SafeTensors::read_metadata(bytes)?;
+    let metadata = header.metadata().clone().ok_or(ModelError::Missing("metadata"))?;
+    expect(&metadata, "format", format)?;
+    expect(&metadata, "version", version)?;
+    Ok(metadata)
+}
+
+/// The inputs that the model asks for, each as `parse` finds it by its name.
+pub(super) fn features<T>(
+    metadata: &HashMap<String, String>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, ModelError> {
+    let one = |name: &str| parse(name.trim()).ok_or_else(|| ModelError::Feature(name.to_owned()));
+    value(metadata, "features")?.split(',').map(one).collect()
+}
+
 /// Of the metadata, to go on with the tensors.
 pub(super) fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
     let mut keys: Vec<_> = metadata.iter().filter(|(key, _)| *key != CHECKSUM).collect();
@@ -118,7 +140,7 @@ pub(super) fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
     digest
 }
 
-pub(super) fn expect(
+fn expect(
     metadata: &HashMap<String, String>,
     key: &'static str,
     expected: &'static str,
@@ -200,9 +222,8 @@ pub(super) fn floats(
     name: &'static str,
     shape: &[usize],
 ) -> Result<Vec<f32>, ModelError> {
-    let (numbers, _) = data(view, name, Dtype::F32, shape)?.as_chunks::<4>();
-    let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-    if numbers.iter().all(|x| x.is_finite()) { Ok(numbers) } else { Err(ModelError::Number(name)) }
+    let bytes = data(view, name, Dtype::F32, shape)?;
+    finite(bytes, name, f32::from_le_bytes, f32::is_finite)
 }
 
 /// The finite numbers of a tensor in double precision.
@@ -211,9 +232,26 @@ pub(super) fn doubles(
     name: &'static str,
     shape: &[usize],
 ) -> Result<Vec<f64>, ModelError> {
-    let (numbers, _) = data(view, name, Dtype::F64, shape)?.as_chunks::<8>();
-    let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-    if numbers.iter().all(|x| x.is_finite()) { Ok(numbers) } else { Err(ModelError::Number(name)) }
+    let bytes = data(view, name, Dtype::F64, shape)?;
+    finite(bytes, name, f64::from_le_bytes, f64::is_finite)
+}
+
+/// The numbers of `N` bytes each, if all are finite.
+fn finite<T: Copy, const N: usize>(
+    bytes: &[u8],
+    name: &'static str,
+    read: fn([u8; N]) -> T,
+    is_finite: fn(T) -> bool,
+) -> Result<Vec<T>, ModelError> {
+    let (numbers, _) = bytes.as_chunks::<N>();
+    let numbers: Vec<T> = numbers.iter().map(|bytes| read(*bytes)).collect();
+    if numbers.iter().all(|x| is_finite(*x)) { Ok(numbers) } else { Err(ModelError::Number(name)) }
+}
+
+/// The ranges in which the model learnt must have something in them.
+pub(super) fn check_ranges(low: &[f32], high: &[f32]) -> Result<(), ModelError> {
+    let is_empty = low.iter().zip(high).any(|(low, high)| low > high);
+    if is_empty { Err(ModelError::Number("norm.low")) } else { Ok(()) }
 }
 
 /// The checksum in hexadecimal, if it is the one that the file names.

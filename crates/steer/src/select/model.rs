@@ -10,8 +10,7 @@ use trimtab_units::Duration;
 
 use super::features::{CANDIDATE_FEATURES, FEATURES, State, feature_index};
 use super::file::{
-    CANDIDATES_MAX, ModelError, algorithms, checked, digest_of, expect, first, floats, period,
-    tensor, value,
+    self, CANDIDATES_MAX, ModelError, algorithms, checked, digest_of, first, floats, period, tensor,
 };
 use crate::Distrust;
 
@@ -104,17 +103,8 @@ impl Model {
     /// # Errors
     /// It is no model, a damaged one, or one of another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        let (_, header) = SafeTensors::read_metadata(bytes)?;
-        let metadata = header.metadata().as_ref().ok_or(ModelError::Missing("metadata"))?;
-        expect(metadata, "format", FORMAT)?;
-        expect(metadata, "version", VERSION)?;
-        let features = value(metadata, "features")?
-            .split(',')
-            .map(|name| {
-                let unknown = || ModelError::Feature(name.to_owned());
-                Source::parse(name.trim()).ok_or_else(unknown)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let metadata = &file::metadata(bytes, FORMAT, VERSION)?;
+        let features = file::features(metadata, Source::parse)?;
         let candidates = algorithms(metadata)?;
         let beyond =
             |source: &&Source| matches!(source, Source::Candidate(i) if *i >= candidates.len());
@@ -160,9 +150,7 @@ impl Model {
         if scale.iter().any(|s| *s <= 0.0 || !(1.0 / s).is_finite()) {
             return Err(ModelError::Number("norm.scale"));
         }
-        if low.iter().zip(&high).any(|(low, high)| low > high) {
-            return Err(ModelError::Number("norm.low"));
-        }
+        file::check_ranges(&low, &high)?;
         let input = |(i, source): (usize, Source)| Input {
             source,
             mean: mean[i],

@@ -1,9 +1,8 @@
-use trimtab_cc::Phase;
-use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Rate};
 
 use super::*;
-use crate::{KnobValues, Responses};
+use crate::Responses;
+use crate::testing::silent;
 
 const MSS: Bytes = Bytes::new(1500);
 const HALF: Duration = Duration::from_millis(500);
@@ -15,16 +14,11 @@ fn ms(n: u64) -> Duration {
 /// Half a second of a quiet path, which ends at `now`.
 fn report(now: Time) -> Report {
     Report {
-        now,
-        interval: HALF,
-        algorithm: "cubic",
         sent: MSS * 100,
         acked: MSS * 100,
-        lost: Bytes::ZERO,
         busy: ms(250),
         rtt_samples: 50,
         rtt_mean: Some(ms(50)),
-        rtt_variance: 0.0,
         rtt_min: Some(ms(50)),
         rtt_max: Some(ms(50)),
         srtt: ms(50),
@@ -34,11 +28,7 @@ fn report(now: Time) -> Report {
         window: MSS * 40,
         inflight: MSS * 30,
         mss: MSS,
-        phase: Phase::Steady,
-        knobs: KnobValues::NONE,
-        states: None,
-        responses: Responses::default(),
-        factors: Factors::new(),
+        ..silent(now, HALF, "cubic")
     }
 }
 

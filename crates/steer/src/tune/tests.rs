@@ -2,7 +2,7 @@ use trimtab_cc::{Config, CongestionControl, get_knob};
 use trimtab_units::{Bytes, Time};
 
 use super::*;
-use crate::Responses;
+use crate::testing::silent;
 
 mod eq5;
 
@@ -23,15 +23,10 @@ fn report(now: Time, link: Link) -> Report {
     let packets = link.packets_per_s * interval.as_secs_f64();
     let ms = Duration::from_millis_f64;
     Report {
-        now,
-        interval,
-        algorithm: "copa",
         sent: MSS.mul_f64(packets),
         acked: MSS.mul_f64(packets * (1.0 - link.loss)),
         lost: MSS.mul_f64(packets * link.loss),
-        busy: interval,
         rtt_samples: 10,
-        rtt_variance: 0.0,
         rtt_mean: Some(ms(rtt)),
         rtt_min: Some(ms(rtt)),
         rtt_max: Some(ms(rtt)),
@@ -42,11 +37,8 @@ fn report(now: Time, link: Link) -> Report {
         window: MSS.mul_f64(packets),
         inflight: MSS.mul_f64(packets),
         mss: MSS,
-        phase: Phase::Steady,
-        knobs: KnobValues::NONE,
-        states: None,
-        responses: Responses::default(),
         factors: Factors::new().with_request(Bytes::new(1_000_000)),
+        ..silent(now, interval, "copa")
     }
 }
 

@@ -62,11 +62,12 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::bbr::v1::knobs::Values;
 
     /// expected.md B1.
     #[test]
     fn eight_phases_of_mean_one() {
-        let tuning = Tuning::default();
+        let tuning = Tuning::derive(Values::default());
         let mut cycle = Cycle { index: 0, started: Time::ZERO };
         let expected = [(5, 4), (3, 4), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1), (5, 4)];
         for (num, den) in expected {

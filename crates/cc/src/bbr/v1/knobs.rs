@@ -66,12 +66,6 @@ pub(super) struct Tuning {
     pub(super) pacing_share: Gain,
 }
 
-impl Default for Tuning {
-    fn default() -> Self {
-        Self::derive(Values::default())
-    }
-}
-
 impl Tuning {
     pub(super) fn derive(values: Values) -> Self {
         Self {
@@ -101,7 +95,7 @@ mod tests {
     /// `bbr_probe_rtt_mode_ms`, `bbr_cwnd_min_target`, `bbr_pacing_margin_percent`.
     #[test]
     fn the_defaults_are_those_of_linux() {
-        let tuning = Tuning::default();
+        let tuning = Tuning::derive(Values::default());
         let gains = [tuning.probe_gain, tuning.yield_gain, tuning.cwnd_gain];
         assert_eq!(gains, [Gain::ratio(5, 4), Gain::ratio(3, 4), Gain::ratio(2, 1)]);
         assert_eq!((tuning.bw_window, tuning.probe_rtt_packets), (10, Gain::ratio(4, 1)));

@@ -4,7 +4,7 @@ use trimtab_units::{Bytes, Duration};
 
 use super::min_rtt::MinRtt;
 use super::window::Recovery;
-use super::{Bbr, Cycle, FullPipe, Mode};
+use super::{Bbr, Cycle, FullBw, Mode};
 use crate::bbr::gain::Gain;
 use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
@@ -34,7 +34,7 @@ impl Migrate for Bbr {
             self.search(from);
             return;
         }
-        self.full_pipe = FullPipe::filled_at(from.bandwidth);
+        self.full_bw = FullBw::filled_at(from.bandwidth);
         self.mode = Mode::ProbeRtt(ProbeRtt::default());
         self.prior_window = from.window.min(self.bdp(from.bandwidth, self.tuning.cwnd_gain));
         if from.queue_is_known_small() {
@@ -59,7 +59,7 @@ impl Bbr {
     /// Nobody has filled the pipe, so it is Startup's to do: ProbeBW would raise the rate by a quarter every eight round
     /// trips. There is no queue to empty first.
     fn search(&mut self, from: &HandOver) {
-        self.full_pipe = FullPipe::default();
+        self.full_bw = FullBw::default();
         self.mode = Mode::Startup;
         self.prior_window = Bytes::ZERO;
         self.window = from.window.max(self.min_window);
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(bbr.phase(), Phase::ProbeRtt);
         assert_eq!((bbr.window(), bbr.prior_window), (MSS * 4, MSS * 150));
         assert_eq!((bbr.bw(), bbr.min_rtt.get()), (BANDWIDTH, Some(Duration::from_millis(20))));
-        assert!(bbr.full_pipe.reached() && !bbr.is_converged());
+        assert!(bbr.full_bw.reached() && !bbr.is_converged());
         let kept = (bbr.pacing_rate * SRTT).ratio(MSS * 150);
         assert!((kept - 1.0).abs() < 0.05, "{kept}");
     }
@@ -168,7 +168,7 @@ mod tests {
         let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
         bbr.take_over(&record);
         assert_eq!((bbr.phase(), bbr.window()), (Phase::SlowStart, MSS * 10));
-        assert!(!bbr.full_pipe.reached());
+        assert!(!bbr.full_bw.reached());
         assert_eq!(bbr.min_rtt.get(), Some(Duration::from_millis(20)));
         let gain = bbr.pacing_rate.ratio(BANDWIDTH);
         assert!((gain - 2.885 * 0.99).abs() < 0.01, "{gain}");

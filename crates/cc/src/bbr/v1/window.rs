@@ -80,7 +80,7 @@ impl Bbr {
 
     /// The allowance for aggregated acknowledgements (`bbr_ack_aggregation_cwnd`).
     fn aggregation_allowance(&self) -> Bytes {
-        if !self.full_pipe.reached() {
+        if !self.full_bw.reached() {
             return Bytes::ZERO;
         }
         let most = whole_packets(self.bw() * EXTRA_ACKED_MAX, self.mss);
@@ -112,7 +112,7 @@ impl Bbr {
     fn grow(&self, window: Bytes, acked: Bytes, delivered: Bytes) -> Bytes {
         let bdp = self.bdp(self.bw(), self.cwnd_gain());
         let target = self.quantise(bdp + self.aggregation_allowance());
-        let window = if self.full_pipe.reached() {
+        let window = if self.full_bw.reached() {
             (window + acked).min(target)
         } else if window < target || delivered < self.initial_window {
             window + acked
@@ -154,7 +154,7 @@ impl Bbr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bbr::v1::{FullPipe, MinRtt, ProbeRtt};
+    use crate::bbr::v1::{FullBw, MinRtt, ProbeRtt};
     use crate::testing::acked;
     use crate::{Ack, Config, set_knob};
     use trimtab_units::Time;
@@ -166,7 +166,7 @@ mod tests {
         let mut bbr = Bbr::new(&Config { min_window: MSS, ..Config::with_mss(MSS, 7) });
         bbr.min_rtt = MinRtt::known(Duration::from_millis(40), Time::ZERO);
         bbr.max_bw.reset(0, Rate::from_mbps(12.0));
-        bbr.full_pipe = FullPipe::filled_at(Rate::from_mbps(12.0));
+        bbr.full_bw = FullBw::filled_at(Rate::from_mbps(12.0));
         bbr.pacing_rate = Rate::from_mbps(12.0);
         bbr.mode = Mode::Drain;
         bbr
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(bbr.aggregation_allowance(), MSS * 15);
         set_knob(&mut bbr, "extra_acked_gain", 4.0).unwrap();
         assert_eq!(bbr.aggregation_allowance(), MSS * 100, "100 ms at a packet per millisecond");
-        bbr.full_pipe = FullPipe::default();
+        bbr.full_bw = FullBw::default();
         assert_eq!(bbr.aggregation_allowance(), Bytes::ZERO);
     }
 
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(bbr.grow(MSS * 100, MSS * 5, MSS * 1000), MSS * 105);
         assert_eq!(bbr.grow(MSS * 120, MSS * 5, MSS * 1000), MSS * 122);
         assert_eq!(bbr.grow(MSS * 500, MSS * 5, MSS * 1000), MSS * 122);
-        bbr.full_pipe = FullPipe::default();
+        bbr.full_bw = FullBw::default();
         assert_eq!(bbr.grow(MSS * 121, MSS * 5, MSS * 1000), MSS * 126);
         assert_eq!(bbr.grow(MSS * 122, MSS * 5, MSS * 1000), MSS * 122, "it is there");
         assert_eq!(bbr.grow(MSS * 122, MSS * 5, MSS * 9), MSS * 127, "a new connection");

@@ -77,12 +77,6 @@ pub(super) struct Tuning {
     pub(super) pacing_share: Gain,
 }
 
-impl Default for Tuning {
-    fn default() -> Self {
-        Self::derive(Values::default())
-    }
-}
-
 impl Tuning {
     pub(super) fn derive(values: Values) -> Self {
         Self {
@@ -112,7 +106,7 @@ mod tests {
     /// draft-ietf-ccwg-bbr: `BBR.StartupPacingGain` and the constants of the other states.
     #[test]
     fn the_defaults_are_those_of_the_draft() {
-        let tuning = Tuning::default();
+        let tuning = Tuning::derive(Values::default());
         for (gain, want) in [
             (tuning.startup_gain, 2.77),
             (tuning.drain_gain, 0.5),

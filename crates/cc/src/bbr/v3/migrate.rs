@@ -2,9 +2,9 @@
 
 use trimtab_units::{Bytes, Duration};
 
-use super::full_bw::FullBw;
 use super::path::{MaxBw, MinRtt};
 use super::{AckPhase, Anchors, Bbr3, ShortTerm, Signals, State, Undo};
+use crate::bbr::full_bw::FullBw;
 use crate::bbr::gain::Gain;
 use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
@@ -38,13 +38,11 @@ impl Migrate for Bbr3 {
         self.seen_rtt = true;
         self.idle_restart = false;
         self.prior_window = from.window;
-        self.full_bw = FullBw::default();
         if from.starved {
             self.search(from);
             return;
         }
-        self.full_bw.restart(from.bandwidth);
-        self.full_bw.declare();
+        self.full_bw = FullBw::filled_at(from.bandwidth);
         self.state = State::ProbeRtt(ProbeRtt::default());
         if from.queue_is_known_small() {
             self.window = from.window.max(self.min_window);
@@ -60,8 +58,7 @@ impl Migrate for Bbr3 {
         self.window = window.max(self.min_window);
         if !srtt.is_zero() {
             self.seen_rtt = true;
-            let rate = self.tuning.startup_gain.of_rate(self.window / srtt);
-            self.pacing_rate = rate.max(self.mss / Duration::from_secs(1)); // as `pace` has it
+            self.pacing_rate = self.startup_rate(self.window / srtt);
         }
     }
 }
@@ -69,11 +66,11 @@ impl Migrate for Bbr3 {
 impl Bbr3 {
     /// Nobody has filled the pipe: as [`Bbr`](crate::Bbr) does then.
     fn search(&mut self, from: &HandOver) {
+        self.full_bw = FullBw::default();
         self.state = State::Startup;
         self.prior_window = Bytes::ZERO;
         self.window = from.window.max(self.min_window);
-        let rate = self.tuning.startup_gain.of_rate(from.bandwidth);
-        self.pacing_rate = rate.max(self.mss / Duration::from_secs(1)); // as `pace` has it
+        self.pacing_rate = self.startup_rate(from.bandwidth);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::vec::Vec;
 
-use super::super::testlink::{Bucket, MSS, Plan, Seen, World};
+use super::super::testlink::{Bucket, MSS, Plan, Seen, World, is_paced_from_the_handshake};
 use super::*;
 use crate::testing::acked;
 
@@ -18,15 +18,7 @@ fn secs(s: u64) -> Time {
 /// The draft's `BBRInitPacingRate()`: 2.77 times ten packets in the handshake's 100 ms.
 #[test]
 fn the_first_flight_is_paced_for_the_round_trip_time_of_the_handshake() {
-    let rtt = Duration::from_millis(100);
-    let mut cca = bbr();
-    cca.on_established(rtt);
-    let rate = cca.pacing_rate().unwrap();
-    let want = (MSS * 10 / rtt).mul_f64(2.77);
-    assert!((rate.ratio(want) - 1.0).abs() < 1e-4, "{rate:?}, not {want:?}");
-    // The first acknowledgement does not begin anew: before the pipe is full the rate never falls.
-    cca.on_ack(&acked(Time::from_millis(150), Time::from_millis(100), MSS, rtt * 2));
-    assert_eq!(cca.pacing_rate(), Some(rate));
+    is_paced_from_the_handshake(bbr(), 2.77);
 }
 
 /// The algorithm as it was when the condition first held.

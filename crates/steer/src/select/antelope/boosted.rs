@@ -11,8 +11,8 @@ use trimtab_units::Duration;
 use super::interval::{FEATURES, Inputs, feature_index};
 use crate::Distrust;
 use crate::select::file::{
-    CANDIDATES_MAX, ModelError, algorithms, checked, data, digest_of, doubles, expect, first,
-    floats, period, tensor, value,
+    self, CANDIDATES_MAX, ModelError, algorithms, checked, data, digest_of, doubles, first, floats,
+    period, tensor,
 };
 
 /// `format` of a file that this module reads.
@@ -64,17 +64,8 @@ impl Boosted {
     /// # Errors
     /// It is no such model, a damaged one, or one of another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        let (_, header) = SafeTensors::read_metadata(bytes)?;
-        let metadata = header.metadata().as_ref().ok_or(ModelError::Missing("metadata"))?;
-        expect(metadata, "format", FORMAT)?;
-        expect(metadata, "version", VERSION)?;
-        let features = value(metadata, "features")?
-            .split(',')
-            .map(|name| {
-                let unknown = || ModelError::Feature(name.to_owned());
-                feature_index(name.trim()).ok_or_else(unknown)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let metadata = &file::metadata(bytes, FORMAT, VERSION)?;
+        let features = file::features(metadata, feature_index)?;
         if features.len() > FEATURES.len() {
             return Err(ModelError::Value {
                 key: "features",
@@ -111,9 +102,7 @@ impl Boosted {
                 expected: "the number of one of its features",
             });
         }
-        if low.iter().zip(&high).any(|(low, high)| low > high) {
-            return Err(ModelError::Number("norm.low"));
-        }
+        file::check_ranges(&low, &high)?;
         let sha256 = checked(digest, metadata)?;
         let input = |(i, feature): (usize, usize)| Input { feature, low: low[i], high: high[i] };
         let splits = asked.iter().zip(thresholds);

@@ -1,11 +1,10 @@
-use trimtab_cc::Phase;
 use trimtab_cc::migrate::Switch;
-use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::*;
 use crate::select::{Selector, SelectorConfig};
-use crate::{Action, Distrust, KnobValues, Report, Responses, Steer};
+use crate::testing::silent;
+use crate::{Action, Distrust, Report, Steer};
 
 const MSS: Bytes = Bytes::new(1500);
 
@@ -16,30 +15,18 @@ fn ms(n: u64) -> Duration {
 /// Half a second: 100 packets, 50 round-trip samples of 50 ms, 1 Mbit/s of window over round-trip time.
 fn report(k: u64) -> Report {
     Report {
-        now: Time::ZERO + ms(500) * k,
-        interval: ms(500),
-        algorithm: "cubic",
         sent: MSS * 100,
         acked: MSS * 100,
-        lost: Bytes::ZERO,
-        busy: ms(500),
         rtt_samples: 50,
         rtt_mean: Some(ms(50)),
-        rtt_variance: 0.0,
         rtt_min: Some(ms(50)),
         rtt_max: Some(ms(50)),
         srtt: ms(60),
         min_rtt: ms(40),
-        delivery_rate: None,
-        delivery_rate_any: None,
         window: MSS * 5,
         inflight: MSS * 5,
         mss: MSS,
-        phase: Phase::Steady,
-        knobs: KnobValues::NONE,
-        states: None,
-        responses: Responses::default(),
-        factors: Factors::new(),
+        ..silent(Time::ZERO + ms(500) * k, ms(500), "cubic")
     }
 }
 

@@ -1,13 +1,15 @@
-//! Whether sending faster still delivers faster, in Startup and when probing ("Exiting Acceleration
-//! Based on Bandwidth Plateau").
+//! Whether sending faster still delivers faster, in Startup and when version 3 probes (Linux
+//! `bbr_check_full_bw_reached`; draft-ietf-ccwg-bbr, "Exiting Acceleration Based on Bandwidth
+//! Plateau").
 
 use trimtab_units::Rate;
 
-use super::super::gain::Gain;
+use super::gain::Gain;
 
-/// Less growth than this in a round is a plateau.
+/// Less growth than this in a round is a plateau (`bbr_full_bw_thresh`).
 const GROWTH: Gain = Gain::ratio(5, 4);
-/// Rounds of plateau that show a full pipe: time for the receiver to enlarge its window.
+/// Rounds of plateau that show a full pipe: time for the receiver to enlarge its window and for us
+/// to use it (`bbr_full_bw_cnt`).
 const PLATEAU_ROUNDS: u8 = 3;
 
 /// The plateau detector. It can be started again; that it once succeeded is remembered.
@@ -20,6 +22,11 @@ pub(super) struct FullBw {
 }
 
 impl FullBw {
+    /// The pipe was filled by another algorithm, at this bandwidth.
+    pub(super) fn filled_at(bandwidth: Rate) -> Self {
+        Self { baseline: bandwidth, plateau: 0, now: true, reached: true }
+    }
+
     /// Whether the pipe has ever been full.
     pub(super) fn reached(&self) -> bool {
         self.reached
@@ -35,7 +42,13 @@ impl FullBw {
         *self = Self { baseline, reached: self.reached, ..Self::default() };
     }
 
-    /// `CheckFullBWReached()`: takes the delivery rate at the start of a round that was not
+    /// After a retransmission timeout the rate begins anew, but plateaus before it count
+    /// (`bbr_set_state`).
+    pub(super) fn forget_baseline(&mut self) {
+        self.baseline = Rate::ZERO;
+    }
+
+    /// `CheckFullBWReached()`: takes the bandwidth at the start of a round that was not
     /// application-limited.
     pub(super) fn on_round(&mut self, rate: Rate) {
         if self.now {
@@ -66,6 +79,35 @@ impl FullBw {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `bbr_check_full_bw_reached`.
+    #[test]
+    fn three_rounds_below_a_quarter_of_growth_end_startup() {
+        let mut pipe = FullBw::default();
+        for bw in [100, 125, 156, 195, 244] {
+            pipe.on_round(Rate::from_bytes_per_sec(bw));
+            assert!(!pipe.reached(), "growth of a quarter continues");
+        }
+        for _ in 0..2 {
+            pipe.on_round(Rate::from_bytes_per_sec(300));
+            assert!(!pipe.reached());
+        }
+        pipe.on_round(Rate::from_bytes_per_sec(304));
+        assert!(pipe.reached(), "304 < 1.25 * 244 for the third round");
+    }
+
+    /// Linux `bbr_set_state` sets `full_bw` to 0 and leaves `full_bw_cnt`; the round after it grows
+    /// from nothing, which begins the count anew.
+    #[test]
+    fn after_a_timeout_any_rate_is_growth() {
+        let mut pipe = FullBw::default();
+        rounds(&mut pipe, &[100, 100, 100]);
+        pipe.forget_baseline();
+        rounds(&mut pipe, &[50, 50, 50]);
+        assert!(!pipe.reached(), "50 was growth, then two rounds of plateau");
+        rounds(&mut pipe, &[50]);
+        assert!(pipe.reached());
+    }
 
     fn rounds(full: &mut FullBw, rates: &[u64]) {
         for rate in rates {
