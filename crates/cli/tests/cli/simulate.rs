@@ -6,30 +6,7 @@ use serde_json::Value;
 
 use crate::support::{error, stdout};
 
-const FLEET: &str = r#"
-name = "two"
-aggregates = 9
-duration = "99h"
-connections = 1
-fixed = 1
-baselines = ["bbr"]
-[app]
-kind = "download"
-size = ["100KB", "300KB"]
-[links]
-rate = ["2Mbit/s", "20Mbit/s"]
-rtt = ["20ms", "80ms"]
-buffer = [0.5, 4]
-loss = [0.0001, 0.01]
-[[service]]
-name = "games"
-interval = "1h"
-reward = "mean(throughput)"
-[service.knobs]
-initial_rate = { min = 0.2, max = 20, scale = "log" }
-[service.safe]
-initial_rate = 1
-"#;
+const FLEET: &str = include_str!("../../../../scenarios/fleet/car.toml");
 
 const SIMULATE: &[&str] = &[
     "fleet",
@@ -41,7 +18,7 @@ const SIMULATE: &[&str] = &[
     "--aggregates",
     "2",
     "--duration",
-    "8h",
+    "2h",
     "--quiet",
 ];
 
@@ -52,8 +29,10 @@ fn a_fleet_is_simulated_as_flags_and_file_have_it() {
     fs::write(folder.join("fleet.toml"), FLEET).unwrap();
     let more = ["--jobs", "1", "--json", "fleet.json", "--plot", "regret.svg"];
     let table = stdout(folder, &[SIMULATE, &more[..]].concat());
-    assert!(table.starts_with("two: 2 aggregates, 8 intervals, 1 connections in each, seed 3\n"));
-    assert!(table.contains("\ngames: mean(throughput)\n"), "{table}");
+    assert!(
+        table.starts_with("fleet-car: 2 aggregates, 6 intervals, 2 connections in each, seed 3\n")
+    );
+    assert!(table.contains("\ncar: mean(throughput) - 20 * mean(rtt)\n"), "{table}");
     for scheme in ["learnt", "bbr", "start"] {
         assert!(table.lines().any(|line| line.trim_start().starts_with(scheme)), "{table}");
     }
