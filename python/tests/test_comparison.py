@@ -111,6 +111,16 @@ def test_axes_may_have_one_value_or_several() -> None:
     assert trimtab.compare(**grid, flows=2)["cell_flows"] == [2]  # type: ignore[arg-type]
 
 
+def test_axes_take_any_iterable(tmp_path: Path) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text("1\n2\n")
+    grid = {**SMALL, "cc": (cc for cc in ["cubic"]), "seeds": 1, "traces": trace}
+    runs = trimtab.compare(**grid, flows=pd.Series([1, 2]), rtt=pd.Series(["20ms"]))  # type: ignore[arg-type]
+    assert runs["cell_flows"] == [1, 2]
+    command = runs.record["provenance"]["command"]
+    assert f"traces={str(trace)!r}" in command, "the call can be repeated"
+
+
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
@@ -119,11 +129,19 @@ def test_axes_may_have_one_value_or_several() -> None:
         ({"rtt": "20"}, ValueError, 'rtt="20"'),
         ({"rtt": 20}, TypeError, "rtt=20 is no text: write it with its unit"),
         ({"duration": 4}, TypeError, "duration=4 is no text"),
-        ({"jobs": 0}, ValueError, "give 1 or more"),
+        ({"jobs": 0}, ValueError, "jobs=0 is out of range: give 1 to 65535"),
         ({"transport": "sctp"}, ValueError, "write quic or tcp"),
         ({"scenario": "missing.toml"}, ValueError, "cannot read the scenario missing.toml"),
         ({"traces": "missing.trace"}, ValueError, "missing.trace"),
         ({"seed": 3}, TypeError, "unexpected keyword argument 'seed'"),
+        ({"datapath": "kernel"}, TypeError, "unexpected keyword argument 'datapath'"),
+        ({"rtt": ["20ms", None]}, TypeError, "rtt=None is no text"),
+        ({"cc": None}, TypeError, "cc=None is no text"),
+        ({"seeds": -1}, ValueError, "seeds=-1 is out of range: give 0 to 4294967295"),
+        ({"jobs": 2**16}, ValueError, "jobs=65536 is out of range: give 1 to 65535"),
+        ({"flows": [1, -1]}, ValueError, "flows=-1 is out of range"),
+        ({"flows": "2"}, TypeError, "flows='2' is no whole number"),
+        ({"seeds": 1.5}, TypeError, "seeds=1.5 is no whole number"),
     ],
 )
 def test_mistakes_say_what_to_do(given: dict[str, object], error: type[Exception], says: str) -> None:
@@ -149,6 +167,24 @@ def test_figures_and_tables_are_written(tmp_path: Path) -> None:
         runs.plot("cdf", tmp_path / "cdf.gif")
     with pytest.raises(ValueError, match='no figure "pie"'):
         runs.svg("pie")
+
+
+def test_what_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
+    runs = trimtab.compare(**SMALL)  # type: ignore[arg-type]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="a file is in the way of the folder; choose another name"):
+        runs.write(tmp_path / "file" / "folder")
+    (tmp_path / "qoe.svg").mkdir()
+    with pytest.raises(IsADirectoryError, match="it is a folder; name a file"):
+        runs.plot("qoe", tmp_path / "qoe.svg")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_is_an_os_error(tmp_path: Path) -> None:
+    runs = trimtab.compare(**SMALL)  # type: ignore[arg-type]
+    (tmp_path / "qoe.png").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="the disk is full"):
+        runs.plot("qoe", tmp_path / "qoe.png")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -1,10 +1,12 @@
-"""Comparisons of congestion controls: what the command ``trimtab compare`` does, as a function.
+"""Comparisons of congestion controls: the command ``trimtab compare`` as a function.
 
-The simulator runs on all cores in Rust, so the numbers are those of the command's JSON, to the last bit::
+It runs the command's simulator, on all cores, and gives the same numbers to the last bit::
 
     import pandas, polars, trimtab
 
-    runs = trimtab.compare(app="vod", cc=["cubic", "bbr", "mortise"], traces="cellular:seed=1", seeds=5)
+    runs = trimtab.compare(
+        app="vod", cc=["cubic", "bbr", "mortise"], traces="cellular:seed=1", seeds=5
+    )
     pandas.DataFrame(runs).groupby("cc")["qoe_mean"].mean()
     polars.DataFrame(runs.summary)
     runs.plot("cdf", "cdf.pdf")
@@ -15,26 +17,27 @@ The simulator runs on all cores in Rust, so the numbers are those of the command
 from __future__ import annotations
 
 import json
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from trimtab import _native
 
-# One value of an axis of the grid, or several; with its unit where it has one, as "20ms".
-Texts = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+# One value of an axis of the grid, or several; with its unit where it has one, e.g. "20ms".
+Texts = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Table(dict[str, list[Any]]):
     """A table by columns: a dictionary of lists of the same length.
 
-    ``pandas.DataFrame(table)``, ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it as it is.
+    ``pandas.DataFrame(table)``, ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it.
     Missing values are ``None``. A column without any value is left out.
     """
 
     @property
     def height(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(next(iter(self.values()), []))
 
     def __repr__(self) -> str:
@@ -42,7 +45,7 @@ class Table(dict[str, list[Any]]):
 
 
 class Comparison(Table):
-    """The runs of a comparison as a table, one row each, and what else it gave."""
+    """The runs of a comparison as a table, one row each, with its other tables and figures."""
 
     def __init__(self, native: _native.Compared) -> None:
         super().__init__(native.runs())
@@ -65,12 +68,12 @@ class Comparison(Table):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What ``--json`` writes: all of the above but details, paired changes, and how to repeat it."""
+        """The JSON that ``--json`` writes: runs, summary, paired changes, and how to repeat it."""
         record: dict[str, Any] = json.loads(self._native.json())
         return record
 
     def html(self) -> str:
-        """Give the report that ``--html`` writes, which shows more with ``details=True``."""
+        """Give the report that ``--html`` writes. It shows more with ``details=True``."""
         return self._native.html()
 
     def svg(self, kind: str) -> str:
@@ -78,15 +81,27 @@ class Comparison(Table):
         return self._native.svg(kind)
 
     def plot(self, kind: str, file: str | os.PathLike[str]) -> None:
-        """Draw a figure of the first application into a file that ends in ``.svg``, ``.pdf`` or ``.png``.
+        """Draw a figure of the first application into an ``.svg``, ``.pdf`` or ``.png`` file.
 
-        The kinds are those of ``--plot``: ``qoe``, ``changes``, ``cdf``, ``tradeoff``, ``series``, ``axis``,
-        ``period``, ``switches`` and ``completion``. ``cdf`` and ``series`` need ``details=True``.
+        The kinds are those of ``--plot``: ``qoe``, ``changes``, ``cdf``, ``tradeoff``, ``series``,
+        ``axis``, ``period``, ``switches`` and ``completion``. ``cdf`` and ``series`` need
+        ``details=True``.
+
+        Raises:
+            ValueError: There is no figure of this kind, or the file has another ending.
+            OSError: The file cannot be written. The old one stays as it was.
+
         """
         self._native.plot(kind, file)
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Write what ``--out`` writes: the tables as Parquet, and every figure as SVG, PDF and PNG."""
+        """Write what ``--out`` writes: tables as Parquet, and figures as SVG, PDF and PNG.
+
+        Raises:
+            OSError: The folder cannot be written to, e.g. since the disk is full. The tables appear
+                together or not at all, and before the figures.
+
+        """
         self._native.write(folder)
 
 
@@ -103,7 +118,7 @@ def compare(
     loss: Texts = (),
     jitter: Texts = (),
     mark: str | None = None,
-    flows: int | Sequence[int] = (),
+    flows: int | Iterable[int] = (),
     duration: str | None = None,
     seeds: int | None = None,
     first_seed: int | None = None,
@@ -114,61 +129,66 @@ def compare(
     details: bool = False,
     progress: bool = False,
 ) -> Comparison:
-    """Compare congestion controls by what users of an application experience, on the simulator.
+    """Compare congestion controls by the QoE of an application's users, on the simulator.
 
-    Keywords are the flags of ``trimtab compare``. One that takes several values is an axis of the grid: every
-    combination is run. Without any keyword it is the demo. Ctrl-C ends it; runs that have begun end first.
+    Keywords are the flags of ``trimtab compare``. Several values make an axis of the grid: every
+    combination runs. An empty list counts as not given. Without keywords it runs the demo. Ctrl-C
+    ends it after the runs that have begun.
 
     Args:
-        app: What the users do: ``download``, ``vod``, ``live``, ``web`` or ``bulk``.
-        cc: Congestion controls, as ``cubic``, ``copa:delta=0.1`` or ``mortise``.
-        traces: Files in Mahimahi's format, globs, or ``constant:12Mbit/s``, ``cellular:seed=1`` and the like.
-        transport: ``quic``, which is the default, or ``tcp``.
+        app: Applications: ``download``, ``vod``, ``live``, ``web`` or ``bulk``.
+        cc: Congestion controls, e.g. ``cubic``, ``copa:delta=0.1`` or ``mortise``.
+        traces: Files in Mahimahi's format, globs, or generated traces, e.g. ``constant:12Mbit/s``
+            or ``cellular:seed=1``.
+        transport: ``quic`` or ``tcp``; default: ``quic``.
         workload: A file of requests that downloads replay.
         qoe: The QoE model, or a formula in T, D and L.
-        rtt: Base round-trip times, as ``20ms``.
-        buffer: Sizes of the bottleneck's buffer, as ``150KB`` or ``2BDP``.
-        loss: Random loss, as ``0.1%``.
-        jitter: The most that each data packet is late, as ``5ms``.
-        mark: Which packets the bottleneck marks, as ``20packets``.
-        flows: Flows of each congestion control that share the link.
-        duration: How long each run lasts, as ``30s``.
-        seeds: How many seeds each combination is run with.
+        rtt: Base round-trip times, e.g. ``20ms``.
+        buffer: Sizes of the bottleneck's buffer, e.g. ``150KB`` or ``2BDP``.
+        loss: Random loss, e.g. ``0.1%``.
+        jitter: Maximum extra delay per data packet, e.g. ``5ms``.
+        mark: When the bottleneck marks packets (ECN), e.g. ``10%`` or ``20packets``.
+        flows: Number of flows of each congestion control that share the link.
+        duration: Duration of each run, e.g. ``30s``.
+        seeds: Number of seeds of each combination.
         first_seed: The first of the seeds.
-        share_min: Leave out combinations with less than this for each flow, as ``1Mbit/s``.
-        thin: Run so many combinations, spread evenly.
-        scenario: A scenario file; the keywords above replace what it says.
-        jobs: Runs at once; default: all cores.
-        details: Keep every request and the courses over time, for ``requests``, ``series`` and their figures.
-        progress: Show a progress bar on standard error, where that is a terminal.
+        share_min: Leave out combinations with less capacity per flow, e.g. ``1Mbit/s``.
+        thin: Run only so many combinations, spread evenly.
+        scenario: A scenario file; the keywords above replace its parts.
+        jobs: Number of runs at once; default: all cores.
+        details: Keep every request and the time series, for ``requests``, ``series`` and their
+            figures.
+        progress: Show a progress bar on standard error, if that is a terminal.
 
     Raises:
-        ValueError: A value is wrong, or values do not fit together. The message says what to write instead.
+        ValueError: A value is wrong, or values do not fit together. The message tells the remedy.
         TypeError: A value has no unit, or is of another type.
+        KeyboardInterrupt: Ctrl-C ended it.
 
     """
-    given = {key: value for key, value in locals().items() if value is not None and value != ()}
-    words = [f"{key}={value!r}" for key, value in given.items() if value is not False]
+    given = {key: value for key, value in locals().items() if _is_given(value)}
+    words = [f"{key}={_repr(value)}" for key, value in given.items()]
+    each = flows if isinstance(flows, Iterable) else [flows]
     native = _native.compared(
         app=_texts("app", app),
         cc=_texts("cc", cc),
         traces=_texts("traces", traces),
-        transport=_text("transport", transport),
+        transport=_optional("transport", transport),
         workload=workload,
-        qoe=_text("qoe", qoe),
+        qoe=_optional("qoe", qoe),
         rtt=_texts("rtt", rtt),
         buffer=_texts("buffer", buffer),
         loss=_texts("loss", loss),
         jitter=_texts("jitter", jitter),
-        mark=_text("mark", mark),
-        flows=[flows] if isinstance(flows, int) else list(flows),
-        duration=_text("duration", duration),
-        seeds=seeds,
-        first_seed=first_seed,
-        share_min=_text("share_min", share_min),
-        thin=thin,
+        mark=_optional("mark", mark),
+        flows=[_count("flows", count) for count in each],
+        duration=_optional("duration", duration),
+        seeds=None if seeds is None else _count("seeds", seeds),
+        first_seed=None if first_seed is None else _count("first_seed", first_seed, most=2**64 - 1),
+        share_min=_optional("share_min", share_min),
+        thin=None if thin is None else _count("thin", thin),
         scenario=scenario,
-        jobs=jobs,
+        jobs=None if jobs is None else _count("jobs", jobs, 1, 2**16 - 1),
         details=details,
         progress=progress,
         call=f"trimtab.compare({', '.join(words)})",
@@ -176,18 +196,37 @@ def compare(
     return Comparison(native)
 
 
-def _text(keyword: str, value: str | os.PathLike[str] | None) -> str | None:
-    if value is None:
-        return None
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and not (isinstance(value, tuple) and not value)
+
+
+def _repr(value: object) -> str:
+    return repr(os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def _text(keyword: str, value: object) -> str:
     if isinstance(value, str | os.PathLike):
         return os.fspath(value)
     raise TypeError(
-        f"{keyword}={value!r} is no text: write it with its unit where it has one, as '20ms' or '0.1%'"
+        f"{keyword}={value!r} is no text: write it with its unit where it has one, e.g. '20ms' or '0.1%'"
     )
+
+
+def _optional(keyword: str, value: str | None) -> str | None:
+    return None if value is None else _text(keyword, value)
 
 
 def _texts(keyword: str, values: Texts) -> list[str]:
-    several = (
-        [values] if isinstance(values, str | os.PathLike) or not isinstance(values, Sequence) else values
-    )
-    return [text for value in several if (text := _text(keyword, value)) is not None]
+    if isinstance(values, str | os.PathLike) or not isinstance(values, Iterable):
+        return [_text(keyword, values)]
+    return [_text(keyword, value) for value in values]
+
+
+def _count(keyword: str, value: int, least: int = 0, most: int = 2**32 - 1) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{keyword}={value!r} is no whole number") from None
+    if not least <= count <= most:
+        raise ValueError(f"{keyword}={value!r} is out of range: give {least} to {most}")
+    return count

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from dataclasses import field
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def option(default: Any, about: str) -> Any:
     """Make a field of a data class that is an option, with what `--help` says of it."""
-    return field(default=default, metadata={"help": about})
+    return dataclasses.field(default=default, metadata={"help": about})
 
 
 def add_options(
@@ -30,3 +32,37 @@ def add_options(
         shown = about if default in silent else f"{about} [{default}]"
         allowed = (choices or {}).get(each.name)
         parser.add_argument(name, type=kind, default=default, choices=allowed, help=shown)
+
+
+def read(
+    settings: type[T],
+    arguments: list[str],
+    problem: Callable[[T], str | None],
+    choices: dict[str, tuple[str, ...]] | None = None,
+    *,
+    command: str,
+) -> T:
+    """Read the command line of a learner; ends the program where it makes no sense."""
+    parser = argparse.ArgumentParser(prog=f"python -m trimtab.train {command}", description=settings.__doc__)
+    add_options(parser, settings, choices)
+    given = settings(**vars(parser.parse_args(arguments)))
+    wrong = problem(given)
+    if wrong is not None:
+        parser.error(wrong)
+    return given
+
+
+def out_of_range(settings: object, ranges: Mapping[str, tuple[float, float | None]]) -> str | None:
+    """Name the first setting below its least or above its most; none when all are within."""
+    for name, (least, most) in ranges.items():
+        value = getattr(settings, name)
+        if value < least or (most is not None and value > most):
+            allowed = f"at least {_written(least)}"
+            if most is not None:
+                allowed = f"{_written(least)} to {_written(most)}"
+            return f"--{name} is {value}; it must be {allowed}"
+    return None
+
+
+def _written(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:g}"

@@ -43,6 +43,14 @@ def leaky(x: Array) -> Array:
     return np.where(x > 0, x, np.float32(SLOPE) * x)
 
 
+def known_range(inputs: Array) -> tuple[Array, Array]:
+    """Give the least and the most of each input that a model is trusted with, from those it saw."""
+    low, high = inputs.min(axis=0), inputs.max(axis=0)
+    # Half as far again counts as known: the range is that of a finite sample.
+    margin = np.float32(0.5) * np.maximum(high - low, np.float32(1e-3))
+    return low - margin, high + margin
+
+
 @dataclass
 class Scaler:
     """Standardises states by constants, and knows the range that training saw."""
@@ -55,13 +63,10 @@ class Scaler:
     @classmethod
     def of(cls, states: Array) -> Scaler:
         """Take the constants from states that were seen, one in a row."""
-        low, high = states.min(axis=0), states.max(axis=0)
         # A feature that never moved says nothing: it is divided by one.
         scale = states.std(axis=0)
         scale = np.where(scale > 1e-6, scale, 1.0).astype(np.float32)
-        # Half as far again counts as known: the range is that of a finite sample.
-        margin = 0.5 * np.maximum(high - low, 1e-3)
-        return cls(states.mean(axis=0), scale, low - margin, high + margin)
+        return cls(states.mean(axis=0), scale, *known_range(states))
 
     def __call__(self, states: Array) -> Array:
         """Standardise."""

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use trimtab_lab::run::pool::Effort;
 use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, TransportKind};
 use trimtab_units::{Duration, Rate};
 
@@ -249,6 +250,13 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "FILE", value_parser = picture)]
     pub(crate) plot: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// How to go about many runs.
+#[derive(Debug, Args)]
+pub(crate) struct Work {
     /// Runs at once [default: all cores]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
@@ -256,6 +264,12 @@ pub(crate) struct FleetSimulate {
     /// No progress bar
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+impl Work {
+    pub(crate) fn effort(&self) -> Effort {
+        Effort { jobs: self.jobs.map(usize::from), quiet: self.quiet }
+    }
 }
 
 /// Compare the simulator with the kernel.
@@ -275,13 +289,8 @@ pub(crate) struct Parity {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Runs at once [default: all cores]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) jobs: Option<u16>,
-
-    /// No progress bar
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) work: Work,
 }
 
 /// Compare the simulator with measurements of Linux TCP over Mahimahi.

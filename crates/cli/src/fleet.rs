@@ -8,7 +8,6 @@ use trimtab_lab::fleet::{FleetScenario, SimulateError, render, simulate};
 use trimtab_lab::report::fleet::plot;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::picture;
-use trimtab_lab::run::pool::Effort;
 use trimtab_testbed::RealError;
 use trimtab_testbed::fleet::{self as real, Course, KernelFleet};
 
@@ -29,12 +28,11 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     scenario.aggregates = args.aggregates.unwrap_or(scenario.aggregates);
     scenario.connections = args.connections.unwrap_or(scenario.connections);
     scenario.duration = args.duration.unwrap_or(scenario.duration);
-    let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
     let patience = std::time::Duration::from_nanos(args.scheme_timeout.as_nanos());
     let schemes: Vec<_> =
         args.scheme.iter().map(|(name, command)| scheme(name, command, patience)).collect();
-    let result =
-        simulate(&scenario, args.seed, &schemes, effort, &command_line()).map_err(|e| match e {
+    let result = simulate(&scenario, args.seed, &schemes, args.work.effort(), &command_line())
+        .map_err(|e| match e {
             SimulateError::Interrupted(interrupted) => Failure::interrupted(interrupted),
             e @ SimulateError::Scheme { .. } => Failure::input(e),
         })?;

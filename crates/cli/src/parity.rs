@@ -6,7 +6,6 @@ use std::path::Path;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::table::Style;
 use trimtab_lab::result::Comparison;
-use trimtab_lab::run::pool::Effort;
 use trimtab_lab::validate::parity::parity;
 
 use crate::args::Parity;
@@ -14,8 +13,7 @@ use crate::{Failure, print};
 
 pub(crate) fn run(args: &Parity) -> Result<(), Failure> {
     let kernel = load(&args.kernel)?;
-    let effort = Effort { jobs: args.jobs.map(usize::from), quiet: args.quiet };
-    let parity = parity(&kernel, effort)
+    let parity = parity(&kernel, args.work.effort())
         .map_err(|e| Failure::input(format!("{}: {e}", args.kernel.display())))?;
     let as_json = || format!("{}\n", serde_json::to_string_pretty(&parity).unwrap_or_default());
     match args.json.as_deref() {

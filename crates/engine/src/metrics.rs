@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use trimtab_fleet_client::Counts;
 
 /// The type of what [`Metrics::page`] writes.
@@ -39,87 +39,66 @@ pub(crate) struct Metrics {
     panics: Counter,
 }
 
+/// Puts a new metric on the page.
+fn counted<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Puts a metric of seconds on the page.
+fn timed<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("trimtab_engine");
-        let metrics = Self {
-            batches: Family::default(),
-            reports: Family::default(),
-            refused: Family::default(),
-            decisions: Family::default(),
-            changes: Family::default(),
-            delay: Histogram::new(DELAY_BOUNDS_S),
-            studies: Family::default(),
-            store_errors: Counter::default(),
-            aggregates: Gauge::default(),
-            held: Gauge::default(),
-            waiting: Gauge::default(),
-            damaged: Gauge::default(),
-            behind: Gauge::default(),
-            panics: Counter::default(),
-            registry: Registry::default(),
-        };
-        registry.register(
-            "batches",
-            "Batches of reports, by what became of them",
-            metrics.batches.clone(),
-        );
-        registry.register("reports", "Reports, by what became of them", metrics.reports.clone());
-        registry.register(
-            "refused",
-            "Requests that were refused, by reason",
-            metrics.refused.clone(),
-        );
-        registry.register(
-            "decisions",
-            "Intervals of aggregates that were closed",
-            metrics.decisions.clone(),
-        );
-        registry.register("changes", "Configurations that changed", metrics.changes.clone());
-        registry.register_with_unit(
-            "decision_delay",
-            "From when an interval may be closed, its grace over, to its being closed",
-            Unit::Seconds,
-            metrics.delay.clone(),
-        );
-        registry.register(
-            "study_steps",
-            "Steps of experiments and rollouts, by what they did",
-            metrics.studies.clone(),
-        );
-        registry.register(
-            "store_errors",
-            "Times that the store did not do what it should",
-            metrics.store_errors.clone(),
-        );
-        registry.register("aggregates", "Aggregates", metrics.aggregates.clone());
-        registry.register(
-            "held_aggregates",
-            "Aggregates that an operator paused or pinned",
-            metrics.held.clone(),
-        );
-        registry.register(
-            "waiting_reports",
-            "Reports whose interval is not closed yet",
-            metrics.waiting.clone(),
-        );
-        registry.register(
-            "damaged_aggregates",
-            "Aggregates that are set aside, since what is kept of them cannot be read",
-            metrics.damaged.clone(),
-        );
-        registry.register_with_unit(
-            "behind",
-            "How long ago the oldest interval that is not closed might have been",
-            Unit::Seconds,
-            metrics.behind.clone(),
-        );
-        registry.register(
-            "closer_panics",
-            "Times that what closes intervals had to be started again",
-            metrics.panics.clone(),
-        );
-        Self { registry, ..metrics }
+        let r = &mut registry;
+        Self {
+            batches: counted(r, "batches", "Batches of reports, by what became of them"),
+            reports: counted(r, "reports", "Reports, by what became of them"),
+            refused: counted(r, "refused", "Requests that were refused, by reason"),
+            decisions: counted(r, "decisions", "Intervals of aggregates that were closed"),
+            changes: counted(r, "changes", "Configurations that changed"),
+            delay: timed(
+                r,
+                "decision_delay",
+                "From when an interval may be closed, its grace over, to its being closed",
+                Histogram::new(DELAY_BOUNDS_S),
+            ),
+            studies: counted(
+                r,
+                "study_steps",
+                "Steps of experiments and rollouts, by what they did",
+            ),
+            store_errors: counted(
+                r,
+                "store_errors",
+                "Times that the store did not do what it should",
+            ),
+            aggregates: counted(r, "aggregates", "Aggregates"),
+            held: counted(r, "held_aggregates", "Aggregates that an operator paused or pinned"),
+            waiting: counted(r, "waiting_reports", "Reports whose interval is not closed yet"),
+            damaged: counted(
+                r,
+                "damaged_aggregates",
+                "Aggregates that are set aside, since what is kept of them cannot be read",
+            ),
+            behind: timed(
+                r,
+                "behind",
+                "How long ago the oldest interval that is not closed might have been",
+                Gauge::default(),
+            ),
+            panics: counted(
+                r,
+                "closer_panics",
+                "Times that what closes intervals had to be started again",
+            ),
+            registry,
+        }
     }
 
     pub(crate) fn batch(&self, outcome: &'static str, (kept, late): (usize, u32), repeated: u32) {

@@ -195,10 +195,32 @@ fn info(service: &Service, reward: String) -> ServiceInfo {
     }
 }
 
-fn key(name: &Name) -> Result<Key, String> {
+/// The key of an aggregate, as text.
+pub(crate) fn key_of(name: &Name) -> String {
     format!("{}/{}", name.service, name.prefix)
-        .parse()
-        .map_err(|e: trimtab_fleet::KeyError| e.to_string())
+}
+
+fn key(name: &Name) -> Result<Key, String> {
+    key_of(name).parse().map_err(|e: trimtab_fleet::KeyError| e.to_string())
+}
+
+/// A decision as it is kept, without its key, which `explain` adds.
+fn kept(decision: &Decision) -> Value {
+    let mut kept = json!(decision);
+    kept.as_object_mut().expect("a decision has fields").remove("key");
+    kept
+}
+
+/// Closes an interval of which nothing is learnt.
+fn untouched(sentence: &str) -> Closed {
+    Closed {
+        state: None,
+        configuration: None,
+        reward: None,
+        detail: json!({ "sentence": sentence }).to_string(),
+        measured: None,
+        leaves: None,
+    }
 }
 
 fn interval_at(service: &Service, at_ms: i64) -> Interval {
@@ -278,17 +300,9 @@ impl Learning for Services {
     }
 
     fn decide(&self, open: &Open, now_ms: i64) -> Result<Closed, String> {
-        let untouched = |sentence: String| Closed {
-            state: None,
-            configuration: None,
-            reward: None,
-            detail: json!({ "sentence": sentence }).to_string(),
-            measured: None,
-            leaves: None,
-        };
         let (service, key) = match self.find(&open.name) {
             Ok(found) => found,
-            Err(e) => return Ok(untouched(format!("Nothing was learnt: {e}."))),
+            Err(e) => return Ok(untouched(&format!("Nothing was learnt: {e}."))),
         };
         let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
         let interval = interval_at(service, open.interval);
@@ -345,12 +359,6 @@ impl Learning for Services {
         let next = interval_at(service, now_ms);
         aggregate.assign(studies.assignment(&key, next));
         let configuration = put_in_force(&mut aggregate, service, next, open.version);
-        // What can be said from the rest is not kept: `explain` says it.
-        let kept = |decision: &Decision| {
-            let mut kept = json!(decision);
-            kept.as_object_mut().expect("a decision has fields").remove("key");
-            kept
-        };
         let mut detail = json!({ "fitting_reports": fitting, "edges": edges });
         if let Some(decision) = &decision {
             detail["decision"] = kept(decision);

@@ -9,9 +9,10 @@ use trimtab_fleet::experiment::{
     RolloutState, SpecError, Step, Verdict,
 };
 use trimtab_fleet::{Interval, Service, Summary};
-use trimtab_fleet_client::ServiceInfo;
+use trimtab_fleet_client::{Name, ServiceInfo};
 
 use crate::engine::{Engine, log};
+use crate::services::key_of;
 use crate::store::{
     InStudy, Measured, MemberRow, Standing, Store, StoreError, Study, StudyKind, StudyStep,
 };
@@ -165,6 +166,11 @@ impl Wanted {
     }
 }
 
+/// A member as the analysis takes it.
+pub(crate) fn member(name: &Name, baseline: Option<f64>) -> Member {
+    Member { key: key_of(name), baseline }
+}
+
 /// Members and cells, as the analysis wants them.
 fn gathered(store: &dyn Store, study: i64) -> Result<(Vec<MemberRow>, Vec<CellOf>), StoreError> {
     let members = store.members(study)?;
@@ -189,13 +195,8 @@ pub(crate) fn report(
     let Ok(plan) = Plan::of_experiment(&document.spec, service) else { return Ok(None) };
     let (members, cells) = gathered(store, study.id)?;
     let left = members.iter().filter(|member| member.left_ms.is_some()).count() as u64;
-    let members: Vec<Member> = members
-        .into_iter()
-        .map(|member| Member {
-            key: format!("{}/{}", member.name.service, member.name.prefix),
-            baseline: member.baseline,
-        })
-        .collect();
+    let members: Vec<Member> =
+        members.into_iter().map(|row| member(&row.name, row.baseline)).collect();
     Ok(Some(document.spec.report(&plan, service, &members, left, &cells, elapsed)))
 }
 

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use trimtab_fleet_client::{
-    Action, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
+    Action, AggregateBody, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
 };
 
 use common::{Process, Site, batch, now_ms, report};
@@ -207,6 +207,22 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+fn order(action: Action, knobs: Option<Value>, interval: Option<i64>) -> OrderBody {
+    OrderBody {
+        service: "tv".to_owned(),
+        prefix: "203.0.113.0/24".to_owned(),
+        action,
+        version: None,
+        knobs,
+        interval,
+        reason: "a test".to_owned(),
+    }
+}
+
+fn gamma(body: &AggregateBody) -> Option<f64> {
+    body.configuration["knobs"]["gamma"].as_f64().map(f64::round)
+}
+
 #[test]
 fn an_edge_reports_and_is_told_and_operators_have_their_way() {
     let site = Site::new("");
@@ -247,18 +263,6 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
         version = viewer.aggregate(&name()).unwrap().version;
     }
 
-    let order = |action, knobs, interval| OrderBody {
-        service: "tv".to_owned(),
-        prefix: "203.0.113.0/24".to_owned(),
-        action,
-        version: None,
-        knobs,
-        interval,
-        reason: "a test".to_owned(),
-    };
-    let gamma = |body: &trimtab_fleet_client::AggregateBody| {
-        body.configuration["knobs"]["gamma"].as_f64().map(f64::round)
-    };
     assert!(matches!(
         viewer.order(&order(Action::Pause, None, None)),
         Err(Error::NotAllowed { .. })

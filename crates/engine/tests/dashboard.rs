@@ -90,6 +90,16 @@ fn fits_a_phone(browser: &mut Browser, picture: Option<&std::path::Path>) {
     browser.tell("Emulation.clearDeviceMetricsOverride", &json!({}));
 }
 
+/// Opens an experiment or a rollout from the list, which has so many rows.
+fn open_study(browser: &mut Browser, name: &str, rows: usize) {
+    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
+    browser.tab_to("at.textContent === 'Experiments'");
+    browser.press("Enter");
+    browser.until(&format!("document.querySelectorAll('tbody tr').length === {rows}"));
+    browser.tab_to(&format!("at.textContent === '{name}'"));
+    browser.press("Enter");
+}
+
 /// An experiment and a rollout: found in their lists, shown with their figures, held and stopped.
 fn experiments_by_keyboard(
     browser: &mut Browser,
@@ -127,12 +137,7 @@ fn experiments_by_keyboard(
     client.begin_experiment(&new).expect("it begins");
     let seconds = if pictures.is_some() { 18 } else { 8 };
     serve_traffic(engine, site, 1000..1000 + seconds);
-    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
-    browser.tab_to("at.textContent === 'Experiments'");
-    browser.press("Enter");
-    browser.until("document.querySelectorAll('tbody tr').length === 1");
-    browser.tab_to("at.textContent === 'safe-or-not'");
-    browser.press("Enter");
+    open_study(browser, "safe-or-not", 1);
     browser.until("document.querySelector('h2')?.textContent === 'tv: safe-or-not running'");
     // Both arms over time, the effect with its interval, and the guard with its own.
     browser.until("document.querySelectorAll('svg .curve').length === 2");
@@ -165,12 +170,7 @@ fn experiments_by_keyboard(
         reason: String::new(),
     };
     client.begin_rollout(&rollout).expect("it begins");
-    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
-    browser.tab_to("at.textContent === 'Experiments'");
-    browser.press("Enter");
-    browser.until("document.querySelectorAll('tbody tr').length === 2");
-    browser.tab_to("at.textContent === 'safe-for-all'");
-    browser.press("Enter");
+    open_study(browser, "safe-for-all", 2);
     browser.until("document.querySelectorAll('.stages li').length === 5");
     browser.until("document.querySelector('.stages [aria-current=step]').textContent === 'before'");
     browser.tab_to("at.textContent === 'Hold'");

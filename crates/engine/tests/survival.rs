@@ -33,6 +33,12 @@ struct Edge {
 }
 
 impl Edge {
+    /// One whose intervals are long ago, so that each may be closed at once.
+    fn new() -> Self {
+        let first_interval = (now_ms() / 1000 - 50_000) as u64;
+        Self { first_interval, next: 1, unanswered: None, acknowledged: 0 }
+    }
+
     fn send(&mut self, engine: &Process, token: &str) -> bool {
         self.try_to_send(engine, token).is_ok()
     }
@@ -64,25 +70,25 @@ fn decisions(engine: &Process, token: &str, edge: &Edge) -> BTreeMap<i64, Decisi
     body.decisions.into_iter().map(|decision| (decision.interval, decision)).collect()
 }
 
+/// Decisions stay as they were seen before.
+fn see(seen: &mut BTreeMap<i64, DecisionBody>, now: BTreeMap<i64, DecisionBody>, round: usize) {
+    for (interval, decision) in &*seen {
+        let kept = now.get(interval);
+        assert_eq!(kept, Some(decision), "round {round}: a decision was lost or changed");
+    }
+    *seen = now;
+}
+
 #[test]
 fn a_hundred_kills_lose_nothing() {
     let site = Site::new("");
-    // Long ago, so that each interval may be closed at once.
-    let first_interval = (now_ms() / 1000 - 50_000) as u64;
-    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let mut edge = Edge::new();
     let mut chance = Chance(6);
     let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
     for round in 0..100 {
         let engine = site.start();
         let now = decisions(&engine, &site.viewer, &edge);
-        for (interval, decision) in &seen {
-            assert_eq!(
-                now.get(interval),
-                Some(decision),
-                "round {round}: a decision was lost or changed"
-            );
-        }
-        seen = now;
+        see(&mut seen, now, round);
         let killer = kill_soon(&engine, &mut chance);
         let most = 1 + (chance.next() * ROUND_MAX) as u32;
         let _killed = (0..most).any(|_| !edge.send(&engine, &site.edge));
@@ -134,8 +140,7 @@ fn kills_of_either_of_two_engines_lose_nothing() {
     let Some(servers) = Servers::for_tests() else { return };
     let limits = "[limits]\nrequests_per_second = 1000";
     let site = Site::with_store((0, "20ms", limits), &servers.configuration());
-    let first_interval = (now_ms() / 1000 - 50_000) as u64;
-    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let mut edge = Edge::new();
     let mut chance = Chance(7);
     let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
     let mut engines = [site.start(), site.start()];
@@ -149,14 +154,7 @@ fn kills_of_either_of_two_engines_lose_nothing() {
         }
         assert!(killer.join().expect("no panic").success());
         let now = decisions(&engines[1 - victim], &site.viewer, &edge);
-        for (interval, decision) in &seen {
-            assert_eq!(
-                now.get(interval),
-                Some(decision),
-                "round {round}: a decision was lost or changed"
-            );
-        }
-        seen = now;
+        see(&mut seen, now, round);
         std::mem::replace(&mut engines[victim], site.start()).kill();
     }
     while !edge.send(&engines[0], &site.edge) {}
@@ -169,8 +167,7 @@ fn kills_of_postgresql_and_nats_lose_nothing() {
     let Some(mut servers) = Servers::for_tests() else { return };
     let limits = "[limits]\nrequests_per_second = 1000";
     let site = Site::with_store((0, "20ms", limits), &servers.configuration());
-    let first_interval = (now_ms() / 1000 - 50_000) as u64;
-    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let mut edge = Edge::new();
     let engine = site.start();
     for round in 0..4 {
         for _ in 0..5 {
@@ -205,8 +202,7 @@ fn both_servers_are_spoken_to_in_tls_and_have_to_be_vouched_for() {
         servers.configuration().replace("[broker]\n", &format!("{authority}[broker]\n{authority}"));
     let site = Site::with_store((0, "20ms", ""), &store);
     let engine = site.start();
-    let first_interval = (now_ms() / 1000 - 50_000) as u64;
-    let mut edge = Edge { first_interval, next: 1, unanswered: None, acknowledged: 0 };
+    let mut edge = Edge::new();
     assert!(edge.send(&engine, &site.edge), "a report is kept");
 
     // Who is not vouched for is not spoken to.

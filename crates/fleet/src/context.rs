@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_units::Time;
 
 use crate::Prefix;
+use crate::key::as_text;
 
 /// A context of a service, by its number; [`Contexts::name`] says which one it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,18 +48,7 @@ impl FromStr for UtcOffset {
     }
 }
 
-impl TryFrom<String> for UtcOffset {
-    type Error = ContextsError;
-    fn try_from(text: String) -> Result<Self, ContextsError> {
-        text.parse()
-    }
-}
-
-impl From<UtcOffset> for String {
-    fn from(offset: UtcOffset) -> Self {
-        offset.to_string()
-    }
-}
+as_text!(UtcOffset, ContextsError);
 
 impl fmt::Display for UtcOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

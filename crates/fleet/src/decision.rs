@@ -82,44 +82,9 @@ impl Decision {
     }
 }
 
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(part) = self.part {
-            write!(f, "In the arm {}. ", part.arm_name())?;
-        }
-        match self.purpose {
-            Purpose::Explore { .. } => f.write_str("Tried a point beside the best guess. ")?,
-            Purpose::Promising { expected, error } => write!(
-                f,
-                "Tried a point that may be better than the best guess, {expected:.4} ± {error:.4} by the model. "
-            )?,
-            Purpose::Best => f.write_str("Ran the best guess. ")?,
-            Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,
-            Purpose::Safe => f.write_str("Ran the safe configuration. ")?,
-            Purpose::Check => {
-                f.write_str(
-                    "Ran the safe configuration, to see whether it is still what it was. ",
-                )?;
-            }
-            Purpose::Held => f.write_str("Ran what it was told to; learning is halted. ")?,
-        }
-        match (self.reward, self.source) {
-            (Some(reward), RewardSource::Surrogate) => write!(f, "Surrogate reward {reward:.4}")?,
-            (Some(reward), _) => write!(f, "Reward {reward:.4}")?,
-            (None, _) => f.write_str("No reward: too few connections or statistics")?,
-        }
-        if self.reward.is_some() {
-            write!(f, ", usual is {:.4} ± {:.4}", self.lesson.mean, self.lesson.deviation)?;
-        }
-        for guard in &self.broken {
-            write!(f, "; {guard} was broken")?;
-        }
-        f.write_str(". ")?;
-        if self.lesson.anew {
-            f.write_str(
-                "The network seems to be another one: what was known of it counts for little. ",
-            )?;
-        }
+impl Decision {
+    /// The last sentences: what the decision made of the reward.
+    fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.lesson.outcome {
             Outcome::NoReward => f.write_str("Nothing was learnt."),
             Outcome::Stale => {
@@ -173,5 +138,47 @@ impl fmt::Display for Decision {
                 write!(f, "From now on these are learnt: {}.", self.active.join(", "))
             }
         }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(part) = self.part {
+            write!(f, "In the arm {}. ", part.arm_name())?;
+        }
+        match self.purpose {
+            Purpose::Explore { .. } => f.write_str("Tried a point beside the best guess. ")?,
+            Purpose::Promising { expected, error } => write!(
+                f,
+                "Tried a point that may be better than the best guess, {expected:.4} ± {error:.4} by the model. "
+            )?,
+            Purpose::Best => f.write_str("Ran the best guess. ")?,
+            Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,
+            Purpose::Safe => f.write_str("Ran the safe configuration. ")?,
+            Purpose::Check => {
+                f.write_str(
+                    "Ran the safe configuration, to see whether it is still what it was. ",
+                )?;
+            }
+            Purpose::Held => f.write_str("Ran what it was told to; learning is halted. ")?,
+        }
+        match (self.reward, self.source) {
+            (Some(reward), RewardSource::Surrogate) => write!(f, "Surrogate reward {reward:.4}")?,
+            (Some(reward), _) => write!(f, "Reward {reward:.4}")?,
+            (None, _) => f.write_str("No reward: too few connections or statistics")?,
+        }
+        if self.reward.is_some() {
+            write!(f, ", usual is {:.4} ± {:.4}", self.lesson.mean, self.lesson.deviation)?;
+        }
+        for guard in &self.broken {
+            write!(f, "; {guard} was broken")?;
+        }
+        f.write_str(". ")?;
+        if self.lesson.anew {
+            f.write_str(
+                "The network seems to be another one: what was known of it counts for little. ",
+            )?;
+        }
+        self.fmt_outcome(f)
     }
 }

@@ -7,6 +7,25 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+/// Makes serde write a type as text, by `Display` and `FromStr`.
+macro_rules! as_text {
+    ($type:ident, $error:ident) => {
+        impl TryFrom<String> for $type {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.to_string()
+            }
+        }
+    };
+}
+pub(crate) use as_text;
+
 /// The longest name of a service, in bytes.
 pub const SERVICE_NAME_LEN_MAX: usize = 63;
 
@@ -36,18 +55,7 @@ impl FromStr for ServiceName {
     }
 }
 
-impl TryFrom<String> for ServiceName {
-    type Error = KeyError;
-    fn try_from(text: String) -> Result<Self, KeyError> {
-        text.parse()
-    }
-}
-
-impl From<ServiceName> for String {
-    fn from(name: ServiceName) -> Self {
-        name.0
-    }
-}
+as_text!(ServiceName, KeyError);
 
 impl fmt::Display for ServiceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,18 +104,7 @@ impl FromStr for Prefix {
     }
 }
 
-impl TryFrom<String> for Prefix {
-    type Error = KeyError;
-    fn try_from(text: String) -> Result<Self, KeyError> {
-        text.parse()
-    }
-}
-
-impl From<Prefix> for String {
-    fn from(prefix: Prefix) -> Self {
-        prefix.to_string()
-    }
-}
+as_text!(Prefix, KeyError);
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,18 +131,7 @@ impl FromStr for Key {
     }
 }
 
-impl TryFrom<String> for Key {
-    type Error = KeyError;
-    fn try_from(text: String) -> Result<Self, KeyError> {
-        text.parse()
-    }
-}
-
-impl From<Key> for String {
-    fn from(key: Key) -> Self {
-        key.to_string()
-    }
-}
+as_text!(Key, KeyError);
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,10 @@
 //! Muses' policies in whole runs.
 
+use crate::compare::compare;
+use crate::result::Comparison;
 use crate::run::Recording;
 use crate::run::pool::Effort;
+use crate::run::simulator::Simulator;
 use crate::scenario::Scenario;
 
 fn scenario(cc: &str) -> Scenario {
@@ -11,19 +14,16 @@ fn scenario(cc: &str) -> Scenario {
     .unwrap()
 }
 
+fn compared(scenario: &Scenario) -> Comparison {
+    let effort = Effort { jobs: None, quiet: true };
+    compare(scenario, effort, Recording::default(), "x", &Simulator).unwrap()
+}
+
 /// On a link that stays as it is the shipped policies use it, with less of a queue than CUBIC.
 #[test]
 fn they_run_as_any_other_scheme() {
-    let effort = Effort { jobs: None, quiet: true };
     let all = scenario("\"cubic\", \"muses\", \"treeg\", \"muses:lstm\"");
-    let c = crate::compare::compare(
-        &all,
-        effort,
-        Recording::default(),
-        "x",
-        &crate::run::simulator::Simulator,
-    )
-    .unwrap();
+    let c = compared(&all);
     let cubic = &c.runs[0];
     for run in &c.runs[1..] {
         assert!(run.utilization > 0.8, "{}: {}", run.cc, run.utilization);
@@ -39,15 +39,7 @@ fn a_policy_that_runs_away_gives_way() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/trees/grows");
     let all =
         scenario(&format!("\"treeg:model={file}\", \"treeg:model={file}:safe=none\", \"cubic\""));
-    let effort = Effort { jobs: None, quiet: true };
-    let c = crate::compare::compare(
-        &all,
-        effort,
-        Recording::default(),
-        "x",
-        &crate::run::simulator::Simulator,
-    )
-    .unwrap();
+    let c = compared(&all);
     let loss = |i: usize| c.runs[i].loss_ratio;
     assert!(loss(1) > 0.5, "{}: a window without bounds", loss(1));
     assert!(loss(0) < loss(1) / 3.0, "{} and {} without the guard", loss(0), loss(1));

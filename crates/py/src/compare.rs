@@ -1,5 +1,6 @@
 //! `trimtab.compare()`: what the command `trimtab compare` does on the simulator, for Python.
 
+use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
@@ -7,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration as Wait;
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use trimtab_lab::compare::{CompareError, compare};
@@ -15,6 +16,7 @@ use trimtab_lab::report::archive::{
     Table, Values, requests_table, runs_table, series_table, summary_table,
 };
 use trimtab_lab::report::figure::{Kind, figure};
+use trimtab_lab::report::output::OutputError;
 use trimtab_lab::report::picture::{self, Format};
 use trimtab_lab::report::{page, write_folder};
 use trimtab_lab::result::Comparison;
@@ -25,10 +27,10 @@ use trimtab_lab::scenario::{Given, Scenario, TransportKind};
 
 use crate::refuse;
 
-/// How often Python looks whether Ctrl-C was pressed.
-const LOOK: Wait = Wait::from_millis(50);
+/// How often the calling thread asks Python whether Ctrl-C was pressed.
+const SIGNALS_EVERY: Wait = Wait::from_millis(50);
 
-/// A comparison that was carried out.
+/// A finished comparison.
 #[pyclass(frozen, name = "Compared", module = "trimtab._native")]
 pub(crate) struct PyCompared {
     scenario: Scenario,
@@ -81,17 +83,22 @@ impl PyCompared {
             return Err(refuse(format!("{name}: name a file that ends in .svg, .pdf or .png")));
         }
         let svg = self.svg(kind)?;
-        py.detach(|| picture::write(&file, &svg)).map_err(|e| PyOSError::new_err(e.to_string()))
+        py.detach(|| picture::write(&file, &svg)).map_err(os_error)
     }
 
     /// What `--out` writes.
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
-        py.detach(|| write_folder(&folder, &self.comparison))
-            .map_err(|e| PyOSError::new_err(e.to_string()))
+        py.detach(|| write_folder(&folder, &self.comparison)).map_err(os_error)
     }
 }
 
-/// A table as Python takes it. Missing values are `None`; a column without any value is left out.
+/// The error of Python for a refusal of the system, e.g. `PermissionError`, with our message.
+fn os_error(e: OutputError) -> PyErr {
+    io::Error::new(e.cause.kind(), e.to_string()).into()
+}
+
+/// A table as a dictionary of lists. Missing values are `None`; a column without any value is left
+/// out.
 fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     let columns = PyDict::new(py);
     for (name, values) in table {
@@ -109,9 +116,12 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     Ok(columns)
 }
 
-/// Carries out a comparison on the simulator. The lock of Python is free meanwhile, and Ctrl-C ends it.
+/// Compares on the simulator, without the GIL. Ctrl-C ends it.
 #[pyfunction]
-#[pyo3(signature = (*, app, cc, traces, transport, workload, qoe, rtt, buffer, loss, jitter, mark, flows, duration, seeds, first_seed, share_min, thin, scenario, jobs, details, progress, call))]
+#[pyo3(signature = (
+    *, app, cc, traces, transport, workload, qoe, rtt, buffer, loss, jitter, mark, flows, duration,
+    seeds, first_seed, share_min, thin, scenario, jobs, details, progress, call
+))]
 #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
 pub(crate) fn compared(
     py: Python<'_>,
@@ -138,9 +148,6 @@ pub(crate) fn compared(
     progress: bool,
     call: String,
 ) -> PyResult<PyCompared> {
-    if jobs == Some(0) {
-        return Err(refuse("jobs=0 runs nothing: give 1 or more, or None for all cores"));
-    }
     let given = Given {
         app: all("app", &app)?,
         cc: all("cc", &cc)?,
@@ -169,7 +176,8 @@ pub(crate) fn compared(
     Ok(PyCompared { scenario, comparison })
 }
 
-/// Does the work on a thread of its own, since only the thread that called can ask Python for signals.
+/// Does the work on a thread of its own: Python runs signal handlers on its main thread only, which
+/// therefore has to stay free.
 fn interruptible(
     py: Python<'_>,
     scenario: Scenario,
@@ -177,21 +185,27 @@ fn interruptible(
 ) -> PyResult<Comparison> {
     let (tell, mut told) = channel();
     let worker = thread::spawn(move || {
-        // Nobody listens any more only when the interpreter ends.
+        // Sending fails only when the interpreter ends.
         let _ = tell.send(work(&scenario));
     });
     loop {
-        // A receiver may go to another thread, but not be shared with one.
+        // `detach` takes what is `Send`: a receiver is not `Sync`, so it goes there as `&mut`.
         let receiver = &mut told;
-        match py.detach(move || receiver.recv_timeout(LOOK)) {
+        match py.detach(move || receiver.recv_timeout(SIGNALS_EVERY)) {
+            Ok(Err(CompareError::Interrupted(e))) => {
+                // Ctrl-C ended it by way of a comparison on the main thread.
+                return Err(PyKeyboardInterrupt::new_err(e.to_string()));
+            }
             Ok(result) => return result.map_err(refuse),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("the simulator failed (above): report it"));
+                return Err(PyRuntimeError::new_err(
+                    "the simulator panicked: report the message on standard error",
+                ));
             }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
                     INTERRUPTED.store(true, Ordering::Relaxed);
-                    // Runs that have begun end; none begins. A worker that panicked has ended, too.
+                    // Runs that have begun go on to their end; a worker that panicked has ended.
                     let _ = py.detach(|| worker.join());
                     INTERRUPTED.store(false, Ordering::Relaxed);
                     return Err(signal);

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from sklearn.ensemble import GradientBoostingRegressor
 
 from trimtab._native import Episodes
-from trimtab.policy import Array, checksum_of, join_names, split_names
+from trimtab.policy import Array, checksum_of, join_names, known_range, split_names
 from trimtab.tensors import save_file
 
 FORMAT = "trimtab-antelope"
@@ -83,16 +83,12 @@ class Boosted:
         whole = [[_whole(tree.tree_) for tree in model.estimators_[:, 0]] for model in models]
         asked, thresholds, leaves = (np.asarray([[t[i] for t in m] for m in whole]) for i in range(3))
         rates = np.asarray([model.learning_rate for model in models])
-        low, high = inputs.min(axis=0), inputs.max(axis=0)
-        # Half as far again counts as known: the range is that of a finite sample.
-        margin = np.float32(0.5) * np.maximum(high - low, np.float32(1e-3))
         return cls(
             asked.astype(np.uint8),
             thresholds,
             leaves * rates[:, None, None],
             np.asarray([model.init_.constant_.item() for model in models]),
-            low - margin,
-            high + margin,
+            *known_range(inputs),
             **about,
         )
 

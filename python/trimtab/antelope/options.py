@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
 from trimtab.course import LEARNT_KINDS
-from trimtab.options import add_options, option
+from trimtab.options import option, out_of_range, read
 from trimtab.train import options as floo
 from trimtab.train.options import Training
 
@@ -76,13 +75,7 @@ class Boosting:
 
 def parse(arguments: list[str]) -> Boosting:
     """Read the command line; ends the program where it makes no sense."""
-    parser = argparse.ArgumentParser(prog="python -m trimtab.train antelope", description=Boosting.__doc__)
-    add_options(parser, Boosting)
-    boosting = Boosting(**vars(parser.parse_args(arguments)))
-    wrong = problem(boosting)
-    if wrong is not None:
-        parser.error(wrong)
-    return boosting
+    return read(Boosting, arguments, problem, command="antelope")
 
 
 def problem(boosting: Boosting) -> str | None:
@@ -91,9 +84,9 @@ def problem(boosting: Boosting) -> str | None:
     most = SECONDS * 1000 // PERIODS_MIN
     if not all(text.isdigit() and 1 <= int(text) <= most for text in texts) or len(set(texts)) < len(texts):
         return f"--periods_ms is {boosting.periods_ms}; it must be different numbers from 1 to {most}"
-    for name in ("connections", "validate"):
-        if getattr(boosting, name) < 1:
-            return f"--{name} is {getattr(boosting, name)}; it must be at least 1"
+    wrong = out_of_range(boosting, {"connections": (1, None), "validate": (1, None)})
+    if wrong is not None:
+        return wrong
     if boosting.generated < 5:
         return f"--generated is {boosting.generated}; it must be at least 5, for a fifth is for validation"
     return floo.problem(boosting.training(boosting.periods()[0]))

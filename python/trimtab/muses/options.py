@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
 from trimtab.muses.trees import FILE_MAX, TREES_MAX, file_size
-from trimtab.options import add_options, option
+from trimtab.options import option, out_of_range, read
 
 #: Kinds of recordings that Table II's column for LTE and 3G takes, where a folder of recordings is given.
 KINDS = "cellular-lte,cellular-3g"
@@ -83,7 +82,26 @@ CHOICES = {
     "criterion": ("entropy", "ratio"),
     "part": ("validation", "test"),
 }
-#: From where to where these may be.
+#: The least of these numbers.
+LEAST = {
+    "hidden": 1,
+    "rounds": 1,
+    "parallel": 1,
+    "decisions": 1,
+    "epochs": 1,
+    "sample": 1,
+    "batch": 1,
+    "window": 1,
+    "flows": 2,
+    "leaves": 2,
+    "generated": 1,
+    "judge": 1,
+    "judged": 1,
+    "seed": 0,
+    "delay_max_ms": 0,
+    "passes": 0,
+}
+#: The ranges of these.
 RANGES = {
     "alpha": (0.01, 10.0),
     "sharing": (0.0, 1.0),
@@ -97,13 +115,7 @@ RANGES = {
 
 def parse(arguments: list[str]) -> Stages:
     """Read the command line; ends the program where it makes no sense."""
-    parser = argparse.ArgumentParser(prog="python -m trimtab.train muses", description=Stages.__doc__)
-    add_options(parser, Stages, CHOICES)
-    stages = Stages(**vars(parser.parse_args(arguments)))
-    wrong = problem(stages)
-    if wrong is not None:
-        parser.error(wrong)
-    return stages
+    return read(Stages, arguments, problem, CHOICES, command="muses")
 
 
 def numbers(clusters: str) -> list[int]:
@@ -114,27 +126,12 @@ def numbers(clusters: str) -> list[int]:
 
 def problem(stages: Stages) -> str | None:
     """Say what cannot be; none when nothing is wrong."""
-    least = dict.fromkeys(("hidden", "rounds", "parallel", "decisions", "epochs", "sample", "batch"), 1)
-    least |= {
-        "window": 1,
-        "flows": 2,
-        "leaves": 2,
-        "generated": 1,
-        "judge": 1,
-        "judged": 1,
-        "seed": 0,
-        "delay_max_ms": 0,
-        "passes": 0,
-    }
-    for name, low in least.items():
-        if getattr(stages, name) < low:
-            return f"--{name} is {getattr(stages, name)}; it must be at least {low}"
+    wrong = out_of_range(stages, {name: (least, None) for name, least in LEAST.items()})
+    if wrong is not None:
+        return wrong
     if stages.decisions % stages.window:
         return f"--decisions is {stages.decisions}; it must be a multiple of --window, {stages.window}"
-    for name, (least_of, most) in RANGES.items():
-        if not least_of <= (value := getattr(stages, name)) <= most:
-            return f"--{name} is {value}; it must be {least_of:g} to {most:g}"
-    return _problem_of_trees(stages)
+    return out_of_range(stages, RANGES) or _problem_of_trees(stages)
 
 
 def _problem_of_trees(stages: Stages) -> str | None:

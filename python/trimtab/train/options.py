@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trimtab.course import LEARNT_KINDS, Settings
-from trimtab.options import add_options, option
+from trimtab.options import add_options, option, out_of_range
 from trimtab.policy import split_names
 
 #: The least of each number, and the most where there is one. What learns or reads the model takes no others.
@@ -119,15 +119,10 @@ def parse(arguments: list[str]) -> Training:
 
 def problem(training: Training) -> str | None:
     """Say what cannot be, before a training spends hours on it; none when nothing is wrong."""
-    for name, (least, most) in RANGES.items():
-        value = getattr(training, name)
-        if value < least or (most is not None and value > most):
-            range_ = f"at least {least}" if most is None else f"{least} to {most}"
-            return f"--{name} is {value}; it must be {range_}"
+    wrong = out_of_range(training, RANGES) or _listed_problem(training)
+    if wrong is not None:
+        return wrong
     names = training.names()
-    listed = _listed_problem(training)
-    if listed is not None:
-        return listed
     if training.periods == 1:
         return "--periods is 1; it must be at least 2, for the first runs before anything is chosen"
     if not 2 <= len(names) <= CANDIDATES_MAX or len(set(names)) < len(names):

@@ -6,5 +6,7 @@ mod emu;
 mod errors;
 mod fetch;
 mod fleet;
+mod parity;
 mod selection;
+mod simulate;
 mod support;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
@@ -119,5 +120,17 @@ impl<T: DeserializeOwned> FromRequest<Arc<Engine>> for Sent<T> {
         let value = serde_json::from_slice(&bytes)
             .map_err(|e| Refusal::malformed(format!("not what this expects: {e}")))?;
         Ok(Self { value })
+    }
+}
+
+/// The query of a request, refused as a body is where it is malformed.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Engine>> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Engine>) -> Result<Self, Refusal> {
+        let query = Query::try_from_uri(&parts.uri);
+        query.map(|Query(value)| Self(value)).map_err(|e| Refusal::malformed(e.to_string()))
     }
 }

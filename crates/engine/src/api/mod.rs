@@ -1,9 +1,10 @@
-//! The HTTP API: one table of routes, from which come the routes, who may use each, and their description.
+//! The HTTP API. Its routes come from one table (`routes.rs`), as does its description.
 
 mod edge;
 mod gate;
 mod operator;
 mod refusal;
+mod routes;
 mod studies;
 
 use std::sync::Arc;
@@ -12,237 +13,19 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get};
 use axum::{Json, Router, middleware};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 pub(crate) use operator::new_token;
-use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
-    DecisionsBody, Done, ErrorBody, ExperimentBody, ExperimentsBody, NewExperiment, NewRollout,
-    NewToken, OrderBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
-    RolloutsBody, ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
-};
+use trimtab_fleet_client::ErrorBody;
 
+use self::routes::{READERS, routes, schema};
 use crate::clock::now_ms;
 use crate::dashboard;
 use crate::engine::Engine;
 use crate::metrics;
-
-/// What a request has: a body or a query.
-type SchemaOf = fn(&mut SchemaGenerator) -> Value;
-
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    generator.subschema_for::<T>().to_value()
-}
-
-/// The schema itself, and not a reference to it: its properties are the parameters of a query.
-fn inline<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    T::json_schema(generator).to_value()
-}
-
-struct Route {
-    method: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    roles: &'static [Role],
-    query: Option<SchemaOf>,
-    body: Option<SchemaOf>,
-    answer: SchemaOf,
-    handler: MethodRouter<Arc<Engine>>,
-}
-
-const EDGES: &[Role] = &[Role::Edge];
-const READERS: &[Role] = &[Role::Viewer, Role::Operator];
-const OPERATORS: &[Role] = &[Role::Operator];
-const ALL: &[Role] = &[Role::Edge, Role::Viewer, Role::Operator];
-
-fn routes() -> Vec<Route> {
-    let ask = |path, summary, roles, query, answer, handler| Route {
-        method: "get",
-        path,
-        summary,
-        roles,
-        query,
-        body: None,
-        answer,
-        handler,
-    };
-    let say = |path, summary, roles, body, answer, handler| Route {
-        method: "post",
-        path,
-        summary,
-        roles,
-        query: None,
-        body: Some(body),
-        answer,
-        handler,
-    };
-    vec![
-        say(
-            "/v1/reports",
-            "Keep reports of an edge; when it answers, they are on the disk",
-            EDGES,
-            schema::<ReportBatch>,
-            schema::<ReportAnswer>,
-            post(edge::report),
-        ),
-        say(
-            "/v1/configurations",
-            "The configurations that an edge does not have yet, at once or when one changes",
-            EDGES,
-            schema::<ConfigurationQuery>,
-            schema::<ConfigurationAnswer>,
-            post(edge::configurations),
-        ),
-        ask(
-            "/v1/services",
-            "The services",
-            ALL,
-            None,
-            schema::<ServicesBody>,
-            get(operator::services),
-        ),
-        ask(
-            "/v1/status",
-            "How the engine does",
-            READERS,
-            None,
-            schema::<StatusBody>,
-            get(operator::status),
-        ),
-        ask(
-            "/v1/aggregates",
-            "Aggregates, in the order of their names",
-            READERS,
-            Some(inline::<operator::ListQuery>),
-            schema::<AggregatesBody>,
-            get(operator::aggregates),
-        ),
-        ask(
-            "/v1/aggregate",
-            "An aggregate",
-            READERS,
-            Some(inline::<operator::OneQuery>),
-            schema::<AggregateBody>,
-            get(operator::aggregate),
-        ),
-        say(
-            "/v1/aggregate",
-            "Pause, resume, pin or roll back an aggregate",
-            OPERATORS,
-            schema::<OrderBody>,
-            schema::<AggregateBody>,
-            post(operator::order),
-        ),
-        ask(
-            "/v1/decisions",
-            "What was tried with an aggregate, what came back, and what followed",
-            READERS,
-            Some(inline::<operator::DecisionsQuery>),
-            schema::<DecisionsBody>,
-            get(operator::decisions),
-        ),
-        ask(
-            "/v1/experiments",
-            "Experiments, the latest first",
-            READERS,
-            Some(inline::<studies::OfService>),
-            schema::<ExperimentsBody>,
-            get(studies::experiments),
-        ),
-        ask(
-            "/v1/experiment",
-            "An experiment, with what it has shown",
-            READERS,
-            Some(inline::<studies::OfName>),
-            schema::<ExperimentBody>,
-            get(studies::experiment),
-        ),
-        say(
-            "/v1/experiments",
-            "Begin an experiment",
-            OPERATORS,
-            schema::<NewExperiment>,
-            schema::<ExperimentBody>,
-            post(studies::begin_experiment),
-        ),
-        say(
-            "/v1/experiment/stop",
-            "Stop an experiment before its end",
-            OPERATORS,
-            schema::<StopExperiment>,
-            schema::<ExperimentBody>,
-            post(studies::stop_experiment),
-        ),
-        ask(
-            "/v1/rollouts",
-            "Staged rollouts, the latest first",
-            READERS,
-            Some(inline::<studies::OfService>),
-            schema::<RolloutsBody>,
-            get(studies::rollouts),
-        ),
-        ask(
-            "/v1/rollout",
-            "A staged rollout, with what is known of its stage",
-            READERS,
-            Some(inline::<studies::OfName>),
-            schema::<RolloutBody>,
-            get(studies::rollout),
-        ),
-        say(
-            "/v1/rollouts",
-            "Begin a staged rollout",
-            OPERATORS,
-            schema::<NewRollout>,
-            schema::<RolloutBody>,
-            post(studies::begin_rollout),
-        ),
-        say(
-            "/v1/rollout/order",
-            "Hold, resume or abort a staged rollout",
-            OPERATORS,
-            schema::<RolloutOrder>,
-            schema::<RolloutBody>,
-            post(studies::order_rollout),
-        ),
-        ask(
-            "/v1/audit",
-            "What operators did",
-            READERS,
-            Some(inline::<operator::AuditQuery>),
-            schema::<AuditBody>,
-            get(operator::audit),
-        ),
-        ask(
-            "/v1/tokens",
-            "Every token, without its secret",
-            OPERATORS,
-            None,
-            schema::<TokensBody>,
-            get(operator::tokens),
-        ),
-        say(
-            "/v1/tokens",
-            "Make a token",
-            OPERATORS,
-            schema::<NewToken>,
-            schema::<TokenSecret>,
-            post(operator::add_token),
-        ),
-        say(
-            "/v1/tokens/revoke",
-            "Revoke a token",
-            OPERATORS,
-            schema::<RevokeToken>,
-            schema::<Done>,
-            post(operator::revoke_token),
-        ),
-    ]
-}
 
 /// All that the engine answers.
 pub(crate) fn router(engine: &Arc<Engine>) -> Router {

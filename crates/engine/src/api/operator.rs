@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use trimtab_fleet_client::{
     TokensBody,
 };
 
-use super::gate::{Asker, Sent};
+use super::gate::{Asked, Asker, Sent};
 use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
@@ -84,9 +84,8 @@ pub(super) struct ListQuery {
 /// `GET /v1/aggregates`
 pub(super) async fn aggregates(
     State(engine): State<Arc<Engine>>,
-    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+    Asked(query): Asked<ListQuery>,
 ) -> Result<Json<AggregatesBody>, Refusal> {
-    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
     let limit = page(query.limit);
     let after = query
         .after_service
@@ -151,10 +150,8 @@ async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
 /// `GET /v1/aggregate`
 pub(super) async fn aggregate(
     State(engine): State<Arc<Engine>>,
-    query: Result<Query<OneQuery>, axum::extract::rejection::QueryRejection>,
+    Asked(OneQuery { service, prefix }): Asked<OneQuery>,
 ) -> Result<Json<AggregateBody>, Refusal> {
-    let Query(OneQuery { service, prefix }) =
-        query.map_err(|e| Refusal::malformed(e.to_string()))?;
     let row = find(&engine, &Name { service, prefix }).await?;
     Ok(Json(body(&engine, row)))
 }
@@ -176,9 +173,8 @@ pub(super) struct DecisionsQuery {
 /// `GET /v1/decisions`
 pub(super) async fn decisions(
     State(engine): State<Arc<Engine>>,
-    query: Result<Query<DecisionsQuery>, axum::extract::rejection::QueryRejection>,
+    Asked(query): Asked<DecisionsQuery>,
 ) -> Result<Json<DecisionsBody>, Refusal> {
-    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
     let name = Name { service: query.service, prefix: query.prefix };
     let row = find(&engine, &name).await?;
     let limit = page(query.limit);
@@ -329,9 +325,8 @@ pub(super) struct AuditQuery {
 /// `GET /v1/audit`
 pub(super) async fn audit(
     State(engine): State<Arc<Engine>>,
-    query: Result<Query<AuditQuery>, axum::extract::rejection::QueryRejection>,
+    Asked(query): Asked<AuditQuery>,
 ) -> Result<Json<AuditBody>, Refusal> {
-    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
     let limit = page(query.limit);
     let before = query.before.unwrap_or(i64::MAX);
     let lines = engine.ask(move |engine| engine.store.audit(before, limit)).await?;

@@ -28,64 +28,45 @@ impl Refusal {
         Self { status, reason, message: message.into() }
     }
 
-    /// The token is missing, wrong or revoked.
-    pub(crate) fn token(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "token", message)
-    }
-
-    /// The token's role does not allow this.
-    pub(crate) fn role(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "role", message)
-    }
-
-    /// A service that is not the edge's.
-    pub(crate) fn service(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "service", message)
-    }
-
-    /// Somebody else used this edge's token, or sent an old batch again.
-    pub(crate) fn replayed(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, "replayed", message)
-    }
-
-    /// It has changed since the asker looked.
-    pub(crate) fn changed(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, "changed", message)
-    }
-
-    /// The edge's clock is wrong.
-    pub(crate) fn clock(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "clock", message)
-    }
-
-    /// It cannot be read.
-    pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed", message)
-    }
-
-    /// It is too large.
-    pub(crate) fn oversized(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "oversized", message)
-    }
-
-    /// It did not come in time.
-    pub(crate) fn slow(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "slow", message)
-    }
-
-    /// There is none.
-    pub(crate) fn unknown(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown", message)
-    }
-
-    /// Too many requests.
-    pub(crate) fn rate(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate", message)
-    }
-
     fn unavailable(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, reason, message)
     }
+}
+
+/// Makes constructors of lines: the reason, which is counted by this name, and the status.
+macro_rules! refusals {
+    ($($(#[$doc:meta])* $reason:ident = $status:ident;)*) => {
+        impl Refusal {
+            $($(#[$doc])* pub(crate) fn $reason(message: impl Into<String>) -> Self {
+                Self::new(StatusCode::$status, stringify!($reason), message)
+            })*
+        }
+    };
+}
+
+refusals! {
+    /// The token is missing, wrong or revoked.
+    token = UNAUTHORIZED;
+    /// The token's role does not allow this.
+    role = FORBIDDEN;
+    /// A service that is not the edge's.
+    service = FORBIDDEN;
+    /// Somebody else used this edge's token, or sent an old batch again.
+    replayed = CONFLICT;
+    /// It has changed since the asker looked.
+    changed = CONFLICT;
+    /// The edge's clock is wrong.
+    clock = BAD_REQUEST;
+    /// It cannot be read.
+    malformed = BAD_REQUEST;
+    /// It is too large.
+    oversized = PAYLOAD_TOO_LARGE;
+    /// It did not come in time.
+    slow = REQUEST_TIMEOUT;
+    /// There is none.
+    unknown = NOT_FOUND;
+    /// Too many requests.
+    rate = TOO_MANY_REQUESTS;
 }
 
 impl From<StoreError> for Refusal {

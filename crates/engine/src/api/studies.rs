@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,15 +15,16 @@ use trimtab_fleet_client::{
     RolloutOrder, RolloutsBody, StopExperiment,
 };
 
-use super::gate::{Asker, Sent};
+use super::gate::{Asked, Asker, Sent};
 use super::operator::length_ms as interval_ms;
 use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::closer::closable;
 use crate::engine::Engine;
+use crate::services::key_of;
 use crate::store::{Begun, Candidate, NewStudy, Standing, StoreError, Study, StudyKind, StudyStep};
 use crate::studies::{
-    self, Ended, ExperimentDocument, RolloutDocument, elapsed, standing_after, written,
+    self, Ended, ExperimentDocument, RolloutDocument, elapsed, member, standing_after, written,
 };
 
 /// What was before is known by so many intervals at least, where they are kept.
@@ -52,11 +52,6 @@ pub(super) struct OfName {
     name: String,
 }
 
-fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
-    let Query(query) = query.map_err(|e| Refusal::malformed(e.to_string()))?;
-    Ok(query)
-}
-
 /// The last interval of a service that may be closed.
 fn through(engine: &Engine, service: &str) -> Option<i64> {
     closable(now_ms(), engine.started_ms, engine.grace_ms, interval_ms(engine, service))
@@ -81,6 +76,30 @@ async fn find(
             "{service} has no {kind} {name:?}: `trimtab engine {kind} list` names them"
         ))
     })
+}
+
+/// Experiments or rollouts, the latest first; those that are not understood are left out.
+async fn list<T>(
+    engine: &Arc<Engine>,
+    kind: StudyKind,
+    asked: OfService,
+    body: fn(&Engine, &Study) -> Option<T>,
+) -> Result<Vec<T>, Refusal> {
+    let service = asked.service;
+    let all = engine.ask(move |engine| engine.store.studies(service.as_deref(), kind)).await?;
+    Ok(all.iter().filter_map(|study| body(engine, study)).collect())
+}
+
+/// One of them, whole.
+async fn shown<T: Send + 'static>(
+    engine: &Arc<Engine>,
+    kind: StudyKind,
+    (service, name): (&str, &str),
+    whole: fn(&Engine, &Study) -> Result<Option<T>, StoreError>,
+) -> Result<Json<T>, Refusal> {
+    let study = find(engine, kind, service, name).await?;
+    let body = engine.ask(move |engine| whole(engine, &study)).await?;
+    body.map(Json).ok_or_else(not_understood)
 }
 
 fn experiment_body(engine: &Engine, study: &Study) -> Option<ExperimentBody> {
@@ -131,30 +150,24 @@ async fn shown_experiment(
     service: &str,
     name: &str,
 ) -> Result<Json<ExperimentBody>, Refusal> {
-    let study = find(engine, StudyKind::Experiment, service, name).await?;
-    let body = engine.ask(move |engine| whole_experiment(engine, &study)).await?;
-    body.map(Json).ok_or_else(not_understood)
+    shown(engine, StudyKind::Experiment, (service, name), whole_experiment).await
 }
 
 /// `GET /v1/experiments`
 pub(super) async fn experiments(
     State(engine): State<Arc<Engine>>,
-    asked: Result<Query<OfService>, QueryRejection>,
+    Asked(asked): Asked<OfService>,
 ) -> Result<Json<ExperimentsBody>, Refusal> {
-    let OfService { service } = query(asked)?;
-    let kind = StudyKind::Experiment;
-    let all = engine.ask(move |engine| engine.store.studies(service.as_deref(), kind)).await?;
-    let experiments = all.iter().filter_map(|study| experiment_body(&engine, study)).collect();
+    let experiments = list(&engine, StudyKind::Experiment, asked, experiment_body).await?;
     Ok(Json(ExperimentsBody { experiments }))
 }
 
 /// `GET /v1/experiment`
 pub(super) async fn experiment(
     State(engine): State<Arc<Engine>>,
-    asked: Result<Query<OfName>, QueryRejection>,
+    Asked(asked): Asked<OfName>,
 ) -> Result<Json<ExperimentBody>, Refusal> {
-    let OfName { service, name } = query(asked)?;
-    shown_experiment(&engine, &service, &name).await
+    shown_experiment(&engine, &asked.service, &asked.name).await
 }
 
 fn check_name(name: &str) -> Result<(), Refusal> {
@@ -252,13 +265,7 @@ pub(super) async fn begin_experiment(
     };
     Plan::of_experiment(&spec, &of).map_err(|e| Refusal::malformed(e.to_string()))?;
     let (free, held) = candidates(&engine, &new.service, next, spec.length).await?;
-    let members: Vec<Member> = free
-        .iter()
-        .map(|one| Member {
-            key: format!("{}/{}", one.name.service, one.name.prefix),
-            baseline: one.baseline,
-        })
-        .collect();
+    let members: Vec<Member> = free.iter().map(|one| member(&one.name, one.baseline)).collect();
     let places = match spec.design {
         Design::Prefixes { share } => assign(&members, share, spec.seed),
         Design::Switchback { .. } => vec![0; members.len()],
@@ -364,44 +371,39 @@ fn judged(engine: &Engine, study: &Study) -> Result<Option<Judgement>, StoreErro
     studies::judge(&*engine.store, study, &document, &service, through)
 }
 
+/// With what is known of its stage.
+fn whole_rollout(engine: &Engine, study: &Study) -> Result<Option<RolloutBody>, StoreError> {
+    let Some(body) = rollout_body(engine, study) else { return Ok(None) };
+    let judgement = match body.judgement {
+        None => judged(engine, study)?,
+        judgement => judgement,
+    };
+    Ok(Some(RolloutBody { judgement, ..body }))
+}
+
 async fn shown_rollout(
     engine: &Arc<Engine>,
     service: &str,
     name: &str,
 ) -> Result<Json<RolloutBody>, Refusal> {
-    let study = find(engine, StudyKind::Rollout, service, name).await?;
-    let body = engine
-        .ask(move |engine| {
-            let Some(body) = rollout_body(engine, &study) else { return Ok(None) };
-            let judgement = match body.judgement {
-                None => judged(engine, &study)?,
-                judgement => judgement,
-            };
-            Ok(Some(RolloutBody { judgement, ..body }))
-        })
-        .await?;
-    body.map(Json).ok_or_else(not_understood)
+    shown(engine, StudyKind::Rollout, (service, name), whole_rollout).await
 }
 
 /// `GET /v1/rollouts`
 pub(super) async fn rollouts(
     State(engine): State<Arc<Engine>>,
-    asked: Result<Query<OfService>, QueryRejection>,
+    Asked(asked): Asked<OfService>,
 ) -> Result<Json<RolloutsBody>, Refusal> {
-    let OfService { service } = query(asked)?;
-    let kind = StudyKind::Rollout;
-    let all = engine.ask(move |engine| engine.store.studies(service.as_deref(), kind)).await?;
-    let rollouts = all.iter().filter_map(|study| rollout_body(&engine, study)).collect();
+    let rollouts = list(&engine, StudyKind::Rollout, asked, rollout_body).await?;
     Ok(Json(RolloutsBody { rollouts }))
 }
 
 /// `GET /v1/rollout`
 pub(super) async fn rollout(
     State(engine): State<Arc<Engine>>,
-    asked: Result<Query<OfName>, QueryRejection>,
+    Asked(asked): Asked<OfName>,
 ) -> Result<Json<RolloutBody>, Refusal> {
-    let OfName { service, name } = query(asked)?;
-    shown_rollout(&engine, &service, &name).await
+    shown_rollout(&engine, &asked.service, &asked.name).await
 }
 
 /// `POST /v1/rollouts`
@@ -433,8 +435,7 @@ pub(super) async fn begin_rollout(
     let state = RolloutState::new(&spec);
     Plan::of_rollout(&spec, &state, &of).map_err(|e| Refusal::malformed(e.to_string()))?;
     let (free, held) = candidates(&engine, &new.service, spec.start, PAST_MIN).await?;
-    let keys: Vec<String> =
-        free.iter().map(|one| format!("{}/{}", one.name.service, one.name.prefix)).collect();
+    let keys: Vec<String> = free.iter().map(|one| key_of(&one.name)).collect();
     let dealt = places(&keys, &spec.stages, spec.seed);
     let document = RolloutDocument {
         spec,

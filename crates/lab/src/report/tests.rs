@@ -11,6 +11,28 @@ fn noise(n: u64) -> f64 {
     ((n ^ (n >> 31)) % 1000) as f64 / 1000.0
 }
 
+/// A minute of a run: the numbers of its trace and scheme seed the noise.
+fn series_of(cc: &str, speed: f64, (quality, delay): (f64, f64), t: u64, c: u64) -> Series {
+    let bins = 0..600_u32;
+    let wave = |i: u32| 1.0 + 0.6 * libm::sin(f64::from(i) / 25.0) + 0.3 * noise(u64::from(i) + t);
+    let steered = |f: fn(f64) -> f64| -> Vec<f64> {
+        if is_steered(cc) { bins.clone().map(|i| f(wave(i))).collect() } else { Vec::new() }
+    };
+    Series {
+        bin_ms: 100.0,
+        capacity_mbps: bins.clone().map(|i| speed * wave(i)).collect(),
+        throughput_mbps: bins
+            .clone()
+            .map(|i| speed * wave(i) * quality * (0.7 + 0.3 * noise(u64::from(i * 3) + c)))
+            .collect(),
+        queue_delay_ms: bins.clone().map(|i| delay * (0.3 + noise(u64::from(i) + c))).collect(),
+        delta: steered(|w| 0.05 * w),
+        lambda: steered(|w| 30.0 * w),
+        tau: steered(|w| 22.0 * w * w),
+        ..Series::default()
+    }
+}
+
 fn specimen() -> Comparison {
     let schemes = [
         ("cubic", 0.86, 70.0),
@@ -53,38 +75,7 @@ fn specimen() -> Comparison {
                     r.stall_ratio = Some(0.02 / quality);
                     r.bitrate_kbps_mean = Some(3000.0 * quality);
                 }
-                let bins = 0..600_u32;
-                let wave = |i: u32| {
-                    1.0 + 0.6 * libm::sin(f64::from(i) / 25.0) + 0.3 * noise(u64::from(i) + t)
-                };
-                let steered = |f: fn(f64) -> f64| -> Vec<f64> {
-                    if is_steered(cc) {
-                        bins.clone().map(|i| f(wave(i))).collect()
-                    } else {
-                        Vec::new()
-                    }
-                };
-                r.series = Some(Series {
-                    bin_ms: 100.0,
-                    capacity_mbps: bins.clone().map(|i| speed * wave(i)).collect(),
-                    throughput_mbps: bins
-                        .clone()
-                        .map(|i| {
-                            speed
-                                * wave(i)
-                                * quality
-                                * (0.7 + 0.3 * noise(u64::from(i * 3) + c as u64))
-                        })
-                        .collect(),
-                    queue_delay_ms: bins
-                        .clone()
-                        .map(|i| delay * (0.3 + noise(u64::from(i) + c as u64)))
-                        .collect(),
-                    delta: steered(|w| 0.05 * w),
-                    lambda: steered(|w| 30.0 * w),
-                    tau: steered(|w| 22.0 * w * w),
-                    ..Series::default()
-                });
+                r.series = Some(series_of(cc, speed, (quality, delay), t, c as u64));
                 runs.push(r);
             }
         }

@@ -1,4 +1,4 @@
-//! What a user gives on the command line or in Python, in place of what a scenario file says.
+//! Parts of a scenario from the command line or from Python; they replace those of a scenario file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use super::{
     TransportKind,
 };
 
-/// Parts of a scenario by the names of the flags of `trimtab compare`. An empty list, or `None`, leaves
-/// what the scenario says.
+/// Parts of a scenario, by the names of the flags of `trimtab compare`. An empty list or `None`
+/// keeps the scenario's own.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    /// What the users do.
+    /// Applications of the users.
     pub app: Vec<AppKind>,
     /// The schemes.
     pub cc: Vec<Scheme>,
     /// Traces of the bottleneck.
     pub traces: Vec<TraceSource>,
-    /// What carries the data.
+    /// Transport protocol.
     pub transport: Option<TransportKind>,
     /// A file of requests that downloads replay.
     pub workload: Option<PathBuf>,
@@ -32,30 +32,30 @@ pub struct Given {
     pub buffer: Vec<Buffer>,
     /// Probabilities of random loss.
     pub loss: Vec<Probability>,
-    /// Most that each data packet is late.
+    /// Maximum extra delay per data packet.
     pub jitter: Vec<Duration>,
-    /// Which packets the bottleneck marks.
+    /// When the bottleneck marks packets (ECN).
     pub mark: Option<Mark>,
     /// Numbers of flows of each scheme.
     pub flows: Vec<u32>,
-    /// How long each run lasts.
+    /// Duration of each run.
     pub duration: Option<Duration>,
-    /// How many seeds each combination is run with.
+    /// Number of seeds of each combination.
     pub seeds: Option<u32>,
     /// The first of the seeds.
     pub first_seed: Option<u64>,
-    /// Leave out points of the grid with less than this for each flow.
+    /// Smallest share of a flow: points of the grid with less are left out.
     pub share_min: Option<Rate>,
-    /// So many points of the grid.
+    /// Number of points of the grid to run, spread evenly.
     pub thin: Option<u32>,
 }
 
 impl Given {
-    /// The scenario of the file with these parts replaced. Without a file and without an application, a
-    /// scheme and traces it is the demo.
+    /// The scenario of the file with these parts replaced. Without a file it is the demo's, or the
+    /// default one where an application, a scheme or traces are given.
     ///
     /// # Errors
-    /// The file cannot be read or is no scenario, or what is given does not fit together.
+    /// The file cannot be read or is no scenario, or the parts do not fit together.
     pub fn scenario(self, file: Option<&Path>) -> Result<Scenario, ScenarioError> {
         let bare = self.app.is_empty() && self.cc.is_empty() && self.traces.is_empty();
         let mut s = match file {
@@ -69,10 +69,9 @@ impl Given {
         if let Some(file) = &self.workload {
             let replay = |app: &mut AppSettings| app.replay(file);
             if s.app.iter_mut().map(replay).filter(|&takes| takes).count() == 0 {
-                return Err(ScenarioError::Invalid(
-                    "only downloads replay a workload: add --app download (in Python: app=\"download\")"
-                        .to_owned(),
-                ));
+                let advice = "add --app download (in Python: app=\"download\")";
+                let message = format!("only downloads replay a workload: {advice}");
+                return Err(ScenarioError::Invalid(message));
             }
         }
         if let Some(qoe) = &self.qoe {
@@ -128,7 +127,61 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_needs_who_replays_it() {
+    fn each_part_replaces_the_one_of_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("s.toml");
+        let text = "cc = [\"cubic\"]\ntraces = [\"constant:9Mbit/s\"]\nrtt = \"30ms\"\n\
+                    loss = \"1%\"\nseeds = 4\n[[app]]\nkind = \"bulk\"\n";
+        std::fs::write(&file, text).unwrap();
+        let kept = Given::default().scenario(Some(&file)).unwrap();
+        assert_eq!(kept.to_toml(), Scenario::load(&file).unwrap().to_toml());
+        let given = Given {
+            app: vec![AppKind::named("download").unwrap()],
+            cc: vec!["bbr".parse().unwrap()],
+            traces: vec!["constant:3Mbit/s".parse().unwrap()],
+            transport: Some(TransportKind::Tcp),
+            qoe: Some("1 / T".to_owned()),
+            rtt: vec![Duration::from_millis(5)],
+            buffer: vec!["70KB".parse().unwrap()],
+            loss: vec!["2%".parse().unwrap()],
+            jitter: vec![Duration::from_millis(1)],
+            mark: Some("10%".parse().unwrap()),
+            flows: vec![3],
+            duration: Some(Duration::from_millis(2500)),
+            seeds: Some(2),
+            first_seed: Some(8),
+            share_min: Some("0.5Mbit/s".parse().unwrap()),
+            thin: Some(1),
+            workload: None,
+        };
+        let replaced = given.scenario(Some(&file)).unwrap().to_toml();
+        for part in [
+            "download",
+            "bbr",
+            "3Mbit/s",
+            "tcp",
+            "1 / T",
+            "5ms",
+            "70KB",
+            "2%",
+            "1ms",
+            "10%",
+            "flows = 3",
+            "2500ms",
+            "seeds = 2",
+            "first_seed = 8",
+            "500kbit/s",
+            "thin = 1",
+        ] {
+            assert!(replaced.contains(part), "{part}: {replaced}");
+        }
+        for gone in ["cubic", "9Mbit/s", "30ms", "1%", "bulk"] {
+            assert!(!replaced.contains(gone), "{gone}: {replaced}");
+        }
+    }
+
+    #[test]
+    fn a_workload_without_a_download_is_refused() {
         let vod = AppKind::named("vod").unwrap();
         let given = Given { app: vec![vod], workload: Some("w.txt".into()), ..Given::default() };
         let e = given.scenario(None).unwrap_err().to_string();

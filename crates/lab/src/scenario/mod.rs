@@ -398,24 +398,24 @@ mod tests {
 
     #[test]
     fn mistakes_have_their_line() {
-        let e = error("cc = [\"newreno\"]\n\nbufer = \"1KB\"\n");
-        assert!(e.contains("line 3, column 1") && e.contains("unknown field `bufer`"), "{e}");
-        let e = error("rtt = 20\n");
-        assert!(e.contains("line 1, column 7") && e.contains("\"20ms\""), "{e}");
-        let e = error("rtt = \"20\"\n");
-        assert!(e.contains("needs a unit") && e.contains("ms"), "{e}");
-        let e = error("mark = 0.1\n");
-        assert!(e.contains("line 1, column 8") && e.contains("\"10%\""), "{e}");
-        let e = error("mark = \"110%\"\n");
-        assert!(e.contains("line 1, column 8") && e.contains("at most 100%"), "{e}");
-        let e = error("share_min = 1\n");
-        assert!(e.contains("line 1, column 13") && e.contains("\"1Mbit/s\""), "{e}");
-        let e = error("cc = [\"newreno\", \"kubic\"]\n");
-        assert!(e.contains("line 1") && e.contains("\"kubic\": unknown congestion control"), "{e}");
-        let e = error("[[app]]\nkind = \"downlod\"\n");
-        assert!(e.contains("line 2") && e.contains("download"), "{e}");
-        let e = error("seeds = \n");
-        assert!(e.contains("line 1"), "{e}");
+        for (text, place, advice) in [
+            (
+                "cc = [\"newreno\"]\n\nbufer = \"1KB\"\n",
+                "line 3, column 1",
+                "unknown field `bufer`",
+            ),
+            ("rtt = 20\n", "line 1, column 7", "\"20ms\""),
+            ("rtt = \"20\"\n", "needs a unit", "ms"),
+            ("mark = 0.1\n", "line 1, column 8", "\"10%\""),
+            ("mark = \"110%\"\n", "line 1, column 8", "at most 100%"),
+            ("share_min = 1\n", "line 1, column 13", "\"1Mbit/s\""),
+            ("cc = [\"newreno\", \"kubic\"]\n", "line 1", "\"kubic\": unknown congestion control"),
+            ("[[app]]\nkind = \"downlod\"\n", "line 2", "download"),
+            ("seeds = \n", "line 1", "seeds = "),
+        ] {
+            let e = error(text);
+            assert!(e.contains(place) && e.contains(advice), "{text}: {e}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! reports whatever is wrong with its column, and writes the same formula with numbered variables,
 //! calls of several arguments as parenthesized infix operators, and signs as factors of −1.
 
+use std::iter::{Copied, Peekable};
+use std::slice::Iter;
+
 use super::error::{FORMULA_DEPTH_MAX, FormulaError, Problem};
 use super::functions::{Form, Function, function};
 use super::token::{Placed, Token, tokens};
@@ -55,6 +58,9 @@ struct Rewriter<'a> {
     frames: Vec<Frame>,
 }
 
+/// The tokens of a formula that come next.
+type TokensLeft<'t, 'a> = Peekable<Copied<Iter<'t, Placed<'a>>>>;
+
 /// The names that a formula may use.
 pub(crate) struct Vocabulary<'v> {
     /// Whether there is a variable of this name.
@@ -71,7 +77,6 @@ pub(crate) fn rewrite<'a>(
     text: &'a str,
     vocabulary: &Vocabulary<'_>,
 ) -> Result<Rewritten<'a>, FormulaError> {
-    let Vocabulary { is_known, known, is_statistic } = *vocabulary;
     let tokens = tokens(text)?;
     if tokens.is_empty() {
         return Err(FormulaError::new(1, Problem::Empty));
@@ -88,48 +93,7 @@ pub(crate) fn rewrite<'a>(
                 r.out += &value.to_string();
                 false
             }
-            (Token::Name(name), true) => {
-                let called = tokens_left.next_if(|next| next.token == Token::Open);
-                match (called, function(name)) {
-                    (Some(_), None) if is_statistic.is_some_and(|is| is(name)) => {
-                        let argument = tokens_left.next_if(|t| matches!(t.token, Token::Name(_)));
-                        let Some(argument) = argument else {
-                            return fail(Problem::StatisticOfNothing(name.into()));
-                        };
-                        if !is_known(argument.text) {
-                            let (name, known) = (argument.text.into(), known());
-                            let problem = Problem::UnknownVariable { name, known };
-                            return Err(FormulaError::new(argument.column, problem));
-                        }
-                        let Some(close) = tokens_left.next_if(|t| t.token == Token::Close) else {
-                            return fail(Problem::StatisticOfNothing(name.into()));
-                        };
-                        let start = at.text.as_ptr() as usize - text.as_ptr() as usize;
-                        let end = close.text.as_ptr() as usize - text.as_ptr() as usize;
-                        r.variable(&text[start..=end]);
-                        operand_next = false;
-                        continue;
-                    }
-                    (Some(_), Some(function)) => {
-                        r.open(at.column, Some(function))?;
-                        true
-                    }
-                    _ if name == "log" => return fail(Problem::LoneLog),
-                    (Some(_), None) => return fail(Problem::UnknownFunction(name.into())),
-                    (None, Some(function)) => return fail(Problem::NotCalled(function.name)),
-                    (None, None) if is_known(name) && is_statistic.is_some() => {
-                        return fail(Problem::BareVariable(name.into()));
-                    }
-                    (None, None) if is_known(name) => {
-                        r.variable(name);
-                        false
-                    }
-                    (None, None) => {
-                        let known = known();
-                        return fail(Problem::UnknownVariable { name: name.into(), known });
-                    }
-                }
-            }
+            (Token::Name(name), true) => r.name(name, at, &mut tokens_left, text, vocabulary)?,
             (Token::Open, true) => {
                 r.open(at.column, None)?;
                 true
@@ -175,6 +139,60 @@ pub(crate) fn rewrite<'a>(
 impl<'a> Rewriter<'a> {
     fn top(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("the bottom frame is never popped")
+    }
+
+    /// Rewrites a name, with the parenthesis or the variable of a statistic that follows it. True
+    /// where an operand comes next.
+    fn name(
+        &mut self,
+        name: &str,
+        at: Placed<'a>,
+        left: &mut TokensLeft<'_, 'a>,
+        text: &'a str,
+        vocabulary: &Vocabulary<'_>,
+    ) -> Result<bool, FormulaError> {
+        let Vocabulary { is_known, known, is_statistic } = *vocabulary;
+        let fail = |problem| Err(FormulaError::new(at.column, problem));
+        let called = left.next_if(|next| next.token == Token::Open);
+        match (called, function(name)) {
+            (Some(_), None) if is_statistic.is_some_and(|is| is(name)) => {
+                let argument = left.next_if(|t| matches!(t.token, Token::Name(_)));
+                let Some(argument) = argument else {
+                    return fail(Problem::StatisticOfNothing(name.into()));
+                };
+                if !is_known(argument.text) {
+                    let (name, known) = (argument.text.into(), known());
+                    let problem = Problem::UnknownVariable { name, known };
+                    return Err(FormulaError::new(argument.column, problem));
+                }
+                let Some(close) = left.next_if(|t| t.token == Token::Close) else {
+                    return fail(Problem::StatisticOfNothing(name.into()));
+                };
+                let start = at.text.as_ptr() as usize - text.as_ptr() as usize;
+                let end = close.text.as_ptr() as usize - text.as_ptr() as usize;
+                self.variable(&text[start..=end]);
+                Ok(false)
+            }
+            (Some(_), Some(function)) => {
+                self.open(at.column, Some(function))?;
+                Ok(true)
+            }
+            _ if name == "log" => fail(Problem::LoneLog),
+            (Some(_), None) => fail(Problem::UnknownFunction(name.into())),
+            (None, Some(function)) => fail(Problem::NotCalled(function.name)),
+            (None, None) if is_known(name) && is_statistic.is_some() => {
+                fail(Problem::BareVariable(name.into()))
+            }
+            (None, None) if is_known(name) => {
+                // `at.text` is the name, and lives as long as the formula.
+                self.variable(at.text);
+                Ok(false)
+            }
+            (None, None) => {
+                let known = known();
+                fail(Problem::UnknownVariable { name: name.into(), known })
+            }
+        }
     }
 
     fn variable(&mut self, name: &'a str) {

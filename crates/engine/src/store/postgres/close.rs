@@ -61,6 +61,29 @@ pub(super) struct Done {
 /// A report: its number, its bytes, and its edge.
 type Waiting = (i64, Vec<u8>, Option<i64>);
 
+/// Reports of a part that are due, by interval and aggregate.
+fn waiting(
+    link: &mut Link,
+    service: &str,
+    unit: &Unit<'_>,
+) -> Result<BTreeMap<(i64, i64), Vec<Waiting>>, Failed> {
+    let rows = link.query(
+        "SELECT id, aggregate, interval, bytes, edge FROM reports
+         WHERE service = $1 AND part = $2 AND interval <= $3 AND aggregate IN (
+             SELECT DISTINCT aggregate FROM reports WHERE service = $1 AND interval = $3 AND part = $2
+                 AND aggregate <> ALL($5)
+             ORDER BY aggregate LIMIT $4)
+         ORDER BY interval, aggregate, id",
+        &[&service, &unit.part, &unit.interval, &(unit.limit as i64), &unit.left_out],
+    )?;
+    let mut open: BTreeMap<(i64, i64), Vec<Waiting>> = BTreeMap::new();
+    for row in &rows {
+        let report = (row.get(0), row.get(3), row.get(4));
+        open.entry((row.get(2), row.get(1))).or_default().push(report);
+    }
+    Ok(open)
+}
+
 /// Closes what is due of a part up to an interval; to be called in a transaction.
 pub(super) fn close_part(
     link: &mut Link,
@@ -70,20 +93,7 @@ pub(super) fn close_part(
     decide: &mut Decide<'_>,
 ) -> Result<Done, Failed> {
     link.query("SELECT pg_advisory_xact_lock($1)", &[&lock_key(due.service, unit.part)])?;
-    let rows = link.query(
-        "SELECT id, aggregate, interval, bytes, edge FROM reports
-         WHERE service = $1 AND part = $2 AND interval <= $3 AND aggregate IN (
-             SELECT DISTINCT aggregate FROM reports WHERE service = $1 AND interval = $3 AND part = $2
-                 AND aggregate <> ALL($5)
-             ORDER BY aggregate LIMIT $4)
-         ORDER BY interval, aggregate, id",
-        &[&due.service, &unit.part, &unit.interval, &(unit.limit as i64), &unit.left_out],
-    )?;
-    let mut open: BTreeMap<(i64, i64), Vec<Waiting>> = BTreeMap::new();
-    for row in &rows {
-        let report = (row.get(0), row.get(3), row.get(4));
-        open.entry((row.get(2), row.get(1))).or_default().push(report);
-    }
+    let open = waiting(link, due.service, unit)?;
     if open.is_empty() {
         return Ok(Done::default());
     }

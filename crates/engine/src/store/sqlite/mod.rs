@@ -3,11 +3,12 @@
 //! Every commit is on the disk when it returns (`synchronous = FULL`): what was acknowledged survives a loss of power,
 //! and not only the death of the process.
 
+mod accept;
+mod close;
 mod schema;
 mod shapes;
 mod studies;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -19,20 +20,19 @@ use rusqlite::{
     TransactionBehavior, named_params, params,
 };
 
+use self::accept::{Known, accept_one};
 use self::shapes::FileShapes;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Role, Token};
 
 use super::pack::Seen;
 use super::{
-    Aside, Batch, Begun, Candidate, CellRow, Closed, Decide, Decided, Due, InForce, InStudy,
-    KeptToken, Lengths, MemberRow, NewStudy, Open, Order, Outcome, Row, Search, Store, StoreError,
-    Study, StudyKind, StudyStep, sound,
+    Aside, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce, KeptToken, Lengths,
+    MemberRow, NewStudy, Order, Outcome, Row, Search, Store, StoreError, Study, StudyKind,
+    StudyStep,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
-/// Names whose numbers are remembered; beyond, they are asked for again.
-const KNOWN_MAX: usize = 1 << 20;
 const ROW: &str = "id, service, prefix, hold, version, configuration, state, closed, reward, decisions, changed_ms";
 
 /// A store in a file.
@@ -47,8 +47,7 @@ pub(crate) struct Sqlite {
 
 pub(super) struct Writer {
     pub(super) db: Connection,
-    /// The numbers of aggregates, and the last interval of each that was closed.
-    known: HashMap<Name, (i64, i64)>,
+    known: Known,
 }
 
 impl Sqlite {
@@ -65,7 +64,7 @@ impl Sqlite {
         schema::prepare(path, &mut db, lengths)?;
         Ok(Self {
             path: path.to_owned(),
-            writer: Mutex::new(Writer { db, known: HashMap::new() }),
+            writer: Mutex::new(Writer { db, known: Known::new() }),
             readers: Mutex::default(),
             seen: Mutex::default(),
             aside: Aside::default(),
@@ -101,7 +100,7 @@ impl Sqlite {
     /// Does something in one transaction; when it fails, nothing of it stays.
     fn write<T>(
         &self,
-        act: impl FnOnce(&Transaction<'_>, &mut HashMap<Name, (i64, i64)>) -> rusqlite::Result<T>,
+        act: impl FnOnce(&Transaction<'_>, &mut Known) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let mut writer = self.writer();
         let Writer { db, known } = &mut *writer;
@@ -203,200 +202,6 @@ fn write_audit(
     Ok(())
 }
 
-/// The number of an aggregate, which is made where there is none, and the last interval of it that was closed.
-fn find(
-    tx: &Transaction<'_>,
-    known: &mut HashMap<Name, (i64, i64)>,
-    name: &Name,
-    now_ms: i64,
-) -> rusqlite::Result<(i64, i64)> {
-    if let Some(found) = known.get(name) {
-        return Ok(*found);
-    }
-    let there = tx
-        .prepare_cached("SELECT id, closed FROM aggregates WHERE service = ?1 AND prefix = ?2")?
-        .query_row(params![name.service, name.prefix], |row| {
-            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or(i64::MIN)))
-        })
-        .optional()?;
-    let found = match there {
-        Some(found) => found,
-        None => {
-            tx.prepare_cached(
-                "INSERT INTO aggregates (service, prefix, hold, version, configuration, decisions, changed_ms)
-                 VALUES (?1, ?2, 'learning', 0, '', 0, ?3)",
-            )?
-            .execute(params![name.service, name.prefix, now_ms])?;
-            (tx.last_insert_rowid(), i64::MIN)
-        }
-    };
-    if known.len() >= KNOWN_MAX {
-        known.clear();
-    }
-    known.insert(name.clone(), found);
-    Ok(found)
-}
-
-fn accept_one(
-    tx: &Transaction<'_>,
-    known: &mut HashMap<Name, (i64, i64)>,
-    batch: &Batch,
-) -> rusqlite::Result<Outcome> {
-    let last: Option<(i64, Vec<u8>, u32)> = tx
-        .prepare_cached("SELECT sequence, digest, late FROM edges WHERE token = ?1")?
-        .query_row([batch.token], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    match last {
-        Some((last, digest, late)) if last == batch.sequence && digest == batch.digest => {
-            return Ok(Outcome::Again { late });
-        }
-        Some((last, ..)) if last >= batch.sequence => return Ok(Outcome::Replayed { last }),
-        _ => {}
-    }
-    let (mut late, mut repeated) = (0, 0);
-    for report in &batch.reports {
-        let (aggregate, closed) = find(tx, known, &report.name, batch.received_ms)?;
-        if report.interval <= closed {
-            late += 1;
-            continue;
-        }
-        let added = tx
-            .prepare_cached(
-                "INSERT INTO reports (aggregate, service, interval, edge, version, bytes)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![
-                aggregate,
-                report.name.service,
-                report.interval,
-                batch.token,
-                report.version,
-                report.bytes
-            ])?;
-        repeated += u32::from(added == 0);
-    }
-    let kept = batch.reports.len() as i64 - i64::from(late) - i64::from(repeated);
-    tx.prepare_cached(
-        "INSERT INTO edges VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (token) DO UPDATE
-         SET sequence = ?2, digest = ?3, seen_ms = ?4, reports = reports + ?5, late = ?6",
-    )?
-    .execute(params![
-        batch.token,
-        batch.sequence,
-        batch.digest,
-        batch.received_ms,
-        kept,
-        late
-    ])?;
-    Ok(Outcome::Accepted { late, repeated })
-}
-
-/// Whether the server of SQL does what it should, and what is kept is damaged or missing.
-fn is_damage(e: &rusqlite::Error) -> bool {
-    e.sqlite_error_code().is_none()
-}
-
-/// The name of an aggregate, as far as it can be told.
-fn name_of(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<Name> {
-    let found = tx
-        .prepare_cached("SELECT service, prefix FROM aggregates WHERE id = ?1")?
-        .query_row([id], |row| Ok(Name { service: row.get(0)?, prefix: row.get(1)? }))
-        .optional()?;
-    Ok(found.unwrap_or_else(|| Name { service: "?".to_owned(), prefix: format!("number {id}") }))
-}
-
-/// The intervals that are due, with the numbers of their aggregates.
-fn find_due(
-    tx: &Transaction<'_>,
-    due: &Due<'_>,
-    left_out: &[i64],
-) -> rusqlite::Result<Vec<(i64, i64)>> {
-    let left_out = serde_json::Value::from(left_out).to_string();
-    tx.prepare_cached(
-        "SELECT interval, aggregate FROM reports WHERE service = ?1 AND interval <= ?2
-             AND aggregate NOT IN (SELECT value FROM json_each(?4))
-         GROUP BY interval, aggregate ORDER BY interval, aggregate LIMIT ?3",
-    )?
-    .query_map(params![due.service, due.through, due.limit as i64, left_out], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?
-    .collect()
-}
-
-fn load(
-    shapes: &mut FileShapes<'_>,
-    service: &str,
-    interval: i64,
-    id: i64,
-    studies: Vec<InStudy>,
-) -> rusqlite::Result<(Open, Option<i64>)> {
-    let reports: Vec<(Vec<u8>, Option<i64>)> = shapes
-        .db
-        .prepare_cached(
-            "SELECT bytes, edge FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3
-             ORDER BY id",
-        )?
-        .query_map(params![service, interval, id], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    let (reports, edges) = reports.into_iter().unzip();
-    let row = shapes
-        .db
-        .prepare_cached(&format!("SELECT {ROW} FROM aggregates WHERE id = ?1"))?
-        .query_row([id], |row| whole_row(row, shapes))?;
-    let open = Open {
-        name: row.name,
-        interval,
-        hold: row.hold,
-        version: row.version,
-        configuration: row.configuration,
-        state: row.state,
-        reports,
-        edges,
-        studies,
-    };
-    Ok((open, row.closed))
-}
-
-fn keep(
-    shapes: &mut FileShapes<'_>,
-    (id, previous, now_ms): (i64, Option<i64>, i64),
-    open: &Open,
-    closed: &Closed,
-) -> rusqlite::Result<()> {
-    let db = shapes.db;
-    db.prepare_cached(
-        "DELETE FROM reports WHERE service = ?1 AND interval = ?2 AND aggregate = ?3",
-    )?
-    .execute(params![open.name.service, open.interval, id])?;
-    let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
-    db.prepare_cached("INSERT INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
-        .execute(params![
-            open.interval,
-            id,
-            previous,
-            now_ms,
-            open.hold.name(),
-            open.version,
-            open.reports.len() as i64,
-            closed.reward,
-            packed
-        ])?;
-    let state = closed.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
-    db.prepare_cached(
-        "UPDATE aggregates SET state = coalesce(:state, state), closed = :closed, reward = :reward,
-             decisions = decisions + 1, version = coalesce(:version, version),
-             configuration = coalesce(:next, configuration),
-             changed_ms = CASE WHEN :next IS NULL THEN changed_ms ELSE :now END
-         WHERE id = :id",
-    )?
-    .execute(named_params! {
-        ":state": state, ":closed": open.interval, ":reward": closed.reward,
-        ":version": closed.configuration.as_ref().map(|c| c.0),
-        ":next": closed.configuration.as_ref().map(|c| &c.1), ":now": now_ms, ":id": id,
-    })?;
-    Ok(())
-}
-
 /// A decision, and the interval of the one before it.
 fn decided_row(
     row: &SqlRow<'_>,
@@ -430,53 +235,7 @@ impl Store for Sqlite {
         due: &Due<'_>,
         decide: &mut Decide<'_>,
     ) -> Result<(usize, Vec<Name>), StoreError> {
-        self.write(|tx, known| {
-            let found = find_due(tx, due, &self.aside.left_out(due.now_ms))?;
-            let active =
-                if found.is_empty() { Vec::new() } else { studies::active(tx, due.service)? };
-            let (mut done, mut changed) = (0, Vec::new());
-            let mut damaged = std::collections::BTreeSet::new();
-            for &(interval, id) in &found {
-                if damaged.contains(&id) {
-                    continue;
-                }
-                let mut shapes = FileShapes { db: tx, seen: &self.seen };
-                let studies = studies::of_aggregate(tx, &active, id)?;
-                let loaded = match load(&mut shapes, due.service, interval, id, studies) {
-                    Ok(loaded) => Ok(loaded),
-                    Err(e) if is_damage(&e) => Err(e.to_string()),
-                    Err(e) => return Err(e),
-                };
-                let decided = loaded.and_then(|(open, previous)| {
-                    let closed = sound(decide, &open)?;
-                    Ok((open, previous, closed))
-                });
-                let (open, previous, closed) = match decided {
-                    Ok(decided) => decided,
-                    Err(reason) => {
-                        self.aside.add(id, &name_of(tx, id)?, &reason, due.now_ms);
-                        damaged.insert(id);
-                        continue;
-                    }
-                };
-                self.aside.mended(id);
-                done += 1;
-                keep(&mut shapes, (id, previous, due.now_ms), &open, &closed)?;
-                if let Some(measured) = &closed.measured {
-                    studies::measure(tx, id, measured)?;
-                }
-                if let Some(why) = &closed.leaves {
-                    studies::leave(tx, (id, &open.name), why, due.now_ms)?;
-                }
-                if let Some(known) = known.get_mut(&open.name) {
-                    known.1 = interval;
-                }
-                if closed.configuration.is_some() {
-                    changed.push(open.name);
-                }
-            }
-            Ok((done, changed))
-        })
+        self.write(|tx, known| close::close(self, tx, known, due, decide))
     }
 
     fn unknown(&self, names: &[Name]) -> Result<Vec<Name>, StoreError> {

@@ -1,0 +1,70 @@
+//! `trimtab fleet simulate`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{error, stdout};
+
+const FLEET: &str = include_str!("../../../../scenarios/fleet/car.toml");
+
+const SIMULATE: &[&str] = &[
+    "fleet",
+    "simulate",
+    "--scenario",
+    "fleet.toml",
+    "--seed",
+    "3",
+    "--aggregates",
+    "2",
+    "--duration",
+    "2h",
+    "--quiet",
+];
+
+#[test]
+fn a_fleet_is_simulated_as_flags_and_file_have_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    fs::write(folder.join("fleet.toml"), FLEET).unwrap();
+    let more = ["--jobs", "1", "--json", "fleet.json", "--plot", "regret.svg"];
+    let table = stdout(folder, &[SIMULATE, &more[..]].concat());
+    assert!(
+        table.starts_with("fleet-car: 2 aggregates, 6 intervals, 2 connections in each, seed 3\n")
+    );
+    assert!(table.contains("\ncar: mean(throughput) - 20 * mean(rtt)\n"), "{table}");
+    for scheme in ["learnt", "bbr", "start"] {
+        assert!(table.lines().any(|line| line.trim_start().starts_with(scheme)), "{table}");
+    }
+    assert!(fs::read_to_string(folder.join("regret.svg")).unwrap().starts_with("<svg"));
+    let record = |text: &str| {
+        let mut record: Value = serde_json::from_str(text).expect("it is JSON");
+        let command = record.as_object_mut().unwrap().remove("command").expect("a command");
+        (record, command.as_str().expect("a text").to_owned())
+    };
+    let (own, command) = record(&fs::read_to_string(folder.join("fleet.json")).unwrap());
+    assert!(command.starts_with("trimtab fleet simulate --scenario fleet.toml"), "{command}");
+    let printed = stdout(folder, &[SIMULATE, &["--jobs", "2", "--json", "-"]].concat());
+    assert_eq!(record(&printed).0, own, "on any number of cores");
+}
+
+#[test]
+fn mistakes_name_the_file_and_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let message = error(folder, SIMULATE);
+    assert!(message.contains("cannot read the scenario fleet.toml"), "{message}");
+    let told = |text: &str, more: &[&str]| {
+        fs::write(folder.join("fleet.toml"), text).unwrap();
+        error(folder, &[SIMULATE, more].concat())
+    };
+    let message = told(&FLEET.replace("rtt =", "rrt ="), &[]);
+    assert!(message.contains("fleet.toml: ") && message.contains("unknown field `rrt`"));
+    let message = told(&FLEET.replace("\"bbr\"", "\"bbrr\""), &[]);
+    assert!(message.contains("baselines: bbrr: no such algorithm"), "{message}");
+    // A program that ends at once answers nothing.
+    let message = told(FLEET, &["--scheme", "mine=true"]);
+    assert!(message.contains("the scheme mine: "), "{message}");
+    let message = told(FLEET, &["--plot", "regret.gif"]);
+    assert!(message.contains("regret.gif"), "{message}");
+}
