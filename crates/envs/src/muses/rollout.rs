@@ -3,10 +3,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use trimtab_apps::{App, BulkConfig};
-use trimtab_cc::Spec;
 use trimtab_cc::muses::{
     Action, DRIVEN, Factor, INTERVAL, SIGNALS, State, best_action, optimal_window,
 };
+use trimtab_cc::{CongestionControl, Spec};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
@@ -192,7 +192,9 @@ impl Rollout {
             return;
         }
         if let Some(flow) = self.world.run_to_decision(self.end) {
-            self.asked = self.world.flows()[flow].awaiting().map(|state| (flow, *state));
+            let algorithm = self.world.flows()[flow].governor().algorithm();
+            let state = algorithm.and_then(|algorithm| algorithm.awaiting());
+            self.asked = state.map(|state| (flow, *state));
         }
     }
 
