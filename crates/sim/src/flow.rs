@@ -45,6 +45,26 @@ pub struct FlowConfig {
     pub seed: u64,
 }
 
+impl FlowConfig {
+    /// A flow of seed 1 that starts at once, stops with the run, and sends its data over link 0. Half
+    /// of the round trip of propagation is on each way. Nothing varies it.
+    pub fn new(control: Control, transport: Transport, app: App, rtt: Duration) -> Self {
+        Self {
+            control,
+            transport,
+            app,
+            start: Time::ZERO,
+            stop: Time::MAX,
+            forward: vec![0],
+            reverse: Vec::new(),
+            forward_delay: rtt / 2,
+            reverse_delay: rtt - rtt / 2,
+            jitter: JitterConfig::None,
+            seed: 1,
+        }
+    }
+}
+
 /// What travels back to the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upstream {

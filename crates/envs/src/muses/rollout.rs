@@ -7,7 +7,7 @@ use trimtab_cc::muses::{
     Action, DRIVEN, Factor, INTERVAL, SIGNALS, State, best_action, optimal_window,
 };
 use trimtab_cc::{CongestionControl, Spec};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -234,18 +234,11 @@ fn driven() -> Control {
 
 /// A bulk transfer over a network.
 fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> FlowConfig {
+    let app = App::bulk(&BulkConfig::default());
     FlowConfig {
-        control,
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
         start: start(flow, seed),
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: Vec::new(),
-        forward_delay: environment.delay,
-        reverse_delay: environment.delay,
-        jitter: JitterConfig::None,
         seed: seed.wrapping_add(flow as u64),
+        ..FlowConfig::new(control, Transport::quic(), app, environment.delay * 2)
     }
 }
 
