@@ -45,3 +45,47 @@ fn queue_limit(queue: &QueueConfig) -> Bytes {
     let packets = packets.map_or(Bytes::MAX, |n| Bytes::new(1500) * u64::from(n));
     bytes.unwrap_or(Bytes::MAX).min(packets)
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_net::LossConfig;
+    use trimtab_units::{Duration, Rate};
+
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1500);
+
+    /// 12 Mbit/s: a packet per millisecond. The delay and the losses of the link are not foreseen.
+    fn link() -> LinkConfig {
+        LinkConfig::new(Capacity::Constant(Rate::from_mbps(12.0)))
+            .delay(Duration::from_millis(30))
+            .loss(LossConfig::Independent(0.5))
+    }
+
+    #[test]
+    fn a_queue_that_packets_fill_and_the_link_drains() {
+        let link = link().queue(QueueConfig::drop_tail_bytes(PACKET * 5));
+        let mut foresight = Foresight::new(&[(link, 1)]);
+        let at = Time::from_millis(50);
+        (0..4).for_each(|_| foresight.send(0, at, PACKET));
+        let (_, queue, limit) = foresight.see(0, at);
+        assert_eq!(limit, PACKET * 5);
+        assert!(queue >= PACKET * 3, "one may be on the wire: {queue}");
+        let (_, later, _) = foresight.see(0, at + Duration::from_millis(2));
+        assert_eq!(queue - later, PACKET * 2);
+        let (_, end, _) = foresight.see(0, at + Duration::from_millis(4));
+        assert_eq!(end, Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_queue_has_the_smaller_of_its_limits() {
+        let limit = |queue: QueueConfig| queue_limit(&queue);
+        assert_eq!(limit(QueueConfig::drop_tail_packets(10)), Bytes::new(15_000));
+        let both =
+            |bytes| QueueConfig::DropTail { bytes: Some(Bytes::new(bytes)), packets: Some(10) };
+        assert_eq!(limit(both(9_000)), Bytes::new(9_000));
+        assert_eq!(limit(both(90_000)), Bytes::new(15_000));
+        let none = QueueConfig::DropTail { bytes: None, packets: None };
+        assert_eq!(limit(none), Bytes::MAX);
+    }
+}

@@ -53,3 +53,58 @@ impl Omniscient {
         self.window = fair.min(inflight + room);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_units::Rate;
+
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1500);
+
+    /// 12 Mbit/s, a packet per millisecond, with a queue of a hundred packets. Nothing is in flight.
+    fn view(capacity: &Capacity) -> LinkView<'_> {
+        LinkView {
+            at: Time::from_millis(10),
+            capacity,
+            queue: Bytes::ZERO,
+            queue_limit: PACKET * 100,
+            packet: PACKET,
+            inflight: Bytes::ZERO,
+            peers: 1,
+            least_inflight: Bytes::ZERO,
+        }
+    }
+
+    fn window(view: &LinkView<'_>) -> u64 {
+        let mut sender = Omniscient::default();
+        sender.look(view);
+        sender.window().get() / PACKET.get()
+    }
+
+    #[test]
+    fn it_fills_the_queue_to_a_few_packets() {
+        let capacity = Capacity::Constant(Rate::from_mbps(12.0));
+        let empty = view(&capacity);
+        // Two packets leave within two looks, and two more are to wait.
+        assert_eq!(window(&empty), 4);
+        let flying = LinkView { inflight: PACKET * 20, least_inflight: PACKET * 20, ..empty };
+        assert_eq!(window(&flying), 24, "what flies has no part in the queue");
+        assert_eq!(window(&LinkView { queue: PACKET * 3, ..flying }), 21);
+        assert_eq!(window(&LinkView { queue: PACKET * 9, ..flying }), 20, "the queue is too long");
+        assert_eq!(window(&LinkView { queue_limit: PACKET * 6, ..flying }), 23, "half the buffer");
+        let tiny = LinkView { queue_limit: PACKET, ..flying };
+        assert_eq!(window(&tiny), 22, "two packets in any buffer");
+    }
+
+    #[test]
+    fn it_leaves_room_to_a_peer_that_has_less_in_flight() {
+        let capacity = Capacity::Constant(Rate::from_mbps(12.0));
+        let own = LinkView { inflight: PACKET * 20, peers: 2, ..view(&capacity) };
+        // Half of the room for four packets.
+        assert_eq!(window(&LinkView { least_inflight: PACKET * 5, ..own }), 7);
+        assert_eq!(window(&LinkView { least_inflight: PACKET * 20, ..own }), 22);
+        let full = LinkView { queue: PACKET * 4, least_inflight: PACKET * 5, ..own };
+        assert_eq!(window(&full), 6, "a packet above the least, or no peer would ever catch up");
+    }
+}
