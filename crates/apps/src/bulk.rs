@@ -2,8 +2,8 @@
 
 use trimtab_units::{Bytes, Time};
 
-use crate::requests::Requests;
-use crate::{AppFactors, AppInfo, Application, Command, Concurrency, Outcome, Recipe, RequestId};
+use crate::requests::{Requests, response_methods};
+use crate::{AppInfo, Application, Command, Concurrency, Outcome, Recipe};
 
 /// Settings of [`Bulk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,24 +70,8 @@ impl Application for Bulk {
         (!self.asked()).then_some(Time::ZERO)
     }
 
-    fn on_first_byte(&mut self, now: Time, id: RequestId) {
-        self.requests.first_byte(now, id);
-    }
-
-    fn on_bytes(&mut self, _now: Time, id: RequestId, newly: Bytes) {
-        self.requests.bytes(id, newly);
-    }
-
-    fn on_complete(&mut self, now: Time, id: RequestId) {
-        self.requests.complete(now, id);
-    }
-
     fn is_finished(&self) -> bool {
         self.asked() && self.requests.is_idle()
-    }
-
-    fn factors(&self, _now: Time) -> AppFactors {
-        self.requests.factors()
     }
 
     fn concurrency(&self) -> Concurrency {
@@ -97,6 +81,8 @@ impl Application for Bulk {
     fn outcome(&self, _now: Time) -> Outcome {
         Outcome::Endless
     }
+
+    response_methods!(self.requests);
 }
 
 #[cfg(test)]

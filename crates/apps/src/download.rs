@@ -9,10 +9,10 @@ use std::path::Path;
 use trimtab_units::{Bytes, Time};
 
 use crate::draw::Draw;
-use crate::requests::Requests;
+use crate::requests::{Requests, response_methods};
 use crate::{
-    AppError, AppFactors, AppInfo, Application, CdnDistribution, Command, Concurrency, Form,
-    Outcome, Recipe, RequestId, RequestRecord, Setting, Settings, Workload,
+    AppError, AppInfo, Application, CdnDistribution, Command, Concurrency, Form, Recipe, Setting,
+    Settings, Workload,
 };
 
 /// Settings of [`Download`].
@@ -133,37 +133,15 @@ impl Application for Download {
         self.next().map(|(due, _)| due)
     }
 
-    fn on_first_byte(&mut self, now: Time, id: RequestId) {
-        self.requests.first_byte(now, id);
-    }
-
-    fn on_bytes(&mut self, _now: Time, id: RequestId, newly: Bytes) {
-        self.requests.bytes(id, newly);
-    }
-
-    fn on_complete(&mut self, now: Time, id: RequestId) {
-        self.requests.complete(now, id);
-    }
-
     fn is_finished(&self) -> bool {
         self.start.is_some() && self.next().is_none() && self.requests.is_idle()
-    }
-
-    fn factors(&self, _now: Time) -> AppFactors {
-        self.requests.factors()
     }
 
     fn concurrency(&self) -> Concurrency {
         self.config.concurrency
     }
 
-    fn requests(&self) -> &[RequestRecord] {
-        self.requests.records()
-    }
-
-    fn outcome(&self, _now: Time) -> Outcome {
-        Outcome::Requests(self.requests.records().to_vec())
-    }
+    response_methods!(self.requests, logged);
 }
 
 #[cfg(test)]
@@ -172,6 +150,7 @@ mod tests {
     use trimtab_units::Duration;
 
     use super::*;
+    use crate::{Outcome, RequestId};
 
     fn client(text: &str) -> Download {
         Download::new(DownloadConfig::new(Workload::parse(text).unwrap()))

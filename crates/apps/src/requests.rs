@@ -4,6 +4,45 @@ use trimtab_units::{Bytes, Time};
 
 use crate::{AppFactors, RequestId, RequestRecord};
 
+/// The methods of [`Application`](crate::Application) about responses, for an application that keeps
+/// the book of its requests in the field named. One whose outcome is that book adds `logged`.
+macro_rules! response_methods {
+    ($self:ident.$requests:ident) => {
+        fn on_first_byte(&mut $self, now: trimtab_units::Time, id: $crate::RequestId) {
+            $self.$requests.first_byte(now, id);
+        }
+
+        fn on_bytes(
+            &mut $self,
+            _now: trimtab_units::Time,
+            id: $crate::RequestId,
+            newly: trimtab_units::Bytes,
+        ) {
+            $self.$requests.bytes(id, newly);
+        }
+
+        fn on_complete(&mut $self, now: trimtab_units::Time, id: $crate::RequestId) {
+            $self.$requests.complete(now, id);
+        }
+
+        fn factors(&$self, _now: trimtab_units::Time) -> $crate::AppFactors {
+            $self.$requests.factors()
+        }
+    };
+    ($self:ident.$requests:ident, logged) => {
+        $crate::requests::response_methods!($self.$requests);
+
+        fn requests(&$self) -> &[$crate::RequestRecord] {
+            $self.$requests.records()
+        }
+
+        fn outcome(&$self, _now: trimtab_units::Time) -> $crate::Outcome {
+            $crate::Outcome::Requests($self.$requests.records().to_vec())
+        }
+    };
+}
+pub(crate) use response_methods;
+
 /// Every request so far, and which of them are outstanding.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {

@@ -22,11 +22,8 @@
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::draw::Draw;
-use crate::requests::Requests;
-use crate::{
-    AppFactors, AppInfo, Application, Command, Concurrency, Form, Outcome, Recipe, RequestId,
-    RequestRecord, Setting,
-};
+use crate::requests::{Requests, response_methods};
+use crate::{AppInfo, Application, Command, Concurrency, Form, Recipe, Setting};
 
 /// Settings of [`Web`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,42 +189,21 @@ impl Application for Web {
         self.wants_more().then_some(self.due)
     }
 
-    fn on_first_byte(&mut self, now: Time, id: RequestId) {
-        self.requests.first_byte(now, id);
-    }
-
-    fn on_bytes(&mut self, _now: Time, id: RequestId, newly: Bytes) {
-        self.requests.bytes(id, newly);
-    }
-
-    fn on_complete(&mut self, now: Time, id: RequestId) {
-        self.requests.complete(now, id);
-    }
-
     fn is_finished(&self) -> bool {
         self.span.is_some() && !self.wants_more() && self.requests.is_idle()
-    }
-
-    fn factors(&self, _now: Time) -> AppFactors {
-        self.requests.factors()
     }
 
     fn concurrency(&self) -> Concurrency {
         self.config.concurrency
     }
 
-    fn requests(&self) -> &[RequestRecord] {
-        self.requests.records()
-    }
-
-    fn outcome(&self, _now: Time) -> Outcome {
-        Outcome::Requests(self.requests.records().to_vec())
-    }
+    response_methods!(self.requests, logged);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Outcome, RequestId};
 
     const DRAWS: usize = 20_000;
 

@@ -49,11 +49,13 @@ mod window;
 pub use algorithms::*;
 pub use event::{Ack, Discarded, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
 pub use knob::{Knob, KnobError};
+pub use muses::Decision;
 pub use spec::{KNOBS_MAX, Spec, SpecError};
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::episode::Episode;
+use crate::muses::State;
 use crate::window::Window;
 
 /// What every algorithm is built from: the transport's limits and a seed.
@@ -177,6 +179,15 @@ pub trait CongestionControl {
     /// The sender had nothing in flight for longer than the retransmission timeout and sends again.
     /// Called by transports that validate the window after idle times (RFC 5681 §4.1).
     fn on_idle(&mut self, _idle: &Idle) {}
+
+    /// The state for which the algorithm waits for a [`Decision`] from outside, if it does. Without
+    /// one its window stays, and the next state takes the place of this one.
+    fn awaiting(&self) -> Option<&State> {
+        None
+    }
+
+    /// Answers the state that waits. Nothing happens when none does.
+    fn on_decision(&mut self, _decision: Decision) {}
 
     /// The time given by [`next_timer`](Self::next_timer) has come.
     fn on_timer(&mut self, _now: Time) {}

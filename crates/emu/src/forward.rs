@@ -6,12 +6,12 @@
 
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use trimtab_net::{Event, Link, LinkConfig, Packet};
 use trimtab_units::{Bytes, Duration, Time};
 
+use crate::clock::Clock;
 use crate::device::{MTU, Tun};
 use crate::ecn;
 use crate::log::{Entry, LogSender};
@@ -22,20 +22,6 @@ use crate::tally::Tally;
 
 /// How many packets are read from an end before the departures are looked at again: some tens of microseconds.
 const READ_MAX: usize = 16;
-
-/// Real time as links see it: nanoseconds since the start.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(crate) fn now(self) -> Time {
-        Time::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-}
 
 /// Memory for one packet.
 struct Buffer(Box<[u8; MTU as usize]>);

@@ -35,6 +35,7 @@
 //! `forward.rs`, where the packets go by.
 
 mod address;
+mod clock;
 mod device;
 mod ecn;
 mod error;
@@ -53,6 +54,7 @@ mod tally;
 mod topology;
 pub mod watchdog;
 
+pub use clock::Clock;
 pub use error::EmuError;
 pub use namespace::{Namespace, NamespaceId};
 pub use passage::{Direction, Fate, Observer, Passage};

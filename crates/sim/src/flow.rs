@@ -4,42 +4,19 @@
 use std::collections::VecDeque;
 
 use trimtab_apps::{App, Application, Command, Concurrency};
-use trimtab_cc::migrate::Switcher;
-use trimtab_cc::muses::{Muses, State};
-use trimtab_cc::{Controller, Spec, set_knob};
+use trimtab_cc::set_knob;
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
-use trimtab_steer::muses::{Memory, Policy};
-use trimtab_steer::{Driver, HostView, Steer, Steerer};
+use trimtab_steer::{HostView, Steer, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
 
+use crate::control::Control;
 use crate::governor::Governor;
 use crate::histogram::Histogram;
 use crate::receiver::Receiver;
 use crate::sender::{AckInfo, Outgoing, SendTotals, Sender};
 use crate::streams::{Progress, ReceiveStreams, SendStreams};
 use crate::transport::{LossDetection, Transport};
-
-/// What decides how a flow sends.
-#[derive(Clone, Debug)]
-pub enum Control {
-    /// A congestion control algorithm, perhaps steered.
-    Algorithm {
-        /// The algorithm and its settings.
-        spec: Spec,
-        /// What steers it; `None` leaves it alone.
-        steerer: Option<Steerer>,
-    },
-    /// Muses.
-    Muses {
-        /// What decides.
-        policy: Policy,
-        /// What takes over when the policy's guard speaks; `None` lets it go on.
-        safe: Option<Spec>,
-    },
-    /// A sender that sees the links: a bound that no real one reaches.
-    Omniscient,
-}
 
 /// A flow of a world.
 #[derive(Clone, Debug)]
@@ -66,6 +43,26 @@ pub struct FlowConfig {
     pub jitter: JitterConfig,
     /// Seed of the algorithm's and the path's randomness.
     pub seed: u64,
+}
+
+impl FlowConfig {
+    /// A flow of seed 1 that starts at once, stops with the run, and sends its data over link 0. Half
+    /// of the round trip of propagation is on each way. Nothing varies it.
+    pub fn new(control: Control, transport: Transport, app: App, rtt: Duration) -> Self {
+        Self {
+            control,
+            transport,
+            app,
+            start: Time::ZERO,
+            stop: Time::MAX,
+            forward: vec![0],
+            reverse: Vec::new(),
+            forward_delay: rtt / 2,
+            reverse_delay: rtt - rtt / 2,
+            jitter: JitterConfig::None,
+            seed: 1,
+        }
+    }
 }
 
 /// What travels back to the server.
@@ -109,8 +106,6 @@ pub struct Flow {
     pub(crate) stop: Time,
     pub(crate) received: ReceiveTotals,
     steerer: Option<Steerer>,
-    /// Of the heavy policy that answers the states of its algorithm.
-    memory: Option<Memory>,
     /// Requests made by the client.
     asked: u32,
     /// Requests answered in order by the server, and those that came too early.
@@ -122,34 +117,8 @@ impl Flow {
     /// A flow over a path of this round-trip time.
     pub(crate) fn new(config: &FlowConfig, rtt: Duration) -> Self {
         let transport = config.transport;
-        let (governor, steerer) = match &config.control {
-            Control::Algorithm { spec, steerer } => {
-                let limits = transport.cc_config(config.seed);
-                let driver = if steerer.as_ref().is_some_and(|steerer| steerer.needs().switching) {
-                    Driver::from(Switcher::new(*spec, &limits))
-                } else {
-                    Driver::from(spec.build(&limits))
-                };
-                (Governor::Driven(driver), steerer.clone())
-            }
-            Control::Muses { policy, safe } => {
-                let limits = transport.cc_config(config.seed);
-                let muses = match policy {
-                    Policy::Trees(trees) => Muses::with_trees(&limits, *trees),
-                    Policy::Lstm(_) => Muses::new(&limits),
-                };
-                let driver = match safe {
-                    Some(safe) => Driver::from(Switcher::guarded(muses, *safe, &limits)),
-                    None => Driver::from(Controller::from(muses)),
-                };
-                (Governor::Driven(driver), None)
-            }
-            Control::Omniscient => (Governor::Omniscient { window: Bytes::ZERO }, None),
-        };
-        let memory = match &config.control {
-            Control::Muses { policy: Policy::Lstm(lstm), .. } => Some(Memory::new(lstm.clone())),
-            _ => None,
-        };
+        let governor = config.control.governor(&transport.cc_config(config.seed));
+        let steerer = config.control.steerer();
         // TCP is one byte stream, whatever the application would like.
         let concurrency = match transport.loss_detection {
             LossDetection::RackTlp => Concurrency::InOrder,
@@ -179,7 +148,6 @@ impl Flow {
             stop: config.stop,
             received: ReceiveTotals::default(),
             steerer,
-            memory,
             asked: 0,
             answered: 0,
             early: Vec::new(),
@@ -204,14 +172,6 @@ impl Flow {
     /// The application.
     pub fn app(&self) -> &App {
         &self.app
-    }
-
-    /// The state for which the algorithm waits for an action from outside, if it does.
-    pub fn awaiting(&self) -> Option<&State> {
-        match self.sender.governor.algorithm() {
-            Some(Controller::Muses(muses)) => muses.awaiting(),
-            _ => None,
-        }
     }
 
     /// What governs the sender's window.
@@ -244,7 +204,7 @@ impl Flow {
         self.sender.rtt().min()
     }
 
-    /// Sets a knob of the running algorithm; an omniscient sender has none.
+    /// Sets a knob of the running algorithm; a sender without an algorithm has none.
     ///
     /// # Errors
     /// There is no such knob, or the value is out of its range.
@@ -302,19 +262,11 @@ impl Flow {
             Upstream::Ack(info) => {
                 let arrivals = self.receiver.take(info);
                 self.sender.on_ack(now, info, arrivals);
-                self.answer_state();
+                if let Some(driver) = self.sender.governor.driver_mut() {
+                    driver.decide();
+                }
             }
             Upstream::Request { number, size, .. } => self.answer(now, number, size),
-        }
-    }
-
-    /// The heavy policy answers the state that waits, if one does.
-    fn answer_state(&mut self) {
-        let algorithm = self.sender.governor.algorithm_mut();
-        if let (Some(memory), Some(Controller::Muses(muses))) = (&mut self.memory, algorithm)
-            && let Some(state) = muses.awaiting().copied()
-        {
-            muses.act_knowing(memory.decide(&state), memory.lstm().knows(&state));
         }
     }
 

@@ -2,10 +2,13 @@
 
 use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::{
-    Ack, Controller, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec, Timeout,
+    Ack, Controller, Decision, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec,
+    Timeout,
 };
 use trimtab_steer::{Action, Collector, Driver};
 use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use crate::omniscient::{LinkView, Omniscient};
 
 /// What governs the window.
 #[derive(Clone, Debug)]
@@ -13,13 +16,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 pub enum Governor {
     /// An algorithm, or several that take over from each other, under steering or not.
     Driven(Driver),
-    /// A bound that no real sender can reach: it sees the link's future capacity and its queue, and
-    /// sends exactly what keeps a queue of a few packets (the in-flight of Muses Eq. 1: what the link
-    /// will deliver in a round trip, and a little more). The world sets its window.
-    Omniscient {
-        /// What may be in flight now.
-        window: Bytes,
-    },
+    /// A sender that sees the links. The world shows them to it.
+    Seeing(Omniscient),
 }
 
 macro_rules! forward {
@@ -36,7 +34,7 @@ impl Governor {
     forward!(
         on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket,
         on_loss: &Loss, on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle,
-        on_spurious_loss: Time, on_timer: Time, on_discarded: &Discarded
+        on_spurious_loss: Time, on_timer: Time, on_discarded: &Discarded, on_decision: Decision
     );
 
     /// The most that may be in flight now.
@@ -44,16 +42,16 @@ impl Governor {
     pub(crate) fn window(&self) -> Bytes {
         match self {
             Self::Driven(driver) => driver.window(),
-            Self::Omniscient { window } => *window,
+            Self::Seeing(sender) => sender.window(),
         }
     }
 
-    /// The rate to pace at. An omniscient sender needs none: its window says when to send.
+    /// The rate to pace at. A sender that sees the links needs none: its window says when to send.
     #[inline]
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Driven(driver) => driver.pacing_rate(),
-            Self::Omniscient { .. } => Some(Rate::MAX),
+            Self::Seeing(_) => Some(Rate::MAX),
         }
     }
 
@@ -62,21 +60,21 @@ impl Governor {
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match self {
             Self::Driven(driver) => driver.next_timer(),
-            Self::Omniscient { .. } => None,
+            Self::Seeing(_) => None,
         }
     }
 
     pub(crate) fn phase(&self) -> Phase {
         match self {
             Self::Driven(driver) => driver.phase(),
-            Self::Omniscient { .. } => Phase::Steady,
+            Self::Seeing(_) => Phase::Steady,
         }
     }
 
     pub(crate) fn ssthresh(&self) -> Option<Bytes> {
         match self {
             Self::Driven(driver) => driver.ssthresh(),
-            Self::Omniscient { .. } => None,
+            Self::Seeing(_) => None,
         }
     }
 
@@ -84,7 +82,24 @@ impl Governor {
     pub(crate) fn manages_recovery(&self) -> bool {
         match self {
             Self::Driven(driver) => driver.manages_recovery(),
-            Self::Omniscient { .. } => true,
+            Self::Seeing(_) => true,
+        }
+    }
+
+    /// How often the sender looks at the links; `None` where it does not see them.
+    #[inline]
+    pub(crate) fn looks_every(&self) -> Option<Duration> {
+        match self {
+            Self::Driven(_) => None,
+            Self::Seeing(_) => Some(Omniscient::LOOK),
+        }
+    }
+
+    /// Shows the sender what it sees of the links.
+    pub(crate) fn look(&mut self, view: &LinkView<'_>) {
+        match self {
+            Self::Driven(_) => {}
+            Self::Seeing(sender) => sender.look(view),
         }
     }
 
@@ -99,7 +114,7 @@ impl Governor {
     pub(crate) fn driver_mut(&mut self) -> Option<&mut Driver> {
         match self {
             Self::Driven(driver) => Some(driver),
-            Self::Omniscient { .. } => None,
+            Self::Seeing(_) => None,
         }
     }
 
@@ -107,7 +122,7 @@ impl Governor {
     pub fn algorithm(&self) -> Option<&Controller> {
         match self {
             Self::Driven(driver) => Some(driver.algorithm()),
-            Self::Omniscient { .. } => None,
+            Self::Seeing(_) => None,
         }
     }
 
@@ -115,7 +130,7 @@ impl Governor {
     pub fn switcher(&self) -> Option<&Switcher> {
         match self {
             Self::Driven(driver) => driver.switcher(),
-            Self::Omniscient { .. } => None,
+            Self::Seeing(_) => None,
         }
     }
 

@@ -7,9 +7,12 @@
 //! RFC 8985), `transport.rs` for how QUIC and Linux TCP differ.
 
 mod agenda;
+mod control;
 mod flow;
+mod foresight;
 mod governor;
 mod histogram;
+mod omniscient;
 mod pacer;
 mod packets;
 mod receiver;
@@ -21,9 +24,11 @@ mod streams;
 mod transport;
 mod world;
 
-pub use flow::{Control, Flow, FlowConfig, ReceiveTotals};
+pub use control::Control;
+pub use flow::{Flow, FlowConfig, ReceiveTotals};
 pub use governor::Governor;
 pub use histogram::Histogram;
+pub use omniscient::Omniscient;
 pub use sender::SendTotals;
 pub use transport::{LossDetection, Pacing, Transport};
 pub use world::{World, WorldConfig};

@@ -127,3 +127,98 @@ impl Receiver {
         (0..count).map_while(|_| self.arrivals.pop_front())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_apps::Concurrency;
+    use trimtab_units::Bytes;
+
+    use super::*;
+    use crate::streams::SendStreams;
+
+    /// A receiver that expects one response, and the packets of that response.
+    fn response(transport: Transport) -> (Receiver, Vec<Outgoing>) {
+        let payload = transport.payload();
+        let mut streams = SendStreams::new(Concurrency::InOrder);
+        streams.write(0, payload * 40);
+        let packet = |number| Outgoing {
+            number,
+            size: transport.packet,
+            chunk: streams.next(payload).expect("there is more"),
+            capable: true,
+            reduced: false,
+            marked: false,
+        };
+        let packets = (0..40).map(packet).collect();
+        let mut receiver = Receiver::new(ReceiveStreams::new(Concurrency::InOrder), transport, 1);
+        receiver.streams.expect(trimtab_apps::RequestId(0), payload * 40);
+        (receiver, packets)
+    }
+
+    fn arrive(receiver: &mut Receiver, ms: u64, packet: &Outgoing) -> Time {
+        receiver.on_packet(Time::from_millis(ms), packet, |_| {});
+        receiver.ack_at()
+    }
+
+    /// RFC 9000 §13.2.1 and §13.2.2.
+    #[test]
+    fn quic_acknowledges_every_second_packet_and_what_is_out_of_order() {
+        let (mut receiver, packets) = response(Transport::quic());
+        assert_eq!(arrive(&mut receiver, 0, &packets[0]), Time::from_millis(25), "max_ack_delay");
+        assert_eq!(arrive(&mut receiver, 3, &packets[1]), Time::from_millis(3));
+        let info = receiver.acknowledge(Time::from_millis(5));
+        assert_eq!(info.delay, Duration::from_millis(2), "since the newest packet");
+        assert_eq!(receiver.take(info).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(receiver.ack_at(), Time::MAX);
+        assert_eq!(arrive(&mut receiver, 9, &packets[3]), Time::from_millis(9), "packet 2 is late");
+        let early = receiver.acknowledge(Time::from_millis(9));
+        let marked = Outgoing { marked: true, ..packets[4] };
+        assert_eq!(arrive(&mut receiver, 10, &marked), Time::from_millis(10), "a mark");
+        let late = receiver.acknowledge(Time::from_millis(10));
+        assert_eq!((early.marks, late.marks), (0, 1));
+        // The earlier acknowledgement was lost; this one says what it said.
+        assert_eq!(receiver.take(late).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(receiver.take(early).count(), 0, "it overtook the other");
+    }
+
+    /// RFC 3168 §6.1.3: the echo stays on until the sender says that it reduced its window.
+    #[test]
+    fn tcp_repeats_its_echo_until_it_is_answered() {
+        let (mut receiver, packets) = response(Transport::linux_tcp());
+        let mut echo = |number: usize, marked, reduced| {
+            let packet = Outgoing { marked, reduced, ..packets[number] };
+            arrive(&mut receiver, number as u64, &packet);
+            let info = receiver.acknowledge(Time::from_millis(number as u64));
+            assert_eq!(info.delay, Duration::ZERO, "TCP says nothing of its delay");
+            assert_eq!(info.cumulative, (packet.size - Bytes::new(52)).get() * (number as u64 + 1));
+            info.echo
+        };
+        let answers = [
+            echo(0, false, false),
+            echo(1, true, false),
+            echo(2, false, false),
+            echo(3, false, true),
+            echo(4, false, false),
+            echo(5, true, true),
+        ];
+        assert_eq!(answers, [false, true, true, false, false, true]);
+    }
+
+    /// Linux's quick acknowledgements end after the first packets of a connection.
+    #[test]
+    fn tcp_acknowledges_its_first_packets_one_by_one() {
+        let transport = Transport { ack_wait: Duration::ZERO, ..Transport::linux_tcp() };
+        let transport = Transport { ack_wait_least: Duration::ZERO, ..transport };
+        let (mut receiver, packets) = response(transport);
+        for (number, packet) in packets.iter().enumerate() {
+            let ms = number as u64;
+            let at = arrive(&mut receiver, ms, packet);
+            let quick = number < 16 || number % 2 == 1;
+            let due = if quick { ms } else { ms + 40 };
+            assert_eq!(at, Time::from_millis(due), "packet {number}");
+            if quick {
+                receiver.acknowledge(at);
+            }
+        }
+    }
+}

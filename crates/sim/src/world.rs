@@ -2,18 +2,16 @@
 
 use trimtab_apps::Application;
 use trimtab_cc::migrate::Switch;
-use trimtab_cc::muses::{Action, Factor};
-use trimtab_cc::{Controller, Spec};
-use trimtab_net::{Capacity, Event, Link, LinkConfig, Packet, QueueConfig};
+use trimtab_cc::{CongestionControl, Decision, Spec};
+use trimtab_net::{Capacity, Event, Link, LinkConfig, Packet};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::agenda::Agenda;
-use crate::flow::{Control, Flow, FlowConfig, Upstream};
-use crate::governor::Governor;
+use crate::flow::{Flow, FlowConfig, Upstream};
+use crate::foresight::Foresight;
+use crate::omniscient::LinkView;
 use crate::sender::Outgoing;
 
-/// How often a sender that sees the links looks at them.
-const LOOK: Duration = Duration::from_millis(1);
 /// A lost request is sent again after this long (TCP's initial retransmission timeout is a second,
 /// a connection in use has measured less).
 const REQUEST_RETRY: Duration = Duration::from_millis(300);
@@ -51,13 +49,11 @@ pub struct World {
     now: Time,
     agenda: Agenda,
     links: Vec<Link<Cargo>>,
-    /// How many bytes each link's queue holds.
-    queue_limits: Vec<Bytes>,
-    /// For senders that see everything: each link one propagation delay ahead, without losses.
-    futures: Vec<Option<Link<()>>>,
+    /// Where a flow's governor sees the links.
+    foresight: Option<Foresight>,
     flows: Vec<Flow>,
     events: u64,
-    /// The flow whose algorithm waits for an action from outside.
+    /// The flow whose algorithm waits for a decision from outside.
     undecided: Option<usize>,
 }
 
@@ -85,24 +81,9 @@ impl World {
         for (i, flow) in flows.iter().enumerate() {
             agenda.set(links.len() + SOURCES * i + CLIENT, flow.start);
         }
-        let queue_limits = config.links.iter().map(|(link, _)| queue_limit(&link.queue)).collect();
-        let omniscient = |flow: &FlowConfig| matches!(flow.control, Control::Omniscient);
-        let seen = config.flows.iter().any(omniscient);
-        let future = |link: &LinkConfig| {
-            let plain = LinkConfig::new(link.capacity.clone()).overhead(link.overhead);
-            seen.then(|| Link::new(&plain, 0))
-        };
-        let futures = config.links.iter().map(|(link, _)| future(link)).collect();
-        Self {
-            now: Time::ZERO,
-            agenda,
-            links,
-            queue_limits,
-            futures,
-            flows,
-            events: 0,
-            undecided: None,
-        }
+        let sees = |flow: &Flow| flow.sender.governor.looks_every().is_some();
+        let foresight = flows.iter().any(sees).then(|| Foresight::new(&config.links));
+        Self { now: Time::ZERO, agenda, links, foresight, flows, events: 0, undecided: None }
     }
 
     /// The time.
@@ -150,15 +131,16 @@ impl World {
         self.flows.iter().all(|f| f.app.is_finished() || self.now >= f.stop)
     }
 
-    /// Simulates up to and including `end`. A flow that waits for an action from outside keeps its window.
+    /// Simulates up to and including `end`. A flow that waits for a decision keeps its window.
     pub fn run_until(&mut self, end: Time) {
         while self.run_to_decision(end).is_some() {
-            self.decide(Action::KEEP);
+            self.decide(Decision::KEEP);
         }
     }
 
-    /// Simulates until the algorithm of a flow waits for an action from outside ([`trimtab_cc::muses`]), at most up to
-    /// and including `end`. Gives the flow's number; it sends nothing until [`decide`](Self::decide) has answered.
+    /// Simulates until the algorithm of a flow waits for a decision from outside
+    /// ([`CongestionControl::awaiting`]), at most up to and including `end`. Gives
+    /// the flow's number; it sends nothing until [`decide`](Self::decide) has answered.
     pub fn run_to_decision(&mut self, end: Time) -> Option<usize> {
         loop {
             // Also where the last stop was not answered.
@@ -174,13 +156,10 @@ impl World {
     }
 
     /// Answers the flow at which [`run_to_decision`](Self::run_to_decision) stopped. The flow goes on as if its
-    /// algorithm had taken the action itself. Nothing happens where no flow waits.
-    pub fn decide(&mut self, factor: impl Into<Factor>) {
+    /// algorithm had decided itself. Nothing happens where no flow waits.
+    pub fn decide(&mut self, decision: impl Into<Decision>) {
         if let Some(flow) = self.undecided.take() {
-            if let Some(Controller::Muses(muses)) = self.flows[flow].sender.governor.algorithm_mut()
-            {
-                muses.act(factor);
-            }
+            self.flows[flow].sender.governor.on_decision(decision.into());
             self.pump(flow);
         }
     }
@@ -224,12 +203,12 @@ impl World {
     /// Lets a flow send what it may, and sets its timer.
     fn pump(&mut self, flow: usize) {
         let now = self.now;
-        let omniscient = matches!(self.flows[flow].sender.governor, Governor::Omniscient { .. });
-        if omniscient {
+        let sees = self.flows[flow].sender.governor.looks_every().is_some();
+        if sees {
             self.look(flow);
         }
         while let Some(packet) = self.flows[flow].sender.poll_send(now) {
-            if omniscient {
+            if sees {
                 self.foresee(flow, packet.size);
                 self.look(flow);
             }
@@ -259,50 +238,42 @@ impl World {
     /// Sets the server's timer.
     fn arm(&mut self, flow: usize) {
         let source = self.source(flow, SERVER);
-        let mut next = self.flows[flow].server_timer();
-        if matches!(self.flows[flow].sender.governor, Governor::Omniscient { .. })
-            && self.flows[flow].sender.has_data()
+        let f = &self.flows[flow];
+        let mut next = f.server_timer();
+        if let Some(every) = f.sender.governor.looks_every()
+            && f.sender.has_data()
         {
-            next = next.min(self.now + LOOK);
+            next = next.min(self.now + every);
         }
         self.arm_early(source, next);
     }
 
-    /// Opens the window of a sender that sees everything, as far as the queue that its next packet
-    /// will meet is below target, and the other such senders have as much in flight.
+    /// Shows the links to a governor that sees them.
     fn look(&mut self, flow: usize) {
-        let Some(&bottleneck) = self.flows[flow].forward.first() else { return };
-        let packet = self.flows[flow].transport.packet;
-        let limit = self.queue_limits[bottleneck];
-        let at = self.now + self.flows[flow].forward_line.delay();
-        let Some(future) = &mut self.futures[bottleneck] else { return };
-        future.advance(at);
-        // Enough that the link never runs dry between two looks, little enough for any buffer.
-        let soon = future.capacity().bytes_between(at, at + LOOK * 2);
-        let target = (soon + packet * 2).min(limit / 2).max(packet * 2);
-        let room = target - future.queue_bytes();
-        let (mut active, mut least) = (0, Bytes::MAX);
+        let f = &self.flows[flow];
+        let Some(&bottleneck) = f.forward.first() else { return };
+        let Some(foresight) = &mut self.foresight else { return };
+        let at = self.now + f.forward_line.delay();
+        let (capacity, queue, queue_limit) = foresight.see(bottleneck, at);
+        let (mut peers, mut least_inflight) = (0, Bytes::MAX);
         for other in &self.flows {
-            let unconstrained = matches!(other.sender.governor, Governor::Omniscient { .. });
-            if unconstrained && other.sender.has_data() {
-                active += 1;
-                least = least.min(other.sender.inflight());
+            if other.sender.governor.looks_every().is_some() && other.sender.has_data() {
+                peers += 1;
+                least_inflight = least_inflight.min(other.sender.inflight());
             }
         }
-        let inflight = self.flows[flow].sender.inflight();
-        let fair = least + (room / active).max(packet);
-        let window = fair.min(inflight + room);
-        self.flows[flow].sender.governor = Governor::Omniscient { window };
+        let (packet, inflight) = (f.transport.packet, f.sender.inflight());
+        let view =
+            LinkView { at, capacity, queue, queue_limit, packet, inflight, peers, least_inflight };
+        self.flows[flow].sender.governor.look(&view);
     }
 
-    /// A sender that sees everything sends a packet: the link of the future has it.
+    /// A flow whose governor sees the links sends a packet: the first link of the future has it.
     fn foresee(&mut self, flow: usize, size: Bytes) {
         let Some(&bottleneck) = self.flows[flow].forward.first() else { return };
         let at = self.now + self.flows[flow].forward_line.delay();
-        if let Some(future) = &mut self.futures[bottleneck] {
-            while future.poll(at).is_some() {}
-            // It drops nothing.
-            let _ = future.send(at, Packet { size, payload: () });
+        if let Some(foresight) = &mut self.foresight {
+            foresight.send(bottleneck, at, size);
         }
     }
 
@@ -340,9 +311,9 @@ impl World {
             f.inbound.pop_front();
             f.arrive(now, message);
         }
-        let driven = f.awaiting().is_some();
+        let awaits = f.governor().algorithm().is_some_and(|cca| cca.awaiting().is_some());
         self.agenda.set(self.source(flow, INBOUND), next);
-        if driven {
+        if awaits {
             self.undecided = Some(flow);
         } else {
             self.pump(flow);
@@ -468,12 +439,4 @@ impl World {
         let next = self.flows[flow].client_timer(now);
         self.arm_early(self.source(flow, CLIENT), next);
     }
-}
-
-/// The bytes that fit a queue, a packet of 1500 bytes where the limit is in packets.
-fn queue_limit(queue: &QueueConfig) -> Bytes {
-    let (QueueConfig::DropTail { bytes, packets } | QueueConfig::CoDel { bytes, packets, .. }) =
-        *queue;
-    let packets = packets.map_or(Bytes::MAX, |n| Bytes::new(1500) * u64::from(n));
-    bytes.unwrap_or(Bytes::MAX).min(packets)
 }

@@ -2,7 +2,7 @@
 //! reference table of its §3 for buffers of a quarter to two bandwidth-delay products.
 
 use trimtab_apps::{App, BulkConfig};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Duration, Rate, Time};
 
@@ -36,19 +36,9 @@ fn alone_over(cc: &str, buffer: u32, random: f64, rtt: Duration) -> Seen {
     let link = LinkConfig::new(Capacity::Constant(Rate::from_mbps(48.0)))
         .queue(QueueConfig::drop_tail_packets(buffer))
         .loss(LossConfig::Independent(random));
-    let flow = FlowConfig {
-        control: Control::Algorithm { spec: cc.parse().unwrap(), steerer: None },
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: rtt / 2,
-        reverse_delay: rtt / 2,
-        jitter: JitterConfig::None,
-        seed: 1,
-    };
+    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+    let app = App::bulk(&BulkConfig::default());
+    let flow = FlowConfig::new(control, Transport::quic(), app, rtt);
     let mut world = World::new(&WorldConfig { links: vec![(link, 1)], flows: vec![flow] });
     world.run_until(FROM);
     let counts = |w: &World| {

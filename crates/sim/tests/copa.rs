@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::Controller;
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig, generate};
+use trimtab_net::{Capacity, LinkConfig, QueueConfig, generate};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -49,21 +49,19 @@ fn run(case: &Case, seed: u64) -> Seen {
         Capacity::Constant(rate)
     };
     let link = LinkConfig::new(capacity).queue(QueueConfig::drop_tail_packets(case.packets));
-    let flow = |i: u64| FlowConfig {
-        control: Control::Algorithm {
-            spec: if i < case.copa { "copa:mit" } else { "cubic" }.parse().unwrap(),
-            steerer: None,
-        },
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
-        start: Time::ZERO + Duration::from_micros((137_000 + 1_700 * seed) * i),
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: case.rtt / 2,
-        reverse_delay: case.rtt / 2,
-        jitter: JitterConfig::None,
-        seed: seed * 100 + i,
+    let flow = |i: u64| {
+        let cc = if i < case.copa { "copa:mit" } else { "cubic" };
+        let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+        FlowConfig {
+            start: Time::ZERO + Duration::from_micros((137_000 + 1_700 * seed) * i),
+            seed: seed * 100 + i,
+            ..FlowConfig::new(
+                control,
+                Transport::quic(),
+                App::bulk(&BulkConfig::default()),
+                case.rtt,
+            )
+        }
     };
     let flows = (0..case.copa + case.cubic).map(flow).collect();
     let mut world = World::new(&WorldConfig { links: vec![(link, seed)], flows });

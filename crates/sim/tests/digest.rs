@@ -24,19 +24,7 @@ fn flow(cc: &str, transport: Transport, app: App) -> FlowConfig {
         "omniscient" => Control::Omniscient,
         spec => Control::Algorithm { spec: spec.parse().unwrap(), steerer: None },
     };
-    FlowConfig {
-        control,
-        transport,
-        app,
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: Duration::from_millis(10),
-        reverse_delay: Duration::from_millis(10),
-        jitter: JitterConfig::None,
-        seed: 1,
-    }
+    FlowConfig::new(control, transport, app, Duration::from_millis(20))
 }
 
 fn bulk(cc: &str, transport: Transport) -> FlowConfig {

@@ -1,7 +1,7 @@
 //! Congestion marks (ECN): who answers them, and by how much.
 
 use trimtab_apps::{App, BulkConfig};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, MarkConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, MarkConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -9,19 +9,9 @@ const PACKET: Bytes = Bytes::new(1500);
 const SECONDS: u64 = 60;
 
 fn flow(cc: &str, transport: Transport, seed: u64) -> FlowConfig {
-    FlowConfig {
-        control: Control::Algorithm { spec: cc.parse().unwrap(), steerer: None },
-        transport,
-        app: App::bulk(&BulkConfig::default()),
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: Duration::from_millis(10),
-        reverse_delay: Duration::from_millis(10),
-        jitter: JitterConfig::None,
-        seed,
-    }
+    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+    let app = App::bulk(&BulkConfig::default());
+    FlowConfig { seed, ..FlowConfig::new(control, transport, app, Duration::from_millis(20)) }
 }
 
 /// 20 Mbit/s and two bandwidth-delay products of buffer.

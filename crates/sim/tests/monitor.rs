@@ -3,7 +3,7 @@
 use trimtab_apps::{App, Application, Outcome, WebConfig};
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::{CongestionControl, Spec};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steerer;
 use trimtab_steer::select::{Metrics, Policy, Selector, SelectorConfig};
@@ -18,22 +18,12 @@ fn world(transport: Transport, loss: LossConfig) -> World {
         .loss(loss);
     let candidates = ["cubic", "bbr", "copa", "westwood"].map(|c| Spec::new(c).unwrap()).to_vec();
     let selector = Selector::new(SelectorConfig::new(candidates, Policy::External));
-    let flow = FlowConfig {
-        control: Control::Algorithm {
-            spec: selector.algorithm(),
-            steerer: Some(Steerer::Select(Box::new(selector))),
-        },
-        transport,
-        app: App::web(&WebConfig { clicks: None, ..WebConfig::default() }),
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: RTT / 2,
-        reverse_delay: RTT / 2,
-        jitter: JitterConfig::None,
-        seed: 1,
+    let control = Control::Algorithm {
+        spec: selector.algorithm(),
+        steerer: Some(Steerer::Select(Box::new(selector))),
     };
+    let app = App::web(&WebConfig { clicks: None, ..WebConfig::default() });
+    let flow = FlowConfig::new(control, transport, app, RTT);
     World::new(&WorldConfig { links: vec![(link, 1)], flows: vec![flow] })
 }
 

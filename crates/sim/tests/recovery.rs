@@ -2,26 +2,15 @@
 //! congestion (RFC 9002 §7.6), retransmission timeouts (RFC 6298), and how it goes on.
 
 use trimtab_apps::{App, Application, BulkConfig, DownloadConfig, Outcome, Workload};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig, generate};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig, generate};
 use trimtab_sim::{Control, FlowConfig, LossDetection, Transport, World, WorldConfig};
 use trimtab_units::{Duration, Rate, Time};
 
 const TRANSPORTS: [Transport; 2] = [Transport::quic(), Transport::linux_tcp()];
 
 fn world(cc: &str, transport: Transport, app: App, link: LinkConfig) -> World {
-    let flow = FlowConfig {
-        control: Control::Algorithm { spec: cc.parse().unwrap(), steerer: None },
-        transport,
-        app,
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: Duration::from_millis(10),
-        reverse_delay: Duration::from_millis(10),
-        jitter: JitterConfig::None,
-        seed: 1,
-    };
+    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+    let flow = FlowConfig::new(control, transport, app, Duration::from_millis(20));
     World::new(&WorldConfig { links: vec![(link, 1)], flows: vec![flow] })
 }
 

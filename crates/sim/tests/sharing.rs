@@ -1,7 +1,7 @@
 //! Steered flows that share a small buffer without talking: Mortise Fig. 13, and what they lose.
 
 use trimtab_apps::{App, BulkConfig};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_qoe::Model;
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::{Mortise, MortiseConfig, Steerer};
@@ -20,18 +20,15 @@ fn four(control: &dyn Fn() -> Control, seed: u64) -> Vec<(f64, f64)> {
     let link = LinkConfig::new(Capacity::Constant(Rate::from_mbps(48.0)))
         .queue(QueueConfig::drop_tail_packets(80));
     let flow = |i: u64| FlowConfig {
-        control: control(),
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
         // Not at the same moment of every round trip.
         start: Time::ZERO + STAGGER * i + Duration::from_micros(1_700 * seed * i),
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: Duration::from_millis(10),
-        reverse_delay: Duration::from_millis(10),
-        jitter: JitterConfig::None,
         seed: seed * 100 + i,
+        ..FlowConfig::new(
+            control(),
+            Transport::quic(),
+            App::bulk(&BulkConfig::default()),
+            Duration::from_millis(20),
+        )
     };
     let flows = (0..FLOWS).map(flow).collect();
     let mut world = World::new(&WorldConfig { links: vec![(link, seed)], flows });

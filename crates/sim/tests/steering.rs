@@ -2,7 +2,7 @@
 //! outage, a flow of CUBIC, and more flows than the buffer has room for.
 
 use trimtab_apps::{App, BulkConfig};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig, generate};
+use trimtab_net::{Capacity, LinkConfig, QueueConfig, generate};
 use trimtab_qoe::Model;
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::{Mortise, MortiseConfig, Steerer};
@@ -24,17 +24,9 @@ fn alone(name: &str) -> Control {
 fn world(capacity: Capacity, buffer: u32, rtt: Duration, controls: Vec<Control>) -> World {
     let link = LinkConfig::new(capacity).queue(QueueConfig::drop_tail_packets(buffer));
     let flow = |(i, control): (usize, Control)| FlowConfig {
-        control,
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
         start: Time::ZERO + Duration::from_millis(137) * i as u64,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: rtt / 2,
-        reverse_delay: rtt / 2,
-        jitter: JitterConfig::None,
         seed: 1 + i as u64,
+        ..FlowConfig::new(control, Transport::quic(), App::bulk(&BulkConfig::default()), rtt)
     };
     let flows = controls.into_iter().enumerate().map(flow).collect();
     World::new(&WorldConfig { links: vec![(link, 1)], flows })

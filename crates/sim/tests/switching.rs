@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::{Migrate, Switch, Switcher};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::{Schedule, Steerer};
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -30,22 +30,12 @@ fn world(names: &[&str], how: Switch, buffer: u32) -> World {
     let link = LinkConfig::new(Capacity::Constant(Rate::from_mbps(48.0)))
         .queue(QueueConfig::drop_tail_packets(buffer));
     let specs: Vec<Spec> = names.iter().map(|n| spec(n)).collect();
-    let flow = FlowConfig {
-        control: Control::Algorithm {
-            spec: specs[0],
-            steerer: Some(Steerer::Schedule(Schedule::new(specs, EVERY, how))),
-        },
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: RTT / 2,
-        reverse_delay: RTT / 2,
-        jitter: JitterConfig::None,
-        seed: 1,
+    let control = Control::Algorithm {
+        spec: specs[0],
+        steerer: Some(Steerer::Schedule(Schedule::new(specs, EVERY, how))),
     };
+    let app = App::bulk(&BulkConfig::default());
+    let flow = FlowConfig::new(control, Transport::quic(), app, RTT);
     World::new(&WorldConfig { links: vec![(link, 1)], flows: vec![flow] })
 }
 

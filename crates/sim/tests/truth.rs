@@ -2,23 +2,16 @@
 //! bulk flow reaches what can be worked out on paper.
 
 use trimtab_apps::{App, BulkConfig, DownloadConfig, Workload};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 fn flow(cc: &str, transport: Transport, app: App, seed: u64) -> FlowConfig {
+    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
     FlowConfig {
-        control: Control::Algorithm { spec: cc.parse().unwrap(), steerer: None },
-        transport,
-        app,
         start: Time::from_millis(3 * seed),
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: Duration::from_millis(10),
-        reverse_delay: Duration::from_millis(10),
-        jitter: JitterConfig::None,
         seed,
+        ..FlowConfig::new(control, transport, app, Duration::from_millis(20))
     }
 }
 

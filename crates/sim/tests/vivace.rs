@@ -9,19 +9,9 @@ use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Duration, Rate, Time};
 
 fn flow(cc: &str, rtt: Duration, seed: u64) -> FlowConfig {
-    FlowConfig {
-        control: Control::Algorithm { spec: cc.parse().unwrap(), steerer: None },
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
-        start: Time::ZERO,
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: rtt / 2,
-        reverse_delay: rtt / 2,
-        jitter: JitterConfig::None,
-        seed,
-    }
+    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+    let app = App::bulk(&BulkConfig::default());
+    FlowConfig { seed, ..FlowConfig::new(control, Transport::quic(), app, rtt) }
 }
 
 fn constant(mbps: f64, buffer: u32) -> LinkConfig {

@@ -5,9 +5,10 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use trimtab_cc::migrate::Switcher;
+use trimtab_cc::muses::State;
 use trimtab_cc::{
-    Ack, Config, CongestionControl, Controller, Discarded, Idle, KnobError, Loss, LostPacket,
-    Marked, Phase, Sent, Timeout,
+    Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, KnobError, Loss,
+    LostPacket, Marked, Phase, Sent, Timeout,
 };
 use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -59,6 +60,23 @@ pub struct Driver {
     collector: Option<Collector>,
     /// When the next report is due; [`Time::MAX`] for never.
     report_at: Time,
+    /// Answers an algorithm that waits for decisions; `None` leaves that to the host.
+    agent: Option<Box<dyn Agent>>,
+}
+
+/// A policy that decides for an algorithm from outside, with what it remembers of the connection.
+pub trait Agent: fmt::Debug + Send + Sync {
+    /// What the algorithm is to do in this state ([`CongestionControl::awaiting`]).
+    fn answer(&mut self, state: &State) -> Decision;
+
+    /// A copy that goes on as this one would, for hosts that fork their connections.
+    fn fork(&self) -> Box<dyn Agent>;
+}
+
+impl Clone for Box<dyn Agent> {
+    fn clone(&self) -> Self {
+        self.as_ref().fork()
+    }
 }
 
 /// What runs.
@@ -152,7 +170,24 @@ macro_rules! forward {
 
 impl Driver {
     fn new(running: Running) -> Self {
-        Self { running, collector: None, report_at: Time::MAX }
+        Self { running, collector: None, report_at: Time::MAX, agent: None }
+    }
+
+    /// This driver, with an agent that answers where the algorithm waits for decisions.
+    pub fn with_agent(self, agent: Box<dyn Agent>) -> Self {
+        Self { agent: Some(agent), ..self }
+    }
+
+    /// Lets the agent answer the state for which the algorithm waits, where there are both. The
+    /// host calls it once all events of an acknowledgement are in.
+    #[inline]
+    pub fn decide(&mut self) {
+        if let Some(agent) = &mut self.agent
+            && let Some(state) = of_running!(self, awaiting)
+        {
+            let decision = agent.answer(state);
+            self.on_decision(decision);
+        }
     }
 
     forward! {
@@ -164,6 +199,7 @@ impl Driver {
         on_spurious_loss: Time;
         on_idle: &Idle;
         on_mtu: &Config;
+        on_decision: Decision;
     }
 
     /// See [`CongestionControl::on_sent`].
@@ -198,7 +234,8 @@ impl Driver {
     /// knobs that were turned; the interval of the next report begins now.
     pub fn on_path_change(&mut self, now: Time, fresh: impl Into<Self>) {
         let (before, values) = (self.name(), KnobValues::of(self.algorithm()));
-        self.running = fresh.into().running;
+        let fresh = fresh.into();
+        (self.running, self.agent) = (fresh.running, fresh.agent);
         if self.name() == before {
             let kept = values.apply(self.algorithm_mut());
             debug_assert!(kept.is_ok(), "they are the algorithm's own values");

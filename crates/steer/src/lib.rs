@@ -35,7 +35,7 @@ mod tune;
 mod utility;
 mod values;
 
-pub use driver::{ActionError, Driver, HostView};
+pub use driver::{ActionError, Agent, Driver, HostView};
 pub use reason::{Distrust, Insight, Needs, Reason, Selections, Unusable};
 pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;

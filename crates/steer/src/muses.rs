@@ -8,7 +8,11 @@ use std::sync::Arc;
 
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use sha2::{Digest, Sha256};
-use trimtab_cc::muses::{ACTIONS, Action, SIGNALS, State, Trees};
+use trimtab_cc::migrate::Switcher;
+use trimtab_cc::muses::{ACTIONS, Action, Muses, SIGNALS, State, Trees};
+use trimtab_cc::{Config, Controller, Decision, Spec};
+
+use crate::{Agent, Driver};
 
 /// What the file says that it is.
 const FORMAT: &str = "trimtab-muses-lstm";
@@ -203,6 +207,16 @@ impl Memory {
     }
 }
 
+impl Agent for Memory {
+    fn answer(&mut self, state: &State) -> Decision {
+        Decision { factor: self.decide(state).factor(), known: self.lstm.knows(state) }
+    }
+
+    fn fork(&self) -> Box<dyn Agent> {
+        Box::new(self.clone())
+    }
+}
+
 fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + libm::expf(-x))
 }
@@ -214,6 +228,25 @@ pub enum Policy {
     Trees(Trees<'static>),
     /// The heavy policy.
     Lstm(Arc<Lstm>),
+}
+
+impl Policy {
+    /// A new connection under this policy. The algorithm of `safe` takes over when the policy's
+    /// guard raises an alarm; `None` lets the policy go on.
+    pub fn driver(&self, safe: Option<Spec>, limits: &Config) -> Driver {
+        let muses = match self {
+            Self::Trees(trees) => Muses::with_trees(limits, *trees),
+            Self::Lstm(_) => Muses::new(limits),
+        };
+        let driver = match safe {
+            Some(safe) => Driver::from(Switcher::guarded(muses, safe, limits)),
+            None => Driver::from(Controller::from(muses)),
+        };
+        match self {
+            Self::Trees(_) => driver,
+            Self::Lstm(lstm) => driver.with_agent(Box::new(Memory::new(lstm.clone()))),
+        }
+    }
 }
 
 /// Of all tensors, by name.

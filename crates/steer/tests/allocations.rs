@@ -74,7 +74,7 @@ fn decisions() {
         if n <= 6_000 {
             heavy.on_ack(&ack);
             if let Some(state) = heavy.awaiting().copied() {
-                heavy.act(memory.decide(&state));
+                heavy.on_decision(memory.decide(&state).into());
                 decided += 1;
             }
         }

@@ -1,27 +1,8 @@
 //! The time of a run, and how its threads are scheduled.
 
-use std::time::Instant;
-
-use trimtab_units::{Duration, Time};
-
-/// Real time since the run's link started, the [`Time::ZERO`] of the run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(crate) fn now(self) -> Time {
-        Time::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Sleeps until `then`; not at all when that is over.
-    pub(crate) fn sleep_until(self, then: Time) {
-        std::thread::sleep(real(then.since(self.now())));
-    }
-}
+/// Starts with the run's link: its zero is the [`Time::ZERO`](trimtab_units::Time::ZERO) of the run.
+pub(crate) use trimtab_emu::Clock;
+use trimtab_units::Duration;
 
 /// As the standard library has it.
 pub(crate) fn real(duration: Duration) -> std::time::Duration {

@@ -18,6 +18,7 @@
 //! between two times in the wrong order is zero.
 #![no_std]
 
+mod arithmetic;
 mod parse;
 mod rate;
 mod size;

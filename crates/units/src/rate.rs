@@ -1,9 +1,9 @@
 //! Rates in bytes per second.
 
 use core::fmt;
-use core::iter::Sum;
-use core::ops::{Add, Mul, Sub};
+use core::ops::Mul;
 
+use crate::arithmetic::sums;
 use crate::{Bytes, Duration};
 
 /// A rate in whole bytes per second, never negative. Arithmetic saturates.
@@ -71,6 +71,8 @@ impl Rate {
     }
 }
 
+sums!(Rate);
+
 impl Mul<Duration> for Rate {
     type Output = Bytes;
     /// The bytes sent in that time, rounded down.
@@ -83,26 +85,6 @@ impl Mul<Duration> for Rate {
                 Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
             }
         }
-    }
-}
-impl Add for Rate {
-    type Output = Rate;
-    #[inline]
-    fn add(self, r: Rate) -> Rate {
-        Rate(self.0.saturating_add(r.0))
-    }
-}
-impl Sub for Rate {
-    type Output = Rate;
-    #[inline]
-    fn sub(self, r: Rate) -> Rate {
-        Rate(self.0.saturating_sub(r.0))
-    }
-}
-impl Sum for Rate {
-    #[inline]
-    fn sum<I: Iterator<Item = Rate>>(iter: I) -> Rate {
-        iter.fold(Rate::ZERO, Add::add)
     }
 }
 

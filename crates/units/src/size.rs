@@ -1,9 +1,9 @@
 //! Sizes in bytes.
 
 use core::fmt;
-use core::iter::Sum;
-use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use core::ops::Div;
 
+use crate::arithmetic::{multiples, sums};
 use crate::{Duration, Rate};
 
 /// A number of bytes, never negative. Arithmetic saturates. 1 KB is 1000 bytes, 1 KiB is 1024.
@@ -58,47 +58,9 @@ impl Bytes {
     }
 }
 
-impl Add for Bytes {
-    type Output = Bytes;
-    #[inline]
-    fn add(self, b: Bytes) -> Bytes {
-        Bytes(self.0.saturating_add(b.0))
-    }
-}
-impl AddAssign for Bytes {
-    #[inline]
-    fn add_assign(&mut self, b: Bytes) {
-        *self = *self + b;
-    }
-}
-impl Sub for Bytes {
-    type Output = Bytes;
-    #[inline]
-    fn sub(self, b: Bytes) -> Bytes {
-        Bytes(self.0.saturating_sub(b.0))
-    }
-}
-impl SubAssign for Bytes {
-    #[inline]
-    fn sub_assign(&mut self, b: Bytes) {
-        *self = *self - b;
-    }
-}
-impl Mul<u64> for Bytes {
-    type Output = Bytes;
-    #[inline]
-    fn mul(self, k: u64) -> Bytes {
-        Bytes(self.0.saturating_mul(k))
-    }
-}
-impl Div<u64> for Bytes {
-    type Output = Bytes;
-    /// Rounds down. Division by zero gives [`Bytes::MAX`].
-    #[inline]
-    fn div(self, k: u64) -> Bytes {
-        self.0.checked_div(k).map_or(Bytes::MAX, Bytes)
-    }
-}
+sums!(Bytes);
+multiples!(Bytes);
+
 impl Div<Rate> for Bytes {
     type Output = Duration;
     /// The time to send these bytes, rounded down to the nanosecond; for ever at a zero rate.
@@ -133,12 +95,6 @@ impl Div<Duration> for Bytes {
                 Rate::from_bytes_per_sec(u64::try_from(r).unwrap_or(u64::MAX))
             }
         }
-    }
-}
-impl Sum for Bytes {
-    #[inline]
-    fn sum<I: Iterator<Item = Bytes>>(iter: I) -> Bytes {
-        iter.fold(Bytes::ZERO, Add::add)
     }
 }
 

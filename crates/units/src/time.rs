@@ -1,8 +1,9 @@
 //! Points in time and spans of it, in whole nanoseconds.
 
 use core::fmt;
-use core::iter::Sum;
-use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use core::ops::{Add, AddAssign, Sub};
+
+use crate::arithmetic::{multiples, sums};
 
 /// A point in time: nanoseconds since the start of the run (or any other fixed epoch).
 ///
@@ -116,6 +117,9 @@ impl Duration {
     }
 }
 
+sums!(Duration);
+multiples!(Duration);
+
 impl Add<Duration> for Time {
     type Output = Time;
     #[inline]
@@ -141,53 +145,6 @@ impl Sub for Time {
     #[inline]
     fn sub(self, earlier: Time) -> Duration {
         self.since(earlier)
-    }
-}
-impl Add for Duration {
-    type Output = Duration;
-    #[inline]
-    fn add(self, d: Duration) -> Duration {
-        Duration(self.0.saturating_add(d.0))
-    }
-}
-impl AddAssign for Duration {
-    #[inline]
-    fn add_assign(&mut self, d: Duration) {
-        *self = *self + d;
-    }
-}
-impl Sub for Duration {
-    type Output = Duration;
-    #[inline]
-    fn sub(self, d: Duration) -> Duration {
-        Duration(self.0.saturating_sub(d.0))
-    }
-}
-impl SubAssign for Duration {
-    #[inline]
-    fn sub_assign(&mut self, d: Duration) {
-        *self = *self - d;
-    }
-}
-impl Mul<u64> for Duration {
-    type Output = Duration;
-    #[inline]
-    fn mul(self, k: u64) -> Duration {
-        Duration(self.0.saturating_mul(k))
-    }
-}
-impl Div<u64> for Duration {
-    type Output = Duration;
-    /// Rounds down. Division by zero gives [`Duration::MAX`].
-    #[inline]
-    fn div(self, k: u64) -> Duration {
-        self.0.checked_div(k).map_or(Duration::MAX, Duration)
-    }
-}
-impl Sum for Duration {
-    #[inline]
-    fn sum<I: Iterator<Item = Duration>>(iter: I) -> Duration {
-        iter.fold(Duration::ZERO, Add::add)
     }
 }
 

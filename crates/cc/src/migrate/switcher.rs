@@ -3,9 +3,9 @@
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::{HandOver, Migrate, PathView};
-use crate::muses::{DRIVEN, Muses};
+use crate::muses::{DRIVEN, Muses, State};
 use crate::{
-    ALGORITHMS, Ack, Config, CongestionControl, Controller, Discarded, Idle, Knob, Loss,
+    ALGORITHMS, Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, Knob, Loss,
     LostPacket, Marked, Phase, Sent, Spec, Timeout,
 };
 
@@ -268,6 +268,14 @@ impl CongestionControl for Switcher {
 
     fn on_idle(&mut self, idle: &Idle) {
         self.cca.on_idle(idle);
+    }
+
+    fn awaiting(&self) -> Option<&State> {
+        self.cca.awaiting()
+    }
+
+    fn on_decision(&mut self, decision: Decision) {
+        self.cca.on_decision(decision);
     }
 
     fn on_timer(&mut self, now: Time) {

@@ -82,6 +82,28 @@ impl Factor {
     }
 }
 
+/// What a policy outside the algorithm does in a state
+/// ([`on_decision`](crate::CongestionControl::on_decision)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What the window is multiplied by.
+    pub factor: Factor,
+    /// Whether the policy learnt from states like this one.
+    pub known: bool,
+}
+
+impl Decision {
+    /// Changes nothing.
+    pub const KEEP: Self = Self { factor: Factor::ONE, known: true };
+}
+
+impl<F: Into<Factor>> From<F> for Decision {
+    /// In a state that the policy has learnt from.
+    fn from(factor: F) -> Self {
+        Self { factor: factor.into(), known: true }
+    }
+}
+
 impl From<Action> for Factor {
     fn from(action: Action) -> Self {
         action.factor()

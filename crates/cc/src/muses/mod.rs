@@ -3,7 +3,8 @@
 //! Read first: Zhong et al., "Muses: Enabling Lightweight Learning-Based Congestion Control for Mobile Devices"
 //! (INFOCOM 2022) §III. [`State`] is what a policy sees (Table I), [`Action`] what it may do; this file is the
 //! part that measures and acts, whoever decides. With every acknowledgement that ends a control interval it has a
-//! state to be answered: by its own [`Trees`], or from outside by [`Muses::awaiting`] and [`Muses::act`], for a
+//! state to be answered: by its own [`Trees`], or from outside by
+//! [`awaiting`](CongestionControl::awaiting) and [`on_decision`](CongestionControl::on_decision), for a
 //! training or for a policy too heavy for this crate. Both lead to the same states.
 //!
 //! Where the paper is silent:
@@ -27,7 +28,7 @@ mod signals;
 mod trees;
 
 pub use action::{
-    ACTIONS, Action, FACTOR_POINT, Factor, PACKET_PARTS, best_action, optimal_window,
+    ACTIONS, Action, Decision, FACTOR_POINT, Factor, PACKET_PARTS, best_action, optimal_window,
 };
 pub use guard::Alarm;
 pub use inputs::{INPUT_NAMES, INPUTS, Inputs, Past};
@@ -159,28 +160,6 @@ impl Muses {
         }
     }
 
-    /// The state that waits for an action, if one does. Without an answer the window stays, and the next state
-    /// takes its place.
-    pub fn awaiting(&self) -> Option<&State> {
-        self.awaiting.as_ref()
-    }
-
-    /// Answers the state that waits; nothing happens when none does.
-    pub fn act(&mut self, action: impl Into<Factor>) {
-        self.act_knowing(action, true);
-    }
-
-    /// As [`act`](Self::act), for a policy that can say whether it learnt from states like this one.
-    pub fn act_knowing(&mut self, action: impl Into<Factor>, known: bool) {
-        let factor: Factor = action.into();
-        let Some(state) = self.awaiting.take() else { return };
-        let known = known || self.ceiling.is_set();
-        self.guard.watch(&state, known, self.was_used, self.mss);
-        if self.was_used || !factor.grows() {
-            self.set(factor.apply(self.cwnd));
-        }
-    }
-
     /// Why the policy is not to be trusted any longer on this connection; `None` while it is.
     pub fn alarm(&self) -> Option<Alarm> {
         self.guard.alarm()
@@ -224,10 +203,24 @@ impl CongestionControl for Muses {
             let state = self.signals.end_interval(self.cwnd);
             self.awaiting = Some(state);
             if let Some(choice) = &mut self.choice {
-                let action = choice.decide(&state);
+                let factor = choice.decide(&state);
                 let known = choice.trees.knows(&state);
-                self.act_knowing(action, known);
+                self.on_decision(Decision { factor, known });
             }
+        }
+    }
+
+    fn awaiting(&self) -> Option<&State> {
+        self.awaiting.as_ref()
+    }
+
+    fn on_decision(&mut self, decision: Decision) {
+        let Decision { factor, known } = decision;
+        let Some(state) = self.awaiting.take() else { return };
+        let known = known || self.ceiling.is_set();
+        self.guard.watch(&state, known, self.was_used, self.mss);
+        if self.was_used || !factor.grows() {
+            self.set(factor.apply(self.cwnd));
         }
     }
 
@@ -333,7 +326,7 @@ mod tests {
             muses.on_ack(&ack(ms));
             if muses.awaiting().is_some() {
                 at.push(ms);
-                muses.act(Action::KEEP);
+                muses.on_decision(Decision::KEEP);
             }
         }
         assert_eq!(at, [40, 50, 63, 140, 150], "none where nothing arrived");
@@ -345,7 +338,7 @@ mod tests {
         let mut muses = Muses::new(&Config::default());
         let mut step = |ms, number| {
             muses.on_ack(&ack(ms));
-            muses.act(action(number));
+            muses.on_decision(action(number).into());
             muses.window().get()
         };
         // Each time rounded down to 1/1024 packets.
@@ -359,7 +352,7 @@ mod tests {
         crate::set_knob(&mut muses, "cap", 16.0).unwrap();
         for i in 0..10 {
             muses.on_ack(&ack(300 + i * 10));
-            muses.act(action(6));
+            muses.on_decision(action(6).into());
         }
         assert_eq!(muses.window(), PACKET * 16);
     }
@@ -367,13 +360,13 @@ mod tests {
     #[test]
     fn an_action_without_a_state_is_none_and_an_unused_window_does_not_grow() {
         let mut muses = Muses::new(&Config::default());
-        muses.act(action(6));
+        muses.on_decision(action(6).into());
         assert_eq!(muses.window(), PACKET * 10);
         for (ms, limited, number, packets) in
             [(0, false, 6, 10), (10, true, 6, 20), (20, false, 0, 10)]
         {
             muses.on_ack(&Ack { cwnd_limited: limited, ..ack(ms) });
-            muses.act(action(number));
+            muses.on_decision(action(number).into());
             assert_eq!(muses.window(), PACKET * packets, "at {ms} ms");
         }
     }

@@ -3,11 +3,11 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use trimtab_apps::{App, BulkConfig};
-use trimtab_cc::Spec;
 use trimtab_cc::muses::{
     Action, DRIVEN, Factor, INTERVAL, SIGNALS, State, best_action, optimal_window,
 };
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, QueueConfig};
+use trimtab_cc::{CongestionControl, Spec};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -192,7 +192,9 @@ impl Rollout {
             return;
         }
         if let Some(flow) = self.world.run_to_decision(self.end) {
-            self.asked = self.world.flows()[flow].awaiting().map(|state| (flow, *state));
+            let algorithm = self.world.flows()[flow].governor().algorithm();
+            let state = algorithm.and_then(|algorithm| algorithm.awaiting());
+            self.asked = state.map(|state| (flow, *state));
         }
     }
 
@@ -232,18 +234,11 @@ fn driven() -> Control {
 
 /// A bulk transfer over a network.
 fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> FlowConfig {
+    let app = App::bulk(&BulkConfig::default());
     FlowConfig {
-        control,
-        transport: Transport::quic(),
-        app: App::bulk(&BulkConfig::default()),
         start: start(flow, seed),
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: Vec::new(),
-        forward_delay: environment.delay,
-        reverse_delay: environment.delay,
-        jitter: JitterConfig::None,
         seed: seed.wrapping_add(flow as u64),
+        ..FlowConfig::new(control, Transport::quic(), app, environment.delay * 2)
     }
 }
 

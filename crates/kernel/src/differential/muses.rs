@@ -7,7 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::migrate::{Migrate as _, PathView};
 use trimtab_cc::muses::{Alarm, BINS, INPUTS, Inputs, Muses, Past, SIGNALS, State, Trees, log2};
-use trimtab_cc::{CongestionControl as _, Idle, Loss, Marked, Sent, Timeout, set_knob};
+use trimtab_cc::{CongestionControl as _, Decision, Idle, Loss, Marked, Sent, Timeout, set_knob};
 
 use super::driver::{Acked, Course, Pair, Path};
 use super::muses_core::{self, CoreMuses, Maps};
@@ -264,7 +264,8 @@ impl Pair for Both {
         let inputs = self.past.see(&state);
         assert_eq!(self.core.inputs(), inputs);
         let factor = self.trees.decide(self.tree, &inputs);
-        self.rust.act_knowing(factor, self.trees.knows(&state));
+        let known = self.trees.knows(&state);
+        self.rust.on_decision(Decision { factor, known });
         self.seen.decisions += 1;
         self.seen.grew += u64::from(self.rust.cwnd() > before);
     }

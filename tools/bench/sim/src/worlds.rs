@@ -1,7 +1,7 @@
 //! The worlds that are measured.
 
 use trimtab_apps::{App, BulkConfig};
-use trimtab_net::{Capacity, JitterConfig, LinkConfig, QueueConfig};
+use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -23,22 +23,12 @@ pub(crate) fn queue_packets(mbps: f64) -> u32 {
 
 /// A CUBIC flow over link 0.
 pub(crate) fn flow(transport: Transport, app: App, number: u64) -> FlowConfig {
+    let spec = "cubic".parse().expect("the zoo has CUBIC");
     FlowConfig {
-        control: Control::Algorithm {
-            spec: "cubic".parse().expect("the zoo has CUBIC"),
-            steerer: None,
-        },
-        transport,
-        app,
         // Apart, so that the flows do not move in step.
         start: Time::from_millis(13 * number),
-        stop: Time::MAX,
-        forward: vec![0],
-        reverse: vec![],
-        forward_delay: RTT / 2,
-        reverse_delay: RTT / 2,
-        jitter: JitterConfig::None,
         seed: number,
+        ..FlowConfig::new(Control::Algorithm { spec, steerer: None }, transport, app, RTT)
     }
 }
 

@@ -1,0 +1,27 @@
+//! Real time.
+
+use std::time::Instant;
+
+use trimtab_units::Time;
+
+/// Real time as links see it: nanoseconds since the start.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Instant);
+
+impl Clock {
+    /// A clock whose [`Time::ZERO`] is now.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The time that has passed since the start.
+    pub fn now(self) -> Time {
+        Time::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Sleeps until `then`; not at all when that is over.
+    pub fn sleep_until(self, then: Time) {
+        let left = then.since(self.now());
+        std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+    }
+}

@@ -1,0 +1,56 @@
+//! What decides how a flow sends, and the governor that does it.
+
+use trimtab_cc::migrate::Switcher;
+use trimtab_cc::{Config, Spec};
+use trimtab_steer::muses::Policy;
+use trimtab_steer::{Driver, Steer, Steerer};
+
+use crate::governor::Governor;
+use crate::omniscient::Omniscient;
+
+/// What decides how a flow sends.
+#[derive(Clone, Debug)]
+pub enum Control {
+    /// A congestion control algorithm, perhaps steered.
+    Algorithm {
+        /// The algorithm and its settings.
+        spec: Spec,
+        /// What steers it; `None` leaves it alone.
+        steerer: Option<Steerer>,
+    },
+    /// Muses.
+    Muses {
+        /// What decides.
+        policy: Policy,
+        /// What takes over when the policy's guard raises an alarm; `None` lets the policy go on.
+        safe: Option<Spec>,
+    },
+    /// A sender that sees the links: a bound that no real one reaches.
+    Omniscient,
+}
+
+impl Control {
+    /// The governor of a new flow.
+    pub(crate) fn governor(&self, limits: &Config) -> Governor {
+        match self {
+            Self::Algorithm { spec, steerer } => {
+                let is_switching = steerer.as_ref().is_some_and(|s| s.needs().switching);
+                Governor::Driven(if is_switching {
+                    Driver::from(Switcher::new(*spec, limits))
+                } else {
+                    Driver::from(spec.build(limits))
+                })
+            }
+            Self::Muses { policy, safe } => Governor::Driven(policy.driver(*safe, limits)),
+            Self::Omniscient => Governor::Seeing(Omniscient::default()),
+        }
+    }
+
+    /// What steers the flow.
+    pub(crate) fn steerer(&self) -> Option<Steerer> {
+        match self {
+            Self::Algorithm { steerer, .. } => steerer.clone(),
+            Self::Muses { .. } | Self::Omniscient => None,
+        }
+    }
+}
