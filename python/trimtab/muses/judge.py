@@ -16,7 +16,7 @@ from trimtab.muses.trees import Trees
 
 #: The columns of Table III, and steady Wi-Fi on a channel that others use too.
 SETTINGS = ("steady-wifi", "fluctuating-wifi", "lte", "shared-wifi")
-#: What stands beside.
+#: The baselines.
 BASELINES = ("cubic", "bbr", "copa", "vegas")
 #: Utilisation (0 to 1), 95th percentile of the queueing delay in seconds, loss (0 to 1).
 Outcomes = list[tuple[float, float, float]]
