@@ -250,7 +250,7 @@ struct Measured {
     delay_ms: Vec<f64>,
 }
 
-/// The ways beside each other, each in every round.
+/// The ways compared, each in every round.
 pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     let servers = Servers::start(Disk::Synced)?;
     let mut all: Vec<Measured> = WAYS.iter().map(|_| Measured::default()).collect();
@@ -284,9 +284,9 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     for (way, measured) in WAYS.iter().zip(all) {
         let (reports, decided) = (median(measured.reports_per_s), median(measured.decided_per_s));
         note(figure(format!("{}: reports kept", way.name), reports, "1/s"));
-        note(figure("… beside a file", reports / base, "x"));
+        note(figure("… vs. a file", reports / base, "x"));
         note(figure(format!("{}: aggregates reported and decided", way.name), decided, "1/s"));
-        note(figure("… beside a file", decided / base_decided, "x"));
+        note(figure("… vs. a file", decided / base_decided, "x"));
         note(figure(
             format!("{}: from report to decision", way.name),
             median(measured.delay_ms),

@@ -84,7 +84,7 @@ pub(crate) fn measure(
             let more = Figure::new(format!("{short}: more than bbr"), sum - bbr.0, "points");
             figures.push(more.target(Target::AtMost(0.25)));
             let ratio = per_megabyte / bbr.1;
-            figures.push(Figure::new(format!("{short}: per megabyte beside bbr"), ratio, "x"));
+            figures.push(Figure::new(format!("{short}: per megabyte vs. bbr"), ratio, "x"));
         }
     }
     Ok(figures)
