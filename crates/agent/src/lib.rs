@@ -40,5 +40,5 @@ pub use error::Error;
 pub use kernel::Assigned;
 pub use kernel::{Unloaded, unload};
 
-/// Folder of the sockets and the lock, unless told.
+/// Default folder of the sockets and the lock.
 pub const FOLDER: &str = "/run/trimtab";

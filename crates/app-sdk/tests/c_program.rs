@@ -15,7 +15,7 @@ use rustix::net::{
 use trimtab_app_sdk::wire::{Answer, Message};
 use trimtab_app_sdk::{HintError, Hints, Live};
 
-/// The library for C lies beside the programs that are built for tests.
+/// The library for C is in the same folder as the programs that are built for tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.with_file_name("libtrimtab_app_sdk.a")

@@ -46,7 +46,7 @@ pub(crate) struct StartExperiment {
     /// How many intervals
     #[arg(long, value_name = "N")]
     pub(crate) length: u32,
-    /// The first interval; the next one unless told
+    /// The first interval [default: the next one]
     #[arg(long, value_name = "INTERVAL")]
     pub(crate) start: Option<u64>,
     /// What says which arm is better: reward for the service's reward, or a formula of which more is better, as 'mean(throughput)'
@@ -86,7 +86,7 @@ pub(crate) enum RolloutCommand {
   trimtab engine rollout start tv learn --from safe --to learn --stages 0.01,0.1,1 --intervals 12 \\
       --metric 'mean(throughput)' --guard 'mean(loss) < 0.05'")]
 pub(crate) struct StartRollout {
-    /// What aggregates run until they are switched: learn, and safe where learning is rolled out, unless told
+    /// The arm before the switch [default: learn; safe with --to learn]
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) from: Option<Arm>,
     /// What is rolled out: learn, safe, or knobs as gamma=900,omega=1
@@ -115,7 +115,7 @@ pub(crate) struct NewStudy {
     /// Intervals after each change that are left out
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) wash_out: u32,
-    /// The seed of the draws; from the clock unless told
+    /// The seed of the draws [default: from the clock]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Why, for the audit log

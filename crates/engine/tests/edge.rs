@@ -1,4 +1,4 @@
-//! An edge beside an engine that is a process of its own.
+//! An edge with an engine that is a process of its own.
 
 mod common;
 

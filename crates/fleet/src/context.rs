@@ -68,7 +68,7 @@ impl fmt::Display for UtcOffset {
     }
 }
 
-/// How the week is divided: three bands of the day on weekdays and weekends unless told otherwise (§4.3).
+/// How the week is divided; default: three bands of the day, on weekdays and on weekends (§4.3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Contexts {

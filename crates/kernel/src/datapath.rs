@@ -365,8 +365,8 @@ impl Datapath {
         self.towards.all()
     }
 
-    /// What connections to come are told apart by from now on, beside algorithm and destination. Where that is something else than
-    /// before, what there was is removed.
+    /// Sets what distinguishes new connections, besides algorithm and destination. A change removes
+    /// the knobs that were set before.
     ///
     /// # Errors
     /// The kernel refuses.

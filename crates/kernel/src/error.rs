@@ -164,7 +164,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What libbpf says beside its error codes: mostly the line that helps.
+/// What libbpf prints besides its error codes: mostly the line that helps.
 pub(crate) mod said {
     use std::sync::{Mutex, PoisonError};
 

@@ -42,12 +42,12 @@ impl Fleet {
                 Err(source.error(name.span().start, what))
             });
         };
-        let beside = |path: &PathBuf| source.path.parent().unwrap_or(Path::new("")).join(path);
+        let in_folder = |path: &PathBuf| source.path.parent().unwrap_or(Path::new("")).join(path);
         Ok(Some(Self {
             engine: fleet.engine.clone(),
-            token_file: beside(&fleet.token_file),
-            authority: fleet.authority.as_ref().map(beside),
-            folder: beside(&fleet.folder),
+            token_file: in_folder(&fleet.token_file),
+            authority: fleet.authority.as_ref().map(in_folder),
+            folder: in_folder(&fleet.folder),
         }))
     }
 

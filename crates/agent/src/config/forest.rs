@@ -53,7 +53,7 @@ impl Forest {
                 Some(safe)
             }
         };
-        // Beside the configuration, unless it says otherwise.
+        // A relative path starts at the folder of the configuration.
         let folder = source.path.parent().unwrap_or(Path::new(""));
         let file = raw.model.as_ref().map(|model| folder.join(model.get_ref()));
         let (trees, problem) = match read(file.as_deref()) {

@@ -105,7 +105,7 @@ pub struct Safety {
 pub struct Sockets {
     /// Folder of both sockets and the lock.
     pub folder: PathBuf,
-    /// A group whose members may use the control socket, beside root.
+    /// A group whose members may use the control socket, as root may.
     pub group: Option<String>,
     /// Whether applications may send hints.
     pub hints: bool,

@@ -243,7 +243,7 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     let text = rule("service = \"tv\"");
     let config = Config::parse(Path::new("/etc/trimtab/agent.toml"), &text).unwrap();
     let fleet = config.fleet.unwrap();
-    assert_eq!(fleet.token_file, Path::new("/etc/trimtab/edge.token"), "beside the configuration");
+    assert_eq!(fleet.token_file, Path::new("/etc/trimtab/edge.token"), "next to the configuration");
     assert_eq!(fleet.folder, Path::new("/var/lib/trimtab/edge"));
     let error = fleet.options().unwrap_err();
     assert!(error.contains("trimtab engine token add"), "{error}");

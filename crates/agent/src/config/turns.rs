@@ -153,7 +153,7 @@ fn select(
                 safe
             }
         };
-        // Beside the configuration, unless it says otherwise.
+        // A relative path starts at the folder of the configuration.
         let file = source.path.parent().unwrap_or(Path::new("")).join(file.get_ref());
         return Ok(Some(Select::Learnt(Learnt::read(&file, algorithms, safe))));
     }

@@ -11,7 +11,7 @@
 //!
 //! Read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control" (Floo, ATC
 //! 2023) §2.3 and §3.4. `path.rs` is what the connection knows whichever algorithm runs, `switcher.rs`
-//! when it is time to switch; what each algorithm makes of a hand-over stands beside the algorithm.
+//! when it is time to switch; how each algorithm takes a hand-over is in the algorithm's folder.
 
 mod path;
 mod switcher;

@@ -77,7 +77,7 @@ pub(super) struct ListQuery {
     after_service: Option<String>,
     /// After this one: prefix of the last one of the page before
     after_prefix: Option<String>,
-    /// So many at most; 50 unless told, 1000 at most
+    /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
 
@@ -169,7 +169,7 @@ pub(super) struct DecisionsQuery {
     prefix: String,
     /// About intervals before this one only
     before: Option<i64>,
-    /// So many at most; 50 unless told, 1000 at most
+    /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
 
@@ -322,7 +322,7 @@ async fn wish(
 pub(super) struct AuditQuery {
     /// Lines before this one only
     before: Option<i64>,
-    /// So many at most; 50 unless told, 1000 at most
+    /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
 

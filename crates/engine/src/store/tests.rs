@@ -473,7 +473,7 @@ fn what_is_kept_in_force_is_replaced_by_what_is_next() {
             let new = NewStudy { kind: StudyKind::Rollout, ..study(name, vec![]) };
             assert_eq!(store.begin(&new), Ok(Begun::Yes));
             let active = store.active_studies("tv").unwrap();
-            assert_eq!(active.len(), round + 1, "the running one beside what is kept");
+            assert_eq!(active.len(), round + 1, "the running one, and what is kept");
             assert_eq!(active[0].name, name);
             assert_eq!(store.step(&active[0], &going(Standing::Kept)), Ok(true));
             let active = store.active_studies("tv").unwrap();
@@ -584,14 +584,14 @@ fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
     let prefixes: Vec<String> = (0..200).map(|i| format!("10.0.{i}.0/24")).collect();
     let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
     one.accept(&[batch(1, 1, 10, &prefixes)]).unwrap();
-    let (inside, beside) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (inside, overlaps) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for store in [&one, &other] {
             scope.spawn(|| {
                 let mut slow = |open: &Open| {
                     // A decision that takes this long, so that what counts is who waits for whom and not the processor.
                     let before = inside.fetch_add(1, SeqCst);
-                    beside.fetch_add(before, SeqCst);
+                    overlaps.fetch_add(before, SeqCst);
                     std::thread::sleep(std::time::Duration::from_millis(5));
                     inside.fetch_sub(1, SeqCst);
                     decide(open)
@@ -602,8 +602,8 @@ fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
     });
     assert_eq!(decided(&one, &prefixes).len(), prefixes.len(), "one decision for each");
     // In lock-step, each waiting for the part that the other one has, 14 and 33 did; side by side 160 to 180.
-    let beside = beside.into_inner();
-    assert!(beside >= prefixes.len() / 3, "{beside} began while the other engine decided");
+    let overlaps = overlaps.into_inner();
+    assert!(overlaps >= prefixes.len() / 3, "{overlaps} began while the other engine decided");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* Velocity, TCP-competitive mode and loss episodes. The reasons for each rule stand beside the Rust originals. */
+/* Velocity, TCP-competitive mode and loss episodes. The Rust originals give the reasons for each rule. */
 #ifndef TRIMTAB_COPA_MODE_H
 #define TRIMTAB_COPA_MODE_H
 

@@ -74,7 +74,7 @@ fn advice(pattern: &Path) -> String {
     let fetch = "`trimtab trace fetch` lists the public sets that it can bring";
     if shared_part(pattern).is_some() {
         format!(
-            "this scenario uses the shared trace collection, a folder `shared` beside the project; \
+            "this scenario uses the shared trace collection, a folder `shared` next to the project; \
              set TRIMTAB_SHARED to where it is, or name other traces with --traces ({fetch})"
         )
     } else {

@@ -59,7 +59,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
-        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is what takes over where the path is unlike training or the window runs away, copa:mvfst unless told, or none",
+        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is the fallback where the path is unlike training or the window runs away (default: copa:mvfst), or none",
         source: "Zhong et al., INFOCOM 2022",
         settings: &[],
         parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Trees).map(Muses)?),

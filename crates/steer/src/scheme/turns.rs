@@ -32,7 +32,7 @@ pub(crate) enum TurnsError {
     #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are {known}", known = names().join(", "))]
     Unknown(String),
     #[error(
-        "no setting {0:?}; there are every=TIME (every=20s unless told), and full or part (full unless told)"
+        "no setting {0:?}; there are every=TIME (default: 20s), and full or part (default: full)"
     )]
     Setting(String),
     #[error("every={0}: it takes a time of 100ms at least, as in every=20s")]
