@@ -84,7 +84,7 @@ impl Place {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
             SchemeKind::Muses(settings) if settings.learnt == MusesPolicy::Lstm => Err(refuse(
-                "an LSTM counts in fractions, which no kernel does: only the simulator runs it"
+                "an LSTM needs floating point, which the kernel does not allow: run it in the simulator"
                     .to_owned(),
             )),
             SchemeKind::Muses(settings) => match settings.safe.as_ref().map(safe) {

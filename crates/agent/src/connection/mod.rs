@@ -124,7 +124,7 @@ pub(crate) struct Connection<L> {
     responses: Responses,
     /// Its part in what an edge reports of its aggregate.
     part: Option<Box<Part>>,
-    /// Its end was seen, and the kernel's word on it is awaited.
+    /// The connection has ended; it waits for the kernel's close event.
     has_ended: bool,
     /// That the guard of Muses spoke was told.
     told_guard: bool,

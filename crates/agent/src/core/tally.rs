@@ -22,7 +22,7 @@ pub struct Tally {
     pub fallbacks: u64,
     /// Connections that were left to somebody else.
     pub yielded: u64,
-    /// Selections for which a learnt policy had no answer, so that what is safe was asked for.
+    /// Selections for which a learnt policy declined, so that the fallback was chosen.
     #[serde(default)]
     pub unanswered: u64,
     /// Connections in which the guard of a learnt policy let what is safe take over.

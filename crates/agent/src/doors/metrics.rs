@@ -46,7 +46,7 @@ const BY_RULE: [RuleSeries; 16] = [
     }),
     (
         "unanswered_selections",
-        "Selections for which a learnt policy had no answer, so that what is safe was asked for",
+        "Selections for which a learnt policy declined, so that the fallback was chosen",
         MetricType::Counter,
         |r| r.tally.unanswered as f64,
     ),

@@ -71,7 +71,7 @@ pub(super) struct ListQuery {
     q: Option<String>,
     /// Of this service only
     service: Option<String>,
-    /// That are held so only
+    /// Filter by hold state
     hold: Option<Hold>,
     /// After this one: service of the last one of the page before
     after_service: Option<String>,

@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn what_others_keep_in_it_is_not_counted() {
-        let mut beside_cubic = Buffer::default();
+        let mut next_to_cubic = Buffer::default();
         for i in 0..2000 {
-            beside_cubic.on_report(0.016, 0.014, true, (i % 100 == 0).then_some(1.0));
+            next_to_cubic.on_report(0.016, 0.014, true, (i % 100 == 0).then_some(1.0));
         }
-        assert!(beside_cubic.fullness() < 0.3, "{beside_cubic:?}");
+        assert!(next_to_cubic.fullness() < 0.3, "{next_to_cubic:?}");
     }
 }
