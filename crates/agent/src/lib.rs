@@ -7,7 +7,7 @@
 //! knobs.
 //!
 //! What to read first: [`Config`], which says what can be asked for; `core`, in which connections come, go and are
-//! looked at; `connection`, what a look is; `connection/guard.rs`, when a connection goes back to what is safe.
+//! looked at; `connection`, what a look is; `connection/guard.rs`, when a connection goes back to the fallback.
 
 mod config;
 mod connection;

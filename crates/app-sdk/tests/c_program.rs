@@ -45,7 +45,7 @@ fn listener(path: &Path) -> OwnedFd {
     socket
 }
 
-/// Hears one sender out; each message is answered with what `answer` gives.
+/// Reads all messages of one sender; each message is answered with what `answer` gives.
 fn agent(
     socket: OwnedFd,
     mut answer: impl FnMut(usize) -> Option<Answer> + Send + 'static,

@@ -107,7 +107,7 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 	struct tt_tag handed = tt_handed_over(sk);
 	struct tt_copa *copa;
 
-	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
+	/* Without the fq queueing discipline, TCP itself paces on request (as for BBR). */
 	if (paces)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (handed.place) {
@@ -127,7 +127,7 @@ static __attribute__((noinline)) int tt_copa_take(struct sock *sk)
 	tt_copa_begin(flow, tp, 0);
 	tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
 	if (adopted) {
-		/* The former algorithm's slow start ended where its threshold says so. */
+		/* The former algorithm's slow start ended at its threshold. */
 		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
 		copa->started = true;
 	}

@@ -85,7 +85,7 @@ static __attribute__((noinline)) int tt_muses_take(struct sock *sk)
 	struct tt_tag handed = tt_handed_over(sk);
 	struct tt_flow *flow;
 
-	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
+	/* Without the fq queueing discipline, TCP itself paces on request (as for BBR). */
 	if (paces)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (handed.place) {
@@ -155,7 +155,7 @@ TT_INLINE void tt_muses_count(struct tt_slot *slot, const struct tt_muses *muses
 }
 
 /*
- * The guard has spoken: what is safe takes over, with what is known of the path, even while losses are being repaired, since a
+ * The guard has spoken: the fallback takes over, with what is known of the path, even while losses are being repaired, since a
  * window that runs away is why there are any (Switcher::give_way_if_alarmed). But CUBIC has the kernel's own recovery, which it
  * has to begin itself: it waits for the end, with no more in flight than it is to go on with. Where there is no model there
  * is nothing to go on with either. From here on the connection may run another algorithm.

@@ -91,7 +91,7 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 	struct tt_tag handed = tt_handed_over(sk);
 	struct tt_flow *flow;
 
-	/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
+	/* Without the fq queueing discipline, TCP itself paces on request (as for BBR). */
 	if (paces)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (handed.place) {
@@ -107,7 +107,7 @@ static __attribute__((noinline)) int tt_vivace_take(struct sock *sk)
 		flow->vivace.knobs[i] = flow->first.words[i];
 	tt_flow_begin(flow, tp, paces);
 	tt_vivace_begin_with(flow, tp, tp->snd_cwnd);
-	/* The former algorithm's slow start ended where its threshold says so. */
+	/* The former algorithm's slow start ended at its threshold. */
 	if (adopted && tp->snd_cwnd >= tp->snd_ssthresh)
 		flow->vivace.starting = false;
 	if (!adopted && tp->srtt_us >> 3)
@@ -220,7 +220,7 @@ TT_INLINE void tt_vivace_on_tx_start(struct sock *sk)
 	if (!flow || tt_switch_if_nothing_is_known(sk, flow, tt_vivace_is_converged(&flow->vivace)))
 		return;
 	/*
-	 * Nothing was in flight: the application left the rate unused. Of a new connection the kernel says so until the first
+	 * Nothing was in flight: the application left the rate unused. For a new connection the kernel reports that until the first
 	 * acknowledgement, whatever the application has (tcp_init_sock).
 	 */
 	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out,

@@ -4,7 +4,7 @@ use trimtab_qoe::Hints;
 
 use crate::Utility;
 
-/// Why a steering asked for an action, for whoever explains it to a user.
+/// Why a steering asked for an action, for a host that explains it to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The gradient of the QoE model (Mortise §3.2); [`Insight`] has its numbers.

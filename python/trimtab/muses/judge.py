@@ -1,4 +1,4 @@
-"""How policies do on the networks of Table III, none of which were learnt on, and the card that says so."""
+"""How policies do on the networks of Table III, none of which were learnt on, and the card that shows it."""
 
 from __future__ import annotations
 

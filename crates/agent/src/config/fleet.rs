@@ -78,7 +78,7 @@ impl Fleet {
 pub struct Customized {
     /// The service.
     pub service: ServiceName,
-    /// Bits of the destination that aggregates are told apart by: of IPv4, and of IPv6.
+    /// Bits of the destination that aggregates are distinguished by: of IPv4, and of IPv6.
     pub prefix: [u8; 2],
 }
 

@@ -1,4 +1,4 @@
-//! The configuration: one TOML file, whose mistakes are told with their line and column.
+//! The configuration: one TOML file, whose mistakes are reported with line and column.
 
 mod check;
 mod error;
@@ -75,7 +75,7 @@ pub struct Config {
     pub default_algorithm: bool,
     /// Share of one core that deciding may take; beyond, decisions become rarer.
     pub cpu: Share,
-    /// When a connection goes back to what is safe.
+    /// When a connection goes back to the fallback.
     pub safety: Safety,
     /// Where the sockets and the lock are.
     pub sockets: Sockets,
@@ -87,7 +87,7 @@ pub struct Config {
     pub rules: Vec<Rule>,
 }
 
-/// When a connection goes back to what is safe.
+/// When a connection goes back to the fallback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Safety {
     /// Lost share of what was sent, above which a connection suffers.

@@ -84,7 +84,7 @@ pub(super) fn check(
     if algorithms.iter().any(Algorithm::asks_trees) {
         return fail(
             at,
-            "muses takes no turns: give steer = \"muses\" without turns, and what is safe as safe",
+            "muses takes no turns: give steer = \"muses\" without turns, and the fallback as safe",
         );
     }
     let again = algorithms.iter().skip(1).chain(&algorithms[..1]);
@@ -148,7 +148,7 @@ fn select(
             Some(name) => {
                 let safe = super::algorithm_named(source, name)?;
                 if !algorithms.contains(&safe) {
-                    return fail(name, "what is safe has to be one of turns");
+                    return fail(name, "the fallback has to be one of turns");
                 }
                 safe
             }

@@ -56,7 +56,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Cause {
-    /// The rule says so.
+    /// By the rule.
     Rule,
     /// Steering begins with it.
     Start,
@@ -91,7 +91,7 @@ pub enum Cause {
     Nearest,
     /// An earlier connection to the same destination ended with it.
     Before,
-    /// The guard of a learnt policy let what is safe take over.
+    /// The guard of a learnt policy let the fallback take over.
     Guard {
         /// Why.
         why: String,
@@ -203,7 +203,7 @@ impl fmt::Display for Cause {
                 f.write_str("an earlier connection to the same destination ended with it")
             }
             Self::Guard { why } => {
-                write!(f, "the policy's guard let what is safe take over: {why}")
+                write!(f, "the policy's guard let the fallback take over: {why}")
             }
             Self::Fleet { aggregate, version } => {
                 write!(f, "configuration {version} of {aggregate}, by the engine of the fleet")
@@ -218,7 +218,7 @@ impl fmt::Display for Cause {
                 };
                 write!(
                     f,
-                    "back to what is safe, after {what}: {:.1}% lost, {queueing_ms:.0} ms queueing",
+                    "back to the fallback, after {what}: {:.1}% lost, {queueing_ms:.0} ms queueing",
                     loss * 100.0
                 )
             }

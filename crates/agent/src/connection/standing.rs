@@ -24,7 +24,7 @@ pub enum Standing {
     Holdback,
     /// No rule is for it: it is left alone.
     Unmatched,
-    /// It suffered, and rests with what is safe.
+    /// It suffered, and rests with the fallback.
     Resting,
     /// Somebody else turned its knobs: it is left to them.
     Yielded,

@@ -519,7 +519,7 @@ fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
     assert_eq!(core.take_notes(), [""; 0]);
 }
 
-/// What is safe runs, whatever is wrong; that is said once, and counted.
+/// The fallback runs, whatever is wrong; that is said once, and counted.
 #[test]
 fn without_an_answer_of_the_policy_what_is_safe_runs() {
     let good = policy((0.0, 1.0));
@@ -570,7 +570,7 @@ fn without_an_answer_of_the_policy_what_is_safe_runs() {
         assert!(text.contains(&line), "{text}");
         let unanswered = core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered;
         assert!((8..=10).contains(&unanswered), "every second of two connections: {unanswered}");
-        // What is known when the configuration is read is told then.
+        // What is known when the configuration is read is reported then.
         let notes = core.take_notes();
         assert_eq!(notes.len(), usize::from(trouble.is_empty()), "{notes:?}");
         assert!(notes.iter().all(|note| note.contains(why)), "{notes:?}");

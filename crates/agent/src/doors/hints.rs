@@ -1,6 +1,6 @@
 //! The door for applications: each may say what is good for its own connections (`trimtab-app-sdk`).
 //!
-//! Whoever may open the socket may send. Whose a connection is, the kernel says: the message's addresses must be those of
+//! A process that may open the socket may send. Whose a connection is, the kernel says: the message's addresses must be those of
 //! a connection in the sender's network namespace, its cookie that connection's, and the connection's user the sender's.
 //! What a sender says of itself is not believed. One thread serves all, and waits for none: a message arrives whole or
 //! not at all. A user who sends too much waits, nobody else.
@@ -62,7 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<OwnedFd, Error> {
     Ok(socket)
 }
 
-/// Serves whoever comes; never returns.
+/// Serves clients; never returns.
 pub(crate) fn serve(listener: OwnedFd, shared: Arc<Shared>) {
     let mut door = Door {
         listener,
@@ -301,7 +301,7 @@ fn unknown(message: &Message) -> Answer {
     ))
 }
 
-/// Answers; whoever does not read misses it.
+/// Answers; a client that does not read misses it.
 fn tell(socket: &OwnedFd, answer: &Answer) {
     if let Ok(bytes) = serde_json::to_vec(answer) {
         let _ = send(socket, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);

@@ -38,7 +38,7 @@ const BY_RULE: [RuleSeries; 16] = [
         MetricType::Counter,
         |r| r.tally.decisions as f64,
     ),
-    ("fallbacks", "Connections that went back to what is safe", MetricType::Counter, |r| {
+    ("fallbacks", "Connections that went back to the fallback", MetricType::Counter, |r| {
         r.tally.fallbacks as f64
     }),
     ("yielded", "Connections that were left to somebody else", MetricType::Counter, |r| {
@@ -52,7 +52,7 @@ const BY_RULE: [RuleSeries; 16] = [
     ),
     (
         "alarms",
-        "Connections in which the guard of a learnt policy let what is safe take over",
+        "Connections in which the guard of a learnt policy let the fallback take over",
         MetricType::Counter,
         |r| r.tally.alarms as f64,
     ),

@@ -1,4 +1,4 @@
-//! A learnt policy on connections of a real kernel: it chooses by what the kernel reports, and what is safe runs where it
+//! A learnt policy on connections of a real kernel: it chooses by what the kernel reports, and the fallback runs where it
 //! has no answer.
 
 use std::time::Duration;

@@ -104,7 +104,7 @@ pub struct OperatingPoint {
     pub modelled: bool,
     /// Whether it cuts its window at losses, whatever they come from.
     pub cut_by_losses: bool,
-    /// Whether it is known to leave the path idle: a learnt policy whose guard says so.
+    /// Whether it is known to leave the path idle: a learnt policy whose guard has found that.
     pub idle: bool,
 }
 

@@ -52,7 +52,7 @@ impl core::fmt::Display for Alarm {
 
 /// Counts what is suspicious.
 ///
-/// To be outside of the range of training is none: a policy may well know what to do there, and what is safe does not
+/// To be outside of the range of training is none: a policy may well know what to do there, and the fallback does not
 /// know better for that. It has to do harm, of which there are two kinds. It puts far more in flight than the path carries,
 /// known or not. Or, where it cannot know, it leaves the path idle: nothing waits in the queue, or a few packets
 /// do, and the window is used and does not grow, for a second and four round trips; a queue now and then, in a tenth of the

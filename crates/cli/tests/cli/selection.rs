@@ -49,7 +49,7 @@ fn falls_back(folder: &Path, file: &str, why: &str) {
 fn a_model_that_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     falls_back(dir.path(), "nowhere.safetensors", "its file cannot be read");
-    // Without a word on what is safe it may be a slip of the pen.
+    // Without a named fallback it may be a mistake.
     let args = ["compare", "--app", "download", "--cc", "floo:model=nowhere.safetensors"];
     let e = error(dir.path(), &[&args, PATH].concat());
     assert!(e.contains("cannot be read") && e.contains("safe=CC"), "{e}");

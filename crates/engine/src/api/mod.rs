@@ -297,7 +297,7 @@ async fn ready(State(engine): State<Arc<Engine>>) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// Browsers load nothing from elsewhere, keep nothing, and show this in nobody's frame.
+/// Browsers load nothing from elsewhere, keep nothing, and show this in no frame.
 async fn harden(mut response: Response) -> Response {
     let policy = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     for (name, value) in [

@@ -47,7 +47,7 @@ impl ConfigError {
     }
 }
 
-/// What the engine is told.
+/// The engine's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where it listens.

@@ -408,7 +408,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
         let members = vec![(all[0].aggregate, 1, Some(1.0)), (all[1].aggregate, 0, None)];
         assert_eq!(store.begin(&study("x", members)), Ok(Begun::Yes));
         assert_eq!(store.begin(&study("y", vec![])), Ok(Begun::Running("x".to_owned())));
-        // Each interval says what it adds, and is told where its aggregate was dealt to.
+        // Each interval says what it adds, and gets the place of its aggregate.
         let mut places = BTreeMap::new();
         let mut measuring = |open: &Open| {
             places.insert(open.name.prefix.clone(), open.studies[0].place);
@@ -668,7 +668,7 @@ fn changes_are_told_to_the_other_engines() {
     one.on_change(Box::new(move |names| own.send(("one", names)).expect("somebody listens")));
     other.on_change(Box::new(move |names| sender.send(("other", names)).expect("as above")));
     one.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
-    // Whether the other one listens yet cannot be asked: it is told until it hears.
+    // Whether the other one listens yet cannot be asked: send until it receives.
     let mut interval = 1;
     let heard = loop {
         one.close(&due(interval, 9), &mut decide).unwrap();
@@ -676,7 +676,7 @@ fn changes_are_told_to_the_other_engines() {
             break heard;
         }
         interval += 1;
-        assert!(interval < 100, "it never hears");
+        assert!(interval < 100, "it never receives");
         one.accept(&[batch(1, interval, interval, &["a"])]).unwrap();
     };
     assert_eq!(heard, ("other", vec![name("a")]), "who closed it knows already");

@@ -59,7 +59,7 @@ fn overrun(ours: &Bulk, cubic: &Bulk) -> Option<&'static str> {
 }
 
 /// One good run of some. When the host of a virtual machine withholds its processors for some milliseconds, the packets that
-/// waited come at once and a short buffer does not hold them, whoever sent them. Who fills the link then loses most, so
+/// waited come at once and a short buffer does not hold them, of every sender. Who fills the link then loses most, so
 /// CUBIC is no measure: if the link was never what was asked for, ours must only stay far from the prototype's losses.
 fn one_good_run(what: &str, buffer_ms: f64, run: impl Fn() -> (Bulk, Bulk), mbps: f64) {
     const TRIES: usize = 6;

@@ -124,7 +124,7 @@ fn place(path: &Path) -> io::Result<Place> {
     builder.tempfile_in(folder).map(Place::Temporary)
 }
 
-/// Writes one file, whole or not at all. `-` is standard output. A line on standard error says so
+/// Writes one file, whole or not at all. `-` is standard output. A line on standard error names it
 /// where a folder was made for it: a mistyped path would else leave one that nobody asked for.
 ///
 /// # Errors

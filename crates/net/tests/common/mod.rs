@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder next to the project (or where `TRIMTAB_SHARED` says). `None`, with a line that says so, when
+/// The folder next to the project (or where `TRIMTAB_SHARED` says). `None`, with a printed line, when
 /// it is not there: then the calling test has nothing to check. Under CI its absence is a failure.
 pub(crate) fn shared() -> Option<PathBuf> {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");

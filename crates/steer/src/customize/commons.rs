@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
 
-/// Points that are told apart.
+/// Points that are distinguished.
 const CELLS: usize = 32;
 /// All that is known counts this much less with each finding: some four thousand are looked back on.
 const KEEP: f64 = 0.99975;

@@ -59,7 +59,7 @@ impl MusesSettings {
         let mut settings = Self { learnt, model: None, safe: SAFE.parse().ok() };
         let mut rest = text;
         while !rest.is_empty() {
-            // An algorithm has settings of its own, so what is safe takes all that follows.
+            // An algorithm has settings of its own, so the fallback takes all that follows.
             if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
                 let wrong = |problem| MusesError::Safe(safe.to_owned(), problem);
                 let is_none = safe.trim() == "none";

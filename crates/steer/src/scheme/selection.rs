@@ -162,7 +162,7 @@ impl Selection {
     ) -> Result<(), SelectionError> {
         let mut rest = text;
         while !rest.is_empty() {
-            // An algorithm has settings of its own, so what is safe takes all that follows.
+            // An algorithm has settings of its own, so the fallback takes all that follows.
             if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
                 let wrong = |problem| SelectionError::Safe(safe.to_owned(), problem);
                 self.safe = Some(safe.parse().map_err(wrong)?);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_as_full_as_what_waits_in_it_whoever_loses() {
+    fn a_buffer_is_as_full_as_its_queue_whichever_flow_loses() {
         let mut few = Buffer::default();
         let mut many = few;
         for i in 0..2000 {

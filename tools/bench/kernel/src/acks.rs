@@ -44,7 +44,7 @@ fn one(hosts: &Hosts, kind: &Kind, port: u16) -> Result<BTreeMap<String, f64>, B
     Ok(of_kind.map(|(name, (_, time))| (name, time as f64 / acks as f64)).collect())
 }
 
-/// The model that ships, for Muses' connections; without what is safe, so that the trees run to the end.
+/// The model that ships, for Muses' connections; without the fallback, so that the trees run to the end.
 fn plant(loaded: &Loaded) -> Result<(), BenchError> {
     static MODEL: &[u8] = include_bytes!("../../../../models/muses.trees");
     let trees = Trees::parse(MODEL).map_err(system("read the trees that ship"))?;

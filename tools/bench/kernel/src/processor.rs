@@ -1,6 +1,6 @@
 //! The sender's processor time.
 //!
-//! It is the time of three things, each counted in nanoseconds whoever else uses the machine: the thread that writes; the
+//! It is the time of three things, each counted in nanoseconds, whatever else runs on the machine: the thread that writes; the
 //! thread that takes acknowledgements from the device, in which TCP handles them and sends; and what TCP sends from software
 //! interrupts (the pacing timer) outside of both.
 

@@ -77,7 +77,7 @@ impl Sqlite {
     }
 
     pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
-        // Whoever panicked has left a transaction that was rolled back, and names that are still right.
+        // A thread that panicked has left a transaction that was rolled back, and names that are still right.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
