@@ -95,13 +95,14 @@ impl Customized {
                     Err(source.error(given.span().start, what))
                 }
                 (_, Some(given)) => {
-                    let what = "prefix tells the aggregates of a fleet apart: add steer = \"fleet\", or use to";
+                    let what = "prefix divides a fleet's connections into aggregates: add steer = \"fleet\", or use to";
                     Err(source.error(given.span().start, what))
                 }
             };
         };
         let Some(service) = &raw.service else {
-            let what = "the engine needs to know the service: give service = \"NAME\", as the engine calls it";
+            let what =
+                "the engine needs the service: give service = \"NAME\", by its name in the engine";
             return Err(source.error(steer.span().start, what));
         };
         let name = service.get_ref().parse::<ServiceName>();

@@ -82,7 +82,7 @@ pub enum Cause {
     },
     /// A learnt policy prefers it.
     Learnt,
-    /// A learnt policy has no answer, and this is safe.
+    /// A learnt policy declined, and this is the fallback.
     Unanswered {
         /// Why, the first time on this connection.
         why: String,
@@ -196,9 +196,9 @@ impl fmt::Display for Cause {
             Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
             Self::Learnt => f.write_str("the learnt policy prefers it"),
             Self::Unanswered { why } => {
-                write!(f, "the learnt policy has no answer, and this is safe: {why}")
+                write!(f, "the learnt policy declined, and this is the fallback: {why}")
             }
-            Self::Nearest => f.write_str("its states of late are nearest to those of this tree"),
+            Self::Nearest => f.write_str("its latest states are nearest to those of this tree"),
             Self::Before => {
                 f.write_str("an earlier connection to the same destination ended with it")
             }
@@ -208,9 +208,9 @@ impl fmt::Display for Cause {
             Self::Fleet { aggregate, version } => {
                 write!(f, "configuration {version} of {aggregate}, by the engine of the fleet")
             }
-            Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
+            Self::Burst => f.write_str("the largest burst that the path has held"),
             Self::Asked { rule } => write!(f, "the steering of rule {rule} asks for it"),
-            Self::Back => f.write_str("it is not steered any more, and gets back what it had"),
+            Self::Back => f.write_str("its steering ended, and it gets back its earlier setting"),
             Self::Harm { harm, loss, queueing_ms } => {
                 let what = match harm {
                     Harm::Loss => "losses",

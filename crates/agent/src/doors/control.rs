@@ -114,7 +114,7 @@ fn reply(
             Ok(value) => Answer::Ok(value),
             Err(message) => Answer::Error(message),
         },
-        Err(e) => Answer::Error(format!("not a question that this agent understands: {e}")),
+        Err(e) => Answer::Error(format!("cannot read the question: {e}")),
     };
     // A value of JSON is always one.
     let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();

@@ -166,7 +166,7 @@ fn what_is_safe_runs_without_an_answer() {
         let client = wire.fetch(port, Duration::from_millis(2500));
         wait_for_switch(&agent, port, "copa");
         let why = ask_why(&setup.socket(), &port.to_string()).unwrap().to_string();
-        assert!(why.contains("cubic -> copa: the learnt policy has no answer"), "{why}");
+        assert!(why.contains("cubic -> copa: the learnt policy declined"), "{why}");
         assert!(why.contains(said), "{why}");
         client.join().unwrap();
         let status = agent.status().unwrap();

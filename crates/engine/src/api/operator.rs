@@ -144,7 +144,7 @@ async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
     let asked = name.clone();
     let row = engine.ask(move |engine| engine.store.aggregate(&asked)).await?;
     row.ok_or_else(|| {
-        Refusal::unknown(format!("nobody has reported for {name}: is it spelt as in the list?"))
+        Refusal::unknown(format!("no reports for {name}: check the name in the list of aggregates"))
     })
 }
 
@@ -276,7 +276,7 @@ async fn reset(
     let done =
         engine.ask(move |engine| engine.store.reset(&asked, &who, &reason, now_ms())).await?;
     if !done {
-        return Err(Refusal::unknown(format!("nobody has reported for {name}")));
+        return Err(Refusal::unknown(format!("no reports for {name}")));
     }
     let row = find(engine, name).await?;
     Ok(Json(body(engine, row)))

@@ -131,7 +131,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "static-best",
         role: Role::Bound,
-        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others as in static-best:cubic,copa:mvfst, or of a shipped policy's as in static-best:counterfactual",
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others, e.g. static-best:cubic,copa:mvfst, or of a shipped policy's, e.g. static-best:counterfactual",
         source: "Floo section 5.2, Static_Opt",
         settings: &[],
         parse: |text| Ok(SelectBound::single(text).map(StaticBest)?),
@@ -139,7 +139,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "oracle:select",
         role: Role::Bound,
-        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others as in oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
+        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others, e.g. oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
         source: "Floo, judged by the whole run",
         settings: &[],
         parse: |text| Ok(SelectBound::course(text).map(OracleSelect)?),

@@ -114,7 +114,7 @@ fn what_is_not_steered_any_more_gets_back_what_it_had() {
             assert_eq!((pipe.identity.algorithm, &pipe.knobs), ("copa", before), "{how}");
         }
         let why = core.why(":8080", now).unwrap().to_string();
-        assert!(why.contains("delta 0.2000 -> 0.5000: it is not steered any more"), "{why}");
+        assert!(why.contains("delta 0.2000 -> 0.5000: its steering ended"), "{why}");
     }
 }
 
