@@ -69,7 +69,7 @@ pub enum Error {
         what: String,
     },
     /// The kernel refused something else.
-    #[error("cannot {what}: {reason}; `trimtab doctor` says what this kernel supports")]
+    #[error("cannot {what}: {reason}; `trimtab doctor` lists what this kernel supports")]
     Kernel {
         /// What was tried.
         what: &'static str,

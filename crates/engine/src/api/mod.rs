@@ -291,7 +291,7 @@ async fn health(State(engine): State<Arc<Engine>>) -> Response {
 async fn ready(State(engine): State<Arc<Engine>>) -> Response {
     let now = now_ms();
     let store = engine.ask(move |engine| engine.store_answers(now)).await;
-    let store = store.err().map(|_| "the store does not answer: the log says more".to_owned());
+    let store = store.err().map(|_| "the store does not answer: see the log".to_owned());
     let body = engine.health.ready(now_ms(), engine.store.damaged().len(), store);
     let status = if body.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(body)).into_response()
