@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
             let printed = scenario.to_toml();
             let again = Scenario::parse(&printed).expect("what we print we read");
             assert_eq!(again.to_toml(), printed);
-            // Valid or not, it says so without a panic.
+            // Valid or not, the result comes without a panic.
             if let Err(error) = scenario.validate() {
                 assert!(!error.to_string().is_empty());
             }

@@ -1,4 +1,4 @@
-"""The table of what several trees are worth beside one."""
+"""The table that compares several trees with one."""
 
 from pathlib import Path
 

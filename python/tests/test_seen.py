@@ -1,4 +1,4 @@
-"""Which recordings were learnt from is told apart from which were not."""
+"""Which recordings were learnt from is distinguished from which were not."""
 
 import json
 from pathlib import Path

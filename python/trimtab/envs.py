@@ -3,7 +3,7 @@
 The observation is the monitor's state (Floo, table 2) and which candidate runs, the action the number of an
 algorithm, the reward ln(last completion time / current one) (Floo, section 3.3), and an episode one
 connection over one path.
-The rewards of an episode cancel, so whoever trains by them sets others in their place: `trimtab.train.ppo`.
+The rewards of an episode cancel, so a training by them sets others in their place: `trimtab.train.ppo`.
 """
 
 from __future__ import annotations

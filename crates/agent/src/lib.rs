@@ -7,7 +7,7 @@
 //! knobs.
 //!
 //! What to read first: [`Config`], which says what can be asked for; `core`, in which connections come, go and are
-//! looked at; `connection`, what a look is; `connection/guard.rs`, when a connection goes back to what is safe.
+//! looked at; `connection`, what a look is; `connection/guard.rs`, when a connection goes back to the fallback.
 
 mod config;
 mod connection;
@@ -40,5 +40,5 @@ pub use error::Error;
 pub use kernel::Assigned;
 pub use kernel::{Unloaded, unload};
 
-/// Folder of the sockets and the lock, unless told.
+/// Default folder of the sockets and the lock.
 pub const FOLDER: &str = "/run/trimtab";

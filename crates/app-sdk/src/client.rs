@@ -195,7 +195,7 @@ impl Hints {
         }
     }
 
-    /// What the agent said against earlier hints, of which the last is told.
+    /// The agent's objections to earlier hints, of which the last is reported.
     fn refusal_of_before(&self) -> Result<(), HintError> {
         let mut result = Ok(());
         while let Some(answer) = self.answer(RecvFlags::DONTWAIT)? {

@@ -15,7 +15,7 @@ use rustix::net::{
 use trimtab_app_sdk::wire::{Answer, Message};
 use trimtab_app_sdk::{HintError, Hints, Live};
 
-/// The library for C lies beside the programs that are built for tests.
+/// The library for C is in the same folder as the programs that are built for tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.with_file_name("libtrimtab_app_sdk.a")
@@ -45,7 +45,7 @@ fn listener(path: &Path) -> OwnedFd {
     socket
 }
 
-/// Hears one sender out; each message is answered with what `answer` gives.
+/// Reads all messages of one sender; each message is answered with what `answer` gives.
 fn agent(
     socket: OwnedFd,
     mut answer: impl FnMut(usize) -> Option<Answer> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The interface between an application and whoever carries its requests, and the table of all
+//! The interface between an application and the carrier of its requests, and the table of all
 //! applications. A new one is a file of its own and a line of [`App`].
 
 use std::fmt;

@@ -215,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever obeys `next_timer` sends every request at its exact time, whatever arrives when.
+        /// A carrier that obeys `next_timer` sends every request at its exact time, whatever arrives when.
         #[test]
         fn the_schedule_is_exact(
             lines in prop::collection::vec((0u64..500, 1u64..1_000_000), 1..60),

@@ -1,7 +1,7 @@
 //! Application workloads as state machines.
 //!
-//! An application says what its client wants ([`Command`]) and hears what the network delivered
-//! ([`Application::on_bytes`] and its siblings). It does no I/O and has no clock: whoever carries its
+//! An application says what its client wants ([`Command`]) and gets what the network delivered
+//! ([`Application::on_bytes`] and its siblings). It does no I/O and has no clock: the carrier of its
 //! requests, a simulator or a real connection, calls [`Application::poll`] and gives the time. Every
 //! application is `Clone`, and equal seeds give equal requests on every machine.
 //!

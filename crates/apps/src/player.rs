@@ -138,7 +138,7 @@ mod tests {
         p.advance(at(6500));
         p.add(ms(4000));
         p.complete();
-        assert_eq!(p.state, Playback::Stalled, "until it is told to play");
+        assert_eq!(p.state, Playback::Stalled, "until playback is started");
         p.play();
         p.advance(at(10_500));
         assert_eq!(p.state, Playback::Ended);

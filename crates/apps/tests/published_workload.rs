@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use trimtab_apps::Workload;
 use trimtab_units::{Bytes, Duration};
 
-/// The folder of shared data: `TRIMTAB_SHARED`, or `shared` beside the project's root.
+/// The folder of shared data: `TRIMTAB_SHARED`, or `shared` next to the project's root.
 fn shared() -> PathBuf {
     std::env::var_os("TRIMTAB_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
@@ -26,7 +26,7 @@ fn the_published_workload_parses_to_its_known_sums() {
         }
     };
     let workload = Workload::parse(&text).unwrap();
-    // The figures of the README beside the file.
+    // The figures of the README in the file's folder.
     assert_eq!(workload.requests().len(), 92);
     assert_eq!(workload.length(), Duration::from_millis(149_324));
     assert!((workload.total_size().as_f64() / 1e6 - 58.3).abs() < 0.05);

@@ -63,7 +63,7 @@ impl LinuxHystart {
     }
 
     /// Takes an acknowledgement in slow start, before the window grows by it. Whether slow start
-    /// is over; it says so once, then not again until a timeout. Rounds end by cumulative
+    /// is over; it reports that once, then not again until a timeout. Rounds end by cumulative
     /// acknowledgement, so none does while `stuck` at a hole.
     pub(crate) fn leaves(&mut self, ack: &Ack, window: Bytes, mss: Bytes, stuck: bool) -> bool {
         let Some(rtt) = ack.rtt else { return false };

@@ -109,7 +109,7 @@ pub(crate) fn doctor(root: &Path, json: bool) -> Result<(), Failure> {
     }
     match findings.iter().filter(|f| f.health == Health::Bad).count() {
         0 => Ok(()),
-        1 => Err(Failure::check("TCP cannot be tuned here: the line that begins with NO says why")),
+        1 => Err(Failure::check("TCP cannot be tuned here: see the line that begins with NO")),
         bad => Err(Failure::check(format!(
             "TCP cannot be tuned here: the {bad} lines that begin with NO say why"
         ))),

@@ -47,7 +47,7 @@ pub(crate) enum Command {
     },
     Agent(Agent),
     Engine(Box<Engine>),
-    /// Say what this machine supports of TCP tuning, what is missing, and what to do.
+    /// Check what this machine supports of TCP tuning, what is missing, and what to do.
     Doctor {
         /// As JSON
         #[arg(long)]
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     },
     /// Write the manual pages into a folder.
     Manual {
-        /// The folder; it is made where it is missing
+        /// The folder; created where it is missing
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
@@ -74,8 +74,9 @@ pub(crate) enum Command {
 
 /// Tune the TCP connections of this machine, by a policy.
 ///
-/// Without a verb, runs the daemon: it loads Trimtab's congestion control into the kernel, finds every connection that
-/// runs it, and steers each by the first rule of the configuration that matches. It needs root.
+/// Without a verb, runs the daemon. It loads Trimtab's congestion control into the kernel, finds
+/// every connection that runs it, and steers each by the first rule of the configuration that
+/// matches. It needs root.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -100,42 +101,44 @@ pub(crate) struct Agent {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// How the agent does, with sums by rule.
+    /// Show the agent's state, with sums by rule.
     Status(AskAgent),
-    /// The connections that it looks after.
+    /// List the connections that the agent steers.
     Flows(AskAgent),
-    /// Why a connection is as it is, with its latest decisions.
+    /// Explain the state of a connection by its latest decisions.
     Why {
-        /// Its number, an address, or a part of one that no other has
+        /// The connection's number, its address, or a part of the address that is unique
         flow: String,
         #[command(flatten)]
         ask: AskAgent,
     },
-    /// A live view of the agent and its busiest connections.
+    /// Show the agent and its busiest connections live.
     ///
-    /// Keys: s sorts by something else, p pauses, the arrows scroll, q ends. With --json, a line for each look.
+    /// Keys: s changes the order, p pauses, the arrows scroll, q ends. With --json, one line per
+    /// update.
     Top {
-        /// Between two looks
+        /// Time between two updates
         #[arg(long, value_name = "TIME", default_value = "1s")]
         interval: Duration,
-        /// End after so many looks; with --json only
+        /// End after this number of updates; with --json only
         #[arg(long, value_name = "N", requires = "json")]
         looks: Option<u64>,
         #[command(flatten)]
         ask: AskAgent,
     },
-    /// Say what is wrong with a configuration, without starting an agent or changing anything.
+    /// Check a configuration, without starting an agent or changing anything.
     Check {
         /// The configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/agent.toml")]
         config: PathBuf,
     },
-    /// Take Trimtab's congestion control out of the kernel, when no agent runs.
+    /// Remove Trimtab's congestion control from the kernel, when no agent runs.
     ///
-    /// Open connections that run it go on with its own knobs until they close. Sockets that a rule with `assign` gave it get
-    /// back what they ran before.
+    /// Open connections that run it keep it, with their own knobs, until they close. Sockets to which
+    /// a rule with `assign` gave it get back their earlier algorithm.
     Unload {
-        /// The configuration, where it names another folder than the default, or network namespaces in its rules
+        /// The configuration; needed where it names another folder than the default, or network
+        /// namespaces in its rules
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -161,24 +164,24 @@ pub(crate) enum Fleet {
 
 /// Run a fleet on this machine's kernel: an engine, edges with agents, and clients behind emulated links that differ.
 ///
-/// The fleet learns for a while; then what each edge learnt, what it began with, and other algorithms take turns with the same
-/// links and downloads. Needs root; everything it makes is gone in the end.
+/// The fleet learns for a while. Then the learnt knobs, the initial ones and other algorithms take
+/// turns with the same links and downloads. Needs root; removes everything it made at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo trimtab fleet real --scenario scenarios/kernel/fleet.toml --json kernel.json --plot kernel.svg
   sudo trimtab fleet real --scenario scenarios/kernel/fleet.toml --learn 2min --rounds 4 --keep /tmp/fleet
 
-`docs/reference/fleet-on-the-kernel.md` describes scenario files and what comes out.")]
+`docs/reference/fleet-on-the-kernel.md` describes scenario files and results.")]
 pub(crate) struct FleetReal {
     /// The scenario file
     #[arg(long, value_name = "FILE")]
     pub(crate) scenario: PathBuf,
 
-    /// How long the fleet learns, as 8min, instead of what the scenario says
+    /// How long the fleet learns, e.g. 8min [default: the scenario's]
     #[arg(long, value_name = "TIME")]
     pub(crate) learn: Option<Duration>,
 
-    /// Rounds of the comparison, instead of what the scenario says; 0: none
+    /// Rounds of the comparison; 0: none [default: the scenario's]
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<u32>,
 
@@ -194,7 +197,7 @@ pub(crate) struct FleetReal {
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
 
-    /// Say nothing while it runs
+    /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -220,25 +223,27 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// So many aggregates, instead of what the scenario says
+    /// Number of aggregates [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) aggregates: Option<u32>,
 
-    /// So many connections of each aggregate in each interval, instead of what the scenario says: rewards are the less a matter of
-    /// luck the more there are
+    /// Connections of each aggregate per interval; more connections, less noise in the rewards
+    /// [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) connections: Option<u32>,
 
-    /// How long the fleet runs in virtual time, as 168h, instead of what the scenario says
+    /// How long the fleet runs in virtual time, e.g. 168h [default: the scenario's]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
 
-    /// Let another program choose, too: it is started for each aggregate, reads `{"begin": …}`, `{"choose": CONTEXT}` and
-    /// `{"learn": …}` line by line, and answers each `choose` with a list of numbers from 0 to 1, one for each knob
+    /// Add a scheme that another program computes. The program is started for each aggregate, reads
+    /// `{"begin": …}`, `{"choose": CONTEXT}` and `{"learn": …}` line by line, and answers each
+    /// `choose` with a list of numbers from 0 to 1, one for each knob
     #[arg(long, alias = "contender", value_name = "NAME=COMMAND", value_parser = scheme)]
     pub(crate) scheme: Vec<(String, String)>,
 
-    /// How long such a program may take for an answer, as 5s, before the simulation ends with an error
+    /// How long such a program may take for an answer, e.g. 5s; longer ends the simulation with an
+    /// error
     #[arg(long, value_name = "TIME", alias = "contender-timeout", default_value = "60s")]
     pub(crate) scheme_timeout: Duration,
 
@@ -274,14 +279,15 @@ impl Work {
 
 /// Compare the simulator with the kernel.
 ///
-/// Makes the runs of a comparison on the kernel again, in the simulator, prints how both differ, and ends with exit code
-/// 1 when the median of a quantity is out of its band.
+/// Repeats the runs of a comparison on the kernel in the simulator and prints how both differ. Ends
+/// with exit code 1 when the median of a quantity is out of its band.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --json kernel.json
   trimtab parity kernel.json")]
 pub(crate) struct Parity {
-    /// What `compare --datapath kernel --json` wrote; paths of traces in it are relative to the working directory
+    /// The result of `compare --datapath kernel --json`; its trace paths are relative to the working
+    /// directory
     #[arg(value_name = "FILE")]
     pub(crate) kernel: PathBuf,
 
@@ -316,12 +322,13 @@ pub(crate) struct Validate {
 
 /// Run a program behind a link, in real time: unmodified programs, real sockets.
 ///
-/// The program runs in a network namespace of its own and reaches the rest of this machine through the link. Data
-/// to the program is the downlink. At the end the link says on standard error what it did and how exactly; the
-/// exit code is the program's.
+/// The program runs in a network namespace of its own and reaches the rest of this machine through the
+/// link. Data to the program is the downlink. At the end a summary of the link and of its accuracy
+/// goes to standard error; the exit code is the program's.
 ///
-/// The address of the other side is in the program's environment as TRIMTAB_SERVER. Links nest: run it again
-/// inside. As another user than root the other side is empty, and needs a program of its own (--server).
+/// The address of the other side is in the program's environment as TRIMTAB_SERVER. Links nest: run
+/// the command again inside. Without root the other side is empty, and needs a program of its own
+/// (--server).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab emu --trace traces/lte.trace.gz --delay 10ms --buffer 150KB
@@ -338,12 +345,11 @@ pub(crate) struct Emu {
     #[arg(long, value_name = "TRACE")]
     pub(crate) up: Option<TraceSource>,
 
-    /// Propagation delay in each direction, as 10ms
+    /// Propagation delay in each direction, e.g. 10ms
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) delay: Duration,
 
-    /// Size of the downlink's droptail buffer, as 150KB, 2BDP or 100packets; without a limit unless
-    /// told
+    /// Size of the downlink's droptail buffer, e.g. 150KB, 2BDP or 100packets [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) buffer: Option<Buffer>,
 
@@ -351,12 +357,12 @@ pub(crate) struct Emu {
     #[arg(long, value_name = "SIZE")]
     pub(crate) up_buffer: Option<Buffer>,
 
-    /// Random loss on the downlink, as 0.1%
+    /// Random loss on the downlink, e.g. 0.1%
     #[arg(long, value_name = "PERCENT", default_value = "0")]
     pub(crate) loss: Probability,
 
-    /// Which packets the downlink marks (ECN), where the connection asked for it: a share, as 10%, or those that
-    /// find a queue of this length or more, as 20packets or 0.5BDP [default: none]
+    /// Which packets of ECN-capable connections the downlink marks: a share, e.g. 10%, or those that
+    /// arrive at a queue of this length or more, e.g. 20packets or 0.5BDP [default: none]
     #[arg(long, value_name = "WHICH")]
     pub(crate) mark: Option<Mark>,
 
@@ -381,11 +387,11 @@ pub(crate) struct Emu {
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
 
-    /// Write what the link did as JSON; `-` for standard output
+    /// Write the link's summary as JSON; `-` for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Say nothing at the end
+    /// Print no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
@@ -405,7 +411,7 @@ fn scheme(text: &str) -> Result<(String, String), String> {
     let (name, command) = text
         .split_once('=')
         .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())
-        .ok_or_else(|| "it takes NAME=COMMAND, as in mine=./choose.py".to_owned())?;
+        .ok_or_else(|| "it takes NAME=COMMAND, e.g. mine=./choose.py".to_owned())?;
     Ok((name.to_owned(), command.to_owned()))
 }
 
@@ -427,7 +433,7 @@ impl From<Transport> for TransportKind {
     }
 }
 
-/// Look at, make and fetch traces of links.
+/// Describe, make and fetch traces of links.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     #[command(subcommand)]
@@ -436,7 +442,7 @@ pub(crate) struct Trace {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Print what traces are like: length, mean rate, spread, outages.
+    /// Describe traces: length, mean rate, spread, outages.
     #[command(
         after_help = "Examples:\n  trimtab trace info traces/*.trace.gz\n  trimtab trace info --json wifi:seed=3"
     )]
@@ -502,7 +508,7 @@ pub(crate) enum Generate {
     Wifi(Random),
     /// A constant rate
     Constant {
-        /// The rate, as 12Mbit/s
+        /// The rate, e.g. 12Mbit/s
         #[arg(long)]
         rate: Rate,
         #[command(flatten)]
@@ -510,10 +516,10 @@ pub(crate) enum Generate {
     },
     /// Rates that follow each other, over and over
     Step {
-        /// The rates, as 12Mbit/s,48Mbit/s
+        /// The rates, e.g. 12Mbit/s,48Mbit/s
         #[arg(long, value_delimiter = ',', required = true)]
         rates: Vec<Rate>,
-        /// How long each lasts, as 20s
+        /// How long each lasts, e.g. 20s
         #[arg(long)]
         each: Duration,
         #[command(flatten)]

@@ -27,7 +27,7 @@ use crate::datapath;
 
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {
-    /// What the users do; may be given several times. `trimtab app list` describes the applications
+    /// The application of the users; may be given several times. `trimtab app list` describes the applications
     #[arg(long, value_name = "APP", value_parser = applications())]
     pub(crate) app: Vec<AppKind>,
 
@@ -60,25 +60,25 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "MODEL")]
     pub(crate) qoe: Option<String>,
 
-    /// Base round-trip time, as 20ms; may be given several times
+    /// Base round-trip time, e.g. 20ms; may be given several times
     #[arg(long, value_name = "TIME")]
     pub(crate) rtt: Vec<Duration>,
 
-    /// Size of the bottleneck's droptail buffer, as 150KB, 2BDP or 100packets; may be given several
+    /// Size of the bottleneck's droptail buffer, e.g. 150KB, 2BDP or 100packets; may be given several
     /// times
     #[arg(long, value_name = "SIZE")]
     pub(crate) buffer: Vec<Buffer>,
 
-    /// Random loss, as 0.1%; may be given several times
+    /// Random loss, e.g. 0.1%; may be given several times
     #[arg(long, value_name = "PERCENT")]
     pub(crate) loss: Vec<Probability>,
 
-    /// The most that each data packet is late beyond the round-trip time, as 5ms; may be given several times
+    /// Maximum extra delay per data packet, e.g. 5ms; may be given several times
     #[arg(long, value_name = "TIME")]
     pub(crate) jitter: Vec<Duration>,
 
-    /// Which packets the bottleneck marks (ECN): a share, as 10%, or those that find a queue of this length or more,
-    /// as 20packets or 0.5BDP [default: none]
+    /// Which packets the bottleneck marks (ECN): a share, e.g. 10%, or those that arrive at a queue of
+    /// this length or more, e.g. 20packets or 0.5BDP [default: none]
     #[arg(long, value_name = "WHICH")]
     pub(crate) mark: Option<Mark>,
 
@@ -86,7 +86,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N")]
     pub(crate) flows: Vec<u32>,
 
-    /// How long each run lasts, as 120s
+    /// How long each run lasts, e.g. 120s
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
 
@@ -94,24 +94,24 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
 
-    /// The first seed, to judge on other seeds than those that were chosen by
+    /// The first seed; use other seeds for the evaluation than for the choice of settings
     #[arg(long, value_name = "SEED")]
     pub(crate) first_seed: Option<u64>,
 
     /// Leave out points of the grid where the mean rate of the trace divided by the flows is below
-    /// this, as 1Mbit/s; before --thin
+    /// this, e.g. 1Mbit/s; before --thin
     #[arg(long, value_name = "RATE")]
     pub(crate) share_min: Option<Rate>,
 
-    /// Run so many points of the grid, spread evenly, instead of all
+    /// Number of points of the grid to run, spread evenly [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) thin: Option<u32>,
 
-    /// A scenario file; the flags above replace what it says
+    /// A scenario file; the flags above replace its settings
     #[arg(long, value_name = "FILE")]
     pub(crate) scenario: Option<PathBuf>,
 
-    /// Write the scenario that the flags amount to, and run nothing
+    /// Write the scenario that corresponds to the flags, and run nothing
     #[arg(long)]
     pub(crate) print_scenario: bool,
 
@@ -135,8 +135,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "KIND=FILE", value_parser = plot)]
     pub(crate) plot: Vec<(Kind, PathBuf)>,
 
-    /// Write runs, requests and time series as Parquet files into a folder, and every figure as SVG, PDF and PNG into
-    /// `figures` in it
+    /// Write runs, requests and time series as Parquet files into a folder, and every figure as SVG,
+    /// PDF and PNG into its subfolder `figures`
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
@@ -149,7 +149,7 @@ pub(crate) struct Compare {
 fn plot(text: &str) -> Result<(Kind, PathBuf), String> {
     let (kind, file) = text
         .split_once('=')
-        .ok_or_else(|| "it takes KIND=FILE, as in axis=figure.svg".to_owned())?;
+        .ok_or_else(|| "it takes KIND=FILE, e.g. axis=figure.svg".to_owned())?;
     let kind = kind.parse().map_err(|e: UnknownKind| e.to_string())?;
     Ok((kind, picture(file)?))
 }

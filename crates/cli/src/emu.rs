@@ -84,7 +84,7 @@ fn has_bdp(size: Buffer, capacity: &Capacity, rtt: Duration) -> Result<(), Failu
     if matches!(size, Buffer::Bdp(_)) && (capacity.mean_rate() == Rate::MAX || rtt.is_zero()) {
         let problem = "a size in BDP needs a link with a rate and a delay";
         return Err(Failure::input(format!(
-            "{problem}: give --trace and --delay, or a size as 150KB"
+            "{problem}: give --trace and --delay, or a size, e.g. 150KB"
         )));
     }
     Ok(())

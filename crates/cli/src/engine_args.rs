@@ -9,8 +9,9 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
 
 /// Learn a configuration of congestion control for each aggregate of a fleet's traffic.
 ///
-/// Edges report once per interval what the connections of each service to each destination subnet saw; the engine learns
-/// from it which knobs do best, by the reward of the service, and hands them out.
+/// Once per interval, edges report statistics of the connections of each service to each destination
+/// subnet. From these the engine learns which knobs give the highest reward of the service, and
+/// distributes them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab engine run --config /etc/trimtab/engine.toml
@@ -21,7 +22,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --metric reward --guard 'mean(loss) < +20%'
   trimtab engine rollout start tv gamma-900 --to gamma=900 --metric reward --guard 'mean(loss) < +20%'
 
-Signals to `run`: SIGHUP reads the services and the certificate again, SIGTERM ends it; edges keep what they have.")]
+Signals to `run`: SIGHUP reads the services and the certificate again, SIGTERM ends it; edges keep their configurations.")]
 pub(crate) struct Engine {
     #[command(subcommand)]
     pub(crate) command: EngineCommand,
@@ -35,30 +36,30 @@ pub(crate) enum EngineCommand {
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
-    /// How the engine does, and its services.
+    /// Show the engine's state and its services.
     Status(AskEngine),
-    /// The aggregates, in the order of their names.
+    /// List aggregates by name.
     Aggregates {
         /// A part of the service's name, a space, and the prefix
         search: Option<String>,
-        /// Of this service only
+        /// Filter by service
         #[arg(long, value_name = "NAME")]
         service: Option<String>,
-        /// That are held so only
+        /// Filter by hold state
         #[arg(long, value_name = "STATE")]
         hold: Option<HoldName>,
-        /// So many at most
+        /// Maximum number of entries
         #[arg(long, value_name = "N", default_value_t = 1000)]
         limit: usize,
         #[command(flatten)]
         ask: AskEngine,
     },
-    /// What was tried with an aggregate, what came back, and why it changed.
+    /// Explain an aggregate's decisions: its trials, their rewards, and the reasons of changes.
     Explain {
-        /// Which, as tv/203.0.113.0/24
+        /// The aggregate, e.g. tv/203.0.113.0/24
         #[arg(value_parser = aggregate)]
         aggregate: Name,
-        /// The latest so many decisions
+        /// Number of decisions, the latest ones
         #[arg(long, value_name = "N", default_value_t = 10)]
         last: usize,
         #[command(flatten)]
@@ -66,17 +67,17 @@ pub(crate) enum EngineCommand {
     },
     /// Keep an aggregate at its best guess.
     Pause(Order),
-    /// Let an aggregate learn again, from what was pinned where something was.
+    /// Let an aggregate learn again; it starts from pinned knobs, where there are any.
     Resume(Order),
-    /// Put knobs of your own in force, and keep them.
+    /// Put the given knobs in force, and keep them.
     Pin {
         #[command(flatten)]
         order: Order,
-        /// Knobs, as gamma=900; those left out stay as they are
+        /// Knobs, e.g. gamma=900; others stay as they are
         #[arg(required = true, value_name = "KNOB=VALUE", value_parser = knob)]
         knobs: Vec<(String, f64)>,
     },
-    /// Put in force what was in force in an earlier interval, and keep it.
+    /// Put the configuration of an earlier interval in force, and keep it.
     Rollback {
         #[command(flatten)]
         order: Order,
@@ -84,11 +85,11 @@ pub(crate) enum EngineCommand {
         #[arg(long, value_name = "INTERVAL")]
         to: i64,
     },
-    /// Forget what an aggregate has learnt: for one that is damaged, or that learnt from an edge that lied.
+    /// Discard what an aggregate has learnt, e.g. from damaged data or false reports.
     Reset(Order),
-    /// What operators did, the latest first.
+    /// List the actions of operators, the latest first.
     Audit {
-        /// So many lines at most
+        /// Maximum number of lines
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
         #[command(flatten)]
@@ -107,24 +108,25 @@ pub(crate) enum EngineCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token, and print it; it is not told again.
+    /// Make a token and print it. It is shown only once.
     Add {
-        /// Whose it is; no two have the same
+        /// The token's name, which must be unique
         name: String,
-        /// What it may do
+        /// The token's rights
         #[arg(long)]
         role: RoleName,
         /// A service that an edge may report for; may be given several times
         #[arg(long, value_name = "NAME")]
         service: Vec<String>,
-        /// A subnet that an edge may report about, with all that lie within, as 203.0.113.0/24; may be given several times. Default: any
+        /// A subnet that an edge may report about, e.g. 203.0.113.0/24, with all subnets within; may be
+        /// given several times [default: any]
         #[arg(long, value_name = "SUBNET")]
         prefix: Vec<String>,
         /// The engine's configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
-    /// Every token, without its secret.
+    /// List all tokens, without their secrets.
     List {
         /// As JSON
         #[arg(long)]
@@ -135,7 +137,7 @@ pub(crate) enum TokenCommand {
     },
     /// Revoke a token.
     Revoke {
-        /// Whose it is
+        /// The token's name
         name: String,
         /// The engine's configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
@@ -143,10 +145,10 @@ pub(crate) enum TokenCommand {
     },
 }
 
-/// What to tell an aggregate.
+/// An order for an aggregate.
 #[derive(Debug, Args)]
 pub(crate) struct Order {
-    /// Which, as tv/203.0.113.0/24
+    /// The aggregate, e.g. tv/203.0.113.0/24
     #[arg(value_parser = aggregate)]
     pub(crate) aggregate: Name,
     /// Why, for the audit log
@@ -162,7 +164,7 @@ pub(crate) struct AskEngine {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where the engine is
+    /// The engine's address
     #[arg(
         long,
         value_name = "URL",
@@ -170,10 +172,10 @@ pub(crate) struct AskEngine {
         default_value = "http://127.0.0.1:7480"
     )]
     pub(crate) engine: String,
-    /// A file with the token; without, it is taken from TRIMTAB_TOKEN
+    /// A file with the token [default: the token in TRIMTAB_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// A file with the certificates that vouch for the engine, in PEM, where those of the web do not
+    /// A PEM file with the engine's certificate authorities [default: those of the web]
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
 }
@@ -197,11 +199,11 @@ impl From<HoldName> for Hold {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum RoleName {
-    /// Reports for its services, and asks for their configurations
+    /// May report for its services and read their configurations
     Edge,
-    /// Sees all, and may pause, pin and roll back
+    /// May read everything, and pause, pin and roll back
     Operator,
-    /// Sees all
+    /// May read everything
     Viewer,
 }
 
@@ -217,12 +219,12 @@ impl From<RoleName> for Role {
 
 fn aggregate(text: &str) -> Result<Name, String> {
     let (service, prefix) =
-        text.split_once('/').ok_or("write SERVICE/PREFIX, as tv/203.0.113.0/24")?;
+        text.split_once('/').ok_or("write SERVICE/PREFIX, e.g. tv/203.0.113.0/24")?;
     Ok(Name { service: service.to_owned(), prefix: prefix.to_owned() })
 }
 
 fn knob(text: &str) -> Result<(String, f64), String> {
-    let fail = || "write KNOB=VALUE, as gamma=900".to_owned();
+    let fail = || "write KNOB=VALUE, e.g. gamma=900".to_owned();
     let (knob, value) = text.split_once('=').ok_or_else(fail)?;
     Ok((knob.to_owned(), value.parse().map_err(|_| fail())?))
 }

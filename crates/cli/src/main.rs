@@ -53,7 +53,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    // A panic is a defect of ours and not of the input: say so, and where to report it.
+    // A panic is a defect of ours and not of the input: print that, and where to report it.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("error: this is a defect in trimtab, please report it with the command: {panic}");
     }));

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Parity) -> Result<(), Failure> {
     if parity.holds() {
         Ok(())
     } else {
-        Err(Failure::check("the simulator is out of the bands; the table says where"))
+        Err(Failure::check("the simulator is out of its bands: see the table"))
     }
 }
 

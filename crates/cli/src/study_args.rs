@@ -9,9 +9,9 @@ use crate::engine_args::AskEngine;
 pub(crate) enum ExperimentCommand {
     /// Begin an experiment.
     Start(Box<StartExperiment>),
-    /// Every experiment, the latest first.
+    /// List experiments, the latest first.
     List(ListOf),
-    /// What an experiment has shown.
+    /// Show an experiment's results.
     Show(Which),
     /// Stop an experiment before its end.
     Stop(OrderStudy),
@@ -19,8 +19,9 @@ pub(crate) enum ExperimentCommand {
 
 /// Begin an experiment.
 ///
-/// Aggregates have one arm all the time (--share), or all have one arm and then the other (--block). Flows are never split:
-/// where they share a bottleneck, one arm takes from the other what it then is praised for.
+/// Each aggregate keeps one arm (--share), or all alternate between the arms (--block). Flows of one
+/// aggregate are never split: flows that share a bottleneck take capacity from each other, which
+/// would bias the comparison.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab engine experiment start tv safe-or-learnt --control safe --treatment learn --share 0.5 --length 504 \\
@@ -28,31 +29,33 @@ pub(crate) enum ExperimentCommand {
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 \\
       --metric reward --guard 'mean(loss) < +20%' --guard 'p75(rtt) < +0.02'")]
 pub(crate) struct StartExperiment {
-    /// What is compared with: learn, safe, or knobs as gamma=900,omega=1
+    /// The control: learn, safe, or knobs, e.g. gamma=900,omega=1
     #[arg(long, value_name = "ARM", default_value = "learn", value_parser = arm)]
     pub(crate) control: Arm,
-    /// What is tried
+    /// The treatment, in the same form as the control
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) treatment: Arm,
-    /// By prefixes: this share of the aggregates has the treatment
+    /// By prefix: the share of the aggregates with the treatment
     #[arg(long, value_name = "SHARE", required_unless_present = "block", conflicts_with = "block")]
     pub(crate) share: Option<f64>,
-    /// By time slots, a switchback: of so many intervals each
+    /// By time slot (a switchback): the number of intervals per slot
     #[arg(long, value_name = "N")]
     pub(crate) block: Option<u32>,
-    /// In a switchback, all aggregates change arms at once: for those that share a bottleneck
+    /// In a switchback, change the arm of all aggregates at once; for aggregates that share a
+    /// bottleneck
     #[arg(long, requires = "block")]
     pub(crate) together: bool,
-    /// How many intervals
+    /// Number of intervals
     #[arg(long, value_name = "N")]
     pub(crate) length: u32,
-    /// The first interval; the next one unless told
+    /// The first interval [default: the next one]
     #[arg(long, value_name = "INTERVAL")]
     pub(crate) start: Option<u64>,
-    /// What says which arm is better: reward for the service's reward, or a formula of which more is better, as 'mean(throughput)'
+    /// The metric that decides which arm is better: reward (the service's), or a formula of which more
+    /// is better, e.g. 'mean(throughput)'
     #[arg(long, value_name = "FORMULA")]
     pub(crate) metric: String,
-    /// What must not become worse, as 'mean(loss) < +20%'; may be given several times
+    /// A metric that must not become worse, e.g. 'mean(loss) < +20%'; may be given several times
     #[arg(long, value_name = "GUARD")]
     pub(crate) guard: Vec<String>,
     #[command(flatten)]
@@ -63,59 +66,59 @@ pub(crate) struct StartExperiment {
 pub(crate) enum RolloutCommand {
     /// Begin a staged rollout.
     Start(Box<StartRollout>),
-    /// Every rollout, the latest first.
+    /// List rollouts, the latest first.
     List(ListOf),
-    /// Where a rollout stands.
+    /// Show a rollout's progress.
     Show(Which),
-    /// Stay in this stage; a guard that breaks still takes everything back.
+    /// Stay in this stage; a violated guard still rolls everything back.
     Hold(OrderStudy),
-    /// Go on.
+    /// Continue with the next stages.
     Resume(OrderStudy),
-    /// End it: everything goes back; and let go of what one keeps in force that has ended.
+    /// End a rollout and roll everything back; after a completed rollout, release its configuration.
     Abort(OrderStudy),
 }
 
 /// Begin a staged rollout.
 ///
-/// The configuration goes to more and more aggregates. In each stage those that have it are compared with those that do not;
-/// while the guard metrics hold it goes on; when one breaks, or the success metric is shown to be worse, everything goes back,
-/// both by itself.
+/// The configuration goes to more and more aggregates, stage by stage. In each stage those that have
+/// it are compared with those that do not. The rollout continues while the guard metrics hold. When
+/// one is violated, or the success metric is significantly worse, everything is rolled back.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab engine rollout start tv gamma-900 --to gamma=900 --metric reward --guard 'mean(loss) < +20%'
   trimtab engine rollout start tv learn --from safe --to learn --stages 0.01,0.1,1 --intervals 12 \\
       --metric 'mean(throughput)' --guard 'mean(loss) < 0.05'")]
 pub(crate) struct StartRollout {
-    /// What aggregates run until they are switched: learn, and safe where learning is rolled out, unless told
+    /// The arm before the switch [default: learn; safe with --to learn]
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) from: Option<Arm>,
-    /// What is rolled out: learn, safe, or knobs as gamma=900,omega=1
+    /// The arm to roll out: learn, safe, or knobs, e.g. gamma=900,omega=1
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) to: Arm,
     /// Shares of the aggregates, stage by stage
     #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.01,0.05,0.25,1")]
     pub(crate) stages: Vec<f64>,
-    /// The fewest intervals of a stage; it has three times as many at most
+    /// Minimum number of intervals of a stage; the maximum is three times that
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) intervals: u32,
-    /// What says whether it is better: reward for the service's reward, or a formula of which more is better, as
-    /// 'mean(throughput)'. Where it is shown to be worse, everything goes back
+    /// The success metric: reward (the service's), or a formula of which more is better, e.g.
+    /// 'mean(throughput)'. Where it is significantly worse, everything is rolled back
     #[arg(long, value_name = "FORMULA")]
     pub(crate) metric: String,
-    /// What must hold, as 'mean(loss) < +20%'; may be given several times
+    /// A guard metric, e.g. 'mean(loss) < +20%'; may be given several times
     #[arg(long, value_name = "GUARD", required = true)]
     pub(crate) guard: Vec<String>,
     #[command(flatten)]
     pub(crate) study: NewStudy,
 }
 
-/// What every experiment and every rollout begins with.
+/// Flags that start both experiments and rollouts.
 #[derive(Debug, Args)]
 pub(crate) struct NewStudy {
     /// Intervals after each change that are left out
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) wash_out: u32,
-    /// The seed of the draws; from the clock unless told
+    /// The seed of the draws [default: from the clock]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Why, for the audit log
@@ -167,7 +170,7 @@ fn arm(text: &str) -> Result<Arm, String> {
             };
             let knobs: Option<_> = text.split(',').map(knob).collect();
             knobs.map(Arm::Knobs).ok_or_else(|| {
-                "an arm is `learn`, `safe`, or knobs as gamma=900,omega=1".to_owned()
+                "an arm is `learn`, `safe`, or knobs, e.g. gamma=900,omega=1".to_owned()
             })
         }
     }

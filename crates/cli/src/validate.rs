@@ -23,6 +23,6 @@ pub(crate) fn run(args: Validate) -> Result<(), Failure> {
     if result.holds() {
         Ok(())
     } else {
-        Err(Failure::check("the simulator is out of the bands; the page says where"))
+        Err(Failure::check("the simulator is out of its bands: see the page"))
     }
 }

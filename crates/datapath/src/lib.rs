@@ -1,7 +1,7 @@
 //! What a host of connections, such as the agent, needs of a datapath: two traits and plain types.
 //!
 //! Nothing here names an operating system or a protocol stack. A datapath implements [`Datapath`]
-//! and [`Link`]; whoever steers connections takes them.
+//! and [`Link`]; a host that steers connections takes them.
 
 mod algorithm;
 mod connection;
@@ -54,7 +54,7 @@ pub trait Datapath {
     /// The destinations for which there are knobs of connections to come.
     fn towards(&self) -> Vec<Towards>;
 
-    /// What connections to come are told apart by. A change removes the knobs of all destinations.
+    /// What connections to come are distinguished by. A change removes the knobs of all destinations.
     ///
     /// # Errors
     /// The datapath refuses.

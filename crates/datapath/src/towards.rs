@@ -7,7 +7,7 @@ use crate::Algorithm;
 
 /// Bits of an IPv6 address.
 const ADDRESS_BITS: u8 = 128;
-/// Connections to come, by where they go and as far as they are told apart by more ([`By`]).
+/// Connections to come, by where they go and as far as they are distinguished by more ([`By`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Towards {
     algorithm: Algorithm,
@@ -19,7 +19,7 @@ pub struct Towards {
     bits: u8,
 }
 
-/// What connections are told apart by, next to algorithm and destination.
+/// What connections are distinguished by, next to algorithm and destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct By {
     /// Their local port.

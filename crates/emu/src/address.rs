@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(Block::new(None, 1023), None);
         assert_eq!(Block::links_inside(None), 1023);
 
-        // Every block at every depth, as ranges of addresses: inside its parent, beside its siblings, and clear
-        // of its parent's own ends.
+        // Every block at every depth, as ranges of addresses: inside its parent, apart from its siblings,
+        // and clear of its parent's own ends.
         fn check(parent: Block, depth: usize) {
             let mut end = parent.base.to_bits() + 2;
             for number in 0..parent.links() {

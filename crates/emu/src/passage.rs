@@ -25,7 +25,7 @@ impl Direction {
 /// What happens to a packet at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It came to the link. What the link does with it is told later, if only a moment.
+    /// It came to the link. Its fate follows later, if only a moment.
     Arrived,
     /// The far end's kernel has it.
     Delivered {
@@ -54,6 +54,6 @@ pub struct Passage<'a> {
     pub fate: Fate,
 }
 
-/// Is told of every packet. Times count from the start of the link. It runs on the thread that carries the packets, so
+/// Observes every packet. Times count from the start of the link. It runs on the thread that carries the packets, so
 /// it must be quick: what it takes, all packets are late by.
 pub type Observer = Box<dyn FnMut(&Passage<'_>) + Send>;

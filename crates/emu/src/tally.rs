@@ -10,7 +10,7 @@ use crate::report::{Calibration, DirectionReport, Drops, Spread};
 const NS_MAX: u64 = 60_000_000_000;
 
 /// For how long packets must have waited without a break for the span to count in the achieved rate. At its ends a
-/// span can gain or lose one opportunity, which is to be small beside it.
+/// span can gain or lose one opportunity, which must be small compared with the span.
 const BUSY_MIN: Duration = Duration::from_secs(1);
 
 pub(crate) struct Tally {

@@ -1,10 +1,10 @@
-//! The broker between engines: NATS with JetStream hands batches of reports from whoever got them to whoever has time.
+//! The broker between engines: NATS with JetStream passes batches of reports from the engine that got them to one that is free.
 //!
 //! Every engine puts what edges send into one stream, which the broker keeps in a file, and every engine takes from it
 //! through one durable consumer: the broker gives each message to one of them, and again to another where none has
 //! acknowledged it in time. Who takes a message commits its batches to the store, tells the engine that put it there what
-//! became of each, and only then acknowledges it. So an edge hears of a batch when it is in the store; one that is handed out
-//! twice is told apart there by the number that its edge gave it.
+//! became of each, and only then acknowledges it. So an edge gets its answer when the batch is in the store; one that is handed out
+//! twice is distinguished there by the number that its edge gave it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,11 +33,11 @@ const TAKEN_MAX: usize = 32;
 const COMMIT_BYTES: usize = 2 << 20;
 /// Those who take, in each engine: while one waits for a commit, the other prepares.
 const TAKERS: usize = 2;
-/// How long an engine waits for the word that a batch is kept. Then its edge is told to send again.
+/// How long an engine waits for the word that a batch is kept. Then its edge has to send again.
 const WORD_WAIT: Duration = Duration::from_secs(3);
 /// What is not acknowledged for so long is given to another engine.
 const ACK_WAIT: Duration = Duration::from_secs(10);
-/// The broker says so often that it is there, also when nothing comes. After two that are missing those who take ask anew: it may
+/// How often the broker sends a sign of life, also when nothing comes. After two that are missing those who take ask anew: it may
 /// have forgotten, in a restart, that they did.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the broker remembers that they asked.
@@ -57,7 +57,7 @@ type Word = Result<Vec<Outcome>, String>;
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Word>>>>;
 /// Puts batches into the store.
 pub(crate) type Keeper = Arc<dyn Fn(&[Batch]) -> Result<Vec<Outcome>, StoreError> + Send + Sync>;
-/// Is told whose configurations changed.
+/// Takes the aggregates whose configurations changed.
 pub(crate) type Tell = Box<dyn Fn(Vec<Name>) + Send + Sync>;
 
 /// Aggregates whose configuration changed, told to the other engines.
@@ -134,7 +134,7 @@ impl Broker {
         attach(&self.client, &self.settings).await
     }
 
-    /// Hears what became of messages.
+    /// Receives what became of messages.
     async fn listen(&self) -> Result<(), String> {
         let mut words =
             self.client.subscribe(format!("{}.*", self.inbox)).await.map_err(|e| e.to_string())?;
@@ -146,7 +146,7 @@ impl Broker {
                 if let (Some(number), Some(word)) = (number, word)
                     && let Some(asker) = lock(&waiting).remove(&number)
                 {
-                    // Whoever asked may have given up.
+                    // The asker may have given up.
                     let _ = asker.send(word);
                 }
             }
@@ -231,7 +231,7 @@ impl Broker {
             self.runtime().block_on(self.client.publish(self.settings.changed(), payload.into()));
     }
 
-    /// Hears from the other engines whose configurations changed.
+    /// Receives from other engines whose configurations changed.
     pub(crate) fn on_change(&self, tell: Tell) {
         let (client, subject, us) =
             (self.client.clone(), self.settings.changed(), self.inbox.clone());

@@ -1,4 +1,4 @@
-//! The time of day. Everything else is told what time it is.
+//! The time of day. Everything else gets the time as an argument.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

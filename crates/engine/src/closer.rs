@@ -51,7 +51,7 @@ fn run(engine: &Engine, keep_ms: i64) {
             Err(_) => {
                 engine.metrics.closer_panicked();
                 log("what closes intervals panicked, see above, and is started again");
-                Some("what closes intervals panicked: the log says where".to_owned())
+                Some("the thread that closes intervals panicked: see the log".to_owned())
             }
         };
         let rests =

@@ -232,7 +232,7 @@ impl LogLimit {
     }
 }
 
-/// A line for whoever runs the engine.
+/// A line for the operator of the engine.
 pub(crate) fn log(line: &str) {
     eprintln!("trimtab engine: {line}");
 }

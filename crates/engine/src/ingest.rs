@@ -1,7 +1,7 @@
 //! The door of the store: batches that come at the same time are kept by one commit.
 //!
 //! A commit costs a wait for the disk, whatever it holds. A thread takes all that wait, keeps them together, and only
-//! then says so to each; under load this makes a commit serve hundreds of edges, and adds nothing when there is one.
+//! then answers each; under load this makes a commit serve hundreds of edges, and adds nothing when there is one.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ fn next(receiver: &Mutex<Receiver<Waiting>>) -> Option<Vec<Waiting>> {
 fn keep_all(store: &dyn Store, receiver: &Mutex<Receiver<Waiting>>) {
     while let Some(waiting) = next(receiver) {
         let (batches, askers): (Vec<Batch>, Vec<_>) = waiting.into_iter().unzip();
-        // Whoever hung up sends again, and is told then that it was kept.
+        // An edge that hung up sends again, and gets the answer then that it was kept.
         match store.accept(&batches) {
             Ok(outcomes) => {
                 for (asker, outcome) in askers.into_iter().zip(outcomes) {

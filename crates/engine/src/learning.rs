@@ -32,7 +32,7 @@ pub(crate) struct Held {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) name: Name,
-    /// Its number, in lengths of whoever sent it.
+    /// Its number, in lengths of the sender.
     pub(crate) interval: i64,
     /// Of the configuration that it was measured under.
     pub(crate) version: i64,

@@ -137,6 +137,8 @@ fn reload(path: &Path, engine: &Engine, certificate: &Certificate, services: &mu
                 "reads its services and certificate again; other settings hold from its next start",
             );
         }
-        Err(e) => log(&format!("goes on as before: {e}")),
+        Err(e) => {
+            log(&format!("cannot use the new configuration, so the old one stays in force: {e}"))
+        }
     }
 }

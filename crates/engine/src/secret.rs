@@ -1,6 +1,6 @@
 //! Tokens: how they look, and how they are kept.
 //!
-//! A token is `trimtab_` and 256 random bits. The store has their SHA-256 alone: whoever reads it has no token, and since
+//! A token is `trimtab_` and 256 random bits. The store has their SHA-256 alone: a reader of the store has no token, and since
 //! nobody chose the bits, a slow hash would protect nothing more.
 
 use base64::Engine as _;

@@ -20,7 +20,7 @@ use crate::config::Tls;
 use crate::engine::log;
 use crate::error::Error;
 
-/// Whoever does not shake hands or send the head of a request for so long is left.
+/// The longest wait for a handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a request comes from; an extension of each.
@@ -127,7 +127,7 @@ async fn answer(
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     tokio::select! {
-        // Whoever hangs up early gets no answer.
+        // A client that hangs up early gets no answer.
         _ = connection.as_mut() => {}
         _ = ending.changed() => {
             connection.as_mut().graceful_shutdown();

@@ -231,7 +231,7 @@ fn state_of(aggregate: &Aggregate) -> String {
     serde_json::to_string(aggregate).expect("an aggregate is plain data")
 }
 
-/// A configuration as edges, operators and the store have it; its version travels beside it.
+/// A configuration as edges, operators and the store have it; its version is a field of its own.
 fn text_of(configuration: &Configuration) -> String {
     let knobs: serde_json::Map<String, Value> =
         configuration.knobs.iter().map(|(knob, value)| (knob.clone(), json!(value))).collect();

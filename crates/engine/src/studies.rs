@@ -254,7 +254,7 @@ pub(crate) fn go_on(
             StudyKind::Experiment => finish(engine, study, &service, through)?,
             StudyKind::Rollout => roll(engine, study, &service, through)?,
         };
-        // Where it has changed meanwhile, whoever changed it goes on with it.
+        // Where another caller has changed it meanwhile, that caller goes on with it.
         if let Some(step) = step
             && engine.store.step(study, &step)?
         {

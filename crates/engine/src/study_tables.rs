@@ -42,7 +42,7 @@ pub fn experiments_text(body: &ExperimentsBody) -> String {
 /// An experiment, with what it has shown.
 pub fn experiment_text(body: &ExperimentBody) -> String {
     let mut text = format!(
-        "{}/{} is {}: {} (treatment) beside {} (control)\nbegun {} by {}{}\n",
+        "{}/{} is {}: {} (treatment) vs. {} (control)\nbegun {} by {}{}\n",
         body.service,
         body.name,
         body.state,

@@ -13,7 +13,7 @@ use crate::services::Services;
 /// In the audit log, who acts on the engine's machine.
 const HERE: &str = "(the engine's machine)";
 
-/// Makes a token in the store of a configuration; the token itself is told this once.
+/// Makes a token in the store of a configuration; the token itself is shown only this once.
 ///
 /// # Errors
 /// The configuration or store is wrong, the name is taken, or an edge has no services, or some that do not exist.

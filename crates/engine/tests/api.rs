@@ -40,7 +40,7 @@ fn say(
         body.len()
     );
     stream.write_all(head.as_bytes()).expect("it listens");
-    // Whoever sends too much is answered before all is sent.
+    // A client that sends too much is answered before all is sent.
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -246,7 +246,7 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
     };
     edge.report(&batch(1, vec![report(TV, interval, 0, 5.0)])).unwrap();
     let told = waiting.join().expect("no panic").configurations.remove(0);
-    assert_eq!(told.version, 1, "who waits is told at once");
+    assert_eq!(told.version, 1, "a waiting edge gets its answer at once");
     let mut version = told.version;
     for sequence in 2..5 {
         let interval = (now_ms() / 1000) as u64;

@@ -1,4 +1,4 @@
-//! An edge beside an engine that is a process of its own.
+//! An edge with an engine that is a process of its own.
 
 mod common;
 
@@ -94,7 +94,7 @@ fn an_edge_reports_learns_and_outlives_its_engine() {
     // Without the engine the last configuration stays, and reports wait.
     engine.kill();
     let last = edge.in_force(&key).unwrap();
-    let trouble = wait_for("that it is told", || {
+    let trouble = wait_for("the message", || {
         assert_eq!(saw(&edge, &key), last.configuration.version);
         edge.status().trouble.filter(|_| edge.status().waiting >= 2)
     });

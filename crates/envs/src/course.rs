@@ -131,7 +131,8 @@ impl Course {
         let any = below(self.rules.algorithms.len());
         let start = self.start.unwrap_or(any);
         let seed = random.next_u64();
-        // Drawn last, so that whoever draws from one only has the episodes as they were before there were more.
+        // Drawn last, so that courses with one kind keep the episodes that they had before there were
+        // more.
         let flows = self.flows[(random.next_u64() % self.flows.len() as u64) as usize];
         let mut capacity = link.capacity.clone();
         links::enter_anywhere(&mut capacity, &mut random);

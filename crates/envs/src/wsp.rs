@@ -108,7 +108,7 @@ mod tests {
         let chance: Vec<[f64; 4]> = design::<4>(1600, 3).into_iter().step_by(8).collect();
         let (even, by_chance) = (least_distance(&points), least_distance(&chance));
         assert!(even > 0.15, "{even}");
-        assert!(even > 1.3 * by_chance, "{even} beside {by_chance}");
+        assert!(even > 1.3 * by_chance, "{even} vs. {by_chance}");
         for axis in 0..4 {
             let mean = points.iter().map(|p| p[axis]).sum::<f64>() / 200.0;
             assert!((mean - 0.5).abs() < 0.05, "axis {axis} leans to {mean}");

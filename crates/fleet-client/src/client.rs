@@ -26,7 +26,7 @@ pub struct Listing {
     pub search: String,
     /// Of this service only.
     pub service: Option<String>,
-    /// That are held so only.
+    /// Filter by hold state.
     pub hold: Option<Hold>,
     /// At most so many.
     pub limit: usize,

@@ -94,7 +94,7 @@ pub struct Aggregate {
     /// What an experiment wants of it, where it learns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     assignment: Option<Assignment>,
-    /// What other aggregates found. Whoever keeps the aggregates keeps that, once for all of a service.
+    /// What other aggregates found. The owner of the aggregates keeps that, once for all of a service.
     #[serde(skip)]
     heeds: Vec<Cell>,
 }
@@ -173,7 +173,7 @@ impl Aggregate {
         &self.hold
     }
 
-    /// Tells it to learn, pause, or run what it is told, from the next interval on.
+    /// Lets it learn, pause, or run given knobs, from the next interval on.
     pub fn set_hold(&mut self, hold: Hold) {
         self.hold = hold;
     }
@@ -455,7 +455,7 @@ impl Aggregate {
 
 /// What a version showed in the part of an interval before another one followed. No trial of it is
 /// open, or this would be its [`Decision`]. It teaches nothing more, since a trial counts once; what
-/// it brought is told.
+/// it brought is reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// The version.
@@ -494,7 +494,7 @@ impl core::fmt::Display for Ended {
     }
 }
 
-/// The guards that an interval breaks; none where too few connections say so.
+/// The guards that an interval breaks; none where too few connections show it.
 fn broken(service: &Service, summary: &Summary) -> Vec<String> {
     let enough = summary.connections() >= service.connections_min();
     let broken = service.guards().iter().filter(|guard| enough && guard.is_broken(summary));

@@ -58,7 +58,7 @@ impl fmt::Display for UtcOffset {
     }
 }
 
-/// How the week is divided: three bands of the day on weekdays and weekends unless told otherwise (§4.3).
+/// How the week is divided; default: three bands of the day, on weekdays and on weekends (§4.3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Contexts {
@@ -88,7 +88,7 @@ impl Default for Contexts {
 pub enum ContextsError {
     /// The bands are none.
     #[error(
-        "bands of the day begin at hours that ascend from 0 and are below 24, as in [0, 8, 16]; not {0:?}"
+        "bands of the day begin at hours that ascend from 0 and are below 24, e.g. [0, 8, 16]; not {0:?}"
     )]
     Bands(Vec<u8>),
     /// The offset is none.
@@ -205,7 +205,7 @@ mod tests {
     fn mistakes_are_refused() {
         for bands in [vec![], vec![8, 16], vec![0, 8, 8], vec![0, 24]] {
             let contexts = Contexts { bands, ..Contexts::default() };
-            assert!(contexts.check().unwrap_err().to_string().contains("as in [0, 8, 16]"));
+            assert!(contexts.check().unwrap_err().to_string().contains("e.g. [0, 8, 16]"));
         }
         for offset in ["", "5", "+5:00", "+15:00", "+14:01", "+00:60", "++1:00"] {
             assert!(offset.parse::<UtcOffset>().is_err(), "{offset}");

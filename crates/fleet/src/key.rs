@@ -143,7 +143,7 @@ impl fmt::Display for Key {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// There is no `/` in it.
-    #[error("{0:?} is no aggregate: write SERVICE/PREFIX, as in tv/203.0.113.0/24")]
+    #[error("{0:?} is no aggregate: write SERVICE/PREFIX, e.g. tv/203.0.113.0/24")]
     Form(String),
     /// The service's name is empty, too long, or has other characters than it may.
     #[error(
@@ -152,7 +152,7 @@ pub enum KeyError {
     ServiceName(String),
     /// The prefix is none.
     #[error(
-        "{0:?} is no prefix: write an address and a length, as in 203.0.113.0/24 or 2001:db8::/32"
+        "{0:?} is no prefix: write an address and a length, e.g. 203.0.113.0/24 or 2001:db8::/32"
     )]
     Prefix(String),
     /// Bits behind the length are set, so that one subnet would have many names.

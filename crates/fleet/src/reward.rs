@@ -20,7 +20,7 @@ pub struct Guard {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardError {
     /// There is no comparison with a number in it.
-    #[error("{0:?} is no guard: write a formula, < or >, and a number, as in \"mean(loss) < 0.1\"")]
+    #[error("{0:?} is no guard: write a formula, < or >, and a number, e.g. \"mean(loss) < 0.1\"")]
     Form(String),
     /// What stands before the comparison is no formula.
     #[error("guard {text:?}: {cause}")]

@@ -1,7 +1,7 @@
 //! Mergeable sketches: how often which value came, in buckets whose width is a share of the value.
 //!
 //! The buckets are those of H2 histograms (the `histogram` crate): whole numbers, no logarithms, so every machine puts a
-//! value into the same one. The sum is kept beside them as a whole number too. So merging is exact, and the order in which
+//! value into the same one. The sum is kept as a whole number, too. So merging is exact, and the order in which
 //! reports arrive changes nothing.
 
 use histogram::{Config, Histogram, SparseHistogram};

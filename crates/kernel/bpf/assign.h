@@ -9,7 +9,7 @@
 /* A name of an algorithm with its zero (TCP_CA_NAME_MAX). */
 #define TT_NAME_SIZE 16
 
-/* States of a socket that are told of (net/tcp_states.h). */
+/* States of a socket that are reported (net/tcp_states.h). */
 #define TT_STATE_ESTABLISHED 1
 #define TT_STATE_CLOSE_WAIT 8
 #define TT_STATE_LISTEN 10
@@ -32,7 +32,7 @@
 	A(u8, former, TT_NAME_SIZE) /* before we first gave one */
 #define TT_SOCKET_SIZE 128
 
-/* Whoever runs `from` is to run `to`; a socket that runs something else by then is left alone. */
+/* A socket that runs `from` is to run `to`; a socket that runs something else by then is left alone. */
 #define TT_ORDER_FIELDS(F, A)                                                                                          \
 	A(u8, from, TT_NAME_SIZE)                                                                                      \
 	A(u8, to, TT_NAME_SIZE)

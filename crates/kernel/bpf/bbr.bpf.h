@@ -50,7 +50,7 @@ TT_INLINE void tt_bbr_is_ready(struct sock *sk, struct tt_flow *flow)
 	__builtin_memset(&flow->pending, 0, sizeof(flow->pending));
 	flow->pending.eager = true;
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
-	/* For whoever takes the socket next: no slow start of its own once the pipe was full. */
+	/* For the algorithm that takes the socket next: no slow start of its own once the pipe was full. */
 	tp->snd_ssthresh = bbr->full_pipe ? bbr->window : TCP_INFINITE_SSTHRESH;
 	tt_bbr_apply_pacing(sk, bbr);
 }

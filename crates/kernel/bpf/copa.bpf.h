@@ -103,7 +103,7 @@ TT_INLINE u32 tt_copa_begins(struct sock *sk, struct tt_flow *flow, const struct
 	tt_copa_begin(flow, tp, 0);
 	tt_copa_set_window(copa, tt_copa_initial_window_q16(copa));
 	if (adopted) {
-		/* The former algorithm's slow start ended where its threshold says so. */
+		/* The former algorithm's slow start ended at its threshold. */
 		copa->slow_start = tp->snd_cwnd < tp->snd_ssthresh;
 		copa->started = true;
 	}

@@ -12,7 +12,7 @@
  *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
  *              under the sequence number `seq`: odd while it writes
  *
- * The unit is the last part of a name. Fixed point says so by a scale below.
+ * The unit is the last part of a name. Fixed-point fields have a scale below.
  */
 #ifndef TRIMTAB_LAYOUT_H
 #define TRIMTAB_LAYOUT_H
@@ -257,7 +257,7 @@
 	F(u64, lost_events)    /* for which the ring had no room */                                                    \
 	TT_ALGORITHMS(TT_DEFAULTS_OF, A) /* knobs of a new connection; an initial window of 0 is the system's */       \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
-	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are told apart by; by user space */               \
+	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are distinguished by; by user space */               \
 	F(u64, programs)       /* which programs, with which options: a hash; by user space; 0 until all is in place */
 #define TT_CONTROL_SIZE 384
 

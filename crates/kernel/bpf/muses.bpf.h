@@ -124,7 +124,7 @@ TT_INLINE void tt_muses_count(struct tt_slot *slot, const struct tt_muses *muses
 }
 
 /*
- * The guard has spoken: what is safe takes over, with what is known of the path, even while losses are being repaired, since a
+ * The guard has spoken: the fallback takes over, with what is known of the path, even while losses are being repaired, since a
  * window that runs away is why there are any (Switcher::give_way_if_alarmed). But CUBIC has the kernel's own recovery, which it
  * has to begin itself: it waits for the end, with no more in flight than it is to go on with. Where there is no model there
  * is nothing to go on with either. From here on the connection may run another algorithm.

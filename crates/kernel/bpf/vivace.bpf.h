@@ -76,7 +76,7 @@ TT_INLINE u32 tt_vivace_begins(struct sock *sk, struct tt_flow *flow, const stru
 	for (int i = 0; i < TT_VIVACE_KNOBS_COUNT; i++)
 		flow->vivace.knobs[i] = flow->first.words[i];
 	tt_vivace_begin_with(flow, tp, tp->snd_cwnd);
-	/* The former algorithm's slow start ended where its threshold says so. */
+	/* The former algorithm's slow start ended at its threshold. */
 	if (adopted && tp->snd_cwnd >= tp->snd_ssthresh)
 		flow->vivace.starting = false;
 	if (!adopted && tp->srtt_us >> 3)
@@ -158,7 +158,7 @@ TT_INLINE void tt_vivace_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	if (tt_switch_if_nothing_is_known(sk, flow, tt_vivace_is_converged(&flow->vivace)))
 		return;
 	/*
-	 * Nothing was in flight: the application left the rate unused. Of a new connection the kernel says so until the first
+	 * Nothing was in flight: the application left the rate unused. For a new connection the kernel reports that until the first
 	 * acknowledgement, whatever the application has (tcp_init_sock).
 	 */
 	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out,

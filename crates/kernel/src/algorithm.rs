@@ -22,7 +22,7 @@ pub enum Algorithm {
     /// PCC Vivace, with everything that `trimtab_cc::Vivace` has.
     Vivace,
     /// Muses: the trees of a model ([`Datapath::add_trees`](crate::Datapath::add_trees)) multiply the window every 10 ms. Without a
-    /// model what is safe takes over with the first acknowledgement.
+    /// model the fallback takes over with the first acknowledgement.
     Muses,
 }
 

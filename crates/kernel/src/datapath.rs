@@ -266,7 +266,7 @@ impl Datapath {
         Flow::at(&self.slots, slot)
     }
 
-    /// Looks for connections whose sockets are gone though the kernel did not say so, and frees their slots; gives those
+    /// Looks for connections whose sockets are gone without an event from the kernel, and frees their slots; gives those
     /// connections. No event tells of them. The kernel walks over all sockets that run the algorithms, about 0.1 µs each, so
     /// once in some seconds is enough.
     ///
@@ -365,8 +365,8 @@ impl Datapath {
         self.towards.all()
     }
 
-    /// What connections to come are told apart by from now on, beside algorithm and destination. Where that is something else than
-    /// before, what there was is removed.
+    /// Sets what distinguishes new connections, besides algorithm and destination. A change removes
+    /// the knobs that were set before.
     ///
     /// # Errors
     /// The kernel refuses.

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
     use crate::handmade::{self, Kernel};
 
-    /// What the kernel's answer to the trial is told as: with this error number, and this line.
+    /// How the kernel's answer to the trial is reported: with this error number, and this line.
     fn tried(number: i32, line: &str) -> Finding {
         let error = libbpf_rs::Error::from_raw_os_error(number);
         trial(Err(Error::of_verdict("load the eBPF programs", &error, vec![line.to_owned()])))

@@ -69,7 +69,7 @@ pub enum Error {
         what: String,
     },
     /// The kernel refused something else.
-    #[error("cannot {what}: {reason}; `trimtab doctor` says what this kernel supports")]
+    #[error("cannot {what}: {reason}; `trimtab doctor` lists what this kernel supports")]
     Kernel {
         /// What was tried.
         what: &'static str,
@@ -164,7 +164,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What libbpf says beside its error codes: mostly the line that helps.
+/// What libbpf prints besides its error codes: mostly the line that helps.
 pub(crate) mod said {
     use std::sync::{Mutex, PoisonError};
 

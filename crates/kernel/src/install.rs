@@ -241,7 +241,7 @@ fn struct_ops(algorithm: Algorithm, form: Form) -> String {
     format!("{}_{since}", algorithm.name())
 }
 
-/// `tt_settings` of `bpf/layout.h`: what the programs are told as constants.
+/// `tt_settings` of `bpf/layout.h`: the constants of the programs.
 fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
     let mut settings = [0; SETTINGS_SIZE];
     settings[..SETTINGS_NAMES_AT].copy_from_slice(&options.slots.to_ne_bytes());

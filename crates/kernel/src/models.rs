@@ -46,8 +46,8 @@ pub enum TreesRefused {
     },
     /// The nodes of those that are in use leave no room.
     #[error(
-        "{nodes} nodes find no room beside the models that open connections use: wait until some have ended, or train \
-         fewer or smaller trees"
+        "no room for {nodes} nodes: open connections use the other models; wait until some have ended, \
+         or train fewer or smaller trees"
     )]
     Nodes {
         /// How many there are.

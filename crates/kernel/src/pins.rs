@@ -107,7 +107,7 @@ impl Pins {
             .map_err(|e| fail(format!("mounting {BPF_FS} failed ({e})")))?;
         }
         std::fs::create_dir_all(&self.folder).map_err(|e| fail(e.to_string()))?;
-        // Whoever may open the maps may turn every connection's knobs.
+        // A process that may open the maps may turn every connection's knobs.
         std::fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
             .map_err(|e| fail(e.to_string()))?;
         if is_bpf_fs(&self.folder) {

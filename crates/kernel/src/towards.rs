@@ -42,7 +42,7 @@ fn towards(raw: &RawTowards) -> Option<Towards> {
     Some(to.by(port, raw.netns_cookie, raw.cgroup_id))
 }
 
-/// What connections are told apart by now.
+/// What connections are distinguished by now.
 pub(crate) fn by(control: &Control) -> By {
     let word = control.towards_by.load(Relaxed);
     let has = |bit: u32| word & bit != 0;

@@ -30,7 +30,7 @@ fn send(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
 /// An algorithm that knows nothing yet gives way to another when the next packet leaves while none is in flight, and at no other
 /// time.
 #[test]
-fn an_algorithm_hears_of_the_first_packet_after_an_idle_time() {
+fn an_algorithm_gets_the_event_of_the_first_packet_after_an_idle_time() {
     need_kernel!();
     let loaded = Loaded::new("_i", 8);
     let wire = Wire::new("idle");

@@ -194,7 +194,7 @@ fn options_that_make_no_sense_are_refused_before_anything_is_done() {
     }
 }
 
-/// From one algorithm to the other on an open connection, as whoever holds its socket may do.
+/// From one algorithm to the other on an open connection, as the holder of its socket may do.
 #[test]
 fn a_connection_changes_its_algorithm() {
     need_kernel!();

@@ -177,7 +177,7 @@ fn knobs_of_a_destination_are_those_of_its_new_connections() {
         map.update(key, &[0xff; 64], MapFlags::ANY).unwrap();
     }
     assert_eq!(first(A.into(), 7021), (1000.0, true));
-    // What they are told apart by changes: nothing of before counts. The next process finds what there is.
+    // What they are distinguished by changes: nothing of before counts. The next process finds what there is.
     datapath.tell_apart(by).unwrap();
     let again = Datapath::load(&loaded.options).unwrap();
     assert!(

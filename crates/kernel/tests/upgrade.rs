@@ -314,7 +314,7 @@ fn connections_of_another_layout_are_counted() {
     drop(pair);
 }
 
-/// Sockets that listen are not renewed where the kernel cannot walk over them, and that is told. To
+/// Sockets that listen are not renewed where the kernel cannot walk over them, and that is reported. To
 /// look for what is loaded renews none.
 #[test]
 fn a_load_tells_what_it_did_not_renew_and_a_look_renews_nothing() {

@@ -1,13 +1,13 @@
-//! The simulator beside the measurements of Linux TCP over Mahimahi, all of them (issue A, figure 3).
+//! The simulator vs. all measurements of Linux TCP over Mahimahi (issue A, figure 3).
 
 use std::path::{Path, PathBuf};
 
 use trimtab_lab::validate::{Options, ValidateError, validate};
 
-/// The shared folder beside the project; `None` when it is not there and need not be.
+/// The shared folder next to the project; `None` when it is not there and need not be.
 fn shared() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("TRIMTAB_SHARED").map_or(beside, PathBuf::from);
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folder = std::env::var_os("TRIMTAB_SHARED").map_or(usual, PathBuf::from);
     if folder.join("groundtruth").is_dir() {
         return Some(folder);
     }

@@ -1,7 +1,7 @@
 //! Network links that turn arrival times into departure times.
 //!
 //! A [`Link`] is a queue, a capacity that serves it, and what else happens on the way: random loss, a
-//! policer, propagation delay, jitter, reordering. It never reads a clock: whoever owns it says what time
+//! policer, propagation delay, jitter, reordering. It never reads a clock: its owner says what time
 //! it is. So the same code runs in a simulator, where time jumps, and in an emulator, where it passes.
 //!
 //! The capacity is constant or a recorded [`Trace`] with the semantics of Mahimahi's `mm-link`

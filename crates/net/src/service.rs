@@ -183,7 +183,7 @@ impl Opportunities {
         let wanted = position_ms - self.state.round_ms;
         let rest = &times[self.state.next..];
         let passed = |&time: &u32| u64::from(time) < wanted;
-        // An idle time is mostly short beside the trace, so the search starts near and doubles.
+        // An idle time is mostly short compared with the trace, so the search starts near and doubles.
         let mut reach = 8;
         while reach < rest.len() && passed(&rest[reach]) {
             reach *= 2;

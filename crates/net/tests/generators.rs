@@ -262,7 +262,7 @@ fn the_shipped_traces_are_the_generated_ones() {
     }
     let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let traces = entries.filter(|path| path.extension().is_some_and(|extension| extension == "gz"));
-    assert_eq!(traces.count(), expected.len(), "a file in {} is nobody's", folder.display());
+    assert_eq!(traces.count(), expected.len(), "a file in {} has no generator", folder.display());
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Receiver {
         }
     }
 
-    /// A packet arrived; `progress` hears of every response that moves.
+    /// A packet arrived; `progress` gets every response that moves.
     #[inline]
     pub(crate) fn on_packet(
         &mut self,

@@ -4,7 +4,7 @@ use trimtab_qoe::Hints;
 
 use crate::Utility;
 
-/// Why a steering asked for an action, for whoever explains it to a user.
+/// Why a steering asked for an action, for a host that explains it to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The gradient of the QoE model (Mortise §3.2); [`Insight`] has its numbers.
@@ -17,7 +17,7 @@ pub enum Reason {
     Rule(Utility),
     /// A learnt policy prefers it.
     Learnt,
-    /// A learnt policy has no answer, and this is safe. The first time it was because of this.
+    /// A learnt policy declined, and this is the fallback. This was the reason the first time.
     Fallback(Distrust),
     /// The connection's states lie nearest to the group of this tree (Muses §IV-A).
     Nearest,

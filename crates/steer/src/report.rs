@@ -84,7 +84,7 @@ pub struct Responses {
 pub enum Action {
     /// Turn knobs of the running algorithm, all at once.
     Set(KnobValues),
-    /// Let another algorithm take over. Only from a steering that says so
+    /// Let another algorithm take over. Only from a steering that declares it
     /// ([`Steer::needs`]).
     Switch {
         /// The algorithm and its knobs.

@@ -84,7 +84,7 @@ impl Place {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
             SchemeKind::Muses(settings) if settings.learnt == MusesPolicy::Lstm => Err(refuse(
-                "an LSTM counts in fractions, which no kernel does: only the simulator runs it"
+                "an LSTM needs floating point, which the kernel does not allow: run it in the simulator"
                     .to_owned(),
             )),
             SchemeKind::Muses(settings) => match settings.safe.as_ref().map(safe) {
@@ -134,7 +134,7 @@ impl Governor {
     }
 }
 
-/// The algorithm in eBPF that takes over as what is safe, with its knobs. CUBIC is Linux's there.
+/// The algorithm in eBPF that takes over as the fallback, with its knobs. CUBIC is Linux's there.
 fn safe(spec: &Spec) -> Result<(Algorithm, Spec), String> {
     let name = spec.algorithm().name;
     let algorithm = Algorithm::from_name(name)
@@ -213,7 +213,7 @@ mod tests {
         Governor::of(&scheme, &prepared.apps[0], &prepared).map_err(|e| e.to_string())
     }
 
-    /// By default what is safe is `copa:mvfst`, and its knobs go with it.
+    /// By default the fallback is `copa:mvfst`, and its knobs go with it.
     #[test]
     fn muses_is_trees_and_what_is_safe() {
         for name in ["muses", "treeg"] {

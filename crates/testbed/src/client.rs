@@ -139,7 +139,7 @@ impl Client {
     }
 }
 
-/// The steps in which whoever waits for a thread looks whether it shall end.
+/// The steps in which a waiting thread checks whether to end.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ impl FlowWatch {
         again.for_each(|sent| sent.once = false);
     }
 
-    /// The server heard what arrived; the round-trip time of the latest packet of which it hears for the first time.
+    /// The server heard what arrived; the round-trip time of the latest packet that is acknowledged for the first time.
     fn acknowledged(&mut self, at: Time, segment: &Segment) -> Option<Duration> {
         // Nothing was sent yet.
         self.numbers.last?;

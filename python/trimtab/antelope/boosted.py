@@ -26,8 +26,8 @@ FORMAT = "trimtab-antelope"
 VERSION = "1"
 #: ModelTrain.py of the published code.
 TREES, DEPTH, RATE, GAMMA = 40, 3, 0.15, 1.0
-#: Rewards are learnt and foretold in percent: beside labels of which most lie between 0 and 1, gamma would
-#: forbid nearly every split.
+#: Rewards are learnt and predicted in percent. With labels between 0 and 1, gamma would forbid nearly
+#: every split.
 PERCENT = 100.0
 #: What the library writes for a node that asks nothing.
 LEAF = -1

@@ -61,7 +61,7 @@ learning rate {RATE:g}, gamma {GAMMA:g}, over {len(model.features)} features. It
 Half of the connections choose at random, the rest by the models fitted so far, with excursions.
 
 The selection period is the one with the shortest completion times on {settings.validate} connections over
-the links for validation, beside `{model.first}` alone. The mean reward there is that of what the model
+the links for validation, vs. `{model.first}` alone. The mean reward there is that of what the model
 prefers, of a random choice and of the best one:
 
 | period | decisions learnt from | reward by the model | at random | at best | completion time |

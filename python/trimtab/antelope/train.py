@@ -19,7 +19,7 @@ from trimtab.antelope.collect import Lessons, collect
 from trimtab.antelope.options import SECONDS, Boosting
 from trimtab.train.card import opened
 from trimtab.train.checkpoint import must_fit_settings
-from trimtab.train.evaluate import PERIODS, Judged, beside, judge_course, run
+from trimtab.train.evaluate import PERIODS, Judged, baselines, judge_course, run
 from trimtab.train.options import Training
 
 #: Shares of the rounds after which the models are fitted anew, to drive the rounds that follow. Up to the
@@ -42,7 +42,7 @@ class Tried:
     worth: tuple[float, float, float]
     """Mean reward in the validation decisions: of what the model prefers, a random choice, the best one."""
     change: float
-    """Completion time in the validation connections beside `first` alone, by ratio: -0.1 is a tenth less."""
+    """Completion time in the validation connections vs. `first` alone, by ratio: -0.1 is a tenth less."""
 
 
 def main(arguments: list[str]) -> int:
@@ -96,7 +96,7 @@ def try_period(settings: Boosting, period_ms: int) -> Tried:
     change = float(np.exp((np.log(by_model) - np.log(by_first)).mean()) - 1.0)
     print(
         f"{period_ms} ms: {len(lessons.inputs)} decisions; on links kept back the reward is {worth[0]:.4f}, "
-        f"at random {worth[1]:.4f}, at best {worth[2]:.4f}; completion times {change:+.2%} beside "
+        f"at random {worth[1]:.4f}, at best {worth[2]:.4f}; completion times {change:+.2%} vs. "
         f"{training.first}",
         flush=True,
     )
@@ -139,7 +139,7 @@ def judge(model: Boosted, settings: Boosting, course: Course) -> Judged:
     training = settings.training(FLOO_MS)
     own = judge_course(settings.training(model.period_ms), SECONDS * 1000 // model.period_ms)
     assert SECONDS * 1000 == PERIODS * FLOO_MS
-    times = beside(training, course)
+    times = baselines(training, course)
     times["policy"] = run(own, Chooser(model), settings.judge, SECONDS * 1000 // model.period_ms)
     return Judged(times, training.names())
 

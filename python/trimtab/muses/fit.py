@@ -81,7 +81,7 @@ def fit(
 
 
 def _score(stages: Stages, done: Ints, actions: NDArray[np.int8]) -> float:
-    """Say how good these factors are beside what the LSTM did; more is better."""
+    """Score these factors against those of the LSTM; more is better."""
     if stages.criterion == "entropy":
         return float((actions_of(done) == actions).mean())
     return -float(((np.log2(done / FACTOR_ONE) - RATIOS[actions]) ** 2).mean())
@@ -104,7 +104,7 @@ def _fitted(
 ) -> Any:
     """Fit a tree to actions, or to the logarithms of what they multiply the window by.
 
-    To an entropy all actions are equally wrong beside the right one, be it a step of 5 % or a halving.
+    To an entropy all actions but the right one are equally wrong, be it a step of 5 % or a halving.
     """
     common: dict[str, Any] = {"max_leaf_nodes": stages.leaves, "random_state": stages.seed, **settings}
     if stages.criterion == "entropy":

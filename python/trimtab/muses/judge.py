@@ -1,4 +1,4 @@
-"""How policies do on the networks of Table III, none of which were learnt on, and the card that says so."""
+"""How policies do on the networks of Table III, none of which were learnt on, and the card that shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trimtab.muses.trees import Trees
 
 #: The columns of Table III, and steady Wi-Fi on a channel that others use too.
 SETTINGS = ("steady-wifi", "fluctuating-wifi", "lte", "shared-wifi")
-#: What stands beside.
+#: The baselines.
 BASELINES = ("cubic", "bbr", "copa", "vegas")
 #: Utilisation (0 to 1), 95th percentile of the queueing delay in seconds, loss (0 to 1).
 Outcomes = list[tuple[float, float, float]]

@@ -1,8 +1,8 @@
-"""What several trees are worth beside one, by how many leaves a tree may have.
+"""Compare several trees with one, by how many leaves a tree may have.
 
 The LSTM drives flows over networks of Table II; one tree for all and a tree for each group of flows are
 distilled from it, by the paper's recipe (Muses, section III-E) and by ours, with each number of leaves, and
-drive over networks of Table III that are for validation. The LSTM stands beside.
+drive over networks of Table III that are for validation. The LSTM's results are given, too.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def table(teacher: lstm.Teacher, stages: Stages, sizes: list[int], out: Path | N
                     )
                     for m in (one, many)
                 )
-                cells += [cell(alone), beside(several - alone)]
+                cells += [cell(alone), difference(several - alone)]
             lines.append(f"| {recipe} | {leaves} | " + " | ".join(cells) + " |")
             print(lines[-1], file=sys.stderr, flush=True)
     print("\n".join(lines))
@@ -134,7 +134,7 @@ def cell(outcomes: Any) -> str:
     return f"{used:.1%}, {1_000 * delay:.0f} ms, {loss:.2%}"
 
 
-def beside(differences: Any) -> str:
+def difference(differences: Any) -> str:
     """Write what several trees have more on the same networks, with half the 95 % interval."""
     mean = differences.mean(axis=0)
     half = HALF * differences.std(axis=0) / np.sqrt(len(differences))

@@ -49,7 +49,7 @@ class Stages:
     clusters: str = option("2-40", "numbers of clusters to choose from; the silhouette decides")
     others: float = option(
         0.2,
-        "weight of all flows together in the fit of a group's tree, beside its own flows; 0 is the paper's",
+        "weight of all flows together in the fit of a group's tree, relative to its own flows; 0 is the paper's",
     )
     grid: int = option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
     traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
@@ -139,7 +139,7 @@ def _problem_of_trees(stages: Stages) -> str | None:
         several = numbers(stages.clusters)
     except ValueError:
         several = []
-    # Beside the trees of the clusters there is the global one.
+    # Besides the trees of the clusters there is the global one.
     most = TREES_MAX - 1
     if not several or not 2 <= several[0] <= several[-1] <= most:
         return f"--clusters is {stages.clusters}; write a number or a range like 2-40 within 2 to {most}"

@@ -40,7 +40,7 @@ TRIED = 1 / 3
 #: Minibatches after each round, their size, and the step; and those of the last fit, whose step fades out.
 ROUND_BATCHES, LAST_BATCHES, BATCH = 40, 5_000, 512
 RATE = 1e-3
-#: Noise on the inputs while learning, beside their spread of 1: what is best here is best nearby.
+#: Noise on the inputs while learning, relative to their spread of 1: what is best here is best nearby.
 BLUR = 0.3
 #: Rounds between two checkpoints.
 CHECKPOINT = 20

@@ -49,9 +49,9 @@ class Judged:
         """Name the algorithm that is best over all connections, by ratio."""
         return min(self.algorithms, key=lambda name: float(np.log(self.times[name]).mean()))
 
-    def change(self, name: str, beside: str) -> float:
+    def change(self, name: str, baseline: str) -> float:
         """Compare completion times by ratio, on average: -0.1 is a tenth less."""
-        ratio = np.log(self.times[name]) - np.log(self.times[beside])
+        ratio = np.log(self.times[name]) - np.log(self.times[baseline])
         return float(np.exp(ratio.mean()) - 1.0)
 
     def closed(self, name: str) -> float:
@@ -98,7 +98,7 @@ def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
 
     Raises ValueError when none of them had a request.
     """
-    times = beside(settings, course)
+    times = baselines(settings, course)
 
     def choose(_: Episodes, states: Array) -> Sequence[int]:
         return [int(choice) for choice in policy.choose(states)]
@@ -107,7 +107,7 @@ def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
     return Judged(times, policy.algorithms)
 
 
-def beside(settings: Training, course: Course) -> dict[str, Floats]:
+def baselines(settings: Training, course: Course) -> dict[str, Floats]:
     """Judge all that a policy is compared with: each algorithm alone, random choices, the bounds.
 
     Raises ValueError when none of the connections had a request.

@@ -23,7 +23,7 @@ struct Arguments {
     /// Also the outputs that take minutes; some need the traces in ../shared or $TRIMTAB_SHARED
     #[arg(long)]
     slow: bool,
-    /// The pages; README.md and all of docs/ unless told
+    /// The pages [default: README.md and all of docs/]
     pages: Vec<PathBuf>,
 }
 

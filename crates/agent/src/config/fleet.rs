@@ -42,12 +42,12 @@ impl Fleet {
                 Err(source.error(name.span().start, what))
             });
         };
-        let beside = |path: &PathBuf| source.path.parent().unwrap_or(Path::new("")).join(path);
+        let in_folder = |path: &PathBuf| source.path.parent().unwrap_or(Path::new("")).join(path);
         Ok(Some(Self {
             engine: fleet.engine.clone(),
-            token_file: beside(&fleet.token_file),
-            authority: fleet.authority.as_ref().map(beside),
-            folder: beside(&fleet.folder),
+            token_file: in_folder(&fleet.token_file),
+            authority: fleet.authority.as_ref().map(in_folder),
+            folder: in_folder(&fleet.folder),
         }))
     }
 
@@ -78,7 +78,7 @@ impl Fleet {
 pub struct Customized {
     /// The service.
     pub service: ServiceName,
-    /// Bits of the destination that aggregates are told apart by: of IPv4, and of IPv6.
+    /// Bits of the destination that aggregates are distinguished by: of IPv4, and of IPv6.
     pub prefix: [u8; 2],
 }
 
@@ -95,13 +95,14 @@ impl Customized {
                     Err(source.error(given.span().start, what))
                 }
                 (_, Some(given)) => {
-                    let what = "prefix tells the aggregates of a fleet apart: add steer = \"fleet\", or use to";
+                    let what = "prefix divides a fleet's connections into aggregates: add steer = \"fleet\", or use to";
                     Err(source.error(given.span().start, what))
                 }
             };
         };
         let Some(service) = &raw.service else {
-            let what = "the engine needs to know the service: give service = \"NAME\", as the engine calls it";
+            let what =
+                "the engine needs the service: give service = \"NAME\", by its name in the engine";
             return Err(source.error(steer.span().start, what));
         };
         let name = service.get_ref().parse::<ServiceName>();

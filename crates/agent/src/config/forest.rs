@@ -19,8 +19,8 @@ static SHIPPED: &[u8] = include_bytes!("../../../../models/muses.trees");
 const SAFE: &str = "copa";
 const SAFE_COPA: &str = "copa:mvfst";
 
-/// A model of Muses, and what is safe. A file that cannot be used is no mistake of the configuration: the agent runs, says so, and
-/// connections run what is safe.
+/// A model of Muses, and the fallback. A file that cannot be used is no mistake of the configuration: the agent runs, reports it, and
+/// connections run the fallback.
 #[derive(Clone)]
 pub struct Forest {
     /// Its file; `None` for the model that ships with the agent.
@@ -53,7 +53,7 @@ impl Forest {
                 Some(safe)
             }
         };
-        // Beside the configuration, unless it says otherwise.
+        // A relative path starts at the folder of the configuration.
         let folder = source.path.parent().unwrap_or(Path::new(""));
         let file = raw.model.as_ref().map(|model| folder.join(model.get_ref()));
         let (trees, problem) = match read(file.as_deref()) {
@@ -69,7 +69,7 @@ impl Forest {
         self.problem.as_ref().map(|problem| format!("{problem}; {instead} runs in its place"))
     }
 
-    /// The knobs of what is safe, where they are not its defaults.
+    /// The knobs of the fallback, where they are not its defaults.
     pub(crate) fn safe_knobs(&self) -> Vec<(&'static str, f64)> {
         let spec = SAFE_COPA
             .parse::<Spec>()

@@ -10,7 +10,7 @@ use trimtab_steer::Unusable;
 use trimtab_steer::select::Model;
 
 /// A learnt policy that chooses the algorithm. A file that cannot be used is no mistake of the configuration: the agent
-/// runs, says so, and connections run what is safe.
+/// runs, reports it, and connections run the fallback.
 #[derive(Clone)]
 pub struct Learnt {
     /// Its file.

@@ -1,4 +1,4 @@
-//! The configuration: one TOML file, whose mistakes are told with their line and column.
+//! The configuration: one TOML file, whose mistakes are reported with line and column.
 
 mod check;
 mod error;
@@ -75,7 +75,7 @@ pub struct Config {
     pub default_algorithm: bool,
     /// Share of one core that deciding may take; beyond, decisions become rarer.
     pub cpu: Share,
-    /// When a connection goes back to what is safe.
+    /// When a connection goes back to the fallback.
     pub safety: Safety,
     /// Where the sockets and the lock are.
     pub sockets: Sockets,
@@ -87,7 +87,7 @@ pub struct Config {
     pub rules: Vec<Rule>,
 }
 
-/// When a connection goes back to what is safe.
+/// When a connection goes back to the fallback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Safety {
     /// Lost share of what was sent, above which a connection suffers.
@@ -105,7 +105,7 @@ pub struct Safety {
 pub struct Sockets {
     /// Folder of both sockets and the lock.
     pub folder: PathBuf,
-    /// A group whose members may use the control socket, beside root.
+    /// A group whose members may use the control socket, as root may.
     pub group: Option<String>,
     /// Whether applications may send hints.
     pub hints: bool,
@@ -343,7 +343,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
         Some(name) => match name.get_ref().as_str() {
             "none" => None,
             "mortise" if model.is_none() => {
-                let what = "mortise needs to know what is good for the application: give qoe, as \"download\"";
+                let what = "mortise needs a QoE model: give qoe, e.g. \"download\"";
                 return Err(source.error(name.span().start, what));
             }
             "mortise" if algorithm.name() != TUNED => {
@@ -351,18 +351,18 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
                 return Err(source.error(name.span().start, &what));
             }
             "mortise" if turns.is_some() => {
-                let what =
-                    "mortise steers one algorithm, and turns are of several: give one of the two";
+                let what = "mortise steers one algorithm, and turns name several: give only one of the two";
                 return Err(source.error(name.span().start, what));
             }
             "mortise" => Some(Steering::Mortise),
             forest::MUSES if turns.is_some() => {
-                let what = "muses is one algorithm, and turns are of several: give one of the two";
+                let what =
+                    "muses is one algorithm, and turns name several: give only one of the two";
                 return Err(source.error(name.span().start, what));
             }
             forest::MUSES => forest.map(Steering::Muses),
             fleet::FLEET if turns.is_some() => {
-                let what = "the engine of a fleet turns the knobs of one algorithm, and turns are of several: give one of the two";
+                let what = "the engine of a fleet turns the knobs of one algorithm, and turns name several: give only one of the two";
                 return Err(source.error(name.span().start, what));
             }
             fleet::FLEET => customized.map(Steering::Fleet),
@@ -379,7 +379,9 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
     for (name, value) in &raw.knobs {
         let fail = |what: &str| source.error(name.span().start, what);
         if matches!(steering, Some(Steering::Turns(_))) {
-            return Err(fail("a knob is of one algorithm, and turns are of several: leave it out"));
+            return Err(fail(
+                "a knob belongs to one algorithm, and turns name several: leave it out",
+            ));
         }
         let Some(knob) = algorithm.knobs().iter().find(|knob| knob.name == name.get_ref()) else {
             let known: Vec<&str> = algorithm.knobs().iter().map(|knob| knob.name).collect();
@@ -438,7 +440,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
 fn check_cgroup(source: &Source<'_>, raw: &RawRule) -> Result<Option<String>, ConfigError> {
     let Some(cgroup) = &raw.cgroup else { return Ok(None) };
     if !cgroup.get_ref().starts_with('/') {
-        let what = "a cgroup is named by its whole path, as \"/system.slice/nginx.service\": what stands behind 0:: in \
+        let what = "a cgroup is named by its whole path, e.g. \"/system.slice/nginx.service\": what stands behind 0:: in \
                     /proc/PID/cgroup";
         return Err(source.error(cgroup.span().start, what));
     }
@@ -448,7 +450,7 @@ fn check_cgroup(source: &Source<'_>, raw: &RawRule) -> Result<Option<String>, Co
 fn check_netns(source: &Source<'_>, raw: &RawRule) -> Result<Option<PathBuf>, ConfigError> {
     let Some(netns) = &raw.netns else { return Ok(None) };
     if !netns.get_ref().is_absolute() {
-        let what = "a network namespace is named by its file, as \"/run/netns/NAME\" or \"/proc/PID/ns/net\"";
+        let what = "a network namespace is named by its file, e.g. \"/run/netns/NAME\" or \"/proc/PID/ns/net\"";
         return Err(source.error(netns.span().start, what));
     }
     Ok(Some(netns.get_ref().clone()))

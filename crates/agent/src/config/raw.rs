@@ -190,7 +190,7 @@ impl<'de> Visitor<'de> for NumbersVisitor {
     type Value = Numbers;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a table of numbers, as { delta = 0.1 }")
+        f.write_str("a table of numbers, e.g. { delta = 0.1 }")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Numbers, A::Error> {

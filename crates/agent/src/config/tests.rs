@@ -80,7 +80,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "[[rule]]\nturns = [\"copa\", \"vegas\"]",
             "agent.toml:2:18: no algorithm \"vegas\" runs in eBPF",
         ),
-        ("[[rule]]\nturns = [\"copa\", \"cubic\"]", "agent.toml:2:10: turns need to know how long"),
+        ("[[rule]]\nturns = [\"copa\", \"cubic\"]", "agent.toml:2:10: turns need a length"),
         (
             "[[rule]]\nswitch = \"part\"",
             "agent.toml:2:10: every, switch, select, model and safe say how turns are taken",
@@ -95,7 +95,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1ms\"",
-            "agent.toml:3:9: turns need to know how long",
+            "agent.toml:3:9: turns need a length",
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nswitch = \"half\"",
@@ -146,8 +146,8 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "agent.toml:2:10: this is string \"copa\", and true or false is wanted",
         ),
         ("[rule]\nport = 80", "agent.toml:1:1: there may be several rules: write [[rule]]"),
-        ("holdback = 10", "agent.toml:1:12: \"10\" is no share: write it in percent, as \"10%\""),
-        ("holdback = 25", "agent.toml:1:12: \"25\" is no share: write it in percent, as \"25%\""),
+        ("holdback = 10", "agent.toml:1:12: \"10\" is no share: write it in percent, e.g. \"10%\""),
+        ("holdback = 25", "agent.toml:1:12: \"25\" is no share: write it in percent, e.g. \"25%\""),
         ("[safety]\nrest = 60", "agent.toml:2:8: "),
         ("[[rule]]\ncgroup = \"nginx.service\"", "agent.toml:2:10: a cgroup is named by"),
         ("[[rule]]\nnetns = \"blue\"", "agent.toml:2:9: a network namespace is named by"),
@@ -198,7 +198,7 @@ fn a_learnt_policy_is_named_with_its_file_and_what_is_safe() {
     let e = refused(&rule("model = \"a\"\nsafe = \"reno\""));
     assert!(e.contains("no algorithm \"reno\" runs in eBPF"), "{e}");
     let e = refused("[[rule]]\nturns = [\"cubic\", \"copa\"]\nevery = \"1s\"\nsafe = \"copa\"");
-    assert!(e.contains("agent.toml:4:8: model and safe are of a learnt policy"), "{e}");
+    assert!(e.contains("agent.toml:4:8: model and safe belong to a learnt policy"), "{e}");
     let e = refused("[[rule]]\nmodel = \"a\"");
     assert!(e.contains("say how turns are taken: give turns"), "{e}");
 }
@@ -213,10 +213,7 @@ fn muses_is_trees_and_nothing_else() {
     for (text, what) in [
         ("algorithm = \"muses\"", "give both or neither"),
         ("algorithm = \"copa\"\nsteer = \"muses\"", "give both or neither"),
-        (
-            "steer = \"muses\"\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"",
-            "turns are of several",
-        ),
+        ("steer = \"muses\"\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"", "turns name several"),
         ("turns = [\"copa\", \"muses\"]\nevery = \"1s\"", "muses takes no turns"),
         ("steer = \"muses\"\nsafe = \"muses\"", "is not safe"),
         ("steer = \"muses\"\nknobs = { tree = 3 }", "turns tree itself"),
@@ -243,7 +240,7 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     let text = rule("service = \"tv\"");
     let config = Config::parse(Path::new("/etc/trimtab/agent.toml"), &text).unwrap();
     let fleet = config.fleet.unwrap();
-    assert_eq!(fleet.token_file, Path::new("/etc/trimtab/edge.token"), "beside the configuration");
+    assert_eq!(fleet.token_file, Path::new("/etc/trimtab/edge.token"), "next to the configuration");
     assert_eq!(fleet.folder, Path::new("/var/lib/trimtab/edge"));
     let error = fleet.options().unwrap_err();
     assert!(error.contains("trimtab engine token add"), "{error}");

@@ -84,12 +84,12 @@ pub(super) fn check(
     if algorithms.iter().any(Algorithm::asks_trees) {
         return fail(
             at,
-            "muses takes no turns: give steer = \"muses\" without turns, and what is safe as safe",
+            "muses takes no turns: give steer = \"muses\" without turns, and name the fallback by safe",
         );
     }
     let again = algorithms.iter().skip(1).chain(&algorithms[..1]);
     if algorithms.iter().zip(again).any(|(one, next)| one == next) {
-        return fail(at, "turns need two algorithms at least, each other than the next");
+        return fail(at, "turns need two algorithms at least, and neighbours must differ");
     }
     if let Some(name) =
         raw.algorithm.as_ref().filter(|name| *name.get_ref() != algorithms[0].name())
@@ -115,10 +115,7 @@ pub(super) fn check(
         }
         (every, _) => {
             let at = every.as_ref().map_or(at, |every| every.span().start);
-            return fail(
-                at,
-                "turns need to know how long each runs: give every, as \"20s\", 200ms or more",
-            );
+            return fail(at, "turns need a length: give every, e.g. \"20s\", 200ms or more");
         }
     };
     Ok(Some(Turns { algorithms, every, how, select }))
@@ -133,14 +130,14 @@ fn select(
     let fail = |text: &Spanned<String>, what: &str| Err(source.error(text.span().start, what));
     let learns = raw.select.as_ref().is_some_and(|name| name.get_ref() == LEARNT);
     if !learns && let Some(of_learnt) = raw.model.as_ref().or(raw.safe.as_ref()) {
-        return fail(of_learnt, "model and safe are of a learnt policy: give select = \"floo\"");
+        return fail(of_learnt, "model and safe belong to a learnt policy: give select = \"floo\"");
     }
     let Some(name) = &raw.select else { return Ok(None) };
     if learns {
         let Some(file) = &raw.model else {
             return fail(
                 name,
-                "a learnt policy needs its file: give model, as \"floo.safetensors\"",
+                "a learnt policy needs its file: give model, e.g. \"floo.safetensors\"",
             );
         };
         let safe = match &raw.safe {
@@ -148,12 +145,12 @@ fn select(
             Some(name) => {
                 let safe = super::algorithm_named(source, name)?;
                 if !algorithms.contains(&safe) {
-                    return fail(name, "what is safe has to be one of turns");
+                    return fail(name, "the fallback has to be one of turns");
                 }
                 safe
             }
         };
-        // Beside the configuration, unless it says otherwise.
+        // A relative path starts at the folder of the configuration.
         let file = source.path.parent().unwrap_or(Path::new("")).join(file.get_ref());
         return Ok(Some(Select::Learnt(Learnt::read(&file, algorithms, safe))));
     }

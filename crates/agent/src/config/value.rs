@@ -36,7 +36,7 @@ impl FromStr for Share {
                 let number = text.trim().parse::<f64>().ok();
                 let meant = number.filter(|percent| (1.0..=100.0).contains(percent));
                 format!(
-                    "{text:?} is no share: write it in percent, as \"{}%\"",
+                    "{text:?} is no share: write it in percent, e.g. \"{}%\"",
                     meant.unwrap_or(10.0)
                 )
             })

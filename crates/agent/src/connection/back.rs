@@ -1,4 +1,4 @@
-//! The way back: to what is safe when a connection suffers, and to what it had when nothing steers it any more.
+//! The way back: to the fallback when a connection suffers, and to what it had when nothing steers it any more.
 //!
 //! This asks nothing of what steers. Whatever was turned or switched is known, so a new kind of steering is guarded
 //! without being named here.
@@ -16,7 +16,7 @@ use crate::daemon::logging;
 use crate::datapath::Link;
 
 impl<L: Link> Connection<L> {
-    /// Looks whether the connection suffers from what was done to it, and lets what is safe take over when it does.
+    /// Looks whether the connection suffers from what was done to it, and lets the fallback take over when it does.
     pub(super) fn guard(&mut self, measured: &Measured, setting: &Setting<'_>) -> Option<String> {
         let safe = self.safe(self.steered_by(setting)?)?;
         let is_steered = self.deviates(safe);
@@ -107,7 +107,7 @@ impl<L: Link> Connection<L> {
     fn go_back(&mut self, to: Algorithm, cause: &Cause, now: Time) {
         if self.is_switched(to) {
             let from = self.link.algorithm();
-            // What is safe behind Muses was given its knobs before (`start_trees`); elsewhere they are the defaults. Not
+            // The fallback behind Muses was given its knobs before (`start_trees`); elsewhere they are the defaults. Not
             // when the running algorithm has converged, as a turn would: under harm it may never.
             let settings: Option<&[(&str, f64)]> = if from.asks_trees() { None } else { Some(&[]) };
             if self.link.switch(to, settings, Switch::Part).is_err() {

@@ -50,7 +50,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// What is in `before` is nobody's: the connection ran something else then.
+    /// `before` is not attributed: the connection ran another algorithm then.
     pub(crate) fn new(key: Key, before: Totals) -> Self {
         let (interval, seen) = (Interval::default(), Seen::default());
         Self { key, version: None, interval, counted: before, seen }

@@ -56,7 +56,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Cause {
-    /// The rule says so.
+    /// By the rule.
     Rule,
     /// Steering begins with it.
     Start,
@@ -82,7 +82,7 @@ pub enum Cause {
     },
     /// A learnt policy prefers it.
     Learnt,
-    /// A learnt policy has no answer, and this is safe.
+    /// A learnt policy declined, and this is the fallback.
     Unanswered {
         /// Why, the first time on this connection.
         why: String,
@@ -91,7 +91,7 @@ pub enum Cause {
     Nearest,
     /// An earlier connection to the same destination ended with it.
     Before,
-    /// The guard of a learnt policy let what is safe take over.
+    /// The guard of a learnt policy let the fallback take over.
     Guard {
         /// Why.
         why: String,
@@ -196,21 +196,21 @@ impl fmt::Display for Cause {
             Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
             Self::Learnt => f.write_str("the learnt policy prefers it"),
             Self::Unanswered { why } => {
-                write!(f, "the learnt policy has no answer, and this is safe: {why}")
+                write!(f, "the learnt policy declined, and this is the fallback: {why}")
             }
-            Self::Nearest => f.write_str("its states of late are nearest to those of this tree"),
+            Self::Nearest => f.write_str("its latest states are nearest to those of this tree"),
             Self::Before => {
                 f.write_str("an earlier connection to the same destination ended with it")
             }
             Self::Guard { why } => {
-                write!(f, "the policy's guard let what is safe take over: {why}")
+                write!(f, "the policy's guard let the fallback take over: {why}")
             }
             Self::Fleet { aggregate, version } => {
                 write!(f, "configuration {version} of {aggregate}, by the engine of the fleet")
             }
-            Self::Burst => f.write_str("bursts as large as the path has proven to hold"),
+            Self::Burst => f.write_str("the largest burst that the path has held"),
             Self::Asked { rule } => write!(f, "the steering of rule {rule} asks for it"),
-            Self::Back => f.write_str("it is not steered any more, and gets back what it had"),
+            Self::Back => f.write_str("its steering ended, and it gets back its earlier setting"),
             Self::Harm { harm, loss, queueing_ms } => {
                 let what = match harm {
                     Harm::Loss => "losses",
@@ -218,7 +218,7 @@ impl fmt::Display for Cause {
                 };
                 write!(
                     f,
-                    "back to what is safe, after {what}: {:.1}% lost, {queueing_ms:.0} ms queueing",
+                    "back to the fallback, after {what}: {:.1}% lost, {queueing_ms:.0} ms queueing",
                     loss * 100.0
                 )
             }

@@ -86,7 +86,7 @@ impl<L: Link> Connection<L> {
         part.hand_in(edge);
     }
 
-    /// Whether the kernel's word on its end, which has the last sums, is worth waiting for; only once.
+    /// Whether to wait for the kernel's close event, which has the last sums; only once.
     pub(crate) fn awaits_end(&mut self) -> bool {
         self.part.is_some() && !std::mem::replace(&mut self.has_ended, true)
     }

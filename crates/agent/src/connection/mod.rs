@@ -124,7 +124,7 @@ pub(crate) struct Connection<L> {
     responses: Responses,
     /// Its part in what an edge reports of its aggregate.
     part: Option<Box<Part>>,
-    /// Its end was seen, and the kernel's word on it is awaited.
+    /// The connection has ended; it waits for the kernel's close event.
     has_ended: bool,
     /// That the guard of Muses spoke was told.
     told_guard: bool,
@@ -379,7 +379,7 @@ impl<L: Link> Connection<L> {
         self.responses = Responses::default();
     }
 
-    /// The model and what is safe are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
+    /// The model and the fallback are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
     /// else that with which an earlier connection ended.
     fn start_trees(&mut self, forest: &Forest, setting: &Setting<'_>) {
         let safe = forest.safe.and_then(|safe| safe.as_fallback()).unwrap_or(0.0);
@@ -415,7 +415,7 @@ impl<L: Link> Connection<L> {
         self.steering.as_deref()?.insight().tree
     }
 
-    /// How often the guard of Muses let what is safe take over, and the kernel refused a switch, until now.
+    /// How often the guard of Muses let the fallback take over, and the kernel refused a switch, until now.
     pub(crate) fn incidents(&self) -> (u64, u64) {
         (u64::from(self.told_guard), self.refused_switches)
     }
@@ -428,7 +428,7 @@ impl<L: Link> Connection<L> {
         self.is_refused = refused;
     }
 
-    /// What is safe has taken over, in the kernel: what to tell of it.
+    /// The fallback has taken over, in the kernel: what to tell of it.
     fn on_guard(&mut self, setting: &Setting<'_>) -> Option<String> {
         let of_trees = |rule: &&Rule| matches!(rule.steering, Some(Steering::Muses(_)));
         let from = setting.rule.filter(of_trees)?.algorithm;

@@ -24,7 +24,7 @@ pub enum Standing {
     Holdback,
     /// No rule is for it: it is left alone.
     Unmatched,
-    /// It suffered, and rests with what is safe.
+    /// It suffered, and rests with the fallback.
     Resting,
     /// Somebody else turned its knobs: it is left to them.
     Yielded,
@@ -54,24 +54,22 @@ impl Standing {
     /// What it means.
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::Steered => "its knobs follow its experience",
+            Self::Steered => "a steering turns its knobs",
             Self::Turning => "the algorithms of its rule take turns",
             Self::Selecting => {
-                "it runs that of its rule's algorithms, or trees, which does best, or which a policy prefers"
+                "a selection or a policy chooses among its rule's algorithms or trees"
             }
-            Self::Advised => "decisions are made for it, and not carried out",
-            Self::Customized => "it has the knobs that the engine of the fleet chose",
+            Self::Advised => "decisions for it are logged, and not carried out",
+            Self::Customized => "it has the knobs from the fleet's engine",
             Self::Set => "it has the knobs of its rule",
             Self::Measured => {
-                "it runs another algorithm than its rule is about, so it is measured only"
+                "it runs another algorithm than that of its rule, so it is only measured"
             }
-            Self::Holdback => "it is left alone, for comparison",
-            Self::Unmatched => "no rule is for it, so it is left alone",
-            Self::Resting => "it suffered, and rests with the setting that is safe",
-            Self::Yielded => "somebody else turned its knobs, so it is left to them",
-            Self::Closing => {
-                "this side has closed it and nothing is sent any more, so it is left alone"
-            }
+            Self::Holdback => "it is in the control group, and left alone",
+            Self::Unmatched => "no rule matches it, so it is left alone",
+            Self::Resting => "the guard ended its steering, and it rests with the fallback",
+            Self::Yielded => "somebody else turned its knobs, so it is left alone",
+            Self::Closing => "this side has closed it and sends nothing, so it is left alone",
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::kernel::places::{Places, Who};
 
 /// Looks that are due within this, times the stretch, are made together.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// The kernel's word on a connection that is seen to have ended comes within this, if it comes.
+/// The longest wait for the kernel's close event of a connection that has ended.
 const END_WITHIN: Duration = Duration::from_millis(100);
 
 /// All connections, and what is known of them.
@@ -421,7 +421,7 @@ fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<String> 
     let why = distrust.filter(|why| !matches!(why, Distrust::NoModel(_)))?;
     let name = &rule?.name;
     Some(format!(
-        "rule {name}: the learnt policy had no answer, so that what is safe was asked for: {why}; `status` counts how often"
+        "rule {name}: the policy declined, so the fallback was chosen: {why}; `status` counts these cases"
     ))
 }
 

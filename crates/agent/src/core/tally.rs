@@ -18,14 +18,14 @@ pub struct Tally {
     pub opened: u64,
     /// Decisions, carried out or not.
     pub decisions: u64,
-    /// Times that a connection went back to what is safe.
+    /// Times that a connection went back to the fallback.
     pub fallbacks: u64,
     /// Connections that were left to somebody else.
     pub yielded: u64,
-    /// Selections for which a learnt policy had no answer, so that what is safe was asked for.
+    /// Selections for which a learnt policy declined, so that the fallback was chosen.
     #[serde(default)]
     pub unanswered: u64,
-    /// Connections in which the guard of a learnt policy let what is safe take over.
+    /// Connections in which the guard of a learnt policy let the fallback take over.
     #[serde(default)]
     pub alarms: u64,
     /// Switches to another algorithm that the kernel refused.

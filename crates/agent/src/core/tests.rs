@@ -519,7 +519,7 @@ fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
     assert_eq!(core.take_notes(), [""; 0]);
 }
 
-/// What is safe runs, whatever is wrong; that is said once, and counted.
+/// The fallback runs, whatever is wrong; that is said once, and counted.
 #[test]
 fn without_an_answer_of_the_policy_what_is_safe_runs() {
     let good = policy((0.0, 1.0));
@@ -566,11 +566,11 @@ fn without_an_answer_of_the_policy_what_is_safe_runs() {
         }
         let text = core.why("1", now).unwrap().to_string();
         let line =
-            format!("copa -> cubic: the learnt policy has no answer, and this is safe: {why}");
+            format!("copa -> cubic: the learnt policy declined, and this is the fallback: {why}");
         assert!(text.contains(&line), "{text}");
         let unanswered = core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered;
         assert!((8..=10).contains(&unanswered), "every second of two connections: {unanswered}");
-        // What is known when the configuration is read is told then.
+        // What is known when the configuration is read is reported then.
         let notes = core.take_notes();
         assert_eq!(notes.len(), usize::from(trouble.is_empty()), "{notes:?}");
         assert!(notes.iter().all(|note| note.contains(why)), "{notes:?}");
@@ -705,7 +705,7 @@ fn the_tree_follows_the_states_and_the_next_connection_begins_with_it() {
     assert_eq!(phone.borrow().knobs["tree"], 1.0);
     let why = core.why("5000", now).unwrap().to_string();
     assert!(
-        why.contains("tree 1.0000 -> 0.0000: its states of late") || why.contains("tree = 0"),
+        why.contains("tree 1.0000 -> 0.0000: its latest states") || why.contains("tree = 0"),
         "{why}"
     );
     phone.borrow_mut().segment = 0;

@@ -93,7 +93,7 @@ fn on_signal(signal: i32) -> Result<Arc<AtomicBool>, Error> {
 /// A door that cannot be served any more.
 fn closed(door: &str, served: std::io::Result<()>) {
     if let Err(error) = served {
-        error!("nobody is served at the {door} socket any more: {error}; restart the agent");
+        error!("the {door} socket failed and serves no clients: {error}; restart the agent");
     }
 }
 
@@ -235,7 +235,7 @@ struct Agent {
     /// Notes since the last chores.
     notes: usize,
     lost_events: u64,
-    /// Connections that ended without a word from the kernel.
+    /// Connections that ended without a close event from the kernel.
     reaped: u64,
     chores_at: Time,
     reaped_at: Time,
@@ -437,14 +437,14 @@ impl Agent {
             self.ahead_told = ahead.is_some();
             match &ahead {
                 Some(trouble) => warn!("{trouble}"),
-                None => info!("connections to come begin with what was learnt again"),
+                None => info!("new connections begin with the learnt knobs again"),
             }
         }
         self.reaped += reaped.as_ref().map_or(0, |gone| gone.len() as u64);
         match reaped {
             Ok(gone) if gone.is_empty() => {}
             Ok(gone) => info!(
-                "{} ended without a word from the kernel; their slots are free again",
+                "{} ended without a close event from the kernel; their slots are free again",
                 count(gone.len(), "connection")
             ),
             Err(error) => warn!("{error}"),
@@ -464,7 +464,7 @@ impl Agent {
             self.edge_told = of_edge.is_some();
             match &of_edge {
                 Some(trouble) => warn!("{trouble}"),
-                None => info!("the engine of the fleet answers"),
+                None => info!("the fleet's engine answers again"),
             }
         }
         let mut frame = self.shared.frame();
@@ -502,7 +502,7 @@ impl Agent {
             }
             Err(error) => {
                 let refused = format!(
-                    "the configuration in force is kept, since the new one is refused: {error}"
+                    "cannot use the new configuration, so the old one stays in force: {error}"
                 );
                 warn!("{refused}");
                 self.refused = Some(refused);
@@ -541,7 +541,7 @@ impl Agent {
         for socket in [sockets.control(), sockets.hints()] {
             let _ = std::fs::remove_file(socket);
         }
-        info!("stopped; connections have back what they had before they were steered");
+        info!("stopped; connections have their earlier knobs again");
         self.default.map_or(Ok(()), |default| default.restore())
     }
 }

@@ -19,7 +19,7 @@ const TERMS: Terms = Terms {
     is_whole: |question| question.contains(&b'\n'),
     within: Duration::from_secs(5),
 };
-/// Whoever asks waits so long.
+/// The longest wait of a client for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A question.
@@ -64,7 +64,7 @@ pub(crate) fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<Unix
     Ok(listener)
 }
 
-/// Removes the socket of an agent before; whoever has the lock may.
+/// Removes the socket of an earlier agent. The caller must have the lock.
 pub(crate) fn remove_old(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(fail("remove", path, &e)),
@@ -97,7 +97,7 @@ pub(crate) fn group_id(name: &str) -> Option<Gid> {
     Some(Gid::from_raw(id))
 }
 
-/// Answers whoever asks; returns only when that is impossible.
+/// Answers clients; returns only when that is impossible.
 pub(crate) fn serve(
     listener: &UnixListener,
     answer: impl Fn(Question) -> Result<serde_json::Value, String>,
@@ -114,7 +114,7 @@ fn reply(
             Ok(value) => Answer::Ok(value),
             Err(message) => Answer::Error(message),
         },
-        Err(e) => Answer::Error(format!("not a question that this agent understands: {e}")),
+        Err(e) => Answer::Error(format!("cannot read the question: {e}")),
     };
     // A value of JSON is always one.
     let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();

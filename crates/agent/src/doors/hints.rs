@@ -1,6 +1,6 @@
 //! The door for applications: each may say what is good for its own connections (`trimtab-app-sdk`).
 //!
-//! Whoever may open the socket may send. Whose a connection is, the kernel says: the message's addresses must be those of
+//! A process that may open the socket may send. Whose a connection is, the kernel says: the message's addresses must be those of
 //! a connection in the sender's network namespace, its cookie that connection's, and the connection's user the sender's.
 //! What a sender says of itself is not believed. One thread serves all, and waits for none: a message arrives whole or
 //! not at all. A user who sends too much waits, nobody else.
@@ -62,7 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<OwnedFd, Error> {
     Ok(socket)
 }
 
-/// Serves whoever comes; never returns.
+/// Serves clients; never returns.
 pub(crate) fn serve(listener: OwnedFd, shared: Arc<Shared>) {
     let mut door = Door {
         listener,
@@ -163,7 +163,7 @@ impl Door {
         let (netns, netns_cookie) = match (netns_of(&socket), netns_cookie(&socket)) {
             (Ok(netns), Ok(cookie)) => (netns, cookie),
             (Err(e), _) | (_, Err(e)) => {
-                let why = format!("the kernel does not tell the sender's network namespace: {e}");
+                let why = format!("cannot read the sender's network namespace: {e}");
                 return tell(&socket, &Answer::Refused(why));
             }
         };
@@ -202,9 +202,7 @@ impl Door {
     fn on_message(&mut self, i: usize, bytes: &[u8], now: Time) -> bool {
         let (answer, wanted) = match serde_json::from_slice::<Message>(bytes) {
             Ok(message) => (self.take_in(i, &message, now), message.answer),
-            Err(e) => {
-                (Answer::Refused(format!("not a hint that this agent understands: {e}")), true)
-            }
+            Err(e) => (Answer::Refused(format!("cannot read the hint: {e}")), true),
         };
         if wanted || answer != Answer::Ok {
             tell(&self.senders[i].socket, &answer);
@@ -243,7 +241,7 @@ impl Door {
         let found = self
             .diag(i)
             .and_then(|diag| diag.find(&who, Some(message.cookie)))
-            .map_err(|e| Answer::Refused(format!("the kernel does not say whose it is: {e}")))?
+            .map_err(|e| Answer::Refused(format!("cannot read the connection's owner: {e}")))?
             .ok_or_else(|| unknown(message))?;
         let sender = &mut self.senders[i];
         if sender.uid != ROOT && sender.uid != found.uid {
@@ -301,7 +299,7 @@ fn unknown(message: &Message) -> Answer {
     ))
 }
 
-/// Answers; whoever does not read misses it.
+/// Answers; a client that does not read misses it.
 fn tell(socket: &OwnedFd, answer: &Answer) {
     if let Ok(bytes) = serde_json::to_vec(answer) {
         let _ = send(socket, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);

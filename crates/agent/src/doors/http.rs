@@ -23,7 +23,7 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
         .map_err(|e| Error::system(format!("listen on {address} for Prometheus"), e))
 }
 
-/// Answers whoever asks; returns only when that is impossible.
+/// Answers clients; returns only when that is impossible.
 pub(crate) fn serve(listener: &TcpListener, page: impl Fn() -> String) -> std::io::Result<()> {
     serve::serve(listener, &TERMS, |question| answer(question, &page))
 }

@@ -22,7 +22,7 @@ type RuleSeries = (&'static str, &'static str, MetricType, fn(&RuleStatus) -> f6
 /// Counters get `_total` at the end when they are written.
 const BY_RULE: [RuleSeries; 16] = [
     ("open_connections", "Connections that are open", MetricType::Gauge, |r| r.open as f64),
-    ("active_connections", "Open connections on which something happens", MetricType::Gauge, |r| {
+    ("active_connections", "Open connections that send or receive", MetricType::Gauge, |r| {
         r.active as f64
     }),
     (
@@ -34,25 +34,28 @@ const BY_RULE: [RuleSeries; 16] = [
     ("connections", "Connections that came", MetricType::Counter, |r| r.tally.opened as f64),
     (
         "decisions",
-        "Knobs turned and algorithms asked for, or would have been",
+        "Decisions to turn a knob or switch the algorithm, carried out or only advised",
         MetricType::Counter,
         |r| r.tally.decisions as f64,
     ),
-    ("fallbacks", "Connections that went back to what is safe", MetricType::Counter, |r| {
+    ("fallbacks", "Connections that went back to the fallback", MetricType::Counter, |r| {
         r.tally.fallbacks as f64
     }),
-    ("yielded", "Connections that were left to somebody else", MetricType::Counter, |r| {
-        r.tally.yielded as f64
-    }),
+    (
+        "yielded",
+        "Connections whose knobs somebody else turned, and that were left alone",
+        MetricType::Counter,
+        |r| r.tally.yielded as f64,
+    ),
     (
         "unanswered_selections",
-        "Selections for which a learnt policy had no answer, so that what is safe was asked for",
+        "Selections for which a learnt policy declined, so that the fallback was chosen",
         MetricType::Counter,
         |r| r.tally.unanswered as f64,
     ),
     (
         "alarms",
-        "Connections in which the guard of a learnt policy let what is safe take over",
+        "Connections in which the guard of a learnt policy let the fallback take over",
         MetricType::Counter,
         |r| r.tally.alarms as f64,
     ),
@@ -138,18 +141,18 @@ impl Snapshot {
             ("trimtab_agent_applies", "Whether decisions are carried out", applies),
             (
                 "trimtab_agent_adopted_connections",
-                "Connections open when it came",
+                "Connections that were open when the agent started",
                 status.adopted as f64,
             ),
-            ("trimtab_agent_cpu_share", "Share of a core that deciding takes", status.cpu),
+            ("trimtab_agent_cpu_share", "Share of a core that decisions take", status.cpu),
             (
                 "trimtab_agent_interval_stretch",
-                "How many times as long as a round trip its intervals are",
+                "Length of the agent's intervals, in round trips",
                 status.stretch,
             ),
             (
                 "trimtab_agent_troubles",
-                "Things that it leaves to somebody else or that are wrong; `trimtab agent status` names them",
+                "Problems and exceptions; `trimtab agent status` lists them",
                 status.troubles.len() as f64,
             ),
             ("trimtab_agent_up_seconds", "Time since it came", status.up_s),
@@ -177,7 +180,7 @@ impl Snapshot {
         let of = &self.status.datapath;
         let mut all = vec![
             ("slots", "Connections that can be steered at once", gauge, f64::from(of.slots)),
-            ("taken_slots", "Slots that connections have", gauge, of.taken as f64),
+            ("taken_slots", "Slots in use", gauge, of.taken as f64),
             (
                 "slotless_connections",
                 "Connections that found no slot since the datapath was loaded, and run with the defaults",
@@ -192,15 +195,15 @@ impl Snapshot {
             ),
             (
                 "reaped_connections",
-                "Connections that ended without a word from the kernel",
+                "Connections that ended without a close event from the kernel",
                 counter,
                 of.reaped as f64,
             ),
         ];
         if let Some(edge) = &self.status.edge {
-            let kept = "Reports that the engine has kept";
-            let late = "Reports that came to the engine when their interval was closed";
-            let waiting = "Reports that no engine has yet";
+            let kept = "Reports that the engine has stored";
+            let late = "Reports that reached the engine after their interval was closed";
+            let waiting = "Reports that wait to be sent to the engine";
             all.extend([
                 (
                     "edge_aggregates",
@@ -210,12 +213,7 @@ impl Snapshot {
                 ),
                 ("edge_kept_reports", kept, counter, edge.kept as f64),
                 ("edge_late_reports", late, counter, edge.late as f64),
-                (
-                    "edge_dropped_reports",
-                    "Reports that were given up",
-                    counter,
-                    edge.dropped as f64,
-                ),
+                ("edge_dropped_reports", "Reports that were dropped", counter, edge.dropped as f64),
                 ("edge_waiting_reports", waiting, gauge, edge.waiting as f64),
             ]);
         }
@@ -238,7 +236,7 @@ impl Snapshot {
     }
 
     fn assigned(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Sockets whose algorithm a rule with assign is about, by how they stand";
+        let help = "Sockets to which a rule with assign applies, by state";
         let kind = MetricType::Gauge;
         let mut family = encoder.encode_descriptor("trimtab_assigned_sockets", help, None, kind)?;
         for assigned in &self.status.assigned {

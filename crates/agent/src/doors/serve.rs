@@ -68,7 +68,7 @@ pub(crate) struct Terms {
     pub(crate) within: Duration,
 }
 
-/// Serves whoever comes; returns only when the door cannot be served at all.
+/// Serves clients; returns only when the door cannot be served at all.
 pub(crate) fn serve<L: Listener>(
     listener: &L,
     terms: &Terms,

@@ -81,7 +81,7 @@ pub struct DatapathStatus {
     pub slotless: u64,
     /// Events that found no room in the queue.
     pub lost_events: u64,
-    /// Connections that ended without a word from the kernel, since the agent came.
+    /// Connections that ended without a close event from the kernel, since the agent started.
     pub reaped: u64,
 }
 
@@ -400,7 +400,7 @@ impl fmt::Display for Why {
         )?;
         writeln!(f, "rule {}, {} arm: {}", flow.rule, flow.arm.name(), flow.standing.sentence())?;
         if let Some(former) = &flow.former {
-            writeln!(f, "its algorithm was given by the agent; without, it would run {former}")?;
+            writeln!(f, "the agent assigned its algorithm; otherwise it would run {former}")?;
         }
         write!(f, "algorithm {}", flow.algorithm)?;
         if let Some(next) = &flow.next {

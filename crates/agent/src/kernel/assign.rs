@@ -54,7 +54,7 @@ enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Judged {
     step: Step,
-    /// The rule that says so, and its algorithm.
+    /// The rule, and its algorithm.
     rule: Option<(usize, Algorithm)>,
     /// Whether it runs something else than it was given because we let that take over.
     switched: bool,
@@ -377,7 +377,8 @@ fn orders(sockets: &[Socket], steps: &[Judged]) -> Vec<Order> {
     sockets.iter().zip(steps).filter_map(order).collect()
 }
 
-/// What is told of a socket once. That a connection was taken from us by hand is told when it leaves the datapath.
+/// What is reported of a socket once. A connection that somebody took by hand is reported when it
+/// leaves the datapath.
 fn note(socket: &Socket, step: &Step, applies: bool) -> Option<String> {
     let who = label(socket);
     match step {

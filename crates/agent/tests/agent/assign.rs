@@ -92,7 +92,7 @@ fn servers_that_know_nothing_of_trimtab_are_steered_and_get_their_own_back() {
     let flow = wait_for("decisions", || agent.flow(7121).filter(|flow| flow.decisions > 2));
     assert_eq!((flow.standing, flow.former.as_deref()), (Standing::Steered, Some("reno")));
     let why = ask_why(&setup.socket(), "7121").unwrap().to_string();
-    assert!(why.contains("given by the agent; without, it would run reno"), "{why}");
+    assert!(why.contains("the agent assigned its algorithm; otherwise it would run reno"), "{why}");
     client.shutdown(std::net::Shutdown::Both).unwrap();
     reader.join().unwrap();
     sender.join().unwrap();

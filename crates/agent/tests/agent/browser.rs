@@ -24,7 +24,7 @@ const PORT: u16 = 7132;
 const LADDER: [(usize, u16, u16); 4] =
     [(500, 320, 180), (1500, 480, 270), (3000, 640, 360), (6000, 960, 540)];
 const SEGMENTS: u16 = 10;
-/// A browser that starts beside other work takes its time.
+/// A browser starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn site() -> Site {

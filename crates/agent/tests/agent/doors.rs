@@ -11,7 +11,7 @@ use crate::common::{self, need_kernel, wait_for};
 use crate::setup::Setup;
 
 #[test]
-fn the_service_manager_hears_when_it_is_ready_reloads_and_stops() {
+fn the_service_manager_is_notified_of_ready_reload_and_stop() {
     need_kernel!();
     let setup = Setup::new("_f");
     setup.configure("", "");

@@ -81,7 +81,7 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
 
     // Without the engine everything goes on.
     engine.kill();
-    wait_for("that it is told", || {
+    wait_for("the message", || {
         let troubles = agent.status()?.troubles;
         troubles.iter().any(|what| what.contains("no engine answers at")).then_some(())
     });

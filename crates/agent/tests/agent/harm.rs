@@ -1,5 +1,5 @@
 //! The safe fallback over emulated links: a buffer that is too short for what a rule sets, and a link that loses packets
-//! whoever sends.
+//! of every sender.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -80,7 +80,7 @@ fn a_fixed_knob_that_overflows_a_short_buffer_is_taken_back() {
     assert!(rest < 0.03 && rest < loss / 2.0, "{loss} before, {rest} after");
 }
 
-/// 8 % are lost whoever sends: one rest finds that out, and then the rule is in force again.
+/// 8 % are lost by every sender: one rest finds that out, and then the rule is in force again.
 #[test]
 fn losses_of_the_link_itself_are_no_harm() {
     need_kernel!();

@@ -1,4 +1,4 @@
-//! A learnt policy on connections of a real kernel: it chooses by what the kernel reports, and what is safe runs where it
+//! A learnt policy on connections of a real kernel: it chooses by what the kernel reports, and the fallback runs where it
 //! has no answer.
 
 use std::time::Duration;
@@ -166,7 +166,7 @@ fn what_is_safe_runs_without_an_answer() {
         let client = wire.fetch(port, Duration::from_millis(2500));
         wait_for_switch(&agent, port, "copa");
         let why = ask_why(&setup.socket(), &port.to_string()).unwrap().to_string();
-        assert!(why.contains("cubic -> copa: the learnt policy has no answer"), "{why}");
+        assert!(why.contains("cubic -> copa: the learnt policy declined"), "{why}");
         assert!(why.contains(said), "{why}");
         client.join().unwrap();
         let status = agent.status().unwrap();
@@ -177,8 +177,8 @@ fn what_is_safe_runs_without_an_answer() {
         // All agents of a setup write one log, and each says it once.
         told += 1;
         let log = agent.log();
-        let lines =
-            log.matches("copa runs in its place").count() + log.matches("had no answer").count();
+        let lines = log.matches("copa runs in its place").count()
+            + log.matches("the policy declined").count();
         assert_eq!(lines, told, "{log}");
     }
 }

@@ -314,7 +314,8 @@ fn what_this_side_has_closed_is_open_until_all_has_arrived() {
     assert_eq!(agent.status().unwrap().closing, 0);
 }
 
-/// Of a reset the algorithm hears nothing, and a socket that is kept has its slot: the walk over the sockets tells.
+/// A reset does not reach the algorithm, and a socket that is kept has its slot: the walk over the
+/// sockets finds it.
 #[test]
 fn a_connection_that_was_reset_is_not_open_though_its_socket_is_kept() {
     need_kernel!();

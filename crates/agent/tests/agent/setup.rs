@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use trimtab_agent::{FlowView, Status, ask_flows, ask_status};
 use trimtab_emu::Topology;
 
-/// The file of the test that is an agent, when its environment says so.
+/// The file of the test that is an agent, when its environment names it.
 pub(crate) const CONFIG_VARIABLE: &str = "TRIMTAB_TEST_AGENT_CONFIG";
 
 /// What an agent of the tests needs. Its datapath is gone when it is dropped.

@@ -1,4 +1,4 @@
-//! Copa's knobs. Mortise steers `delta`; the others are what of Copa users feel beside it.
+//! Copa's knobs. Mortise steers `delta`; the others set what else of Copa users feel.
 
 use crate::knob::knobs;
 use crate::{Config, Knob, Preset};

@@ -1,4 +1,4 @@
-//! TCP-competitive mode: what Copa does beside flows that fill the queue.
+//! TCP-competitive mode: what Copa does next to flows that fill the queue.
 //!
 //! The paper tells such flows by a queue that never empties, since Copa's own oscillation empties it
 //! every five round trips. It does where the path holds more packets than 1/delta. Where it holds

@@ -178,7 +178,7 @@ fn outages_of_the_link_leave_it_used() {
     }
 }
 
-/// expected.md P12: beside a flow that fills the queue it competes, and stops when alone.
+/// expected.md P12: next to a flow that fills the queue it competes, and stops when alone.
 #[test]
 fn competes_only_with_flows_that_fill_the_queue() {
     let link = Link { buffer: 160, until: Time::from_millis(40_000), ..Link::fast() };

@@ -11,7 +11,7 @@
 //!
 //! Read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control" (Floo, ATC
 //! 2023) §2.3 and §3.4. `path.rs` is what the connection knows whichever algorithm runs, `switcher.rs`
-//! when it is time to switch; what each algorithm makes of a hand-over stands beside the algorithm.
+//! when it is time to switch; how each algorithm takes a hand-over is in the algorithm's folder.
 
 mod path;
 mod switcher;
@@ -104,7 +104,7 @@ pub struct OperatingPoint {
     pub modelled: bool,
     /// Whether it cuts its window at losses, whatever they come from.
     pub cut_by_losses: bool,
-    /// Whether it is known to leave the path idle: a learnt policy whose guard says so.
+    /// Whether it is known to leave the path idle: a learnt policy whose guard has found that.
     pub idle: bool,
 }
 

@@ -1,4 +1,4 @@
-//! When the switch is made; what each algorithm makes of it is tested beside the algorithm.
+//! When the switch is made; how each algorithm takes it is tested in the algorithm's folder.
 
 use super::*;
 use crate::testing::{acked, lost};

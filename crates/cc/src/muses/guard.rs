@@ -1,4 +1,4 @@
-//! A guard beside a learnt policy: it says when not to trust it any longer.
+//! A guard for a learnt policy: it ends the policy where its decisions cannot be trusted.
 
 use trimtab_units::Bytes;
 
@@ -16,7 +16,8 @@ const QUEUE: i16 = 84;
 /// With no more than four packets in it there is no queue either (the β of Vegas). What a short path shows for one is then that
 /// packets take their time, and that acknowledgements wait for a second one.
 const PACKETS_FEW: u64 = 4;
-/// A queue as long as the least round-trip time, in the scale of the signal: 256·log2(16), the one beside the 16 left out.
+/// A queue as long as the least round-trip time, in the scale of the signal: 256·log2(16). The
+/// exact value, 256·log2(17), is rounded down.
 const QUEUE_WHOLE: i32 = 1024;
 /// A window that has become so much larger, by a fifth, is still on its way.
 const GROWTH: i16 = 67;
@@ -51,7 +52,7 @@ impl core::fmt::Display for Alarm {
 
 /// Counts what is suspicious.
 ///
-/// To be outside of the range of training is none: a policy may well know what to do there, and what is safe does not
+/// To be outside of the range of training is none: a policy may well know what to do there, and the fallback does not
 /// know better for that. It has to do harm, of which there are two kinds. It puts far more in flight than the path carries,
 /// known or not. Or, where it cannot know, it leaves the path idle: nothing waits in the queue, or a few packets
 /// do, and the window is used and does not grow, for a second and four round trips; a queue now and then, in a tenth of the

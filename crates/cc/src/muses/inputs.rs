@@ -1,4 +1,4 @@
-//! What a tree may ask for beside the seven signals: differences of them, and how they have changed.
+//! What a tree may compare besides the seven signals: their differences and their changes.
 //!
 //! A tree compares one number with a threshold. Whether a window is too large is a matter of three signals at once, the
 //! window over what the path carries in its least round-trip time, and a tree of the seven alone spends its leaves on

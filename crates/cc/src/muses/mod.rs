@@ -2,7 +2,7 @@
 //!
 //! Read first: Zhong et al., "Muses: Enabling Lightweight Learning-Based Congestion Control for Mobile Devices"
 //! (INFOCOM 2022) §III. [`State`] is what a policy sees (Table I), [`Action`] what it may do; this file is the
-//! part that measures and acts, whoever decides. With every acknowledgement that ends a control interval it has a
+//! part that measures and acts for every policy. With every acknowledgement that ends a control interval it has a
 //! state to be answered: by its own [`Trees`], or from outside by
 //! [`awaiting`](CongestionControl::awaiting) and [`on_decision`](CongestionControl::on_decision), for a
 //! training or for a policy too heavy for this crate. Both lead to the same states.

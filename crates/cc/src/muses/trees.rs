@@ -104,7 +104,7 @@ pub struct Trees<'a> {
     states: u32,
 }
 
-/// A node of a tree, for whoever walks the trees elsewhere: in the kernel.
+/// A node of a tree, for a walk of the trees elsewhere: in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     /// The walk ends here.
@@ -514,7 +514,7 @@ mod tests {
         assert!(trees.only(2).is_none(), "there is no such tree");
     }
 
-    /// Whoever walks by [`Trees::nodes`], and counts by [`Trees::projection`], comes to the same.
+    /// A walk by [`Trees::nodes`] that counts by [`Trees::projection`] comes to the same.
     #[test]
     fn nodes_and_projection_say_what_the_walk_and_the_segments_do() {
         let trees = Trees::parse(SMALL).unwrap();

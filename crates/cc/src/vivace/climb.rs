@@ -25,7 +25,8 @@ pub(super) struct Climb {
 }
 
 impl Climb {
-    /// The gradient that an interval shows beside the one before it. Both are judged by what is known of random losses now.
+    /// The gradient between an interval and the one before it. Both are judged by the current
+    /// estimate of random losses.
     pub(super) fn gradient(&self, seen: &Seen, losses: &Losses, values: &Values) -> f64 {
         let worth = |seen: &Seen| {
             let seen = losses.smoothed(values, *seen);

@@ -55,8 +55,8 @@ const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
 const CEILING_USED: f64 = 3.0;
 /// Acknowledgements of an interval after which the rate may fall early (§5.2: "e.g. 50").
 const EARLY_SAMPLES: u32 = 50;
-/// The brakes, beside that for losses (§5.3 gives no thresholds for these): round-trip time over its minimum, and by how much
-/// more at least; share of what is sent that arrives.
+/// The brakes other than that for losses (§5.3 gives no thresholds for these): the round-trip time
+/// over its minimum and the least excess; the share of sent data that arrives.
 const BRAKE_RTT: u64 = 3;
 const BRAKE_RTT_MORE: Duration = Duration::from_millis(200);
 const BRAKE_ARRIVED: f64 = 0.5;

@@ -127,7 +127,7 @@ fn a_program_sees_its_link_and_nothing_else() {
     assert_eq!(text(&out.stderr), "", "--quiet");
 }
 
-/// Bytes from a server on the other side, with the report as JSON and the logs beside.
+/// Bytes from a server on the other side, with the report as JSON and the logs as files.
 #[test]
 fn a_server_of_ones_own_answers_through_the_link() {
     if !can() {

@@ -229,7 +229,7 @@ fn mistakes_of_clap_are_exit_code_2_too() {
 fn figures() {
     let dir = tempfile::tempdir().unwrap();
     let e = compare(dir.path(), &["--plot", "axis"]);
-    assert!(e.contains("it takes KIND=FILE, as in axis=figure.svg"), "{e}");
+    assert!(e.contains("it takes KIND=FILE, e.g. axis=figure.svg"), "{e}");
     let e = compare(dir.path(), &["--plot", "completion=x.gif"]);
     assert!(e.contains("x.gif: name a file that ends in .svg, .pdf or .png"), "{e}");
     let e = compare(dir.path(), &["--plot", "pie=a.svg"]);

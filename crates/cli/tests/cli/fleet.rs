@@ -64,7 +64,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
-/// What this machine lacks for it, where it lacks something: then tests skip, and say so.
+/// What this machine lacks for it, where it lacks something: then tests skip, and print that.
 fn lacks() -> Option<String> {
     let out = trimtab(Path::new("."), &["doctor", "--json"]);
     let findings: Vec<Value> = serde_json::from_slice(&out.stdout).expect("findings");

@@ -40,7 +40,7 @@ fn falls_back(folder: &Path, file: &str, why: &str) {
     assert!(said.contains(&format!("warning: {cc}: ")) && said.contains("bbr runs in its place"));
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence = format!(
-        "{cc} had no answer in {made} of {made} selections, and asked for its safe algorithm; the first time because there is no model: {why}"
+        "{cc}: the policy declined {made} of {made} selections, and the fallback was chosen; the first time because there is no model: {why}"
     );
     assert_eq!(said.matches(&sentence).count(), 1, "{said}");
 }
@@ -49,7 +49,7 @@ fn falls_back(folder: &Path, file: &str, why: &str) {
 fn a_model_that_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     falls_back(dir.path(), "nowhere.safetensors", "its file cannot be read");
-    // Without a word on what is safe it may be a slip of the pen.
+    // Without a named fallback it may be a mistake.
     let args = ["compare", "--app", "download", "--cc", "floo:model=nowhere.safetensors"];
     let e = error(dir.path(), &[&args, PATH].concat());
     assert!(e.contains("cannot be read") && e.contains("safe=CC"), "{e}");
@@ -91,5 +91,5 @@ fn a_state_that_nobody_learnt_from() {
     assert!(why.ends_with("is outside the range in which the policy learnt"), "{why}");
     let switches = run["switches"].as_array().unwrap();
     assert_eq!((&switches[0]["from"], &switches[0]["to"]), (&"copa".into(), &"cubic".into()));
-    assert!(!said.contains("warning: ") && said.contains("had no answer in"), "{said}");
+    assert!(!said.contains("warning: ") && said.contains("the policy declined"), "{said}");
 }

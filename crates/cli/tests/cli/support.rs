@@ -34,6 +34,6 @@ pub(crate) fn failure(folder: &Path, args: &[&str]) -> (String, String) {
 /// The message of a run that must fail and has nothing to show.
 pub(crate) fn error(folder: &Path, args: &[&str]) -> String {
     let (message, out) = failure(folder, args);
-    assert_eq!(out, "", "{args:?} printed results beside an error");
+    assert_eq!(out, "", "{args:?} printed results as well as an error");
     message
 }

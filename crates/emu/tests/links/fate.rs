@@ -56,7 +56,7 @@ fn the_simulator_agrees_packet_by_packet() {
     }
 }
 
-/// Whoever watches is told of each packet what the link's own books say in the end.
+/// The observer gets the same fate of each packet as the link's own books have in the end.
 #[test]
 fn an_observer_sees_every_packet_with_its_headers() {
     let Some(mut topology) = topology() else { return };

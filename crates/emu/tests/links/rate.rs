@@ -1,4 +1,5 @@
-//! How true the emulator is: rates and departure times, with the processors busy and with other emulators beside.
+//! How true the emulator is: rates and departure times, with busy processors and with other
+//! emulators running.
 //! The figures of the documentation come from `./dev bench emu`, which measures the same for longer.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -250,7 +250,7 @@ async fn wait_for_one_of(
 ) -> bool {
     loop {
         match tokio::time::timeout_at(until, changes.recv()).await {
-            // Nobody is told of an empty round but those who should go: the engine ends.
+            // An empty round is for nobody but those who should go: the engine ends.
             Ok(Ok(changed)) if changed.is_empty() => return false,
             Ok(Ok(changed)) if changed.iter().any(|name| names.contains(name)) => return true,
             Ok(Ok(_)) => {}
@@ -273,7 +273,7 @@ fn newer(engine: &Engine, have: &[Held]) -> Result<Vec<ConfigurationItem>, Store
             Some(there) => (there.version as u64, Some(there.configuration)),
             None => (0, learning.first(&name)),
         };
-        // A configuration that a service no longer has is nobody's.
+        // A configuration that a service no longer has belongs to no edge.
         let configuration = text.and_then(|text| serde_json::from_str(&text).ok());
         if let Some(configuration) = configuration.filter(|_| held.version != Some(version)) {
             let Name { service, prefix } = name;

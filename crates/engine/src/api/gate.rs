@@ -58,7 +58,7 @@ async fn admit(gate: &Gate, given: Option<HeaderValue>) -> Result<Token, Refusal
         })?;
     let now = now_ms();
     let token = gate.engine.ask(move |engine| engine.token(&hash, now)).await?;
-    let token = token.ok_or_else(|| Refusal::token("nobody has this token, or it was revoked"))?;
+    let token = token.ok_or_else(|| Refusal::token("the token is unknown or revoked"))?;
     if !gate.engine.allows(token.id, now) {
         let rate = gate.engine.limits.requests_per_second;
         let message =

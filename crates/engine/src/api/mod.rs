@@ -74,13 +74,13 @@ async fn health(State(engine): State<Arc<Engine>>) -> Response {
 async fn ready(State(engine): State<Arc<Engine>>) -> Response {
     let now = now_ms();
     let store = engine.ask(move |engine| engine.store_answers(now)).await;
-    let store = store.err().map(|_| "the store does not answer: the log says more".to_owned());
+    let store = store.err().map(|_| "the store does not answer: see the log".to_owned());
     let body = engine.health.ready(now_ms(), engine.store.damaged().len(), store);
     let status = if body.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(body)).into_response()
 }
 
-/// Browsers load nothing from elsewhere, keep nothing, and show this in nobody's frame.
+/// Browsers load nothing from elsewhere, keep nothing, and show this in no frame.
 async fn harden(mut response: Response) -> Response {
     let policy = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     for (name, value) in [

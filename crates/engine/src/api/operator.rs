@@ -71,13 +71,13 @@ pub(super) struct ListQuery {
     q: Option<String>,
     /// Of this service only
     service: Option<String>,
-    /// That are held so only
+    /// Filter by hold state
     hold: Option<Hold>,
     /// After this one: service of the last one of the page before
     after_service: Option<String>,
     /// After this one: prefix of the last one of the page before
     after_prefix: Option<String>,
-    /// So many at most; 50 unless told, 1000 at most
+    /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
 
@@ -143,7 +143,7 @@ async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
     let asked = name.clone();
     let row = engine.ask(move |engine| engine.store.aggregate(&asked)).await?;
     row.ok_or_else(|| {
-        Refusal::unknown(format!("nobody has reported for {name}: is it spelt as in the list?"))
+        Refusal::unknown(format!("no reports for {name}: check the name in the list of aggregates"))
     })
 }
 
@@ -166,7 +166,7 @@ pub(super) struct DecisionsQuery {
     prefix: String,
     /// About intervals before this one only
     before: Option<i64>,
-    /// So many at most; 50 unless told, 1000 at most
+    /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
 
@@ -272,7 +272,7 @@ async fn reset(
     let done =
         engine.ask(move |engine| engine.store.reset(&asked, &who, &reason, now_ms())).await?;
     if !done {
-        return Err(Refusal::unknown(format!("nobody has reported for {name}")));
+        return Err(Refusal::unknown(format!("no reports for {name}")));
     }
     let row = find(engine, name).await?;
     Ok(Json(body(engine, row)))
@@ -318,7 +318,7 @@ async fn wish(
 pub(super) struct AuditQuery {
     /// Lines before this one only
     before: Option<i64>,
-    /// So many at most; 50 unless told, 1000 at most
+    /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
 

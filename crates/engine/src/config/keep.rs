@@ -131,7 +131,7 @@ impl Place<'_> {
             Addresses::Several(several) => several,
         };
         if nats.is_empty() {
-            return Err(self.wrong(&at, "nats names no server, as \"nats://127.0.0.1:4222\""));
+            return Err(self.wrong(&at, "nats names no server, e.g. \"nats://127.0.0.1:4222\""));
         }
         let mut local = true;
         for url in &nats {

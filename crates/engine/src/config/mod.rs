@@ -47,7 +47,7 @@ impl ConfigError {
     }
 }
 
-/// What the engine is told.
+/// The engine's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where it listens.
@@ -152,7 +152,8 @@ impl Default for RawLimits {
     }
 }
 
-/// The body of a request unless told, and where it has to fit a message of a broker that was not told otherwise.
+/// Default limits of a request's body: without a broker, and with one, whose own default limit of a
+/// message the body must fit.
 const BODY: u64 = 4_000_000;
 const BODY_BROKER: u64 = 1_000_000;
 
@@ -390,7 +391,7 @@ mod tests {
         let Keep::Shared { postgres, broker } = config.store else { panic!("shared") };
         assert_eq!(postgres.config.get_dbname(), Some("t"));
         assert_eq!((broker.reports().as_str(), broker.replicas), ("trimtab.reports", 1));
-        assert_eq!(config.limits.body, Bytes::new(1_000_000), "what a broker takes unless told");
+        assert_eq!(config.limits.body, Bytes::new(1_000_000), "a broker's default");
         let several =
             "[broker]\nnats = [\"nats://[::1]:4222\", \"127.0.0.1\"]\nstream = \"tv_2\"\n";
         let config = parse(&format!("{SHARED}{several}[limits]\nbody = \"2MB\"\n")).unwrap();

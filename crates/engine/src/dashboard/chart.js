@@ -112,7 +112,7 @@ export function arms(title, control, treatment) {
   return svg;
 }
 
-/** A number with its interval of confidence, beside zero. */
+/** A number with its confidence interval, drawn against zero. */
 export function interval(title, effect, large = false) {
   const [width, height] = large ? [SIZE.width, 90] : [180, 22];
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, class: large ? "" : "small" });

@@ -61,7 +61,7 @@ export async function experiment(name, again) {
   const one = await ask("/v1/experiment", name);
   const report = one.report;
   const title = make("h2", {}, `${one.service}: ${one.name} `, state(one.state));
-  const what = make("p", {}, `${arm(one.spec.treatment)} (treatment) beside ${arm(one.spec.control)} (control); begun ${time(one.begun_ms)} UTC by ${one.begun_by}${one.reason ? `: ${one.reason}` : ""}`);
+  const what = make("p", {}, `${arm(one.spec.treatment)} (treatment) vs. ${arm(one.spec.control)} (control); begun ${time(one.begun_ms)} UTC by ${one.begun_by}${one.reason ? `: ${one.reason}` : ""}`);
   const stopped = one.stopped ? [make("p", {}, `Stopped by ${one.stopped}`)] : [];
   const stop = one.state === "running" || one.state === "waiting"
     ? [make("div", { class: "bar" }, button("Stop", () => confirmed(`Stop ${one.name} before its end?`, () =>

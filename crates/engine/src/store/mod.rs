@@ -34,7 +34,7 @@ pub(crate) const SCHEMA_VERSION: u32 = 4;
 
 /// What a schema has had since version 3: its last part.
 fn since_3(schema: &str) -> &str {
-    let at = schema.find("-- Since version 3").expect("the schema says so");
+    let at = schema.find("-- Since version 3").expect("the schema has this line");
     &schema[at..]
 }
 

@@ -409,7 +409,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
         let members = vec![(all[0].aggregate, 1, Some(1.0)), (all[1].aggregate, 0, None)];
         assert_eq!(store.begin(&study("x", members)), Ok(Begun::Yes));
         assert_eq!(store.begin(&study("y", vec![])), Ok(Begun::Running("x".to_owned())));
-        // Each interval says what it adds, and is told where its aggregate was dealt to.
+        // Each interval says what it adds, and gets the place of its aggregate.
         let mut places = BTreeMap::new();
         let mut measuring = |open: &Open| {
             places.insert(open.name.prefix.clone(), open.studies[0].place);
@@ -474,7 +474,7 @@ fn what_is_kept_in_force_is_replaced_by_what_is_next() {
             let new = NewStudy { kind: StudyKind::Rollout, ..study(name, vec![]) };
             assert_eq!(store.begin(&new), Ok(Begun::Yes));
             let active = store.active_studies("tv").unwrap();
-            assert_eq!(active.len(), round + 1, "the running one beside what is kept");
+            assert_eq!(active.len(), round + 1, "the running one, and what is kept");
             assert_eq!(active[0].name, name);
             assert_eq!(store.step(&active[0], &going(Standing::Kept)), Ok(true));
             let active = store.active_studies("tv").unwrap();

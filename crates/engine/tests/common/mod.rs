@@ -49,7 +49,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With lines of the configuration beside the usual ones.
+    /// With lines of the configuration in addition to the usual ones.
     pub(crate) fn new(settings: &str) -> Self {
         Self::at(0, "20ms", settings)
     }

@@ -1,4 +1,4 @@
-//! Experiments and staged rollouts, at engines that run as processes of their own: what edges are told, what is found, and that
+//! Experiments and staged rollouts, at engines that run as processes of their own: what edges receive, what is found, and that
 //! kills, operators and several engines do not disturb it.
 
 #[path = "../common/mod.rs"]
@@ -39,7 +39,7 @@ impl Edges {
         Self { token: site.edge.clone(), versions: BTreeMap::new(), sequence: 0, worse }
     }
 
-    /// Hears what is in force, at a moment in an interval by which the engine has decided.
+    /// Asks what is in force, at a moment in an interval by which the engine has decided.
     fn hear(&mut self, engine: &Client) {
         let have = (0..AGGREGATES)
             .map(|aggregate| {
@@ -83,7 +83,7 @@ impl Edges {
         }
     }
 
-    /// Serves an interval of a second: hears in its course what is in force, and reports at its end.
+    /// Serves an interval of a second: asks in its course what is in force, and reports at its end.
     fn serve(&mut self, engine: &dyn Fn() -> Client) {
         let interval = now_ms() / 1000;
         // What was reported of the one before it is decided on by now, or soon.

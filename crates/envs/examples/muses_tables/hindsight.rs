@@ -45,26 +45,25 @@ pub(crate) fn print(models: &str, kinds: &[Networks], count: u64, length: Durati
             })
             .collect();
         let runs: Vec<&[Run]> = runs.chunks(count.max(1) as usize).collect();
-        let (beside, each) = (runs[0], &runs[first..]);
-        let say =
-            |name: &str, runs: &[Run]| println!("| {kind} | {name} | {} |", row(runs, beside));
+        let (base, each) = (runs[0], &runs[first..]);
+        let say = |name: &str, runs: &[Run]| println!("| {kind} | {name} | {} |", row(runs, base));
         for ((name, _), runs) in all.iter().zip(&runs) {
             say(name, runs);
         }
-        say("the best for each flow", &best_of_each(each, |run, _| power(run), beside));
+        say("the best for each flow", &best_of_each(each, |run, _| power(run), base));
         let ahead = |run: &Run, one: &Run| if no_worse(run, one) { used(run) } else { -1.0 };
-        say("the best that is nowhere behind one", &best_of_each(each, ahead, beside));
+        say("the best that is nowhere behind one", &best_of_each(each, ahead, base));
         say("the best of the other half", &best_of_the_other_half(each));
     }
 }
 
-/// Of each flow the run of the tree with the highest score beside that of the one tree.
-fn best_of_each(trees: &[&[Run]], score: impl Fn(&Run, &Run) -> f64, beside: &[Run]) -> Vec<Run> {
+/// For each flow the run of the tree with the highest score, compared with that of the one tree.
+fn best_of_each(trees: &[&[Run]], score: impl Fn(&Run, &Run) -> f64, base: &[Run]) -> Vec<Run> {
     let best = |flow: usize| {
         let runs = trees.iter().map(|runs| runs[flow]);
-        runs.max_by(|a, b| score(a, &beside[flow]).total_cmp(&score(b, &beside[flow])))
+        runs.max_by(|a, b| score(a, &base[flow]).total_cmp(&score(b, &base[flow])))
     };
-    (0..beside.len()).filter_map(best).collect()
+    (0..base.len()).filter_map(best).collect()
 }
 
 /// On each half of the networks the runs of the tree with the most power on the other half: what a choice is worth that knows the
@@ -96,11 +95,11 @@ fn no_worse((_, run, _): &Run, (_, other, _): &Run) -> bool {
 }
 
 /// Means, and by how much they differ from those of the one tree on the same networks, with half the 95 % interval.
-fn row(runs: &[Run], beside: &[Run]) -> String {
+fn row(runs: &[Run], base: &[Run]) -> String {
     let n = runs.len() as f64;
     let mean = |f: &dyn Fn(&Run) -> f64| runs.iter().map(f).sum::<f64>() / n;
     let less = |f: &dyn Fn(&Run) -> f64| {
-        let values: Vec<f64> = runs.iter().zip(beside).map(|(a, b)| f(a) - f(b)).collect();
+        let values: Vec<f64> = runs.iter().zip(base).map(|(a, b)| f(a) - f(b)).collect();
         let mean = values.iter().sum::<f64>() / n;
         let square = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>();
         (mean, 1.96 * (square / (n - 1.0).max(1.0) / n).sqrt())

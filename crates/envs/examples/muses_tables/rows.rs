@@ -44,7 +44,7 @@ pub(crate) const RATIO_HEAD: &str = "\
 | networks | compared with cubic | utilisation | p95 queueing delay | p95 one-way delay |
 |---|---|---:|---:|---:|";
 
-/// The least delay that is told apart, in ms: below it a ratio is one of noise.
+/// The least delay that is distinguished, in ms: below it a ratio is one of noise.
 const DELAY_MIN_MS: f64 = 1.0;
 
 /// Geometric means of the ratios to CUBIC network by network, with their 95 % intervals. A few networks with

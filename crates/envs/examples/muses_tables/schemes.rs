@@ -7,7 +7,7 @@ use trimtab_cc::muses::Trees;
 use trimtab_sim::Control;
 use trimtab_steer::muses::{Lstm, Policy};
 
-/// Beside the learnt policies where a table is to be short.
+/// The baselines of short tables.
 const FEW: [&str; 3] = ["cubic", "bbr", "copa:mvfst"];
 
 /// A file of the folder of the models.
@@ -21,8 +21,8 @@ pub(crate) fn trees(models: &str, file: &str) -> Trees<'static> {
     Trees::parse(read(models, file).leak()).expect("a sound model")
 }
 
-/// The policies of the models in this folder, with the guard, beside all algorithms; or beside few, and then also the trees
-/// without it.
+/// The policies of the models in this folder, with the guard, and all algorithms. With `few` it is
+/// [`FEW`] algorithms, and also the trees without the guard.
 pub(crate) fn schemes(models: &str, few: bool) -> Vec<(String, Control)> {
     let trees = |file: &str| Policy::Trees(trees(models, file));
     let lstm = Lstm::parse(&read(models, "muses.safetensors")).expect("a sound model");

@@ -49,8 +49,8 @@ pub enum Setting {
     Lte,
     /// Steady Wi-Fi on a channel that others use too; not the paper's.
     SharedWifi,
-    /// A link of constant rate, with the delays of Table II: what several flows learn to share on, beside its radio links; not
-    /// the paper's.
+    /// A link of constant rate, with the delays of Table II: several flows learn to share on it and
+    /// on the radio links of the table; not the paper's.
     Wired,
 }
 

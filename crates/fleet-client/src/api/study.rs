@@ -25,9 +25,9 @@ pub struct NewExperiment {
     pub design: Design,
     /// How many intervals; of a switchback, a whole number of pairs of blocks.
     pub length: u32,
-    /// Its first interval; the next one unless told.
+    /// Its first interval; default: the next one.
     pub start: Option<u64>,
-    /// Intervals after each change that are left out; 1 unless told.
+    /// Intervals after each change that are left out; default: 1.
     pub wash_out: Option<u32>,
     /// What says which arm is better: a formula of which more is better, or `reward` for the service's. It must be named.
     #[serde(default, deserialize_with = "or_empty")]
@@ -35,7 +35,7 @@ pub struct NewExperiment {
     /// What must not become worse, as `mean(loss) < +20%`.
     #[serde(default)]
     pub guards: Vec<String>,
-    /// The seed of the draws; from the clock unless told.
+    /// The seed of the draws; default: from the clock.
     pub seed: Option<u64>,
     /// Why, for the audit log.
     #[serde(default)]
@@ -99,22 +99,22 @@ pub struct NewRollout {
     pub service: String,
     /// Its name; no two of a service have the same.
     pub name: String,
-    /// What aggregates run until they are switched: unless told `learn`, and `safe` where learning is rolled out.
+    /// The arm before the switch; default: `learn`, or `safe` where learning is rolled out.
     pub from: Option<Arm>,
     /// What is rolled out.
     pub to: Arm,
-    /// Shares of the aggregates, stage by stage; 0.01, 0.05, 0.25, 1 unless told.
+    /// Shares of the aggregates, stage by stage; default: 0.01, 0.05, 0.25, 1.
     pub stages: Option<Vec<f64>>,
-    /// The fewest intervals of a stage; 6 unless told.
+    /// The fewest intervals of a stage; default: 6.
     pub intervals: Option<u32>,
-    /// Intervals after each switch that are left out; 1 unless told.
+    /// Intervals after each switch that are left out; default: 1.
     pub wash_out: Option<u32>,
     /// What says whether it is better: a formula of which more is better, or `reward` for the service's. It must be named.
     #[serde(default, deserialize_with = "or_empty")]
     pub metric: String,
     /// What must hold, as `mean(loss) < +20%`.
     pub guards: Vec<String>,
-    /// The seed of the draws; from the clock unless told.
+    /// The seed of the draws; default: from the clock.
     pub seed: Option<u64>,
     /// Why, for the audit log.
     #[serde(default)]

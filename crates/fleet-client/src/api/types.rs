@@ -286,7 +286,7 @@ pub struct NewToken {
 pub struct TokenSecret {
     /// Whose it is.
     pub name: String,
-    /// The token; it is not told again.
+    /// The token; it is shown only once.
     pub token: String,
 }
 

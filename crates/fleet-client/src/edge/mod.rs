@@ -4,7 +4,7 @@
 //! Servers and engine share no fate (§2): without an engine an edge goes on with the last configurations that it was given, also
 //! after a restart, and keeps its reports for when the engine is back, as far as there is room.
 //!
-//! [`Edge`] is for whoever has connections: the agent on Linux TCP, a QUIC stack, a test. It never waits for the network: two threads
+//! [`Edge`] is for a host of connections: the agent on Linux TCP, a QUIC stack, a test. It never waits for the network: two threads
 //! talk to the engine. [`Book`] is what it knows, without clock, thread or socket.
 //!
 //! ```no_run

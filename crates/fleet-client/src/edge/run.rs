@@ -94,7 +94,7 @@ impl Edge {
         Ok(edge)
     }
 
-    /// An edge that talks to nobody: what it knows, and will know, is told by [`learn`](Self::learn).
+    /// An edge that talks to nobody: it gets all it knows from [`learn`](Self::learn).
     pub fn alone() -> Self {
         Self::of(Book::default())
     }

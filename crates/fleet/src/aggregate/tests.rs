@@ -380,7 +380,7 @@ fn a_state_of_before_is_understood() {
     assert_eq!(known(&aggregate, &service, 30), (trials, centre), "it goes on where it was");
     let back = summary(&[("bitrate", 20.0), ("rebuffering", 0.0)]);
     assert_eq!(aggregate.close(&service, Interval(30), &back).unwrap().reward, Some(20.0));
-    // A field that nobody knows, or one that is missing, is told and not guessed.
+    // A field that nobody knows, or one that is missing, is an error and not a guess.
     let missing = text.replace("\"draws\"", "\"drawn\"");
     assert!(serde_json::from_str::<Aggregate>(&missing).unwrap_err().to_string().contains("draws"));
 }

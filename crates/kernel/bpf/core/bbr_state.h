@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What BBR remembers of one connection, and what it is told: crates/cc/src/bbr/v1.rs, in packets and microseconds.
+ * What BBR remembers of one connection, and its inputs: crates/cc/src/bbr/v1.rs, in packets and microseconds.
  *
  * Windows, and what is delivered, lost and in flight, are packets, as the kernel counts them; rates are bytes per second, as
  * in Rust, so that a path whose packets change their size keeps its bandwidth.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* Velocity, TCP-competitive mode and loss episodes. The reasons for each rule stand beside the Rust originals. */
+/* Velocity, TCP-competitive mode and loss episodes. The Rust originals give the reasons for each rule. */
 #ifndef TRIMTAB_COPA_MODE_H
 #define TRIMTAB_COPA_MODE_H
 
@@ -68,7 +68,7 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 /* A loss is one to others if 1/delta was this much and so many round trips had none. */
 #define TT_LOST_INVERSE_Q16 (8 * TT_SCALE_Q16)
 #define TT_LOST_GAP 5
-/* Whoever competes again within so many round trips keeps its 1/delta. */
+/* A flow that competes again within so many round trips keeps its 1/delta. */
 #define TT_KEPT_ROUNDS 50
 
 TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)

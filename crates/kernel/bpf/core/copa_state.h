@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* What Copa remembers of one connection, and what it is told. */
+/* What Copa remembers of one connection, and its inputs. */
 #ifndef TRIMTAB_COPA_STATE_H
 #define TRIMTAB_COPA_STATE_H
 

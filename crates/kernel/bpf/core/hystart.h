@@ -69,7 +69,7 @@ TT_INLINE bool tt_hystart_delay_rose(struct tt_hystart *h, u32 rtt_us)
 	return h->round_min_us > h->delay_min_us + rise_us;
 }
 
-/* Takes an acknowledgement in slow start, before the window grows by it: whether slow start is over. It says so once. */
+/* Takes an acknowledgement in slow start, before the window grows by it: whether slow start is over. True only once. */
 TT_INLINE bool tt_hystart_leaves(struct tt_hystart *h, const struct tt_round *r, u32 knob)
 {
 	bool is_long;

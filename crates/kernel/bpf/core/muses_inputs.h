@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What a tree of Muses may compare beside the seven signals: crates/cc/src/muses/inputs.rs in C, which says what each is.
+ * What a tree of Muses may compare besides the seven signals: crates/cc/src/muses/inputs.rs in C,
+ * which defines each.
  */
 #ifndef TRIMTAB_MUSES_INPUTS_H
 #define TRIMTAB_MUSES_INPUTS_H

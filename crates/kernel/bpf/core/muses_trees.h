@@ -5,7 +5,7 @@
  * User space checks a model before it writes it into the maps. Nothing here relies on that: whatever the maps hold, a walk ends
  * after TT_WALK_MAX steps, a node that is not there ends it, and a factor is from a half to two.
  *
- * Whoever includes this has two functions: tt_model_get() and tt_node_get(), which give null for a number that is not there.
+ * A file that includes this has two functions: tt_model_get() and tt_node_get(), which give null for a number that is not there.
  */
 #ifndef TRIMTAB_MUSES_TREES_H
 #define TRIMTAB_MUSES_TREES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * One algorithm takes over a running connection from another: crates/cc/src/migrate in C, which says why each thing is as
- * it is, and copa/migrate.rs and cubic/migrate.rs beside it.
+ * One algorithm takes over a running connection from another: crates/cc/src/migrate,
+ * copa/migrate.rs and cubic/migrate.rs in C. They give the reasons.
  *
  * The window that goes over is the socket's: CUBIC's is that, and Copa writes its own there. BBR's is without its gain. So a
  * hand-over is the window and what the connection observed; the new algorithm's state is all zero but its knobs.

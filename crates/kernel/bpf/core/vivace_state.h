@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What PCC Vivace remembers of one connection, and what it is told: crates/cc/src/vivace in C, which says why each thing is as it is.
+ * What PCC Vivace remembers of one connection, and its inputs: crates/cc/src/vivace in C, which has the
+ * reasons.
  *
  * Rates are bytes per second in 2^-8, utilities and gradients are those of rates in Mbit/s in 2^-30, shares and slopes are in 2^-32.
  */

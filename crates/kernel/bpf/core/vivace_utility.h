@@ -133,7 +133,7 @@ TT_INLINE __s64 tt_worth_q30(const struct tt_vivace *v, const struct tt_shown *s
 	return tt_utility_q30(v, shown, tt_losses_smoothed_q32(v, shown));
 }
 
-/* The gradient that an interval shows beside the one before it. */
+/* The gradient between an interval and the one before it. */
 TT_INLINE __s64 tt_climb_gradient_q30(const struct tt_vivace *v, const struct tt_shown *shown)
 {
 	const struct tt_climb *climb = &v->climb;

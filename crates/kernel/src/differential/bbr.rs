@@ -163,7 +163,7 @@ fn the_core_of_bbr_agrees_with_the_rust_algorithm_on_thousands_of_random_sequenc
 }
 
 /// A path of a packet each millisecond, 40 ms long, for two seconds with each acknowledgement by itself and for two with `step` as
-/// one, of which the last is told apart (`told`) or not; the window then, in packets.
+/// one, of which the last is distinguished (`told`) or not; the window then, in packets.
 fn steady(step: u64, told: bool) -> u32 {
     const RTT_MS: u64 = 40;
     let words = knobs::defaults(Algorithm::Bbr);

@@ -1,4 +1,4 @@
-//! BBR in the kernel's hands: what that knows besides what `trimtab_cc` is told.
+//! BBR in the kernel's hands: its inputs besides those of `trimtab_cc`.
 //!
 //! When the pacer lets the next packet go, and the state of recovery; and where the gain cycle begins, drawn as the Rust
 //! algorithm draws it, from the same seed.

@@ -1,4 +1,4 @@
-//! A random path, and what happens on it: the events that both sides of a comparison are told.
+//! A random path, and what happens on it: the events that both sides of a comparison get.
 //!
 //! The Rust side's window is what is in flight. Packets are counted, so that the core, which plays the kernel's algorithm, and
 //! the Rust algorithm, which counts bytes, see the same.
@@ -315,7 +315,7 @@ impl Path {
         self.send(pair);
     }
 
-    /// What is told of an acknowledgement.
+    /// The event of an acknowledgement.
     fn describe(&mut self, newest: Packet, packets: u64, losses: u64, prior: u64) -> Acked {
         let rtt = self.now - newest.sent_us;
         let sampled = self.rng.random_bool(0.98);

@@ -1,4 +1,4 @@
-//! BBR in eBPF beside the kernel's own.
+//! BBR in eBPF vs. the kernel's own.
 
 use std::thread;
 use std::time::Duration as StdDuration;

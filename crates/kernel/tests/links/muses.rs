@@ -17,7 +17,7 @@ static MUSES: &[u8] = include_bytes!("../../../../models/muses.trees");
 /// Tree 0 doubles the window where there is no queue, and keeps it while the queue is short; tree 1 makes it smaller, always.
 static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
 
-/// A model for connections to come; and what is safe.
+/// A model for connections to come; and the fallback.
 fn model(loaded: &Loaded, bytes: &'static [u8], safe: Option<Algorithm>) -> Trees<'static> {
     let trees = Trees::parse(bytes).expect("a model");
     let datapath = loaded.datapath();
@@ -105,7 +105,7 @@ fn the_tree_that_user_space_chooses_decides() {
     }
 }
 
-/// States that the model never learnt from, and a tree that leaves the link idle there: after a second of both what is safe goes on
+/// States that the model never learnt from, and a tree that leaves the link idle there: after a second of both the fallback goes on
 /// with the connection, and fills it.
 #[test]
 fn the_guard_hands_over_to_what_is_safe() {
@@ -130,7 +130,7 @@ fn hands_over_to(suffix: &str, safe: Algorithm) {
     let received = flows(&topology, &name, 1).remove(0);
     let flow = wait_for("the slot", || loaded.flow(PORT));
     let id = flow.id();
-    wait_for("what is safe", || (flow.algorithm() == safe).then_some(()));
+    wait_for("the fallback", || (flow.algorithm() == safe).then_some(()));
     let sample = flow.sample().unwrap();
     assert_eq!(sample.alarm, Some(Alarm::Unknown), "{sample:?}");
     assert_eq!((sample.states, flow.id()), (None, id), "{sample:?}");
@@ -144,7 +144,7 @@ fn hands_over_to(suffix: &str, safe: Algorithm) {
     assert!(flow.sample().unwrap().alarm.is_some(), "what was said stays");
 }
 
-/// Without a model nothing decides, so what is safe has the connection from its beginning; of one without a slot, too.
+/// Without a model nothing decides, so the fallback has the connection from its beginning; of one without a slot, too.
 #[test]
 fn without_a_model_what_is_safe_begins() {
     need_kernel!();
@@ -154,7 +154,7 @@ fn without_a_model_what_is_safe_begins() {
     let name = loaded.datapath().name_of(Algorithm::Muses);
     let received = flows(&topology, &name, 2);
     let flow = wait_for("the slot", || loaded.flow(PORT));
-    wait_for("what is safe", || (flow.algorithm() == Algorithm::Copa).then_some(()));
+    wait_for("the fallback", || (flow.algorithm() == Algorithm::Copa).then_some(()));
     assert_eq!(flow.sample().unwrap().alarm, Some(Alarm::NoModel));
     thread::sleep(StdDuration::from_secs(1));
     let bytes: Vec<u64> =

@@ -28,7 +28,13 @@ fn loaded(suffix: &str, slots: u32) -> Loaded {
 }
 
 /// The same flows with `trimtab_copa` and with the kernel's CUBIC, side by side.
-fn beside_cubic(name: &str, mbps: f64, packets: u32, count: usize, time: Duration) -> (Bulk, Bulk) {
+fn next_to_cubic(
+    name: &str,
+    mbps: f64,
+    packets: u32,
+    count: usize,
+    time: Duration,
+) -> (Bulk, Bulk) {
     thread::scope(|scope| {
         let ours = scope.spawn(move || bulk(link(mbps, packets), name, count, time));
         let cubic = bulk(link(mbps, packets), "cubic", count, time);
@@ -53,7 +59,7 @@ fn overrun(ours: &Bulk, cubic: &Bulk) -> Option<&'static str> {
 }
 
 /// One good run of some. When the host of a virtual machine withholds its processors for some milliseconds, the packets that
-/// waited come at once and a short buffer does not hold them, whoever sent them. Who fills the link then loses most, so
+/// waited come at once and a short buffer does not hold them, of every sender. Who fills the link then loses most, so
 /// CUBIC is no measure: if the link was never what was asked for, ours must only stay far from the prototype's losses.
 fn one_good_run(what: &str, buffer_ms: f64, run: impl Fn() -> (Bulk, Bulk), mbps: f64) {
     const TRIES: usize = 6;
@@ -79,7 +85,7 @@ fn short_buffers_are_not_overrun() {
     let loaded = loaded("_5", 8);
     for packets in [20, 50] {
         let name = loaded.datapath().name();
-        let run = || beside_cubic(name, 48.0, packets, 1, Duration::from_secs(4));
+        let run = || next_to_cubic(name, 48.0, packets, 1, Duration::from_secs(4));
         // Three quarters of the link. A packet takes a quarter of a millisecond.
         one_good_run(&format!("{packets} packets"), f64::from(packets) / 4.0, run, 36.0);
     }
@@ -92,7 +98,7 @@ fn sixteen_flows_share_a_link() {
     let loaded = loaded("_6", 32);
     let run = || {
         let (ours, cubic) =
-            beside_cubic(loaded.datapath().name(), 48.0, 80, 16, Duration::from_secs(4));
+            next_to_cubic(loaded.datapath().name(), 48.0, 80, 16, Duration::from_secs(4));
         let least = ours.bytes.iter().min().unwrap();
         let most = ours.bytes.iter().max().unwrap();
         assert!(*least * 10 > *most, "nobody starves: {ours:?}");

@@ -14,7 +14,7 @@ pub trait Chooser {
     /// It cannot; the message says why.
     fn choose(&mut self, context: &str) -> Result<Vec<f64>, String>;
 
-    /// Hears of the reward there.
+    /// Takes the reward there.
     ///
     /// # Errors
     /// It cannot be told; the message says why.

@@ -103,7 +103,7 @@ startup_exit_latency = { min = 0.05, max = 5, scale = "log" }
 initial_rate = 1
 "#;
 
-/// The bounds that `docs/concepts/customize.md` states, by the production code.
+/// The bounds that `docs/results/fleet.md` states, by the production code.
 #[test]
 fn an_outage_costs_little_vs_the_safe_configuration() {
     let scenario = FleetScenario::parse(OUTAGE).unwrap();

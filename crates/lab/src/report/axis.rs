@@ -5,7 +5,8 @@ use crate::result::{Comparison, RunRecord};
 use crate::scenario::Scenario;
 use crate::stats::summary::in_order;
 
-/// What is shown along an axis: its name, what it is of a run, given all runs of its cell, and how a mean of it is written.
+/// A quantity along an axis: its name, its extractor from a run and the run's cell, and the format
+/// of its mean.
 type Quantity = (&'static str, fn(&RunRecord, &[&RunRecord]) -> Option<f64>, fn(f64) -> String);
 
 /// A quantity of the schemes of an application along the axis.

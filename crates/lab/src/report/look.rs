@@ -4,7 +4,7 @@
 //! that is taken within a figure, it gets the next free one. The order in which schemes appear plays no part.
 //!
 //! Two lines of a figure differ in their dash pattern or in how dark they are, so a grey print shows who is
-//! who. No two colours of a tone are told apart by red and green alone: `DASHES` and markers help there.
+//! who. No two colours of a tone are distinguished by red and green alone: `DASHES` and markers help there.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! Writing results: whole or not at all.
 //!
-//! Everything is first written to a temporary file beside its destination and renamed at the end, so
+//! Everything is first written to a temporary file next to its destination and renamed at the end, so
 //! a full disk, a crash or Ctrl-C leaves either the old file or the new one, never half of one.
 
 use std::fs;
@@ -44,7 +44,7 @@ pub struct Draft {
 }
 
 enum Place {
-    /// Beside the destination; removed when dropped.
+    /// Next to the destination; removed when dropped.
     Temporary(NamedTempFile),
     /// A device or pipe, which cannot be replaced by renaming.
     Special(fs::File),
@@ -124,7 +124,7 @@ fn place(path: &Path) -> io::Result<Place> {
     builder.tempfile_in(folder).map(Place::Temporary)
 }
 
-/// Writes one file, whole or not at all. `-` is standard output. A line on standard error says so
+/// Writes one file, whole or not at all. `-` is standard output. A line on standard error names it
 /// where a folder was made for it: a mistyped path would else leave one that nobody asked for.
 ///
 /// # Errors

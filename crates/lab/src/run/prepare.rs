@@ -150,7 +150,7 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
         let Some(path) = selection.by.file() else { continue };
         let model = match (learnt(scheme.label(), selection, path), &selection.safe) {
             (Ok(model), _) => Ok(model),
-            // Who says what is safe wants to go on without.
+            // A user who names a fallback accepts that the model is missing.
             (Err((why, problem)), Some(safe)) => {
                 let safe = safe.algorithm().name;
                 warnings.push(format!("{problem}; {safe} runs in its place"));

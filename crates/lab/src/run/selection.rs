@@ -31,7 +31,7 @@ pub(crate) fn fallbacks(runs: &[RunRecord]) -> Vec<String> {
         }
         why.map(|why| {
             format!(
-                "{cc} had no answer in {fallbacks} of {made} selections, and asked for its safe algorithm; the first time because {why}"
+                "{cc}: the policy declined {fallbacks} of {made} selections, and the fallback was chosen; the first time because {why}"
             )
         })
     };
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(
             fallbacks(&runs),
             [
-                "floo had no answer in 5 of 30 selections, and asked for its safe algorithm; the first time because rtt_min is not finite"
+                "floo: the policy declined 5 of 30 selections, and the fallback was chosen; the first time because rtt_min is not finite"
             ]
         );
     }

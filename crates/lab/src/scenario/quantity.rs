@@ -108,7 +108,7 @@ impl FromStr for Probability {
         let number = trimmed.strip_suffix('%').unwrap_or(trimmed).trim_end();
         let percent: f64 = number.parse().map_err(|_| fail("write it as 0.5%"))?;
         if percent != 0.0 && !trimmed.ends_with('%') {
-            return Err(fail("it needs its unit, as in 0.5%"));
+            return Err(fail("it needs its unit, e.g. 0.5%"));
         }
         if !(0.0..=100.0).contains(&percent) {
             return Err(fail("it lies between 0% and 100%"));

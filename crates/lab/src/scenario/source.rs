@@ -74,7 +74,7 @@ fn advice(pattern: &Path) -> String {
     let fetch = "`trimtab trace fetch` lists the public sets that it can bring";
     if shared_part(pattern).is_some() {
         format!(
-            "this scenario uses the shared trace collection, a folder `shared` beside the project; \
+            "this scenario uses the shared trace collection, a folder `shared` next to the project; \
              set TRIMTAB_SHARED to where it is, or name other traces with --traces ({fetch})"
         )
     } else {
@@ -138,7 +138,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 fn steps(text: &str) -> Result<TraceSource, String> {
-    let example = "write step:RATE,RATE,…@TIME, as in step:12Mbit/s,48Mbit/s@20s";
+    let example = "write step:RATE,RATE,…@TIME, e.g. step:12Mbit/s,48Mbit/s@20s";
     let mut steps = Vec::new();
     // A rate without a time takes that of the next one, so they are read from the last on.
     let mut each = None;

@@ -12,7 +12,7 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 }
 
 /// The friendliness ratio of Mortise §5.5: the delivery rate of the flow under test over that of the
-/// CUBIC flow beside it; 1 is an equal share, above 1 is aggressive. Both in the same unit. `None`
+/// CUBIC flow next to it; 1 is an equal share, above 1 is aggressive. Both in the same unit. `None`
 /// when the CUBIC flow got nothing.
 pub fn friendliness_ratio(flow: f64, cubic: f64) -> Option<f64> {
     (cubic > 0.0).then(|| flow / cubic)

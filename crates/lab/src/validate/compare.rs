@@ -117,7 +117,7 @@ impl Comparison {
     }
 }
 
-/// A cell of the campaign: its repeats beside the runs of the simulator with several seeds.
+/// A cell of the campaign: its repeats, and the simulator's runs with several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
     /// Its name, as in the measurements.

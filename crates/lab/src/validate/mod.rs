@@ -1,4 +1,4 @@
-//! The simulator beside real Linux TCP over real Mahimahi.
+//! The simulator compared with real Linux TCP over real Mahimahi.
 //!
 //! [`validate`] reads a folder of measurements (bulk flows over constant links, downloads over
 //! recorded traces, packet logs of links), simulates every cell, and compares: link logs packet by

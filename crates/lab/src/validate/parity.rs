@@ -41,7 +41,7 @@ pub enum ParityError {
     Compare(#[from] CompareError),
 }
 
-/// The simulator beside the kernel.
+/// The simulator compared with the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parity {
     /// `trimtab.parity/1`.
@@ -107,8 +107,8 @@ impl Difference {
     }
 }
 
-/// Makes the runs of a comparison on the kernel again, in the simulator, and sets both side by side. The kernel's CUBIC
-/// stands beside `cubic:linux`.
+/// Makes the runs of a comparison on the kernel again, in the simulator, and compares the two. The kernel's CUBIC
+/// is compared with `cubic:linux`.
 ///
 /// # Errors
 /// The comparison is not one on the kernel, or what its scenario names cannot be read any more.

@@ -37,7 +37,7 @@ impl Validation {
     /// The whole comparison as Markdown.
     pub fn to_markdown(&self) -> String {
         let mut page = String::from(
-            "# The simulator beside Linux\n\n\
+            "# The simulator compared with Linux\n\n\
              What the TCP of Linux 6.18 did over links emulated by Mahimahi, and what the simulator \
              does in the same cells: the same traces, delays, buffers, random loss, requests and \
              windows of measurement. This page is the output of\n\n\

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder beside the project (or where `TRIMTAB_SHARED` says). `None`, with a line that says so, when
+/// The folder next to the project (or where `TRIMTAB_SHARED` says). `None`, with a printed line, when
 /// it is not there: then the calling test has nothing to check. Under CI its absence is a failure.
 pub(crate) fn shared() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("TRIMTAB_SHARED").map_or_else(beside, PathBuf::from);
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folder = std::env::var_os("TRIMTAB_SHARED").map_or_else(usual, PathBuf::from);
     if folder.is_dir() {
         return Some(folder);
     }

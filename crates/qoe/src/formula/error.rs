@@ -118,7 +118,7 @@ impl fmt::Display for Problem {
                 "`{name}` has many values in an interval: write mean({name}), p75({name}) or another statistic of it"
             ),
             Self::StatisticOfNothing(name) => {
-                write!(f, "`{name}` is a statistic of one name, as in {name}(throughput)")
+                write!(f, "`{name}` is a statistic of one name, e.g. {name}(throughput)")
             }
             Self::NotCalled(name) => {
                 write!(f, "`{name}` is a function: put its arguments in parentheses after it")
@@ -154,7 +154,7 @@ impl fmt::Display for Problem {
                 "a comparison stands only as the condition of if(a < b, then, else), once",
             ),
             Self::NoComparison => f.write_str(
-                "the condition of if(…) must be a comparison, as in if(L < 0.05, then, else)",
+                "the condition of if(…) must be a comparison, e.g. if(L < 0.05, then, else)",
             ),
             Self::Factor(error) => error.fmt(f),
             Self::Library(message) => write!(f, "the parser refuses it: {message}"),

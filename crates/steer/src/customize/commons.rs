@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
 
-/// Points that are told apart.
+/// Points that are distinguished.
 const CELLS: usize = 32;
 /// All that is known counts this much less with each finding: some four thousand are looked back on.
 const KEEP: f64 = 0.99975;
 
 /// How much better points of the permitted box are than the safe configuration, by what all aggregates of a service found.
-/// Rewards of different aggregates are set beside each other in deviations of each one's own.
+/// Rewards of different aggregates are compared in units of each one's own deviation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Commons {
     memory: Memory,
@@ -34,7 +34,7 @@ impl Commons {
     }
 }
 
-/// What a learner knows beside its own trials.
+/// What a learner knows besides its own trials.
 #[derive(Clone, Default)]
 pub struct Known<'a> {
     /// The learners of other contexts of the same aggregate.

@@ -1,7 +1,7 @@
 //! PCC customization (paper 002 §4): a contextual continuum-armed bandit that learns the knobs of a congestion control
 //! from the rewards of intervals.
 //!
-//! A [`Learner`] is one context of one aggregate. It proposes a [`Trial`], a point of a [`Space`] of knobs, and is told
+//! A [`Learner`] is one context of one aggregate. It proposes a [`Trial`], a point of a [`Space`] of knobs, and gets
 //! the reward of the interval in which that point was in force. It draws nothing by itself: every draw comes from the
 //! number that its caller hands in, so that the same history gives the same decisions.
 //!

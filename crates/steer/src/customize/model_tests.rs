@@ -161,7 +161,7 @@ fn when_everything_gets_better_it_looks_around_again() {
 }
 
 #[test]
-fn what_is_lost_beside_the_safe_configuration_grows_ever_more_slowly() {
+fn the_loss_relative_to_the_safe_configuration_grows_ever_more_slowly() {
     // The safe configuration is best, and the learner is as reckless as it may be: it would look elsewhere for ever.
     let lost_by = |debt_max, rounds| {
         let settings = Settings { optimism: 10.0, debt_max, ..calm() };

@@ -22,10 +22,10 @@ pub(crate) enum BoundError {
     #[error(transparent)]
     Every(#[from] SelectionError),
     #[error(
-        "{text:?} is no algorithm to choose: {problem}; name them as in cubic,bbr,copa:mvfst, with semicolons between those that have several knobs"
+        "{text:?} is no algorithm to choose: {problem}; write e.g. cubic,bbr,copa:mvfst, with semicolons between those that have several knobs"
     )]
     Candidate { text: String, problem: SpecError },
-    #[error("it chooses among 2 to 16 algorithms, each named once, as in cubic,bbr,copa:mvfst")]
+    #[error("it chooses among 2 to 16 algorithms, each named once, e.g. cubic,bbr,copa:mvfst")]
     Number,
     #[error("the best single algorithm is not chosen again: leave every out")]
     NotAgain,
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn mistakes_say_what_to_do() {
         let e = |text: &str| SelectBound::course(text).unwrap_err().to_string();
-        assert!(e("each=6s").contains("name them as in cubic,bbr,copa:mvfst"));
+        assert!(e("each=6s").contains("write e.g. cubic,bbr,copa:mvfst"));
         assert!(e("cubic,quick").contains("\"quick\" is no algorithm to choose"));
         assert!(e("cubic").contains("2 to 16 algorithms"));
         assert!(e("cubic,bbr,cubic").contains("each named once"));

@@ -105,7 +105,7 @@ pub(crate) enum Problem {
     Spec(SpecError),
     #[error(transparent)]
     Mortise(#[from] MortiseError),
-    #[error("it takes an algorithm, as in {0}:copa")]
+    #[error("it takes an algorithm, e.g. {0}:copa")]
     NoAlgorithm(&'static str),
     #[error("{0} has no knob to search over")]
     NoKnobs(&'static str),
@@ -344,7 +344,7 @@ mod tests {
         let e = parse("floo:parts").unwrap_err();
         assert!(e.contains("no setting \"parts\"") && e.contains("model=FILE"), "{e}");
         let e = parse("oracle:select:each=6s").unwrap_err();
-        assert!(e.contains("name them as in cubic,bbr,copa:mvfst"), "{e}");
+        assert!(e.contains("write e.g. cubic,bbr,copa:mvfst"), "{e}");
         assert!(parse("static-best:copa").unwrap_err().contains("2 to 16 algorithms"));
         assert!(parse("muses:forest").unwrap_err().contains("there are lstm, model=FILE"));
         let e = parse("oracle").unwrap_err();

@@ -38,7 +38,7 @@ pub struct MusesSettings {
 pub(crate) enum MusesError {
     #[error("no setting {0:?}; there are {1}model=FILE, and at the end safe=CC or safe=none")]
     Setting(String, &'static str),
-    #[error("safe={0}: it takes an algorithm, as in safe=cubic, or none, and comes last: {1}")]
+    #[error("safe={0}: it takes an algorithm, e.g. safe=cubic, or none, and comes last: {1}")]
     Safe(String, SpecError),
 }
 
@@ -59,7 +59,7 @@ impl MusesSettings {
         let mut settings = Self { learnt, model: None, safe: SAFE.parse().ok() };
         let mut rest = text;
         while !rest.is_empty() {
-            // An algorithm has settings of its own, so what is safe takes all that follows.
+            // An algorithm has settings of its own, so the fallback takes all that follows.
             if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
                 let wrong = |problem| MusesError::Safe(safe.to_owned(), problem);
                 let is_none = safe.trim() == "none";
@@ -144,7 +144,7 @@ mod tests {
         let e = |text, learnt| MusesSettings::parse(text, learnt).unwrap_err().to_string();
         assert!(e("tree", MusesPolicy::Trees).contains("there are lstm, model=FILE"));
         assert!(e("lstm", MusesPolicy::Global).contains("there are model=FILE"));
-        assert!(e("safe=quick", MusesPolicy::Trees).contains("as in safe=cubic"));
+        assert!(e("safe=quick", MusesPolicy::Trees).contains("e.g. safe=cubic"));
     }
 
     #[test]

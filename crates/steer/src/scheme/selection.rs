@@ -58,13 +58,13 @@ pub struct Selection {
 /// Why a text names no selection.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum SelectionError {
-    #[error("it takes a rule, as in select:power; there are {known} and {ANTELOPE}", known = rules().join(", "))]
+    #[error("it takes a rule, e.g. select:power; there are {known} and {ANTELOPE}", known = rules().join(", "))]
     Rule,
-    #[error("every={0}: it takes a time of 1ms at least, as in every=12s")]
+    #[error("every={0}: it takes a time of 1ms at least, e.g. every=12s")]
     Every(String),
     #[error("no setting {0:?}; there are every=TIME, full and part{1}")]
     Setting(String, &'static str),
-    #[error("safe={0}: it takes an algorithm, as in safe=cubic, and comes last: {1}")]
+    #[error("safe={0}: it takes an algorithm, e.g. safe=cubic, and comes last: {1}")]
     Safe(String, SpecError),
 }
 
@@ -162,7 +162,7 @@ impl Selection {
     ) -> Result<(), SelectionError> {
         let mut rest = text;
         while !rest.is_empty() {
-            // An algorithm has settings of its own, so what is safe takes all that follows.
+            // An algorithm has settings of its own, so the fallback takes all that follows.
             if let Some(safe) = rest.trim_start().strip_prefix("safe=") {
                 let wrong = |problem| SelectionError::Safe(safe.to_owned(), problem);
                 self.safe = Some(safe.parse().map_err(wrong)?);
@@ -289,7 +289,7 @@ mod tests {
         assert!(e("power:every=0s").contains("1ms at least"));
         assert!(e("power:model=x").contains("every=TIME, full and part"));
         let e = |text: &str| Selection::floo(text, false).unwrap_err().to_string();
-        assert!(e("safe=quick").contains("safe=quick: it takes an algorithm, as in safe=cubic"));
+        assert!(e("safe=quick").contains("safe=quick: it takes an algorithm, e.g. safe=cubic"));
         assert!(e("safe=bbr:every=3s").contains("comes last"));
     }
 

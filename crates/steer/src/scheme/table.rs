@@ -59,7 +59,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
-        about: "decision trees multiply the window every 10 ms, and every 10 s the tree that fits the path is chosen; :lstm is the policy that they were distilled from, :model=FILE another model; :safe=CC, at the end, is what takes over where the path is unlike training or the window runs away, copa:mvfst unless told, or none",
+        about: "decision trees that multiply the window every 10 ms; every 10 s the tree that fits the path is chosen; :lstm is the policy from which they were distilled, :model=FILE another model; :safe=CC, at the end, names the fallback where the path is unlike training or the window runs away (default: copa:mvfst), or none",
         source: "Zhong et al., INFOCOM 2022",
         settings: &[],
         parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Trees).map(Muses)?),
@@ -75,7 +75,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "mortise",
         role: Role::Steering,
-        about: "Copa, its delta steered continuously by what the application's users prefer",
+        about: "Copa whose delta is steered continuously by the application's QoE model",
         source: "Mortise",
         settings: &MORTISE_SETTINGS,
         parse: |text| Ok(MortiseSettings::parse(text).map(Mortise)?),
@@ -91,7 +91,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "floo",
         role: Role::Steering,
-        about: "the algorithm that a policy learnt by PPO chooses every 12 s or as :every=TIME says; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only; :safe=CC, at the end, is what runs where the policy has no answer",
+        about: "a policy learnt by PPO chooses the algorithm every 12 s, or every :every=TIME; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only; :safe=CC, at the end, names the fallback where the policy declines",
         source: "Floo",
         settings: &[],
         parse: |text| Ok(Selection::floo(text, false).map(Select)?),
@@ -99,7 +99,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "floo+mortise",
         role: Role::Steering,
-        about: "both: the algorithm chosen by the policy learnt from forks, and Mortise setting delta while Copa runs; takes the same as floo",
+        about: "both: the policy learnt from forks chooses the algorithm, and Mortise steers delta while Copa runs; same settings as floo",
         source: "Floo and Mortise",
         settings: &[],
         parse: |text| Ok(Selection::floo(text, true).map(Select)?),
@@ -115,7 +115,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "select:antelope",
         role: Role::Steering,
-        about: "the algorithm for which boosted trees foretell the largest reward of throughput, delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, :model=FILE, and :safe=CC at the end",
+        about: "the algorithm for which boosted trees predict the largest reward of throughput, delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, :model=FILE, and :safe=CC at the end",
         source: "Zhou et al., ICNP 2021",
         settings: &[],
         parse: |text| Ok(Selection::antelope(text).map(Select)?),
@@ -123,7 +123,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "switch:CC,CC",
         role: Role::Experiment,
-        about: "algorithms in turn on the same flow, each for 20 s or as :every=TIME says; :part hands over the window only",
+        about: "algorithms in turn on the same flow, each for 20 s or for :every=TIME; :part hands over the window only",
         source: "Floo section 5.5.1",
         settings: &[],
         parse: |text| Ok(Turns::parse(text).map(Switch)?),
@@ -131,7 +131,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "static-best",
         role: Role::Bound,
-        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others as in static-best:cubic,copa:mvfst, or of a shipped policy's as in static-best:counterfactual",
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others, e.g. static-best:cubic,copa:mvfst, or of a shipped policy's, e.g. static-best:counterfactual",
         source: "Floo section 5.2, Static_Opt",
         settings: &[],
         parse: |text| Ok(SelectBound::single(text).map(StaticBest)?),
@@ -139,7 +139,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "oracle:select",
         role: Role::Bound,
-        about: "bound: every 12 s or as :every=TIME says the one of these algorithms that turns out best, or of others as in oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
+        about: "bound: every 12 s, or every :every=TIME, the best of these algorithms in hindsight, or of others, e.g. oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
         source: "Floo, judged by the whole run",
         settings: &[],
         parse: |text| Ok(SelectBound::course(text).map(OracleSelect)?),
@@ -155,7 +155,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "oracle-dynamic:CC",
         role: Role::Bound,
-        about: "bound: at every interval the value of the knob that turns out best",
+        about: "bound: at every interval the best value of the knob in hindsight",
         source: "Mortise section 5.2, judged by the whole run",
         settings: &[],
         parse: |text| searched("oracle-dynamic", text).map(OracleDynamic),

@@ -23,7 +23,7 @@ pub struct Turns {
 /// Why a text names no algorithms in turn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum TurnsError {
-    #[error("it takes two algorithms or more, as in switch:cubic,bbr:every=20s")]
+    #[error("it takes two algorithms or more, e.g. switch:cubic,bbr:every=20s")]
     TooFew,
     #[error(
         "{0} would take over from itself; name each algorithm once in a row, the last and the first too"
@@ -32,10 +32,10 @@ pub(crate) enum TurnsError {
     #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are {known}", known = names().join(", "))]
     Unknown(String),
     #[error(
-        "no setting {0:?}; there are every=TIME (every=20s unless told), and full or part (full unless told)"
+        "no setting {0:?}; there are every=TIME (default: 20s), and full or part (default: full)"
     )]
     Setting(String),
-    #[error("every={0}: it takes a time of 100ms at least, as in every=20s")]
+    #[error("every={0}: it takes a time of 100ms at least, e.g. every=20s")]
     Every(String),
 }
 

@@ -37,7 +37,7 @@ pub enum Scale {
     /// `ln(1 + x/from) / ln(1 + to/from)`, with the sign of `x`: 0 at 0, 1 at `to`, and about as sensitive to every
     /// ratio between `from` and `to`.
     Log {
-        /// What is told apart from 0.
+        /// What is distinguished from 0.
         from: f64,
         /// What becomes 1.
         to: f64,

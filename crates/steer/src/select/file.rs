@@ -84,7 +84,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// What it means to whoever goes on without the model.
+    /// What it means to a host that goes on without the model.
     pub fn unusable(&self) -> Unusable {
         match self {
             Self::Version { .. } | Self::Feature(_) => Unusable::Version,

@@ -78,7 +78,7 @@ impl SelectorConfig {
         Self { candidates, first: 0, safe, period: PERIOD, how: Switch::Full, policy }
     }
 
-    /// As a learnt policy wants it; what it starts with is also what is safe.
+    /// As a learnt policy wants it; what it starts with is also the fallback.
     pub fn of_model(model: impl Into<Arc<Model>>) -> Self {
         let model = model.into();
         let (first, period) = (model.first(), model.period());
@@ -88,7 +88,7 @@ impl SelectorConfig {
         Self { candidates, first, safe, period, how: Switch::Full, policy }
     }
 
-    /// As Antelope's models want it; what it starts with is also what is safe.
+    /// As Antelope's models want it; what it starts with is also the fallback.
     pub fn of_boosted(models: impl Into<Arc<Boosted>>) -> Self {
         let models = models.into();
         let (first, period) = (models.first(), models.period());

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_as_full_as_what_waits_in_it_whoever_loses() {
+    fn a_buffer_is_as_full_as_its_queue_whichever_flow_loses() {
         let mut few = Buffer::default();
         let mut many = few;
         for i in 0..2000 {
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn what_others_keep_in_it_is_not_counted() {
-        let mut beside_cubic = Buffer::default();
+        let mut next_to_cubic = Buffer::default();
         for i in 0..2000 {
-            beside_cubic.on_report(0.016, 0.014, true, (i % 100 == 0).then_some(1.0));
+            next_to_cubic.on_report(0.016, 0.014, true, (i % 100 == 0).then_some(1.0));
         }
-        assert!(beside_cubic.fullness() < 0.3, "{beside_cubic:?}");
+        assert!(next_to_cubic.fullness() < 0.3, "{next_to_cubic:?}");
     }
 }

@@ -69,7 +69,7 @@ const QUEUE_MIN_S: f64 = 0.0025;
 /// Overflow above this is reason to keep less.
 const OVERFLOW: f64 = 0.005;
 /// Overflow above this at so many decisions in a row is harm, whatever the application says: δ goes
-/// back to what is safe on any path, Copa's own default (NSDI 2018 §2).
+/// back to the setting that is safe on any path, Copa's own default (NSDI 2018 §2).
 const HARM: f64 = 0.1;
 const HARM_DECISIONS: u32 = 4;
 const DELTA_SAFE: f64 = 0.5;

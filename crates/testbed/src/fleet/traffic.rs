@@ -20,7 +20,7 @@ use crate::{request, server, sys};
 
 /// How much is read at once.
 const PIECE: usize = 1 << 17;
-/// Steps in which whoever waits looks whether it shall end.
+/// Steps in which a waiting thread checks whether to end.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 /// A connection that is not there by then never will be.
 const CONNECT_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);

@@ -76,7 +76,7 @@ impl Crowd {
         let senders = std::thread::Builder::new().name("senders".to_owned()).spawn(move || {
             let zeros = [0; 1 << 14];
             while !stopped.load(Ordering::Relaxed) {
-                // One write each: whoever finds room for ever would keep the others waiting.
+                // One write each: a connection that always has room would keep the others waiting.
                 for sender in &mut busy {
                     let _ = sender.write(&zeros);
                 }

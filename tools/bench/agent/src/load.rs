@@ -1,4 +1,4 @@
-//! An agent beside a crowd of connections.
+//! An agent with a crowd of connections.
 
 use std::io;
 use std::path::PathBuf;

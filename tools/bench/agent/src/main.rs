@@ -1,5 +1,6 @@
-//! `./dev bench agent`: what the agent costs. Thousands of connections of the kernel's, a part of them busy, beside an
-//! agent in a process of its own, whose processor time and memory the kernel counts; and the time of one decision.
+//! `./dev bench agent`: what the agent costs. An agent steers thousands of the kernel's connections,
+//! a part of them busy. It is a process of its own, whose processor time and memory the kernel
+//! counts. The time of one decision is measured, too.
 //! `docs/reference/benchmarks.md` says what each figure means.
 
 mod crowd;
@@ -55,7 +56,7 @@ enum Role {
     },
 }
 
-/// A figure beside what it may be.
+/// A figure and its limit.
 #[derive(Clone, Debug, Serialize)]
 struct Figure {
     name: &'static str,

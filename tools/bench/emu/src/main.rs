@@ -35,7 +35,7 @@ enum Command {
         #[arg(long, default_value_t = 10)]
         seconds: u64,
     },
-    /// The kernel's TCP over our links beside the same over Mahimahi.
+    /// The kernel's TCP over our links, compared with the same over Mahimahi.
     Mahimahi(Mahimahi),
     /// The kernel's TCP over our links in the cells of a table like bulk.csv, which is printed with what came of them.
     Record(Record),

@@ -1,4 +1,4 @@
-//! Runs the cells that were asked for and prints ours beside Mahimahi's.
+//! Runs the cells that were asked for and prints ours next to Mahimahi's.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

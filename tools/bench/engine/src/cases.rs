@@ -13,7 +13,7 @@ use crate::{Cli, Figure};
 /// Edges that send at a time when a rate is measured, and aggregates of each (the paper calculation's, too).
 const EDGES: u64 = 64;
 const AGGREGATES_OF_EDGE: u64 = 20;
-/// Intervals of twenty minutes in a day: what is measured with short ones is told of these.
+/// Intervals of twenty minutes in a day: figures measured with short ones are converted to these.
 const INTERVALS_PER_DAY: f64 = 72.0;
 const INTERVAL_S: f64 = 1200.0;
 /// The intervals of a fleet that is measured. A report teaches only what was in force in an interval that really was, so
@@ -250,7 +250,7 @@ struct Measured {
     delay_ms: Vec<f64>,
 }
 
-/// The ways beside each other, each in every round.
+/// The ways compared, each in every round.
 pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     let servers = Servers::start(Disk::Synced)?;
     let mut all: Vec<Measured> = WAYS.iter().map(|_| Measured::default()).collect();
@@ -284,9 +284,9 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     for (way, measured) in WAYS.iter().zip(all) {
         let (reports, decided) = (median(measured.reports_per_s), median(measured.decided_per_s));
         note(figure(format!("{}: reports kept", way.name), reports, "1/s"));
-        note(figure("… beside a file", reports / base, "x"));
+        note(figure("… vs. a file", reports / base, "x"));
         note(figure(format!("{}: aggregates reported and decided", way.name), decided, "1/s"));
-        note(figure("… beside a file", decided / base_decided, "x"));
+        note(figure("… vs. a file", decided / base_decided, "x"));
         note(figure(
             format!("{}: from report to decision", way.name),
             median(measured.delay_ms),
@@ -334,7 +334,7 @@ fn ingest(site: &Site, engines: &[Engine], seconds: u64) -> Result<f64, String> 
     })
 }
 
-/// From a report of an interval that is over to the edge that hears of the new configuration, in ms; from one engine to
+/// From a report of an interval that is over to the edge that gets the new configuration, in ms; from one engine to
 /// another where there are two.
 fn delay(site: &Site, engines: &[Engine]) -> Result<f64, String> {
     let token = site.token("edge", Role::Edge)?;
@@ -349,7 +349,7 @@ fn delay(site: &Site, engines: &[Engine]) -> Result<f64, String> {
         std::thread::sleep(Duration::from_millis(1100 - now_ms() % 1000));
         let sent = Instant::now();
         sender.send(&list(&[report(0, now_ms() / 1000 - 1, version)]))?;
-        // A decision may leave the configuration as it is; of that one nobody hears.
+        // A decision may leave the configuration as it is; that one is not sent.
         if let Some((_, heard)) = listener.versions(&[(0, version)], 2)?.first() {
             taken.push(sent.elapsed().as_secs_f64() * 1000.0);
             version = *heard;

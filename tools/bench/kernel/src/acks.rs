@@ -1,7 +1,7 @@
 //! What an acknowledgement costs, by the kernel's statistics of its programs, over the same link.
 //!
 //! Other threads evict the programs and their data from the processor's caches, and on a busy machine that is most of the cost. So
-//! a figure is the least over the rounds, which is what the programs themselves take; the median stands beside it.
+//! a figure is the least over the rounds, which is what the programs themselves take; the median is given, too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn one(hosts: &Hosts, kind: &Kind, port: u16) -> Result<BTreeMap<String, f64>, B
     Ok(of_kind.map(|(name, (_, time))| (name, time as f64 / acks as f64)).collect())
 }
 
-/// The model that ships, for Muses' connections; without what is safe, so that the trees run to the end.
+/// The model that ships, for Muses' connections; without the fallback, so that the trees run to the end.
 fn plant(loaded: &Loaded) -> Result<(), BenchError> {
     static MODEL: &[u8] = include_bytes!("../../../../models/muses.trees");
     let trees = Trees::parse(MODEL).map_err(system("read the trees that ship"))?;
@@ -112,14 +112,14 @@ pub(crate) fn measure(
         figures.push(disturbed);
         if kind.name != Plain::NAME {
             let ratio = least(&sums[i]) / least(&sums[0]);
-            let ratio = Figure::new(format!("{short}: beside plain CUBIC in eBPF"), ratio, "x");
+            let ratio = Figure::new(format!("{short}: vs. plain CUBIC in eBPF"), ratio, "x");
             figures.push(ratio.target(Target::AtMost(1.5)));
             let ratio = median(sums[i].clone()) / median(sums[0].clone());
             figures.push(Figure::new(format!("{short}: …, medians"), ratio, "x"));
         }
         if kind.name == loaded.name_of(Algorithm::Bbr) {
             let ratio = least(&sums[i]) / least(&sums[2]);
-            let ratio = Figure::new(format!("{short}: beside trimtab_cubic"), ratio, "x");
+            let ratio = Figure::new(format!("{short}: vs. trimtab_cubic"), ratio, "x");
             figures.push(ratio.target(Target::AtMost(1.5)));
         }
     }

@@ -1,6 +1,7 @@
-//! What the eBPF datapath costs, beside the kernel's own congestion control: the sender's processor time over an emulated
-//! link, nanoseconds per acknowledgement, throughput where nothing limits it, and another algorithm taking over. It judges each by the target of the
-//! project, and says so; tests do not depend on it. Needs root, and the programs `ip` and `ethtool`.
+//! What the eBPF datapath costs, compared with the kernel's own congestion control: the sender's
+//! processor time over an emulated link, nanoseconds per acknowledgement, throughput where nothing
+//! limits it, and a switch to another algorithm. Each figure is printed with the project's target.
+//! Tests do not depend on it. Needs root, and the programs `ip` and `ethtool`.
 
 mod acks;
 mod flow;
@@ -24,7 +25,7 @@ use crate::hosts::Hosts;
 use crate::programs::Plain;
 use crate::table::Figure;
 
-/// What the eBPF datapath costs, beside the kernel's own congestion control.
+/// What the eBPF datapath costs, compared with the kernel's own congestion control.
 #[derive(Debug, Parser)]
 #[command(name = "tcp-bench")]
 struct Cli {

@@ -64,7 +64,7 @@ pub(crate) fn measure(
             "Gbit/s",
         ));
         if short.starts_with("trimtab") {
-            let ratio = Figure::new(format!("{short}: beside bbr"), median(ratios), "x");
+            let ratio = Figure::new(format!("{short}: vs. bbr"), median(ratios), "x");
             figures.push(ratio.target(Target::AtLeast(0.95)));
         }
     }

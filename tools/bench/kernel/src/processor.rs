@@ -1,6 +1,6 @@
 //! The sender's processor time.
 //!
-//! It is the time of three things, each counted in nanoseconds whoever else uses the machine: the thread that writes; the
+//! It is the time of three things, each counted in nanoseconds, whatever else runs on the machine: the thread that writes; the
 //! thread that takes acknowledgements from the device, in which TCP handles them and sends; and what TCP sends from software
 //! interrupts (the pacing timer) outside of both.
 
@@ -84,7 +84,7 @@ pub(crate) fn measure(
             let more = Figure::new(format!("{short}: more than bbr"), sum - bbr.0, "points");
             figures.push(more.target(Target::AtMost(0.25)));
             let ratio = per_megabyte / bbr.1;
-            figures.push(Figure::new(format!("{short}: per megabyte beside bbr"), ratio, "x"));
+            figures.push(Figure::new(format!("{short}: per megabyte vs. bbr"), ratio, "x"));
         }
     }
     Ok(figures)

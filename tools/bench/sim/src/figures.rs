@@ -75,8 +75,8 @@ impl Samples {
     }
 
     /// Cost of one case in units of another's in the same round.
-    fn ratio(&self, case: Case, beside: Case) -> Vec<f64> {
-        self.of(case).iter().zip(self.of(beside)).map(|(a, b)| a / b).collect()
+    fn ratio(&self, case: Case, base: Case) -> Vec<f64> {
+        self.of(case).iter().zip(self.of(base)).map(|(a, b)| a / b).collect()
     }
 
     fn has(&self, case: Case) -> bool {
@@ -96,8 +96,8 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
         speed("bulk CUBIC flow, 48 Mbit/s", Case::Bulk48),
         speed("bulk CUBIC flow, 1 Gbit/s", Case::Bulk1000),
     ];
-    let beside = |name: String, case, of| Figure::new(name, "x", samples.ratio(case, of));
-    figures.push(beside("cost beside the bare link".into(), Case::Bulk12, Case::BareLink));
+    let relative = |name: String, case, of| Figure::new(name, "x", samples.ratio(case, of));
+    figures.push(relative("cost vs. the bare link".into(), Case::Bulk12, Case::BareLink));
     for flows in FLOWS {
         let case = Case::Flows(flows);
         figures.push(Figure::new(
@@ -107,15 +107,16 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
         ));
     }
     for flows in &FLOWS[1..] {
-        let name = format!("cost with {flows} flows beside 1");
-        figures.push(beside(name, Case::Flows(*flows), Case::Flows(1)).target(Target::AtMost(2.0)));
+        let name = format!("cost with {flows} flows vs. 1");
+        figures
+            .push(relative(name, Case::Flows(*flows), Case::Flows(1)).target(Target::AtMost(2.0)));
     }
     figures.extend([
         Figure::new("memory of a world of 64 flows", "MB", vec![world.held.as_f64() * 1e-6])
             .target(Target::AtMost(20.0)),
         Figure::new("allocations as it runs", "per packet", vec![world.allocations_per_packet]),
         Figure::new("copying that world", "us", samples.of(Case::Clone).to_vec()),
-        beside("… beside copying a block of its size".into(), Case::Clone, Case::CopyBlock),
+        relative("… vs. copying a block of its size".into(), Case::Clone, Case::CopyBlock),
         Figure::new(
             "download sessions of 75 s",
             "1/s",
@@ -140,7 +141,7 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
                 samples.of(Case::LikeNs3).to_vec(),
             ),
             Figure::new("TCP flow in ns-3", "ns/packet", samples.of(Case::Ns3).to_vec()),
-            beside("cost of ns-3 beside ours".into(), Case::Ns3, Case::LikeNs3),
+            relative("cost of ns-3 vs. ours".into(), Case::Ns3, Case::LikeNs3),
         ]);
     }
     figures

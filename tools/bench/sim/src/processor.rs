@@ -1,4 +1,4 @@
-//! Processor time: what a run costs, whoever else uses the machine.
+//! Processor time: what a run costs, whatever else runs on the machine.
 
 use std::time::Duration;
 

@@ -102,7 +102,7 @@ fn short_connections_count_from_their_first_byte_to_their_last() {
         assert_eq!(pipe.borrow().knobs["delta"], 0.1, "its knobs come before its data");
         let now = pass(&mut core, &fake, begun, lasts);
         pipe.borrow_mut().open = false;
-        // A look may come before the kernel's word.
+        // A look may come before the kernel's close event.
         core.run(now + Duration::from_millis(60));
         let end = Event { id: open.id, slot: open.slot, at: now, kind: close(&pipe) };
         core.on_event(&end, now);
@@ -120,7 +120,7 @@ fn short_connections_count_from_their_first_byte_to_their_last() {
     assert!((took.mean().unwrap() - (0.01 + 0.2 + 0.4) / 3.0).abs() < 0.01, "{took:?}");
 }
 
-/// The kernel's word on an end may be lost.
+/// The kernel's close event may be lost.
 #[test]
 fn a_connection_whose_end_nobody_tells_of_counts_until_the_last_look() {
     let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));

@@ -13,7 +13,7 @@ fn a_connection_that_suffers_goes_back_rests_and_is_steered_again() {
     assert_eq!(standing(&core, 1), Standing::Resting);
     assert_eq!((web.borrow().knobs["delta"], web.borrow().knobs["pacing_gain"]), (0.5, 2.0));
     assert!(
-        core.take_notes().iter().any(|note| note.contains("back to what is safe, after losses"))
+        core.take_notes().iter().any(|note| note.contains("back to the fallback, after losses"))
     );
     let now = pass(&mut core, &fake, now, 5.0);
     assert_eq!(standing(&core, 1), Standing::Resting);
@@ -70,7 +70,7 @@ fn a_learnt_selection_is_guarded() {
     assert_eq!((standing(&core, 1), web.borrow().identity.algorithm), (Standing::Resting, "copa"));
 }
 
-/// 8 % are lost whoever sends: that costs one rest of four seconds, and no more.
+/// 8 % are lost by every sender: that costs one rest of four seconds, and no more.
 #[test]
 fn losses_that_are_nobodys_doing_are_found_out_and_forgiven() {
     let fake = Fake::default();
@@ -114,7 +114,7 @@ fn what_is_not_steered_any_more_gets_back_what_it_had() {
             assert_eq!((pipe.identity.algorithm, &pipe.knobs), ("copa", before), "{how}");
         }
         let why = core.why(":8080", now).unwrap().to_string();
-        assert!(why.contains("delta 0.2000 -> 0.5000: it is not steered any more"), "{why}");
+        assert!(why.contains("delta 0.2000 -> 0.5000: its steering ended"), "{why}");
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn accept(
     for (batch, verdict) in batches.iter().zip(&mut verdicts).filter(|(_, v)| v.is_none()) {
         let on_time = batch.reports.iter().filter(|r| !late(r));
         let on_time_len = on_time.clone().count();
-        // Where two batches have the same report, the first one is told that it is kept.
+        // Where two batches have the same report, the first one gets the answer that it is kept.
         let kept = on_time
             .filter(|r| added.remove(&(ids[&r.name], r.interval, batch.token, r.version)))
             .count();

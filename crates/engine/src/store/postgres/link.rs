@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL: kept for whoever comes next, made anew when they break.
+//! Connections to PostgreSQL: kept for the next user, and replaced when they break.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -35,7 +35,7 @@ const SCHEMA: &str = include_str!("../schema.pg.sql");
 /// Parts of the aggregates of a service: what is locked at a time. Many, so that engines seldom want the same; a batch locks
 /// as many as it touches.
 const PARTS: i32 = 64;
-/// Whoever makes the tables holds this lock, so that two engines that start together do not both. An arbitrary number.
+/// The engine that makes the tables holds this lock, so that two engines that start together do not both. An arbitrary number.
 const SCHEMA_LOCK: i64 = 0x7472_696d_7461_6231;
 /// Names whose numbers are remembered; beyond, they are asked for again.
 const KNOWN_MAX: usize = 1 << 20;

@@ -14,7 +14,7 @@ use crate::store::study::{
     StudyStep, added, unreadable,
 };
 
-/// Whoever begins a study holds this lock, so that two of a service do not begin at once. An arbitrary number.
+/// The engine that begins a study holds this lock, so that two of a service do not begin at once. An arbitrary number.
 const BEGIN_LOCK: i64 = 0x7472_696d_7461_6232;
 
 fn study_row(row: &SqlRow) -> Result<Study, Failed> {

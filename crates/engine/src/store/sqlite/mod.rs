@@ -1,4 +1,4 @@
-//! The store in a file: SQLite with a write-ahead log, one writer, readers beside it.
+//! The store in a file: SQLite with a write-ahead log, one writer and concurrent readers.
 //!
 //! Every commit is on the disk when it returns (`synchronous = FULL`): what was acknowledged survives a loss of power,
 //! and not only the death of the process.
@@ -76,7 +76,7 @@ impl Sqlite {
     }
 
     pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
-        // Whoever panicked has left a transaction that was rolled back, and names that are still right.
+        // A thread that panicked has left a transaction that was rolled back, and names that are still right.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
