@@ -147,7 +147,7 @@ impl fmt::Display for Decision {
             write!(f, "In the arm {}. ", part.arm_name())?;
         }
         match self.purpose {
-            Purpose::Explore { .. } => f.write_str("Tried a point beside the best guess. ")?,
+            Purpose::Explore { .. } => f.write_str("Tried a point near the best guess. ")?,
             Purpose::Promising { expected, error } => write!(
                 f,
                 "Tried a point that may be better than the best guess, {expected:.4} ± {error:.4} by the model. "

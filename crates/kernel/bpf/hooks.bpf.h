@@ -15,7 +15,7 @@
 
 #include "switch.bpf.h"
 
-/* Without the fq queueing discipline, TCP itself paces once it is told to (as BBR does). */
+/* Without the fq queueing discipline, TCP itself paces on request (as for BBR). */
 TT_INLINE void tt_pace(struct sock *sk, struct tt_flow *flow)
 {
 	if (sk->sk_pacing_status != SK_PACING_NONE)

@@ -64,7 +64,7 @@ TT_INLINE void tt_see_rate(struct tt_seen *seen, __s64 packets, __s64 interval_u
 	seen->rate_us = good ? interval_us : 0;
 }
 
-/* What `cong_control` is told. */
+/* The input of `cong_control`. */
 TT_INLINE void tt_see(struct tt_seen *seen, const struct tcp_sock *tp, const struct rate_sample *rs)
 {
 	__s64 rtt_us = rs->rtt_us;

@@ -61,7 +61,7 @@ async function show() {
     if (mine !== turn) return;
     fail(error);
     if (error.status === 401) return;
-    // Whoever is known sees the pages, whatever this one lacks.
+    // A person who has signed in sees the pages, whatever this one lacks.
     nav.hidden = false;
     main.replaceChildren(make("p", {}, "This page cannot be shown: ", make("a", { href: "#/" }, "all aggregates"), "."));
   }
@@ -81,7 +81,7 @@ addEventListener("keydown", (event) => {
   }
 });
 setInterval(() => {
-  // Whoever types, chooses or is asked something is left alone.
+  // A person who types, chooses or answers a question is left alone.
   const active = document.activeElement;
   const busy = (active !== main && main.contains(active)) || document.querySelector("dialog");
   if (token.get() && !busy && !document.hidden) show();

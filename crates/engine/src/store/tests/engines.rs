@@ -53,14 +53,14 @@ fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
     let prefixes: Vec<String> = (0..200).map(|i| format!("10.0.{i}.0/24")).collect();
     let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
     one.accept(&[batch(1, 1, 10, &prefixes)]).unwrap();
-    let (inside, beside) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (inside, overlaps) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for store in [&one, &other] {
             scope.spawn(|| {
                 let mut slow = |open: &Open| {
                     // A decision that takes this long, so that what counts is who waits for whom and not the processor.
                     let before = inside.fetch_add(1, SeqCst);
-                    beside.fetch_add(before, SeqCst);
+                    overlaps.fetch_add(before, SeqCst);
                     std::thread::sleep(std::time::Duration::from_millis(5));
                     inside.fetch_sub(1, SeqCst);
                     decide(open)
@@ -71,8 +71,8 @@ fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
     });
     assert_eq!(decided(&one, &prefixes).len(), prefixes.len(), "one decision for each");
     // In lock-step, each waiting for the part that the other one has, 14 and 33 did; side by side 160 to 180.
-    let beside = beside.into_inner();
-    assert!(beside >= prefixes.len() / 3, "{beside} began while the other engine decided");
+    let overlaps = overlaps.into_inner();
+    assert!(overlaps >= prefixes.len() / 3, "{overlaps} began while the other engine decided");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn changes_are_told_to_the_other_engines() {
     one.on_change(Box::new(move |names| own.send(("one", names)).expect("somebody listens")));
     other.on_change(Box::new(move |names| sender.send(("other", names)).expect("as above")));
     one.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
-    // Whether the other one listens yet cannot be asked: it is told until it hears.
+    // Whether the other one listens yet cannot be asked: send until it receives.
     let mut interval = 1;
     let heard = loop {
         one.close(&due(interval, 9), &mut decide).unwrap();
@@ -145,7 +145,7 @@ fn changes_are_told_to_the_other_engines() {
             break heard;
         }
         interval += 1;
-        assert!(interval < 100, "it never hears");
+        assert!(interval < 100, "it never receives");
         one.accept(&[batch(1, interval, interval, &["a"])]).unwrap();
     };
     assert_eq!(heard, ("other", vec![name("a")]), "who closed it knows already");
