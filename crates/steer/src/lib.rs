@@ -14,6 +14,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "select")]
+mod both;
 #[cfg(feature = "customize")]
 pub mod customize;
 pub mod distill;
@@ -35,12 +37,14 @@ mod tune;
 mod utility;
 mod values;
 
+#[cfg(feature = "select")]
+pub use both::Both;
 pub use driver::{ActionError, Agent, Driver, HostView};
 pub use reason::{Distrust, Insight, Needs, Reason, Selections, Unusable};
 pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 #[cfg(feature = "select")]
-pub use steerer::{Both, Steerer};
+pub use steerer::Steerer;
 pub use tune::{ChangePoint, Mortise, MortiseConfig};
 pub use utility::Utility;
 pub use values::KnobValues;

@@ -113,6 +113,12 @@ pub trait Steer {
         None
     }
 
+    /// What is to run where it has no answer, and where its connection suffers from it. Default: what
+    /// the connection ran before.
+    fn fallback(&self) -> Option<Spec> {
+        None
+    }
+
     /// What it lets its host see.
     fn insight(&self) -> Insight {
         Insight::default()

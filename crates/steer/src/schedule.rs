@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_units::Duration;
+use trimtab_units::{Duration, Time};
 
 use crate::{Action, Needs, Reason, Report, Steer};
 
@@ -17,12 +17,14 @@ pub struct Schedule {
     how: Switch,
     /// Number of the one that was asked for last; the connection starts with the first.
     current: usize,
+    /// When the next one is to take over; not known before the first report.
+    turn_at: Option<Time>,
 }
 
 impl Schedule {
     /// Switches through `specs` every `every`. With fewer than two there is nothing to switch to.
     pub fn new(specs: Vec<Spec>, every: Duration, how: Switch) -> Self {
-        Self { specs, every, how, current: 0 }
+        Self { specs, every, how, current: 0, turn_at: None }
     }
 }
 
@@ -35,7 +37,13 @@ impl Steer for Schedule {
         Needs { switching: true, ..Needs::default() }
     }
 
-    fn on_report(&mut self, _report: &Report) -> Option<Action> {
+    /// Its host may report more often than it asks for.
+    fn on_report(&mut self, report: &Report) -> Option<Action> {
+        let first = report.now - report.interval + self.every;
+        if report.now < *self.turn_at.get_or_insert(first) {
+            return None;
+        }
+        self.turn_at = Some(report.now + self.every);
         self.current = (self.current + 1) % self.specs.len().max(1);
         let to = *self.specs.get(self.current)?;
         Some(Action::Switch { to, how: self.how })

@@ -12,8 +12,7 @@ use trimtab_lab::scenario::{Scenario, TransportKind};
 use trimtab_steer::Steerer;
 use trimtab_steer::distill::Distill;
 use trimtab_steer::muses::Policy;
-use trimtab_steer::scheme::MusesPolicy;
-use trimtab_steer::scheme::{Scheme, SchemeKind};
+use trimtab_steer::scheme::{Demand, Scheme};
 
 use crate::error::RealError;
 
@@ -74,28 +73,28 @@ impl Place {
             problem,
             available: USUAL,
         };
-        match scheme.kind() {
-            SchemeKind::Mortise(_) | SchemeKind::MortiseDisc(_) => Ok(Self::Ebpf(Algorithm::Copa)),
-            SchemeKind::Rule(spec) => match ebpf(spec) {
+        match scheme.kind().demand() {
+            Demand::Knobs(spec) => {
+                let name = spec.algorithm().name;
+                let wrong = || refuse(format!("eBPF has no {name} whose knobs could be turned"));
+                Algorithm::from_name(name).map(Self::Ebpf).ok_or_else(wrong)
+            }
+            Demand::Algorithm(spec) => match ebpf(spec) {
                 Some(algorithm) => Ok(Self::Ebpf(algorithm)),
                 None => kernels(scheme, spec).map(Self::Kernel).map_err(refuse),
             },
-            SchemeKind::Switch(_) | SchemeKind::Select(_) => {
+            Demand::Switching => {
                 Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
             }
-            SchemeKind::Muses(settings) if settings.learnt == MusesPolicy::Lstm => Err(refuse(
+            Demand::Network(_) => Err(refuse(
                 "an LSTM needs floating point, which the kernel does not allow: run it in the simulator"
                     .to_owned(),
             )),
-            SchemeKind::Muses(settings) => match settings.safe.as_ref().map(safe) {
+            Demand::Trees(settings) => match settings.safe.as_ref().map(safe) {
                 Some(Err(problem)) => Err(refuse(problem)),
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
-            SchemeKind::Oracle(_)
-            | SchemeKind::OracleDynamic(_)
-            | SchemeKind::StaticBest(_)
-            | SchemeKind::OracleSelect(_)
-            | SchemeKind::Omniscient => {
+            Demand::Foresight => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
             }
         }
@@ -108,17 +107,17 @@ impl Governor {
     /// # Errors
     /// [`RealError::Scheme`] when nothing does, or only in a module that this kernel lacks.
     pub fn of(scheme: &Scheme, app: &PreparedApp, prepared: &Prepared) -> Result<Self, RealError> {
-        match (Place::of(scheme)?, scheme.kind()) {
+        match (Place::of(scheme)?, scheme.kind().demand()) {
             (Place::Kernel(name), _) => Ok(Self::Kernel(name)),
-            (Place::Ebpf(_), SchemeKind::Muses(settings)) => {
+            (Place::Ebpf(_), Demand::Trees(settings)) => {
                 let Policy::Trees(trees) = prepared.policy(settings) else {
                     unreachable!("its policy was read before the first run, and is trees")
                 };
                 let safe = settings.safe.as_ref().and_then(|spec| safe(spec).ok());
                 Ok(Self::Trees { trees: *trees, safe })
             }
-            (Place::Ebpf(algorithm), kind) => {
-                let (spec, steerer) = prepared.steering(kind, app);
+            (Place::Ebpf(algorithm), _) => {
+                let (spec, steerer) = prepared.steering(scheme.kind(), app);
                 Ok(Self::Ebpf { algorithm, spec, steerer })
             }
         }

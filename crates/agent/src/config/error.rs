@@ -44,6 +44,11 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The folder that files of the configuration stand in, unless they say otherwise.
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
     /// An error at a byte of the text.
     pub(super) fn error(&self, at: usize, message: &str) -> ConfigError {
         let before = self.text.get(..at).unwrap_or(self.text);

@@ -1,7 +1,7 @@
 //! Rules whose connections are configured by the engine of a fleet, and where that engine is.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use trimtab_fleet_client::edge::{Key, Options, ServiceName};
 
@@ -42,7 +42,7 @@ impl Fleet {
                 Err(source.error(name.span().start, what))
             });
         };
-        let in_folder = |path: &PathBuf| source.path.parent().unwrap_or(Path::new("")).join(path);
+        let in_folder = |path: &PathBuf| source.folder().join(path);
         Ok(Some(Self {
             engine: fleet.engine.clone(),
             token_file: in_folder(&fleet.token_file),

@@ -7,17 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use trimtab_cc::Spec;
 use trimtab_cc::muses::Trees;
 use trimtab_datapath::Algorithm;
+use trimtab_steer::scheme::MusesSettings;
 
 use super::error::{ConfigError, Source};
 use super::raw::RawRule;
+use super::steering::checked_fallback;
 
-/// What `steer` says where the trees of Muses are chosen.
+/// The algorithm whose trees are chosen.
 pub(super) const MUSES: &str = "muses";
-/// The model that ships with the project.
-static SHIPPED: &[u8] = include_bytes!("../../../../models/muses.trees");
-/// What takes over when the guard speaks, unless the rule says otherwise; and Copa with the knobs that are best behind it.
-const SAFE: &str = "copa";
-const SAFE_COPA: &str = "copa:mvfst";
 
 /// A model of Muses, and the fallback. A file that cannot be used is no mistake of the configuration: the agent runs, reports it, and
 /// connections run the fallback.
@@ -29,6 +26,8 @@ pub struct Forest {
     pub trees: Option<Trees<'static>>,
     /// What takes over when the guard speaks; `None` lets the policy go on.
     pub safe: Option<Algorithm>,
+    /// Its knobs, where they are not its defaults.
+    pub(crate) safe_knobs: Vec<(&'static str, f64)>,
     /// The model's number in the kernel, from when it is there.
     pub(crate) number: Option<u8>,
     /// What is wrong, where there are no trees, or no place for them.
@@ -36,31 +35,38 @@ pub struct Forest {
 }
 
 impl Forest {
-    /// What a rule says of its trees, if anything.
-    pub(super) fn read(source: &Source<'_>, raw: &RawRule) -> Result<Option<Self>, ConfigError> {
-        if raw.steer.as_ref().is_none_or(|name| name.get_ref() != MUSES) {
-            return Ok(None);
-        }
-        let safe = match &raw.safe {
-            None => crate::datapath::algorithm(SAFE),
-            Some(name) if name.get_ref() == "none" => None,
+    /// The trees of a scheme, whose model and safe algorithm may stand in keys of the rule.
+    pub(super) fn read(
+        source: &Source<'_>,
+        raw: &RawRule,
+        settings: &MusesSettings,
+        at: usize,
+    ) -> Result<Self, ConfigError> {
+        let (safe, at) = match &raw.safe {
+            None => (settings.safe, at),
+            Some(name) if name.get_ref() == "none" => (None, at),
             Some(name) => {
-                let safe = super::algorithm_named(source, name)?;
-                if safe.as_fallback().is_none() {
-                    let what = "that algorithm is not safe: give copa, cubic, bbr or none";
-                    return Err(source.error(name.span().start, what));
-                }
-                Some(safe)
+                let safe = super::algorithm_named(source, name)?.name();
+                // The default has the knobs that are best behind the guard.
+                let usual = settings.safe.filter(|usual| usual.algorithm().name == safe);
+                let what = "that algorithm is not safe: give copa, cubic, bbr or none";
+                let spec = usual.or_else(|| Spec::new(safe));
+                let at = name.span().start;
+                (Some(spec.ok_or_else(|| source.error(at, what))?), at)
             }
         };
-        // A relative path starts at the folder of the configuration.
-        let folder = source.path.parent().unwrap_or(Path::new(""));
-        let file = raw.model.as_ref().map(|model| folder.join(model.get_ref()));
-        let (trees, problem) = match read(file.as_deref()) {
+        let checked = safe.as_ref().map(checked_fallback).transpose();
+        let (safe, safe_knobs) = match checked.map_err(|what| source.error(at, &what))? {
+            Some((safe, knobs)) => (Some(safe), knobs),
+            None => (None, Vec::new()),
+        };
+        let named = raw.model.as_ref().map(|model| Path::new(model.get_ref().as_str()));
+        let file = named.or(settings.model.as_deref()).map(|file| source.folder().join(file));
+        let (trees, problem) = match read(file.as_deref(), settings.shipped().1) {
             Ok(trees) => (Some(trees), None),
             Err(problem) => (None, Some(problem)),
         };
-        Ok(Some(Self { file, trees, safe, number: None, problem }))
+        Ok(Self { file, trees, safe, safe_knobs, number: None, problem })
     }
 
     /// What is wrong, and what is done about it; `None` where nothing is.
@@ -68,25 +74,16 @@ impl Forest {
         let instead = self.safe.map_or("nothing decides", |safe| safe.name());
         self.problem.as_ref().map(|problem| format!("{problem}; {instead} runs in its place"))
     }
-
-    /// The knobs of the fallback, where they are not its defaults.
-    pub(crate) fn safe_knobs(&self) -> Vec<(&'static str, f64)> {
-        let spec = SAFE_COPA
-            .parse::<Spec>()
-            .ok()
-            .filter(|_| self.safe.is_some_and(|safe| safe.name() == SAFE));
-        spec.map_or_else(Vec::new, |spec| spec.settings().to_vec())
-    }
 }
 
 /// Reads a model. Connections borrow its bytes until the program ends, so the same bytes are kept once.
-fn read(file: Option<&Path>) -> Result<Trees<'static>, String> {
+fn read(file: Option<&Path>, shipped: &[u8]) -> Result<Trees<'static>, String> {
     static READ: Mutex<Vec<&'static [u8]>> = Mutex::new(Vec::new());
     let shown = file.map_or("the model that ships with trimtab".to_owned(), |file| {
         format!("the model {}", file.display())
     });
     let bytes = match file {
-        None => SHIPPED.to_vec(),
+        None => shipped.to_vec(),
         Some(file) => std::fs::read(file).map_err(|e| format!("{shown}: {e}"))?,
     };
     Trees::parse(&bytes).map_err(|e| format!("{shown}: {e}"))?;
@@ -106,11 +103,10 @@ impl PartialEq for Forest {
     fn eq(&self, other: &Self) -> bool {
         let bytes = |forest: &Self| forest.trees.map(|trees| trees.as_bytes().to_vec());
         (&self.file, self.safe, &self.problem) == (&other.file, other.safe, &other.problem)
+            && self.safe_knobs == other.safe_knobs
             && bytes(self) == bytes(other)
     }
 }
-
-impl Eq for Forest {}
 
 /// Without the nodes.
 impl fmt::Debug for Forest {
@@ -118,6 +114,7 @@ impl fmt::Debug for Forest {
         f.debug_struct("Forest")
             .field("file", &self.file)
             .field("safe", &self.safe)
+            .field("safe_knobs", &self.safe_knobs)
             .field("checksum", &self.trees.map(|trees| trees.checksum()))
             .field("number", &self.number)
             .field("problem", &self.problem)

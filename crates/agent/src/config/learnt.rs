@@ -7,13 +7,14 @@ use std::sync::Arc;
 use trimtab_cc::Spec;
 use trimtab_datapath::Algorithm;
 use trimtab_steer::Unusable;
+use trimtab_steer::scheme::By;
 use trimtab_steer::select::Model;
 
 /// A learnt policy that chooses the algorithm. A file that cannot be used is no mistake of the configuration: the agent
 /// runs, reports it, and connections run the fallback.
 #[derive(Clone)]
 pub struct Learnt {
-    /// Its file.
+    /// Its file; of one that ships with the project, its name.
     pub file: PathBuf,
     /// What runs where it gives no answer.
     pub safe: Algorithm,
@@ -26,14 +27,22 @@ pub struct Learnt {
 }
 
 impl Learnt {
-    /// Reads the policy in `file`, which may choose among these algorithms.
-    pub(super) fn read(file: &Path, algorithms: &[Algorithm], safe: Algorithm) -> Self {
+    /// Reads a policy, which may choose among these algorithms. A file stands in this folder, unless
+    /// it says otherwise.
+    pub(super) fn read(by: &By, folder: &Path, algorithms: &[Algorithm], safe: Algorithm) -> Self {
+        let file = match by {
+            By::Model(file) => folder.join(file),
+            by => by.file().map_or_else(PathBuf::new, Path::to_owned),
+        };
         let (mut left_out, mut problem) = (Vec::new(), None);
         let mut none = |why: Unusable, what: &dyn fmt::Display| {
             problem = Some(format!("the model {}: {what}", file.display()));
             why
         };
-        let read = std::fs::read(file).map_err(|e| none(Unusable::Missing, &e));
+        let read = match by.shipped() {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => std::fs::read(&file).map_err(|e| none(Unusable::Missing, &e)),
+        };
         let parsed =
             read.and_then(|bytes| Model::parse(&bytes).map_err(|e| none(e.unusable(), &e)));
         let model = parsed.and_then(|model| {
@@ -48,7 +57,7 @@ impl Learnt {
                 none(Unusable::Candidates, &what)
             })
         });
-        Self { file: file.to_owned(), safe, model, problem, left_out }
+        Self { file, safe, model, problem, left_out }
     }
 
     /// What is wrong, and what is done about it; `None` where nothing is.

@@ -6,6 +6,7 @@ mod fleet;
 mod forest;
 mod learnt;
 mod raw;
+mod steering;
 mod turns;
 mod value;
 
@@ -22,12 +23,14 @@ pub use error::ConfigError;
 pub use fleet::{Customized, Fleet};
 pub use forest::Forest;
 pub use learnt::Learnt;
+pub use steering::Steering;
 pub use turns::{Select, Turns};
 pub use value::{Ports, Prefix, Share};
 
 use crate::datapath;
 use error::Source;
 use raw::{Raw, RawRule};
+use steering::Parts;
 
 /// Knobs that Mortise turns itself.
 const STEERED_KNOBS: [&str; 2] = ["delta", "pacing_gain"];
@@ -157,19 +160,6 @@ pub struct Rule {
     pub factors: Factors,
 }
 
-/// What steers a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Steering {
-    /// δ by the gradient of QoE (NSDI 2026).
-    Mortise,
-    /// Algorithms in turn, whatever the path is like.
-    Turns(Turns),
-    /// The trees of Muses, of which one is chosen by where the connection's states lay (INFOCOM 2022).
-    Muses(Forest),
-    /// The engine of a fleet, which learns the knobs of each aggregate (paper 002).
-    Fleet(Customized),
-}
-
 /// What a connection must be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
@@ -254,28 +244,19 @@ impl Config {
 impl Config {
     /// What is wrong with what the rules name, and what is done about it.
     pub fn troubles(&self) -> Vec<String> {
-        let of_trees = |rule: &Rule| match &rule.steering {
-            Some(Steering::Muses(forest)) => {
-                forest.trouble().map(|what| format!("rule {}: {what}", rule.name))
-            }
-            _ => None,
-        };
-        let of_trees: Vec<String> = self.rules.iter().filter_map(of_trees).collect();
-        [self.of_learnt(Learnt::trouble), of_trees].concat()
+        self.of_steering(Steering::trouble)
     }
 
     /// What is not as the rules name it, and need not be.
     pub fn remarks(&self) -> Vec<String> {
-        self.of_learnt(Learnt::masked)
+        self.of_steering(Steering::remark)
     }
 
-    /// Of every learnt policy, with its rule.
-    fn of_learnt(&self, what: impl Fn(&Learnt) -> Option<String>) -> Vec<String> {
-        let of = |rule: &Rule| match &rule.steering {
-            Some(Steering::Turns(Turns { select: Some(Select::Learnt(learnt)), .. })) => {
-                what(learnt).map(|what| format!("rule {}: {what}", rule.name))
-            }
-            _ => None,
+    /// Of the steering of every rule, with the rule.
+    fn of_steering(&self, what: impl Fn(&Steering) -> Option<String>) -> Vec<String> {
+        let of = |rule: &Rule| {
+            let what = rule.steering.as_ref().and_then(&what)?;
+            Some(format!("rule {}: {what}", rule.name))
         };
         self.rules.iter().filter_map(of).collect()
     }
@@ -297,29 +278,36 @@ fn known_algorithm(name: &str) -> Result<Algorithm, String> {
 }
 
 fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, ConfigError> {
-    let forest = Forest::read(source, raw)?;
-    let customized = Customized::read(source, raw)?;
-    let turns = turns::check(source, raw, forest.is_some())?;
-    let algorithm = match (&raw.algorithm, &turns) {
-        (Some(name), _) => {
-            let algorithm = algorithm_named(source, name)?;
-            if algorithm.asks_trees() != forest.is_some() {
-                let what = "muses is its trees, and they are chosen: give both or neither of algorithm = \"muses\" and \
-                            steer = \"muses\"";
-                return Err(source.error(name.span().start, what));
-            }
-            algorithm
-        }
-        (None, Some(turns)) => turns.first(),
-        (None, None) => {
-            let name = match (&forest, &customized) {
-                (Some(_), _) => forest::MUSES,
-                (None, Some(_)) => fleet::ALGORITHM,
-                (None, None) => TUNED,
-            };
-            known_algorithm(name).map_err(|what| source.error(0, &what))?
-        }
-    };
+    let parts = Parts::read(source, raw)?;
+    let algorithm = parts.algorithm(source, raw)?;
+    let (model, factors) = check_model(source, raw)?;
+    let steering = parts.steering(source, raw, algorithm, model.as_ref())?;
+    let knobs = check_knobs(source, raw, algorithm, steering.as_ref())?;
+    Ok(Rule {
+        name: raw
+            .name
+            .as_ref()
+            .map_or_else(|| format!("rule-{}", index + 1), |n| n.get_ref().clone()),
+        matches: Matches {
+            ports: raw.port.0.clone(),
+            to: raw.to.0.clone(),
+            cgroup: check_cgroup(source, raw)?,
+            netns: check_netns(source, raw)?,
+        },
+        algorithm,
+        assign: check_assign(source, raw)?,
+        steering,
+        knobs,
+        model,
+        factors,
+    })
+}
+
+/// What connections are scored by, with the factors that a rule gives.
+fn check_model(
+    source: &Source<'_>,
+    raw: &RawRule,
+) -> Result<(Option<Model>, Factors), ConfigError> {
     let mut factors = Factors::new();
     for (name, value) in &raw.factors {
         factors
@@ -338,43 +326,16 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
             source.error(text.span().start + within, &e.to_string())
         })?),
     };
-    let steering = match &raw.steer {
-        None => None,
-        Some(name) => match name.get_ref().as_str() {
-            "none" => None,
-            "mortise" if model.is_none() => {
-                let what = "mortise needs a QoE model: give qoe, e.g. \"download\"";
-                return Err(source.error(name.span().start, what));
-            }
-            "mortise" if algorithm.name() != TUNED => {
-                let what = format!("mortise steers copa, and not {}", algorithm.name());
-                return Err(source.error(name.span().start, &what));
-            }
-            "mortise" if turns.is_some() => {
-                let what = "mortise steers one algorithm, and turns name several: give only one of the two";
-                return Err(source.error(name.span().start, what));
-            }
-            "mortise" => Some(Steering::Mortise),
-            forest::MUSES if turns.is_some() => {
-                let what =
-                    "muses is one algorithm, and turns name several: give only one of the two";
-                return Err(source.error(name.span().start, what));
-            }
-            forest::MUSES => forest.map(Steering::Muses),
-            fleet::FLEET if turns.is_some() => {
-                let what = "the engine of a fleet turns the knobs of one algorithm, and turns name several: give only one of the two";
-                return Err(source.error(name.span().start, what));
-            }
-            fleet::FLEET => customized.map(Steering::Fleet),
-            other => {
-                let what = format!(
-                    "no steering {other:?}: give \"mortise\", \"muses\", \"fleet\" or \"none\""
-                );
-                return Err(source.error(name.span().start, &what));
-            }
-        },
-    };
-    let steering = turns.map(Steering::Turns).or(steering);
+    Ok((model, factors))
+}
+
+/// The knobs that are set once.
+fn check_knobs(
+    source: &Source<'_>,
+    raw: &RawRule,
+    algorithm: Algorithm,
+    steering: Option<&Steering>,
+) -> Result<Vec<(&'static str, f64)>, ConfigError> {
     let mut knobs = Vec::new();
     for (name, value) in &raw.knobs {
         let fail = |what: &str| source.error(name.span().start, what);
@@ -417,24 +378,7 @@ fn check_rule(source: &Source<'_>, index: usize, raw: &RawRule) -> Result<Rule, 
         }
         knobs.push((knob.name, *value));
     }
-    Ok(Rule {
-        name: raw
-            .name
-            .as_ref()
-            .map_or_else(|| format!("rule-{}", index + 1), |n| n.get_ref().clone()),
-        matches: Matches {
-            ports: raw.port.0.clone(),
-            to: raw.to.0.clone(),
-            cgroup: check_cgroup(source, raw)?,
-            netns: check_netns(source, raw)?,
-        },
-        algorithm,
-        assign: check_assign(source, raw)?,
-        steering,
-        knobs,
-        model,
-        factors,
-    })
+    Ok(knobs)
 }
 
 fn check_cgroup(source: &Source<'_>, raw: &RawRule) -> Result<Option<String>, ConfigError> {

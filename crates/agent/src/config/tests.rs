@@ -1,5 +1,6 @@
 use super::*;
 use crate::datapath::named;
+use trimtab_steer::scheme::MortiseSettings;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(Path::new("agent.toml"), text)
@@ -48,7 +49,7 @@ fn a_rule_says_which_connections_and_what_becomes_of_them() {
     assert!(video.matches.ports.iter().any(|p| p.contains(8050)));
     assert!(video.matches.to[0].contains("10.1.2.3".parse().unwrap()));
     assert!(!video.matches.to[0].contains("11.1.2.3".parse().unwrap()));
-    assert_eq!(video.steering, Some(Steering::Mortise));
+    assert_eq!(video.steering, Some(Steering::Mortise(MortiseSettings::default())));
     assert_eq!(video.knobs, [("initial_window", 20.0)]);
     assert_eq!(video.factors.get_named("V"), Some(12.0));
     assert_eq!((video.assign, config.rules[1].assign), (false, true));
@@ -74,7 +75,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
     for (text, begins) in [
         (
             "[[rule]]\nturns = [\"copa\"]\nevery = \"1s\"",
-            "agent.toml:2:10: turns need two algorithms",
+            "agent.toml:2:10: turns: it takes two algorithms or more",
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"vegas\"]",
@@ -94,8 +95,8 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "agent.toml:2:10: every, switch, select, model and safe say how",
         ),
         (
-            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1ms\"",
-            "agent.toml:3:9: turns need a length",
+            "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"0.9ms\"",
+            "agent.toml:3:9: every=900us: it takes a time of 1ms at least",
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nswitch = \"half\"",
@@ -265,5 +266,89 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
         let error = refused(&text);
         assert!(error.contains(said), "{error}");
         assert!(error.starts_with("agent.toml:"), "{error}");
+    }
+}
+
+/// A scheme by its text is the same as by keys of the rule.
+#[test]
+fn a_rule_names_its_steering_as_every_command_does() {
+    let steering = |rule: &str| {
+        let config = parse(&format!("[[rule]]\nqoe = \"web\"\n{rule}\n")).unwrap();
+        (config.rules[0].algorithm, config.rules[0].steering.clone())
+    };
+    for (text, keys) in [
+        (
+            "steer = \"switch:cubic,copa:every=5s:part\"",
+            "turns = [\"cubic\", \"copa\"]\nevery = \"5s\"\nswitch = \"part\"",
+        ),
+        (
+            "steer = \"select:power:every=3s\"\nturns = [\"copa\", \"bbr\"]",
+            "turns = [\"copa\", \"bbr\"]\nevery = \"3s\"\nselect = \"power\"",
+        ),
+        (
+            "steer = \"floo:model=a.st:part:safe=copa\"\nturns = [\"cubic\", \"copa\"]",
+            "turns = [\"cubic\", \"copa\"]\nselect = \"floo\"\nmodel = \"a.st\"\nswitch = \"part\"\nsafe = \"copa\"",
+        ),
+        ("steer = \"muses:safe=cubic\"", "steer = \"muses\"\nsafe = \"cubic\""),
+        ("steer = \"muses:safe=copa:mvfst\"", "steer = \"muses\"\nsafe = \"copa\""),
+        (
+            "steer = \"muses:model=a.trees:safe=none\"",
+            "steer = \"muses\"\nmodel = \"a.trees\"\nsafe = \"none\"",
+        ),
+        ("steer = \"mortise:sigma=0.5\"", "steer = \"mortise\""),
+    ] {
+        assert_eq!(steering(text), steering(keys), "{text}");
+    }
+    let (algorithm, disc) = steering("steer = \"mortise-disc:sigma=0.3,cpd=0\"");
+    let settings = MortiseSettings { sigma: 0.3, change_point_detection: false, discrete: true };
+    assert_eq!((algorithm, disc), (named("copa"), Some(Steering::Mortise(settings))));
+    // Algorithms are those of the paper that this kernel has, and the shipped policy is known by its name.
+    let (algorithm, floo) = steering("steer = \"floo:counterfactual:every=20s\"");
+    let Some(Steering::Turns(turns)) = floo else { panic!("turns") };
+    assert_eq!(turns.algorithms, ["cubic", "bbr", "copa"].map(named));
+    assert_eq!((algorithm, turns.every), (named("cubic"), Duration::from_secs(20)));
+    let Some(Select::Learnt(learnt)) = &turns.select else { panic!("learnt") };
+    assert_eq!((learnt.file.as_path(), learnt.trouble()), (Path::new("floo-counterfactual"), None));
+    assert_eq!(learnt.safe, named("cubic"));
+    let (_, muses) = steering("steer = \"muses:safe=cubic:beta=0.5,linux=1\"");
+    let Some(Steering::Muses(forest)) = muses else { panic!("trees") };
+    assert_eq!((forest.safe, forest.safe_knobs), (Some(named("cubic")), vec![("beta", 0.5)]));
+    let (algorithm, treeg) = steering("steer = \"treeg\"");
+    let Some(Steering::Muses(forest)) = treeg else { panic!("trees") };
+    assert_eq!((algorithm, forest.trees.unwrap().count()), (named("muses"), 1));
+}
+
+#[test]
+fn a_scheme_that_the_agent_cannot_run_is_refused_with_the_reason() {
+    for (rule, what) in [
+        ("steer = \"mortice\"", "did you mean mortise?"),
+        ("steer = \"mortice\"", "a rule may also say \"fleet\" or \"none\""),
+        ("steer = \"cubic\"", "give it as algorithm = \"cubic\""),
+        ("steer = \"oracle:copa\"", "only the simulator can compute"),
+        ("steer = \"omniscient\"", "only the simulator can compute"),
+        ("steer = \"muses:lstm\"", "counts in fractions"),
+        ("steer = \"select:antelope\"", "does not run select:antelope"),
+        ("steer = \"floo+mortise\"", "does not run floo+mortise"),
+        ("steer = \"mortise:sigma=2\"", "sigma = 2 is outside its range 0 to 1"),
+        ("steer = \"floo:every=0.1ms\"", "every=100us: it takes a time of 1ms at least"),
+        ("steer = \"switch:cubic,vegas\"", "no algorithm \"vegas\" runs in eBPF"),
+        ("steer = \"switch:cubic,copa\"\nturns = [\"copa\", \"bbr\"]", "leave turns out"),
+        ("steer = \"floo:safe=vivace\"", "the fallback has to be one of turns"),
+        ("steer = \"floo:safe=copa:delta=0.1\"", "name it without knobs"),
+        ("steer = \"muses:safe=vivace\"", "that algorithm is not safe"),
+    ] {
+        let error = refused(&format!("[[rule]]\nqoe = \"web\"\n{rule}\n"));
+        assert!(error.starts_with("agent.toml:3:9: ") && error.contains(what), "{rule}: {error}");
+    }
+    let error = refused("[[rule]]\nsteer = \"floo\"\nalgorithm = \"copa\"\n");
+    assert!(error.starts_with("agent.toml:3:13: connections begin with cubic"), "{error}");
+    // A setting is given once.
+    for (rule, at) in [
+        ("steer = \"floo:every=20s\"\nevery = \"20s\"", "agent.toml:4:9: "),
+        ("steer = \"switch:cubic,copa\"\nswitch = \"part\"", "agent.toml:4:10: "),
+        ("steer = \"muses:safe=cubic\"\nmodel = \"a\"", "agent.toml:4:9: "),
+    ] {
+        let error = refused(&format!("[[rule]]\nqoe = \"web\"\n{rule}\n"));
+        assert!(error.starts_with(at) && error.contains("stand in steer"), "{rule}: {error}");
     }
 }

@@ -1,23 +1,22 @@
-//! Rules whose connections run several algorithms: in turn, the one that does best, or the one that a policy chooses.
-
-use std::path::Path;
+//! Rules whose connections run several algorithms: in turn, the one that does best, or the one that
+//! a policy chooses. They are schemes; a rule names them in `steer`, or by keys of their own.
 
 use toml::Spanned;
+use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_datapath::Algorithm;
 use trimtab_steer::Utility;
+use trimtab_steer::scheme::{self, By, SchemeKind, Selection};
 use trimtab_steer::select::PERIOD;
 use trimtab_units::Duration;
 
 use super::error::{ConfigError, Source};
 use super::learnt::Learnt;
 use super::raw::RawRule;
+use super::steering::Named;
 
-/// What `select` says where a learnt policy chooses.
+/// The value of the key `select` where a learnt policy chooses.
 const LEARNT: &str = "floo";
-
-/// More than a few switches a second show nothing of either algorithm.
-const EVERY_MIN: Duration = Duration::from_millis(200);
 
 /// Algorithms in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,79 +53,120 @@ impl Turns {
         all.rotate_left(place);
         Some(all)
     }
-}
 
-/// What a rule says of turns, if anything.
-pub(super) fn check(
-    source: &Source<'_>,
-    raw: &RawRule,
-    has_trees: bool,
-) -> Result<Option<Turns>, ConfigError> {
-    let fail = |at: usize, what: &str| Err(source.error(at, what));
-    let Some(first) = raw.turns.first() else {
-        let of_trees = [&raw.model, &raw.safe].into_iter().filter(|_| !has_trees);
-        let texts = [&raw.switch, &raw.select].into_iter().chain(of_trees);
-        let others = texts.flatten().map(|text| text.span().start);
-        return match others.chain(raw.every.as_ref().map(|every| every.span().start)).next() {
-            Some(at) => fail(
-                at,
-                "every, switch, select, model and safe say how turns are taken: give turns, as [\"copa\", \"cubic\"]",
-            ),
-            None => Ok(None),
+    /// The turns of a rule, if it has any.
+    pub(super) fn read(
+        source: &Source<'_>,
+        raw: &RawRule,
+        named: Option<&Named>,
+    ) -> Result<Option<Self>, ConfigError> {
+        let listed = listed(source, raw)?;
+        let by_keys;
+        let named = match named.filter(|named| named.takes_turns()) {
+            Some(named) => named,
+            None if listed.is_empty() => return no_turns(source, raw, named),
+            None => {
+                by_keys = of_keys(source, raw)?;
+                &by_keys
+            }
         };
-    };
-    let at = first.span().start;
-    let algorithms: Vec<Algorithm> = raw
-        .turns
-        .iter()
-        .map(|name| super::algorithm_named(source, name))
-        .collect::<Result<_, _>>()?;
-    if algorithms.iter().any(Algorithm::asks_trees) {
-        return fail(
-            at,
-            "muses takes no turns: give steer = \"muses\" without turns, and name the fallback by safe",
-        );
-    }
-    let again = algorithms.iter().skip(1).chain(&algorithms[..1]);
-    if algorithms.iter().zip(again).any(|(one, next)| one == next) {
-        return fail(at, "turns need two algorithms at least, and neighbours must differ");
-    }
-    if let Some(name) =
-        raw.algorithm.as_ref().filter(|name| *name.get_ref() != algorithms[0].name())
-    {
-        return fail(
-            name.span().start,
-            "connections begin with the first of turns: leave algorithm out",
-        );
-    }
-    let how = match raw.switch.as_ref().map(|how| (how.get_ref().as_str(), how.span().start)) {
-        None | Some(("full", _)) => Switch::Full,
-        Some(("part", _)) => Switch::Part,
-        Some((_, at)) => {
-            return fail(at, "switch is \"full\" (nothing is lost) or \"part\" (the window alone)");
+        let turns = named.turns(source, &listed)?;
+        let begins = raw.algorithm.as_ref();
+        match (begins.filter(|name| *name.get_ref() != turns.first().name()), raw.turns.first()) {
+            (Some(name), Some(_)) => {
+                let what = "connections begin with the first of turns: leave algorithm out";
+                Err(source.error(name.span().start, what))
+            }
+            (Some(name), None) => {
+                let what =
+                    format!("connections begin with {}: leave algorithm out", turns.first().name());
+                Err(source.error(name.span().start, &what))
+            }
+            (None, _) => Ok(Some(turns)),
         }
-    };
-    let select = select(source, raw, &algorithms)?;
-    let every = match (&raw.every, &select) {
-        (Some(every), _) if every.get_ref().0 >= EVERY_MIN => every.get_ref().0,
-        // A learnt policy knows how often it wants to choose.
-        (None, Some(Select::Learnt(learnt))) => {
-            learnt.model.as_ref().map_or(PERIOD, |model| model.period())
-        }
-        (every, _) => {
-            let at = every.as_ref().map_or(at, |every| every.span().start);
-            return fail(at, "turns need a length: give every, e.g. \"20s\", 200ms or more");
-        }
-    };
-    Ok(Some(Turns { algorithms, every, how, select }))
+    }
 }
 
-/// What a rule says of how the next one is chosen.
-fn select(
+/// The algorithms of the key `turns`.
+fn listed(source: &Source<'_>, raw: &RawRule) -> Result<Vec<Algorithm>, ConfigError> {
+    let Some(first) = raw.turns.first() else { return Ok(Vec::new()) };
+    let at = first.span().start;
+    let named = raw.turns.iter().map(|name| super::algorithm_named(source, name));
+    let algorithms: Vec<Algorithm> = named.collect::<Result<_, _>>()?;
+    if algorithms.iter().any(Algorithm::asks_trees) {
+        let what =
+            "muses takes no turns: give steer = \"muses\" without turns, and name the fallback by safe";
+        return Err(source.error(at, what));
+    }
+    let specs = algorithms.iter().filter_map(|algorithm| Spec::new(algorithm.name())).collect();
+    let checked = scheme::Turns::new(specs);
+    checked.map_err(|problem| source.error(at, &format!("turns: {problem}")))?;
+    Ok(algorithms)
+}
+
+/// Without turns, keys of turns are mistakes.
+fn no_turns(
     source: &Source<'_>,
     raw: &RawRule,
-    algorithms: &[Algorithm],
-) -> Result<Option<Select>, ConfigError> {
+    named: Option<&Named>,
+) -> Result<Option<Turns>, ConfigError> {
+    let has_trees = named.is_some_and(|named| matches!(named.kind, SchemeKind::Muses(_)));
+    let of_trees = [&raw.model, &raw.safe].into_iter().filter(|_| !has_trees);
+    let texts = [&raw.switch, &raw.select].into_iter().chain(of_trees);
+    let others = texts.flatten().map(|text| text.span().start);
+    match others.chain(raw.every.as_ref().map(|every| every.span().start)).next() {
+        Some(at) => Err(source.error(
+            at,
+            "every, switch, select, model and safe say how turns are taken: give turns, e.g. \
+             [\"copa\", \"cubic\"]",
+        )),
+        None => Ok(None),
+    }
+}
+
+/// The scheme that a rule names by its keys: `turns` and how they are taken.
+fn of_keys(source: &Source<'_>, raw: &RawRule) -> Result<Named, ConfigError> {
+    let at = raw.turns.first().map_or(0, |name| name.span().start);
+    let fail = |text: &Spanned<String>, what: &str| Err(source.error(text.span().start, what));
+    let every = match &raw.every {
+        None => None,
+        Some(text) => Some(
+            scheme::every(text.get_ref().0)
+                .map_err(|problem| source.error(text.span().start, &problem.to_string()))?,
+        ),
+    };
+    let how = match &raw.switch {
+        None => Switch::Full,
+        Some(text) => match scheme::how(text.get_ref()) {
+            Some(how) => how,
+            None => {
+                let what = "switch is \"full\" (nothing is lost) or \"part\" (the window alone)";
+                return fail(text, what);
+            }
+        },
+    };
+    let by = select(source, raw)?;
+    if every.is_none() && !matches!(by, Some(By::Model(_))) {
+        let what = "turns need to know how long each runs: give every, e.g. \"20s\", 1ms or more";
+        return Err(source.error(at, what));
+    }
+    let Some(by) = by else {
+        // They were checked where they are listed.
+        let specs = raw.turns.iter().filter_map(|name| Spec::new(name.get_ref())).collect();
+        let every = every.unwrap_or(PERIOD);
+        return Ok(Named { kind: SchemeKind::Switch(scheme::Turns { specs, every, how }), at });
+    };
+    let safe = match &raw.safe {
+        None => None,
+        Some(name) => Spec::new(super::algorithm_named(source, name)?.name()),
+    };
+    let at = raw.safe.as_ref().map_or(at, |name| name.span().start);
+    let selection = Selection { every, how, safe, ..Selection::by(by) };
+    Ok(Named { kind: SchemeKind::Select(selection), at })
+}
+
+/// What chooses among the turns of a rule, by its keys.
+fn select(source: &Source<'_>, raw: &RawRule) -> Result<Option<By>, ConfigError> {
     let fail = |text: &Spanned<String>, what: &str| Err(source.error(text.span().start, what));
     let learns = raw.select.as_ref().is_some_and(|name| name.get_ref() == LEARNT);
     if !learns && let Some(of_learnt) = raw.model.as_ref().or(raw.safe.as_ref()) {
@@ -134,25 +174,11 @@ fn select(
     }
     let Some(name) = &raw.select else { return Ok(None) };
     if learns {
-        let Some(file) = &raw.model else {
-            return fail(
-                name,
-                "a learnt policy needs its file: give model, e.g. \"floo.safetensors\"",
-            );
+        let what = "a learnt policy needs its file: give model, e.g. \"floo.safetensors\"";
+        return match &raw.model {
+            Some(file) => Ok(Some(By::Model(file.get_ref().into()))),
+            None => fail(name, what),
         };
-        let safe = match &raw.safe {
-            None => algorithms[0],
-            Some(name) => {
-                let safe = super::algorithm_named(source, name)?;
-                if !algorithms.contains(&safe) {
-                    return fail(name, "the fallback has to be one of turns");
-                }
-                safe
-            }
-        };
-        // A relative path starts at the folder of the configuration.
-        let file = source.path.parent().unwrap_or(Path::new("")).join(file.get_ref());
-        return Ok(Some(Select::Learnt(Learnt::read(&file, algorithms, safe))));
     }
     let known = Utility::ALL.iter().find(|(known, _)| known == name.get_ref());
     let Some((_, utility)) = known else {
@@ -161,5 +187,67 @@ fn select(
             format!("no utility is called {:?}: give one of {known}, or {LEARNT}", name.get_ref());
         return fail(name, &what);
     };
-    Ok(Some(Select::Rule(*utility)))
+    Ok(Some(By::Rule(*utility)))
+}
+
+impl Named {
+    /// Whether it has several algorithms.
+    fn takes_turns(&self) -> bool {
+        matches!(self.kind, SchemeKind::Switch(_) | SchemeKind::Select(_))
+    }
+
+    /// What the scheme is on this datapath, with the algorithms that the rule lists.
+    fn turns(&self, source: &Source<'_>, listed: &[Algorithm]) -> Result<Turns, ConfigError> {
+        let fail = |what: &str| Err(source.error(self.at, what));
+        let selection = match &self.kind {
+            SchemeKind::Select(selection) => selection,
+            SchemeKind::Switch(turns) => {
+                let of = |spec: &Spec| super::known_algorithm(spec.algorithm().name);
+                let all = turns.specs.iter().map(of).collect::<Result<Vec<_>, _>>();
+                let algorithms = all.map_err(|what| source.error(self.at, &what))?;
+                if !listed.is_empty() && algorithms != listed {
+                    return fail("turns and steer name different algorithms: leave turns out");
+                }
+                return Ok(Turns { algorithms, every: turns.every, how: turns.how, select: None });
+            }
+            _ => unreachable!("it has several algorithms"),
+        };
+        if selection.tuned {
+            return fail("the agent does not run floo+mortise: give floo or mortise");
+        }
+        let algorithms = if listed.is_empty() { candidates() } else { listed.to_vec() };
+        let select = match &selection.by {
+            By::Antelope(_) => {
+                return fail("the agent does not run select:antelope: give floo or select:power");
+            }
+            By::Rule(utility) => Select::Rule(*utility),
+            by @ (By::Shipped(_) | By::Model(_)) => {
+                let safe = match &selection.safe {
+                    None => algorithms[0],
+                    Some(spec) if !spec.settings().is_empty() => {
+                        return fail("the fallback runs with its defaults: name it without knobs");
+                    }
+                    Some(spec) => {
+                        let is = |one: &&Algorithm| one.name() == spec.algorithm().name;
+                        match algorithms.iter().find(is) {
+                            Some(safe) => *safe,
+                            None => return fail("the fallback has to be one of turns"),
+                        }
+                    }
+                };
+                Select::Learnt(Learnt::read(by, source.folder(), &algorithms, safe))
+            }
+        };
+        let of_model = match &select {
+            Select::Learnt(learnt) => learnt.model.as_ref().ok().map(|model| model.period()),
+            Select::Rule(_) => None,
+        };
+        let every = selection.every.or(of_model).unwrap_or(PERIOD);
+        Ok(Turns { algorithms, every, how: selection.how, select: Some(select) })
+    }
+}
+
+/// The candidates of rules and policies, as far as this datapath has them.
+fn candidates() -> Vec<Algorithm> {
+    scheme::CANDIDATES.iter().filter_map(|name| crate::datapath::algorithm(name)).collect()
 }

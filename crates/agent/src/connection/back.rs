@@ -5,15 +5,16 @@
 
 use trimtab_cc::migrate::Switch;
 use trimtab_datapath::Algorithm;
+use trimtab_steer::Steer;
 use trimtab_units::Time;
 
 use super::{Connection, DELTA_FIRST, SAFE_DELTA, Setting};
-use crate::config::{Rule, Select, Steering, Turns};
+use crate::config::{Rule, Steering};
 use crate::connection::decision::{Cause, Change, Decision, seconds};
 use crate::connection::guard::Verdict;
 use crate::connection::window::Measured;
 use crate::daemon::logging;
-use crate::datapath::Link;
+use crate::datapath::{Link, algorithm};
 
 impl<L: Link> Connection<L> {
     /// Looks whether the connection suffers from what was done to it, and lets the fallback take over when it does.
@@ -53,13 +54,12 @@ impl<L: Link> Connection<L> {
 
     /// What takes over when it suffers; `None` where the administrator wants nothing to.
     fn safe(&self, rule: &Rule) -> Option<Algorithm> {
-        match &rule.steering {
-            Some(Steering::Turns(Turns { select: Some(Select::Learnt(learnt)), .. })) => {
-                Some(learnt.safe)
-            }
-            Some(Steering::Muses(forest)) => forest.safe,
-            _ => Some(self.home),
+        // The guard of trees is in the kernel, and so is what takes over.
+        if let Some(Steering::Muses(forest)) = &rule.steering {
+            return forest.safe;
         }
+        let own = self.steering.as_deref().and_then(Steer::fallback);
+        Some(own.and_then(|spec| algorithm(spec.algorithm().name)).unwrap_or(self.home))
     }
 
     /// Whether it runs anything else than this algorithm as it is without us.

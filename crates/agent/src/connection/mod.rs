@@ -20,8 +20,9 @@ use trimtab_datapath::Algorithm;
 use trimtab_fleet_client::edge::Edge;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
+use trimtab_steer::scheme::MortiseSettings;
 use trimtab_steer::select::{Policy, Selector, SelectorConfig};
-use trimtab_steer::{Action, Distrust, Mortise, MortiseConfig, Report, Schedule, Steer, Steerer};
+use trimtab_steer::{Action, Distrust, Mortise, Report, Schedule, Steer, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
@@ -47,6 +48,8 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 const IDLE_STRETCH_MAX: f64 = 3.0;
 /// Between reports of a connection that is measured and not steered.
 const MEASURE: Duration = Duration::from_millis(250);
+/// What steers asks for reports at least as often, where it goes by them.
+const RARELY: Duration = Duration::from_secs(1);
 /// Between reports of a connection of which it counts how long its responses take.
 const RESPONSES: Duration = Duration::from_millis(50);
 /// A connection that was found so soon after it began had the agent's care from the beginning.
@@ -116,8 +119,6 @@ pub(crate) struct Connection<L> {
     pub(crate) last: Option<Measured>,
     pub(crate) score: Option<f64>,
     steering: Option<Box<Steerer>>,
-    /// When the next algorithm is to take over.
-    turn_at: Option<Time>,
     /// The algorithms that were asked for, each as it was last.
     asked: Vec<Spec>,
     sizes: Sizes,
@@ -165,7 +166,6 @@ impl<L: Link> Connection<L> {
             last: None,
             score: None,
             steering: None,
-            turn_at: None,
             asked: Vec::new(),
             sizes: Sizes::default(),
             responses: Responses::default(),
@@ -232,7 +232,7 @@ impl<L: Link> Connection<L> {
         }
         match &rule.steering {
             None => {}
-            Some(Steering::Mortise) => self.start_mortise(delta, setting),
+            Some(Steering::Mortise(settings)) => self.start_mortise(*settings, delta, setting),
             Some(Steering::Turns(turns)) => self.start_turns(turns),
             Some(Steering::Muses(forest)) => self.start_trees(forest, setting),
             Some(Steering::Fleet(customized)) => self.start_customized(customized, setting),
@@ -247,7 +247,7 @@ impl<L: Link> Connection<L> {
         let running = self.link.algorithm();
         match &rule.steering {
             Some(Steering::Turns(turns)) => turns.algorithms.contains(&running),
-            Some(Steering::Mortise | Steering::Muses(_) | Steering::Fleet(_)) | None => {
+            Some(Steering::Mortise(_) | Steering::Muses(_) | Steering::Fleet(_)) | None => {
                 running == rule.algorithm
             }
         }
@@ -264,7 +264,7 @@ impl<L: Link> Connection<L> {
             Some(_) if self.guard.is_resting() => Standing::Resting,
             Some(_) if mode == Mode::Advise => Standing::Advised,
             Some(rule) => match &rule.steering {
-                Some(Steering::Mortise) => Standing::Steered,
+                Some(Steering::Mortise(_)) => Standing::Steered,
                 Some(Steering::Turns(Turns { select: Some(_), .. }) | Steering::Muses(_)) => {
                     Standing::Selecting
                 }
@@ -315,13 +315,19 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    fn steering_config(&self, rule: Option<&Rule>) -> Option<MortiseConfig> {
-        Some(MortiseConfig::new(self.model(rule)?.clone()))
+    fn steer_by(&mut self, steering: impl Into<Steerer>) {
+        self.steering = Some(Box::new(steering.into()));
     }
 
     /// Starts to steer, or goes on where an agent before this one was.
-    fn start_mortise(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
-        let Some(config) = self.steering_config(setting.rule) else { return };
+    fn start_mortise(
+        &mut self,
+        settings: MortiseSettings,
+        delta: Option<f64>,
+        setting: &Setting<'_>,
+    ) {
+        let Some(model) = self.model(setting.rule) else { return };
+        let config = settings.config(model.clone());
         let spec = Mortise::algorithm();
         let is = |knob: &str, value: f64| {
             self.link.knob(knob).is_ok_and(|now| (now - value).abs() <= 1e-3 * value.abs())
@@ -333,8 +339,7 @@ impl<L: Link> Connection<L> {
             .all(|&(knob, value)| is(knob, value));
         if goes_on {
             let delta = self.link.knob("delta").unwrap_or(SAFE_DELTA);
-            self.steering =
-                Some(Box::new(Steerer::Mortise(Box::new(Mortise::resume(config, delta)))));
+            self.steer_by(Box::new(Mortise::resume(config, delta)));
             return;
         }
         let mortise = match delta {
@@ -345,7 +350,7 @@ impl<L: Link> Connection<L> {
             let value = if knob == "delta" { mortise.applied_delta() } else { value };
             self.turn(knob, value, Cause::Start, setting);
         }
-        self.steering = Some(Box::new(Steerer::Mortise(Box::new(mortise))));
+        self.steer_by(Box::new(mortise));
     }
 
     /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
@@ -356,9 +361,7 @@ impl<L: Link> Connection<L> {
         let (every, how) = (turns.every, turns.how);
         let config = match &turns.select {
             None => {
-                let schedule = Schedule::new(specs, every, how);
-                self.steering = Some(Box::new(Steerer::Schedule(schedule)));
-                self.turn_at = None;
+                self.steer_by(Schedule::new(specs, every, how));
                 return;
             }
             Some(Select::Rule(utility)) => SelectorConfig::new(specs, Policy::Rule(*utility)),
@@ -375,7 +378,7 @@ impl<L: Link> Connection<L> {
         let config = SelectorConfig { period: every, how, ..config };
         let Some(running) = Spec::new(running.name()) else { return };
         let selector = Selector::of_running(config, running);
-        self.steering = Some(Box::new(Steerer::Select(Box::new(selector))));
+        self.steer_by(Box::new(selector));
         self.responses = Responses::default();
     }
 
@@ -386,7 +389,7 @@ impl<L: Link> Connection<L> {
         if setting.mode == Mode::Apply
             && let Some(algorithm) = forest.safe
         {
-            for (knob, value) in forest.safe_knobs() {
+            for &(knob, value) in &forest.safe_knobs {
                 // An error is the connection's end, which the next look sees.
                 let _ = self.link.set_of(algorithm, knob, value);
             }
@@ -407,7 +410,7 @@ impl<L: Link> Connection<L> {
             let cause = if setting.tree == Some(tree) { Cause::Before } else { Cause::Start };
             self.turn(TREE, tree as f64, cause, setting);
         }
-        self.steering = Some(Box::new(Steerer::Distill(distill)));
+        self.steer_by(distill);
     }
 
     /// The checksum of the model whose trees it asks, and which of them it is.
@@ -595,13 +598,15 @@ impl<L: Link> Connection<L> {
                 Some(format!("{who}: somebody else turned its knobs; it is left to them"));
         }
         let interval = match self.steering.as_deref() {
-            // Its own interval is that between turns.
-            Some(Steerer::Schedule(schedule)) => MEASURE.min(schedule.interval(report.srtt)),
             // Responses are seen by looking often.
             Some(steering) if steering.needs().responses => {
                 RESPONSES.min(steering.interval(report.srtt))
             }
-            Some(steering) => steering.interval(report.srtt),
+            // What asks more rarely leaves it to its host to measure.
+            Some(steering) => match steering.interval(report.srtt) {
+                rarely if rarely > RARELY => MEASURE,
+                interval => interval,
+            },
             None if self.part.is_some() => RESPONSES,
             None => MEASURE,
         };
@@ -611,14 +616,6 @@ impl<L: Link> Connection<L> {
 
     fn steer(&mut self, report: &Report, setting: &Setting<'_>) {
         let Some(steering) = self.steering.as_deref_mut() else { return };
-        if let Steerer::Schedule(schedule) = steering {
-            let every = schedule.interval(report.srtt);
-            let due = *self.turn_at.get_or_insert(setting.now + every);
-            if setting.now < due {
-                return;
-            }
-            self.turn_at = Some(setting.now + every);
-        }
         let Some(action) = steering.on_report(report) else { return };
         let reason = steering.reason(&action);
         let cause = Cause::of(reason, &steering.insight(), report)

@@ -16,8 +16,10 @@ use crate::kernel::sock_diag::own_netns;
 
 mod fleet;
 mod guard;
+mod learnt;
 #[path = "../../tests/agent/model.rs"]
 mod model;
+mod trees;
 
 /// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue, and CUBIC one of 80 ms.
 #[derive(Debug)]
@@ -462,121 +464,6 @@ fn a_selection_that_is_advised_goes_no_further_than_the_first_trial() {
     );
 }
 
-/// Where a policy chooses every second, in a folder with its file.
-struct WithPolicy {
-    folder: tempfile::TempDir,
-}
-
-impl WithPolicy {
-    fn new(file: Option<&[u8]>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        if let Some(file) = file {
-            std::fs::write(folder.path().join("policy.safetensors"), file).unwrap();
-        }
-        Self { folder }
-    }
-
-    fn config(&self, safe: &str) -> Config {
-        let text = r#"
-            [[rule]]
-            name = "web"
-            port = 443
-            turns = ["copa", "cubic"]
-            every = "1s"
-            select = "floo"
-            model = "policy.safetensors"
-        "#;
-        let text = format!("{text}safe = {safe:?}\n");
-        Config::parse(&self.folder.path().join("agent.toml"), &text).unwrap()
-    }
-}
-
-/// It would rather have BBR than Copa than CUBIC, where the round-trip time is within `range`.
-fn policy(range: (f32, f32)) -> Vec<u8> {
-    let candidates: &[(&str, f32, &[f32])] =
-        &[("cubic", 0.0, &[0.0]), ("bbr", 2.0, &[0.0]), ("copa", 1.0, &[0.0])];
-    model::Policy { features: &["rtt_min"], candidates, range, period_ms: 12_000 }.file()
-}
-
-#[test]
-fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
-    let with = WithPolicy::new(Some(&policy((0.0, 1.0))));
-    let config = with.config("cubic");
-    assert_eq!(config.troubles(), [""; 0]);
-    let remarks = config.remarks();
-    assert!(remarks[0].ends_with("policy.safetensors never chooses bbr here"), "{remarks:?}");
-    let fake = Fake::default();
-    let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
-    web.borrow_mut().identity.algorithm = "cubic";
-    let mut core = Core::new(fake.clone(), config, Time::ZERO);
-    let now = pass(&mut core, &fake, Time::ZERO, 5.0);
-    assert_eq!(standing(&core, 1), Standing::Selecting);
-    let switches: Vec<_> = web.borrow().switches.iter().map(|(to, ..)| *to).collect();
-    assert_eq!(switches, [named("copa")]);
-    let text = core.why("1", now).unwrap().to_string();
-    assert!(text.contains("cubic -> copa: the learnt policy prefers it"), "{text}");
-    assert_eq!(core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered, 0);
-    assert_eq!(core.take_notes(), [""; 0]);
-}
-
-/// The fallback runs, whatever is wrong; that is said once, and counted.
-#[test]
-fn without_an_answer_of_the_policy_what_is_safe_runs() {
-    let good = policy((0.0, 1.0));
-    let mut damaged = good.clone();
-    *damaged.last_mut().unwrap() ^= 1;
-    let (of, to) = (br#""version":"1""#, br#""version":"2""#);
-    let at = good.windows(of.len()).position(|w| w == of).unwrap();
-    let mut other = good.clone();
-    other[at..at + to.len()].copy_from_slice(to);
-    let one: &[(&str, f32, &[f32])] = &[("bbr", 0.0, &[0.0]), ("copa", 1.0, &[0.0])];
-    let foreign = model::Policy {
-        features: &["rtt_min"],
-        candidates: one,
-        range: (0.0, 1.0),
-        period_ms: 12_000,
-    };
-    let unknown = policy((5.0, 6.0));
-    for (file, trouble, why) in [
-        (None, "No such file", "there is no model: its file cannot be read"),
-        (Some(damaged), "is damaged", "there is no model: its file is damaged, or no model"),
-        (Some(other), "train it again", "there is no model: its file is of another version"),
-        (
-            Some(foreign.file()),
-            "it chooses among bbr, copa, of which fewer than two can run here",
-            "there is no model: fewer than two of its algorithms can run here",
-        ),
-        (Some(unknown), "", "rtt_min is outside the range in which the policy learnt"),
-    ] {
-        let with = WithPolicy::new(file.as_deref());
-        let config = with.config("cubic");
-        let troubles = config.troubles().concat();
-        assert_eq!(troubles.is_empty(), trouble.is_empty(), "{troubles}");
-        if !trouble.is_empty() {
-            assert!(troubles.starts_with("rule web: the model ") && troubles.contains(trouble));
-            assert!(troubles.ends_with("; cubic runs in its place"), "{troubles}");
-        }
-        let fake = Fake::default();
-        let pipes = [1, 2].map(|n| fake.open("10.0.0.1:443", &format!("192.0.2.{n}:5000")).0);
-        let mut core = Core::new(fake.clone(), config, Time::ZERO);
-        let now = pass(&mut core, &fake, Time::ZERO, 5.5);
-        for pipe in pipes {
-            let switches: Vec<_> = pipe.borrow().switches.iter().map(|(to, ..)| *to).collect();
-            assert_eq!(switches, [named("cubic")], "{why}");
-        }
-        let text = core.why("1", now).unwrap().to_string();
-        let line =
-            format!("copa -> cubic: the learnt policy declined, and this is the fallback: {why}");
-        assert!(text.contains(&line), "{text}");
-        let unanswered = core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered;
-        assert!((8..=10).contains(&unanswered), "every second of two connections: {unanswered}");
-        // What is known when the configuration is read is reported then.
-        let notes = core.take_notes();
-        assert_eq!(notes.len(), usize::from(trouble.is_empty()), "{notes:?}");
-        assert!(notes.iter().all(|note| note.contains(why)), "{notes:?}");
-    }
-}
-
 #[test]
 fn turns_are_advised_only_where_nothing_is_to_change() {
     let fake = Fake::default();
@@ -675,90 +562,6 @@ fn hints_of_the_application_come_before_the_rule() {
     assert!(why.flow.hinted);
     assert_eq!(why.factors, [("R".to_owned(), Some(1.0))]);
     assert!(!core.hint(FlowId(9), None, Factors::new(), Time::ZERO));
-}
-
-/// `small` has two trees and chooses every four states: tree 0 where the states lie low, tree 1 where they lie high, and first.
-fn of_trees(more: &str) -> Config {
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/trees/small");
-    config(&format!(
-        "[[rule]]\nname = \"phones\"\nport = 443\nsteer = \"muses\"\nmodel = {model:?}\n{more}"
-    ))
-}
-
-#[test]
-fn the_tree_follows_the_states_and_the_next_connection_begins_with_it() {
-    let fake = Fake::default();
-    let mut core = Core::new(fake.clone(), of_trees(""), Time::ZERO);
-    assert!(core.config().troubles().is_empty(), "{:?}", core.config().troubles());
-    let defaults = fake.defaults.borrow().clone();
-    assert_eq!((defaults["model"], defaults["tree"], defaults["safe"]), (1.0, 1.0, 1.0));
-    let (phone, event) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
-    phone.borrow_mut().identity.algorithm = "muses";
-    core.on_event(&event, Time::ZERO);
-    assert_eq!(standing(&core, 1), Standing::Selecting);
-    let knobs = phone.borrow().knobs.clone();
-    assert_eq!((knobs["copa.delta"], knobs["copa.competitive"]), (0.04, 0.0), "copa:mvfst");
-    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
-    assert_eq!(phone.borrow().knobs["tree"], 0.0, "the states lie low");
-    phone.borrow_mut().segment = BINS - 1;
-    let now = pass(&mut core, &fake, now, 3.0);
-    assert_eq!(phone.borrow().knobs["tree"], 1.0);
-    let why = core.why("5000", now).unwrap().to_string();
-    assert!(
-        why.contains("tree 1.0000 -> 0.0000: its latest states") || why.contains("tree = 0"),
-        "{why}"
-    );
-    phone.borrow_mut().segment = 0;
-    let now = pass(&mut core, &fake, now, 3.0);
-
-    // To the same place, and to another.
-    for (remote, tree) in [("192.0.2.1:5001", 0.0), ("192.0.2.2:5001", 1.0)] {
-        let (next, event) = fake.open("10.0.0.1:443", remote);
-        next.borrow_mut().identity.algorithm = "muses";
-        core.on_event(&event, now);
-        assert_eq!(next.borrow().knobs["tree"], tree, "{remote}");
-    }
-    // The next agent finds the tree as it was left.
-    let again = Core::new(fake.clone(), of_trees(""), now);
-    assert_eq!(again.adopted(), 3);
-    assert_eq!(phone.borrow().knobs["tree"], 0.0);
-}
-
-#[test]
-fn what_the_guard_did_is_told_once() {
-    let fake = Fake::default();
-    let mut core = Core::new(fake.clone(), of_trees("safe = \"cubic\""), Time::ZERO);
-    assert_eq!(fake.defaults.borrow()["safe"], 2.0);
-    let (phone, event) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
-    phone.borrow_mut().identity.algorithm = "muses";
-    core.on_event(&event, Time::ZERO);
-    let now = pass(&mut core, &fake, Time::ZERO, 2.0);
-    core.take_notes();
-    phone.borrow_mut().identity.algorithm = "cubic";
-    phone.borrow_mut().alarm = Some(Alarm::RunAway);
-    let now = pass(&mut core, &fake, now, 3.0);
-    let notes = core.take_notes();
-    assert_eq!(notes, ["connection 1 to 192.0.2.0/24: the window ran away; cubic goes on with it"]);
-    let why = core.why("5000", now).unwrap().to_string();
-    assert!(why.contains("muses -> cubic: the policy's guard"), "{why}");
-    assert_eq!(core.tallies()[&("phones".to_owned(), Arm::Treated)].alarms, 1);
-    assert_eq!(standing(&core, 1), Standing::Measured);
-}
-
-#[test]
-fn a_model_that_cannot_be_used_leaves_what_is_safe_and_is_told() {
-    let fake = Fake::default();
-    let text = "[[rule]]\nname = \"phones\"\nsteer = \"muses\"\nmodel = \"nowhere.trees\"\n";
-    let core = Core::new(fake.clone(), config(text), Time::ZERO);
-    let troubles = core.config().troubles();
-    assert!(troubles[0].starts_with("rule phones: the model nowhere.trees: "), "{troubles:?}");
-    assert!(troubles[0].ends_with("; copa runs in its place"), "{troubles:?}");
-    assert!(fake.defaults.borrow().is_empty() && fake.planted.borrow().is_empty());
-    // The one that ships is one that can be.
-    let shipped = "[[rule]]\nname = \"phones\"\nsteer = \"muses\"\nsafe = \"none\"\n";
-    let core = Core::new(fake.clone(), config(shipped), Time::ZERO);
-    assert!(core.config().troubles().is_empty());
-    assert_eq!((fake.planted.borrow().len(), fake.defaults.borrow()["safe"]), (1, 0.0));
 }
 
 /// A server has closed it, and the client has not: nothing is sent on it any more, so nothing is decided for it.

@@ -13,7 +13,7 @@ use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::{
     By, LearntModel, MusesPolicy, MusesSettings, PolicyError, SchemeKind, Selection,
 };
-use trimtab_steer::select::{ModelError, Selector};
+use trimtab_steer::select::ModelError;
 use trimtab_units::Duration;
 
 use crate::result::TraceOrigin;
@@ -209,10 +209,10 @@ impl Prepared {
         &self.policies[&(learnt, path.to_owned())]
     }
 
-    /// The selector of a flow.
-    pub(crate) fn selector(&self, selection: &Selection) -> Selector {
-        let model = self.models.iter().find(|(by, _)| *by == selection.by);
-        selection.selector(model.map_or(&Err(Unusable::Missing), |(_, model)| model))
+    /// What was learnt of a scheme that selects.
+    pub(crate) fn learnt(&self, by: &By) -> Result<LearntModel, Unusable> {
+        let read = self.models.iter().find(|(other, _)| other == by);
+        read.map_or(Err(Unusable::Missing), |(_, model)| model.clone())
     }
 
     /// What is not as it was asked for, and what is done about it: to be told once, before the runs.

@@ -4,7 +4,9 @@
 use trimtab_cc::{Spec, SpecError};
 use trimtab_units::Duration;
 
-use super::selection::{self, SelectionError, candidates};
+use super::candidates;
+use super::every::{self, EveryError};
+use super::selection;
 use crate::select::{CANDIDATES_MAX, PERIOD};
 
 /// What a bound of selection has to choose among, and how often.
@@ -20,7 +22,7 @@ pub struct SelectBound {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum BoundError {
     #[error(transparent)]
-    Every(#[from] SelectionError),
+    Every(#[from] EveryError),
     #[error(
         "{text:?} is no algorithm to choose: {problem}; write e.g. cubic,bbr,copa:mvfst, with semicolons between those that have several knobs"
     )]
@@ -46,10 +48,10 @@ impl SelectBound {
         // A time stands before the algorithms or behind them.
         if let Some(rest) = listed.strip_prefix("every=") {
             let (time, rest) = rest.split_once(':').unwrap_or((rest, ""));
-            bound.every = selection::period(time)?;
+            bound.every = every::parse(time)?;
             listed = rest;
         } else if let Some((rest, time)) = listed.rsplit_once(":every=") {
-            bound.every = selection::period(time)?;
+            bound.every = every::parse(time)?;
             listed = rest;
         }
         if listed.is_empty() {

@@ -30,22 +30,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use trimtab_cc::{ALGORITHMS, Spec, SpecError};
 
 pub use bound::SelectBound;
+pub use every::{EveryError, every, how};
 pub use mortise::{MORTISE_SETTINGS, MortiseSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
+pub use steering::{Demand, Goal};
 pub use table::{Role, SCHEMES, SchemeEntry};
-pub use turns::Turns;
+pub use turns::{Turns, TurnsError};
 
 use bound::BoundError;
 use mortise::MortiseError;
 use muses::MusesError;
 use selection::SelectionError;
-use turns::TurnsError;
 
 mod bound;
+mod every;
 mod mortise;
 mod muses;
 mod selection;
+mod steering;
 mod table;
 mod turns;
 
@@ -69,8 +72,6 @@ pub enum SchemeKind {
     Rule(Spec),
     /// Mortise: Copa's δ follows the application's preference.
     Mortise(MortiseSettings),
-    /// Mortise with five values of δ (Mortise §5.1, "Mortise Disc").
-    MortiseDisc(MortiseSettings),
     /// Algorithms that take over from each other, whatever the path is like (Floo §5.5.1).
     Switch(Turns),
     /// The algorithm is chosen while the flow runs (Floo).
@@ -288,7 +289,8 @@ mod tests {
         else {
             panic!("mortise is a scheme");
         };
-        assert_eq!(m, MortiseSettings { sigma: 0.3, change_point_detection: false });
+        let set = MortiseSettings { sigma: 0.3, change_point_detection: false, discrete: false };
+        assert_eq!(m, set);
         assert!(parse("mortise").unwrap().is_steered());
         assert!(parse("omniscient").unwrap().is_bound());
         for steered in ["floo", "floo:part", "floo+mortise", "select:power", "select:antelope"] {

@@ -1,6 +1,9 @@
 //! The settings of `mortise` and `mortise-disc`.
 
 use trimtab_cc::{Knob, KnobError};
+use trimtab_qoe::Model;
+
+use crate::MortiseConfig;
 
 /// The settings of Mortise that experiments vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,11 +12,13 @@ pub struct MortiseSettings {
     pub sigma: f64,
     /// Whether changes of the bandwidth are detected (Mortise §4, Bayesian change-point detection).
     pub change_point_detection: bool,
+    /// Whether δ takes five values only (Mortise §5.1, "Mortise Disc").
+    pub discrete: bool,
 }
 
 impl Default for MortiseSettings {
     fn default() -> Self {
-        Self { sigma: SIGMA.default, change_point_detection: true }
+        Self { sigma: SIGMA.default, change_point_detection: true, discrete: false }
     }
 }
 
@@ -42,9 +47,18 @@ pub static MORTISE_SETTINGS: [&Knob; 2] = [&SIGMA, &CPD];
 pub(crate) struct MortiseError(String);
 
 impl MortiseSettings {
-    /// Reads what follows `mortise:`.
-    pub(super) fn parse(text: &str) -> Result<Self, MortiseError> {
-        let mut settings = Self::default();
+    /// What it steers with, for the users of a model.
+    pub fn config(self, model: Model) -> MortiseConfig {
+        let mut config = MortiseConfig::new(model);
+        config.sigma = self.sigma;
+        config.change_points = self.change_point_detection;
+        config.discrete = self.discrete;
+        config
+    }
+
+    /// Reads what follows `mortise:` or `mortise-disc:`.
+    pub(super) fn parse(text: &str, discrete: bool) -> Result<Self, MortiseError> {
+        let mut settings = Self { discrete, ..Self::default() };
         for setting in text.split(',').filter(|s| !s.is_empty()) {
             let known = || MORTISE_SETTINGS.map(|k| k.name).join(", ");
             let wrong = || MortiseError(format!("a setting is NAME=VALUE, with {}", known()));

@@ -8,14 +8,13 @@ use trimtab_cc::migrate::Switch;
 use trimtab_cc::{Spec, SpecError};
 use trimtab_units::Duration;
 
+use super::every::{self, EveryError};
 use crate::select::antelope::Boosted;
 use crate::select::{Model, ModelError, Policy, Selector, SelectorConfig};
 use crate::{Unusable, Utility};
 
 /// What rules choose among, in this order: Floo's candidates (§4.1). CUBIC starts.
 pub const CANDIDATES: [&str; 4] = ["cubic", "bbr", "copa", "westwood"];
-/// The shortest period: Floo goes down to one acknowledgement (Appendix F).
-const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 /// What chooses.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,8 +59,8 @@ pub struct Selection {
 pub(crate) enum SelectionError {
     #[error("it takes a rule, e.g. select:power; there are {known} and {ANTELOPE}", known = rules().join(", "))]
     Rule,
-    #[error("every={0}: it takes a time of 1ms at least, e.g. every=12s")]
-    Every(String),
+    #[error(transparent)]
+    Every(#[from] EveryError),
     #[error("no setting {0:?}; there are every=TIME, full and part{1}")]
     Setting(String, &'static str),
     #[error("safe={0}: it takes an algorithm, e.g. safe=cubic, and comes last: {1}")]
@@ -137,7 +136,8 @@ impl Selection {
         Ok(antelope)
     }
 
-    fn by(by: By) -> Self {
+    /// What this chooses, with the default settings.
+    pub fn by(by: By) -> Self {
         Self { by, every: None, how: Switch::Full, tuned: false, safe: None }
     }
 
@@ -182,10 +182,9 @@ impl Selection {
     }
 
     fn set(&mut self, setting: &str, others: &'static str) -> Result<(), SelectionError> {
-        match setting.split_once('=') {
-            Some(("every", time)) => self.every = Some(period(time)?),
-            None if setting == "part" => self.how = Switch::Part,
-            None if setting == "full" => self.how = Switch::Full,
+        match (setting.split_once('='), every::how(setting)) {
+            (Some(("every", time)), _) => self.every = Some(every::parse(time)?),
+            (None, Some(how)) => self.how = how,
             _ => return Err(SelectionError::Setting(setting.to_owned(), others)),
         }
         Ok(())
@@ -234,12 +233,6 @@ impl By {
             _ => LearntModel::Floo(Model::parse(bytes)?.into()),
         })
     }
-}
-
-/// A selection period.
-pub(super) fn period(text: &str) -> Result<Duration, SelectionError> {
-    let every = text.parse().ok().filter(|every| *every >= PERIOD_MIN);
-    every.ok_or_else(|| SelectionError::Every(text.to_owned()))
 }
 
 #[cfg(test)]

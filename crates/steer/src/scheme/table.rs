@@ -3,8 +3,7 @@
 use trimtab_cc::Knob;
 
 use super::SchemeKind::{
-    Mortise, MortiseDisc, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select,
-    StaticBest, Switch,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select, StaticBest, Switch,
 };
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
@@ -78,7 +77,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
         about: "Copa whose delta is steered continuously by the application's QoE model",
         source: "Mortise",
         settings: &MORTISE_SETTINGS,
-        parse: |text| Ok(MortiseSettings::parse(text).map(Mortise)?),
+        parse: |text| Ok(MortiseSettings::parse(text, false).map(Mortise)?),
     },
     SchemeEntry {
         name: "mortise-disc",
@@ -86,7 +85,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
         about: "Mortise with five values of delta only",
         source: "Mortise section 5.1",
         settings: &MORTISE_SETTINGS,
-        parse: |text| Ok(MortiseSettings::parse(text).map(MortiseDisc)?),
+        parse: |text| Ok(MortiseSettings::parse(text, true).map(Mortise)?),
     },
     SchemeEntry {
         name: "floo",

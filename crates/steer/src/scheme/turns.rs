@@ -4,10 +4,10 @@ use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
 use trimtab_units::Duration;
 
+use super::every::{self, EveryError};
+
 /// Default: how long an algorithm runs (Floo §5.5.1).
 const EVERY: Duration = Duration::from_secs(20);
-/// Shorter turns than this end before a flow has seen much of its path.
-const EVERY_MIN: Duration = Duration::from_millis(100);
 
 /// Algorithms that run one after the other on the same flow, and from the beginning again.
 #[derive(Clone, Debug)]
@@ -22,21 +22,26 @@ pub struct Turns {
 
 /// Why a text names no algorithms in turn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum TurnsError {
+pub enum TurnsError {
+    /// There are fewer than two.
     #[error("it takes two algorithms or more, e.g. switch:cubic,bbr:every=20s")]
     TooFew,
+    /// An algorithm follows itself.
     #[error(
         "{0} would take over from itself; name each algorithm once in a row, the last and the first too"
     )]
     Itself(&'static str),
+    /// There is no such algorithm.
     #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are {known}", known = names().join(", "))]
     Unknown(String),
+    /// There is no such setting.
     #[error(
         "no setting {0:?}; there are every=TIME (default: 20s), and full or part (default: full)"
     )]
     Setting(String),
-    #[error("every={0}: it takes a time of 100ms at least, e.g. every=20s")]
-    Every(String),
+    /// They are to change too often.
+    #[error(transparent)]
+    Every(#[from] EveryError),
 }
 
 fn names() -> Vec<&'static str> {
@@ -52,6 +57,22 @@ impl Turns {
         let specs = listed
             .map(|name| Spec::new(name).ok_or_else(|| TurnsError::Unknown(name.to_owned())))
             .collect::<Result<Vec<_>, _>>()?;
+        let mut turns = Self::new(specs)?;
+        for setting in parts {
+            match (setting.split_once('='), every::how(setting)) {
+                (Some(("every", time)), _) => turns.every = every::parse(time)?,
+                (None, Some(how)) => turns.how = how,
+                _ => return Err(TurnsError::Setting(setting.to_owned())),
+            }
+        }
+        Ok(turns)
+    }
+
+    /// These algorithms in turn, with the default settings.
+    ///
+    /// # Errors
+    /// There are fewer than two, or one follows itself.
+    pub fn new(specs: Vec<Spec>) -> Result<Self, TurnsError> {
         if specs.len() < 2 {
             return Err(TurnsError::TooFew);
         }
@@ -59,19 +80,7 @@ impl Turns {
         if let Some(twice) = (0..specs.len()).find(|&i| name(i) == name(i + 1)) {
             return Err(TurnsError::Itself(name(twice)));
         }
-        let mut turns = Self { specs, every: EVERY, how: Switch::Full };
-        for setting in parts {
-            match setting.split_once('=') {
-                Some(("every", time)) => {
-                    let every = time.parse().ok().filter(|every| *every >= EVERY_MIN);
-                    turns.every = every.ok_or_else(|| TurnsError::Every(time.to_owned()))?;
-                }
-                None if setting == "part" => turns.how = Switch::Part,
-                None if setting == "full" => turns.how = Switch::Full,
-                _ => return Err(TurnsError::Setting(setting.to_owned())),
-            }
-        }
-        Ok(turns)
+        Ok(Self { specs, every: EVERY, how: Switch::Full })
     }
 }
 
@@ -99,6 +108,6 @@ mod tests {
         assert!(e("cubic,quick").contains("no algorithm \"quick\"") && e("a,b").contains("vegas"));
         assert!(e("cubic,copa:mit").contains("no setting \"mit\"; there are every=TIME"));
         assert!(e("cubic,copa:every=20").contains("every=20: it takes a time"));
-        assert!(e("cubic,copa:every=1ms").contains("100ms at least"));
+        assert!(e("cubic,copa:every=100us").contains("1ms at least"));
     }
 }

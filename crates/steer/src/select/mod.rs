@@ -282,6 +282,12 @@ impl Steer for Selector {
         })
     }
 
+    /// A learnt policy has its own.
+    fn fallback(&self) -> Option<Spec> {
+        let is_learnt = matches!(self.config.policy, Policy::Model(_) | Policy::Antelope(_));
+        is_learnt.then_some(self.config.safe)
+    }
+
     fn insight(&self) -> Insight {
         let outside = matches!(self.config.policy, Policy::External);
         Insight { selections: (!outside).then_some(self.selections), ..Insight::default() }

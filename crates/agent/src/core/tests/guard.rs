@@ -1,5 +1,6 @@
 //! Connections that suffer, and those that nothing steers any more.
 
+use super::learnt::WithPolicy;
 use super::*;
 
 #[test]

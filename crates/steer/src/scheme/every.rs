@@ -1,0 +1,35 @@
+//! The settings that all schemes with several algorithms share: how often, and what goes over.
+
+use trimtab_cc::migrate::Switch;
+use trimtab_units::Duration;
+
+/// The shortest time between two choices. Floo goes down to one acknowledgement (Appendix F), and
+/// reports come every millisecond at most ([`Driver`](crate::Driver)).
+const EVERY_MIN: Duration = Duration::from_millis(1);
+
+/// Why a time is none that a scheme can choose by.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("every={0}: it takes a time of 1ms at least, as in every=12s")]
+pub struct EveryError(String);
+
+/// Checks how often a scheme chooses.
+///
+/// # Errors
+/// It is too often.
+pub fn every(time: Duration) -> Result<Duration, EveryError> {
+    if time >= EVERY_MIN { Ok(time) } else { Err(EveryError(time.to_string())) }
+}
+
+/// Reads how often a scheme chooses.
+pub(super) fn parse(text: &str) -> Result<Duration, EveryError> {
+    text.parse().map_err(|_| EveryError(text.to_owned())).and_then(every)
+}
+
+/// Reads what goes over from one algorithm to the next.
+pub fn how(text: &str) -> Option<Switch> {
+    match text {
+        "full" => Some(Switch::Full),
+        "part" => Some(Switch::Part),
+        _ => None,
+    }
+}

@@ -1,0 +1,101 @@
+//! What a scheme needs of its host, and what steers a flow of it. Hosts ask here and name no scheme.
+
+use trimtab_cc::Spec;
+use trimtab_qoe::{Factors, Model};
+
+use super::{By, LearntModel, MortiseSettings, MusesPolicy, MusesSettings, SchemeKind};
+use crate::select::{Policy, Selector, SelectorConfig};
+use crate::{Both, Mortise, Schedule, Steerer, Unusable};
+
+/// What a scheme needs of the datapath that runs it.
+#[derive(Clone, Debug)]
+pub enum Demand<'a> {
+    /// An algorithm, whose knobs stay as they are.
+    Algorithm(&'a Spec),
+    /// An algorithm, whose knobs are turned while it runs.
+    Knobs(Spec),
+    /// Algorithms that take over from each other on a running flow.
+    Switching,
+    /// Trees, which the datapath asks.
+    Trees(&'a MusesSettings),
+    /// A network, which counts in fractions.
+    Network(&'a MusesSettings),
+    /// Copies of the world, or its future.
+    Foresight,
+}
+
+/// What a flow is steered for, and by what was learnt.
+#[derive(Clone, Copy)]
+pub struct Goal<'a> {
+    /// What the application's users like.
+    pub model: &'a Model,
+    /// The values of the model's factors.
+    pub factors: Factors,
+    /// What was read for a scheme that is learnt.
+    pub learnt: &'a dyn Fn(&By) -> Result<LearntModel, Unusable>,
+}
+
+impl SchemeKind {
+    /// What it needs of a datapath.
+    pub fn demand(&self) -> Demand<'_> {
+        match self {
+            Self::Rule(spec) => Demand::Algorithm(spec),
+            Self::Mortise(_) => Demand::Knobs(Mortise::algorithm()),
+            Self::Switch(_) | Self::Select(_) => Demand::Switching,
+            Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
+                Demand::Network(settings)
+            }
+            Self::Muses(settings) => Demand::Trees(settings),
+            Self::Oracle(_)
+            | Self::OracleDynamic(_)
+            | Self::StaticBest(_)
+            | Self::OracleSelect(_)
+            | Self::Omniscient => Demand::Foresight,
+        }
+    }
+
+    /// The algorithm with which a flow begins, and what steers it; `None` leaves it alone.
+    ///
+    /// # Panics
+    /// The datapath governs such flows itself: Muses, and the omniscient sender.
+    pub fn steering(&self, goal: &Goal<'_>) -> (Spec, Option<Steerer>) {
+        match self {
+            Self::Rule(spec) | Self::Oracle(spec) | Self::OracleDynamic(spec) => (*spec, None),
+            Self::Mortise(settings) => {
+                let steerer = Steerer::Mortise(Box::new(goal.mortise(*settings)));
+                (Mortise::algorithm(), Some(steerer))
+            }
+            Self::Select(selection) => {
+                let selector = selection.selector(&(goal.learnt)(&selection.by));
+                let spec = selector.algorithm();
+                let steerer = if selection.tuned {
+                    let tuner = goal.mortise(MortiseSettings::default());
+                    Steerer::Both(Box::new(Both::new(selector, tuner)))
+                } else {
+                    Steerer::Select(Box::new(selector))
+                };
+                (spec, Some(steerer))
+            }
+            Self::StaticBest(bound) | Self::OracleSelect(bound) => {
+                let config = SelectorConfig::new(bound.candidates.clone(), Policy::External);
+                let selector = Selector::new(config);
+                (selector.algorithm(), Some(Steerer::Select(Box::new(selector))))
+            }
+            Self::Switch(turns) => {
+                let schedule = Schedule::new(turns.specs.clone(), turns.every, turns.how);
+                (turns.specs[0], Some(Steerer::Schedule(schedule)))
+            }
+            Self::Muses(_) | Self::Omniscient => {
+                unreachable!("the datapath governs these flows itself")
+            }
+        }
+    }
+}
+
+impl Goal<'_> {
+    fn mortise(&self, settings: MortiseSettings) -> Mortise {
+        let mut config = settings.config(self.model.clone());
+        config.factors = self.factors;
+        Mortise::new(config)
+    }
+}
