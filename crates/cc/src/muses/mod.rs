@@ -409,7 +409,7 @@ mod tests {
             }
             for i in 0..300 {
                 muses.on_ack(&ack(40 + 10 * i));
-                muses.act_knowing(Action::KEEP, false);
+                muses.on_decision(Decision { known: false, ..Decision::KEEP });
             }
             muses.alarm()
         };

@@ -9,7 +9,7 @@ const EVERY_MIN: Duration = Duration::from_millis(1);
 
 /// Why a time is none that a scheme can choose by.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("every={0}: it takes a time of 1ms at least, as in every=12s")]
+#[error("every={0}: it takes a time of 1ms at least, e.g. every=12s")]
 pub struct EveryError(String);
 
 /// Checks how often a scheme chooses.
