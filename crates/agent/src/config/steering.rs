@@ -130,7 +130,7 @@ impl Parts {
             (None, None, _) if self.forest.is_some() => super::forest::MUSES,
             (None, None, _) if self.customized.is_some() => fleet::ALGORITHM,
             (None, None, Some(Named { kind, .. })) => match kind.demand() {
-                Demand::Knobs(spec) => spec.algorithm().name,
+                Demand::Knobs(name) => name,
                 _ => TUNED,
             },
             (None, None, None) => TUNED,
