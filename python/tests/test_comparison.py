@@ -197,3 +197,16 @@ def test_ctrl_c_ends_a_comparison_and_the_next_one_runs() -> None:
     assert time.monotonic() - begun < 30, "runs that have begun end, and no further one begins"
     timer.join()
     assert trimtab.compare(**SMALL).height == 4  # type: ignore[arg-type]
+
+
+def test_schemes_are_those_of_the_command() -> None:
+    listed = trimtab.schemes()
+    names = {scheme["name"]: scheme for scheme in listed}
+    assert names["mortise"]["kind"] == "steering" and names["omniscient"]["kind"] == "bound"
+    delta = next(knob for knob in names["copa"]["knobs"] if knob["name"] == "delta")
+    assert delta["min"] <= delta["default"] <= delta["max"]
+    program = command()
+    if program is None:
+        pytest.skip("no trimtab command is built or installed, so there is nothing to compare with")
+    said = subprocess.run([program, "cc", "list", "--json"], capture_output=True, check=True)
+    assert json.loads(said.stdout) == listed

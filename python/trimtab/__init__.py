@@ -13,12 +13,21 @@ Read first: ``comparison.py``; for learning ``course.py`` for what episodes are 
 
 from gymnasium.envs.registration import register
 
-from trimtab.comparison import Comparison, Table, compare
+from trimtab.comparison import Comparison, Table, compare, schemes
 from trimtab.course import Settings
 from trimtab.envs import SelectEnv, SelectVectorEnv
 from trimtab.policy import Policy
 
-__all__ = ["Comparison", "Policy", "SelectEnv", "SelectVectorEnv", "Settings", "Table", "compare"]
+__all__ = [
+    "Comparison",
+    "Policy",
+    "SelectEnv",
+    "SelectVectorEnv",
+    "Settings",
+    "Table",
+    "compare",
+    "schemes",
+]
 
 register(
     id="trimtab/Select-v0",

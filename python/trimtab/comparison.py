@@ -105,6 +105,16 @@ class Comparison(Table):
         self._native.write(folder)
 
 
+def schemes() -> list[dict[str, Any]]:
+    """List every scheme that ``compare(cc=...)`` takes, as ``trimtab cc list --json`` does.
+
+    Each has a name, a kind (algorithm, learnt, steering, experiment or bound), what it does, its
+    source, presets, and knobs with unit, range and default.
+    """
+    listed: list[dict[str, Any]] = json.loads(_native.schemes())
+    return listed
+
+
 def compare(
     *,
     app: Texts = (),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_cc::{ALGORITHMS, Knob};
+use trimtab_lab::listing::listing;
 use trimtab_lab::scenario::AppKind;
 use trimtab_steer::scheme::{Role, SCHEMES};
 
@@ -45,37 +46,6 @@ pub(crate) fn schemes(as_json: bool) -> Result<(), Failure> {
 fn knob_line(k: &Knob) -> String {
     let unit = if k.unit == "1" { String::new() } else { format!(" {}", k.unit) };
     format!("      {} = {}{unit} (from {} to {}): {}\n", k.name, k.default, k.min, k.max, k.about)
-}
-
-fn listing() -> Value {
-    let knob = |k: &Knob| json!({"name": k.name, "unit": k.unit, "min": k.min, "max": k.max, "default": k.default, "about": k.about});
-    let algorithms: Vec<Value> = ALGORITHMS
-        .iter()
-        .map(|a| {
-            let presets: Vec<Value> = a
-                .presets
-                .iter()
-                .map(|p| {
-                    let knobs: serde_json::Map<String, Value> =
-                        p.knobs.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
-                    json!({"name": p.name, "about": p.about, "knobs": knobs})
-                })
-                .collect();
-            let knobs: Vec<Value> = a.knobs.iter().map(knob).collect();
-            json!({"name": a.name, "kind": "algorithm", "about": a.about, "source": a.source, "presets": presets, "knobs": knobs})
-        })
-        .collect();
-    let special = SCHEMES.iter().map(|s| {
-        let kind = match s.role {
-            Role::Learnt => "learnt",
-            Role::Steering => "steering",
-            Role::Experiment => "experiment",
-            Role::Bound => "bound",
-        };
-        let knobs: Vec<Value> = s.settings.iter().map(|k| knob(k)).collect();
-        json!({"name": s.name, "kind": kind, "about": s.about, "source": s.source, "presets": [], "knobs": knobs})
-    });
-    Value::Array(algorithms.into_iter().chain(special).collect())
 }
 
 fn print_json(listing: &Value) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ mod bound;
 pub mod compare;
 pub mod fetch;
 pub mod fleet;
+pub mod listing;
 #[cfg(test)]
 mod muses;
 pub mod report;

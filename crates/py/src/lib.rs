@@ -264,6 +264,12 @@ impl PyEpisodes {
     }
 }
 
+/// Every algorithm and every other scheme as JSON.
+#[pyfunction]
+fn schemes() -> String {
+    trimtab_lab::listing::listing().to_string()
+}
+
 /// The native half of the Python package `trimtab`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -271,6 +277,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyEpisodes>()?;
     module.add_class::<compare::PyCompared>()?;
     module.add_function(wrap_pyfunction!(compare::compared, module)?)?;
+    module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_class::<muses::PyEnvironments>()?;
     module.add_class::<muses::PyRollouts>()?;
     module.add_function(wrap_pyfunction!(muses::muses_outcomes, module)?)

@@ -74,8 +74,7 @@ impl Place {
             available: USUAL,
         };
         match scheme.kind().demand() {
-            Demand::Knobs(spec) => {
-                let name = spec.algorithm().name;
+            Demand::Knobs(name) => {
                 let wrong = || refuse(format!("eBPF has no {name} whose knobs could be turned"));
                 Algorithm::from_name(name).map(Self::Ebpf).ok_or_else(wrong)
             }

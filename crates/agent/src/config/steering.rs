@@ -25,6 +25,9 @@ pub enum Steering {
     Fleet(Customized),
 }
 
+/// Values of knobs.
+type Knobs = Vec<(&'static str, f64)>;
+
 /// A scheme that a rule names, and where.
 pub(super) struct Named {
     pub(super) kind: SchemeKind,
@@ -130,7 +133,7 @@ impl Parts {
             (None, None, _) if self.forest.is_some() => super::forest::MUSES,
             (None, None, _) if self.customized.is_some() => fleet::ALGORITHM,
             (None, None, Some(Named { kind, .. })) => match kind.demand() {
-                Demand::Knobs(spec) => spec.algorithm().name,
+                Demand::Knobs(name) => name,
                 _ => TUNED,
             },
             (None, None, None) => TUNED,
@@ -208,15 +211,13 @@ impl Steering {
 }
 
 /// The specification of an algorithm that takes over as the fallback, checked.
-pub(super) fn checked_fallback(
-    spec: &trimtab_cc::Spec,
-) -> Result<(Algorithm, Vec<(&'static str, f64)>), String> {
+pub(super) fn checked_fallback(spec: &trimtab_cc::Spec) -> Result<(Algorithm, Knobs), String> {
     let name = spec.algorithm().name;
     let safe = datapath::algorithm(name).filter(|safe| safe.as_fallback().is_some());
     let safe = safe.ok_or("that algorithm is not safe: give copa, cubic, bbr or none")?;
     // CUBIC is Linux's there.
     let knobs = spec.settings().iter().filter(|(knob, _)| *knob != "linux").copied();
-    let knobs: Vec<(&'static str, f64)> = knobs.collect();
+    let knobs: Knobs = knobs.collect();
     match knobs.iter().find(|(knob, _)| safe.knobs().iter().all(|has| has.name != *knob)) {
         Some((knob, _)) => Err(format!("safe={name}: in the kernel it has no knob {knob}")),
         None => Ok((safe, knobs)),

@@ -94,8 +94,7 @@ fn listed(source: &Source<'_>, raw: &RawRule) -> Result<Vec<Algorithm>, ConfigEr
     let named = raw.turns.iter().map(|name| super::algorithm_named(source, name));
     let algorithms: Vec<Algorithm> = named.collect::<Result<_, _>>()?;
     if algorithms.iter().any(Algorithm::asks_trees) {
-        let what =
-            "muses takes no turns: give steer = \"muses\" without turns, and name the fallback by safe";
+        let what = "muses takes no turns: give steer = \"muses\" without turns, and name the fallback by safe";
         return Err(source.error(at, what));
     }
     let specs = algorithms.iter().filter_map(|algorithm| Spec::new(algorithm.name())).collect();

@@ -43,7 +43,10 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     setup.configure("", &RULE.replace("mortise", "tortoise"));
     first.signal(Signal::HUP);
     let status = wait_for("the refusal", || first.status().filter(|s| !s.troubles.is_empty()));
-    assert!(status.troubles[0].contains("agent.toml:14:9: no steering \"tortoise\""), "{status}");
+    assert!(
+        status.troubles[0].contains("agent.toml:14:9: \"tortoise\": unknown congestion control"),
+        "{status}"
+    );
     assert_eq!(first.flow(7101).unwrap().standing, Standing::Steered);
     setup.configure("", RULE);
     first.signal(Signal::HUP);

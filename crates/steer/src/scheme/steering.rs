@@ -12,8 +12,8 @@ use crate::{Both, Mortise, Schedule, Steerer, Unusable};
 pub enum Demand<'a> {
     /// An algorithm, whose knobs stay as they are.
     Algorithm(&'a Spec),
-    /// An algorithm, whose knobs are turned while it runs.
-    Knobs(Spec),
+    /// The algorithm of this name, whose knobs are turned while it runs.
+    Knobs(&'static str),
     /// Algorithms that take over from each other on a running flow.
     Switching,
     /// Trees, which the datapath asks.
@@ -40,7 +40,7 @@ impl SchemeKind {
     pub fn demand(&self) -> Demand<'_> {
         match self {
             Self::Rule(spec) => Demand::Algorithm(spec),
-            Self::Mortise(_) => Demand::Knobs(Mortise::algorithm()),
+            Self::Mortise(_) => Demand::Knobs(Mortise::algorithm().algorithm().name),
             Self::Switch(_) | Self::Select(_) => Demand::Switching,
             Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
                 Demand::Network(settings)

@@ -23,6 +23,18 @@ pub enum Role {
     Bound,
 }
 
+impl Role {
+    /// Its name in lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Learnt => "learnt",
+            Self::Steering => "steering",
+            Self::Experiment => "experiment",
+            Self::Bound => "bound",
+        }
+    }
+}
+
 /// A scheme that is no algorithm of the `cc` crate.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemeEntry {
