@@ -138,7 +138,7 @@ fn reload(path: &Path, engine: &Engine, certificate: &Certificate, services: &mu
             );
         }
         Err(e) => {
-            log(&format!("cannot use the new configuration, so the old one stays in force: {e}"))
+            log(&format!("cannot use the new configuration, so the old one stays in force: {e}"));
         }
     }
 }
