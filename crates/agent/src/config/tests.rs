@@ -70,9 +70,17 @@ fn a_rule_may_let_algorithms_take_turns() {
     assert_eq!((rule.algorithm, &rule.steering), (named("cubic"), &Some(Steering::Turns(turns))));
 }
 
+/// Each text is refused with a message that begins like this.
+fn refused_with(cases: &[(&str, &str)]) {
+    for (text, begins) in cases {
+        let message = refused(text);
+        assert!(message.starts_with(begins), "{text:?}: {message}");
+    }
+}
+
 #[test]
-fn what_is_wrong_is_told_with_line_and_column() {
-    for (text, begins) in [
+fn what_is_wrong_with_turns_has_line_and_column() {
+    refused_with(&[
         (
             "[[rule]]\nturns = [\"copa\"]\nevery = \"1s\"",
             "agent.toml:2:10: turns: it takes two algorithms or more",
@@ -114,6 +122,12 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nqoe = \"vod\"\nsteer = \"mortise\"",
             "agent.toml:5:9: mortise steers one algorithm",
         ),
+    ]);
+}
+
+#[test]
+fn what_is_wrong_has_line_and_column() {
+    refused_with(&[
         ("mode = \"aply\"", "agent.toml:1:8: unknown variant `aply`"),
         ("moed = \"apply\"", "agent.toml:1:1: unknown field `moed`"),
         ("holdback = \"ten\"", "agent.toml:1:12: \"ten\" is no share"),
@@ -158,10 +172,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
             "agent.toml:3:10: a rule that assigns says to which sockets",
         ),
         ("a = [1,", "agent.toml:1:"),
-    ] {
-        let message = refused(text);
-        assert!(message.starts_with(begins), "{text:?}: {message}");
-    }
+    ]);
 }
 
 #[test]

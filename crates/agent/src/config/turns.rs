@@ -146,7 +146,7 @@ fn of_keys(source: &Source<'_>, raw: &RawRule) -> Result<Named, ConfigError> {
     };
     let by = select(source, raw)?;
     if every.is_none() && !matches!(by, Some(By::Model(_))) {
-        let what = "turns need to know how long each runs: give every, e.g. \"20s\", 1ms or more";
+        let what = "turns need a length: give every, e.g. \"20s\", 1ms or more";
         return Err(source.error(at, what));
     }
     let Some(by) = by else {

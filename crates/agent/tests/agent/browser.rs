@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use trimtab_agent::Standing;
 use trimtab_emu::Topology;
-use trimtab_kernel::Datapath;
 
 use crate::common::{self, need_kernel};
 use crate::setup::Setup;
-use crate::web::{Site, behind_a_link, need_programs};
+use crate::web::{Site, need_programs, with_an_agent};
 use crate::webm::Video;
 
 const PORT: u16 = 7132;
@@ -89,15 +88,7 @@ fn a_browser_plays_video_from_nginx_through_a_link_under_the_agent() {
     need_kernel!();
     need_programs!("nginx", "chromium");
     let setup = Setup::new("_y");
-    setup.configure(
-        "",
-        &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
-    );
-    // The link needs the algorithm, and the agent the link.
-    let loaded = Datapath::load(&setup.options()).expect("load");
-    let mut topology = behind_a_link(&setup.algorithm());
-    let agent = setup.start_at(&topology);
-    drop(loaded);
+    let (mut topology, agent) = with_an_agent(&setup, PORT);
     let _nginx = site().serve(&topology, setup.folder());
     let page = format!("http://{}:{PORT}/player.html", topology.server_address());
     let browser = Browser::open(&topology, &setup.folder().join("profile"), page);

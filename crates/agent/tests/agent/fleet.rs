@@ -25,6 +25,19 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// With neither agent nor engine, a connection from there begins with what is known of its destination.
+fn another_begins_with_what_is_known(wire: &Wire, setup: &Setup) {
+    let another = wire.fetch(PORT, Duration::from_secs(1));
+    let datapath = Datapath::load(&setup.options()).unwrap();
+    let begun = || datapath.flows().find(|flow| flow.identity().towards);
+    let knob = |flow: &Flow| flow.knob("startup_rate_max").unwrap();
+    let first = wait_for("another connection", || Some(knob(&begun()?)));
+    let default = Algorithm::Vivace.knobs().iter().find(|knob| knob.name == "startup_rate_max");
+    assert!(first < default.unwrap().max / 2.0, "{first}");
+    another.join().unwrap();
+    wait_for("its end", || begun().is_none().then_some(()));
+}
+
 #[test]
 fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     need_kernel!();
@@ -90,17 +103,7 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     assert_eq!(agent.status().expect("it answers").ahead, 1);
     agent.signal(Signal::KILL);
     agent.wait();
-    // With neither of them, who comes from there begins with what is known of it.
-    let another = wire.fetch(PORT, Duration::from_secs(1));
-    let datapath = Datapath::load(&setup.options()).unwrap();
-    let begun = || datapath.flows().find(|flow| flow.identity().towards);
-    let knob = |flow: &Flow| flow.knob("startup_rate_max").unwrap();
-    let first = wait_for("another connection", || Some(knob(&begun()?)));
-    let default = Algorithm::Vivace.knobs().iter().find(|knob| knob.name == "startup_rate_max");
-    assert!(first < default.unwrap().max / 2.0, "{first}");
-    another.join().unwrap();
-    wait_for("its end", || begun().is_none().then_some(()));
-    drop(datapath);
+    another_begins_with_what_is_known(&wire, &setup);
     let agent = setup.start();
     let flow = wait_for("the connection again", || agent.flow(PORT));
     assert_eq!(flow.standing, Standing::Customized, "{flow:?}");

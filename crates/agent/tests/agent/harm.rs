@@ -1,47 +1,22 @@
 //! The safe fallback over emulated links: a buffer that is too short for what a rule sets, and a link that loses packets
 //! of every sender.
 
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_agent::{FlowView, Standing};
-use trimtab_emu::{Config, ServerSide, Topology};
-use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
-use trimtab_units::{Duration, Rate};
+use trimtab_emu::Topology;
+use trimtab_net::LossConfig;
 
 use crate::common::{self, need_kernel};
 use crate::setup::{Agent, Setup};
-
-/// 12 Mbit/s and 40 ms there and back.
-fn link(queue_packets: u32, loss: LossConfig) -> Topology {
-    let mut topology = Topology::new(ServerSide::Private).expect("root may");
-    let ms = Duration::from_millis(20);
-    let down = LinkConfig::new(Capacity::Constant(Rate::from_mbps(12.0)))
-        .queue(QueueConfig::drop_tail_packets(queue_packets))
-        .loss(loss)
-        .delay(ms);
-    let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(ms);
-    topology.start(&Config { down, up, seed: 3, log: None }).expect("a link");
-    topology
-}
+use crate::transfer::{download, link};
 
 /// A download from this port by Copa, under an agent that sets this δ, until the topology is gone.
-fn download(topology: &Topology, setup: &Setup, port: u16, delta: f64) -> Agent {
+fn copa(topology: &Topology, setup: &Setup, port: u16, delta: f64) -> Agent {
     setup.configure("", &format!("[[rule]]\nport = {port}\nknobs = {{ delta = {delta} }}\n"));
     let agent = setup.start_at(topology);
-    let (address, name) = ((topology.server_address(), port), setup.algorithm());
-    let listener = topology.server().run(move || {
-        let listener = TcpListener::bind(address).expect("listen");
-        set_tcp_congestion(&listener, &name).expect("TCP_CONGESTION");
-        listener
-    });
-    let client = topology.client().run(move || TcpStream::connect(address)).expect("connect");
-    let (mut server, _) = listener.accept().expect("accept");
-    thread::spawn(move || while server.write_all(&[0; 65536]).is_ok() {});
-    thread::spawn(move || std::io::copy(&mut &client, &mut std::io::sink()));
+    download(topology, &setup.algorithm(), port);
     agent
 }
 
@@ -68,7 +43,7 @@ fn a_fixed_knob_that_overflows_a_short_buffer_is_taken_back() {
     need_kernel!();
     let setup = Setup::new("_0");
     let topology = link(20, LossConfig::None);
-    let agent = download(&topology, &setup, 7191, 0.04);
+    let agent = copa(&topology, &setup, 7191, 0.04);
     let (loss, took) = until(&agent, 7191, |flow, _| flow.standing == Standing::Resting);
     // What is listed at first was measured before.
     until(&agent, 7191, |_, took| took > 3.0);
@@ -86,7 +61,7 @@ fn losses_of_the_link_itself_are_no_harm() {
     need_kernel!();
     let setup = Setup::new("_1");
     let topology = link(200, LossConfig::Independent(0.08));
-    let agent = download(&topology, &setup, 7192, 0.2);
+    let agent = copa(&topology, &setup, 7192, 0.2);
     let forgiven = || agent.log().contains("it suffers as much without steering");
     let (_, took) = until(&agent, 7192, |flow, _| forgiven() && flow.standing == Standing::Set);
     let (loss, _) = until(&agent, 7192, |flow, took| {

@@ -19,6 +19,7 @@ mod muses;
 mod nginx;
 mod policy;
 mod setup;
+mod transfer;
 mod turns;
 mod web;
 mod webm;

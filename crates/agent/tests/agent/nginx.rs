@@ -8,11 +8,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use trimtab_agent::Standing;
-use trimtab_kernel::Datapath;
 
 use crate::common::{self, need_kernel, wait_for};
 use crate::setup::Setup;
-use crate::web::{LINK_MBPS, Site, behind_a_link, need_programs};
+use crate::web::{LINK_MBPS, Site, need_programs, with_an_agent};
 
 const PORT: u16 = 7131;
 /// Bytes of the file for curl: 4 s of the link.
@@ -85,15 +84,7 @@ fn nginx_serves_curl_and_a_player_through_a_link_under_the_agent() {
     need_kernel!();
     need_programs!("nginx", "curl");
     let setup = Setup::new("_t");
-    setup.configure(
-        "",
-        &format!("[[rule]]\nname = \"video\"\nport = {PORT}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
-    );
-    // The link needs the algorithm, and the agent the link.
-    let loaded = Datapath::load(&setup.options()).expect("load");
-    let mut topology = behind_a_link(&setup.algorithm());
-    let agent = setup.start_at(&topology);
-    drop(loaded);
+    let (mut topology, agent) = with_an_agent(&setup, PORT);
     let mut files = vec![("file.bin".to_owned(), vec![7; FILE])];
     files.extend(LADDER.map(|kbps| (format!("{kbps}.seg"), vec![1; kbps * 1000 / 8])));
     let _nginx = Site { port: PORT, files }.serve(&topology, setup.folder());

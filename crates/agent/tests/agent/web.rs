@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use trimtab_emu::{Config, ServerSide, Topology};
+use trimtab_kernel::Datapath;
 use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
 use crate::common::wait_for;
+use crate::setup::{Agent, Setup};
 
 /// Of the downlink, in Mbit/s.
 pub(crate) const LINK_MBPS: f64 = 12.0;
@@ -39,7 +41,7 @@ pub(crate) use need_programs;
 
 /// A server with this algorithm as its default, since nobody picks one, and a client 20 ms away behind a link with 66 ms
 /// of buffer.
-pub(crate) fn behind_a_link(algorithm: &str) -> Topology {
+fn behind_a_link(algorithm: &str) -> Topology {
     let mut topology = Topology::new(ServerSide::Private).expect("a topology");
     let sysctl = "/proc/sys/net/ipv4/tcp_congestion_control";
     let algorithm = algorithm.to_owned();
@@ -50,6 +52,20 @@ pub(crate) fn behind_a_link(algorithm: &str) -> Topology {
     let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(Duration::from_millis(10));
     topology.start(&Config { down, up, seed: 1, log: None }).expect("a link");
     topology
+}
+
+/// A link, and an agent on its server that steers video from this port.
+pub(crate) fn with_an_agent(setup: &Setup, port: u16) -> (Topology, Agent) {
+    setup.configure(
+        "",
+        &format!("[[rule]]\nname = \"video\"\nport = {port}\nqoe = \"vod\"\nsteer = \"mortise\"\n"),
+    );
+    // The link needs the algorithm, and the agent the link.
+    let loaded = Datapath::load(&setup.options()).expect("load");
+    let topology = behind_a_link(&setup.algorithm());
+    let agent = setup.start_at(&topology);
+    drop(loaded);
+    (topology, agent)
 }
 
 /// What nginx is to serve.
