@@ -1,4 +1,5 @@
 use trimtab_cc::migrate::Switch;
+use trimtab_cc::muses::{DRIVEN, Factor, Muses};
 use trimtab_cc::transport::{Packet, Tracker};
 use trimtab_cc::{Spec, get_knob};
 
@@ -110,4 +111,57 @@ fn another_path_starts_anew_with_the_knobs_that_were_turned() {
     assert_eq!(get_knob(driver.algorithm(), "delta"), Some(0.2));
     let report = driver.report(Time::from_millis(200), view()).unwrap();
     assert_eq!((report.acked, report.interval), (Bytes::ZERO, Duration::from_millis(50)));
+}
+
+/// Doubles the window in every second state.
+#[derive(Clone, Debug, Default)]
+struct EverySecond(u32);
+
+impl Agent for EverySecond {
+    fn answer(&mut self, _state: &State) -> Decision {
+        self.0 += 1;
+        let factor = if self.0.is_multiple_of(2) { Factor::MAX } else { Factor::ONE };
+        Decision { factor, known: true }
+    }
+
+    fn fork(&self) -> Box<dyn Agent> {
+        Box::new(self.clone())
+    }
+}
+
+/// An acknowledgement that ends an interval of Muses, number `n`, and its decision.
+fn interval(driver: &mut Driver, tracker: &mut Tracker, n: u64) -> u64 {
+    round_trip(driver, tracker, Time::ZERO + RTT * n, 10);
+    driver.decide();
+    driver.window().get() / MSS.get()
+}
+
+#[test]
+fn an_agent_decides_for_an_algorithm_that_waits() {
+    let new = || Driver::from(Spec::of(&DRIVEN).build(&Config::default()));
+    let mut tracker = Tracker::new();
+    let mut alone = new();
+    interval(&mut alone, &mut tracker, 0);
+    assert!(alone.algorithm().awaiting().is_some(), "nobody answers");
+    alone.on_decision(Factor::MAX.into());
+    assert!(alone.algorithm().awaiting().is_none());
+    assert_eq!(alone.window(), MSS * 20);
+
+    let (mut driver, mut tracker) = (new().with_agent(Box::new(EverySecond(0))), Tracker::new());
+    assert_eq!([0, 1, 2].map(|n| interval(&mut driver, &mut tracker, n)), [10, 20, 20]);
+    let (mut fork, mut other) = (driver.clone(), tracker.clone());
+    assert_eq!([3, 4].map(|n| interval(&mut driver, &mut tracker, n)), [40, 40]);
+    let goes_on = [3, 4].map(|n| interval(&mut fork, &mut other, n));
+    assert_eq!(goes_on, [40, 40], "a fork remembers, and its original does not count for it");
+    driver.on_path_change(Time::from_secs(1), new());
+    interval(&mut driver, &mut Tracker::new(), 60);
+    assert!(driver.algorithm().awaiting().is_some(), "the agent went with the path");
+}
+
+#[test]
+fn a_switching_connection_hands_on_states_and_decisions() {
+    let config = Config::default();
+    let guarded = Switcher::guarded(Muses::new(&config), spec("copa"), &config);
+    let mut driver = Driver::from(guarded).with_agent(Box::new(EverySecond(1)));
+    assert_eq!(interval(&mut driver, &mut Tracker::new(), 0), 20);
 }
