@@ -87,7 +87,7 @@ impl Named {
         let every = raw.every.as_ref().filter(|_| takes_turns).map(|every| every.span().start);
         match texts.chain(every).next() {
             Some(at) => {
-                let what = "the settings of a scheme stand in steer, as in \
+                let what = "the settings of a scheme stand in steer, e.g. \
                             steer = \"floo:every=20s:part\": move this there";
                 Err(source.error(at, what))
             }
@@ -166,19 +166,19 @@ impl Parts {
             }
             if turns.is_some() {
                 let what =
-                    "mortise steers one algorithm, and turns are of several: give one of the two";
+                    "mortise steers one algorithm, and turns name several: give only one of the two";
                 return fail(*at, what);
             }
             return Ok(Some(Steering::Mortise(*settings)));
         }
         match (self.turns, self.forest, self.customized) {
             (Some(_), Some(_), _) => {
-                fail(at, "muses is one algorithm, and turns are of several: give one of the two")
+                fail(at, "muses is one algorithm, and turns name several: give only one of the two")
             }
             (Some(_), _, Some(_)) => fail(
                 at,
-                "the engine of a fleet turns the knobs of one algorithm, and turns are of several: \
-                 give one of the two",
+                "the engine of a fleet turns the knobs of one algorithm, and turns name several: \
+                 give only one of the two",
             ),
             (Some(turns), None, None) => Ok(Some(Steering::Turns(turns))),
             (None, Some(forest), _) => Ok(Some(Steering::Muses(forest))),

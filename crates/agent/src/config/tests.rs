@@ -116,7 +116,7 @@ fn what_is_wrong_with_turns_has_line_and_column() {
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nknobs = { delta = 0.1 }",
-            "agent.toml:4:11: a knob is of one algorithm",
+            "agent.toml:4:11: a knob belongs to one algorithm",
         ),
         (
             "[[rule]]\nturns = [\"copa\", \"cubic\"]\nevery = \"1s\"\nqoe = \"vod\"\nsteer = \"mortise\"",

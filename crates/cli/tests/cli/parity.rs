@@ -46,7 +46,7 @@ fn it_makes_the_same_runs_and_judges_the_difference() {
     let out = trimtab(folder, &["parity", "kernel.json", "--quiet"]);
     assert_eq!(out.status.code(), Some(1), "a result, not a mistake of the user");
     let message = String::from_utf8(out.stderr).unwrap();
-    assert!(message.contains("the simulator is out of the bands"), "{message}");
+    assert!(message.contains("the simulator is out of its bands"), "{message}");
     assert!(String::from_utf8(out.stdout).unwrap().contains("% !"), "the table marks it");
 }
 

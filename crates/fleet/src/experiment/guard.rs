@@ -43,7 +43,7 @@ pub struct GuardMetric {
 pub enum GuardMetricError {
     /// There is no comparison with a limit in it.
     #[error(
-        "{0:?} is no guard metric: write a formula, < or >, and how far the treatment may be from the control, as in \
+        "{0:?} is no guard metric: write a formula, < or >, and how far the treatment may be from the control, e.g. \
          \"mean(loss) < +20%\", \"mean(throughput) > -5%\", \"p75(rtt) < +0.05\"; or a value, e.g. \"mean(loss) < 0.1\""
     )]
     Form(String),
