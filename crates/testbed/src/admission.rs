@@ -278,7 +278,7 @@ mod tests {
             ("omniscient", "only the simulator"),
             ("oracle:copa", "only the simulator"),
             ("oracle-dynamic:copa", "only the simulator"),
-            ("muses:lstm", "fractions"),
+            ("muses:lstm", "floating point"),
             ("muses:safe=vegas", "only copa, cubic and bbr take over"),
             ("bbr3", "Linux has no such"),
             ("cubic:beta=0.5", "no knobs"),

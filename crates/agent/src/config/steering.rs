@@ -165,8 +165,7 @@ impl Parts {
                 return fail(*at, &what);
             }
             if turns.is_some() {
-                let what =
-                    "mortise steers one algorithm, and turns name several: give only one of the two";
+                let what = "mortise steers one algorithm, and turns name several: give only one of the two";
                 return fail(*at, what);
             }
             return Ok(Some(Steering::Mortise(*settings)));

@@ -268,7 +268,7 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
         (rule("service = \"tv\"\nknobs = { gamma = 1 }"), "under [fixed] of the service"),
         (
             rule("service = \"tv\"\nturns = [\"copa\", \"cubic\"]\nevery = \"20s\""),
-            "give one of the two",
+            "give only one of the two",
         ),
         ("[[rule]]\nservice = \"tv\"".to_owned(), "add steer = \"fleet\""),
         ("[[rule]]\nprefix = [24, 48]".to_owned(), "or use to"),

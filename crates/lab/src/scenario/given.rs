@@ -166,7 +166,7 @@ mod tests {
             "2%",
             "1ms",
             "10%",
-            "flows = 3",
+            "flows = [3]",
             "2500ms",
             "seeds = 2",
             "first_seed = 8",
