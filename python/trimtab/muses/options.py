@@ -49,7 +49,7 @@ class Stages:
     clusters: str = option("2-40", "numbers of clusters to choose from; the silhouette decides")
     others: float = option(
         0.2,
-        "weight of all flows together in the fit of a group's tree, relative to its own flows; 0 is the paper's",
+        "weight of all flows together in the fit of a group's tree, relative to its own; 0: as in the paper",
     )
     grid: int = option(2, "values that the search tries for each of a tree's two other settings, 1 to 4")
     traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
