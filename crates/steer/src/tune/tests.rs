@@ -278,3 +278,12 @@ fn another_model_keeps_delta_and_settings() {
     assert!(matches!(mortise.config().model, Model::Web(_)));
     assert_ne!(mortise.insight().preference, before, "nothing is known by the new model yet");
 }
+
+/// A host explains each action: δ follows the gradient, the pacing gain the path's bursts.
+#[test]
+fn a_reason_is_that_of_the_knob_that_is_turned() {
+    let mortise = Mortise::new(MortiseConfig::new(Model::download()));
+    let reason = |knob| mortise.reason(&Action::Set(KnobValues::one(knob, 1.0)));
+    assert_eq!(reason("delta"), Some(Reason::Preference));
+    assert_eq!(reason("pacing_gain"), Some(Reason::Burst));
+}
