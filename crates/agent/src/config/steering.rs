@@ -62,7 +62,8 @@ impl Named {
                 Some(format!("{name} steers nothing: give it as algorithm = {name:?}"))
             }
             Demand::Network(_) => Some(format!(
-                "{name} counts in fractions, which no kernel does: give steer = \"muses\""
+                "{name} needs floating point, which the kernel does not allow: give \
+                 steer = \"muses\""
             )),
             Demand::Foresight => {
                 Some(format!("{name} is a bound, which only the simulator can compute"))
@@ -156,8 +157,7 @@ impl Parts {
         {
             let tuned = trimtab_steer::Mortise::algorithm().algorithm().name;
             if model.is_none() {
-                let what = "mortise needs to know what is good for the application: give qoe, as \
-                            \"download\"";
+                let what = "mortise needs a QoE model: give qoe, e.g. \"download\"";
                 return fail(*at, what);
             }
             if turns.is_none() && algorithm.name() != tuned {

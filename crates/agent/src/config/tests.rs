@@ -337,7 +337,7 @@ fn a_scheme_that_the_agent_cannot_run_is_refused_with_the_reason() {
         ("steer = \"cubic\"", "give it as algorithm = \"cubic\""),
         ("steer = \"oracle:copa\"", "only the simulator can compute"),
         ("steer = \"omniscient\"", "only the simulator can compute"),
-        ("steer = \"muses:lstm\"", "counts in fractions"),
+        ("steer = \"muses:lstm\"", "needs floating point"),
         ("steer = \"select:antelope\"", "does not run select:antelope"),
         ("steer = \"floo+mortise\"", "does not run floo+mortise"),
         ("steer = \"mortise:sigma=2\"", "sigma = 2 is outside its range 0 to 1"),

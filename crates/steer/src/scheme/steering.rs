@@ -18,7 +18,7 @@ pub enum Demand<'a> {
     Switching,
     /// Trees, which the datapath asks.
     Trees(&'a MusesSettings),
-    /// A network, which counts in fractions.
+    /// A network, which needs floating point.
     Network(&'a MusesSettings),
     /// Copies of the world, or its future.
     Foresight,
