@@ -3,6 +3,10 @@
 //! The client sends each request at its scheduled time, whether or not earlier responses have
 //! arrived, so a slow network builds up a backlog instead of slowing the user down (Mortise §4 (1),
 //! Appendix B; the same client made the project's measurements of Linux TCP).
+//!
+//! With a closed loop the client asks for the next file only after the response is there and the
+//! workload's gap has passed, as a person does who looks at one file before the next. On a link that is
+//! too slow users then ask for less, and no backlog grows.
 
 use std::path::Path;
 
@@ -11,8 +15,8 @@ use trimtab_units::{Bytes, Time};
 use crate::draw::Draw;
 use crate::requests::{Requests, response_methods};
 use crate::{
-    AppError, AppInfo, Application, CdnDistribution, Command, Concurrency, Form, Recipe, Setting,
-    Settings, Workload,
+    App, AppError, AppInfo, Application, CdnDistribution, Command, Concurrency, Form, Recipe,
+    Setting, Settings, Workload,
 };
 
 /// Settings of [`Download`].
@@ -25,12 +29,29 @@ pub struct DownloadConfig {
     /// How responses share the connection. Default: [`Concurrency::InOrder`], as in the paper (one
     /// TCP connection).
     pub concurrency: Concurrency,
+    /// When the next request goes. Default: [`Loop::Open`], as in the paper.
+    pub pacing: Loop,
+}
+
+/// When a client sends its next request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loop {
+    /// At its scheduled time, whatever has arrived.
+    #[default]
+    Open,
+    /// Once the response before is there and the workload's gap has passed since (think time).
+    Closed,
 }
 
 impl DownloadConfig {
     /// The workload with the other settings at their defaults.
     pub fn new(workload: Workload) -> Self {
-        Self { workload, upload: Bytes::new(200), concurrency: Concurrency::InOrder }
+        Self {
+            workload,
+            upload: Bytes::new(200),
+            concurrency: Concurrency::InOrder,
+            pacing: Loop::Open,
+        }
     }
 }
 
@@ -68,6 +89,13 @@ impl Download {
                 default: "none",
                 about: "one request instead, its size log-uniform between two sizes",
             },
+            Setting {
+                name: "loop",
+                form: Form::Choice(&["open", "closed"]),
+                default: "open",
+                about: "open sends each request at its time; closed waits for the response, then for \
+                        the gap",
+            },
         ],
         models: &["download", "web", "conference", "conference-printed"],
         factors: &["R", "Rbar"],
@@ -77,25 +105,29 @@ impl Download {
     fn recipe(settings: &Settings) -> Result<Recipe, AppError> {
         let workload = settings.file("workload").map(read).transpose()?;
         let (app, first, second) = (Self::INFO.name, "workload", "size");
+        let pacing = match settings.choice("loop") {
+            Some("closed") => Loop::Closed,
+            _ => Loop::Open,
+        };
+        let client = move |workload| {
+            let config = DownloadConfig { pacing, ..DownloadConfig::new(workload) };
+            App::from(Self::new(config))
+        };
         match (workload, settings.sizes("size")) {
             (Some(_), Some(_)) => Err(AppError::Both { app, first, second }),
-            (Some(workload), None) => {
-                Ok(Recipe::new(move |_| Self::new(DownloadConfig::new(workload.clone())).into()))
-            }
+            (Some(workload), None) => Ok(Recipe::new(move |_| client(workload.clone()))),
             (None, Some((least, most))) => {
                 let (least, most) = (least.as_f64(), most.as_f64());
                 Ok(Recipe::new(move |session| {
                     let drawn = || Draw::new(session.seed, 8).unit();
                     let at = session.quantile.unwrap_or_else(drawn);
                     let size = least * libm::pow(most / least, at);
-                    let workload = Workload::single(Bytes::from_f64(size));
-                    Self::new(DownloadConfig::new(workload)).into()
+                    client(Workload::single(Bytes::from_f64(size)))
                 }))
             }
-            (None, None) => Ok(Recipe::new(|session| {
+            (None, None) => Ok(Recipe::new(move |session| {
                 let cdn = CdnDistribution::default();
-                let workload = Workload::draw(&cdn, session.length, session.seed);
-                Self::new(DownloadConfig::new(workload)).into()
+                client(Workload::draw(&cdn, session.length, session.seed))
             })),
         }
     }
@@ -107,8 +139,16 @@ impl Download {
 
     /// The next request of the workload and when it is due.
     fn next(&self) -> Option<(Time, Bytes)> {
-        let request = self.config.workload.requests().get(self.requests.records().len())?;
-        Some((self.start? + request.at, request.size))
+        let (workload, sent) = (self.config.workload.requests(), self.requests.records());
+        let request = workload.get(sent.len())?;
+        let due = match (self.config.pacing, sent.last()) {
+            (Loop::Open, _) | (Loop::Closed, None) => self.start? + request.at,
+            // While the response is outstanding, nothing is due.
+            (Loop::Closed, Some(last)) => {
+                last.completed_at? + (request.at - workload[sent.len() - 1].at)
+            }
+        };
+        Some((due, request.size))
     }
 }
 
@@ -215,6 +255,42 @@ mod tests {
     }
 
     proptest! {
+        /// A closed loop has at most one request outstanding, leaves the workload's gap after each
+        /// response, and asks for the same sizes in the same order as an open one.
+        #[test]
+        fn a_closed_loop_waits_and_asks_for_the_same(
+            lines in prop::collection::vec((0u64..500, 1u64..1_000_000), 1..60),
+            delays_ms in prop::collection::vec(0u64..2000, 60),
+        ) {
+            let text: String = lines.iter().map(|(g, s)| format!("{g} {s}\n")).collect();
+            let workload = Workload::parse(&text).unwrap();
+            let config = DownloadConfig { pacing: Loop::Closed, ..DownloadConfig::new(workload) };
+            let mut app = Download::new(config);
+            let mut now = Time::from_secs(1);
+            app.poll(now - Duration::from_nanos(1));
+            let mut due = now - Duration::from_nanos(1);
+            for (i, (gap, size)) in lines.iter().enumerate() {
+                due += Duration::from_millis(*gap);
+                if i > 0 {
+                    prop_assert_eq!(app.next_timer(), Some(due));
+                }
+                now = now.max(due);
+                if let Some(Command::Request { id, .. }) = app.poll(now) {
+                    prop_assert_eq!(id, RequestId(i as u32));
+                }
+                prop_assert_eq!(app.poll(now + Duration::from_secs(9)), None, "one at a time");
+                prop_assert_eq!(app.next_timer(), None);
+                prop_assert!(!app.is_finished());
+                let record = records(&app)[i];
+                prop_assert_eq!(record.size.get(), *size);
+                now += Duration::from_millis(delays_ms[i]);
+                app.on_complete(now, RequestId(i as u32));
+                due = now;
+            }
+            prop_assert_eq!(records(&app).len(), lines.len());
+            prop_assert!(app.is_finished());
+        }
+
         /// A carrier that obeys `next_timer` sends every request at its exact time, whatever arrives when.
         #[test]
         fn the_schedule_is_exact(

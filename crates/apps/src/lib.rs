@@ -51,7 +51,7 @@ pub use app::{
 };
 pub use bulk::{Bulk, BulkConfig};
 pub use distribution::CdnDistribution;
-pub use download::{Download, DownloadConfig};
+pub use download::{Download, DownloadConfig, Loop};
 pub use factors::{AppFactors, Playback};
 pub use live::{Live, LiveConfig};
 pub use outcome::{ChunkRecord, Outcome, RequestRecord, VideoRecord};
