@@ -83,7 +83,9 @@ fn scenario(args: &Compare) -> Result<Scenario, Failure> {
         share_min: args.share_min,
         thin: args.thin,
     };
-    given.scenario(args.scenario.as_deref()).map_err(Failure::input)
+    let mut scenario = given.scenario(args.scenario.as_deref()).map_err(Failure::input)?;
+    scenario.split = args.split.or(scenario.split);
+    Ok(scenario)
 }
 
 /// The command as it was typed, quoted where a shell needs it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::report::picture::Format;
-use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource};
+use trimtab_lab::scenario::{AppKind, Buffer, Mark, Part, Probability, TraceSource};
 use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Duration, Rate};
 
@@ -42,6 +42,10 @@ pub(crate) struct Compare {
     /// constant:12Mbit/s, step:12Mbit/s,48Mbit/s@20s, cellular:seed=1, wifi:seed=1, demo
     #[arg(long, value_name = "TRACE", num_args = 1..)]
     pub(crate) traces: Vec<TraceSource>,
+
+    /// Only the recordings of this part of the split, `train`, `validate` or `test`
+    #[arg(long, value_name = "PART")]
+    pub(crate) split: Option<Part>,
 
     /// What carries out the runs: `sim`, the simulator, or `kernel`, the TCP of this machine over an
     /// emulated link, in real time; as root

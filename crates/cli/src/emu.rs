@@ -75,7 +75,14 @@ fn capacity(source: Option<&TraceSource>) -> Result<Capacity, Failure> {
 
 fn queue(buffer: Buffer, capacity: &Capacity, rtt: Duration) -> Result<QueueConfig, Failure> {
     has_bdp(buffer, capacity, rtt)?;
-    let cell = Cell { rtt, buffer, loss: Probability::default(), jitter: Duration::ZERO, flows: 1 };
+    let cell = Cell {
+        rtt,
+        buffer,
+        loss: Probability::default(),
+        jitter: Duration::ZERO,
+        flows: 1,
+        rivals: None,
+    };
     Ok(cell.queue(capacity.mean_rate()))
 }
 

@@ -11,7 +11,7 @@ use crate::run::datapath::{Run, Sample, Totals};
 use crate::run::links;
 use crate::run::prepare::Prepared;
 use crate::run::record::{FlowMeasurement, Measurement};
-use crate::scenario::{AppKind, Job};
+use crate::scenario::{AppKind, Competitor, Job, Turn};
 
 /// Length of a bin of the series.
 pub const BIN: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ pub struct Member<'a> {
     pub scheme: &'a Scheme,
     /// Its client, which has done nothing yet.
     pub app: App,
-    /// When its client starts.
+    /// When its client starts. One that ends before the run has an application that ends.
     pub start: Duration,
 }
 
@@ -34,8 +34,8 @@ pub struct Member<'a> {
 pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
     let scenario = &prepared.plan.scenario;
     let app = &prepared.apps[job.app];
-    let client =
-        |kind: AppKind, number: u64| app.client(kind, scenario.duration, job.seed + (number << 20));
+    let seed = |number: u64| job.seed + (number << 20);
+    let client = |kind: AppKind, number: u64| app.client(kind, scenario.duration, seed(number));
     let mut members: Vec<Member<'a>> = (0..u64::from(job.cell.flows))
         .map(|i| Member {
             scheme: &scenario.cc[job.scheme],
@@ -44,9 +44,15 @@ pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
         })
         .collect();
     for competitor in prepared.plan.competitors(job) {
-        for _ in 0..competitor.flows {
-            let app = client(competitor.app, members.len() as u64);
-            members.push(Member { scheme: &competitor.cc, app, start: competitor.start });
+        for Turn { start, length } in competitor.turns(scenario.duration) {
+            for _ in 0..competitor.flows {
+                let number = members.len() as u64;
+                let app = match length {
+                    None => client(competitor.app, number),
+                    Some(length) => app.client_until(competitor.app, length, seed(number)),
+                };
+                members.push(Member { scheme: &competitor.cc, app, start });
+            }
         }
     }
     members
@@ -108,7 +114,9 @@ impl<'a, R: Run> Course<'a, R> {
     pub fn new(prepared: &'a Prepared, job: &Job, run: R) -> Self {
         let own_flows = job.cell.flows as usize;
         let competitors = prepared.plan.competitors(job);
-        let competing: usize = competitors.iter().map(|c| c.flows as usize).sum();
+        let duration = prepared.plan.scenario.duration;
+        let connections = |c: &Competitor| c.flows as usize * c.turns(duration).len();
+        let competing: usize = competitors.iter().map(connections).sum();
         Self {
             run,
             prepared,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use trimtab_apps::{App, AppError, Recipe, Session, Settings};
+use trimtab_apps::{App, AppError, BulkConfig, Recipe, Session, Settings};
 use trimtab_net::Capacity;
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::Unusable;
@@ -275,6 +275,14 @@ impl PreparedApp {
         // Without settings no application can refuse.
         let recipe = kind.recipe(&Settings::default());
         recipe.as_ref().unwrap_or(&self.recipe).client(&session)
+    }
+
+    /// As [`client`](Self::client), a client that asks for nothing more after this length.
+    pub fn client_until(&self, kind: AppKind, length: Duration, seed: u64) -> App {
+        if kind == AppKind::bulk() {
+            return App::bulk(&BulkConfig { length: Some(length), ..BulkConfig::default() });
+        }
+        self.client(kind, length, seed)
     }
 }
 

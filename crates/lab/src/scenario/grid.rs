@@ -21,6 +21,8 @@ pub struct Cell {
     pub jitter: Duration,
     /// Flows of the scheme.
     pub flows: u32,
+    /// Which set of rivals of the scenario; `None` where it has none.
+    pub rivals: Option<usize>,
 }
 
 impl Cell {
@@ -100,23 +102,31 @@ type Point = (usize, Cell, Option<usize>);
 impl Plan {
     /// The flows that compete with the scheme's in a run.
     pub fn competitors(&self, job: &Job) -> &[Competitor] {
-        match job.path {
-            Some(path) => &self.scenario.path[path].competitor,
-            None => &self.scenario.competitor,
+        match (job.path, job.cell.rivals) {
+            (Some(path), _) => &self.scenario.path[path].competitor,
+            (None, Some(set)) => &self.scenario.rivals[set].competitor,
+            (None, None) => &self.scenario.competitor,
         }
     }
 }
 
 impl Scenario {
-    /// Every cell of the grid: round-trip time, then buffer, then loss, then jitter, then flows.
+    /// Every cell of the grid: round-trip time, then buffer, then loss, then jitter, then flows, then
+    /// rivals.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
+        let rivals: Vec<Option<usize>> = match self.rivals.len() {
+            0 => vec![None],
+            n => (0..n).map(Some).collect(),
+        };
         for &rtt in &self.rtt {
             for &buffer in &self.buffer {
                 for &loss in &self.loss {
                     for &jitter in &self.jitter {
-                        let of = |&flows| Cell { rtt, buffer, loss, jitter, flows };
-                        cells.extend(self.flows.iter().map(of));
+                        for &flows in &self.flows {
+                            let of = |&rivals| Cell { rtt, buffer, loss, jitter, flows, rivals };
+                            cells.extend(rivals.iter().map(of));
+                        }
                     }
                 }
             }
@@ -131,7 +141,10 @@ impl Scenario {
     pub fn plan(&self) -> Result<Plan, ScenarioError> {
         self.validate()?;
         let traces = match &self.path[..] {
-            [] => super::source::named(&self.traces)?,
+            [] => {
+                let all = super::source::named(&self.traces)?;
+                self.split.map_or(Ok(all.clone()), |part| part.of(all))?
+            }
             paths => paths.iter().map(PathSettings::trace).collect::<Result<_, _>>()?,
         };
         let links = traces
@@ -165,6 +178,7 @@ impl Scenario {
             self.loss.len(),
             self.jitter.len(),
             self.flows.len(),
+            self.rivals.len().max(1),
         ];
         let rates: Vec<Rate> = links.iter().map(Capacity::mean_rate).collect();
         let points: Vec<usize> = (0..links.len() * cells.len())

@@ -27,7 +27,9 @@ mod given;
 mod grid;
 mod path;
 mod quantity;
+mod rivals;
 mod source;
+mod split;
 mod transport;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +42,9 @@ pub use given::Given;
 pub use grid::{Cell, Job, Plan};
 pub use path::PathSettings;
 pub use quantity::{Buffer, Mark, Probability, QuantityError};
+pub use rivals::{Rivals, Turn};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
+pub use split::{Part, UnknownPart};
 pub use transport::TransportKind;
 
 use crate::run::links::LinkError;
@@ -66,6 +70,9 @@ pub struct Scenario {
     /// of the grid.
     #[serde(with = "quantity::many", default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceSource>,
+    /// Of the recordings that `traces` names, only those of this part of `traces/split.toml`. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Part>,
     /// Base round-trip times.
     #[serde(with = "quantity::many", default = "default_rtt")]
     pub rtt: Vec<Duration>,
@@ -113,6 +120,9 @@ pub struct Scenario {
     /// Flows that compete with the scheme's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub competitor: Vec<Competitor>,
+    /// Sets of competitors, in place of one: an axis of the grid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<Rivals>,
     /// Paths of their own, in place of the grid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<PathSettings>,
@@ -130,6 +140,15 @@ pub struct Competitor {
     /// When they start.
     #[serde(with = "quantity::one", default)]
     pub start: Duration,
+    /// When they stop asking for data. Default: with the run.
+    #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Duration>,
+    /// They come and go: how long they ask for data, on a connection of its own each time.
+    #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Duration>,
+    /// How long they stay away in between.
+    #[serde(with = "quantity::optional", default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<Duration>,
     /// What they do.
     #[serde(default = "AppKind::bulk")]
     pub app: AppKind,
@@ -209,6 +228,7 @@ impl Default for Scenario {
             cc: Vec::new(),
             transport: TransportKind::default(),
             traces: Vec::new(),
+            split: None,
             rtt: default_rtt(),
             buffer: default_buffer(),
             loss: default_loss(),
@@ -224,6 +244,7 @@ impl Default for Scenario {
             thin: None,
             app: Vec::new(),
             competitor: Vec::new(),
+            rivals: Vec::new(),
             path: Vec::new(),
         }
     }
@@ -277,9 +298,14 @@ impl Scenario {
 
     /// Every scheme that takes part: those that are compared, then those of competitors.
     pub fn schemes(&self) -> impl Iterator<Item = &Scheme> {
+        self.cc.iter().chain(self.competitors().map(|competitor| &competitor.cc))
+    }
+
+    /// Every competitor: those of all runs, of sets of rivals, and of paths.
+    pub fn competitors(&self) -> impl Iterator<Item = &Competitor> {
+        let of_rivals = self.rivals.iter().flat_map(|set| &set.competitor);
         let of_paths = self.path.iter().flat_map(|path| &path.competitor);
-        let competitors = self.competitor.iter().chain(of_paths);
-        self.cc.iter().chain(competitors.map(|competitor| &competitor.cc))
+        self.competitor.iter().chain(of_rivals).chain(of_paths)
     }
 
     /// The scenario as TOML, every default written out.
@@ -327,10 +353,7 @@ impl Scenario {
         {
             return fail("seeds, flows and thin are at least 1".into());
         }
-        let of_paths = self.path.iter().flat_map(|path| &path.competitor);
-        if let Some(c) = self.competitor.iter().chain(of_paths).find(|c| c.cc.is_bound()) {
-            return fail(format!("{} sees what no sender sees, so it cannot compete", c.cc));
-        }
+        rivals::validate(self)?;
         let axes = [
             self.traces.len().max(self.path.len()),
             self.cells().len(),

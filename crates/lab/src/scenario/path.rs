@@ -43,7 +43,7 @@ impl PathSettings {
     /// It as a cell.
     pub(super) fn cell(&self) -> Cell {
         let Self { rtt, buffer, loss, jitter, flows, .. } = *self;
-        Cell { rtt, buffer, loss, jitter, flows }
+        Cell { rtt, buffer, loss, jitter, flows, rivals: None }
     }
 
     /// Its trace under its own name.
@@ -65,6 +65,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), ScenarioError> {
     let default = Scenario::default();
     let of_grid = [
         ("traces", !scenario.traces.is_empty()),
+        ("split", scenario.split.is_some()),
         ("rtt", scenario.rtt != default.rtt),
         ("buffer", scenario.buffer != default.buffer),
         ("loss", scenario.loss != default.loss),
@@ -72,6 +73,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), ScenarioError> {
         ("flows", scenario.flows != default.flows),
         ("share_min", scenario.share_min.is_some()),
         ("competitor", !scenario.competitor.is_empty()),
+        ("rivals", !scenario.rivals.is_empty()),
     ];
     if let Some((key, _)) = of_grid.iter().find(|(_, is_set)| *is_set) {
         return fail(format!(

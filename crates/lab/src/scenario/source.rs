@@ -301,7 +301,7 @@ fn files(pattern: &Path) -> Result<Vec<PathBuf>, TraceSourceError> {
     if files.is_empty() { Err(missing()) } else { Ok(files) }
 }
 
-fn short_name(file: &Path) -> String {
+pub(super) fn short_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     name.strip_suffix(".trace").unwrap_or(name).to_owned()
