@@ -30,6 +30,8 @@ pub struct RequestRecord {
     pub first_byte_at: Option<Time>,
     /// When the last byte did; `None` for a request that is not finished.
     pub completed_at: Option<Time>,
+    /// How much of the body has reached the client; all of it once the request is finished.
+    pub received: Bytes,
 }
 
 impl RequestRecord {

@@ -72,6 +72,7 @@ impl Requests {
             sent_at: now,
             first_byte_at: None,
             completed_at: None,
+            received: Bytes::ZERO,
         });
         self.outstanding.push(Outstanding { id, size, missing: size });
         self.outstanding_size += size;
@@ -93,6 +94,7 @@ impl Requests {
             let newly = newly.min(self.outstanding[at].missing);
             self.outstanding[at].missing -= newly;
             self.missing -= newly;
+            self.records[id.0 as usize].received += newly;
         }
     }
 
@@ -105,6 +107,7 @@ impl Requests {
         let record = &mut self.records[id.0 as usize];
         record.first_byte_at = record.first_byte_at.or(Some(now));
         record.completed_at = Some(now);
+        record.received = record.size;
         Some(*record)
     }
 
@@ -161,6 +164,19 @@ mod tests {
         r.complete(Time::from_millis(7), b);
         assert!(r.is_idle());
         assert_eq!(r.factors(), AppFactors::default());
+    }
+
+    #[test]
+    fn a_record_has_what_arrived() {
+        let mut r = Requests::default();
+        let [a, b] = [10, 20].map(|n| r.send(Time::ZERO, Time::ZERO, kb(n)));
+        r.bytes(a, kb(4));
+        r.bytes(b, kb(15));
+        r.bytes(b, kb(15));
+        let received = |r: &Requests| [a, b].map(|id| r.records()[id.0 as usize].received);
+        assert_eq!(received(&r), [kb(4), kb(20)], "never more than the whole");
+        r.complete(Time::from_millis(5), a);
+        assert_eq!(received(&r), [kb(10), kb(20)], "a finished one has it all");
     }
 
     #[test]

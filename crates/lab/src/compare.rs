@@ -11,6 +11,7 @@ use crate::run::pool::{Effort, INTERRUPTED, Interrupted, run_all};
 use crate::run::prepare::{PrepareError, Prepared, prepare};
 use crate::run::record::record;
 use crate::scenario::{Scenario, ScenarioError};
+use crate::stats::overload::served;
 use crate::stats::summary::summarise;
 
 /// Why there is no comparison.
@@ -95,6 +96,7 @@ fn comparison(
         },
         summary: summarise(&runs),
         cells: cells(&runs),
+        served: served(&runs),
         runs,
     }
 }

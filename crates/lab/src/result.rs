@@ -7,8 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::TransportKind;
-pub use crate::stats::Estimate;
 use crate::stats::Sorted;
+pub use crate::stats::harm::HarmRecord;
+pub use crate::stats::overload::Served;
+pub use crate::stats::{Estimate, UsersRecord};
 
 /// What carried out runs in records that do not name it.
 fn simulator() -> String {
@@ -33,6 +35,9 @@ pub struct Comparison {
     /// from the best algorithm there. Points where no rule-based algorithm took part have none.
     #[serde(default)]
     pub cells: Vec<CellSummary>,
+    /// The summary without the cells that no scheme can serve; where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Served>,
 }
 
 /// Everything that it takes to get the same bytes again.
@@ -62,7 +67,7 @@ pub struct TraceOrigin {
 }
 
 /// The point of the scenario's grid that a run belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRecord {
     /// Base round-trip time, without any queue.
     pub rtt_ms: f64,
@@ -75,6 +80,9 @@ pub struct CellRecord {
     pub jitter_ms: f64,
     /// Flows of the scheme that share the link.
     pub flows: u32,
+    /// The name of the set of competitors, where the grid has several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rivals: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -104,6 +112,10 @@ pub struct RunRecord {
     pub cell: CellRecord,
     /// Experience per request (download, web) or chunk (vod), in the unit of the QoE model.
     pub qoe: QoeRecord,
+    /// Experience per user, each flow of the scheme being one, then across users: what runs are judged
+    /// by.
+    #[serde(default)]
+    pub users: UsersRecord,
     /// Payload that reached the application, over the whole run, all flows of the scheme.
     pub throughput_mbps: f64,
     /// Bytes that the link delivered over the bytes that it could have delivered.
@@ -118,7 +130,11 @@ pub struct RunRecord {
     pub retransmit_ratio: f64,
     /// Requests (download, web) or chunks (vod) that finished.
     pub requests: u64,
-    /// Request completion times; download and web only.
+    /// Requests (download, web) that had not finished when the run was over, a minute after its end
+    /// at the latest. Video ends with the run: 0.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// Request completion times, of unfinished ones the wait so far; download and web only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rct_ms: Option<RctRecord>,
     /// Mean bitrate of the chunks that played; video only.
@@ -146,6 +162,9 @@ pub struct RunRecord {
     /// competitors only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friendliness: Option<f64>,
+    /// What competing flows got next to the scheme; runs with competitors only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rivals: Option<RivalsRecord>,
     /// Each change of algorithm; the first flow of schemes that switch only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchRecord>,
@@ -158,6 +177,19 @@ pub struct RunRecord {
     /// How the run went over time; not part of the JSON.
     #[serde(skip)]
     pub series: Option<Series>,
+}
+
+/// What competing flows got, each value the mean over them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RivalsRecord {
+    /// Their algorithm; `null` where they have several.
+    pub cc: Option<String>,
+    /// Payload that reached the application, per flow.
+    pub throughput_mbps: f64,
+    /// Mean round-trip time.
+    pub rtt_ms: f64,
+    /// Packets lost on the path over packets sent.
+    pub loss_ratio: f64,
 }
 
 /// What a scheme chose, all its flows together.
@@ -185,6 +217,17 @@ pub struct QoeRecord {
     pub p50: f64,
     /// The 95th percentile.
     pub p95: f64,
+}
+
+impl RunRecord {
+    /// What the run is judged by on this scale: the users' log mean, or their mean. In the unit of the
+    /// QoE model.
+    pub fn score(&self, scale: Scale) -> f64 {
+        match scale {
+            Scale::Ratio => self.users.score(),
+            Scale::Difference => self.users.mean,
+        }
+    }
 }
 
 impl QoeRecord {
@@ -280,8 +323,10 @@ pub struct UnitRecord {
     pub start_ms: f64,
     /// Size of the response.
     pub bytes: u64,
-    /// From the request to the last byte.
+    /// From the request to the last byte, or to the end of the run where that did not come.
     pub duration_ms: f64,
+    /// Whether the last byte came.
+    pub finished: bool,
     /// Its experience, in the unit of the QoE model.
     pub qoe: f64,
     /// The bitrate of the chunk; video only.
@@ -327,7 +372,27 @@ pub struct SummaryRow {
     pub runs: u64,
     /// How experience with this application is compared.
     pub scale: Scale,
-    /// Mean over runs of the mean experience.
+    /// What schemes are ranked by. Where the scale is a ratio, the geometric mean over runs of the
+    /// users' log mean; else the mean over runs of the users' mean.
+    #[serde(default)]
+    pub score: f64,
+    /// Its 95% confidence interval.
+    #[serde(default)]
+    pub score_ci95: Option<[f64; 2]>,
+    /// The score as a share of what `omniscient` reached, the geometric mean over pairs of runs; where
+    /// it ran too, and the scale is a ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score_of_omniscient: Option<Estimate>,
+    /// Mean over runs of the users' mean.
+    #[serde(default)]
+    pub users_mean: f64,
+    /// Mean over runs of the users' 5th percentile.
+    #[serde(default)]
+    pub users_p5: f64,
+    /// Mean over runs of Jain's index of the users' scores; where the scale is a ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users_jain: Option<f64>,
+    /// Mean over runs of the mean experience, all requests of a run alike.
     pub qoe_mean: f64,
     /// Its 95% confidence interval.
     pub qoe_ci95: Option<[f64; 2]>,
@@ -346,6 +411,10 @@ pub struct SummaryRow {
     pub retransmit_ratio: f64,
     /// Against each other scheme of the comparison.
     pub versus: Vec<Versus>,
+    /// What the scheme does to competing flows, over all cells whose competitors have one algorithm that
+    /// is among the schemes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<HarmRecord>,
 }
 
 /// The schemes of one application at one point of the grid, over its seeds.
@@ -359,8 +428,14 @@ pub struct CellSummary {
     pub cell: CellRecord,
     /// How experience with this application is compared, as in its summary rows.
     pub scale: Scale,
-    /// The rule-based algorithm, neither bound nor steered, with the highest mean experience.
+    /// Whether even the scheme that finishes most leaves more than a tenth of its requests unfinished.
+    #[serde(default)]
+    pub overloaded: bool,
+    /// The rule-based algorithm, neither bound nor steered, with the highest score.
     pub best: String,
+    /// Its score over the seeds, as in a summary row.
+    #[serde(default)]
+    pub best_score: f64,
     /// Its mean experience over the seeds.
     pub best_qoe_mean: f64,
     /// Every steered scheme.
@@ -372,6 +447,9 @@ pub struct CellSummary {
 pub struct SteeredInCell {
     /// The scheme.
     pub cc: String,
+    /// Its score over the seeds, as in a summary row.
+    #[serde(default)]
+    pub score: f64,
     /// Its mean experience over the seeds.
     pub qoe_mean: f64,
     /// Against the best rule-based algorithm of the cell; `null` when they have no seed in common.
@@ -387,9 +465,10 @@ pub struct SteeredInCell {
 pub struct CellGap {
     /// How many pairs of runs.
     pub pairs: u64,
-    /// Mean over pairs of (this − other) / other, in percent; `null` where the scale is a difference.
+    /// Geometric mean over pairs of this / other, both by their score, less one, in percent; `null`
+    /// where the scale is a difference.
     pub change_percent: Option<f64>,
-    /// Mean over pairs of this − other, in the unit of the QoE model.
+    /// Mean over pairs of this − other, both by their score, in the unit of the QoE model.
     pub difference: f64,
 }
 
@@ -397,7 +476,7 @@ pub struct CellGap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Twice as much means something: experience is above zero in every run and is no logarithm.
+    /// Twice as much means something: experience cannot be negative and is no logarithm.
     Ratio,
     /// Only differences mean something: video, whose experience is a logarithm less stalls, and every
     /// model that can give zero or less.
@@ -412,8 +491,22 @@ pub struct Versus {
     pub cc: String,
     /// How many pairs of runs.
     pub pairs: u64,
-    /// Mean over pairs of (this − other) / other, in percent. `null` where the other's experience is
-    /// zero or below in any pair, as for video: then only the difference has a meaning.
+    /// Geometric mean over pairs of this / other, both by the users' log mean, less one, in percent.
+    /// `null` where the scale is a difference.
+    #[serde(default)]
+    pub score_percent: Option<f64>,
+    /// Its 95% confidence interval.
+    #[serde(default)]
+    pub score_ci95: Option<[f64; 2]>,
+    /// Mean over pairs of this − other, both by their score, in the unit of the QoE model.
+    #[serde(default)]
+    pub score_difference: f64,
+    /// Its 95% confidence interval.
+    #[serde(default)]
+    pub score_difference_ci95: Option<[f64; 2]>,
+    /// By the mean over all requests, arithmetic: mean over pairs of (this − other) / other, in
+    /// percent. It flatters: +100% and −50% come to +25%. `null` where the other's experience is zero
+    /// or below in any pair, as for video: then only the difference has a meaning.
     pub change_percent: Option<f64>,
     /// Its 95% confidence interval.
     pub change_ci95: Option<[f64; 2]>,
@@ -422,11 +515,11 @@ pub struct Versus {
     pub ratio_of_means_percent: Option<f64>,
     /// Its 95% confidence interval.
     pub ratio_of_means_ci95: Option<[f64; 2]>,
-    /// Mean over pairs of this − other, in the unit of the QoE model.
+    /// By the mean over all requests: mean over pairs of this − other, in the unit of the QoE model.
     pub difference: f64,
     /// Its 95% confidence interval.
     pub difference_ci95: Option<[f64; 2]>,
-    /// Share of the pairs in which this scheme gives the better experience; ties count half.
+    /// Share of the pairs in which this scheme has the better score; ties count half.
     pub better_share: f64,
 }
 
@@ -442,11 +535,15 @@ pub struct Change {
 }
 
 impl Versus {
-    /// In percent where that has a meaning, else the difference.
+    /// The change of the score: in percent where that has a meaning, else the difference.
     pub fn shown(&self, scale: Scale) -> Change {
-        match (scale, self.change_percent) {
-            (Scale::Ratio, Some(value)) => Change { value, ci95: self.change_ci95, percent: true },
-            _ => Change { value: self.difference, ci95: self.difference_ci95, percent: false },
+        match (scale, self.score_percent) {
+            (Scale::Ratio, Some(value)) => Change { value, ci95: self.score_ci95, percent: true },
+            _ => Change {
+                value: self.score_difference,
+                ci95: self.score_difference_ci95,
+                percent: false,
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::result::{CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord};
 use crate::scenario::TransportKind;
+use crate::stats::UsersRecord;
 
 /// A download run with the given mean experience and nothing remarkable otherwise.
 pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
@@ -18,8 +19,10 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
             loss: 0.0,
             jitter_ms: 0.0,
             flows: 1,
+            rivals: String::new(),
         },
         qoe: QoeRecord { mean: qoe, p5: 0.5 * qoe, p50: qoe, p95: 1.5 * qoe },
+        users: UsersRecord::of(&[qoe], true),
         throughput_mbps: 10.0,
         utilization: 0.9,
         rtt_ms: RttRecord { mean: 35.0, p50: 30.0, p95: 80.0 },
@@ -27,6 +30,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         loss_ratio: 0.01,
         retransmit_ratio: 0.01,
         requests: 92,
+        unfinished: 0,
         rct_ms: Some(RctRecord { mean: 800.0, p50: 500.0, p90: 1500.0, p95: 2000.0, p99: 3000.0 }),
         bitrate_kbps_mean: None,
         stall_ratio: None,
@@ -36,6 +40,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         flow_throughput_mbps: Vec::new(),
         jain: None,
         friendliness: None,
+        rivals: None,
         switches: Vec::new(),
         selections: None,
         units: Vec::new(),

@@ -24,7 +24,7 @@ struct Trial {
 impl Trial {
     fn of(course: Course<'_, SimulatedRun>, prepared: &Prepared, job: &Job) -> Self {
         let measured = finish(course);
-        Self { qoe: measured.qoe_mean(prepared, job), measured }
+        Self { qoe: measured.score(prepared, job), measured }
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
             .plan
             .jobs
             .iter()
-            .map(|job| measure(&prepared, job).qoe_mean(&prepared, job))
+            .map(|job| measure(&prepared, job).score(&prepared, job))
             .collect();
         let best = qoe[..4].iter().copied().fold(f64::NEG_INFINITY, f64::max);
         assert_eq!(qoe[4], best, "{qoe:?}");
@@ -151,7 +151,7 @@ mod tests {
         let specs = candidates();
         let ready = Trial::of(start(&prepared, job, &specs, 1), &prepared, job);
         let plain = measure(&prepared, job);
-        assert_eq!(ready.qoe, plain.qoe_mean(&prepared, job));
+        assert_eq!(ready.qoe, plain.score(&prepared, job));
         assert_eq!(ready.measured.own[0].packets, plain.own[0].packets);
     }
 }

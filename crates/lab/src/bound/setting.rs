@@ -30,7 +30,7 @@ pub(crate) fn constant(prepared: &Prepared, job: &Job, spec: &Spec) -> Measureme
 fn best_constant(prepared: &Prepared, job: &Job, spec: &Spec) -> Trial {
     let try_out = |spec: Spec| {
         let measured = finish(start(prepared, job, spec));
-        Trial { spec, qoe: measured.qoe_mean(prepared, job), measured }
+        Trial { spec, qoe: measured.score(prepared, job), measured }
     };
     // The first of equals.
     candidates(spec)
@@ -62,7 +62,7 @@ pub(crate) fn dynamic(prepared: &Prepared, job: &Job, spec: &Spec) -> Measuremen
             let fork_at_next = fork.clone();
             set(&mut fork, knob, constant);
             let measured = finish(fork);
-            let qoe = measured.qoe_mean(prepared, job);
+            let qoe = measured.score(prepared, job);
             if qoe > best.qoe {
                 best = Trial { measured, qoe, ..best };
                 chosen = Some(fork_at_next);
@@ -169,7 +169,7 @@ mod tests {
         let prepared = prepare(&scenario.plan().unwrap()).unwrap();
         let spec: Spec = "copa".parse().unwrap();
         let job = &prepared.plan.jobs[0];
-        let qoe = |measured: Measurement| measured.qoe_mean(&prepared, job);
+        let qoe = |measured: Measurement| measured.score(&prepared, job);
         let (constant, dynamic) =
             (qoe(constant(&prepared, job, &spec)), qoe(dynamic(&prepared, job, &spec)));
         assert!(dynamic > constant, "{dynamic} is no better than {constant}");

@@ -133,6 +133,9 @@ pub fn runs_table(runs: &[RunRecord]) -> Table {
     let rct = |f: fn(&crate::result::RctRecord) -> f64| {
         maybe(all().map(move |r| r.rct_ms.as_ref().map(f)))
     };
+    let rivals = |f: fn(&crate::result::RivalsRecord) -> f64| {
+        maybe(all().map(move |r| r.rivals.as_ref().map(f)))
+    };
     vec![
         ("run", count(0..runs.len() as u64)),
         ("cc", text(all().map(|r| r.cc.as_str()))),
@@ -171,6 +174,15 @@ pub fn runs_table(runs: &[RunRecord]) -> Table {
         ("jain", maybe(all().map(|r| r.jain))),
         ("friendliness", maybe(all().map(|r| r.friendliness))),
         ("cell_jitter_ms", number(all().map(|r| r.cell.jitter_ms))),
+        ("users_log_mean", maybe(all().map(|r| r.users.log_mean))),
+        ("users_mean", number(all().map(|r| r.users.mean))),
+        ("users_p5", number(all().map(|r| r.users.p5))),
+        ("users_jain", maybe(all().map(|r| r.users.jain))),
+        ("unfinished", count(all().map(|r| r.unfinished))),
+        ("rivals_throughput_mbps", rivals(|r| r.throughput_mbps)),
+        ("rivals_rtt_ms", rivals(|r| r.rtt_ms)),
+        ("rivals_loss_ratio", rivals(|r| r.loss_ratio)),
+        ("cell_rivals", text(all().map(|r| r.cell.rivals.as_str()))),
     ]
 }
 
@@ -191,6 +203,7 @@ pub fn requests_table(runs: &[RunRecord]) -> Table {
         ("bitrate_kbps", maybe(all().map(|(.., u)| u.bitrate_kbps))),
         ("stall_ms", maybe(all().map(|(.., u)| u.stall_ms))),
         ("latency_ms", maybe(all().map(|(.., u)| u.latency_ms))),
+        ("finished", count(all().map(|(.., u)| u64::from(u.finished)))),
     ]
 }
 
@@ -238,6 +251,16 @@ pub fn summary_table(rows: &[SummaryRow]) -> Table {
         ("throughput_mbps", number(all().map(|r| r.throughput_mbps))),
         ("queue_delay_ms", number(all().map(|r| r.queue_delay_ms))),
         ("retransmit_ratio", number(all().map(|r| r.retransmit_ratio))),
+        ("score", number(all().map(|r| r.score))),
+        ("score_ci95_low", maybe(all().map(|r| r.score_ci95.map(|ci| ci[0])))),
+        ("score_ci95_high", maybe(all().map(|r| r.score_ci95.map(|ci| ci[1])))),
+        (
+            "score_of_omniscient",
+            maybe(all().map(|r| r.score_of_omniscient.as_ref().map(|e| e.value))),
+        ),
+        ("users_mean", number(all().map(|r| r.users_mean))),
+        ("users_p5", number(all().map(|r| r.users_p5))),
+        ("users_jain", maybe(all().map(|r| r.users_jain))),
     ]
 }
 

@@ -1,9 +1,9 @@
 //! How schemes do along an axis of the grid, where the grid has only one: a mean over round-trip
 //! times from 20 to 300 ms hides what the experiment was made to show.
 
-use crate::result::{Comparison, RunRecord};
+use crate::result::{Comparison, RunRecord, Scale};
 use crate::scenario::Scenario;
-use crate::stats::summary::in_order;
+use crate::stats::summary::{in_order, scale};
 
 /// A quantity along an axis: its name, its extractor from a run and the run's cell, and the format
 /// of its mean.
@@ -31,6 +31,7 @@ fn axis(scenario: &Scenario) -> Option<(&'static str, Vec<String>)> {
         ("loss", texts(&scenario.loss)),
         ("jitter", texts(&scenario.jitter)),
         ("flows", texts(&scenario.flows)),
+        ("rivals", scenario.rivals.iter().map(|set| set.name.clone()).collect()),
     ];
     // Of a thinned grid a trace has some of the values only.
     if scenario.thin.is_some() || scenario.share_min.is_some() {
@@ -55,13 +56,18 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
         let cells = of_trace.chunk_by(|a, b| a.cell == b.cell);
         at_value.iter_mut().zip(cells).for_each(|(at, cell)| at.extend_from_slice(cell));
     }
-    let has_share = comparison.summary.iter().any(|r| r.app == app && r.of_omniscient.is_some());
+    let has_share =
+        comparison.summary.iter().any(|r| r.app == app && r.score_of_omniscient.is_some());
     let mut quantities: Vec<Quantity> = vec![if runs.iter().any(|r| r.friendliness.is_some()) {
         ("friendliness", |run, _| run.friendliness, |mean| format!("{mean:.2}"))
     } else if has_share {
-        ("of omniscient", share, |mean| format!("{:.1}%", 100.0 * mean))
+        ("of omniscient", log_share, |mean| format!("{:.1}%", 100.0 * libm::exp(mean)))
+    } else if scale(runs.iter().copied()) == Scale::Ratio {
+        // The geometric mean, as in the summary.
+        let log = |run: &RunRecord, _: &[&RunRecord]| Some(libm::log(run.score(Scale::Ratio)));
+        ("QoE", log, |mean| format!("{:.2}", libm::exp(mean)))
     } else {
-        ("QoE", |run, _| Some(run.qoe.mean), |mean| format!("{mean:.2}"))
+        ("QoE", |run, _| Some(run.users.mean), |mean| format!("{mean:.2}"))
     }];
     if name == "flows" && runs.iter().any(|r| r.jain.is_some()) {
         quantities.push(("Jain's index", |run, _| run.jain, |mean| format!("{mean:.3}")));
@@ -84,12 +90,13 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
     quantities.into_iter().map(table).collect()
 }
 
-/// Experience over that of `omniscient` in the same run.
-fn share(run: &RunRecord, cell: &[&RunRecord]) -> Option<f64> {
+/// The logarithm of the score over that of `omniscient` in the same run.
+fn log_share(run: &RunRecord, cell: &[&RunRecord]) -> Option<f64> {
     let same = |r: &&&RunRecord| {
         r.cc == trimtab_steer::scheme::OMNISCIENT && r.trace == run.trace && r.seed == run.seed
     };
-    Some(run.qoe.mean / cell.iter().find(same)?.qoe.mean)
+    let best = cell.iter().find(same)?.score(Scale::Ratio);
+    Some(libm::log(run.score(Scale::Ratio) / best))
 }
 
 #[cfg(test)]
@@ -118,11 +125,11 @@ mod tests {
         let share = |rtt: f64| {
             let of = |cc: &str, trace: &str| {
                 let run = |r: &&RunRecord| r.cc == cc && r.trace == trace && r.cell.rtt_ms == rtt;
-                c.runs.iter().find(run).unwrap().qoe.mean
+                c.runs.iter().find(run).unwrap().users.score()
             };
             let shares = ["constant:8Mbit/s", "constant:4Mbit/s"]
                 .map(|trace| of("cubic", trace) / of("omniscient", trace));
-            format!("{:.1}%", 50.0 * (shares[0] + shares[1]))
+            format!("{:.1}%", 100.0 * (shares[0] * shares[1]).sqrt())
         };
         assert_eq!(along.rows[0], ("cubic".to_owned(), vec![share(20.0), share(200.0)]));
         assert_eq!(along.rows[1].1, ["100.0%", "100.0%"]);

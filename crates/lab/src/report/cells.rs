@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use trimtab_units::Bytes;
 
 use crate::result::{CellGap, CellRecord, CellSummary, RunRecord, Scale, SteeredInCell};
+use crate::stats::overload::is_overloaded;
 use crate::stats::summary::{in_order, scale};
 use trimtab_steer::scheme::{is_bound, is_steered};
 
@@ -21,8 +22,17 @@ pub const LOST_PERCENT: f64 = 3.0;
 /// (Mortise eq. 8).
 pub const LOST_DIFFERENCE: f64 = 0.05;
 
-/// Mean experience of a scheme's runs in a cell, by seed.
-type Seeds = BTreeMap<u64, f64>;
+/// What a scheme's runs in a cell came to, by seed.
+type Seeds = BTreeMap<u64, Outcome>;
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    /// What it is judged by.
+    score: f64,
+    /// Mean experience over its requests.
+    qoe_mean: f64,
+}
 
 /// One row per application and cell. Runs come in the order of the scenario, so those of a cell
 /// stand together.
@@ -44,26 +54,30 @@ fn cell(runs: &[RunRecord], scale: Scale) -> Option<CellSummary> {
         .into_iter()
         .map(|cc| {
             let own = runs.iter().filter(|r| r.cc == cc);
-            (cc, own.map(|r| (r.seed, r.qoe.mean)).collect())
+            let outcome = |r: &RunRecord| Outcome { score: r.score(scale), qoe_mean: r.qoe.mean };
+            (cc, own.map(|r| (r.seed, outcome(r))).collect())
         })
         .collect();
     let rule_based = schemes.iter().filter(|(cc, _)| !is_bound(cc) && !is_steered(cc));
     // The first of equals, as the scenario names them.
-    let (best, best_seeds) = rule_based
-        .reduce(|best, other| if mean(&other.1) > mean(&best.1) { other } else { best })?;
+    let (best, best_seeds) =
+        rule_based.reduce(|a, b| if score(&b.1, scale) > score(&a.1, scale) { b } else { a })?;
     let oracle = schemes.iter().find(|(cc, _)| *cc == ORACLE);
     let steered = schemes.iter().filter(|(cc, _)| is_steered(cc));
     Some(CellSummary {
         app: first.app.clone(),
         trace: first.trace.clone(),
-        cell: first.cell,
+        cell: first.cell.clone(),
         scale,
+        overloaded: is_overloaded(runs),
         best: (*best).to_owned(),
-        best_qoe_mean: mean(best_seeds),
+        best_score: score(best_seeds, scale),
+        best_qoe_mean: qoe_mean(best_seeds),
         steered: steered
             .map(|(cc, own)| SteeredInCell {
                 cc: (*cc).to_owned(),
-                qoe_mean: mean(own),
+                score: score(own, scale),
+                qoe_mean: qoe_mean(own),
                 versus_best: gap(own, best_seeds, scale),
                 versus_oracle: oracle.and_then(|(_, seeds)| gap(own, seeds, scale)),
             })
@@ -71,20 +85,33 @@ fn cell(runs: &[RunRecord], scale: Scale) -> Option<CellSummary> {
     })
 }
 
-fn mean(seeds: &Seeds) -> f64 {
-    seeds.values().sum::<f64>() / seeds.len() as f64
+fn qoe_mean(seeds: &Seeds) -> f64 {
+    mean(seeds.values().map(|run| run.qoe_mean))
+}
+
+/// The score over seeds: the geometric mean where experience has a ratio.
+fn score(seeds: &Seeds, scale: Scale) -> f64 {
+    match scale {
+        Scale::Ratio => libm::exp(mean(seeds.values().map(|run| libm::log(run.score)))),
+        Scale::Difference => mean(seeds.values().map(|run| run.score)),
+    }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len() as f64;
+    values.sum::<f64>() / n
 }
 
 /// The paired change; `None` without a seed in common.
 fn gap(own: &Seeds, other: &Seeds, scale: Scale) -> Option<CellGap> {
     let pairs: Vec<(f64, f64)> =
-        own.iter().filter_map(|(seed, &a)| Some((a, *other.get(seed)?))).collect();
-    let n = pairs.len() as f64;
-    let mean = |f: fn(f64, f64) -> f64| pairs.iter().map(|&(a, b)| f(a, b)).sum::<f64>() / n;
+        own.iter().filter_map(|(seed, a)| Some((a.score, other.get(seed)?.score))).collect();
+    let over = |f: fn(f64, f64) -> f64| mean(pairs.iter().map(|&(a, b)| f(a, b)));
     (!pairs.is_empty()).then(|| CellGap {
         pairs: pairs.len() as u64,
-        change_percent: (scale == Scale::Ratio).then(|| mean(|a, b| 100.0 * (a - b) / b)),
-        difference: mean(|a, b| a - b),
+        change_percent: (scale == Scale::Ratio)
+            .then(|| 100.0 * (libm::exp(over(|a, b| libm::log(a / b))) - 1.0)),
+        difference: over(|a, b| a - b),
     })
 }
 
@@ -139,15 +166,21 @@ fn finding(cells: &[CellSummary], cc: &str) -> Option<String> {
         worst.best,
         place(worst),
     );
-    // Runs weigh alike, as in the summary.
+    // Runs weigh alike, and ratios have a geometric mean, as in the summary.
     let of_oracle = own().filter_map(|(_, s)| s.versus_oracle);
     let (sum, pairs) = of_oracle.fold((0.0, 0), |(sum, pairs), gap| {
-        (sum + gap.shown() * gap.pairs as f64, pairs + gap.pairs)
+        let value = match worst.scale {
+            Scale::Ratio => libm::log1p(gap.shown() / 100.0),
+            Scale::Difference => gap.shown(),
+        };
+        (sum + value * gap.pairs as f64, pairs + gap.pairs)
     });
     if pairs > 0 {
         let mean = sum / pairs as f64;
         sentence += &match worst.scale {
-            Scale::Ratio => format!("; mean relative to {ORACLE}: {:.1}%", 100.0 + mean),
+            Scale::Ratio => {
+                format!("; mean relative to {ORACLE}: {:.1}%", 100.0 * libm::exp(mean))
+            }
             Scale::Difference => format!("; mean difference to {ORACLE}: {mean:+.3}"),
         };
     }
@@ -169,7 +202,12 @@ pub(super) fn place_of(trace: &str, cell: &CellRecord) -> String {
         0.0 => String::new(),
         jitter => format!(", {jitter}ms jitter"),
     };
-    format!("{trace} ({}ms, {buffer}, {loss}% loss{jitter}, {flows} flow{plural})", cell.rtt_ms)
+    let rivals = match cell.rivals.as_str() {
+        "" => String::new(),
+        rivals => format!(", next to {rivals}"),
+    };
+    let rtt = cell.rtt_ms;
+    format!("{trace} ({rtt}ms, {buffer}, {loss}% loss{jitter}, {flows} flow{plural}{rivals})")
 }
 
 #[cfg(test)]
@@ -224,7 +262,8 @@ mod tests {
         assert_eq!(cells.len(), 1);
         let gap = cells[0].steered[0].versus_best.unwrap();
         assert_eq!(gap.pairs, 2);
-        assert!((gap.change_percent.unwrap() + 2.5).abs() < 1e-9, "{gap:?}");
+        // √(0.9 · 1.05).
+        assert!((gap.change_percent.unwrap() + 2.788890).abs() < 1e-6, "{gap:?}");
         assert!((gap.difference - 0.2).abs() < 1e-9, "{gap:?}");
     }
 
@@ -256,7 +295,7 @@ mod tests {
             [
                 "download, mortise: below the best algorithm of the cell by more than 3% in 2 of 3 cells; \
               worst: -10.0% against bbr in c (20ms, 150KB, 7% loss, 4 flows); \
-              mean relative to oracle:copa: 94.7%"
+              mean relative to oracle:copa: 94.6%"
             ]
         );
     }

@@ -7,7 +7,7 @@
 use crate::report::cells::{LOST_DIFFERENCE, LOST_PERCENT, place_of};
 use crate::report::headline::{Duel, duel, users};
 use crate::result::{Change, RunRecord, Scale, SummaryRow};
-use crate::stats::summary::in_order;
+use crate::stats::summary::{geometric_mean, in_order};
 use crate::stats::{Sums, bca};
 
 /// With fewer seeds a path has no verdict: the interval of a bootstrap is too narrow then.
@@ -47,13 +47,18 @@ fn paths(runs: &[&RunRecord], duel: &Duel<'_>) -> Option<Vec<Gain>> {
         let pairs: Vec<(f64, f64)> = own
             .filter_map(|a| {
                 let is_pair = |b: &&&RunRecord| b.cc == duel.behind.cc && b.seed == a.seed;
-                Some((a.qoe.mean, of_path.iter().find(is_pair)?.qoe.mean))
+                let behind = of_path.iter().find(is_pair)?;
+                Some((a.score(duel.ahead.scale), behind.score(duel.ahead.scale)))
             })
             .collect();
         let percent = duel.ahead.scale == Scale::Ratio;
-        let change = |&(a, b): &(f64, f64)| if percent { 100.0 * (a - b) / b } else { a - b };
+        let change = |&(a, b): &(f64, f64)| if percent { libm::log(a / b) } else { a - b };
         let units: Vec<Sums> = pairs.iter().map(|pair| Sums::of(change(pair), 0.0)).collect();
-        let estimate = bca(&units, Sums::mean).filter(|_| units.len() >= SEEDS_MIN)?;
+        let mean: fn(&Sums) -> f64 = match percent {
+            true => |sums| 100.0 * (geometric_mean(sums) - 1.0),
+            false => Sums::mean,
+        };
+        let estimate = bca(&units, mean).filter(|_| units.len() >= SEEDS_MIN)?;
         Some(Gain {
             // The trace says it all where no other path has it.
             path: match names.len() == all.len() {

@@ -31,9 +31,9 @@ pub fn duel<'a>(summary: &'a [SummaryRow], app: &str) -> Option<Duel<'a>> {
 }
 
 /// What "best" goes by: the share of what `omniscient` reached, which weighs slow and fast links
-/// alike; mean experience where that is not known.
+/// alike; the score where that is not known.
 pub fn merit(row: &SummaryRow) -> f64 {
-    row.of_omniscient.map_or(row.qoe_mean, |e| e.value)
+    row.score_of_omniscient.map_or(row.score, |e| e.value)
 }
 
 /// One sentence per application, in the order of the summary.
@@ -66,7 +66,7 @@ fn sentence(app: &str, duel: &Duel<'_>) -> String {
             format!("{} vs. {rival}: {by} for {users}, without an interval: {why}", ahead.cc)
         }
     };
-    if let Some(share) = ahead.of_omniscient {
+    if let Some(share) = ahead.score_of_omniscient {
         let percent = 100.0 * share.value;
         sentence +=
             &format!(", and {percent:.0}% of what a sender that sees the future could give");

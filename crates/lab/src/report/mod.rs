@@ -257,7 +257,7 @@ fn table(rows: &[&SummaryRow], runs: &[&RunRecord], reference: Option<&str>) -> 
     ];
     let details: Vec<_> =
         details.into_iter().filter(|d| rows.iter().any(|r| mean(&r.cc, d.1).is_some())).collect();
-    let with_share = rows.iter().any(|r| r.of_omniscient.is_some());
+    let with_share = rows.iter().any(|r| r.score_of_omniscient.is_some());
 
     let mut html =
         String::from("<div class=\"scroll\"><table>\n<thead><tr><th>scheme</th><th>QoE</th>");
@@ -281,14 +281,14 @@ fn table(rows: &[&SummaryRow], runs: &[&RunRecord], reference: Option<&str>) -> 
             html,
             "<tr{class}><th scope=\"row\">{}</th><td>{:.3}{}</td>",
             escape(&row.cc),
-            row.qoe_mean,
-            interval(row.qoe_ci95, |v| format!("{v:.3}"))
+            row.score,
+            interval(row.score_ci95, |v| format!("{v:.3}"))
         );
         if reference.is_some() {
             let _ = write!(html, "<td>{}</td>", change(row, reference));
         }
         if with_share {
-            let share = row.of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value));
+            let share = row.score_of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value));
             let _ = write!(html, "<td>{}</td>", share.unwrap_or_default());
         }
         for (_, value, text) in &details {
@@ -325,9 +325,9 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
     );
     for (i, trace) in traces.iter().take(TRACES_MAX).enumerate() {
         let Some((first, group)) = series::group(cast, runs, trace) else { continue };
-        let c = first.cell;
+        let c = &first.cell;
         let setting = format!(
-            "RTT {} ms, buffer {} KB, loss {}%{}, {} flow{}, seed {}",
+            "RTT {} ms, buffer {} KB, loss {}%{}, {} flow{}{}, seed {}",
             c.rtt_ms,
             c.buffer_bytes as f64 / 1000.0,
             libm::round(1e6 * c.loss) / 1e4,
@@ -337,6 +337,10 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
             },
             c.flows,
             if c.flows == 1 { "" } else { "s" },
+            match c.rivals.as_str() {
+                "" => String::new(),
+                rivals => format!(", next to {}", escape(rivals)),
+            },
             first.seed
         );
         let open = if i == 0 { " open" } else { "" };

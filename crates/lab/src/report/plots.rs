@@ -206,7 +206,7 @@ struct Estimated<'a> {
 pub(super) fn means(title: &str, label: &str, cast: &[Role], rows: &[&SummaryRow]) -> String {
     let estimated = |row: &&SummaryRow| {
         let role = cast.iter().find(|role| role.cc == row.cc)?;
-        Some(Estimated { role, value: row.qoe_mean, ci95: row.qoe_ci95 })
+        Some(Estimated { role, value: row.score, ci95: row.score_ci95 })
     };
     let all: Vec<Estimated<'_>> = rows.iter().filter_map(estimated).collect();
     let label = match all.iter().any(|e| e.ci95.is_some()) {

@@ -8,9 +8,11 @@ use crate::report::axis::{Along, along};
 use crate::report::cells::findings;
 use crate::report::gains::gains;
 use crate::report::headline::{duel, headlines, merit};
-use crate::result::{Comparison, RunRecord, SummaryRow};
+use crate::result::{Comparison, Estimate, HarmRecord, RunRecord, Scale, Served, SummaryRow};
 use crate::run::selection::fallbacks;
 use crate::run::switches::SwitchCosts;
+use crate::stats::harm::{harm, unknown};
+use crate::stats::overload::{UNFINISHED_MAX, served_runs};
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::is_bound;
 
@@ -45,16 +47,14 @@ pub(crate) struct Column {
 /// along the axis of the grid, if there is one; then the headlines, then how steering does cell by cell.
 pub fn render(comparison: &Comparison, style: Style) -> String {
     let mut text = String::new();
+    let all: Vec<&RunRecord> = comparison.runs.iter().collect();
     for app in in_order(comparison.summary.iter().map(|r| r.app.as_str())) {
-        let mut rows: Vec<&SummaryRow> =
-            comparison.summary.iter().filter(|r| r.app == app).collect();
-        rows.sort_by(|a, b| {
-            is_bound(&a.cc).cmp(&is_bound(&b.cc)).then(merit(b).total_cmp(&merit(a)))
-        });
-        let runs: u64 = rows.iter().map(|r| r.runs).sum();
-        text += &format!("{app} ({runs} runs)\n");
-        text += &table(columns(app, &rows, &comparison.runs, &comparison.summary), style);
-        text += "\n\n";
+        text += &main_table(app, &all, &comparison.summary, "", style);
+        if let Some(served) = &comparison.served {
+            let which = ", without overloaded cells";
+            let runs = served_runs(&comparison.runs);
+            text += &main_table(app, &runs, &served.summary, which, style);
+        }
         if let Some(costs) = switch_columns(app, &comparison.runs) {
             text += &format!(
                 "{app}: packets lost in the second after a switch{}\n{}\n\n",
@@ -62,16 +62,53 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
                 table(costs, style)
             );
         }
+        if let Some(columns) = harm_columns(app, &all) {
+            let title = "harm to competing flows, 0 next to their own kind, 1 at worst";
+            text += &format!("{app}: {title}\n{}\n\n", table(columns, style));
+        }
         for along in along(comparison, app) {
             text += &format!("{app}: {}\n{}\n\n", along.title, table(axis_columns(&along), style));
         }
     }
     let first = gains(&comparison.summary, &comparison.runs);
     let lines = first.into_iter().chain(headlines(&comparison.summary));
-    for line in lines.chain(findings(&comparison.cells)).chain(fallbacks(&comparison.runs)) {
+    let advice = unknown(&comparison.runs).into_iter().map(harm_advice);
+    let rest = findings(&comparison.cells).into_iter().chain(fallbacks(&comparison.runs));
+    let served = comparison.served.iter().flat_map(served_lines);
+    for line in lines.chain(served).chain(rest).chain(advice) {
         text += &wrapped(&format!("{line}."), style.width);
     }
     text
+}
+
+/// The main table of an application: best first, bounds last. Nothing without runs.
+fn main_table(
+    app: &str,
+    runs: &[&RunRecord],
+    summary: &[SummaryRow],
+    which: &str,
+    style: Style,
+) -> String {
+    let mut rows: Vec<&SummaryRow> = summary.iter().filter(|r| r.app == app).collect();
+    rows.sort_by(|a, b| is_bound(&a.cc).cmp(&is_bound(&b.cc)).then(merit(b).total_cmp(&merit(a))));
+    let count: u64 = rows.iter().map(|r| r.runs).sum();
+    if count == 0 {
+        return String::new();
+    }
+    let columns = columns(app, &rows, runs, summary);
+    format!("{app} ({count} runs{which})\n{}\n\n", table(columns, style))
+}
+
+/// How many cells no scheme can serve, and the headlines without them.
+fn served_lines(served: &Served) -> Vec<String> {
+    let Served { cells, overloaded, summary } = served;
+    let percent = 100.0 * UNFINISHED_MAX;
+    let count = format!(
+        "overloaded: in {overloaded} of {cells} cells every scheme leaves more than {percent}% of its \
+         requests unfinished"
+    );
+    let without = headlines(summary).into_iter().map(|line| format!("without these cells: {line}"));
+    std::iter::once(count).chain(without).collect()
 }
 
 /// A sentence in lines of at most `width` characters, broken between words.
@@ -106,7 +143,7 @@ fn axis_columns(along: &Along) -> Vec<Column> {
 fn columns(
     app: &str,
     rows: &[&SummaryRow],
-    runs: &[RunRecord],
+    runs: &[&RunRecord],
     summary: &[SummaryRow],
 ) -> Vec<Column> {
     let mut columns = Vec::new();
@@ -119,15 +156,15 @@ fn columns(
     };
     let mean = |cc: &str, f: &dyn Fn(&RunRecord) -> Option<f64>| {
         let v: Vec<f64> =
-            runs.iter().filter(|r| r.cc == cc && r.app == app).filter_map(f).collect();
+            runs.iter().copied().filter(|r| r.cc == cc && r.app == app).filter_map(f).collect();
         (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64)
     };
     let best_fixed = duel(summary, app).map(|d| d.behind.cc.clone());
 
     add("congestion control", &|r| Some(r.cc.clone()));
-    let has_interval = rows.iter().any(|r| r.qoe_ci95.is_some());
+    let has_interval = rows.iter().any(|r| r.score_ci95.is_some());
     add(if has_interval { "QoE [95% interval]" } else { "QoE" }, &|r| {
-        Some(with_interval(r.qoe_mean, r.qoe_ci95, short))
+        Some(with_interval(r.score, r.score_ci95, short))
     });
     if let Some(best) = &best_fixed {
         add(&format!("against {best}"), &|r| {
@@ -136,7 +173,14 @@ fn columns(
             Some(with_interval(c.value, c.ci95, |v| c.text(v)))
         });
     }
-    add("of omniscient", &|r| r.of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value)));
+    add("of omniscient", &|r| r.score_of_omniscient.map(|e| format!("{:.1}%", 100.0 * e.value)));
+    // Users differ only where there are several.
+    let several = |r: &SummaryRow| {
+        runs.iter().any(|run| run.cc == r.cc && run.app == app && run.cell.flows > 1)
+    };
+    add("mean user", &|r| several(r).then(|| short(r.users_mean)));
+    add("p5 user", &|r| several(r).then(|| short(r.users_p5)));
+    add("Jain of QoE", &|r| r.users_jain.filter(|_| several(r)).map(|jain| format!("{jain:.3}")));
     add("Jain", &|r| mean(&r.cc, &|run| run.jain).map(|v| format!("{v:.3}")));
     add("friendliness", &|r| mean(&r.cc, &|run| run.friendliness).map(|v| format!("{v:.2}")));
     add("queue delay", &|r| Some(format!("{} ms", short(r.queue_delay_ms))));
@@ -152,7 +196,54 @@ fn columns(
         mean(&r.cc, &|run| run.rct_ms.map(|t| t.p95)).map(|v| format!("{} ms", short(v)))
     });
     add("retransmitted", &|r| Some(format!("{:.2}%", 100.0 * r.retransmit_ratio)));
+    // The metric of before, which flatters: requests weigh alike, and so do ratios.
+    if let Some(best) = &best_fixed {
+        add("mean of ratios", &|r| {
+            let v = r.versus.iter().find(|v| v.cc == *best && r.scale == Scale::Ratio)?;
+            Some(with_interval(v.change_percent?, v.change_ci95, |v| format!("{v:+.1}%")))
+        });
+    }
     columns
+}
+
+/// What each scheme does to each set of competing flows; `None` where that is not known of any.
+fn harm_columns(app: &str, runs: &[&RunRecord]) -> Option<Vec<Column>> {
+    let of_app: Vec<&RunRecord> = runs.iter().copied().filter(|r| r.app == app).collect();
+    let schemes = in_order(of_app.iter().map(|r| r.cc.as_str()));
+    let mut known: Vec<(&str, &str, HarmRecord)> = Vec::new();
+    for set in in_order(of_app.iter().map(|r| r.cell.rivals.as_str())) {
+        let next_to: Vec<&RunRecord> =
+            of_app.iter().copied().filter(|r| r.cell.rivals == set).collect();
+        let harms = schemes.iter().filter_map(|cc| Some((set, *cc, harm(&next_to, cc)?)));
+        known.extend(harms);
+    }
+    let names = |head: &str, name: &dyn Fn(&(&str, &str, HarmRecord)) -> String| Column {
+        head: head.to_owned(),
+        cells: known.iter().map(name).collect(),
+    };
+    let column = |head: &str, of: fn(&HarmRecord) -> Estimate| Column {
+        head: head.to_owned(),
+        cells: known
+            .iter()
+            .map(|(.., harm)| of(harm))
+            .map(|e| with_interval(e.value, e.ci95, |v| format!("{v:+.2}")))
+            .collect(),
+    };
+    let mut columns = vec![names("congestion control", &|(_, cc, _)| (*cc).to_owned())];
+    if known.iter().any(|(set, ..)| !set.is_empty()) {
+        columns.push(names("next to", &|(set, ..)| (*set).to_owned()));
+    }
+    columns.extend([
+        column("throughput", |harm| harm.throughput),
+        column("delay", |harm| harm.delay),
+        column("loss", |harm| harm.loss),
+    ]);
+    (!known.is_empty()).then_some(columns)
+}
+
+/// What to do to see the harm to competitors of this algorithm.
+pub(crate) fn harm_advice(cc: &str) -> String {
+    format!("add {cc} to --cc to see the harm done")
 }
 
 /// A value with its interval, where it has one.
@@ -239,6 +330,7 @@ mod tests {
     use super::*;
     use crate::report::cells::cells;
     use crate::result::{Provenance, SCHEMA};
+    use crate::stats::overload::served;
     use crate::stats::summary::summarise;
     use crate::testing::run;
 
@@ -254,6 +346,7 @@ mod tests {
             provenance: Provenance::default(),
             summary: summarise(&runs),
             cells: cells(&runs),
+            served: served(&runs),
             runs,
         }
     }

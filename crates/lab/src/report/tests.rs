@@ -1,7 +1,7 @@
 //! The report on made-up results that have everything a report can show.
 
 use super::*;
-use crate::result::{Provenance, RctRecord, SCHEMA, Series};
+use crate::result::{Provenance, RctRecord, SCHEMA, Series, UsersRecord};
 use crate::stats::summary::summarise;
 use crate::testing::run;
 
@@ -72,6 +72,7 @@ fn specimen() -> Comparison {
                 if app == "vod" {
                     r.rct_ms = None;
                     r.qoe.mean = quality * wobble * 2.0 - 1.9;
+                    r.users = UsersRecord::of(&[r.qoe.mean], false);
                     r.stall_ratio = Some(0.02 / quality);
                     r.bitrate_kbps_mean = Some(3000.0 * quality);
                 }
@@ -91,6 +92,7 @@ fn specimen() -> Comparison {
         },
         summary: summarise(&runs),
         cells: Vec::new(),
+        served: None,
         runs,
     }
 }

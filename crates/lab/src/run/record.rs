@@ -5,13 +5,13 @@ use trimtab_sim::Histogram;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::result::{
-    CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord, SelectionsRecord, Series,
-    SwitchRecord, UnitRecord,
+    CellRecord, DelayRecord, QoeRecord, RctRecord, RivalsRecord, RttRecord, RunRecord,
+    SelectionsRecord, Series, SwitchRecord, UnitRecord, UsersRecord,
 };
 use crate::run::Recording;
 use crate::run::prepare::Prepared;
-use crate::run::score::{FlowPoint, units};
-use crate::scenario::Job;
+use crate::run::score::{FlowPoint, is_ratio, units, users};
+use crate::scenario::{Competitor, Job, Scenario};
 use crate::stats::{friendliness_ratio, jain};
 
 /// What a run measured, whatever carried it.
@@ -91,8 +91,8 @@ impl Measurement {
         }
     }
 
-    /// Every request or chunk of the scheme's users with its experience, those of the warmup left
-    /// out.
+    /// Every request or chunk of the scheme's users with its experience. Those of the warmup are left
+    /// out, unless they never finished: else a user whom the warmup stalls for good would not show.
     fn units(&self, prepared: &Prepared, job: &Job) -> Vec<UnitRecord> {
         let app = &prepared.apps[job.app];
         let warm = prepared.plan.scenario.warmup.as_millis_f64();
@@ -100,14 +100,65 @@ impl Measurement {
             let bulk = matches!(flow.outcome, Outcome::Endless);
             units(app, &flow.outcome, i as u32, self.point(flow), self.ended)
                 .into_iter()
-                .filter(move |u| u.start_ms >= warm || bulk)
+                .filter(move |u| u.start_ms >= warm || bulk || !u.finished)
         };
         self.own.iter().enumerate().flat_map(of_flow).collect()
     }
 
-    /// Mean experience of the scheme's users.
-    pub(crate) fn qoe_mean(&self, prepared: &Prepared, job: &Job) -> f64 {
-        QoeRecord::of(self.units(prepared, job).iter().map(|u| u.qoe)).mean
+    /// Experience across the scheme's users, of these units.
+    fn users(&self, prepared: &Prepared, job: &Job, units: &[UnitRecord]) -> UsersRecord {
+        let app = &prepared.apps[job.app];
+        let ratio = self.own.iter().all(|flow| is_ratio(app, &flow.outcome));
+        UsersRecord::of(&users(units, self.own.len() as u32), ratio)
+    }
+
+    /// What the run is judged by, in the unit of the QoE model: more is better.
+    pub(crate) fn score(&self, prepared: &Prepared, job: &Job) -> f64 {
+        self.users(prepared, job, &self.units(prepared, job)).score()
+    }
+
+    /// The rate of each competing flow, in Mbit/s: of one that comes and goes, while it asks for data.
+    /// `None` where that is at no time of the measured part.
+    fn competing_rates(&self, prepared: &Prepared, job: &Job) -> Vec<Option<f64>> {
+        let Scenario { warmup, duration, .. } = prepared.plan.scenario;
+        let shares = prepared.plan.competitors(job).iter().flat_map(|c| {
+            let comes_and_goes = c.stop.is_some() || c.on.is_some();
+            c.turns(duration).into_iter().flat_map(move |turn| {
+                let share = match comes_and_goes {
+                    true => Competitor::active_share(turn, warmup, duration),
+                    false => 1.0,
+                };
+                std::iter::repeat_n(share, c.flows as usize)
+            })
+        });
+        // A measurement made by hand may have flows that no scenario names.
+        let shares = shares.chain(std::iter::repeat(1.0));
+        let rate = |(flow, share): (&FlowMeasurement, f64)| {
+            (share > 0.0).then(|| (flow.goodput / self.span.mul_f64(share)).mbps())
+        };
+        self.competing.iter().zip(shares).map(rate).collect()
+    }
+
+    /// What the competing flows got, each the mean over flows; `None` where none was active.
+    fn rivals(
+        &self,
+        prepared: &Prepared,
+        job: &Job,
+        rates: &[Option<f64>],
+    ) -> Option<RivalsRecord> {
+        let mean = |values: &mut dyn Iterator<Item = f64>| {
+            let values: Vec<f64> = values.collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let sent = || self.competing.iter().filter(|f| f.packets > 0);
+        let mut kinds = prepared.plan.competitors(job).iter().map(|rival| rival.cc.label());
+        let cc = kinds.next().filter(|first| kinds.all(|other| other == *first));
+        Some(RivalsRecord {
+            cc: cc.map(str::to_owned),
+            throughput_mbps: mean(&mut rates.iter().flatten().copied())?,
+            rtt_ms: mean(&mut sent().map(|f| f.rtt.mean.as_millis_f64())).unwrap_or(0.0),
+            loss_ratio: mean(&mut sent().map(|f| share(f.dropped, f.packets))).unwrap_or(0.0),
+        })
     }
 }
 
@@ -121,10 +172,8 @@ pub fn record(
 ) -> RunRecord {
     let plan = &prepared.plan;
     let units = measured.units(prepared, job);
-    let rates = |flows: &[FlowMeasurement]| -> Vec<f64> {
-        flows.iter().map(|f| (f.goodput / measured.span).mbps()).collect()
-    };
-    let (own, competing) = (rates(&measured.own), rates(&measured.competing));
+    let own: Vec<f64> = measured.own.iter().map(|f| (f.goodput / measured.span).mbps()).collect();
+    let rates = measured.competing_rates(prepared, job);
     let outcomes: Vec<&Outcome> = measured.own.iter().map(|f| &f.outcome).collect();
     let is_request = matches!(outcomes[0], Outcome::Requests(_));
     let sum = |f: fn(&FlowMeasurement) -> u64| measured.own.iter().map(f).sum::<u64>();
@@ -133,6 +182,8 @@ pub fn record(
     let queue = merged(&measured.own, |f| f.queue);
     let video = video(&outcomes, measured.ended);
     let mean_of = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
+    let across = measured.users(prepared, job, &units);
+    let rivals = measured.rivals(prepared, job, &rates);
     RunRecord {
         cc: plan.scenario.cc[job.scheme].label().to_owned(),
         app: prepared.apps[job.app].settings.label().to_owned(),
@@ -146,8 +197,13 @@ pub fn record(
             loss: job.cell.loss.get(),
             jitter_ms: job.cell.jitter.as_millis_f64(),
             flows: job.cell.flows,
+            rivals: job
+                .cell
+                .rivals
+                .map_or(String::new(), |set| plan.scenario.rivals[set].name.clone()),
         },
         qoe: QoeRecord::of(units.iter().map(|u| u.qoe)),
+        users: across,
         throughput_mbps: own.iter().sum(),
         utilization: measured.carried.ratio(measured.capacity),
         rtt_ms: RttRecord { mean: rtt.0, p50: rtt.1, p95: rtt.2 },
@@ -155,6 +211,7 @@ pub fn record(
         loss_ratio: share(sum(|f| f.dropped), packets),
         retransmit_ratio: share(sum(|f| f.retransmits), packets),
         requests: outcomes.iter().map(|o| finished(o)).sum(),
+        unfinished: outcomes.iter().map(|o| unfinished(o)).sum(),
         rct_ms: is_request.then(|| RctRecord::of(units.iter().map(|u| u.duration_ms))).flatten(),
         bitrate_kbps_mean: video.map(|v| v.bitrate_kbps),
         stall_ratio: video.map(|v| v.stall_ratio),
@@ -162,13 +219,14 @@ pub fn record(
         startup_ms: video.map(|v| v.startup_ms),
         latency_ms: video.and_then(|v| v.latency_ms),
         jain: (own.len() > 1).then(|| jain(&own)).flatten(),
-        friendliness: (!competing.is_empty())
-            .then(|| friendliness_ratio(mean_of(&own), mean_of(&competing)))
-            .flatten(),
-        flow_throughput_mbps: match own.len() + competing.len() {
+        friendliness: rivals
+            .as_ref()
+            .and_then(|rivals| friendliness_ratio(mean_of(&own), rivals.throughput_mbps)),
+        flow_throughput_mbps: match own.len() + rates.len() {
             1 => Vec::new(),
-            _ => [own, competing].concat(),
+            _ => own.into_iter().chain(rates.iter().map(|rate| rate.unwrap_or(0.0))).collect(),
         },
+        rivals,
         switches: measured.switches,
         selections: measured.selections,
         units: if recording.units { units } else { Vec::new() },
@@ -200,6 +258,14 @@ fn finished(outcome: &Outcome) -> u64 {
         Outcome::Endless => 0,
     };
     n as u64
+}
+
+/// Requests that did not finish. Video ends with the run: the chunk in download is none.
+fn unfinished(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Requests(r) => r.iter().filter(|r| r.completed_at.is_none()).count() as u64,
+        Outcome::Video(_) | Outcome::Endless => 0,
+    }
 }
 
 /// What the viewers of a run saw.

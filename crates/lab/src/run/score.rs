@@ -18,8 +18,8 @@ pub struct FlowPoint {
     pub retransmitted: f64,
 }
 
-/// Experience per request or chunk of one flow. A request that is not finished by `end` is scored as
-/// if it finished then, which flatters it. Bulk transfers have one unit, the run.
+/// Experience per request or chunk of one flow. A request that is not finished by `end` is scored by
+/// what it got: the bytes that arrived over the time waited. Bulk transfers have one unit, the run.
 pub fn units(
     app: &PreparedApp,
     outcome: &Outcome,
@@ -43,22 +43,23 @@ fn request(
     point: FlowPoint,
     end: Time,
 ) -> UnitRecord {
-    let completion = r.completion_time().unwrap_or_else(|| end.since(r.sent_at));
+    let waited = r.completion_time().unwrap_or_else(|| end.since(r.sent_at));
     let qoe = match &app.model {
-        // Mortise Eq. 6.
-        Model::Download(_) => download_qoe(r.size, completion, point.retransmitted),
-        // Mortise Eq. 22, of the one request.
-        Model::Web(_) => -completion.as_secs_f64(),
+        // Mortise Eq. 6, of what arrived.
+        Model::Download(_) => download_qoe(r.received, waited, point.retransmitted),
+        // Mortise Eq. 22, of the one request; unfinished, what it has waited so far.
+        Model::Web(_) => -waited.as_secs_f64(),
         model => {
             let factors = app.factors.with_request(r.size).with_mean_response(r.size);
-            model.score(&felt(r.size / completion, point), &factors)
+            model.score(&felt(r.received / waited, point), &factors)
         }
     };
     UnitRecord {
         flow,
         start_ms: r.sent_at.as_millis_f64(),
         bytes: r.size.get(),
-        duration_ms: completion.as_millis_f64(),
+        duration_ms: waited.as_millis_f64(),
+        finished: r.completed_at.is_some(),
         qoe,
         bitrate_kbps: None,
         stall_ms: None,
@@ -94,6 +95,7 @@ fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, point: FlowPoint) -
                 start_ms: c.requested_at.as_millis_f64(),
                 bytes: c.size.get(),
                 duration_ms: took.as_millis_f64(),
+                finished: true,
                 qoe,
                 bitrate_kbps: Some(c.bitrate.mbps() * 1000.0),
                 stall_ms: Some(c.stall.as_millis_f64()),
@@ -109,10 +111,39 @@ fn bulk(app: &PreparedApp, flow: u32, point: FlowPoint, end: Time) -> UnitRecord
         _ => point.throughput.mbps(),
     };
     let bytes = (point.throughput * end.since(Time::ZERO)).get();
-    UnitRecord { flow, bytes, duration_ms: end.as_millis_f64(), qoe, ..UnitRecord::default() }
+    UnitRecord {
+        flow,
+        bytes,
+        duration_ms: end.as_millis_f64(),
+        finished: true,
+        qoe,
+        ..UnitRecord::default()
+    }
 }
 
 /// The operating point that a request felt: its own rate, the flow's delay and loss.
 fn felt(throughput: Rate, point: FlowPoint) -> OperatingPoint {
     OperatingPoint { throughput, delay: point.rtt, loss: point.retransmitted }
+}
+
+/// Whether this application's experience cannot be negative, so that twice as much means something:
+/// not the logarithm of video (Mortise Eq. 8), nor minus the wait of web pages (Eq. 22). Formulas may
+/// turn out negative all the same; their scores say so.
+pub fn is_ratio(app: &PreparedApp, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Video(_) => false,
+        Outcome::Requests(_) => !matches!(app.model, Model::Web(_)),
+        Outcome::Endless => true,
+    }
+}
+
+/// The score of each of `flows` users: the arithmetic mean over its units. A user without a unit
+/// asked for nothing after the warmup, and has no score.
+pub fn users(units: &[UnitRecord], flows: u32) -> Vec<f64> {
+    let score = |flow| {
+        let own = || units.iter().filter(|unit| unit.flow == flow);
+        let count = own().count();
+        (count > 0).then(|| own().map(|unit| unit.qoe).sum::<f64>() / count as f64)
+    };
+    (0..flows).filter_map(score).collect()
 }

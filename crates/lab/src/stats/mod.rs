@@ -10,11 +10,15 @@
 
 mod bootstrap;
 mod fairness;
+pub mod harm;
+pub mod overload;
 mod percentile;
 pub mod summary;
+mod users;
 mod welford;
 
 pub use bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};
 pub use fairness::{friendliness_ratio, jain};
 pub use percentile::{Sorted, percentile};
+pub use users::{NOTHING, UsersRecord};
 pub use welford::Welford;

@@ -1,5 +1,10 @@
 //! From runs to summary rows: paired changes and their intervals.
 //!
+//! A run is judged by its users: each flow is one, and the log mean over them counts where experience
+//! has a ratio. Over runs that mean goes on: the score of a scheme is the geometric mean over runs, and
+//! a change the geometric mean over pairs of the ratio. So a doubling and a halving cancel out, where
+//! the arithmetic mean of the ratios 2 and ½ claims a gain of 25%.
+//!
 //! Runs are paired by application, trace, cell and seed (evaluation protocol: the same trace offset
 //! and loss seed for all schemes). Runs on one trace are not independent, so whole traces are
 //! resampled; with fewer than [`TRACES_MIN`] traces that says too little, and single runs are
@@ -8,6 +13,7 @@
 use std::collections::BTreeMap;
 
 use crate::result::{Estimate, RunRecord, Scale, SummaryRow, Versus};
+use crate::stats::harm::harm;
 use crate::stats::{Sums, bca};
 use trimtab_steer::scheme::OMNISCIENT;
 
@@ -16,18 +22,19 @@ pub const TRACES_MIN: usize = 5;
 
 /// What makes two runs a pair. Floats by their bits: they come from the same scenario.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct PairKey {
+pub(crate) struct PairKey {
     trace: String,
     rtt: u64,
     buffer: u64,
     loss: u64,
     jitter: u64,
     flows: u32,
+    rivals: String,
     seed: u64,
 }
 
 impl PairKey {
-    fn of(run: &RunRecord) -> Self {
+    pub(crate) fn of(run: &RunRecord) -> Self {
         Self {
             trace: run.trace.clone(),
             rtt: run.cell.rtt_ms.to_bits(),
@@ -35,8 +42,14 @@ impl PairKey {
             loss: run.cell.loss.to_bits(),
             jitter: run.cell.jitter_ms.to_bits(),
             flows: run.cell.flows,
+            rivals: run.cell.rivals.clone(),
             seed: run.seed,
         }
+    }
+
+    /// The trace of the bottleneck.
+    pub(crate) fn trace(&self) -> &str {
+        &self.trace
     }
 }
 
@@ -45,9 +58,14 @@ type Runs<'a> = BTreeMap<PairKey, &'a RunRecord>;
 
 /// Summary rows of all runs, in the order in which applications and schemes first appear.
 pub fn summarise(runs: &[RunRecord]) -> Vec<SummaryRow> {
+    summary(&runs.iter().collect::<Vec<_>>())
+}
+
+/// As [`summarise`], of some of the runs.
+pub(crate) fn summary(runs: &[&RunRecord]) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for app in in_order(runs.iter().map(|r| r.app.as_str())) {
-        let of_app = || runs.iter().filter(|r| r.app == app);
+        let of_app = || runs.iter().copied().filter(|r| r.app == app);
         let scale = scale(of_app());
         let schemes: Vec<(&str, Runs<'_>)> = in_order(of_app().map(|r| r.cc.as_str()))
             .into_iter()
@@ -57,9 +75,11 @@ pub fn summarise(runs: &[RunRecord]) -> Vec<SummaryRow> {
             })
             .collect();
         let omniscient = schemes.iter().find(|(cc, _)| *cc == OMNISCIENT).map(|(_, runs)| runs);
+        let all: Vec<&RunRecord> = of_app().collect();
         for (cc, own) in &schemes {
             let others = schemes.iter().filter(|(other, _)| other != cc);
-            rows.push(row(app, cc, own, scale, omniscient, others));
+            let row = row(app, cc, own, scale, omniscient, others);
+            rows.push(SummaryRow { harm: harm(&all, cc), ..row });
         }
     }
     rows
@@ -76,59 +96,100 @@ fn row<'a>(
     let by_trace = in_order(own.values().map(|r| r.trace.as_str())).len() >= TRACES_MIN;
     let mean =
         |f: fn(&RunRecord) -> f64| own.values().map(|r| f(r)).sum::<f64>() / own.len() as f64;
-    let qoe =
-        interval(by_trace, own.iter().map(|(k, r)| (k, Sums::of(r.qoe.mean, 0.0))), Sums::mean);
+    let over_runs = |value: &dyn Fn(&RunRecord) -> f64, statistic: fn(&Sums) -> f64| {
+        interval(by_trace, own.iter().map(|(k, r)| (k, Sums::of(value(r), 0.0))), statistic)
+    };
+    let qoe = over_runs(&|r| r.qoe.mean, Sums::mean);
+    let score = match scale {
+        Scale::Ratio => over_runs(&|r| libm::log(r.score(scale)), geometric_mean),
+        Scale::Difference => over_runs(&|r| r.score(scale), Sums::mean),
+    };
+    let jains: Vec<f64> = own.values().filter_map(|r| r.users.jain).collect();
+    let omniscient = omniscient.filter(|_| scale == Scale::Ratio);
     SummaryRow {
         cc: cc.to_owned(),
         app: app.to_owned(),
         runs: own.len() as u64,
         scale,
+        score: score.value,
+        score_ci95: score.ci95,
+        score_of_omniscient: omniscient.and_then(|best| score_share_of(by_trace, own, best)),
+        users_mean: mean(|r| r.users.mean),
+        users_p5: mean(|r| r.users.p5),
+        users_jain: (scale == Scale::Ratio && !jains.is_empty())
+            .then(|| jains.iter().sum::<f64>() / jains.len() as f64),
         qoe_mean: qoe.value,
         qoe_ci95: qoe.ci95,
         resampled: if by_trace { "trace" } else { "run" }.to_owned(),
-        of_omniscient: omniscient
-            .filter(|_| scale == Scale::Ratio)
-            .and_then(|best| share_of(by_trace, own, best)),
+        of_omniscient: omniscient.and_then(|best| share_of(by_trace, own, best)),
         throughput_mbps: mean(|r| r.throughput_mbps),
         queue_delay_ms: mean(|r| r.queue_delay_ms.mean),
         retransmit_ratio: mean(|r| r.retransmit_ratio),
-        versus: others.filter_map(|(cc, other)| versus(by_trace, own, cc, other)).collect(),
+        versus: others.filter_map(|(cc, other)| versus(by_trace, own, cc, other, scale)).collect(),
+        harm: None,
     }
 }
 
 /// Whether "10% better" has a meaning for these runs.
 pub(crate) fn scale<'a>(mut runs: impl Iterator<Item = &'a RunRecord>) -> Scale {
     // Only video has bitrates; its experience is a logarithm.
-    if runs.all(|r| r.qoe.mean > 0.0 && r.bitrate_kbps_mean.is_none()) {
+    if runs.all(|r| r.users.log_mean.is_some() && r.bitrate_kbps_mean.is_none()) {
         Scale::Ratio
     } else {
         Scale::Difference
     }
 }
 
-/// Mean over pairs of own QoE / the other's QoE; `None` without pairs.
+/// Of sums of logarithms: the geometric mean of what they are the logarithms of.
+pub(crate) fn geometric_mean(sums: &Sums) -> f64 {
+    libm::exp(sums.mean())
+}
+
+/// The geometric mean over pairs of own score / the other's; `None` without pairs.
+fn score_share_of(by_trace: bool, own: &Runs<'_>, other: &Runs<'_>) -> Option<Estimate> {
+    let pairs = pairs(own, other, |r| r.score(Scale::Ratio));
+    let shares = pairs.iter().map(|&(k, a, b)| (k, Sums::of(libm::log(a / b), 0.0)));
+    (!pairs.is_empty()).then(|| interval(by_trace, shares, geometric_mean))
+}
+
+/// Mean over pairs of own QoE / the other's QoE; `None` without pairs, or where the other has none.
 fn share_of(by_trace: bool, own: &Runs<'_>, other: &Runs<'_>) -> Option<Estimate> {
-    let pairs = pairs(own, other);
-    if pairs.is_empty() {
+    let pairs = pairs(own, other, |r| r.qoe.mean);
+    if pairs.is_empty() || pairs.iter().any(|&(_, _, b)| b <= 0.0) {
         return None;
     }
     let shares = pairs.iter().map(|&(k, a, b)| (k, Sums::of(a / b, 0.0)));
     Some(interval(by_trace, shares, Sums::mean))
 }
 
-fn versus(by_trace: bool, own: &Runs<'_>, cc: &str, other: &Runs<'_>) -> Option<Versus> {
-    let pairs = pairs(own, other);
+fn versus(
+    by_trace: bool,
+    own: &Runs<'_>,
+    cc: &str,
+    other: &Runs<'_>,
+    scale: Scale,
+) -> Option<Versus> {
+    let scores = pairs(own, other, |r| r.score(scale));
+    let pairs = pairs(own, other, |r| r.qoe.mean);
     if pairs.is_empty() {
         return None;
     }
-    let of = |f: fn(f64, f64) -> Sums, statistic: fn(&Sums) -> f64| {
-        interval(by_trace, pairs.iter().map(|&(k, a, b)| (k, f(a, b))), statistic)
-    };
-    let difference = of(|a, b| Sums::of(a - b, 0.0), Sums::mean);
+    let over =
+        |pairs: &[(&PairKey, f64, f64)], f: fn(f64, f64) -> Sums, statistic: fn(&Sums) -> f64| {
+            interval(by_trace, pairs.iter().map(|&(k, a, b)| (k, f(a, b))), statistic)
+        };
+    let minus: fn(f64, f64) -> Sums = |a, b| Sums::of(a - b, 0.0);
+    let percent = (scale == Scale::Ratio).then(|| {
+        let log_ratio: fn(f64, f64) -> Sums = |a, b| Sums::of(libm::log(a / b), 0.0);
+        over(&scores, log_ratio, |s| 100.0 * (geometric_mean(s) - 1.0))
+    });
+    let score_difference = over(&scores, minus, Sums::mean);
+    let of = |f: fn(f64, f64) -> Sums, statistic| over(&pairs, f, statistic);
+    let difference = of(minus, Sums::mean);
     let positive = pairs.iter().all(|&(_, _, b)| b > 0.0);
     let change = positive.then(|| of(|a, b| Sums::of(100.0 * (a - b) / b, 0.0), Sums::mean));
     let ratio = positive.then(|| of(Sums::of, |s| 100.0 * (s.a / s.b - 1.0)));
-    let better: f64 = pairs
+    let better: f64 = scores
         .iter()
         .map(|(_, a, b)| match a.total_cmp(b) {
             std::cmp::Ordering::Greater => 1.0,
@@ -139,6 +200,10 @@ fn versus(by_trace: bool, own: &Runs<'_>, cc: &str, other: &Runs<'_>) -> Option<
     Some(Versus {
         cc: cc.to_owned(),
         pairs: pairs.len() as u64,
+        score_percent: percent.map(|e| e.value),
+        score_ci95: percent.and_then(|e| e.ci95),
+        score_difference: score_difference.value,
+        score_difference_ci95: score_difference.ci95,
         change_percent: change.map(|e| e.value),
         change_ci95: change.and_then(|e| e.ci95),
         ratio_of_means_percent: ratio.map(|e| e.value),
@@ -149,13 +214,17 @@ fn versus(by_trace: bool, own: &Runs<'_>, cc: &str, other: &Runs<'_>) -> Option<
     })
 }
 
-/// Mean QoE of both in every pair of runs.
-fn pairs<'a>(own: &'a Runs<'_>, other: &Runs<'_>) -> Vec<(&'a PairKey, f64, f64)> {
-    own.iter().filter_map(|(k, a)| Some((k, a.qoe.mean, other.get(k)?.qoe.mean))).collect()
+/// A value of both in every pair of runs.
+fn pairs<'a>(
+    own: &'a Runs<'_>,
+    other: &Runs<'_>,
+    value: impl Fn(&RunRecord) -> f64,
+) -> Vec<(&'a PairKey, f64, f64)> {
+    own.iter().filter_map(|(k, a)| Some((k, value(a), value(other.get(k)?)))).collect()
 }
 
 /// The interval of a statistic over runs, or over traces with all their runs.
-fn interval<'a>(
+pub(crate) fn interval<'a>(
     by_trace: bool,
     runs: impl Iterator<Item = (&'a PairKey, Sums)>,
     statistic: impl Fn(&Sums) -> f64,

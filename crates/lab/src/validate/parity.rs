@@ -330,6 +330,7 @@ mod tests {
             provenance: crate::result::Provenance::default(),
             summary: Vec::new(),
             cells: Vec::new(),
+            served: None,
             runs: vec![run("cubic", "t", 0, 1.0)],
         };
         let e = parity(&comparison, Effort::default()).unwrap_err().to_string();
