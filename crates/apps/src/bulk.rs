@@ -1,7 +1,8 @@
 //! Bulk data: one response that keeps the sender busy (the fairness tests of Mortise §5.5).
 //!
-//! A client that ends cannot take back a huge response. So it asks for piece after piece, each early
-//! enough to keep the sender busy, and what is on its way at the end is about two seconds of data.
+//! A client that ends cannot take back a huge response. So it asks for piece after piece, each
+//! early enough to keep the sender busy, and what is on its way at the end is about two seconds of
+//! data.
 
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -23,7 +24,8 @@ pub struct BulkConfig {
 
 /// The least data that is outstanding between pieces: enough for slow start over a long round trip.
 const PIECE_MIN: Bytes = Bytes::new(256_000);
-/// How many seconds' worth of what arrives is outstanding: longer than any round trip with its queue.
+/// How many seconds' worth of what arrives is outstanding: longer than any round trip with its
+/// queue.
 const PIECES_AHEAD: u64 = 2;
 /// The time over which arrivals are counted.
 const WINDOW: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@
 //! Appendix B; the same client made the project's measurements of Linux TCP).
 //!
 //! With a closed loop the client asks for the next file only after the response is there and the
-//! workload's gap has passed, as a person does who looks at one file before the next. On a link that is
-//! too slow users then ask for less, and no backlog grows.
+//! workload's gap has passed, as a person does who looks at one file before the next. On a link
+//! that is too slow users then ask for less, and no backlog grows.
 
 use std::path::Path;
 
@@ -93,8 +93,8 @@ impl Download {
                 name: "loop",
                 form: Form::Choice(&["open", "closed"]),
                 default: "open",
-                about: "open sends each request at its time; closed waits for the response, then for \
-                        the gap",
+                about: "open sends each request at its time; closed waits for the response, then \
+                        for the gap",
             },
         ],
         models: &["download", "web", "conference", "conference-printed"],

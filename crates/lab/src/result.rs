@@ -112,8 +112,8 @@ pub struct RunRecord {
     pub cell: CellRecord,
     /// Experience per request (download, web) or chunk (vod), in the unit of the QoE model.
     pub qoe: QoeRecord,
-    /// Experience per user, each flow of the scheme being one, then across users: what runs are judged
-    /// by.
+    /// Experience per user, each flow of the scheme being one, then across users: what runs are
+    /// judged by.
     #[serde(default)]
     pub users: UsersRecord,
     /// Payload that reached the application, over the whole run, all flows of the scheme.
@@ -220,8 +220,8 @@ pub struct QoeRecord {
 }
 
 impl RunRecord {
-    /// What the run is judged by on this scale: the users' log mean, or their mean. In the unit of the
-    /// QoE model.
+    /// What the run is judged by on this scale: the users' log mean, or their mean. In the unit of
+    /// the QoE model.
     pub fn score(&self, scale: Scale) -> f64 {
         match scale {
             Scale::Ratio => self.users.score(),
@@ -379,8 +379,8 @@ pub struct SummaryRow {
     /// Its 95% confidence interval.
     #[serde(default)]
     pub score_ci95: Option<[f64; 2]>,
-    /// The score as a share of what `omniscient` reached, the geometric mean over pairs of runs; where
-    /// it ran too, and the scale is a ratio.
+    /// The score as a share of what `omniscient` reached, the geometric mean over pairs of runs;
+    /// where it ran too, and the scale is a ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score_of_omniscient: Option<Estimate>,
     /// Mean over runs of the users' mean.
@@ -411,8 +411,8 @@ pub struct SummaryRow {
     pub retransmit_ratio: f64,
     /// Against each other scheme of the comparison.
     pub versus: Vec<Versus>,
-    /// What the scheme does to competing flows, over all cells whose competitors have one algorithm that
-    /// is among the schemes.
+    /// What the scheme does to competing flows, over all cells whose competitors have one algorithm
+    /// that is among the schemes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harm: Option<HarmRecord>,
 }
@@ -428,7 +428,8 @@ pub struct CellSummary {
     pub cell: CellRecord,
     /// How experience with this application is compared, as in its summary rows.
     pub scale: Scale,
-    /// Whether even the scheme that finishes most leaves more than a tenth of its requests unfinished.
+    /// Whether even the scheme that finishes most leaves more than a tenth of its requests
+    /// unfinished.
     #[serde(default)]
     pub overloaded: bool,
     /// The rule-based algorithm, neither bound nor steered, with the highest score.
@@ -491,8 +492,8 @@ pub struct Versus {
     pub cc: String,
     /// How many pairs of runs.
     pub pairs: u64,
-    /// Geometric mean over pairs of this / other, both by the users' log mean, less one, in percent.
-    /// `null` where the scale is a difference.
+    /// Geometric mean over pairs of this / other, both by the users' log mean, less one, in
+    /// percent. `null` where the scale is a difference.
     #[serde(default)]
     pub score_percent: Option<f64>,
     /// Its 95% confidence interval.
@@ -505,8 +506,8 @@ pub struct Versus {
     #[serde(default)]
     pub score_difference_ci95: Option<[f64; 2]>,
     /// By the mean over all requests, arithmetic: mean over pairs of (this − other) / other, in
-    /// percent. It flatters: +100% and −50% come to +25%. `null` where the other's experience is zero
-    /// or below in any pair, as for video: then only the difference has a meaning.
+    /// percent. It flatters: +100% and −50% come to +25%. `null` where the other's experience is
+    /// zero or below in any pair, as for video: then only the difference has a meaning.
     pub change_percent: Option<f64>,
     /// Its 95% confidence interval.
     pub change_ci95: Option<[f64; 2]>,
@@ -515,7 +516,8 @@ pub struct Versus {
     pub ratio_of_means_percent: Option<f64>,
     /// Its 95% confidence interval.
     pub ratio_of_means_ci95: Option<[f64; 2]>,
-    /// By the mean over all requests: mean over pairs of this − other, in the unit of the QoE model.
+    /// By the mean over all requests: mean over pairs of this − other, in the unit of the QoE
+    /// model.
     pub difference: f64,
     /// Its 95% confidence interval.
     pub difference_ci95: Option<[f64; 2]>,

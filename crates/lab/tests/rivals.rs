@@ -1,4 +1,5 @@
-//! Competitors that come and go, their sets as an axis, and the harm done to them, in the simulator.
+//! Competitors that come and go, their sets as an axis, and the harm done to them, in the
+//! simulator.
 
 use trimtab_lab::compare::compare;
 use trimtab_lab::report::table::{Style, render};
@@ -43,7 +44,7 @@ fn harm_is_known_where_their_own_kind_takes_part() {
     assert!(text.contains("add cubic to --cc to see the harm done."), "{text}");
 }
 
-/// Beside nobody and while the rival is away, CUBIC has the link; while it is there, a share.
+/// While the rival is away, CUBIC has the link for itself; while it is there, a share.
 #[test]
 fn a_rival_that_comes_and_goes_leaves_the_link() {
     let c = result(SETS);

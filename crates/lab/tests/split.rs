@@ -1,4 +1,5 @@
-//! The split of the shared recordings, dealt out again by the rule in the head of `traces/split.toml`.
+//! The split of the shared recordings, dealt out again by the rule in the head of
+//! `traces/split.toml`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -104,8 +104,8 @@ fn served_lines(served: &Served) -> Vec<String> {
     let Served { cells, overloaded, summary } = served;
     let percent = 100.0 * UNFINISHED_MAX;
     let count = format!(
-        "overloaded: in {overloaded} of {cells} cells every scheme leaves more than {percent}% of its \
-         requests unfinished"
+        "overloaded: in {overloaded} of {cells} cells every scheme leaves more than {percent}% of \
+         its requests unfinished"
     );
     let without = headlines(summary).into_iter().map(|line| format!("without these cells: {line}"));
     std::iter::once(count).chain(without).collect()

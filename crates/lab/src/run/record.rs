@@ -91,8 +91,9 @@ impl Measurement {
         }
     }
 
-    /// Every request or chunk of the scheme's users with its experience. Those of the warmup are left
-    /// out, unless they never finished: else a user whom the warmup stalls for good would not show.
+    /// Every request or chunk of the scheme's users with its experience. Those of the warmup are
+    /// left out, unless they never finished: else a user whom the warmup stalls for good would not
+    /// show.
     fn units(&self, prepared: &Prepared, job: &Job) -> Vec<UnitRecord> {
         let app = &prepared.apps[job.app];
         let warm = prepared.plan.scenario.warmup.as_millis_f64();
@@ -117,8 +118,8 @@ impl Measurement {
         self.users(prepared, job, &self.units(prepared, job)).score()
     }
 
-    /// The rate of each competing flow, in Mbit/s: of one that comes and goes, while it asks for data.
-    /// `None` where that is at no time of the measured part.
+    /// The rate of each competing flow, in Mbit/s: of one that comes and goes, while it asks for
+    /// data. `None` where that is at no time of the measured part.
     fn competing_rates(&self, prepared: &Prepared, job: &Job) -> Vec<Option<f64>> {
         let Scenario { warmup, duration, .. } = prepared.plan.scenario;
         let shares = prepared.plan.competitors(job).iter().flat_map(|c| {

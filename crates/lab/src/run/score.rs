@@ -18,8 +18,9 @@ pub struct FlowPoint {
     pub retransmitted: f64,
 }
 
-/// Experience per request or chunk of one flow. A request that is not finished by `end` is scored by
-/// what it got: the bytes that arrived over the time waited. Bulk transfers have one unit, the run.
+/// Experience per request or chunk of one flow. A request that is not finished by `end` is scored
+/// by what it got: the bytes that arrived over the time waited. Bulk transfers have one unit, the
+/// run.
 pub fn units(
     app: &PreparedApp,
     outcome: &Outcome,
@@ -127,8 +128,8 @@ fn felt(throughput: Rate, point: FlowPoint) -> OperatingPoint {
 }
 
 /// Whether this application's experience cannot be negative, so that twice as much means something:
-/// not the logarithm of video (Mortise Eq. 8), nor minus the wait of web pages (Eq. 22). Formulas may
-/// turn out negative all the same; their scores say so.
+/// not the logarithm of video (Mortise Eq. 8), nor minus the wait of web pages (Eq. 22). Formulas
+/// may turn out negative all the same; their scores say so.
 pub fn is_ratio(app: &PreparedApp, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Video(_) => false,

@@ -111,8 +111,8 @@ impl Plan {
 }
 
 impl Scenario {
-    /// Every cell of the grid: round-trip time, then buffer, then loss, then jitter, then flows, then
-    /// rivals.
+    /// Every cell of the grid: round-trip time, then buffer, then loss, then jitter, then flows,
+    /// then rivals.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         let rivals: Vec<Option<usize>> = match self.rivals.len() {

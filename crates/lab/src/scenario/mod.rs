@@ -70,7 +70,8 @@ pub struct Scenario {
     /// of the grid.
     #[serde(with = "quantity::many", default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceSource>,
-    /// Of the recordings that `traces` names, only those of this part of `traces/split.toml`. Default: all.
+    /// Of the recordings that `traces` names, only those of this part of `traces/split.toml`.
+    /// Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Part>,
     /// Base round-trip times.

@@ -45,8 +45,8 @@ impl Competitor {
         turns
     }
 
-    /// The share of the measured part of a run, from `warmup` to `duration`, in which a turn asks for
-    /// data: 0 to 1.
+    /// The share of the measured part of a run, from `warmup` to `duration`, in which a turn asks
+    /// for data: 0 to 1.
     pub fn active_share(turn: Turn, warmup: Duration, duration: Duration) -> f64 {
         let end = turn.length.map_or(duration, |length| (turn.start + length).min(duration));
         let active = end - turn.start.max(warmup);

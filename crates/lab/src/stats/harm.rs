@@ -1,7 +1,8 @@
-//! Harm to others: how much worse competing flows fare next to a scheme than next to their own kind.
+//! Harm to others: how much worse competing flows fare next to a scheme than next to their own
+//! kind.
 //!
-//! What to read first: Ware, Mukerjee, Seshan, Sherry, "Beyond Jain's Fairness Index: Setting the Bar
-//! for the Deployment of Congestion Control Algorithms" (HotNets 2019), §3.
+//! What to read first: Ware, Mukerjee, Seshan, Sherry, "Beyond Jain's Fairness Index: Setting the
+//! Bar for the Deployment of Congestion Control Algorithms" (HotNets 2019), §3.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use crate::stats::summary::{PairKey, TRACES_MIN, in_order, interval};
 use crate::stats::{Estimate, Sums};
 
 /// The least that harm counts as: at −1, a flow fares twice as well, or has half the delay or loss.
-/// Our own choice: the paper has no lower end, and one cell with next to no loss must not decide the
-/// mean.
+/// Our own choice: the paper has no lower end, and one cell with next to no loss must not decide
+/// the mean.
 pub const LEAST: f64 = -1.0;
 
 /// Harm to competing flows, the mean over cells. 0 is what their own kind does, 1 is the most, and
@@ -30,8 +31,8 @@ pub struct HarmRecord {
     pub loss: Estimate,
 }
 
-/// Harm to a quantity of which more is better (Ware et al. §3: (x − y) / x, where x is the solo value;
-/// here next to their own kind).
+/// Harm to a quantity of which more is better (Ware et al. §3: (x − y) / x, where x is the solo
+/// value; here next to their own kind).
 fn of_more(own_kind: f64, next_to_us: f64) -> f64 {
     bounded(own_kind - next_to_us, own_kind)
 }
@@ -112,7 +113,8 @@ mod tests {
         let all: Vec<&RunRecord> = runs.iter().collect();
         let bbr = harm(&all, "bbr").unwrap();
         assert_eq!(bbr.pairs, 2);
-        // (8 − 2) / 8 and (4 − 5) / 4; (100 − 50) / 100 and (40 − 60) / 40; (0.04 − 0.01) / 0.04 and 0.
+        // (8 − 2) / 8 and (4 − 5) / 4; (100 − 50) / 100 and (40 − 60) / 40; (0.04 − 0.01) / 0.04
+        // and 0.
         assert!((bbr.throughput.value - (0.75 - 0.25) / 2.0).abs() < 1e-12);
         assert!((bbr.delay.value - (0.5 - 0.5) / 2.0).abs() < 1e-12);
         assert!((bbr.loss.value - 0.375).abs() < 1e-12);

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::result::{RunRecord, SummaryRow};
 use crate::stats::summary::{in_order, summary};
 
-/// A cell is overloaded when even the scheme that finishes most of its requests leaves more than this
-/// share of them unfinished, 0 to 1. Our own choice.
+/// A cell is overloaded when even the scheme that finishes most of its requests leaves more than
+/// this share of them unfinished, 0 to 1. Our own choice.
 pub const UNFINISHED_MAX: f64 = 0.10;
 
 /// The summary without overloaded cells.
@@ -20,8 +20,8 @@ pub struct Served {
     pub summary: Vec<SummaryRow>,
 }
 
-/// The runs of each cell: the same application, trace and point of the grid. Runs come in the order of
-/// the scenario, so those of a cell stand together.
+/// The runs of each cell: the same application, trace and point of the grid. Runs come in the order
+/// of the scenario, so those of a cell stand together.
 fn of_cells(runs: &[RunRecord]) -> impl Iterator<Item = &[RunRecord]> {
     runs.chunk_by(|a, b| a.app == b.app && a.trace == b.trace && a.cell == b.cell)
 }

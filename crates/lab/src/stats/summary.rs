@@ -1,9 +1,9 @@
 //! From runs to summary rows: paired changes and their intervals.
 //!
-//! A run is judged by its users: each flow is one, and the log mean over them counts where experience
-//! has a ratio. Over runs that mean goes on: the score of a scheme is the geometric mean over runs, and
-//! a change the geometric mean over pairs of the ratio. So a doubling and a halving cancel out, where
-//! the arithmetic mean of the ratios 2 and ½ claims a gain of 25%.
+//! A run is judged by its users: each flow is one, and the log mean over them counts where
+//! experience has a ratio. Over runs that mean goes on: the score of a scheme is the geometric mean
+//! over runs, and a change the geometric mean over pairs of the ratio. So a doubling and a halving
+//! cancel out, where the arithmetic mean of the ratios 2 and ½ claims a gain of 25%.
 //!
 //! Runs are paired by application, trace, cell and seed (evaluation protocol: the same trace offset
 //! and loss seed for all schemes). Runs on one trace are not independent, so whole traces are

@@ -1,7 +1,8 @@
 //! Experience per user, then across users.
 //!
-//! Each flow of the scheme is a user. Its score is the arithmetic mean over what it asked for. Across
-//! users the geometric mean is the headline, so that nobody's gain makes up for another who starves.
+//! Each flow of the scheme is a user. Its score is the arithmetic mean over what it asked for.
+//! Across users the geometric mean is the headline: no gain of one makes up for another who
+//! starves.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +15,8 @@ pub const NOTHING: f64 = 0.001;
 /// The scores of the users of a run, in the unit of the QoE model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsersRecord {
-    /// Geometric mean of the users' scores, each at least [`NOTHING`]. `null` where experience may be
-    /// negative, as for video and web pages: then `mean` is the score of the run.
+    /// Geometric mean of the users' scores, each at least [`NOTHING`]. `null` where experience may
+    /// be negative, as for video and web pages: then `mean` is the score of the run.
     pub log_mean: Option<f64>,
     /// Arithmetic mean of the users' scores.
     pub mean: f64,
@@ -26,8 +27,8 @@ pub struct UsersRecord {
 }
 
 impl UsersRecord {
-    /// Of the score of each user. `ratio`: experience cannot be negative, so that twice as much means
-    /// something. Nobody at all counts as one user who got nothing.
+    /// Of the score of each user. `ratio`: experience cannot be negative, so that twice as much
+    /// means something. Nobody at all counts as one user who got nothing.
     pub fn of(scores: &[f64], ratio: bool) -> Self {
         let sorted = Sorted::new(scores.iter().copied());
         let ratio = ratio && scores.iter().all(|&score| score >= 0.0);
