@@ -6,18 +6,18 @@ use crate::testing::silent;
 
 mod eq5;
 
-const MSS: Bytes = Bytes::new(1500);
+pub(super) const MSS: Bytes = Bytes::new(1500);
 
 /// What a report says of a flow that is alone on a link.
 #[derive(Clone, Copy)]
-struct Link {
-    packets_per_s: f64,
-    rtt_min_ms: f64,
-    queue_packets: f64,
-    loss: f64,
+pub(super) struct Link {
+    pub(super) packets_per_s: f64,
+    pub(super) rtt_min_ms: f64,
+    pub(super) queue_packets: f64,
+    pub(super) loss: f64,
 }
 
-fn report(now: Time, link: Link) -> Report {
+pub(super) fn report(now: Time, link: Link) -> Report {
     let rtt = link.rtt_min_ms + 1e3 * link.queue_packets / link.packets_per_s;
     let interval = Duration::from_millis_f64(rtt);
     let packets = link.packets_per_s * interval.as_secs_f64();
@@ -59,7 +59,7 @@ fn mortise() -> Mortise {
 }
 
 /// A link of 12 Mbit/s and 20 ms whose queue is what Copa keeps.
-fn steady(delta: f64) -> Link {
+pub(super) fn steady(delta: f64) -> Link {
     let queue_packets = MEAN_QUEUE / delta;
     Link { packets_per_s: 1_000.0, rtt_min_ms: 20.0, queue_packets, loss: 0.0 }
 }
