@@ -359,3 +359,7 @@ impl Surrogate {
         self.deviation * self.noise.sqrt()
     }
 }
+
+#[cfg(test)]
+#[path = "surrogate_tests.rs"]
+mod tests;
