@@ -297,3 +297,7 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -572,3 +572,7 @@ impl Learner {
         self.keep_inside();
     }
 }
+
+#[cfg(test)]
+#[path = "learner_tests.rs"]
+mod tests;
