@@ -305,3 +305,97 @@ impl Model {
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::customize::Preset;
+
+    fn settings() -> Settings {
+        Settings { debt_max: 10.0, rest: 3, ..Settings::of(Preset::Model) }
+    }
+
+    /// How long the safe configuration is to stay after so many rewards that are this far behind.
+    fn rest_after(model: &mut Model, behind: f64, rewards: u32) -> Option<u32> {
+        (0..rewards).find_map(|_| model.owe(&settings(), behind)).map(|(_, rest)| rest)
+    }
+
+    #[test]
+    fn each_debt_that_is_too_large_rests_twice_as_long() {
+        let mut model = Model::new(2);
+        let rests: Vec<_> = (0..8).map(|_| rest_after(&mut model, 3.0, 4).unwrap()).collect();
+        assert_eq!(rests, [3, 6, 12, 24, 48, 96, 96, 96]);
+    }
+
+    #[test]
+    fn without_a_debt_for_long_the_debts_before_are_forgotten() {
+        let mut model = Model::new(2);
+        assert_eq!([(); 2].map(|()| rest_after(&mut model, 4.0, 3)), [Some(3), Some(6)]);
+        assert_eq!(rest_after(&mut model, -1.0, FORGIVEN_AFTER - 1), None);
+        assert_eq!(rest_after(&mut model, 4.0, 3), Some(12), "not long enough");
+        assert_eq!(rest_after(&mut model, 0.0, FORGIVEN_AFTER), None);
+        assert_eq!(rest_after(&mut model, 4.0, 3), Some(3));
+    }
+
+    /// One wild interval is no debt that is too large, and good ones pay back.
+    #[test]
+    fn a_debt_grows_slowly_and_is_paid_back() {
+        let mut model = Model::new(2);
+        assert_eq!(model.owe(&settings(), 1e9), None);
+        assert_eq!((model.owe(&settings(), 4.0), model.debt), (None, 8.0));
+        assert_eq!((model.owe(&settings(), -3.0), model.debt), (None, 5.0));
+        assert_eq!((model.owe(&settings(), -1e9), model.debt), (None, 0.0), "nothing is saved");
+        // The limit itself is not too much.
+        for behind in [4.0, 4.0, 2.0] {
+            assert_eq!(model.owe(&settings(), behind), None);
+        }
+        assert_eq!(model.owe(&settings(), 0.5), Some((10.5, 3)));
+        assert_eq!(model.debt, 0.0, "it begins anew");
+    }
+
+    #[test]
+    fn the_safe_configuration_is_looked_at_ever_more_seldom() {
+        let mut model = Model::new(2);
+        let waits: Vec<u32> = (0..4)
+            .map(|_| {
+                let mut trials = 0;
+                while !model.doubts_safe() {
+                    model.looked(false);
+                    trials += 1;
+                }
+                model.looked(true);
+                trials
+            })
+            .collect();
+        assert_eq!(waits, [8, 32, 96, 96]);
+        // While it surprises it is looked at again.
+        model.looked(false);
+        model.look_at_safe();
+        model.aside.push(Cell::new(&[0.5, 0.5], 1.0));
+        model.looked(true);
+        assert!(model.doubts_safe());
+        model.rest();
+        assert!(!model.doubts_safe() && model.aside.is_empty());
+    }
+
+    /// What was known of the network before is kept in part, and only where there was much.
+    #[test]
+    fn another_network_begins_with_a_part_of_what_is_known() {
+        let mut model = Model::new(1);
+        for i in 0..12_u32 {
+            model.remember(&settings(), &[f64::from(i) / 12.0], 1.0);
+        }
+        assert_eq!(model.trials(), 12);
+        model.debt = 5.0;
+        let weight = model.memory.weight();
+        model.begin_anew();
+        assert_eq!((model.trials(), model.memory.weight(), model.debt), (0, 0.0, 0.0));
+        assert_eq!(model.before.cells().len(), BEFORE.1);
+        assert!((model.before.weight() / weight - BEFORE.0).abs() < 1e-3);
+        // Five trials are too few to be worth it.
+        let before = model.before.clone();
+        (0..5).for_each(|_| model.remember(&settings(), &[0.5], 9.0));
+        model.begin_anew();
+        assert_eq!(model.before, before);
+    }
+}

@@ -278,3 +278,15 @@ fn what_is_usual_is_most_plausible() {
         }
     }
 }
+
+#[test]
+fn of_equally_likely_values_the_first_is_taken() {
+    let mut shape = Shape::new(1);
+    let mut take = |values: [u8; 3], likely: fn(u8) -> f64| {
+        shape.likeliest(values, |shape, value| shape.apart = value, |shape| likely(shape.apart));
+        shape.apart
+    };
+    assert_eq!(take([2, 0, 4], |_| -7.0), 2);
+    assert_eq!(take([2, 0, 4], f64::from), 4);
+    assert_eq!(take([2, 0, 4], |value| -f64::from(value)), 0);
+}
