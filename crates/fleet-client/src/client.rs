@@ -143,8 +143,9 @@ impl Client {
                 query.push(("after_prefix", last.prefix.clone()));
             }
             let page: AggregatesBody = self.get("/v1/aggregates", &query)?;
+            // Without this an engine that promises more and sends none would be asked for ever.
+            all.more = page.more && !page.aggregates.is_empty();
             all.aggregates.extend(page.aggregates);
-            all.more = page.more;
         }
         Ok(all)
     }
