@@ -278,3 +278,6 @@ fn of_service(service: Option<&str>) -> Vec<(&'static str, String)> {
 fn of_name(service: &str, name: &str) -> [(&'static str, String); 2] {
     [("service", service.to_owned()), ("name", name.to_owned())]
 }
+
+#[cfg(test)]
+mod tests;

@@ -479,3 +479,6 @@ impl Reporting {
 fn settle(interval: Duration) -> Duration {
     (interval / 20).min(SETTLE_MAX)
 }
+
+#[cfg(test)]
+mod tests;
