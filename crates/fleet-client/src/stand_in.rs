@@ -62,7 +62,7 @@ pub(crate) enum Reply {
 }
 
 /// A status 200 with a body.
-pub(crate) fn ok(body: impl ToString) -> Reply {
+pub(crate) fn ok(body: &impl ToString) -> Reply {
     Reply::Of(200, body.to_string())
 }
 

@@ -82,7 +82,7 @@ fn each_question_goes_to_its_own_path() {
 #[test]
 fn an_order_carries_the_version_that_the_operator_saw() {
     let engine = StandIn::new(|_| {
-        ok(json!({
+        ok(&json!({
             "service": "tv", "prefix": "203.0.113.0/24", "hold": "pinned", "version": 8,
             "configuration": { "gamma": 100.0 }, "changed_ms": 5, "closed": null,
             "reward": -2.5, "decisions": 3,
@@ -201,7 +201,7 @@ fn aggregates(count: usize, page: usize) -> StandIn {
             })
         };
         let all: Vec<Value> = (after..end).map(one).collect();
-        ok(json!({ "aggregates": all, "more": end < count }))
+        ok(&json!({ "aggregates": all, "more": end < count }))
     })
 }
 
@@ -237,7 +237,7 @@ fn a_listing_ends_where_an_engine_promises_more_and_sends_none() {
     let engine = StandIn::new(move |_| {
         questions += 1;
         assert!(questions < 10, "it asks without an end");
-        ok(json!({ "aggregates": [], "more": true }))
+        ok(&json!({ "aggregates": [], "more": true }))
     });
     let client = Client::new(&engine.url, "secret", None).unwrap();
     let body = client.aggregates(&Listing { limit: 5, ..Listing::default() }).unwrap();
@@ -268,7 +268,7 @@ fn what_is_searched_for_arrives_as_it_was_written() {
 
 #[test]
 fn a_token_from_a_file_and_a_url_with_a_slash_are_taken_as_they_are_meant() {
-    let engine = StandIn::new(|_| ok(json!({ "services": [] })));
+    let engine = StandIn::new(|_| ok(&json!({ "services": [] })));
     let client = Client::new(&format!("{}//", engine.url), " secret\n", None).unwrap();
     assert_eq!(client.url(), engine.url);
     client.services().unwrap();

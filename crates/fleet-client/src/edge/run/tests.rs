@@ -28,7 +28,7 @@ fn services() -> Reply {
             "knobs": [],
         })
     };
-    ok(json!({ "services": [of("tv", 1000), of("broken", 0), of("vod", 60_000)] }))
+    ok(&json!({ "services": [of("tv", 1000), of("broken", 0), of("vod", 60_000)] }))
 }
 
 fn item(prefix: &str, version: u64, configuration: &Value) -> Value {
@@ -42,11 +42,11 @@ fn vivace(gamma: f64) -> Value {
 }
 
 fn configurations(items: &[Value]) -> Reply {
-    ok(json!({ "configurations": items, "now_ms": 0 }))
+    ok(&json!({ "configurations": items, "now_ms": 0 }))
 }
 
 fn kept(count: usize) -> Reply {
-    ok(json!({ "kept": count, "late": 0, "again": false, "now_ms": 0 }))
+    ok(&json!({ "kept": count, "late": 0, "again": false, "now_ms": 0 }))
 }
 
 fn batch(request: &Request) -> ReportBatch {
@@ -100,7 +100,7 @@ fn a_batch_is_sent_again_as_it_was_until_the_engine_has_it() {
                 3 => Reply::Raw(b"HTTP/1.1 200 OK\r\n\r\n<html>".to_vec()),
                 4 => refusal(401, "revoked"),
                 5 => refusal(429, "too many"),
-                _ => ok(json!({
+                _ => ok(&json!({
                     "kept": 1, "late": 1, "refused": 1, "refused_why": "the clock",
                     "again": true, "now_ms": 0,
                 })),
