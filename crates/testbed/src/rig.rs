@@ -232,6 +232,8 @@ fn process_of(folder: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use trimtab_emu::{DirectionReport, Drops, Scheduling, Spread};
+
     use super::*;
 
     #[test]
@@ -253,5 +255,78 @@ mod tests {
         assert!(good.is_good());
         assert!(!Fidelity { late_p99_ms: 1.2, ..good }.is_good());
         assert!(!Fidelity { lost_elsewhere: 1, ..good }.is_good());
+    }
+
+    fn direction(late_p99_ms: Option<f64>, before_link: u64, refused: u64) -> DirectionReport {
+        let spread =
+            |p99_ms| Spread { mean_ms: 0.0, p50_ms: 0.0, p95_ms: 0.0, p99_ms, max_ms: 9.0 };
+        DirectionReport {
+            capacity_mbps: None,
+            carried_mbps: 0.0,
+            arrivals: 0,
+            deliveries: 0,
+            delivered_bytes: 0,
+            drops: Drops { before_link, refused, queue_full: 50, ..Drops::default() },
+            queueing: None,
+            one_way: None,
+            late: late_p99_ms.map(spread),
+            calibration: None,
+        }
+    }
+
+    fn report(down: DirectionReport, up: DirectionReport) -> Report {
+        Report { schema: "", duration_s: 1.0, scheduling: Scheduling::RealTime, down, up }
+    }
+
+    #[test]
+    fn the_worst_direction_of_the_worst_run_counts() {
+        let mut all = Fidelity::default();
+        all.add(&report(direction(Some(0.2), 0, 0), direction(None, 0, 0)));
+        assert!(all.is_good(), "what the queue drops is the link's own: {all:?}");
+        all.add(&report(direction(Some(0.1), 1, 2), direction(Some(3.25), 4, 8)));
+        all.add(&report(direction(Some(0.3), 0, 0), direction(Some(0.3), 0, 0)));
+        assert_eq!(all, Fidelity { runs: 3, late_p99_ms: 3.25, lost_elsewhere: 15 });
+        let text = all.to_string();
+        assert!(text.contains("over 3 runs, packets left up to 3.25 ms late"), "{text}");
+        assert!(text.contains("15 were lost elsewhere") && text.contains("fewer --jobs"), "{text}");
+    }
+
+    fn rig() -> Rig {
+        Rig {
+            kernel: kernel(),
+            copa: None,
+            port: AtomicU16::new(65_534),
+            fidelity: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn ports_begin_again_behind_the_last_one() {
+        let rig = rig();
+        assert_eq!([(); 4].map(|()| rig.next_port()), [65_534, 65_535, PORT_MIN, PORT_MIN + 1]);
+    }
+
+    #[test]
+    fn a_rig_warns_where_its_links_were_not_exact() {
+        use trimtab_lab::run::datapath::Datapath as _;
+        let rig = rig();
+        assert_eq!((rig.name(), rig.jobs(), rig.warnings()), ("kernel", Some(1), vec![]));
+        assert!(rig.system().unwrap().starts_with("Linux "), "{:?}", rig.system());
+        lock(&rig.fidelity).add(&report(direction(Some(2.0), 0, 0), direction(None, 0, 0)));
+        assert_eq!(rig.warnings().len(), 1);
+    }
+
+    /// Before any right is asked for.
+    #[test]
+    fn what_the_kernel_cannot_run_is_refused_first() {
+        let refused = |text: &str| {
+            let text =
+                format!("{text}\ntraces = [\"constant:8Mbit/s\"]\n[[app]]\nkind = \"download\"\n");
+            Rig::new(&Scenario::parse(&text).unwrap()).unwrap_err().to_string()
+        };
+        let quic = refused("transport = \"quic\"\ncc = [\"cubic\"]");
+        assert!(quic.contains("--transport tcp"), "{quic}");
+        let bound = refused("transport = \"tcp\"\ncc = [\"cubic\", \"omniscient\"]");
+        assert!(bound.starts_with("omniscient: ") && bound.contains("simulator"), "{bound}");
     }
 }

@@ -56,3 +56,20 @@ pub(crate) fn window(socket: &TcpStream) -> Option<Bytes> {
     }
     Some(Bytes::new(field(SND_MSS)? * field(SND_CWND)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_has_a_window_and_can_be_paced() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        pace(&client).unwrap();
+        // Linux begins with ten packets (RFC 6928), of 536 bytes (RFC 9293, section 3.7.1) or more.
+        let window = window(&client).unwrap();
+        assert!((5360..10_000_000).contains(&window.get()), "{window:?}");
+    }
+}

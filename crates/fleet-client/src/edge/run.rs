@@ -374,6 +374,8 @@ struct Reporting {
     /// Not before; and how long to wait after the next failure.
     again: Option<Time>,
     retry: StdDuration,
+    /// The trouble that the last try had.
+    told: Option<String>,
 }
 
 impl Reporting {
@@ -386,6 +388,7 @@ impl Reporting {
             outbox: Outbox::default(),
             again: None,
             retry: RETRY.0,
+            told: None,
         }
     }
 
@@ -396,10 +399,13 @@ impl Reporting {
             self.outbox.add(&reports);
             if self.again.is_none_or(|again| now() >= again) {
                 match self.talk() {
-                    Ok(()) => (self.again, self.retry) = (None, RETRY.0),
+                    Ok(()) => {
+                        (self.again, self.retry) = (None, RETRY.0);
+                        self.trouble_is_over();
+                    }
                     Err(error) => {
-                        self.shared.status().trouble =
-                            Some(format!("{error}; reports wait for the engine"));
+                        self.told = Some(format!("{error}; reports wait for the engine"));
+                        self.shared.status().trouble.clone_from(&self.told);
                         self.again =
                             Some(now() + Duration::from_nanos(self.retry.as_nanos() as u64));
                         self.retry = (self.retry * 2).min(RETRY.1);
@@ -408,6 +414,14 @@ impl Reporting {
             }
             let mut status = self.shared.status();
             (status.waiting, status.dropped) = (self.outbox.len(), self.outbox.dropped);
+        }
+    }
+
+    /// Takes back the trouble of the tries before, but none that another part has told since.
+    fn trouble_is_over(&mut self) {
+        if let Some(told) = self.told.take() {
+            let mut status = self.shared.status();
+            status.trouble.take_if(|trouble| *trouble == told);
         }
     }
 
@@ -465,3 +479,6 @@ impl Reporting {
 fn settle(interval: Duration) -> Duration {
     (interval / 20).min(SETTLE_MAX)
 }
+
+#[cfg(test)]
+mod tests;

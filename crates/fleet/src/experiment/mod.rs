@@ -9,6 +9,8 @@
 //! gives the same output.
 
 mod analysis;
+#[cfg(test)]
+mod arithmetic;
 mod design;
 mod guard;
 mod measure;

@@ -368,4 +368,51 @@ buffer = "1BDP"
         assert!(fleet().with(Some(Duration::from_secs(5)), None).is_err());
         assert_eq!(fleet().edges[0].capacity.mean_rate().mbps(), 10.0);
     }
+
+    #[test]
+    fn every_limit_is_kept_to() {
+        let edge = &GOOD[GOOD.find("[[edge]]").unwrap()..];
+        let edges = |count: usize| {
+            let more = (1..count).map(|n| edge.replace("\"a\"", &format!("\"a-{n}\"")));
+            GOOD.to_owned() + &more.collect::<String>()
+        };
+        let parse = |text: &str| KernelFleet::parse(text, Path::new(""));
+        assert_eq!(parse(&edges(16)).unwrap().edges.len(), 16);
+        let told = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(told(&edges(17)).contains("edge: 1 to 16"), "{}", told(&edges(17)));
+        for (from, to, said) in [
+            ("rounds = 2", "rounds = 1001", "rounds: 1000 at most"),
+            ("rtt = \"20ms\"", "rtt = \"6s\"", "edge \"a\": rtt: 5s at most"),
+            ("\"1BDP\"", "\"1BDP\"\nloss = \"51%\"", "edge \"a\": loss: 50% at most"),
+            ("constant:10Mbit/s", "no/such.trace", "edge \"a\": link: "),
+            ("\"500ms\"", "\"0s\"", "grace: above nothing"),
+            ("count = 2", "count = 65", "clients.count: 1 to 64"),
+            ("\"100KB\"", "\"0B\"", "clients.size"),
+            ("\"100KB\"", "\"100\"", "clients.size"),
+            ("\"100ms\"", "\"100\"", "clients.pause"),
+            ("\"6s\"", "\"0s\"", "block: a multiple"),
+            ("[service]", "[service]\nalgorithm = \"cubic\"", "service"),
+        ] {
+            let text = GOOD.replace(from, to);
+            assert_ne!(text, GOOD, "{from}");
+            assert!(told(&text).contains(said), "{to}: {}", told(&text));
+        }
+    }
+
+    #[test]
+    fn a_file_gives_its_name_and_the_folder_of_its_traces() {
+        let folder = tempfile::tempdir().unwrap();
+        let opportunities: String = (1..=1000).map(|ms| format!("{ms}\n")).collect();
+        std::fs::write(folder.path().join("own.trace"), opportunities).unwrap();
+        let file = folder.path().join("two-edges.toml");
+        std::fs::write(&file, GOOD.replace("constant:10Mbit/s", "own.trace")).unwrap();
+        let fleet = KernelFleet::load(&file).unwrap();
+        assert_eq!(fleet.name, "two-edges");
+        assert!((fleet.edges[0].capacity.mean_rate().mbps() - 12.0).abs() < 1e-9);
+        assert_eq!((fleet.edges[0].cell.loss.get(), fleet.rounds), (0.0, 2));
+        let missing = KernelFleet::load(&folder.path().join("missing.toml")).unwrap_err();
+        assert!(missing.to_string().contains("missing.toml"), "{missing}");
+        // The engine reads the same service.
+        assert_eq!(Service::parse(&fleet.service_text).unwrap().name().as_str(), "files");
+    }
 }

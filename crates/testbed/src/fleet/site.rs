@@ -246,3 +246,6 @@ fn add_token(
     let problem = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(RealError::Process { process, problem })
 }
+
+#[cfg(test)]
+mod tests;
