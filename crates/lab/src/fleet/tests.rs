@@ -212,3 +212,18 @@ fn every_fleet_that_ships_is_valid() {
     }
     assert!(seen >= 5, "{seen} fleets");
 }
+
+#[test]
+fn an_outage_lies_within_the_run() {
+    let with = |from: u64, until: u64| {
+        let outage = format!("from = {from}\nuntil = {until}\n");
+        let text = OUTAGE.replace("from = 42\nuntil = 58\n", &outage);
+        FleetScenario::parse(&text).map_err(|e| e.to_string())
+    };
+    assert_eq!(with(0, 78).unwrap().intervals(), 78);
+    for (from, until) in [(58, 42), (42, 42), (70, 79), (100, 120)] {
+        let e = with(from, until).unwrap_err();
+        assert!(e.starts_with("outage: `from` comes before `until`"), "{e}");
+        assert!(e.contains("within the 78 intervals of the run"), "{e}");
+    }
+}
