@@ -327,6 +327,11 @@ impl Scenario {
         {
             return fail("seeds, flows and thin are at least 1".into());
         }
+        let last = self.first_seed.checked_add(u64::from(self.seeds - 1));
+        if last.is_none_or(|last| i64::try_from(last).is_err()) {
+            let most = i64::MAX;
+            return fail(format!("the last seed is above {most}: lower `first_seed`"));
+        }
         let of_paths = self.path.iter().flat_map(|path| &path.competitor);
         if let Some(c) = self.competitor.iter().chain(of_paths).find(|c| c.cc.is_bound()) {
             return fail(format!("{} sees what no sender sees, so it cannot compete", c.cc));
@@ -459,5 +464,22 @@ mod tests {
     fn a_missing_file_is_named() {
         let e = Scenario::load(Path::new("no/such/file.toml")).unwrap_err().to_string();
         assert!(e.contains("no/such/file.toml"), "{e}");
+    }
+
+    /// TOML and Parquet, in which seeds are kept, have 64-bit integers with a sign.
+    #[test]
+    fn seeds_that_no_record_can_hold_are_refused() {
+        let last = |first_seed: u64, seeds: u32| {
+            let scenario = Scenario { first_seed, seeds, ..Scenario::parse(SMALL).unwrap() };
+            scenario.validate().map(|()| scenario)
+        };
+        let most = i64::MAX as u64;
+        let kept = last(most - 3, 4).unwrap();
+        assert_eq!(Scenario::parse(&kept.to_toml()).unwrap().first_seed, most - 3);
+        assert_eq!(kept.plan().unwrap().jobs.last().unwrap().seed, most);
+        for (first_seed, seeds) in [(most - 3, 5), (u64::MAX, 1), (u64::MAX, 2)] {
+            let e = last(first_seed, seeds).unwrap_err().to_string();
+            assert!(e.contains("lower `first_seed`"), "{e}");
+        }
     }
 }
