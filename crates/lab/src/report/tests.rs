@@ -1,5 +1,7 @@
 //! The report on made-up results that have everything a report can show.
 
+mod read;
+
 use super::*;
 use crate::result::{Provenance, RctRecord, SCHEMA, Series};
 use crate::stats::summary::summarise;
