@@ -195,6 +195,17 @@ fn mistakes_say_what_is_right() {
         ("\"mean(throughput)\"", "\"throughput\"", "service 1: reward"),
         ("- 100 * mean(rtt)", "- 100 * mean(rt)", "service 2: reward"),
         ("load =", "lode =", "unknown field `lode`"),
+        ("[0.0001, 0.01]", "[0.0001, 1.0]", "links.loss: a range"),
+        ("0.7, 0.5]", "0.7, 0.0]", "links.load: a range"),
+        ("2Mbit/s", "2", "links.rate: "),
+        ("80ms", "8ms", "links.rtt: a range"),
+        ("kind = \"download\"", "kind = \"download\"\nqoe = \"T\"", "app: no `qoe`"),
+        ("fixed = 4", "fixed = 10001", "fixed: a whole number from 1 to 10000"),
+        (
+            "[[service]]\nname = \"small-l",
+            "[[service]]\ninterval = \"2h\"\nname = \"small-l",
+            "service: all have the same interval and knobs",
+        ),
     ] {
         assert!(SMALL.contains(from), "{from}");
         let message = FleetScenario::parse(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
