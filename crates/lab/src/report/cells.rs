@@ -21,8 +21,8 @@ pub const LOST_PERCENT: f64 = 3.0;
 /// (Mortise eq. 8).
 pub const LOST_DIFFERENCE: f64 = 0.05;
 
-/// Mean experience of a scheme's runs in a cell, by seed. Cells that look alike come as one, so a seed
-/// may have several runs: they are numbered.
+/// Mean experience of a scheme's runs in a cell, by seed. Cells that look alike come as one, so a
+/// seed may have several runs: they are numbered.
 pub(super) type Seeds = BTreeMap<(u64, usize), f64>;
 
 /// Those of a scheme.

@@ -438,3 +438,111 @@ fn a_trace_is_drawn_at_its_rate_under_its_name() {
     let svg = trace_svg("a < b & c", &trace);
     assert!(Document::parse(&svg).is_ok() && svg.contains("#e7ebf0"), "its own colours: {svg}");
 }
+
+/// A panel of lines with these points.
+fn panel_of(log: bool, names: &[&str], points: &[Vec<(f64, f64)>]) -> String {
+    let looks = look::looks(names);
+    let line = |(look, points): (look::Look, &Vec<(f64, f64)>)| figure::Line {
+        look,
+        points: points.clone(),
+    };
+    let lines: Vec<figure::Line> = looks.into_iter().zip(points).map(line).collect();
+    figure::panel("x", log, "y", &lines)
+}
+
+#[test]
+fn a_panel_has_a_line_for_each_scheme_through_its_points() {
+    let names = ["cubic", "bbr", "mortise"];
+    let of = |k: f64| (1..=5).map(|i| (f64::from(i), k * f64::from(i))).collect::<Vec<_>>();
+    // Less than ten times apart, the vertical axis is linear; more, and it is logarithmic.
+    for (log, factors, log_y) in [(false, [1.0, 1.2, 1.5], false), (true, [1.0, 3.0, 50.0], true)] {
+        let points = factors.map(of);
+        let svg = panel_of(log, &names, &points);
+        let chart = Chart::read(&svg);
+        let lines = chart.all("line");
+        assert_eq!((lines.len(), chart.all("marker").len()), (3, 15), "a marker on every point");
+        let looks: std::collections::BTreeSet<_> =
+            lines.iter().map(|l| (l.attribute("class"), l.attribute("stroke-dasharray"))).collect();
+        assert_eq!(looks.len(), 3, "they differ: {looks:?}");
+        for (line, drawn) in lines.iter().zip(&points) {
+            for ((x, y), (value_x, value_y)) in self::points(*line).iter().zip(drawn) {
+                let read = |axis, at: f64, log| {
+                    if log { chart.at_log(axis, at) } else { chart.at(axis, at) }
+                };
+                let (x, y) = (read(Axis::X, *x, log), read(Axis::Y, *y, log_y));
+                assert!((x / value_x - 1.0).abs() < 0.01, "{x} is read, {value_x} was drawn");
+                assert!((y / value_y - 1.0).abs() < 0.01, "{y} is read, {value_y} was drawn");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_in_a_panel_breaks_one_line_and_moves_no_axis() {
+    let whole = vec![vec![(1.0, 2.0), (2.0, 3.0), (3.0, 8.0)]];
+    let broken = vec![vec![(1.0, 2.0), (2.0, f64::NAN), (3.0, 8.0)]];
+    let [whole, broken] = [whole, broken].map(|points| panel_of(false, &["cubic"], &points));
+    let (a, b) = (Chart::read(&whole), Chart::read(&broken));
+    assert_eq!(a.ticks(Axis::Y), b.ticks(Axis::Y));
+    let d = |chart: &Chart<'_>| chart.all("line")[0].attribute("d").unwrap().to_owned();
+    assert_eq!((d(&a).matches('M').count(), d(&b).matches('M').count()), (1, 2));
+    assert!(!broken.contains("NaN"), "{broken}");
+}
+
+/// Schemes of a fleet in two panels: rewards by window, and regret of those that have some.
+#[test]
+fn a_fleet_has_the_same_colours_in_both_panels() {
+    let scheme = |name: &str, windows: &[f64], regret: &[f64]| crate::fleet::SchemeResult {
+        name: name.to_owned(),
+        reward: 1.0,
+        late_reward: 1.0,
+        to_best: None,
+        guess_to_best: None,
+        regret_exponent: None,
+        regret: regret.to_vec(),
+        windows: windows.to_vec(),
+        statistics: Vec::new(),
+        fallbacks: 0,
+    };
+    let schemes = vec![
+        scheme("learnt", &[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0]),
+        scheme("start", &[1.0, 1.0, 1.0], &[2.0, 4.0, 6.0]),
+        scheme("bbr", &[0.5, 0.5, 0.5], &[]),
+    ];
+    let service = crate::fleet::ServiceResult {
+        service: "games".to_owned(),
+        reward: "mean(throughput)".to_owned(),
+        schemes,
+        close_after: None,
+        outage: None,
+        versus: None,
+        learnt: Vec::new(),
+    };
+    let result = |services| crate::fleet::FleetResult {
+        schema: "trimtab.fleet/2",
+        version: "1",
+        command: String::new(),
+        scenario: "games".to_owned(),
+        about: String::new(),
+        seed: 0,
+        aggregates: 1,
+        intervals: 72,
+        connections: 1,
+        services,
+        paper: Vec::new(),
+    };
+    let svg = super::fleet::plot(&result(vec![service]));
+    let document = Document::parse(&svg).unwrap();
+    let drawn = document.descendants().filter(|n| n.attribute("stroke-linejoin").is_some());
+    let looks: Vec<_> =
+        drawn.map(|n| (n.attribute("stroke").unwrap(), n.attribute("stroke-dasharray"))).collect();
+    // Three lines, two of regret, three keys.
+    assert_eq!(looks.len(), 8, "{looks:?}");
+    assert_eq!(looks[..2], looks[3..5], "the same scheme, the same look");
+    assert_eq!(looks[..3], looks[5..], "and so in the legend");
+    assert!(looks[0] != looks[1] && looks[1] != looks[2] && looks[0] != looks[2], "{looks:?}");
+    for text in ["mean reward", "regret per aggregate", "intervals", "learnt", "start", "bbr"] {
+        assert!(svg.contains(&format!(">{text}</text>")), "{text}: {svg}");
+    }
+    assert!(Document::parse(&super::fleet::plot(&result(Vec::new()))).is_ok(), "nothing to draw");
+}

@@ -10,8 +10,8 @@ use crate::run::prepare::prepare;
 use crate::run::record::Delays;
 use crate::scenario::Scenario;
 
-/// Flow `n`, from 0, gets `n + 1` megabytes a second, and the bottleneck carries 4. The flows of the
-/// scheme have one request each, which is over after `answered`.
+/// Flow `n`, from 0, gets `n + 1` megabytes a second, and the bottleneck carries 4. Each flow has
+/// one request, which is over after `answered`.
 struct Steady {
     now: Time,
     flows: u64,
