@@ -90,7 +90,7 @@ fn drawn(seed: u64) -> Comparison {
         provenance: Provenance {
             command: "trimtab compare --qoe 'T < \"λ\"'".to_owned(),
             version: "1".to_owned(),
-            kernel: (seed % 2 == 0).then(|| "6.18".to_owned()),
+            kernel: seed.is_multiple_of(2).then(|| "6.18".to_owned()),
             scenario: "name = \"x\"\n".to_owned(),
             traces: vec![TraceOrigin { trace: "t0".to_owned(), sha256: "ab".to_owned() }],
         },

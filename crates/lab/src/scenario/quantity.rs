@@ -320,10 +320,10 @@ mod tests {
     }
 
     /// Asserts that a value reads back as it is printed, as the record of a comparison needs.
-    fn reads_back<T: Quantity + PartialEq + fmt::Debug>(value: T) {
+    fn reads_back<T: Quantity + PartialEq + fmt::Debug>(value: &T) {
         let text = value.to_string();
         let again = text.parse::<T>().unwrap_or_else(|e| panic!("{text}: {e}"));
-        assert_eq!(again, value, "printed as {text}");
+        assert_eq!(&again, value, "printed as {text}");
     }
 
     #[test]
@@ -334,23 +334,23 @@ mod tests {
             let mut any = |most: u32| random.random::<u64>() >> random.random_range(64 - most..64);
             let duration = Duration::from_nanos(any(50));
             let (time, rate) = (Duration::from_nanos(1_000_000 + any(40)), any(40));
-            reads_back(duration);
-            reads_back(Rate::from_bytes_per_sec(rate));
-            reads_back(Buffer::Bytes(Bytes::new(1500 + any(40))));
-            reads_back(Buffer::Packets(1 + any(40)));
-            reads_back(Buffer::Bdp((1 + any(29)) as f64 / 1024.0));
-            reads_back(Mark::Above(Buffer::Packets(1 + any(20))));
+            reads_back(&duration);
+            reads_back(&Rate::from_bytes_per_sec(rate));
+            reads_back(&Buffer::Bytes(Bytes::new(1500 + any(40))));
+            reads_back(&Buffer::Packets(1 + any(40)));
+            reads_back(&Buffer::Bdp((1 + any(29)) as f64 / 1024.0));
+            reads_back(&Mark::Above(Buffer::Packets(1 + any(20))));
             let rates = [any(36), 0, 1 + any(36)].map(Rate::from_bytes_per_sec);
             let times = [time, Duration::from_secs(1 + any(9)), time];
-            reads_back(TraceSource::Steps(times.into_iter().zip(rates).collect()));
-            reads_back(TraceSource::Constant(Rate::from_bytes_per_sec(1 + rate)));
+            reads_back(&TraceSource::Steps(times.into_iter().zip(rates).collect()));
+            reads_back(&TraceSource::Constant(Rate::from_bytes_per_sec(1 + rate)));
             let length = Duration::from_secs(1 + any(12));
             let (kind, seed) = (crate::scenario::GeneratedKind::Wifi, any(64));
-            reads_back(TraceSource::Generated { kind, seed, length });
+            reads_back(&TraceSource::Generated { kind, seed, length });
             let percent = any(20) as f64 / f64::from(1 << 20) * 100.0;
             let share: Probability = format!("{percent:.6}%").parse().unwrap();
-            reads_back(share);
-            reads_back(Mark::Share(share));
+            reads_back(&share);
+            reads_back(&Mark::Share(share));
         }
     }
 
