@@ -49,7 +49,7 @@ pub(crate) fn along(comparison: &Comparison, app: &str) -> Vec<Along> {
     let Some((name, values)) = axis(&scenario) else { return Vec::new() };
     let runs: Vec<&RunRecord> = comparison.runs.iter().filter(|r| r.app == app).collect();
     // Runs come in the order of the scenario: trace, cell, seed, scheme. So the cells of a trace
-    // are the values of the axis, each with as many runs. They are told apart by their number: two
+    // are the values of the axis, each with as many runs. Only their number counts: two
     // values may make the same cell, as small buffers on a slow link do.
     let mut at_value: Vec<Vec<&RunRecord>> = vec![Vec::new(); values.len()];
     for of_trace in runs.chunk_by(|a, b| a.trace == b.trace) {
