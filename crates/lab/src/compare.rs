@@ -225,4 +225,67 @@ mod tests {
             .to_string();
         assert!(e.contains("column") && e.contains('^'), "{e}");
     }
+
+    /// The simulator under another name; runs with seed 1 fail where it is to.
+    struct Lab {
+        fails: bool,
+        begun: std::sync::atomic::AtomicUsize,
+    }
+
+    impl Datapath for Lab {
+        fn name(&self) -> &'static str {
+            "lab"
+        }
+        fn system(&self) -> Option<String> {
+            Some("Lab 1.0".to_owned())
+        }
+        fn jobs(&self) -> Option<usize> {
+            Some(1)
+        }
+        fn measure(
+            &self,
+            prepared: &Prepared,
+            job: &crate::scenario::Job,
+        ) -> Result<crate::run::record::Measurement, RunError> {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            if self.fails && job.seed == 1 {
+                return Err("no such interface: name another".into());
+            }
+            Simulator.measure(prepared, job)
+        }
+    }
+
+    #[test]
+    fn a_run_that_fails_is_the_last_one_and_says_why() {
+        let s = scenario("seeds = 4\n[[app]]\nkind = \"bulk\"\n");
+        let lab = |fails| Lab { fails, begun: 0.into() };
+        let effort = Effort { jobs: None, quiet: true };
+        let with = |lab: &Lab| compare(&s, effort, Recording::default(), "x", lab);
+        let failing = lab(true);
+        let e = with(&failing).unwrap_err();
+        assert!(matches!(&e, CompareError::Run(_)), "{e:?}");
+        assert_eq!(e.to_string(), "no such interface: name another");
+        assert_eq!(failing.begun.into_inner(), 3, "two schemes with seed 0, one with seed 1");
+        let c = with(&lab(false)).unwrap();
+        assert_eq!((c.runs.len(), c.provenance.kernel.as_deref()), (8, Some("Lab 1.0")));
+        assert!(c.runs.iter().all(|run| run.datapath == "lab"));
+    }
+
+    /// What the record says is all that it takes to get the same numbers again.
+    #[test]
+    fn the_record_of_a_comparison_repeats_it() {
+        let s = scenario(
+            "seeds = 2\nfirst_seed = 5\nbuffer = [\"20packets\", \"1BDP\"]\n\
+             [[app]]\nkind = \"web\"\n[[competitor]]\ncc = \"cubic\"\n",
+        );
+        let effort = Effort { jobs: None, quiet: true };
+        let run = |s: &Scenario| compare(s, effort, Recording::default(), "x", &Simulator).unwrap();
+        let first = run(&s);
+        let again = run(&Scenario::parse(&first.provenance.scenario).unwrap());
+        assert_eq!(first, again);
+        let seeds: Vec<u64> = first.runs.iter().map(|run| run.seed).collect();
+        assert_eq!(seeds[..4], [5, 5, 6, 6]);
+        let [origin] = &first.provenance.traces[..] else { panic!("one trace") };
+        assert_eq!((origin.trace.as_str(), origin.sha256.len()), ("step:4Mbit/s,12Mbit/s@5s", 64));
+    }
 }

@@ -253,3 +253,6 @@ fn quantile(p: f64) -> f64 {
     let far = t - up / down;
     if p < 0.5 { -far } else { far }
 }
+
+#[cfg(test)]
+mod tests;

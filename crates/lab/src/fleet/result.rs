@@ -515,3 +515,6 @@ fn render_outage(out: &mut String, o: &OutageResult, aggregates: u32) {
         o.behind_most
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -268,6 +268,13 @@ impl Raw {
         }
         let recipe = kind.recipe(settings).map_err(|e| value("app", e.to_string()))?;
         let app = FleetApp { settings: self.app, recipe };
+        let intervals = (duration.ratio(services[0].interval()) as u64).max(1);
+        if self.outage.as_ref().is_some_and(|o| o.from >= o.until || o.until > intervals) {
+            return Err(value(
+                "outage",
+                format!("`from` comes before `until`, within the {intervals} intervals of the run"),
+            ));
+        }
         let outage = self.outage.map(|o| Outage {
             from: o.from,
             until: o.until,

@@ -388,13 +388,12 @@ pub fn trace_svg(name: &str, trace: &Trace) -> String {
 
 /// The rate of a trace over time as an HTML page.
 pub fn trace_page(name: &str, trace: &Trace) -> String {
-    let s = trace.stats();
-    let name = escape(name);
+    let (s, title) = (trace.stats(), escape(name));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{name} · Trimtab</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{name}</h1>\n\
+         <title>{title} · Trimtab</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{title}</h1>\n\
          <p>{:.1} s, mean {:.2} Mbit/s. Of 100 ms bins, 5% are below {:.2} and 5% above {:.2} Mbit/s; {:.1}% are empty.</p>\n\
          </header>\n<main><figure>{}</figure></main>\n</body>\n</html>\n",
         include_str!("style.css"),
@@ -403,7 +402,7 @@ pub fn trace_page(name: &str, trace: &Trace) -> String {
         s.p5.mbps(),
         s.p95.mbps(),
         100.0 * s.outage_fraction,
-        series::capacity_chart(&name, trace)
+        series::capacity_chart(name, trace)
     )
 }
 

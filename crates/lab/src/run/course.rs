@@ -243,3 +243,6 @@ fn is_answered(outcome: &Outcome) -> bool {
         Outcome::Video(_) | Outcome::Endless => true,
     }
 }
+
+#[cfg(test)]
+mod tests;

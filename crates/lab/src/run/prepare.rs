@@ -298,3 +298,6 @@ fn read_model(scheme: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareErro
         cause,
     })
 }
+
+#[cfg(test)]
+mod tests;

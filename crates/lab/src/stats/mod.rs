@@ -18,3 +18,6 @@ pub use bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};
 pub use fairness::{friendliness_ratio, jain};
 pub use percentile::{Sorted, percentile};
 pub use welford::Welford;
+
+#[cfg(test)]
+mod tests;
