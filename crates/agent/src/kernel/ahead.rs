@@ -13,6 +13,7 @@ use trimtab_fleet_client::edge::{Edge, Key};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Customized, Mode, Rule, Steering};
+use crate::connection::Setting;
 use crate::core::arm::{self, Arm};
 use crate::datapath::Datapath;
 use crate::kernel::places::{Places, Who};
@@ -46,6 +47,15 @@ pub(crate) struct Now<'a> {
     pub(crate) config: &'a Config,
     pub(crate) edge: Option<&'a Edge>,
     pub(crate) now: Time,
+}
+
+impl<'a> Now<'a> {
+    /// The setting of a connection under the rule in this place, while looks are stretched by this.
+    pub(crate) fn setting(&self, place: Option<usize>, stretch: f64) -> Setting<'a> {
+        let Self { config, edge, now } = *self;
+        let rule = place.and_then(|place| config.rules.get(place));
+        Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None, edge }
+    }
 }
 
 impl Ahead {
