@@ -115,9 +115,9 @@ impl Hints {
         }
     }
 
-    /// Says what is good for a connection: the name of a QoE model or a formula, unless the policy's is right, and what is
-    /// known at the beginning. Waits for the agent's answer. Not while another thread describes, too: the answers would be
-    /// mixed up.
+    /// Says what is good for a connection: the name of a QoE model or a formula, unless the
+    /// policy's is right, and what is known at the beginning. Waits for the agent's answer. Not
+    /// while another thread describes, too: the answers would be mixed up.
     ///
     /// # Errors
     /// The agent does not know the connection, or refuses: since the connection is of another user, or the model is

@@ -23,8 +23,8 @@ const TRIES: usize = 1000;
 
 const AF_INET6: u32 = 10;
 
-/// What was measured on a connection until the kernel last published it: at most half a round trip or half a millisecond
-/// ago, and when nothing was left in flight.
+/// What was measured on a connection until the kernel last published it: at most half a round trip
+/// or half a millisecond ago, and when nothing was left in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// When that was, on `CLOCK_MONOTONIC`.
@@ -49,7 +49,8 @@ pub struct Sample {
     pub window: Bytes,
     /// Bytes in flight.
     pub inflight: Bytes,
-    /// Bytes that wait in the socket to be sent for the first time. What its buffer had no room for is with the application.
+    /// Bytes that wait in the socket to be sent for the first time. What its buffer had no room for
+    /// is with the application.
     pub unsent: Bytes,
     /// The pacing rate; `None` before the first round-trip time.
     pub pacing: Option<Rate>,
@@ -63,7 +64,8 @@ pub struct Sample {
     pub delta: f64,
     /// Acknowledgements seen.
     pub acks: u64,
-    /// Where the states of Muses lay since the connection began, for the choice of its tree; `None` while another algorithm runs.
+    /// Where the states of Muses lay since the connection began, for the choice of its tree; `None`
+    /// while another algorithm runs.
     pub states: Option<Counts>,
     /// Why Muses is not trusted any longer on this connection; `None` while it is, or where it never ran.
     pub alarm: Option<Alarm>,
@@ -143,9 +145,9 @@ impl Flow {
         self.slot().id.load(Acquire) == self.identity.id.0
     }
 
-    /// Whether nothing is sent on it any more, though its socket is there: this side has closed, and all of its data was
-    /// acknowledged. The algorithm tells with the acknowledgement; of a reset, and of a FIN that nobody answers,
-    /// [`Datapath::reap`](crate::Datapath::reap) does.
+    /// Whether nothing is sent on it any more, though its socket is there: this side has closed,
+    /// and all of its data was acknowledged. The algorithm tells with the acknowledgement; of a
+    /// reset, and of a FIN that nobody answers, [`Datapath::reap`](crate::Datapath::reap) does.
     pub fn is_closing(&self) -> bool {
         load(&self.slot().flags) & layout::FLAG_CLOSING != 0 && self.is_open()
     }
@@ -210,8 +212,8 @@ impl Flow {
         set.map(|(place, word)| (place.knob.name, place.decode(word))).collect()
     }
 
-    /// Sets a knob of an algorithm that may run later, as [`set`](Self::set) does of the one that runs: of what is to take over when
-    /// the guard of Muses speaks.
+    /// Sets a knob of an algorithm that may run later, as [`set`](Self::set) does of the one that
+    /// runs: of what is to take over when the guard of Muses speaks.
     ///
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
@@ -226,10 +228,11 @@ impl Flow {
         Ok(place.decode(word))
     }
 
-    /// Asks for another algorithm: with these knobs, and the others at their defaults; or, without, with all of them as
-    /// they were left (at first, the defaults of new connections). It takes over when the one that runs has converged and
-    /// no loss is being repaired (`Switch::Full`), or as soon as none is (`Switch::Part`): see [`Flow::switching`].
-    /// Another request takes the place of one that waits; one for the algorithm that runs cancels it, and sets the knobs.
+    /// Asks for another algorithm: with these knobs, and the others at their defaults; or, without,
+    /// with all of them as they were left (at first, the defaults of new connections). It takes
+    /// over when the one that runs has converged and no loss is being repaired (`Switch::Full`), or
+    /// as soon as none is (`Switch::Part`): see [`Flow::switching`]. Another request takes the
+    /// place of one that waits; one for the algorithm that runs cancels it, and sets the knobs.
     ///
     /// # Errors
     /// The algorithm has no such knob, and nothing is changed; or the connection has ended.

@@ -269,8 +269,8 @@ fn loader_to_be_killed() {
     }
 }
 
-/// Whenever it is killed, also while it loads or replaces what was there: the next one has the programs and options that it asked for,
-/// and nothing is left in the end.
+/// Whenever it is killed, also while it loads or replaces what was there: the next one has the
+/// programs and options that it asked for, and nothing is left in the end.
 #[test]
 fn a_loader_may_be_killed_at_any_moment() {
     need_kernel!();
@@ -439,8 +439,8 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     assert!(!available().contains(&options.name()));
 }
 
-/// A kernel that leaves out `release` is not at hand everywhere, so the slot of one connection gets the number of another, which
-/// has no socket.
+/// A kernel that leaves out `release` is not at hand everywhere, so the slot of one connection gets
+/// the number of another, which has no socket.
 #[test]
 fn a_slot_without_a_socket_is_taken_back_and_no_other() {
     need_kernel!();

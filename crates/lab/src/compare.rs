@@ -169,8 +169,8 @@ mod tests {
         assert!(threshold[0].utilization > 0.9, "{}", threshold[0].utilization);
     }
 
-    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only BBRv1, which does not answer,
-    /// gets much more than CUBIC.
+    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only
+    /// BBRv1, which does not answer, gets much more than CUBIC.
     #[test]
     fn marks_leave_none_but_bbr_much_more_than_cubic() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/links/ecn.toml");

@@ -400,7 +400,8 @@ fn check_netns(source: &Source<'_>, raw: &RawRule) -> Result<Option<PathBuf>, Co
     Ok(Some(netns.get_ref().clone()))
 }
 
-/// Whether a rule gives sockets its algorithm. It has to say to which: every server of a machine is more than anybody means.
+/// Whether a rule gives sockets its algorithm. It has to say to which: every server of a machine is
+/// more than anybody means.
 fn check_assign(source: &Source<'_>, raw: &RawRule) -> Result<bool, ConfigError> {
     let Some(assign) = raw.assign.as_ref().filter(|assign| *assign.get_ref()) else {
         return Ok(false);

@@ -15,7 +15,8 @@ impl<L: Link> Connection<L> {
     pub(super) fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
         let identity = *self.link.identity();
         let key = customized.key(identity.remote.ip());
-        // From its first byte on, where it is new; what it ran before the agent or its rule came was another configuration.
+        // From its first byte on, where it is new; what it ran before the agent or its rule came
+        // was another configuration.
         let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
         let before = if is_new { None } else { self.link.totals() };
         self.part = Some(Box::new(Part::new(key, before.unwrap_or_default())));
@@ -27,7 +28,8 @@ impl<L: Link> Connection<L> {
         self.customize(setting);
     }
 
-    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its next monitor interval begins.
+    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its
+    /// next monitor interval begins.
     pub(super) fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
         let (Some(mut part), Some(edge)) = (self.part.take(), setting.edge) else { return None };
         self.notice_others();

@@ -91,8 +91,8 @@ impl<D: Datapath> Core<D> {
         core
     }
 
-    /// Brings the models of the rules into the kernel. Connections to come begin with that of the first rule that has one, until they
-    /// are looked at.
+    /// Brings the models of the rules into the kernel. Connections to come begin with that of the
+    /// first rule that has one, until they are looked at.
     fn plant(&mut self) {
         let (datapath, mut is_first) = (&self.datapath, true);
         for rule in &mut self.config.rules {
@@ -389,8 +389,8 @@ fn tree_of(ended: &Ended, identity: &Identity, rule: Option<&Rule>) -> Option<us
     }
 }
 
-/// What is said the first time that the policy of a rule has no answer. That there is none is said when the agent reads its
-/// configuration.
+/// What is said the first time that the policy of a rule has no answer. That there is none is said
+/// when the agent reads its configuration.
 fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<String> {
     let why = distrust.filter(|why| !matches!(why, Distrust::NoModel(_)))?;
     let name = &rule?.name;

@@ -382,8 +382,9 @@ impl Agent {
         }
     }
 
-    /// Whether connections that are gone from the datapath are still open, with an algorithm that somebody gave them. Not
-    /// at once: the kernel tells of the end before it puts the other algorithm in place.
+    /// Whether connections that are gone from the datapath are still open, with an algorithm that
+    /// somebody gave them. Not at once: the kernel tells of the end before it puts the other
+    /// algorithm in place.
     fn look_up_ended(&mut self) {
         let ended = std::mem::take(&mut self.ended);
         let Some((diag, netns)) = &self.diag else { return };

@@ -30,8 +30,9 @@ pub struct Unloaded {
     pub elsewhere: Vec<String>,
 }
 
-/// Takes the datapath of a configuration (the default one without) out of the kernel. Sockets that were given an algorithm
-/// get back what they ran before, in this network namespace and in those that the rules name.
+/// Takes the datapath of a configuration (the default one without) out of the kernel. Sockets that
+/// were given an algorithm get back what they ran before, in this network namespace and in those
+/// that the rules name.
 ///
 /// # Errors
 /// An agent uses it, or the kernel refuses.

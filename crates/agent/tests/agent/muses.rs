@@ -10,8 +10,9 @@ use crate::transfer::{download, link};
 
 const PORT: u16 = 7171;
 
-/// The model's first tree makes the window smaller, so there is no queue, and the states lie with the other tree, which is chosen after
-/// the first report. The next connection to the same host begins with that.
+/// The model's first tree makes the window smaller, so there is no queue, and the states lie with
+/// the other tree, which is chosen after the first report. The next connection to the same host
+/// begins with that.
 #[test]
 fn the_tree_is_chosen_by_the_states_and_kept_for_the_next_connection() {
     need_kernel!();

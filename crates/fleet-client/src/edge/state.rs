@@ -45,7 +45,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Makes the folder, and reads what is there into a book. A file that cannot be understood is as none: the engine tells anew.
+    /// Makes the folder, and reads what is there into a book. A file that cannot be understood is
+    /// as none: the engine tells anew.
     pub(crate) fn open(
         folder: &Path,
         book: &mut Book,

@@ -417,7 +417,8 @@ fn a_surrogate_among_rewards_is_no_other_network() {
     let mut aggregate = aggregate();
     for n in 0..30 {
         let reward = 20.0 + reward_of(&aggregate.open(&service, Interval(n)));
-        // The surrogate is another quantity, 40 times the reward; from time to time the reward's statistics are missing.
+        // The surrogate is another quantity, 40 times the reward; from time to time the reward's
+        // statistics are missing.
         let mut all = vec![("throughput", 40.0 * reward)];
         if n % 5 != 4 {
             all.extend([("bitrate", reward), ("rebuffering", 0.0)]);

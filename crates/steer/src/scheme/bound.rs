@@ -40,8 +40,9 @@ impl SelectBound {
         if text.contains("every=") { Err(BoundError::NotAgain) } else { Ok(bound) }
     }
 
-    /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's candidates every 12 s, which
-    /// rules have, too. The name of a shipped policy is what that chooses among.
+    /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's
+    /// candidates every 12 s, which rules have, too. The name of a shipped policy is what that
+    /// chooses among.
     pub(super) fn course(text: &str) -> Result<Self, BoundError> {
         let mut bound = Self { candidates: candidates(), every: PERIOD };
         let mut listed = text.trim();

@@ -1,5 +1,5 @@
-//! What files of learnt policies have in common: safetensors with strings that say what the numbers are, and a checksum over
-//! all of it. `docs/reference/selection.md` has both kinds of them.
+//! What files of learnt policies have in common: safetensors with strings that say what the numbers
+//! are, and a checksum over all of it. `docs/reference/selection.md` has both kinds of them.
 
 use std::collections::HashMap;
 

@@ -17,7 +17,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With a service `tv` whose intervals have this length, and lines of the configuration that say where to keep it all.
+    /// With a service `tv` whose intervals have this length, and lines of the configuration that
+    /// say where to keep it all.
     pub(crate) fn new(interval: &str, store: &str) -> Result<Self, String> {
         let fail = |e: std::io::Error| format!("cannot write a configuration: {e}");
         let folder = tempfile::tempdir().map_err(fail)?;

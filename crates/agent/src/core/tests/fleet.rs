@@ -228,7 +228,8 @@ fn place(prefix: &str, delta: f64) -> (String, f64) {
     (prefix.to_owned(), delta)
 }
 
-/// Who has been at a prefix once begins with what is learnt for it the next time, whatever becomes of the engine and of the agent.
+/// Who has been at a prefix once begins with what is learnt for it the next time, whatever becomes
+/// of the engine and of the agent.
 #[test]
 fn the_kernel_is_told_ahead_and_the_next_agent_takes_it_over() {
     let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
