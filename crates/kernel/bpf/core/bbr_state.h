@@ -2,8 +2,9 @@
 /*
  * What BBR remembers of one connection, and its inputs: crates/cc/src/bbr/v1.rs, in packets and microseconds.
  *
- * Windows, and what is delivered, lost and in flight, are packets, as the kernel counts them; rates are bytes per second, as
- * in Rust, so that a path whose packets change their size keeps its bandwidth.
+ * Windows, and what is delivered, lost and in flight, are packets, as the kernel counts them; rates
+ * are bytes per second, as in Rust, so that a path whose packets change their size keeps its
+ * bandwidth.
  */
 #ifndef TRIMTAB_BBR_STATE_H
 #define TRIMTAB_BBR_STATE_H

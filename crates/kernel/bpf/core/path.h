@@ -51,7 +51,8 @@ TT_INLINE void tt_path_on_sample(struct tt_path *path, u64 now_us, u64 srtt_us, 
 		tt_filter_update(&path->rate_max, &path->rate_max_ring, now_us, window_us, rate);
 }
 
-/* A window is cut for losses: whether there is no queue, so that it says nothing of the path (`PathView::on_congestion`). */
+/* A window is cut for losses: whether there is no queue, so that it says nothing of the path
+ * (`PathView::on_congestion`). */
 TT_INLINE void tt_path_on_cut(struct tt_path *path, u64 srtt_us)
 {
 	u64 least_us = tt_filter_get(&path->rtt_min);
