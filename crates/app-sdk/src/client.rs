@@ -27,7 +27,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HintError {
     /// No agent listens.
-    #[error("no agent takes hints at {}: {reason}. Start one with [sockets] hints = true, or go on without", .path.display())]
+    #[error("no agent takes hints at {}: {reason}. Start one with [sockets] hints = true, or go on \
+             without", .path.display())]
     NoAgent {
         /// The socket.
         path: PathBuf,

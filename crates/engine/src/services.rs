@@ -99,8 +99,8 @@ impl Services {
                 return Err(wrong(
                     at,
                     &format!(
-                        "nothing would be learnt of {name:?}: its interval, {}, is not longer than the engine's grace, {grace}: make \
-                     interval longer, or grace shorter",
+                        "nothing would be learnt of {name:?}: its interval, {}, is not longer than \
+                         the engine's grace, {grace}: make interval longer, or grace shorter",
                         service.interval()
                     ),
                 ));

@@ -63,7 +63,8 @@ pub struct NamedLink {
 #[derive(Debug, thiserror::Error)]
 pub enum LinksError {
     /// The folder cannot be read.
-    #[error("{}: {cause}; name a folder with one folder of Mahimahi traces per kind, as `trimtab trace fetch` makes it", path.display())]
+    #[error("{}: {cause}; name a folder with one folder of Mahimahi traces per kind, as `trimtab \
+             trace fetch` makes it", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,

@@ -118,7 +118,8 @@ impl Decision {
             }
             Outcome::FellBack { alarm: Alarm::Debt { debt } } => write!(
                 f,
-                "Fell back to the safe configuration: rewards are {debt:.1} deviations behind what it is expected to have brought."
+                "Fell back to the safe configuration: rewards are {debt:.1} deviations behind what \
+                 it is expected to have brought."
             ),
             Outcome::FellBack { alarm: Alarm::Reward { limit, .. } } => {
                 write!(

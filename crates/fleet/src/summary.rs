@@ -52,7 +52,8 @@ struct Unchecked {
 pub enum SummaryError {
     /// A name has other characters than it may, or too many.
     #[error(
-        "{0:?} is no name of a statistic: 1 to {STATISTIC_NAME_LEN_MAX} letters, digits and _, not beginning with a digit"
+        "{0:?} is no name of a statistic: 1 to {STATISTIC_NAME_LEN_MAX} letters, digits and _, not \
+         beginning with a digit"
     )]
     Name(String),
     /// There are more statistics than a summary may have.

@@ -27,8 +27,8 @@ const _: () = assert!(
 pub enum TreesRefused {
     /// A walk would take too many steps.
     #[error(
-        "tree {tree} is {depth} nodes deep, and no walk in the kernel takes more than {WALK_MAX} steps: train it with a \
-         smaller depth"
+        "tree {tree} is {depth} nodes deep, and no walk in the kernel takes more than {WALK_MAX} \
+         steps: train it with a smaller depth"
     )]
     Deep {
         /// The tree.

@@ -59,8 +59,9 @@ impl fmt::Display for Fidelity {
         let Self { runs, late_p99_ms, lost_elsewhere } = self;
         write!(
             f,
-            "this machine was too busy for exact links: over {runs} runs, packets left up to {late_p99_ms:.2} ms late at \
-             the 99th percentile, and {lost_elsewhere} were lost elsewhere than on the links; use fewer --jobs, or end other programs"
+            "this machine was too busy for exact links: over {runs} runs, packets left up to \
+             {late_p99_ms:.2} ms late at the 99th percentile, and {lost_elsewhere} were lost \
+             elsewhere than on the links; use fewer --jobs, or end other programs"
         )
     }
 }

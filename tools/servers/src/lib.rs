@@ -144,8 +144,8 @@ impl Servers {
         };
         let scheme = if self.encrypted { "tls" } else { "nats" };
         format!(
-            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n[broker]\nnats = \"{scheme}://localhost:{nats}\"\n\
-             stream = \"{name}\"\n"
+            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n\
+             [broker]\nnats = \"{scheme}://localhost:{nats}\"\nstream = \"{name}\"\n"
         )
     }
 

@@ -50,7 +50,8 @@ impl<L: Link> Connection<L> {
             let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
             if to.algorithm != running.name() {
                 return Some(format!(
-                    "{aggregate}: the engine configures {}, and the rule is about {}: name that algorithm in one of both",
+                    "{aggregate}: the engine configures {}, and the rule is about {}: name that \
+                     algorithm in one of both",
                     to.algorithm,
                     running.name()
                 ));
@@ -61,7 +62,9 @@ impl<L: Link> Connection<L> {
                 // What it no longer says is as the algorithm has it, also where it began with something else (`ahead`).
                 let was = self.applied.iter().any(|turned| turned.knob == knob.name)
                     || (is_first && self.has_another(knob));
-                if let Some(value) = given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default)) {
+                if let Some(value) =
+                    given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default))
+                {
                     self.turn(knob.name, value, cause.clone(), setting);
                 }
             }

@@ -294,8 +294,9 @@ fn content(message: &Message) -> Result<(Option<Model>, Factors), String> {
 
 fn unknown(message: &Message) -> Answer {
     Answer::Unknown(format!(
-        "no connection {} -> {} with this cookie in the sender's network namespace is under the agent's care: it must run \
-         the agent's congestion control (socket option TCP_CONGESTION, or the system's default)",
+        "no connection {} -> {} with this cookie in the sender's network namespace is under the \
+         agent's care: it must run the agent's congestion control (socket option TCP_CONGESTION, \
+         or the system's default)",
         message.local, message.remote
     ))
 }

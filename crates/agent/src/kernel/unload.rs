@@ -88,8 +88,9 @@ impl fmt::Display for Unloaded {
         if !self.elsewhere.is_empty() {
             writeln!(
                 f,
-                "note: the kernel still has {}, loaded from another folder or in another mount namespace, as `ip netns exec` makes \
-                 one: run this there (`nsenter --mount=/proc/PID/ns/mnt trimtab agent unload`), or with that agent's --config",
+                "note: the kernel still has {}, loaded from another folder or in another mount \
+                 namespace, as `ip netns exec` makes one: run this there (`nsenter \
+                 --mount=/proc/PID/ns/mnt trimtab agent unload`), or with that agent's --config",
                 self.elsewhere.join(", ")
             )?;
         }

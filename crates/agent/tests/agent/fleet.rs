@@ -58,7 +58,8 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
         engine.url
     );
     let rule = format!(
-        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nnetns = \"/run/netns/tt-fleet-a\"\nsteer = \"fleet\"\nservice = \"tv\"\n"
+        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nnetns = \"/run/netns/tt-fleet-a\"\n\
+         steer = \"fleet\"\nservice = \"tv\"\n"
     );
     setup.configure("", &rule);
     let wire = Wire::new("fleet");

@@ -14,7 +14,8 @@ use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
 use crate::setup::Setup;
 
-const RULE: &str = "[[rule]]\nname = \"web\"\nport = 7101\nqoe = \"download\"\nfactors = { R = 8 }\nsteer = \"mortise\"\n";
+const RULE: &str = "[[rule]]\nname = \"web\"\nport = 7101\nqoe = \"download\"\n\
+                    factors = { R = 8 }\nsteer = \"mortise\"\n";
 
 #[test]
 fn it_tunes_live_connections_dies_without_harm_and_comes_back() {

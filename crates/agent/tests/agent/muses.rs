@@ -22,7 +22,8 @@ fn the_tree_is_chosen_by_the_states_and_kept_for_the_next_connection() {
         setup.folder().join("small.trees"),
     )
     .expect("a copy");
-    let rule = "[[rule]]\nname = \"phones\"\nport = \"7171-7172\"\nsteer = \"muses\"\nmodel = \"small.trees\"\nsafe = \"none\"\n";
+    let rule = "[[rule]]\nname = \"phones\"\nport = \"7171-7172\"\nsteer = \"muses\"\n\
+                model = \"small.trees\"\nsafe = \"none\"\n";
     setup.configure("", rule);
     let topology = link(100, LossConfig::None);
     let agent = setup.start_at(&topology);

@@ -76,8 +76,8 @@ const EXIT_RTT_MORE: Duration = Duration::from_millis(4);
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "vivace",
-    about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a utility of rate, loss and \
-            delay growth",
+    about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a \
+            utility of rate, loss and delay growth",
     source: "Dong et al., NSDI 2018; PCC customization section 5",
     knobs: Vivace::KNOBS,
     presets: Vivace::PRESETS,

@@ -167,7 +167,10 @@ impl Edge {
         let mut status = Status { aggregates, ..self.shared.status().clone() };
         if let (count, Some(first)) = without {
             status.trouble.get_or_insert_with(|| {
-                format!("the engine has no configuration for {first} ({count} in all): it has no such service, or not for this token")
+                format!(
+                    "the engine has no configuration for {first} ({count} in all): it has no \
+                         such service, or not for this token"
+                )
             });
         }
         status

@@ -342,11 +342,13 @@ fn engines_with_different_files_do_not_wipe_each_other() {
         );
         Service::parse(&text).unwrap()
     };
-    let same = "gamma = { min = 10, max = 5000, scale = \"log\" }\nomega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n";
+    let same = "gamma = { min = 10, max = 5000, scale = \"log\" }\n\
+                omega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n";
     for other in [
         service("[safe]\nomega = 2"),
         text(
-            "gamma = { min = 10, max = 4000, scale = \"log\" }\nomega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n",
+            "gamma = { min = 10, max = 4000, scale = \"log\" }\n\
+             omega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n",
             "mean(bitrate)",
         ),
         text("gamma = { min = 10, max = 5000, scale = \"log\" }\n", "mean(bitrate)"),

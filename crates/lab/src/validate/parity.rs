@@ -265,8 +265,8 @@ impl Parity {
             text += "\n\n";
         }
         text += &format!(
-            "Medians over cells, of absolute differences; the QoE is the mean of all runs. ! is out of its band: throughput \
-             {BAND_THROUGHPUT}%,\np95 RTT {BAND_RTT}%, retransmitted {BAND_RETRANSMITS} points, median RCT {BAND_RCT}%.\n"
+            "Medians over cells, of absolute differences; the QoE is the mean of all runs. ! is out of its band: throughput {BAND_THROUGHPUT}%,\n\
+             p95 RTT {BAND_RTT}%, retransmitted {BAND_RETRANSMITS} points, median RCT {BAND_RCT}%.\n"
         );
         text
     }

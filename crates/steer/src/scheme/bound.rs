@@ -24,7 +24,8 @@ pub(crate) enum BoundError {
     #[error(transparent)]
     Every(#[from] EveryError),
     #[error(
-        "{text:?} is no algorithm to choose: {problem}; write e.g. cubic,bbr,copa:mvfst, with semicolons between those that have several knobs"
+        "{text:?} is no algorithm to choose: {problem}; write e.g. cubic,bbr,copa:mvfst, with \
+         semicolons between those that have several knobs"
     )]
     Candidate { text: String, problem: SpecError },
     #[error("it chooses among 2 to 16 algorithms, each named once, e.g. cubic,bbr,copa:mvfst")]

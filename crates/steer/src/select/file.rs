@@ -73,7 +73,8 @@ pub enum ModelError {
     /// A tensor has a number that is not finite, a scale that is not positive, or a range that ends before it
     /// begins.
     #[error(
-        "the model's {0} has a number that is not finite, a scale that is not above 0, or a range without anything in it"
+        "the model's {0} has a number that is not finite, a scale that is not above 0, or a range \
+         without anything in it"
     )]
     Number(&'static str),
     /// The checksum does not fit.

@@ -79,7 +79,8 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), StepError> {
     let scenario = Scenario::load(&cli.scenario)?;
     println!(
-        "| step | application | δ of the oracle (as good: 1%) | datapath | within 20% of it after | as good as it after |"
+        "| step | application | δ of the oracle (as good: 1%) | datapath | within 20% of it after \
+         | as good as it after |"
     );
     println!("|---|---|---|---|---|---|");
     let mut panels = Vec::new();

@@ -201,9 +201,8 @@ fn another_algorithm_than_the_rules_is_told_and_changes_nothing() {
     let notes = core.take_notes();
     assert_eq!(
         notes,
-        [
-            "tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that algorithm in one of both"
-        ]
+        ["tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that \
+             algorithm in one of both"]
     );
     assert_eq!(core.why("1", Time::ZERO).unwrap().flow.decisions, 0);
 }
