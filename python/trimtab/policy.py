@@ -24,14 +24,8 @@ HIDDEN = 200
 SLOPE = 0.01
 #: The tensors of the file, in its order.
 TENSORS = (
-    "fc1.weight",
-    "fc1.bias",
-    "fc2.weight",
-    "fc2.bias",
-    "norm.mean",
-    "norm.scale",
-    "norm.low",
-    "norm.high",
+    *("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"),
+    *("norm.mean", "norm.scale", "norm.low", "norm.high"),
 )
 
 Array = NDArray[np.float32]
