@@ -5,10 +5,12 @@
  * build/main.rs), so nothing is typed twice; both sides assert the sizes at the end.
  *
  * Who writes what, and when:
- *   identity   the program, once, when the connection opens (the cookie later, once somebody has asked the kernel for it)
- *   orders     user space, at any time; the program reads `version`, `epoch` and `next` when it writes the measures, and
- *              the knobs when `version` moved. Each algorithm has a place of its own for its knobs, so those of one that is
- *              to take over can be set while another runs
+ *   identity   the program, once, when the connection opens (the cookie later, once somebody has
+ *              asked the kernel for it)
+ *   orders     user space, at any time; the program reads `version`, `epoch` and `next` when it
+ *              writes the measures, and the knobs when `version` moved. Each algorithm has a place
+ *              of its own for its knobs, so those of one that is to take over can be set while
+ *              another runs
  *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
  *              under the sequence number `seq`: odd while it writes
  *
@@ -306,8 +308,8 @@
 /* Names and sizes of what is in the object. */
 #define TT_EVENTS_BYTES (1 << 20)
 /*
- * What is set before loading: the number of slots, the names under which the algorithms are registered, then least and greatest value
- * of each knob, algorithm by algorithm by TT_CCA_* less 1.
+ * What is set before loading: the number of slots, the names under which the algorithms are
+ * registered, then least and greatest value of each knob, algorithm by algorithm by TT_CCA_* less 1.
  */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4

@@ -86,7 +86,8 @@ struct tt_bbr {
 	u32 min_rtt_us;    /* 0: no sample */
 	u32 mss_bytes;
 	u32 round;
-	u32 round_end; /* a packet sent at or after this many delivered ends the round; modulo 2^32, as all that is delivered */
+	/* A packet sent at or after this many delivered ends the round; modulo 2^32, as all that is delivered. */
+	u32 round_end;
 	u32 bubble_start; /* packets sent while the algorithm itself held the sender back: bbr/bubble.rs */
 	u32 bubble_end;
 	u64 full_bw_bytes_per_s; /* the baseline of the plateau: full_pipe.rs */

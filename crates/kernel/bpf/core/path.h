@@ -20,7 +20,8 @@
 struct tt_path {
 	u64 seen_us; /* when the last sample came */
 	bool converged; /* whether any algorithm of this connection ever had, or since tt_path_taken_over() */
-	bool lost_without_queue; /* since the algorithm that runs began, and it cuts its window at losses; or it leaves the path idle */
+	/* Since the algorithm that runs began, and it cuts its window at losses; or it leaves the path idle. */
+	bool lost_without_queue;
 	u8 rest[6];
 	struct tt_filter rtt_min;
 	struct tt_filter rate_max;
