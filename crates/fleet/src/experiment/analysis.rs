@@ -158,8 +158,9 @@ impl Pairs {
         Some((means, Estimate { value, error, freedom: count - 1.0 }))
     }
 
-    /// What both blocks of all pairs were on average is no matter of chance; only which of them had which arm is. So with
-    /// m the mean of both and d their difference, a·t − b·c = (a − b)·m + (a + b)/2·d, and d alone has an error.
+    /// What both blocks of all pairs were on average is no matter of chance; only which of them
+    /// had which arm is. So with m the mean of both and d their difference, a·t − b·c = (a −
+    /// b)·m + (a + b)/2·d, and d alone has an error.
     fn contrast(&self, (a, b, c): Contrast) -> Option<Estimate> {
         let ([control, treatment], difference) = self.difference()?;
         Some(Estimate {
