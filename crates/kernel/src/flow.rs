@@ -27,20 +27,8 @@ const AF_INET6: u32 = 10;
 /// or half a millisecond ago, and when nothing was left in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When that was, on `CLOCK_MONOTONIC`.
-    pub now: Time,
-    /// Bytes sent since the connection began, retransmissions included.
-    pub sent: Bytes,
-    /// Bytes acknowledged since the connection began, selectively, too.
-    pub acked: Bytes,
-    /// Bytes declared lost since then.
-    pub lost: Bytes,
-    /// Time in which the application did not hold the sender back.
-    pub busy: Duration,
-    /// Sum of all round-trip samples.
-    pub rtt_sum: Duration,
-    /// Their number.
-    pub rtt_count: u64,
+    /// Sums since the connection began.
+    pub totals: Totals,
     /// Smoothed round-trip time.
     pub srtt: Duration,
     /// Lowest round-trip time since the connection began; `None` before any sample.
@@ -71,14 +59,6 @@ pub struct Sample {
     pub alarm: Option<Alarm>,
     /// Of the interval that the last [`Flow::start_interval`] ended.
     pub extremes: Extremes,
-}
-
-impl Sample {
-    /// The sums among it.
-    pub fn totals(&self) -> Totals {
-        let Self { sent, acked, lost, busy, rtt_sum, rtt_count, now: last, .. } = *self;
-        Totals { sent, acked, lost, busy, rtt_sum, rtt_count, last }
-    }
 }
 
 /// Extremes of an interval.
@@ -355,13 +335,15 @@ fn measure(slot: &Slot) -> Sample {
     let pacing = slot.pacing_bytes_per_s.load(Relaxed);
     let flags = load(&slot.flags);
     Sample {
-        now: Time::from_micros(slot.now_us.load(Relaxed)),
-        sent: bytes(&slot.sent_bytes),
-        acked: bytes(&slot.acked_bytes),
-        lost: bytes(&slot.lost_bytes),
-        busy: Duration::from_micros(slot.busy_us.load(Relaxed)),
-        rtt_sum: Duration::from_micros(slot.rtt_sum_us.load(Relaxed)),
-        rtt_count: slot.rtt_count.load(Relaxed),
+        totals: Totals {
+            sent: bytes(&slot.sent_bytes),
+            acked: bytes(&slot.acked_bytes),
+            lost: bytes(&slot.lost_bytes),
+            busy: Duration::from_micros(slot.busy_us.load(Relaxed)),
+            rtt_sum: Duration::from_micros(slot.rtt_sum_us.load(Relaxed)),
+            rtt_count: slot.rtt_count.load(Relaxed),
+            last: Time::from_micros(slot.now_us.load(Relaxed)),
+        },
         srtt: micros(&slot.srtt_us),
         min_rtt: (!min_rtt.is_zero()).then_some(min_rtt),
         window: bytes(&slot.window_bytes),

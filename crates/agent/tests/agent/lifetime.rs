@@ -59,7 +59,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     let datapath = trimtab_kernel::Datapath::load(&setup.options()).unwrap();
     assert_eq!(datapath.origin(), trimtab_kernel::Origin::Adopted);
     let flow = datapath.flows().find(|flow| flow.identity().local.port() == 7101).unwrap();
-    let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().acked);
+    let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().totals.acked);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(flow.knob("delta").unwrap(), delta);
     for &(knob, value) in
@@ -68,7 +68,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
         let now = flow.knob(knob).unwrap();
         assert!((now - value).abs() <= 1e-3 * value, "{knob}: {now} and not {value}");
     }
-    let more = flow.sample().unwrap().acked - acked;
+    let more = flow.sample().unwrap().totals.acked - acked;
     assert!(more > trimtab_units::Bytes::new(1_000_000), "{more} went on in 0.3 s");
 
     let next = start_in("agent", &setup);

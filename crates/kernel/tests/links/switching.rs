@@ -100,7 +100,7 @@ fn turns(loaded: &Loaded, how: Switch) -> Seen {
         }
     }
     let after = flow.sample().expect("open");
-    seen.lost = (after.lost - before.lost).get() / after.mss.get();
+    seen.lost = (after.totals.lost - before.totals.lost).get() / after.mss.get();
     // It is the same connection throughout, in the same slot, and nobody was told that it ended.
     assert_eq!((flow.id(), loaded.datapath().stats().opened), (id, opened));
     assert_eq!((after.delta, flow.knob("delta").ok()), (0.1, Some(0.1)), "{after:?}");
