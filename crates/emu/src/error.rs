@@ -90,7 +90,8 @@ fn advise_on_tun(cause: &io::Error) -> &'static str {
             "run it as root, or let this user open the device (`chmod a+rw /dev/net/tun`)"
         }
         _ => {
-            "load the kernel's module with `modprobe tun`, or in a container hand the device in (`--device /dev/net/tun`)"
+            "load the kernel's module with `modprobe tun`, or in a container hand the device in \
+             (`--device /dev/net/tun`)"
         }
     }
 }

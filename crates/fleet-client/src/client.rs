@@ -40,8 +40,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Asks the engine at a URL with a token; `authority` is a file with the certificates in PEM that it is trusted by, where
-    /// those of the web are not.
+    /// Asks the engine at a URL with a token; `authority` is a file with the certificates in PEM
+    /// that it is trusted by, where those of the web are not.
     ///
     /// # Errors
     /// The file cannot be read, or has no certificate.

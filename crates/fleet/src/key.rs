@@ -147,7 +147,8 @@ pub enum KeyError {
     Form(String),
     /// The service's name is empty, too long, or has other characters than it may.
     #[error(
-        "{0:?} is no name of a service: 1 to {SERVICE_NAME_LEN_MAX} lower-case letters, digits, - _ . beginning with a letter or digit"
+        "{0:?} is no name of a service: 1 to {SERVICE_NAME_LEN_MAX} lower-case letters, digits, - \
+         _ . beginning with a letter or digit"
     )]
     ServiceName(String),
     /// The prefix is none.

@@ -1,8 +1,9 @@
-//! One scale for all rewards of an aggregate (paper 002 §3.3: a surrogate stands in where statistics of the reward are missing).
+//! One scale for all rewards of an aggregate (paper 002 §3.3: a surrogate stands in where
+//! statistics of the reward are missing).
 //!
-//! A surrogate is another quantity than the reward: as it is, it would look like another network. So where the reward is known
-//! at all, a surrogate counts for the reward that it was seen to go with; where it never was, all that is learnt from is the
-//! surrogate.
+//! A surrogate is another quantity than the reward: as it is, it would look like another network.
+//! So where the reward is known at all, a surrogate counts for the reward that it was seen to go
+//! with; where it never was, all that is learnt from is the surrogate.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Mergeable sketches: how often which value came, in buckets whose width is a share of the value.
 //!
-//! The buckets are those of H2 histograms (the `histogram` crate): whole numbers, no logarithms, so every machine puts a
-//! value into the same one. The sum is kept as a whole number, too. So merging is exact, and the order in which
-//! reports arrive changes nothing.
+//! The buckets are those of H2 histograms (the `histogram` crate): whole numbers, no logarithms, so
+//! every machine puts a value into the same one. The sum is kept as a whole number, too. So merging
+//! is exact, and the order in which reports arrive changes nothing.
 
 use histogram::{Config, Histogram, SparseHistogram};
 use serde::{Deserialize, Serialize};
@@ -180,8 +180,9 @@ impl Sketch {
         Some((*self.index.first()?, *self.index.last()?))
     }
 
-    /// The same with values moved to the nearest bucket from `least` to `most`, and no more of them than `len`: of each bucket
-    /// its share. Of a sketch that is changed the sum is that of the middles of its buckets, within [`RELATIVE_ERROR_MAX`].
+    /// The same with values moved to the nearest bucket from `least` to `most`, and no more of them
+    /// than `len`: of each bucket its share. Of a sketch that is changed the sum is that of the
+    /// middles of its buckets, within [`RELATIVE_ERROR_MAX`].
     #[must_use]
     pub(crate) fn within(&self, (least, most): (u32, u32), len: u64) -> Self {
         let total = self.len();

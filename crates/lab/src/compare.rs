@@ -149,7 +149,8 @@ mod tests {
     fn who_answers_marks_backs_off() {
         let with = |mark: &str| {
             let s = Scenario::parse(&format!(
-                "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:20Mbit/s\"]\nbuffer = \"2BDP\"\nduration = \"20s\"\nwarmup = \"5s\"\n{mark}[[app]]\nkind = \"bulk\"\n"
+                "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:20Mbit/s\"]\nbuffer = \"2BDP\"\n\
+                 duration = \"20s\"\nwarmup = \"5s\"\n{mark}[[app]]\nkind = \"bulk\"\n"
             ))
             .unwrap();
             let effort = Effort { jobs: None, quiet: true };
@@ -169,8 +170,8 @@ mod tests {
         assert!(threshold[0].utilization > 0.9, "{}", threshold[0].utilization);
     }
 
-    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only BBRv1, which does not answer,
-    /// gets much more than CUBIC.
+    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only
+    /// BBRv1, which does not answer, gets much more than CUBIC.
     #[test]
     fn marks_leave_none_but_bbr_much_more_than_cubic() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/links/ecn.toml");
@@ -191,7 +192,9 @@ mod tests {
     #[test]
     fn switches_are_counted_and_cost_less_with_all_that_is_known() {
         let s = Scenario::parse(
-            "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\ntraces = [\"constant:12Mbit/s\"]\nbuffer = \"1BDP\"\nrtt = \"40ms\"\nduration = \"32s\"\n[[app]]\nkind = \"bulk\"\n",
+            "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\n\
+             traces = [\"constant:12Mbit/s\"]\nbuffer = \"1BDP\"\nrtt = \"40ms\"\n\
+             duration = \"32s\"\n[[app]]\nkind = \"bulk\"\n",
         )
         .unwrap();
         let c =

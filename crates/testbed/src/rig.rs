@@ -16,7 +16,8 @@ use crate::admission::{self, Place};
 use crate::course;
 use crate::error::RealError;
 
-/// Where what is loaded is kept while it is needed: a folder for each [`Rig`], named for its process and its number there.
+/// Where what is loaded is kept while it is needed: a folder for each [`Rig`], named for its
+/// process and its number there.
 const FOLDER: &str = "/sys/fs/bpf";
 const PREFIX: &str = "trimtab-compare-";
 /// Slots: more than the flows of any run that real time allows.
@@ -46,7 +47,8 @@ impl Fidelity {
         }
     }
 
-    /// Whether results are to be trusted: packets left within a millisecond, and none was lost elsewhere than on the links.
+    /// Whether results are to be trusted: packets left within a millisecond, and none was lost
+    /// elsewhere than on the links.
     pub fn is_good(&self) -> bool {
         self.late_p99_ms <= 1.0 && self.lost_elsewhere == 0
     }
@@ -57,8 +59,9 @@ impl fmt::Display for Fidelity {
         let Self { runs, late_p99_ms, lost_elsewhere } = self;
         write!(
             f,
-            "this machine was too busy for exact links: over {runs} runs, packets left up to {late_p99_ms:.2} ms late at \
-             the 99th percentile, and {lost_elsewhere} were lost elsewhere than on the links; use fewer --jobs, or end other programs"
+            "this machine was too busy for exact links: over {runs} runs, packets left up to \
+             {late_p99_ms:.2} ms late at the 99th percentile, and {lost_elsewhere} were lost \
+             elsewhere than on the links; use fewer --jobs, or end other programs"
         )
     }
 }

@@ -10,8 +10,8 @@ use trimtab_units::{Bytes, Rate};
 /// Above what any link here carries, and not the value that means "no pacing".
 const FAST: Rate = Rate::from_bytes_per_sec(1 << 40);
 
-/// Has TCP pace the connection by itself, as the `fq` queueing discipline would (`SO_MAX_PACING_RATE`, which turns pacing
-/// on whatever the rate).
+/// Has TCP pace the connection by itself, as the `fq` queueing discipline would
+/// (`SO_MAX_PACING_RATE`, which turns pacing on whatever the rate).
 pub(crate) fn pace(socket: &TcpStream) -> io::Result<()> {
     let rate: u64 = FAST.bytes_per_sec();
     let length = size_of_val(&rate) as libc::socklen_t;
@@ -28,7 +28,8 @@ pub(crate) fn pace(socket: &TcpStream) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Where `struct tcp_info` of linux/tcp.h has `tcpi_snd_mss` and `tcpi_snd_cwnd`. Fields are only ever added at its end.
+/// Where `struct tcp_info` of linux/tcp.h has `tcpi_snd_mss` and `tcpi_snd_cwnd`. Fields are only
+/// ever added at its end.
 const SND_MSS: usize = 16;
 const SND_CWND: usize = 80;
 const LENGTH: usize = 104;

@@ -1,5 +1,6 @@
-//! What passes the link, measured packet by packet: round-trip times as the sender sees them, waits in the queue, losses,
-//! and what was sent twice. It works for any congestion control, since it looks at headers only.
+//! What passes the link, measured packet by packet: round-trip times as the sender sees them, waits
+//! in the queue, losses, and what was sent twice. It works for any congestion control, since it
+//! looks at headers only.
 
 use std::collections::VecDeque;
 

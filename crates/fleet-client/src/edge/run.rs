@@ -124,7 +124,8 @@ impl Edge {
         force
     }
 
-    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that anybody asked; all, the first time.
+    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that
+    /// anybody asked; all, the first time.
     pub fn take_news(&self) -> BTreeSet<Key> {
         self.shared.book().take_news()
     }
@@ -149,7 +150,8 @@ impl Edge {
         self.shared.book().learn(key, force, now());
     }
 
-    /// The reports of all intervals until a time, which then go to nobody else: for an edge that is [alone](Self::alone).
+    /// The reports of all intervals until a time, which then go to nobody else: for an edge that is
+    /// [alone](Self::alone).
     pub fn close(&self, until: Time) -> Vec<trimtab_fleet::Report> {
         let ended = self.shared.book().close(until, |_| Duration::ZERO);
         ended.into_iter().map(|one| one.report).collect()
@@ -165,7 +167,10 @@ impl Edge {
         let mut status = Status { aggregates, ..self.shared.status().clone() };
         if let (count, Some(first)) = without {
             status.trouble.get_or_insert_with(|| {
-                format!("the engine has no configuration for {first} ({count} in all): it has no such service, or not for this token")
+                format!(
+                    "the engine has no configuration for {first} ({count} in all): it has no \
+                         such service, or not for this token"
+                )
             });
         }
         status

@@ -102,7 +102,8 @@ mod tests {
 
     fn result(more: &str) -> Comparison {
         let text = format!(
-            "cc = [\"cubic\", \"omniscient\"]\ntraces = [\"constant:8Mbit/s\", \"constant:4Mbit/s\"]\nduration = \"3s\"\n{more}\n"
+            "cc = [\"cubic\", \"omniscient\"]\n\
+             traces = [\"constant:8Mbit/s\", \"constant:4Mbit/s\"]\nduration = \"3s\"\n{more}\n"
         );
         let scenario = Scenario::parse(&text).unwrap();
         let effort = Effort { jobs: None, quiet: true };

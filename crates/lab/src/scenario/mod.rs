@@ -383,7 +383,9 @@ mod tests {
     #[test]
     fn printed_scenario_reads_back() {
         let text = format!(
-            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\nmark = \"0.5BDP\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
+            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\n\
+             mark = \"0.5BDP\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n\
+             {SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
         );
         let printed = Scenario::parse(&text).unwrap().to_toml();
         let again = Scenario::parse(&printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));

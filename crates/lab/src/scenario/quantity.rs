@@ -134,7 +134,8 @@ pub enum Mark {
 }
 
 impl Quantity for Mark {
-    const EXPECTED: &'static str = "a share of the packets (at most 100%) or a queue length in quotes, such as \"10%\", \"20packets\" or \"0.5BDP\"";
+    const EXPECTED: &'static str = "a share of the packets (at most 100%) or a queue length in \
+                                    quotes, such as \"10%\", \"20packets\" or \"0.5BDP\"";
 }
 
 impl FromStr for Mark {

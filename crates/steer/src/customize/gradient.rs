@@ -52,7 +52,8 @@ impl Gradient {
         (settings.radius * self.shrink(settings)).max(settings.radius_min)
     }
 
-    /// Takes an estimate of (φ/d)·∇r, and gives a step when there are enough of them. `deviation` is that of the rewards.
+    /// Takes an estimate of (φ/d)·∇r, and gives a step when there are enough of them. `deviation`
+    /// is that of the rewards.
     pub(super) fn add(
         &mut self,
         settings: &Settings,

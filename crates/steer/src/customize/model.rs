@@ -1,9 +1,10 @@
 //! Learning by a model of the reward: what to try next, and what the best guess is.
 //!
-//! A trial is the point near the best guess whose expected reward is highest once `optimism` standard errors are added to it
-//! (an upper confidence bound: Srinivas, Krause, Kakade and Seeger, "Gaussian process optimization in the bandit setting",
-//! ICML 2010). Where much is known the errors are small and the best guess itself is run; where conditions changed they grow,
-//! and it looks around again: no schedule says when.
+//! A trial is the point near the best guess whose expected reward is highest once `optimism`
+//! standard errors are added to it (an upper confidence bound: Srinivas, Krause, Kakade and Seeger,
+//! "Gaussian process optimization in the bandit setting", ICML 2010). Where much is known the
+//! errors are small and the best guess itself is run; where conditions changed they grow, and it
+//! looks around again: no schedule says when.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ use super::{Outcome, Purpose, Settings};
 const LOOKS: usize = 24;
 /// A point nearer to the best guess than this in every knob is the best guess.
 const SAME: f64 = 0.015;
-/// A reward that is off by so many standard errors is a surprise; so many in a row to one side mean that conditions changed.
+/// A reward that is off by so many standard errors is a surprise; so many in a row to one side mean
+/// that conditions changed.
 const SURPRISE: f64 = 2.0;
 const SURPRISES: usize = 3;
 /// Nothing is a surprise where nothing was tried within this distance in every knob.
@@ -27,14 +29,16 @@ const NEAR: f64 = 0.2;
 const LEAST: f64 = 0.02;
 /// One interval adds no more than this to the debt: what is worse is for the alarm, and one wild interval is none.
 const BEHIND_MOST: f64 = 4.0;
-/// The safe configuration stays twice as long after each debt that was too large, up to so many doublings: what is lost grows as the
-/// logarithm of time at most. Trials without a debt after which that is forgotten.
+/// The safe configuration stays twice as long after each debt that was too large, up to so many
+/// doublings: what is lost grows as the logarithm of time at most. Trials without a debt after
+/// which that is forgotten.
 const DOUBLINGS: u8 = 5;
 const FORGIVEN_AFTER: u32 = 24;
 /// What is known from before a change: so many cells, each of which counts so much.
 const BEFORE: (f64, usize) = (0.3, 8);
-/// Trials after which the safe configuration is looked at again, at first and at most; four times as many after each time that it was
-/// what it was expected to be. Nothing else would tell that it is better than it was: all others are judged by what is known of it.
+/// Trials after which the safe configuration is looked at again, at first and at most; four times
+/// as many after each time that it was what it was expected to be. Nothing else would tell that it
+/// is better than it was: all others are judged by what is known of it.
 const LOOK_AFTER: u16 = 8;
 const LOOK_AFTER_MOST: u16 = 96;
 /// Trials after which the model is worth being judged by, and telling others of.
@@ -48,8 +52,8 @@ pub(super) struct Model {
     before: Memory,
     shape: Shape,
     trials: u32,
-    /// Surprises in a row, and whether they were better than expected. They are not believed while it is not known whether they
-    /// persist.
+    /// Surprises in a row, and whether they were better than expected. They are not believed while
+    /// it is not known whether they persist.
     aside: Vec<Cell>,
     better: bool,
     /// How far rewards have fallen behind what is expected of the safe configuration, in deviations of the noise.
@@ -255,8 +259,8 @@ impl Model {
         goes_on
     }
 
-    /// The safe configuration comes into force, and what is known stays: whether the network is another one is for its rewards to
-    /// tell.
+    /// The safe configuration comes into force, and what is known stays: whether the network is
+    /// another one is for its rewards to tell.
     pub(super) fn rest(&mut self) {
         self.aside.clear();
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
@@ -292,8 +296,8 @@ impl Model {
         Some(owed)
     }
 
-    /// What was learnt until now was of another network. How high rewards were tells nothing any more; which points were better
-    /// than others may still.
+    /// What was learnt until now was of another network. How high rewards were tells nothing any
+    /// more; which points were better than others may still.
     pub(super) fn begin_anew(&mut self) {
         let memory = core::mem::take(&mut self.memory);
         if memory.weight() >= KNOWN_AFTER {

@@ -61,8 +61,9 @@ impl Watch {
         (self.count >= USUAL_AFTER).then_some(self.mean - settings.alarm_deviations * spread)
     }
 
-    /// Whether an alarm is of so bad a reward that the network must be another one: twice as far below the mean as is bad. After
-    /// others it is for the rewards of the safe configuration to tell.
+    /// Whether an alarm is of so bad a reward that the network must be another one: twice as far
+    /// below the mean as is bad. After others it is for the rewards of the safe configuration to
+    /// tell.
     pub(super) fn is_severe(alarm: &Alarm, reward: f64) -> bool {
         match alarm {
             Alarm::Reward { mean, limit } => reward < 2.0 * limit - mean,

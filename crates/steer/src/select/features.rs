@@ -1,7 +1,8 @@
 //! The state that selections go by, as numbers of a fixed order, name, unit and scale.
 //!
-//! The first fifteen are Floo's Table 2, whose paper says that metrics are normalised and not how. Constants do
-//! it here, and no running statistics, so that a policy sees while it runs what it saw while it learnt. The rest are ours.
+//! The first fifteen are Floo's Table 2, whose paper says that metrics are normalised and not how.
+//! Constants do it here, and no running statistics, so that a policy sees while it runs what it saw
+//! while it learnt. The rest are ours.
 
 use core::fmt;
 

@@ -37,10 +37,10 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Takes in the mean and the lowest queueing delay of one report, whether the flow was busy, and, where packets were
-    /// lost, what share of the losses is the buffer's. (The longest delay of a report would be nearer to the
-    /// full queue, but a delayed acknowledgement makes a flow believe in a buffer that is not there, and take
-    /// the others' share of the one that is.)
+    /// Takes in the mean and the lowest queueing delay of one report, whether the flow was busy,
+    /// and, where packets were lost, what share of the losses is the buffer's. (The longest delay
+    /// of a report would be nearer to the full queue, but a delayed acknowledgement makes a flow
+    /// believe in a buffer that is not there, and take the others' share of the one that is.)
     pub(super) fn on_report(&mut self, delay: f64, low: f64, busy: bool, dropped: Option<f64>) {
         if busy {
             self.standing += STANDING_WEIGHT * (delay - self.standing);

@@ -113,7 +113,8 @@ impl Arm {
     }
 }
 
-/// A block of the comparison on one edge. Of downloads only those count that every arm of its round made: they are the same ones.
+/// A block of the comparison on one edge. Of downloads only those count that every arm of its round
+/// made: they are the same ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Block {
     /// The round.

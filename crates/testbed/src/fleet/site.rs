@@ -129,7 +129,8 @@ impl Site {
         let service = fleet.service.name().as_str().to_owned();
         // Nobody but this fleet is in its network, so it speaks in the clear there.
         let text = format!(
-            "listen = \"0.0.0.0:{PORT}\"\nplaintext = true\nservices = \"services\"\ngrace = \"{}\"\n\n[store]\nfile = \"engine.db\"\n",
+            "listen = \"0.0.0.0:{PORT}\"\nplaintext = true\nservices = \"services\"\n\
+             grace = \"{}\"\n\n[store]\nfile = \"engine.db\"\n",
             fleet.grace
         );
         fs::create_dir_all(&services)
