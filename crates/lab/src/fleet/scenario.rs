@@ -300,7 +300,7 @@ impl RawLinks {
             policer: self
                 .policer
                 .map(|p| {
-                    Ok((
+                    Ok::<_, FleetScenarioError>((
                         p.share,
                         p.bucket
                             .parse::<Duration>()
@@ -322,7 +322,7 @@ impl RawLinks {
         ];
         match good.iter().find(|(_, good)| !good) {
             Some((key, _)) => {
-                Err(value(key, "a range from the least to the most that links can have"))
+                Err(value(*key, "a range from the least to the most that links can have"))
             }
             None => Ok(links),
         }
