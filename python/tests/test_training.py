@@ -28,7 +28,17 @@ def policy() -> Policy:
     scaler = Scaler.of(random.random((50, 3), np.float32))
     actor = Actor(3, 2, random)
     w1, b1, w2, b2 = actor.weights
-    return Policy(w1, b1, w2, b2, scaler, ("thpt_max", "rtt_min", "busy"), ("cubic", "bbr"), 12_000, "bbr")
+    return Policy(
+        w1,
+        b1,
+        w2,
+        b2,
+        scaler,
+        features=("thpt_max", "rtt_min", "busy"),
+        algorithms=("cubic", "bbr"),
+        period_ms=12_000,
+        first="bbr",
+    )
 
 
 def test_the_actor_learns_which_choice_is_cheap() -> None:

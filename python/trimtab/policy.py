@@ -8,10 +8,10 @@ its metadata name the rest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,11 @@ from trimtab.tensors import save_file
 #: Units of the hidden layer, and the slope of the leaky ReLU below zero (not given by Floo).
 HIDDEN = 200
 SLOPE = 0.01
-FORMAT = "trimtab-select"
-VERSION = "1"
+#: The tensors of the file, in its order.
+TENSORS = (
+    *("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"),
+    *("norm.mean", "norm.scale", "norm.low", "norm.high"),
+)
 
 Array = NDArray[np.float32]
 
@@ -73,21 +76,66 @@ class Scaler:
         return ((states - self.mean) / self.scale).astype(np.float32)
 
 
+@dataclass(kw_only=True)
+class Selector:
+    """What every model that selects algorithms has: the metadata of its file."""
+
+    FORMAT: ClassVar[str]
+    VERSION: ClassVar[str] = "1"
+
+    features: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    period_ms: int
+    first: str
+    """The algorithm that connections start with, and that runs where the inputs are not to be trusted."""
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def write(self, path: Path, tensors: dict[str, NDArray[Any]]) -> str:
+        """Write the file. Gives its checksum, by which the model is known."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {
+            **self.notes,
+            "format": self.FORMAT,
+            "version": self.VERSION,
+            "features": ",".join(self.features),
+            "algorithms": join_names(self.algorithms),
+            "period_ms": str(self.period_ms),
+            "first": self.first,
+        }
+        checksum = checksum_of(metadata, tensors)
+        save_file(tensors, path, {**metadata, "sha256": checksum})
+        return checksum
+
+    @classmethod
+    def read(cls, path: Path, names: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, Any]]:
+        """Read the tensors of these names, and the fields above.
+
+        Raises ValueError when the file is another kind or version.
+        """
+        with safe_open(path, "numpy") as file:
+            about: dict[str, str] = file.metadata() or {}
+            if about.get("format") != cls.FORMAT or about.get("version") != cls.VERSION:
+                raise ValueError(f"{path} is no {cls.FORMAT} model of version {cls.VERSION}: train it again")
+            fields = {
+                "features": tuple(about["features"].split(",")),
+                "algorithms": split_names(about["algorithms"]),
+                "period_ms": int(about["period_ms"]),
+                "first": about["first"],
+            }
+            return [file.get_tensor(name) for name in names], fields
+
+
 @dataclass
-class Policy:
+class Policy(Selector):
     """Maps states to algorithms."""
+
+    FORMAT: ClassVar[str] = "trimtab-select"
 
     w1: Array
     b1: Array
     w2: Array
     b2: Array
     scaler: Scaler
-    features: tuple[str, ...]
-    algorithms: tuple[str, ...]
-    period_ms: int
-    first: str
-    """The algorithm that connections start with, and that runs where a state is not to be trusted."""
-    notes: dict[str, str] = field(default_factory=dict)
 
     def logits(self, states: Array) -> Array:
         """Scores of the algorithms, a row for each state."""
@@ -105,51 +153,18 @@ class Policy:
 
     def save(self, path: Path) -> str:
         """Write the file. Gives its checksum, by which the model is known."""
-        tensors = {
-            "fc1.weight": self.w1,
-            "fc1.bias": self.b1,
-            "fc2.weight": self.w2,
-            "fc2.bias": self.b2,
-            "norm.mean": self.scaler.mean,
-            "norm.scale": self.scaler.scale,
-            "norm.low": self.scaler.low,
-            "norm.high": self.scaler.high,
+        scaler = self.scaler
+        tensors = (self.w1, self.b1, self.w2, self.b2, scaler.mean, scaler.scale, scaler.low, scaler.high)
+        ready = {
+            name: np.ascontiguousarray(tensor, "<f4") for name, tensor in zip(TENSORS, tensors, strict=True)
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {
-            **self.notes,
-            "format": FORMAT,
-            "version": VERSION,
-            "features": ",".join(self.features),
-            "algorithms": join_names(self.algorithms),
-            "period_ms": str(self.period_ms),
-            "first": self.first,
-        }
-        ready = {name: np.ascontiguousarray(tensor, "<f4") for name, tensor in tensors.items()}
-        checksum = checksum_of(metadata, ready)
-        save_file(ready, path, {**metadata, "sha256": checksum})
-        return checksum
+        return self.write(path, ready)
 
     @classmethod
     def load(cls, path: Path) -> Policy:
         """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
-        with safe_open(path, "numpy") as file:
-            about: dict[str, str] = file.metadata() or {}
-            if about.get("format") != FORMAT or about.get("version") != VERSION:
-                raise ValueError(f"{path} is no {FORMAT} model of version {VERSION}: train it again")
-            get = file.get_tensor
-            scaler = Scaler(get("norm.mean"), get("norm.scale"), get("norm.low"), get("norm.high"))
-            return cls(
-                get("fc1.weight"),
-                get("fc1.bias"),
-                get("fc2.weight"),
-                get("fc2.bias"),
-                scaler,
-                tuple(about["features"].split(",")),
-                split_names(about["algorithms"]),
-                int(about["period_ms"]),
-                about["first"],
-            )
+        (w1, b1, w2, b2, *scaler), about = cls.read(path, TENSORS)
+        return cls(w1, b1, w2, b2, Scaler(*scaler), **about)
 
 
 def checksum_of(metadata: dict[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:

@@ -43,8 +43,8 @@ pub enum Error {
     },
     /// Only some may ask.
     #[error(
-        "not allowed to ask the agent at {}: ask as root (sudo), or let a group ask: [sockets] group = \"NAME\" in the agent's \
-         configuration, and restart it", .path.display()
+        "not allowed to ask the agent at {}: ask as root (sudo), or let a group ask: [sockets] \
+         group = \"NAME\" in the agent's configuration, and restart it", .path.display()
     )]
     NotAllowed {
         /// The socket.

@@ -1,10 +1,10 @@
 //! The agent: finds TCP connections, and steers their congestion control by a policy.
 //!
-//! [`run`] is the daemon. It loads the datapath of `trimtab-kernel`, or takes over what is loaded; each connection that opens
-//! is given to the first rule of the configuration that matches, and is measured and steered from then on. When the
-//! agent stops, connections get back what they had before. When it is killed, they go on with their last knobs, and the
-//! next agent takes them up there. Those whose programs it replaces get back their algorithms' own
-//! knobs.
+//! [`run`] is the daemon. It loads the datapath of `trimtab-kernel`, or takes over what is loaded;
+//! each connection that opens is given to the first rule of the configuration that matches, and is
+//! measured and steered from then on. When the agent stops, connections get back what they had
+//! before. When it is killed, they go on with their last knobs, and the next agent takes them up
+//! there. Those whose programs it replaces get back their algorithms' own knobs.
 //!
 //! What to read first: [`Config`], which says what can be asked for; `core`, in which connections come, go and are
 //! looked at; `connection`, what a look is; `connection/guard.rs`, when a connection goes back to the fallback.

@@ -2,8 +2,9 @@
 /*
  * libtrimtab: applications tell Trimtab's agent what is good for their connections. Link with -ltrimtab.
  *
- * A connection is named by its file descriptor, of which the library takes the kernel's cookie: an application can speak
- * for its own sockets only, and needs no privilege. A handle is for one thread at a time.
+ * A connection is named by its file descriptor, of which the library takes the kernel's cookie: an
+ * application can speak for its own sockets only, and needs no privilege. A handle is for one
+ * thread at a time.
  */
 #ifndef TRIMTAB_H
 #define TRIMTAB_H
@@ -37,9 +38,10 @@ struct trimtab_hints;
 struct trimtab_hints *trimtab_hints_open(const char *path);
 
 /*
- * Says what is good for a connection: the name of a QoE model ("download", "vod", "web") or a formula, null where the
- * agent's policy knows; and what is known of it at the beginning (may be null). Waits for the agent's answer, usually less
- * than a millisecond. 0, or -1 when the agent does not know the connection or refuses.
+ * Says what is good for a connection: the name of a QoE model ("download", "vod", "web") or a
+ * formula, null where the agent's policy knows; and what is known of it at the beginning (may be
+ * null). Waits for the agent's answer, usually less than a millisecond. 0, or -1 when the agent
+ * does not know the connection or refuses.
  */
 int trimtab_hints_describe(struct trimtab_hints *hints, int fd, const char *model, const struct trimtab_live *live);
 

@@ -27,7 +27,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HintError {
     /// No agent listens.
-    #[error("no agent takes hints at {}: {reason}. Start one with [sockets] hints = true, or go on without", .path.display())]
+    #[error("no agent takes hints at {}: {reason}. Start one with [sockets] hints = true, or go on \
+             without", .path.display())]
     NoAgent {
         /// The socket.
         path: PathBuf,
@@ -115,9 +116,9 @@ impl Hints {
         }
     }
 
-    /// Says what is good for a connection: the name of a QoE model or a formula, unless the policy's is right, and what is
-    /// known at the beginning. Waits for the agent's answer. Not while another thread describes, too: the answers would be
-    /// mixed up.
+    /// Says what is good for a connection: the name of a QoE model or a formula, unless the
+    /// policy's is right, and what is known at the beginning. Waits for the agent's answer. Not
+    /// while another thread describes, too: the answers would be mixed up.
     ///
     /// # Errors
     /// The agent does not know the connection, or refuses: since the connection is of another user, or the model is

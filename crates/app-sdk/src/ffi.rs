@@ -87,8 +87,8 @@ pub unsafe extern "C" fn trimtab_hints_open(path: *const c_char) -> *mut Hints {
 /// See `trimtab.h`.
 ///
 /// # Safety
-/// `hints` is of [`trimtab_hints_open`] and not closed; `fd` is open; `model` is null or ends with a zero; `live` is null
-/// or points to one.
+/// `hints` is of [`trimtab_hints_open`] and not closed; `fd` is open; `model` is null or ends with
+/// a zero; `live` is null or points to one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_hints_describe(
     hints: *const Hints,

@@ -1,9 +1,10 @@
 /*
  * libtrimtab-cc: congestion control without an operating system, an allocator or a clock.
  *
- * A connection's state is a struct that the caller keeps; nothing is allocated, so nothing is freed. The caller tells what
- * happens on the connection and asks for the window and the pacing rate. Functions for one connection must not run at the
- * same time. Times are nanoseconds of any clock that never goes back, sizes are bytes.
+ * A connection's state is a struct that the caller keeps; nothing is allocated, so nothing is
+ * freed. The caller tells what happens on the connection and asks for the window and the pacing
+ * rate. Functions for one connection must not run at the same time. Times are nanoseconds of any
+ * clock that never goes back, sizes are bytes.
  */
 #ifndef TRIMTAB_CC_H
 #define TRIMTAB_CC_H
@@ -67,17 +68,20 @@ struct trimtab_cc_loss {
 	uint64_t prior_inflight_bytes; /* before */
 };
 
-/* Begins a connection with a rule-based algorithm: "cubic", "copa:delta=0.1", … as `trimtab cc list` has them. Gives 0, or
- * -1 where there is no such algorithm or the configuration cannot be; then the struct must not be used. */
+/* Begins a connection with a rule-based algorithm: "cubic", "copa:delta=0.1", … as
+ * `trimtab cc list` has them. Gives 0, or -1 where there is no such algorithm or the
+ * configuration cannot be; then the struct must not be used. */
 int trimtab_cc_create(struct trimtab_cc *cc, const char *algorithm, const struct trimtab_cc_config *config);
 
 /* Begins a connection with the decision trees of a model file, whose bytes must stay where and as they are while the
- * connection is used. They are checked: -1 where they are no sound model. `safe` is the algorithm that takes over for good
- * when the path is unlike training or the window runs away; NULL for none. */
+ * connection is used. They are checked: -1 where they are no sound model. `safe` is the algorithm
+ * that takes over for good when the path is unlike training or the window runs away; NULL for none.
+ */
 int trimtab_cc_create_muses(struct trimtab_cc *cc, const void *model, size_t model_bytes, const char *safe,
 			    const struct trimtab_cc_config *config);
 
-/* A packet left; inflight_bytes includes it. app_limited: whether the application, not the window, limits the sender. */
+/* A packet left; inflight_bytes includes it. app_limited: whether the application, not the
+ * window, limits the sender. */
 void trimtab_cc_on_sent(struct trimtab_cc *cc, uint64_t now_ns, uint64_t bytes, uint64_t inflight_bytes,
 			int app_limited);
 void trimtab_cc_on_ack(struct trimtab_cc *cc, const struct trimtab_cc_ack *ack);
@@ -95,8 +99,9 @@ uint64_t trimtab_cc_window(struct trimtab_cc *cc);
 /* Bytes per second to pace at; 0 where the algorithm leaves it to the transport (RFC 9002, section 7.7). */
 uint64_t trimtab_cc_pacing_rate(struct trimtab_cc *cc);
 
-/* The number of the tree that decides now; -1 where none does. A new connection over the same path should start with the
- * one that the last ended with. A tree that is not there changes nothing. */
+/* The number of the tree that decides now; -1 where none does. A new connection over the same
+ * path should start with the one that the last ended with. A tree that is not there changes
+ * nothing. */
 int trimtab_cc_tree(struct trimtab_cc *cc);
 void trimtab_cc_start_with(struct trimtab_cc *cc, int tree);
 

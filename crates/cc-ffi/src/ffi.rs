@@ -182,8 +182,8 @@ pub unsafe extern "C" fn trimtab_cc_create(
 /// See `trimtab-cc.h`.
 ///
 /// # Safety
-/// As of [`trimtab_cc_create`]; `model` has so many bytes, which stay as they are while the connection is used; `safe` is
-/// null or ends with a zero.
+/// As of [`trimtab_cc_create`]; `model` has so many bytes, which stay as they are while the
+/// connection is used; `safe` is null or ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_create_muses(
     cc: *mut RawCc,

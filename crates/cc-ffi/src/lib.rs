@@ -1,8 +1,9 @@
-//! Congestion control for C: any algorithm of `trimtab-cc`, and Muses with the trees of a model, in memory that the caller
-//! gives. No `std`, no allocator, no I/O, no clock.
+//! Congestion control for C: any algorithm of `trimtab-cc`, and Muses with the trees of a model, in
+//! memory that the caller gives. No `std`, no allocator, no I/O, no clock.
 //!
-//! `include/trimtab-cc.h` is what C sees and says what each function does; `static/` makes `libtrimtab-cc.a` of this, on
-//! the host and for targets without an operating system. What to read first: the header, then [`Connection`].
+//! `include/trimtab-cc.h` is what C sees and says what each function does; `static/` makes
+//! `libtrimtab-cc.a` of this, on the host and for targets without an operating system. What to read
+//! first: the header, then [`Connection`].
 #![no_std]
 
 #[cfg(test)]

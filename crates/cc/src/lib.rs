@@ -122,7 +122,8 @@ impl Phase {
 ///
 /// The transport calls the `on_*` methods in the order in which things happen. When one received
 /// acknowledgement both acknowledges and reveals losses, the calls are: [`on_packet_lost`] for each
-/// lost packet, then [`on_loss`] for the batch, then [`on_ack`]. Congestion marks ([`on_marked`]) come just before [`on_ack`].
+/// lost packet, then [`on_loss`] for the batch, then [`on_ack`]. Congestion marks ([`on_marked`])
+/// come just before [`on_ack`].
 ///
 /// The transport sends while bytes in flight are below [`window`], no faster than
 /// [`pacing_rate`], and calls [`on_timer`] once [`next_timer`] has passed.
@@ -137,8 +138,8 @@ impl Phase {
 /// [`pacing_rate`]: CongestionControl::pacing_rate
 #[enum_dispatch::enum_dispatch]
 pub trait CongestionControl {
-    /// The handshake is done and has measured the path's round-trip time; nothing was sent yet. Not called where nothing
-    /// was measured.
+    /// The handshake is done and has measured the path's round-trip time; nothing was sent yet. Not
+    /// called where nothing was measured.
     fn on_established(&mut self, _rtt: Duration) {}
 
     /// A packet left.

@@ -92,7 +92,8 @@ fn give(order: Order, action: Action, interval: Option<i64>) -> Result<(), Failu
     show(&after, order.ask.json, engine::aggregate_text)
 }
 
-/// Pins the knobs that are named, and the others as they are in force, as the dashboard does; refused when these change meanwhile.
+/// Pins the knobs that are named, and the others as they are in force, as the dashboard does;
+/// refused when these change meanwhile.
 fn pin(order: Order, named: &[(String, f64)]) -> Result<(), Failure> {
     let client = client(&order.ask)?;
     let services = client.services().map_err(Failure::input)?.services;

@@ -73,8 +73,9 @@ fn on_kernel(args: &FleetReal) -> Result<(), Failure> {
     })?;
     if result.late_p99_ms > 1.0 || result.lost_elsewhere > 0 {
         eprintln!(
-            "warning: this machine was too busy for exact links: packets left up to {:.2} ms late at the 99th percentile, and \
-             {} were lost elsewhere than on the links; end other programs",
+            "warning: this machine was too busy for exact links: packets left up to {:.2} ms late \
+             at the 99th percentile, and {} were lost elsewhere than on the links; end other \
+             programs",
             result.late_p99_ms, result.lost_elsewhere
         );
     }

@@ -1,7 +1,7 @@
 //! The `trimtab` command: parse, call one library function, map the result to an exit code.
 //!
-//! Exit codes: 0 done, 1 a check failed (`validate`, `parity`, `doctor`), 2 bad input or nowhere to write, 130 interrupted;
-//! `emu` ends with the code of its program.
+//! Exit codes: 0 done, 1 a check failed (`validate`, `parity`, `doctor`), 2 bad input or nowhere to
+//! write, 130 interrupted; `emu` ends with the code of its program.
 
 mod agent;
 mod args;

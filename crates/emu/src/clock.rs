@@ -25,3 +25,25 @@ impl Clock {
         std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn it_never_wakes_early_and_what_is_over_is_not_slept_for() {
+        let clock = Clock::start();
+        for _ in 0..5 {
+            let then = clock.now() + Duration::from_millis(3);
+            clock.sleep_until(then);
+            assert!(clock.now() >= then);
+        }
+        let before = Instant::now();
+        for _ in 0..1000 {
+            clock.sleep_until(Time::ZERO);
+        }
+        assert!(before.elapsed().as_secs() < 5);
+    }
+}

@@ -79,4 +79,41 @@ mod tests {
             assert!(!is_capable(packet), "{packet:x?}");
         }
     }
+
+    /// A header with options is longer, and its checksum is over all of it.
+    #[test]
+    fn only_the_field_and_the_checksum_change() {
+        let mut random = 1_u32;
+        let mut next = || {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 24) as u8
+        };
+        for words in [5_u8, 6, 15] {
+            for _ in 0..2000 {
+                let mut packet: Vec<u8> =
+                    (0..usize::from(words) * 4 + 30).map(|_| next()).collect();
+                packet[0] = 0x40 | words;
+                packet[1] = packet[1] & !0b11 | (1 + next() % 2);
+                packet[10..12].fill(0);
+                let header = usize::from(words) * 4;
+                let checksum = !sum(&packet[..header]);
+                packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+                let before = packet.clone();
+                mark(&mut packet);
+                assert_eq!(sum(&packet[..header]), 0xffff, "{before:x?}");
+                assert_eq!(packet[1], before[1] | 0b11);
+                let others = |p: &[u8]| [&p[..1], &p[2..10], &p[12..]].concat();
+                assert_eq!(others(&packet), others(&before));
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_of_a_header_is_left_as_it_is() {
+        for length in 0..20 {
+            let mut packet = vec![0x45; length];
+            mark(&mut packet);
+            assert_eq!(packet, vec![0x45; length]);
+        }
+    }
 }

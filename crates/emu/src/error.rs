@@ -90,7 +90,34 @@ fn advise_on_tun(cause: &io::Error) -> &'static str {
             "run it as root, or let this user open the device (`chmod a+rw /dev/net/tun`)"
         }
         _ => {
-            "load the kernel's module with `modprobe tun`, or in a container hand the device in (`--device /dev/net/tun`)"
+            "load the kernel's module with `modprobe tun`, or in a container hand the device in \
+             (`--device /dev/net/tun`)"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_what_to_do() {
+        use io::ErrorKind::{NotFound, PermissionDenied};
+        let program = |kind: io::ErrorKind| {
+            EmuError::Program { program: "iperf".to_owned(), cause: kind.into() }.to_string()
+        };
+        for (message, words) in [
+            (EmuError::NoTun(PermissionDenied.into()).to_string(), "chmod a+rw /dev/net/tun"),
+            (EmuError::NoTun(NotFound.into()).to_string(), "modprobe tun"),
+            (EmuError::NotPermitted(PermissionDenied.into()).to_string(), "run it as root"),
+            (EmuError::TooMany { links: 7 }.to_string(), "7 links side by side are the most"),
+            (program(NotFound), "check its name and PATH"),
+            (program(PermissionDenied), "check its permissions"),
+            (EmuError::State("runs already; stop it first").to_string(), "the link runs already"),
+            (EmuError::system("move")(io::Error::from(NotFound)).to_string(), "cannot move: "),
+        ] {
+            assert!(message.contains(words) && !message.contains('\n'), "{message}");
+        }
+        assert!(program(NotFound).contains("\"iperf\""));
     }
 }

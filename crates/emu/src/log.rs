@@ -222,3 +222,6 @@ const fn fate(cause: DropCause) -> &'static str {
         DropCause::Aqm => "aqm",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,3 +166,6 @@ fn queue_name(queue: &QueueConfig) -> String {
     let limits: Vec<String> = bytes.into_iter().chain(packets).collect();
     format!("{name} [{}]", limits.join(", "))
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,3 +57,26 @@ fn pair(first: u16, second: u16) -> u32 {
     let ([a, b], [c, d]) = (first.to_ne_bytes(), second.to_ne_bytes());
     u32::from_ne_bytes([a, b, c, d])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Field by field as `struct nlmsghdr`, `struct ifinfomsg` and `struct rtattr` have them.
+    #[test]
+    fn a_message_lies_in_memory_as_the_kernel_reads_it() {
+        let bytes = message(7, 20_000);
+        let u32_at = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        let u16_at = |at: usize| u16::from_ne_bytes(bytes[at..at + 2].try_into().unwrap());
+        assert_eq!(u32_at(0) as usize, bytes.len());
+        assert_eq!((u16_at(4), i32::from(u16_at(6))), (16, libc::NLM_F_REQUEST | libc::NLM_F_ACK));
+        assert_eq!((bytes[16], u32_at(20), u32_at(24), u32_at(28)), (0, 7, 0, 0));
+        assert_eq!((u16_at(32), u16_at(34), u32_at(36)), (8, 13, 20_000));
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_an_error() {
+        let error = set_queue_length("no-such-device", 5).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{error}");
+    }
+}

@@ -173,3 +173,84 @@ impl fmt::Display for Drops {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direction() -> DirectionReport {
+        DirectionReport {
+            capacity_mbps: None,
+            carried_mbps: 1.5,
+            arrivals: 10,
+            deliveries: 9,
+            delivered_bytes: 13_500,
+            drops: Drops::default(),
+            queueing: None,
+            one_way: None,
+            late: None,
+            calibration: None,
+        }
+    }
+
+    #[test]
+    fn a_report_has_what_there_is_and_no_more() {
+        assert_eq!(direction().to_string(), "1.50 Mbit/s, 9 packets");
+        let spread = Spread { mean_ms: 1.0, p50_ms: 2.0, p95_ms: 3.0, p99_ms: 4.0, max_ms: 5.0 };
+        let full = DirectionReport {
+            capacity_mbps: Some(12.0),
+            drops: Drops {
+                queue_full: 1,
+                random_loss: 2,
+                aqm: 3,
+                policer: 4,
+                before_link: 5,
+                refused: 6,
+            },
+            queueing: Some(spread),
+            one_way: Some(spread),
+            late: Some(spread),
+            calibration: Some(Calibration { span_s: 2.0, offered_mbps: 12.0, achieved_mbps: 11.4 }),
+            ..direction()
+        };
+        let text = full.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert!(
+            lines[0].starts_with("1.50 of 12.00 Mbit/s, 9 packets, 1 dropped at the full queue")
+        );
+        for part in [
+            "2 lost at random",
+            "3 dropped by the queue's management",
+            "4 dropped by the policer",
+            "5 LOST BEFORE THE LINK",
+            "6 REFUSED",
+        ] {
+            assert!(lines[0].contains(part), "{text}");
+        }
+        assert_eq!(lines[1], "queueing delay p50 2.00 ms, p95 3.00 ms, max 5.00 ms");
+        assert_eq!(lines[3], "timing error p50 2.000 ms, p99 4.000 ms, max 5.000 ms");
+        assert!(lines[4].ends_with("achieved 11.400 Mbit/s (95.00%)"), "{text}");
+        assert_eq!(lines.len(), 5);
+    }
+
+    /// Programs read these names.
+    #[test]
+    fn names_of_the_json_stay() {
+        let report = Report {
+            schema: SCHEMA,
+            duration_s: 1.0,
+            scheduling: Scheduling::RealTime,
+            down: direction(),
+            up: direction(),
+        };
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(
+            (&json["schema"], &json["scheduling"]),
+            (&"trimtab.emu/1".into(), &"real-time".into())
+        );
+        assert_eq!(json["down"]["delivered_bytes"], 13_500);
+        assert_eq!(json["up"]["drops"]["before_link"], 0);
+        assert!(json["down"]["calibration"].is_null());
+        assert!(report.to_string().starts_with("link: 1.0 s, scheduling real-time\n  down  1.50"));
+    }
+}

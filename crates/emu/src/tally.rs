@@ -205,4 +205,56 @@ mod tests {
         assert!((one_way.p50_ms - 10.25).abs() < 0.02, "{one_way:?}");
         assert!(report.queueing.unwrap().max_ms < 1e-6);
     }
+
+    /// Two packets of 1500 bytes and 100 of overhead in 4 s, and what the link counted.
+    #[test]
+    fn rates_and_drops_are_those_that_were_counted() {
+        let mut config = LinkConfig::new(Capacity::Constant(Rate::from_mbps(8.0)));
+        config.overhead = Bytes::new(100);
+        let mut stats = LinkStats::default();
+        (stats.arrivals.packets, stats.arrivals.bytes) = (10, Bytes::new(16_000));
+        (stats.deliveries.packets, stats.deliveries.bytes) = (2, Bytes::new(3200));
+        stats.queue_full.packets = 1;
+        stats.random_loss.packets = 2;
+        stats.aqm.packets = 3;
+        stats.policer.packets = 4;
+        let mut tally = Tally::new(&config);
+        for d in [delivery(0, 20), delivery(1000, 1060)] {
+            tally.delivered(&d, d.at + Duration::from_millis(1), true);
+        }
+        let report = tally.report(&stats, &config.capacity, Time::from_secs(4));
+        assert_eq!((report.arrivals, report.deliveries, report.delivered_bytes), (10, 2, 3200));
+        assert!((report.carried_mbps - 3200.0 * 8e-6 / 4.0).abs() < 1e-9);
+        assert!((report.capacity_mbps.unwrap() - 8.0).abs() < 1e-6);
+        let drops = report.drops;
+        assert_eq!((drops.queue_full, drops.random_loss, drops.aqm, drops.policer), (1, 2, 3, 4));
+        assert_eq!((drops.before_link, drops.refused), (0, 0));
+        let queueing = report.queueing.unwrap();
+        assert!((queueing.mean_ms - 40.0).abs() < 0.05, "{queueing:?}");
+        assert!((queueing.max_ms - 60.0).abs() < 0.1, "{queueing:?}");
+        let one_way = report.one_way.unwrap();
+        assert!((one_way.mean_ms - 51.0).abs() < 0.1, "{one_way:?}");
+        assert!(report.calibration.is_none(), "it was never busy for a second");
+    }
+
+    #[test]
+    fn a_link_that_carried_nothing_has_no_delays() {
+        let config = LinkConfig::new(Capacity::Constant(Rate::from_mbps(8.0)));
+        let tally = Tally::new(&config);
+        let report = tally.report(&LinkStats::default(), &config.capacity, Time::from_secs(1));
+        assert_eq!((report.queueing, report.one_way, report.late), (None, None, None));
+        assert_eq!((report.carried_mbps, report.calibration), (0.0, None));
+    }
+
+    /// Longer waits than a minute count as a minute, and are not lost.
+    #[test]
+    fn a_delay_beyond_the_histogram_counts_as_its_end() {
+        let config = LinkConfig::new(Capacity::Constant(Rate::from_mbps(8.0)));
+        let mut tally = Tally::new(&config);
+        let d = delivery(0, 100_000);
+        tally.delivered(&d, d.at, true);
+        let report = tally.report(&LinkStats::default(), &config.capacity, Time::from_secs(200));
+        let queueing = report.queueing.unwrap();
+        assert!((queueing.max_ms / 60_000.0 - 1.0).abs() < 0.002, "{queueing:?}");
+    }
 }

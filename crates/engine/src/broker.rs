@@ -1,10 +1,12 @@
-//! The broker between engines: NATS with JetStream passes batches of reports from the engine that got them to one that is free.
+//! The broker between engines: NATS with JetStream passes batches of reports from the engine that
+//! got them to one that is free.
 //!
-//! Every engine puts what edges send into one stream, which the broker keeps in a file, and every engine takes from it
-//! through one durable consumer: the broker gives each message to one of them, and again to another where none has
-//! acknowledged it in time. Who takes a message commits its batches to the store, tells the engine that put it there what
-//! became of each, and only then acknowledges it. So an edge gets its answer when the batch is in the store; one that is handed out
-//! twice is distinguished there by the number that its edge gave it.
+//! Every engine puts what edges send into one stream, which the broker keeps in a file, and every
+//! engine takes from it through one durable consumer: the broker gives each message to one of them,
+//! and again to another where none has acknowledged it in time. Who takes a message commits its
+//! batches to the store, tells the engine that put it there what became of each, and only then
+//! acknowledges it. So an edge gets its answer when the batch is in the store; one that is handed
+//! out twice is distinguished there by the number that its edge gave it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,15 +39,15 @@ const TAKERS: usize = 2;
 const WORD_WAIT: Duration = Duration::from_secs(3);
 /// What is not acknowledged for so long is given to another engine.
 const ACK_WAIT: Duration = Duration::from_secs(10);
-/// How often the broker sends a sign of life, also when nothing comes. After two that are missing those who take ask anew: it may
-/// have forgotten, in a restart, that they did.
+/// How often the broker sends a sign of life, also when nothing comes. After two that are missing
+/// those who take ask anew: it may have forgotten, in a restart, that they did.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the broker remembers that they asked.
 const ASKED: Duration = Duration::from_secs(30);
 /// And what a store would not take comes back so soon.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
-/// Messages that wait at the broker at most, and their bytes; beyond, edges are asked to come back. The broker sets the bytes
-/// aside when the stream is made.
+/// Messages that wait at the broker at most, and their bytes; beyond, edges are asked to come back.
+/// The broker sets the bytes aside when the stream is made.
 const WAITING_MESSAGES: i64 = 100_000;
 const WAITING_BYTES: i64 = 256 << 20;
 /// Where the word is to go.

@@ -54,15 +54,16 @@ pub(crate) trait Learning: Send + Sync {
     /// The configuration of an aggregate of which nobody has heard; none where there is no such service.
     fn first(&self, name: &Name) -> Option<String>;
 
-    /// Closes an interval, and says what is in force from now on; or why nothing can be decided, since what is kept of the
-    /// aggregate is not understood. Then nothing of it is changed.
+    /// Closes an interval, and says what is in force from now on; or why nothing can be decided,
+    /// since what is kept of the aggregate is not understood. Then nothing of it is changed.
     fn decide(&self, open: &Open, now_ms: i64) -> Result<Closed, String>;
 
     /// Why it was decided so, as JSON for people and programs, from what [`Learning::decide`] left of it.
     fn explain(&self, name: &Name, decided: &Decided) -> serde_json::Value;
 
-    /// Carries out an operator's wish on an aggregate with a version and a state: the learner's state after it, and what is in force from now on where that changes;
-    /// or what is wrong with it.
+    /// Carries out an operator's wish on an aggregate with a version and a state: the learner's
+    /// state after it, and what is in force from now on where that changes; or what is wrong with
+    /// it.
     fn wish(
         &self,
         name: &Name,

@@ -1,7 +1,7 @@
 //! Tokens: how they look, and how they are kept.
 //!
-//! A token is `trimtab_` and 256 random bits. The store has their SHA-256 alone: a reader of the store has no token, and since
-//! nobody chose the bits, a slow hash would protect nothing more.
+//! A token is `trimtab_` and 256 random bits. The store has their SHA-256 alone: a reader of the
+//! store has no token, and since nobody chose the bits, a slow hash would protect nothing more.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -60,8 +60,8 @@ struct Written {
 }
 
 impl Services {
-    /// Reads every `*.toml` of a folder. What is decided when an interval and its `grace` are over is in force in the rest of the
-    /// next one, so that has to have a rest.
+    /// Reads every `*.toml` of a folder. What is decided when an interval and its `grace` are over
+    /// is in force in the rest of the next one, so that has to have a rest.
     ///
     /// # Errors
     /// The folder or a file cannot be read, a file describes no service, or two the same one, or there is none, or its
@@ -99,8 +99,8 @@ impl Services {
                 return Err(wrong(
                     at,
                     &format!(
-                        "nothing would be learnt of {name:?}: its interval, {}, is not longer than the engine's grace, {grace}: make \
-                     interval longer, or grace shorter",
+                        "nothing would be learnt of {name:?}: its interval, {}, is not longer than \
+                         the engine's grace, {grace}: make interval longer, or grace shorter",
                         service.interval()
                     ),
                 ));
@@ -144,8 +144,8 @@ impl Services {
         self.all.contains_key(name)
     }
 
-    /// An aggregate as it was left, with what the others found since. `version` is that of its configuration, which grows also
-    /// where nothing is known of it any more.
+    /// An aggregate as it was left, with what the others found since. `version` is that of its
+    /// configuration, which grows also where nothing is known of it any more.
     fn load(&self, key: &Key, version: i64, state: Option<&str>) -> Result<Aggregate, String> {
         let mut aggregate = match state {
             None => Aggregate::new(key.clone()).after_version(version.max(0) as u64),
@@ -250,8 +250,8 @@ fn put_in_force(
     (version != before).then(|| (version, text_of(&configuration)))
 }
 
-/// The interval that is learnt from: the one that was reported, or another of its context in which the same configuration
-/// was in force and of which nobody reported.
+/// The interval that is learnt from: the one that was reported, or another of its context in which
+/// the same configuration was in force and of which nobody reported.
 fn measured(
     aggregate: &Aggregate,
     service: &Service,
@@ -314,8 +314,9 @@ impl Learning for Services {
         let studies = self.plans.of(&open.studies, service);
         let (seen, mut edges) = reported.remove(&version).unwrap_or_default();
         let mut fitting = seen.len();
-        // Versions that ended within the interval. A trial that nobody has decided on yet is learnt from; another one has
-        // counted already, once and for the whole of its interval, and what else it brought is only told.
+        // Versions that ended within the interval. A trial that nobody has decided on yet is learnt
+        // from; another one has counted already, once and for the whole of its interval, and what
+        // else it brought is only told.
         let (mut earlier, mut ended) = (Vec::new(), Vec::new());
         for (version, (seen, from_edges)) in reported {
             let summary = Summary::of_edges(&seen);

@@ -147,7 +147,8 @@ impl Wanted {
         self.0.iter().find_map(|(id, place, plan)| plan.assignment(*id, key, *place, interval))
     }
 
-    /// What an interval amounts to that was this part of one of them; without a summary nobody reported of what was to be run.
+    /// What an interval amounts to that was this part of one of them; without a summary nobody
+    /// reported of what was to be run.
     pub(crate) fn measured(
         &self,
         key: &str,
@@ -200,8 +201,8 @@ pub(crate) fn report(
     Ok(Some(document.spec.report(&plan, service, &members, left, &cells, elapsed)))
 }
 
-/// Intervals of an experiment that are over, when `through` is the last one that may be closed. Its last one is over when
-/// the engine has said so.
+/// Intervals of an experiment that are over, when `through` is the last one that may be closed. Its
+/// last one is over when the engine has said so.
 pub(crate) fn elapsed(spec: &Experiment, through: Option<i64>) -> u32 {
     let over = through.map_or(0, |through| (through + 1).saturating_sub(spec.start.0 as i64));
     over.clamp(0, i64::from(spec.length) - 1) as u32

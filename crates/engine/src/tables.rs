@@ -75,7 +75,8 @@ pub(crate) fn finish(table: &Table) -> String {
 pub fn status_text(status: &StatusBody) -> String {
     let counts = &status.counts;
     let mut text = format!(
-        "trimtab engine {}, up {:.0} s\n{} aggregates ({} paused, {} pinned), {} edges, {} decisions, {} reports wait\n\n",
+        "trimtab engine {}, up {:.0} s\n\
+         {} aggregates ({} paused, {} pinned), {} edges, {} decisions, {} reports wait\n\n",
         status.version,
         status.up_s,
         counts.aggregates,

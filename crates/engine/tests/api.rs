@@ -377,7 +377,8 @@ fn who_does_not_finish_a_request_is_not_waited_for_and_health_is_told() {
     let address = engine.url.strip_prefix("http://").expect("plain HTTP");
     let mut slow = TcpStream::connect(address).expect("it listens");
     let head = format!(
-        "POST /v1/reports HTTP/1.1\r\nHost: engine\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{",
+        "POST /v1/reports HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{",
         site.edge
     );
     slow.write_all(head.as_bytes()).expect("it listens");

@@ -1,4 +1,5 @@
-//! Edges next to an engine whose store is away for minutes: nothing counts twice, and nothing that was acknowledged is lost.
+//! Edges next to an engine whose store is away for minutes: nothing counts twice, and nothing that
+//! was acknowledged is lost.
 
 mod common;
 

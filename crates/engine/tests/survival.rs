@@ -1,5 +1,5 @@
-//! An engine that is killed at any instant loses no report that it acknowledged, and no decision; nor do two that share a
-//! store, whichever is killed.
+//! An engine that is killed at any instant loses no report that it acknowledged, and no decision;
+//! nor do two that share a store, whichever is killed.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! One episode: a connection over one path, or some that share it, in which an algorithm is chosen every selection period.
+//! One episode: a connection over one path, or some that share it, in which an algorithm is chosen
+//! every selection period.
 
 use std::sync::Arc;
 
@@ -119,8 +120,9 @@ pub struct Step {
 
 /// A connection under way, or some that share a path. A clone goes on as the original would.
 ///
-/// Connections that share a path have the same algorithm, as those of one server that all ask the same policy mostly do: what a choice
-/// is worth is what all of them get by it, and not what one takes from the others. The state is that of the first.
+/// Connections that share a path have the same algorithm, as those of one server that all ask the
+/// same policy mostly do: what a choice is worth is what all of them get by it, and not what one
+/// takes from the others. The state is that of the first.
 #[derive(Clone, Debug)]
 pub struct Episode {
     rules: Arc<Rules>,
@@ -200,9 +202,10 @@ impl Episode {
         self.run()
     }
 
-    /// What each algorithm would cost from here, if it were chosen now and kept for the next `periods`: by the mean the time that
-    /// requests spend waiting, summed over them; by the 90th percentile that of the completion times of all requests that were or came
-    /// under way, those that are still open counted up to the end. Nothing changes here; each runs on a copy.
+    /// What each algorithm would cost from here, if it were chosen now and kept for the next
+    /// `periods`: by the mean the time that requests spend waiting, summed over them; by the 90th
+    /// percentile that of the completion times of all requests that were or came under way, those
+    /// that are still open counted up to the end. Nothing changes here; each runs on a copy.
     pub fn costs(&self, periods: u32) -> Vec<Duration> {
         (0..self.rules.algorithms.len()).map(|choice| self.cost(choice, periods)).collect()
     }
@@ -225,9 +228,10 @@ impl Episode {
         }
     }
 
-    /// What each algorithm would be worth in the next period by Antelope's measure, if it were chosen now: the mean of the rewards of all
-    /// connections. Nothing changes here; each runs on a copy. All rewards of a connection are by the highest pacing rate that it has under any of the
-    /// algorithms. `None` where none of them has enough acknowledgements to tell.
+    /// What each algorithm would be worth in the next period by Antelope's measure, if it were
+    /// chosen now: the mean of the rewards of all connections. Nothing changes here; each runs on a
+    /// copy. All rewards of a connection are by the highest pacing rate that it has under any of
+    /// the algorithms. `None` where none of them has enough acknowledgements to tell.
     pub fn rewards(&self) -> Option<Vec<f64>> {
         let forks: Vec<Vec<Measured>> = (0..self.rules.algorithms.len())
             .map(|choice| {
@@ -260,8 +264,9 @@ impl Episode {
         self.current
     }
 
-    /// The number of the algorithm that the first connection runs, as a [`Selector`] that had chosen would tell it; `None`
-    /// where that is none of the rules'. What a policy sees beyond its [state](Self::state).
+    /// The number of the algorithm that the first connection runs, as a [`Selector`] that had
+    /// chosen would tell it; `None` where that is none of the rules'. What a policy sees beyond its
+    /// [state](Self::state).
     pub fn running(&self) -> Option<usize> {
         let algorithms = &self.rules.algorithms;
         let name = self.world.flows()[0].governor().algorithm().map_or("", Controller::name);

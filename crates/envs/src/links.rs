@@ -63,7 +63,8 @@ pub struct NamedLink {
 #[derive(Debug, thiserror::Error)]
 pub enum LinksError {
     /// The folder cannot be read.
-    #[error("{}: {cause}; name a folder with one folder of Mahimahi traces per kind, as `trimtab trace fetch` makes it", path.display())]
+    #[error("{}: {cause}; name a folder with one folder of Mahimahi traces per kind, as `trimtab \
+             trace fetch` makes it", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -89,8 +90,9 @@ pub fn generated(count: usize, split: Split) -> Vec<NamedLink> {
 }
 
 fn generated_link(i: u64, split: Split) -> NamedLink {
-    // A seed tells cellular links apart, but not those that are made of their rate and lengths alone: for judging, rates lie
-    // between those for learning, and steps last a second longer, an even number of them instead of an odd one.
+    // A seed tells cellular links apart, but not those that are made of their rate and lengths
+    // alone: for judging, rates lie between those for learning, and steps last a second longer, an
+    // even number of them instead of an odd one.
     let (seed, between, longer) = match split {
         Split::Train | Split::Fit | Split::Validate => (i, 0.0, 0),
         Split::Test => (TEST_SEEDS + i, 0.5, 1),

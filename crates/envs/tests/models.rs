@@ -73,8 +73,9 @@ fn state(numbers: &mut Numbers) -> State {
     core::array::from_fn(|i| FEATURES[i].scale.apply(value(FEATURES[i].name)))
 }
 
-/// How often each candidate is chosen over 400 states. It is what these models chose when they were made, so a model that reads its inputs
-/// otherwise fails here, and so does one that always chooses the same.
+/// How often each candidate is chosen over 400 states. It is what these models chose when they were
+/// made, so a model that reads its inputs otherwise fails here, and so does one that always chooses
+/// the same.
 #[test]
 fn shipped_models_are_read_and_choose_as_they_did() {
     // Floo's candidates (section 4.1), Copa by another setting; and two settings of Copa.

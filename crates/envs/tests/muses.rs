@@ -1,4 +1,5 @@
-//! A whole flow of each policy of Muses that ships, decision by decision: what it did yesterday it does today, on every machine.
+//! A whole flow of each policy of Muses that ships, decision by decision: what it did yesterday it
+//! does today, on every machine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ fn shipped(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// How many decisions a flow over a shared Wi-Fi network took, a sum over all states and factors in their order, and the
-/// window that each second began with, in 1/256 of a doubling.
+/// How many decisions a flow over a shared Wi-Fi network took, a sum over all states and factors in
+/// their order, and the window that each second began with, in 1/256 of a doubling.
 fn trace<F: Into<Factor>>(mut policy: impl FnMut(&State) -> F) -> (u32, u64, Vec<i16>) {
     let networks = Environments::new(&EnvironmentsConfig {
         setting: Setting::SharedWifi,

@@ -40,8 +40,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Asks the engine at a URL with a token; `authority` is a file with the certificates in PEM that it is trusted by, where
-    /// those of the web are not.
+    /// Asks the engine at a URL with a token; `authority` is a file with the certificates in PEM
+    /// that it is trusted by, where those of the web are not.
     ///
     /// # Errors
     /// The file cannot be read, or has no certificate.
@@ -143,8 +143,9 @@ impl Client {
                 query.push(("after_prefix", last.prefix.clone()));
             }
             let page: AggregatesBody = self.get("/v1/aggregates", &query)?;
+            // Without this an engine that promises more and sends none would be asked for ever.
+            all.more = page.more && !page.aggregates.is_empty();
             all.aggregates.extend(page.aggregates);
-            all.more = page.more;
         }
         Ok(all)
     }
@@ -277,3 +278,6 @@ fn of_service(service: Option<&str>) -> Vec<(&'static str, String)> {
 fn of_name(service: &str, name: &str) -> [(&'static str, String); 2] {
     [("service", service.to_owned()), ("name", name.to_owned())]
 }
+
+#[cfg(test)]
+mod tests;

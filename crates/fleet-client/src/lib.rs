@@ -11,6 +11,8 @@ mod api;
 mod client;
 pub mod edge;
 mod error;
+#[cfg(test)]
+mod stand_in;
 
 pub use api::*;
 pub use client::{Client, Listing};

@@ -178,8 +178,8 @@ impl Aggregate {
         self.hold = hold;
     }
 
-    /// From the next interval on, what an experiment or a rollout wants is in force; or, with none, what is learnt. What an
-    /// operator holds stays.
+    /// From the next interval on, what an experiment or a rollout wants is in force; or, with none,
+    /// what is learnt. What an operator holds stays.
     pub fn assign(&mut self, assignment: Option<Assignment>) {
         self.assignment = assignment;
     }
@@ -252,10 +252,11 @@ impl Aggregate {
         self.configuration(service)
     }
 
-    /// Learns what the service describes from now on, and keeps of what was learnt what still means something: all, where the
-    /// safe or the first values are others; points inside, where ranges are; which points were better, where the reward is
-    /// another one. With other knobs or another algorithm learning starts anew. What is put away so comes back where the
-    /// description does soon, as while engines with different files take turns.
+    /// Learns what the service describes from now on, and keeps of what was learnt what still means
+    /// something: all, where the safe or the first values are others; points inside, where ranges
+    /// are; which points were better, where the reward is another one. With other knobs or another
+    /// algorithm learning starts anew. What is put away so comes back where the description does
+    /// soon, as while engines with different files take turns.
     fn follow(&mut self, service: &Service) {
         let (algorithm, formulas) = (service.algorithm().name, service.formulas());
         let same_names = |one: &[KnobRange], other: &[KnobRange]| {
@@ -317,7 +318,8 @@ impl Aggregate {
         self.point.clear();
     }
 
-    /// Rewards are others from now on: each context begins at its best guess, and how high rewards were counts for nothing.
+    /// Rewards are others from now on: each context begins at its best guess, and how high rewards
+    /// were counts for nothing.
     fn begin_where_it_is(&mut self) {
         for learner in self.learners.values_mut() {
             let centre = learner.centre().to_vec();

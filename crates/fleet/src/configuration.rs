@@ -41,3 +41,34 @@ impl Configuration {
         Ok(spec)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(algorithm: &str, knobs: &[(&str, f64)]) -> Result<Spec, String> {
+        let knobs = knobs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let configuration = Configuration { version: 1, algorithm: algorithm.to_owned(), knobs };
+        configuration.spec().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_edge_runs_the_values_that_the_engine_chose() {
+        let spec = of("vivace", &[("gamma", 100.0), ("omega", 0.5)]).unwrap();
+        assert_eq!(spec.algorithm().name, "vivace");
+        assert_eq!(spec.settings(), [("gamma", 100.0), ("omega", 0.5)]);
+        assert_eq!(of("cubic", &[]).unwrap().settings(), []);
+    }
+
+    #[test]
+    fn what_this_edge_cannot_run_is_refused() {
+        let newer = of("newer", &[]).unwrap_err();
+        assert!(newer.contains("\"newer\"") && newer.contains("versions that go together"));
+        let unknown = of("vivace", &[("gamma", 100.0), ("newer", 1.0)]).unwrap_err();
+        assert!(unknown.contains("no such knob"), "{unknown}");
+        for value in [f64::NAN, f64::INFINITY, -1.0] {
+            let error = of("vivace", &[("gamma", value)]).unwrap_err();
+            assert!(!error.is_empty(), "{value}");
+        }
+    }
+}

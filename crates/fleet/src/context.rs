@@ -155,6 +155,8 @@ impl Contexts {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// 2026-11-20 was a Friday.
@@ -210,5 +212,54 @@ mod tests {
         for offset in ["", "5", "+5:00", "+15:00", "+14:01", "+00:60", "++1:00"] {
             assert!(offset.parse::<UtcOffset>().is_err(), "{offset}");
         }
+    }
+
+    proptest! {
+        #[test]
+        fn each_moment_has_one_context_that_comes_again_after_a_week(
+            at_s in 0..4_000_000_000u64,
+            later in prop::collection::btree_set(1..24u8, 0..5),
+            weekend in any::<bool>(),
+            offset in -14 * 60..=14 * 60i16,
+        ) {
+            let sign = if offset < 0 { '-' } else { '+' };
+            let (hours, minutes) = (offset.abs() / 60, offset.abs() % 60);
+            let utc_offset: UtcOffset = format!("{sign}{hours:02}:{minutes:02}").parse().unwrap();
+            let bands = [0].into_iter().chain(later).collect();
+            let contexts = Contexts { bands, weekend, utc_offset, ..Contexts::default() };
+            contexts.check().unwrap();
+            let prefix = "10.0.0.0/8".parse().unwrap();
+            let at = |at_s| contexts.at(&prefix, Time::from_secs(at_s));
+            let context = at(at_s);
+            prop_assert!(context.0 < contexts.count());
+            prop_assert_eq!(at(at_s + 7 * DAY_S), context);
+            // The band holds the local hour, and Saturday is two days after Thursday, day 0.
+            let local_s = at_s as i64 + i64::from(offset) * 60;
+            prop_assume!(local_s >= 0);
+            let (day, hour) = (local_s / 86_400 % 7, local_s % 86_400 / 3600);
+            let name = contexts.name(context);
+            let (begins, ends) = name[name.len() - 5..].split_once('-').unwrap();
+            let hours = begins.parse::<i64>().unwrap()..ends.parse().unwrap();
+            prop_assert!(hours.contains(&hour), "{} has no {}", name, hour);
+            prop_assert_eq!(name.starts_with("weekend"), weekend && matches!(day, 2 | 3));
+        }
+    }
+
+    #[test]
+    fn every_context_has_a_name_of_its_own() {
+        for weekend in [false, true] {
+            let contexts = Contexts { weekend, bands: vec![0, 6, 7, 23], ..Contexts::default() };
+            let names: std::collections::BTreeSet<String> =
+                contexts.all().map(|context| contexts.name(context)).collect();
+            assert_eq!(names.len(), usize::from(contexts.count()), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn offsets_are_read_back_as_they_are_written() {
+        for text in ["+05:30", "-03:00", "+14:00", "-14:00", "+00:00", "-00:30"] {
+            assert_eq!(text.parse::<UtcOffset>().unwrap().to_string(), text);
+        }
+        assert_eq!("Z".parse::<UtcOffset>().unwrap().to_string(), "+00:00");
     }
 }

@@ -59,9 +59,9 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// What other aggregates of the service may learn of it: the point of the unit cube that was tried, and how much better it
-    /// was than the safe configuration is expected to be here, in deviations of this context's rewards. For
-    /// [`Commons::add`](crate::Commons::add).
+    /// What other aggregates of the service may learn of it: the point of the unit cube that was
+    /// tried, and how much better it was than the safe configuration is expected to be here, in
+    /// deviations of this context's rewards. For [`Commons::add`](crate::Commons::add).
     pub fn finding(&self, service: &Service) -> Option<(Vec<f64>, f64)> {
         let Outcome::Noted { advantage: Some(advantage), .. } = self.lesson.outcome else {
             return None;
@@ -72,8 +72,8 @@ impl Decision {
 }
 
 impl Decision {
-    /// The arm that made the aggregate run what brought it to its safe configuration. What the safe configuration itself brings
-    /// is no arm's doing, nor what was learnt.
+    /// The arm that made the aggregate run what brought it to its safe configuration. What the safe
+    /// configuration itself brings is no arm's doing, nor what was learnt.
     pub fn alarm_of_arm(&self, service: &Service) -> Option<Part> {
         let fell_back = matches!(self.lesson.outcome, Outcome::FellBack { .. });
         let is_held = self.purpose == Purpose::Held;
@@ -118,7 +118,8 @@ impl Decision {
             }
             Outcome::FellBack { alarm: Alarm::Debt { debt } } => write!(
                 f,
-                "Fell back to the safe configuration: rewards are {debt:.1} deviations behind what it is expected to have brought."
+                "Fell back to the safe configuration: rewards are {debt:.1} deviations behind what \
+                 it is expected to have brought."
             ),
             Outcome::FellBack { alarm: Alarm::Reward { limit, .. } } => {
                 write!(

@@ -45,6 +45,8 @@ impl fmt::Display for Interval {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -56,5 +58,26 @@ mod tests {
         assert_eq!(interval.start(length), Time::from_secs(1_795_320_000));
         assert_eq!(interval.end(length), interval.next().start(length));
         assert_eq!(Interval::at(interval.end(length), length), interval.next());
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_lies_in_its_interval_and_in_no_other(
+            at in any::<u64>(), length in 1_000_000_000..86_400_000_000_000u64,
+        ) {
+            let (at, length) = (Time::from_nanos(at), Duration::from_nanos(length));
+            let interval = Interval::at(at, length);
+            prop_assert!(interval.start(length) <= at);
+            // Near the end of time an interval has no end.
+            let end = interval.end(length);
+            prop_assert!(at < end || end.as_nanos() == u64::MAX, "{at:?} {end:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_interval_has_no_next() {
+        let last = Interval(u64::MAX);
+        assert_eq!(last.next(), last);
+        assert_eq!(last.start(Duration::from_secs(1)), Time::MAX);
     }
 }

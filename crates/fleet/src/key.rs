@@ -147,7 +147,8 @@ pub enum KeyError {
     Form(String),
     /// The service's name is empty, too long, or has other characters than it may.
     #[error(
-        "{0:?} is no name of a service: 1 to {SERVICE_NAME_LEN_MAX} lower-case letters, digits, - _ . beginning with a letter or digit"
+        "{0:?} is no name of a service: 1 to {SERVICE_NAME_LEN_MAX} lower-case letters, digits, - \
+         _ . beginning with a letter or digit"
     )]
     ServiceName(String),
     /// The prefix is none.
@@ -172,6 +173,8 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -218,5 +221,45 @@ mod tests {
         }
         let long = "x".repeat(1_000_000);
         assert!(long.parse::<Key>().unwrap_err().to_string().len() < 300);
+    }
+
+    proptest! {
+        #[test]
+        fn every_address_has_a_subnet_that_is_read_back(
+            bits in any::<u128>(), is_v4 in any::<bool>(), length in 0..=128u8,
+        ) {
+            let (length, address) = if is_v4 {
+                (length % 33, IpAddr::from((bits as u32).to_be_bytes()))
+            } else {
+                (length, IpAddr::from(bits.to_be_bytes()))
+            };
+            let text = format!("{address}/{length}");
+            // A refusal names the subnet that is meant, and that one is taken.
+            let prefix = match text.parse::<Prefix>() {
+                Ok(prefix) => prefix,
+                Err(KeyError::HostBits { given, meant }) => {
+                    prop_assert_eq!(given, text);
+                    meant.parse().unwrap()
+                }
+                Err(other) => panic!("{text}: {other}"),
+            };
+            prop_assert!(prefix.contains(address));
+            prop_assert_eq!((prefix.len(), prefix.is_empty()), (length, length == 0));
+            prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
+            let other = if is_v4 { "::1" } else { "127.0.0.1" };
+            prop_assert!(!prefix.contains(other.parse().unwrap()), "of another family");
+        }
+
+        #[test]
+        fn what_is_taken_as_a_name_is_read_back(text in "[a-zA-Z0-9_.-]{0,70}") {
+            let is_name = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+                && text.len() <= SERVICE_NAME_LEN_MAX
+                && !text.contains(|c: char| c.is_ascii_uppercase());
+            let name = text.parse::<ServiceName>();
+            prop_assert_eq!(name.is_ok(), is_name, "{}", text);
+            if let Ok(name) = name {
+                prop_assert_eq!(name.as_str(), text);
+            }
+        }
     }
 }

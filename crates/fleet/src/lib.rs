@@ -1,10 +1,11 @@
 //! Customization of congestion control for a fleet of servers (paper 002): what edges report once per interval, what is
 //! learnt from it, and which configuration they get.
 //!
-//! An *aggregate* is a service to a destination prefix ([`Key`]). In each [`Interval`] one [`Configuration`] is in force
-//! for its connections. Edges add what they saw up to a [`Report`] of mergeable sketches; the engine merges those of all
-//! edges and hands them to [`Aggregate::close`], which computes the reward of the [`Service`], learns, and says in a
-//! [`Decision`] all that can be asked about it.
+//! An *aggregate* is a service to a destination prefix ([`Key`]). In each [`Interval`] one
+//! [`Configuration`] is in force for its connections. Edges add what they saw up to a [`Report`] of
+//! mergeable sketches; the engine merges those of all edges and hands them to [`Aggregate::close`],
+//! which computes the reward of the [`Service`], learns, and says in a [`Decision`] all that can be
+//! asked about it.
 //!
 //! Nothing here reads a clock, draws a random number or does I/O: the caller hands in times and keeps the state, which
 //! is plain data for serde. The same service, key and reports give the same decisions on every machine.

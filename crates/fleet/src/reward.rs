@@ -91,4 +91,22 @@ mod tests {
         let error = Guard::parse("mean(los) < 0.1", &["loss"]).unwrap_err().to_string();
         assert!(error.contains("column 6") && error.contains("known: loss"), "{error}");
     }
+
+    #[test]
+    fn a_guard_is_broken_at_its_limit_and_only_the_last_comparison_counts() {
+        let mut summary = Summary::new(2);
+        summary.set("loss", Sketch::of([0.5, 0.5])).unwrap();
+        let guard = |text: &str| Guard::parse(text, &["loss"]).unwrap();
+        for (text, is_broken) in [
+            ("mean(loss) < 0.5", true),
+            ("mean(loss) > 0.5", true),
+            ("mean(loss) < 0.5000001", false),
+            ("mean(loss) > 0.4999999", false),
+            ("  mean(loss)  >-1e0 ", false),
+            ("1 - mean(loss) < 0.6", false),
+        ] {
+            assert_eq!(guard(text).is_broken(&summary), is_broken, "{text}");
+            assert_eq!(guard(text).to_string(), text);
+        }
+    }
 }

@@ -1,8 +1,9 @@
-//! One scale for all rewards of an aggregate (paper 002 §3.3: a surrogate stands in where statistics of the reward are missing).
+//! One scale for all rewards of an aggregate (paper 002 §3.3: a surrogate stands in where
+//! statistics of the reward are missing).
 //!
-//! A surrogate is another quantity than the reward: as it is, it would look like another network. So where the reward is known
-//! at all, a surrogate counts for the reward that it was seen to go with; where it never was, all that is learnt from is the
-//! surrogate.
+//! A surrogate is another quantity than the reward: as it is, it would look like another network.
+//! So where the reward is known at all, a surrogate counts for the reward that it was seen to go
+//! with; where it never was, all that is learnt from is the surrogate.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,8 @@ impl Scale {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -126,5 +129,45 @@ mod tests {
         assert_eq!(scale.learnt_from(), Some(RewardSource::Surrogate));
         scale.take((Some(1.0), Some(5.0)));
         assert_eq!(scale.learnt_from(), Some(RewardSource::Reward));
+    }
+
+    proptest! {
+        /// Where the reward is a line over the surrogate, that line is found.
+        #[test]
+        fn a_line_is_found_whatever_it_is(
+            slope in prop_oneof![-50.0..-0.01f64, 0.01..50.0f64],
+            offset in -100.0..100.0f64,
+            surrogates in prop::collection::vec(0.0..10.0f64, 8..60),
+        ) {
+            let spread = surrogates.iter().fold(0.0, |most: f64, s| most.max((s - surrogates[0]).abs()));
+            prop_assume!(spread > 1.0);
+            let mut scale = Scale::default();
+            let of = |surrogate: f64| offset + slope * surrogate;
+            for &surrogate in &surrogates {
+                scale.take((Some(of(surrogate)), Some(surrogate)));
+            }
+            let last = surrogates[surrogates.len() - 1];
+            if let Some((found, source)) = scale.take((None, Some(last))) {
+                prop_assert_eq!(source, RewardSource::Surrogate);
+                prop_assert!((found - of(last)).abs() < 1e-6 * (1.0 + of(last).abs()), "{}", found);
+            }
+            let mean = scale.surrogate;
+            let near = scale.take((None, Some(mean)));
+            // Seven intervals with both tell nothing, and weights of old ones shrink.
+            prop_assert_eq!(near.is_some(), scale.weight >= KNOWN_AFTER);
+        }
+    }
+
+    #[test]
+    fn a_scale_is_kept_across_a_restart() {
+        let mut scale = Scale::default();
+        assert!(scale.is_new());
+        for n in 0..20 {
+            scale.take((Some(f64::from(n)), Some(f64::from(2 * n))));
+        }
+        let json = serde_json::to_string(&scale).unwrap();
+        let mut again: Scale = serde_json::from_str(&json).unwrap();
+        assert_eq!(again, scale);
+        assert_eq!(again.take((None, Some(20.0))), scale.take((None, Some(20.0))));
     }
 }

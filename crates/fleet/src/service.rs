@@ -16,8 +16,8 @@ use crate::{
     Summary, SummaryError,
 };
 
-/// What every edge reports: throughput in Mbit/s, round-trip and request times in seconds, the share of packets that was
-/// lost, and the share of playing time in which a video stood still.
+/// What every edge reports: throughput in Mbit/s, round-trip and request times in seconds, the
+/// share of packets that was lost, and the share of playing time in which a video stood still.
 pub const BUILT_IN_STATISTICS: [&str; 5] =
     ["throughput", "rtt", "loss", "request_time", "rebuffering"];
 
@@ -249,8 +249,8 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
 }
 
 impl ServiceError {
-    /// The byte of the service's text at which the mistake is: the key that is wrong, or the table that it is missing from; 0 where
-    /// there is neither.
+    /// The byte of the service's text at which the mistake is: the key that is wrong, or the table
+    /// that it is missing from; 0 where there is neither.
     pub fn offset(&self, text: &str) -> usize {
         if let Self::Parse(cause) = self {
             return cause.span().map_or(0, |span| span.start);
@@ -294,7 +294,8 @@ impl ServiceError {
     }
 }
 
-/// How many of these keys, each in the table of the one before it, there are, and the byte at which the last of them begins.
+/// How many of these keys, each in the table of the one before it, there are, and the byte at which
+/// the last of them begins.
 fn find(table: &DeTable<'_>, keys: &[&str]) -> (usize, usize) {
     let Some((first, rest)) = keys.split_first() else { return (0, 0) };
     let Some((key, value)) = table.iter().find(|(key, _)| **key.get_ref() == **first) else {

@@ -1,8 +1,8 @@
 //! Mergeable sketches: how often which value came, in buckets whose width is a share of the value.
 //!
-//! The buckets are those of H2 histograms (the `histogram` crate): whole numbers, no logarithms, so every machine puts a
-//! value into the same one. The sum is kept as a whole number, too. So merging is exact, and the order in which
-//! reports arrive changes nothing.
+//! The buckets are those of H2 histograms (the `histogram` crate): whole numbers, no logarithms, so
+//! every machine puts a value into the same one. The sum is kept as a whole number, too. So merging
+//! is exact, and the order in which reports arrive changes nothing.
 
 use histogram::{Config, Histogram, SparseHistogram};
 use serde::{Deserialize, Serialize};
@@ -180,8 +180,9 @@ impl Sketch {
         Some((*self.index.first()?, *self.index.last()?))
     }
 
-    /// The same with values moved to the nearest bucket from `least` to `most`, and no more of them than `len`: of each bucket
-    /// its share. Of a sketch that is changed the sum is that of the middles of its buckets, within [`RELATIVE_ERROR_MAX`].
+    /// The same with values moved to the nearest bucket from `least` to `most`, and no more of them
+    /// than `len`: of each bucket its share. Of a sketch that is changed the sum is that of the
+    /// middles of its buckets, within [`RELATIVE_ERROR_MAX`].
     #[must_use]
     pub(crate) fn within(&self, (least, most): (u32, u32), len: u64) -> Self {
         let total = self.len();
@@ -245,6 +246,8 @@ impl Sketch {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -302,5 +305,66 @@ mod tests {
         assert_eq!(refuse(&[1, 5], &[1, 0], 1), Err(SketchError::Counts));
         assert_eq!(refuse(&[1, 5], &[u64::MAX, 2], 1), Err(SketchError::Counts));
         assert_eq!(refuse(&[1, 5], &[1, 2], 12), Err(SketchError::Sum));
+    }
+
+    fn values() -> impl Strategy<Value = Vec<f64>> {
+        let decades = (-5.0..5.9f64).prop_map(|log| 10.0_f64.powf(log));
+        prop::collection::vec(prop_oneof![decades, Just(0.0)], 1..200)
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_of_the_values(values in values(), percent in 0..=100u8) {
+            let sketch = Sketch::of(values.iter().copied());
+            prop_assert_eq!(sketch.len(), values.len() as u64);
+            let sum: f64 = values.iter().sum();
+            let half_steps = values.len() as f64 * STEP;
+            prop_assert!((sketch.sum() - sum).abs() <= half_steps + sum * 1e-12);
+            let mut sorted = values;
+            sorted.sort_by(f64::total_cmp);
+            let rank = (f64::from(percent) / 100.0 * sorted.len() as f64).ceil() as usize;
+            let exact = sorted[rank.max(1) - 1];
+            let found = sketch.percentile(f64::from(percent)).unwrap();
+            let off = (exact * RELATIVE_ERROR_MAX).max(STEP);
+            prop_assert!((found - exact).abs() <= off, "p{}: {} {}", percent, found, exact);
+        }
+
+        #[test]
+        fn what_two_edges_saw_is_what_one_had_seen(a in values(), b in values()) {
+            let mut merged = Sketch::of(a.iter().copied());
+            merged.merge(&Sketch::of(b.iter().copied()));
+            prop_assert_eq!(&merged, &Sketch::of(a.into_iter().chain(b)));
+            // What was merged passes the check of what is sent.
+            let json = serde_json::to_string(&merged).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Sketch>(&json).unwrap(), merged);
+        }
+
+        #[test]
+        fn a_limited_sketch_keeps_its_limits_and_can_be_sent(
+            values in values(), ends in (0..BUCKETS, 0..BUCKETS), len in 1..300u64,
+        ) {
+            let sketch = Sketch::of(values);
+            let (least, most) = (ends.0.min(ends.1), ends.0.max(ends.1));
+            let limited = sketch.within((least, most), len);
+            prop_assert_eq!(limited.len(), sketch.len().min(len));
+            let (first, last) = limited.reach().unwrap();
+            prop_assert!(least <= first && last <= most, "{} {}", first, last);
+            let Sketch { index, count, sum } = limited.clone();
+            prop_assert_eq!(Sketch::try_from(Unchecked { index, count, sum }), Ok(limited));
+        }
+    }
+
+    #[test]
+    fn more_samples_than_may_be_are_not_added() {
+        let mut sketch = Sketch::of([3.0, 4.0]);
+        while sketch.len() <= COUNT_MAX / 2 {
+            let same = sketch.clone();
+            sketch.merge(&same);
+        }
+        let full = sketch.clone();
+        assert_eq!(full.len(), COUNT_MAX);
+        sketch.merge(&Sketch::of([5.0]));
+        assert_eq!(sketch, full);
+        assert!((sketch.mean().unwrap() - 3.5).abs() < 1e-9);
     }
 }

@@ -14,12 +14,14 @@ pub const STATISTIC_NAME_LEN_MAX: usize = 32;
 
 /// Fewer edges than this do not show which of them lies.
 const EDGES_MIN: usize = 3;
-/// What one edge may say that it saw of one aggregate in one interval: connections, and samples of what a connection has
-/// several of. A machine has some 10⁶ sockets, and an interval lasts a day at most.
+/// What one edge may say that it saw of one aggregate in one interval: connections, and samples of
+/// what a connection has several of. A machine has some 10⁶ sockets, and an interval lasts a day at
+/// most.
 const CONNECTIONS_MAX: u64 = 100_000_000;
 const SAMPLES_MAX: u64 = 10_000_000_000;
-/// The largest values that are believed: 400 Gbit/s, a server's fastest interface; 3 minutes, after which TCP gives a SYN up
-/// (RFC 9293, section 3.8.3); all packets, and all of the time; a day, the longest interval.
+/// The largest values that are believed: 400 Gbit/s, a server's fastest interface; 3 minutes, after
+/// which TCP gives a SYN up (RFC 9293, section 3.8.3); all packets, and all of the time; a day, the
+/// longest interval.
 const PLAUSIBLE: [(&str, f64); 5] = [
     ("throughput", 400_000.0),
     ("rtt", 180.0),
@@ -50,7 +52,8 @@ struct Unchecked {
 pub enum SummaryError {
     /// A name has other characters than it may, or too many.
     #[error(
-        "{0:?} is no name of a statistic: 1 to {STATISTIC_NAME_LEN_MAX} letters, digits and _, not beginning with a digit"
+        "{0:?} is no name of a statistic: 1 to {STATISTIC_NAME_LEN_MAX} letters, digits and _, not \
+         beginning with a digit"
     )]
     Name(String),
     /// There are more statistics than a summary may have.
@@ -120,10 +123,12 @@ impl Summary {
         self.get(&statistic.of)?.statistic(statistic.kind)
     }
 
-    /// What several edges saw of one aggregate in one interval, so that no single one of them counts for more than the others
-    /// let it: with three or more, the one with the most connections or samples has no more than the one with the second
-    /// most, and no value lies beyond those that another edge saw, too. So one that lies moves the result no further than an
-    /// honest one may. Of one or two nobody can tell who lies, and they are added up. In any order.
+    /// What several edges saw of one aggregate in one interval, so that no single one of them
+    /// counts for more than the others let it: with three or more, the one with the most
+    /// connections or samples has no more than the one with the second most, and no value lies
+    /// beyond those that another edge saw, too. So one that lies moves the result no further than
+    /// an honest one may. Of one or two nobody can tell who lies, and they are added up. In any
+    /// order.
     pub fn of_edges(edges: &[Self]) -> Self {
         let second = |values: &mut Vec<u64>| {
             values.sort_unstable();
@@ -201,8 +206,9 @@ impl Summary {
         Ok(())
     }
 
-    /// Adds what other connections of the same aggregate saw in the same interval. Exact, in any order. Statistics beyond
-    /// [`STATISTICS_MAX`] are left out, the last by name first, whatever the order.
+    /// Adds what other connections of the same aggregate saw in the same interval. Exact, in any
+    /// order. Statistics beyond [`STATISTICS_MAX`] are left out, the last by name first, whatever
+    /// the order.
     pub fn merge(&mut self, other: &Self) {
         self.connections = self.connections.saturating_add(other.connections);
         for (name, sketch) in &other.sketches {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * A walk over the TCP sockets of a network namespace (iter/tcp) that tells of each and carries out what is ordered: it gives
- * a socket another algorithm, as the program that owns it could by TCP_CONGESTION. Who gets what is decided in user space,
- * from what an earlier walk told. An object of its own, since the datapath runs without it.
+ * A walk over the TCP sockets of a network namespace (iter/tcp) that tells of each and carries out
+ * what is ordered: it gives a socket another algorithm, as the program that owns it could by
+ * TCP_CONGESTION. Who gets what is decided in user space, from what an earlier walk told. An object
+ * of its own, since the datapath runs without it.
  */
 #include "kernel.h"
 #include "assign.h"
@@ -24,7 +25,8 @@ struct {
 	__type(value, struct tt_order);
 } tt_orders SEC(".maps");
 
-/* Kept as a file: the next agent knows what this one gave. BPF_F_CLONE: accepted sockets inherit it with the algorithm. */
+/* Kept as a file: the next agent knows what this one gave. BPF_F_CLONE: accepted sockets inherit
+ * it with the algorithm. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What assign.bpf.c tells of a socket, and what it is ordered to do: the same for both sides, as in layout.h. Nothing of it
- * outlives the process that loaded the program but TT_GIVEN.
+ * What assign.bpf.c tells of a socket, and what it is ordered to do: the same for both sides, as in
+ * layout.h. Nothing of it outlives the process that loaded the program but TT_GIVEN.
  */
 #ifndef TRIMTAB_ASSIGN_H
 #define TRIMTAB_ASSIGN_H

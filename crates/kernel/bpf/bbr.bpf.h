@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * BBR's hooks, as those of Linux's own (`net/ipv4/tcp_bbr.c`, whose functions are named). Linux's runs with every
- * acknowledgement. Here, where nothing is expected to change, those of up to half a round trip are one to it: in
- * ProbeBW, with the window at its target and nothing lost (tt_bbr_is_due). What it goes by is not lost: the best of their delivery rates,
- * the least of their round-trip times, the packets in all.
+ * BBR's hooks, as those of Linux's own (`net/ipv4/tcp_bbr.c`, whose functions are named). Linux's
+ * runs with every acknowledgement. Here, where nothing is expected to change, those of up to half a
+ * round trip are one to it: in ProbeBW, with the window at its target and nothing lost
+ * (tt_bbr_is_due). What it goes by is not lost: the best of their delivery rates, the least of
+ * their round-trip times, the packets in all.
  *
- * One thing Linux does elsewhere: in ProbeRTT its BBR marks what it sends as limited by the application, in the socket, which
- * a program may not write in every kernel. The core knows those packets by how much was delivered when they were sent. And two
- * hooks are left out, which would cost a sixth of all the others each: below 1.2 Mbit/s Linux's has single packets leave, not two
- * (`bbr_min_tso_segs`); and it wants a send buffer of three windows, where the system's two are of the largest that there was, in
- * Startup at nearly three times what the path holds (`bbr_sndbuf_expand`).
+ * One thing Linux does elsewhere: in ProbeRTT its BBR marks what it sends as limited by the
+ * application, in the socket, which a program may not write in every kernel. The core knows those
+ * packets by how much was delivered when they were sent. And two hooks are left out, which would
+ * cost a sixth of all the others each: below 1.2 Mbit/s Linux's has single packets leave, not two
+ * (`bbr_min_tso_segs`); and it wants a send buffer of three windows, where the system's two are of
+ * the largest that there was, in Startup at nearly three times what the path holds
+ * (`bbr_sndbuf_expand`).
  */
 #ifndef TRIMTAB_BBR_BPF_H
 #define TRIMTAB_BBR_BPF_H
@@ -17,8 +20,9 @@
 #include "hooks.bpf.h"
 
 /*
- * The least that it runs, as a share of a round trip: the draining phase may end early, by what is in flight, and the probing one may
- * find more bandwidth; the other six are there for their time to pass.
+ * The least that it runs, as a share of a round trip: the draining phase may end early, by what is
+ * in flight, and the probing one may find more bandwidth; the other six are there for their time to
+ * pass.
  */
 #define TT_BBR_YIELD_SHARE_SHIFT 3
 #define TT_BBR_PROBE_SHARE_SHIFT 2
@@ -151,8 +155,8 @@ TT_INLINE void tt_bbr_pending_add(struct tt_pending *pending, const struct rate_
 }
 
 /*
- * Whether the algorithm is to run now: a round begins, something was lost, nothing is left in flight, more arrived at once than the
- * path carries in that time, or it is time.
+ * Whether the algorithm is to run now: a round begins, something was lost, nothing is left in
+ * flight, more arrived at once than the path carries in that time, or it is time.
  */
 TT_INLINE bool tt_bbr_is_due(const struct tt_flow *flow, const struct tcp_sock *tp, const struct rate_sample *rs,
 			     const struct tt_seen *seen)

@@ -17,9 +17,10 @@
 #define TT_WINDOW_MIN_PACKETS 2
 
 /*
- * Round-trip times have on them what the hosts do: batches of packets through offloading, interrupts, other threads. Copa would
- * take it for a queue, and where the path is far shorter than that it would stop: over a veth pair, with a round trip of
- * 10 us, the window stayed at two packets. In a queue of 48 Mbit/s this is one packet.
+ * Round-trip times have on them what the hosts do: batches of packets through offloading,
+ * interrupts, other threads. Copa would take it for a queue, and where the path is far shorter than
+ * that it would stop: over a veth pair, with a round trip of 10 us, the window stayed at two
+ * packets. In a queue of 48 Mbit/s this is one packet.
  */
 #define TT_HOST_DELAY_US 250
 

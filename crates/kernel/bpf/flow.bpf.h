@@ -168,9 +168,11 @@ TT_INLINE void tt_seq_move(struct tt_slot *slot)
 #endif
 
 /*
- * Reads a word that user space moves after it wrote what belongs to it (Release in flow.rs), so that what was written is seen from
- * here on. Linux's JITs make an atomic with a result a full barrier (BPF_FETCH, Documentation/bpf/standardization/instruction-set.rst);
- * a load-acquire of BPF's own came with Linux 6.15 only. It takes the line for itself, so a plain look at the word comes before it.
+ * Reads a word that user space moves after it wrote what belongs to it (Release in flow.rs), so
+ * that what was written is seen from here on. Linux's JITs make an atomic with a result a full
+ * barrier (BPF_FETCH, Documentation/bpf/standardization/instruction-set.rst); a load-acquire of
+ * BPF's own came with Linux 6.15 only. It takes the line for itself, so a plain look at the word
+ * comes before it.
  */
 TT_INLINE u32 tt_acquire(const u32 *word)
 {

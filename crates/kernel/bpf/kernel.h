@@ -178,9 +178,10 @@ struct bpf_iter__bpf_sk_storage_map {
 #pragma clang attribute pop
 
 /*
- * libbpf matches the members by name, too, and leaves out what is not here. Not every kernel has the same arguments of
- * `cong_control`; libbpf asks only that it be a function. The loader writes `name` and `flags`, which are first for that (layout.h
- * does not state it, since only the loader's assertion depends on it).
+ * libbpf matches the members by name, too, and leaves out what is not here. Not every kernel has
+ * the same arguments of `cong_control`; libbpf asks only that it be a function. The loader writes
+ * `name` and `flags`, which are first for that (layout.h does not state it, since only the loader's
+ * assertion depends on it).
  */
 struct tcp_congestion_ops {
 	char name[16];

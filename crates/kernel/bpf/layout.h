@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * The contract between the programs in the kernel and user space: every struct, constant and scale that both sides use.
- * Rust's side is made from this file by the C preprocessor (see build/main.rs), so nothing is typed twice; both sides assert
- * the sizes at the end.
+ * The contract between the programs in the kernel and user space: every struct, constant and scale
+ * that both sides use. Rust's side is made from this file by the C preprocessor (see
+ * build/main.rs), so nothing is typed twice; both sides assert the sizes at the end.
  *
  * Who writes what, and when:
- *   identity   the program, once, when the connection opens (the cookie later, once somebody has asked the kernel for it)
- *   orders     user space, at any time; the program reads `version`, `epoch` and `next` when it writes the measures, and
- *              the knobs when `version` moved. Each algorithm has a place of its own for its knobs, so those of one that is
- *              to take over can be set while another runs
+ *   identity   the program, once, when the connection opens (the cookie later, once somebody has
+ *              asked the kernel for it)
+ *   orders     user space, at any time; the program reads `version`, `epoch` and `next` when it
+ *              writes the measures, and the knobs when `version` moved. Each algorithm has a place
+ *              of its own for its knobs, so those of one that is to take over can be set while
+ *              another runs
  *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
  *              under the sequence number `seq`: odd while it writes
  *
@@ -17,7 +19,8 @@
 #ifndef TRIMTAB_LAYOUT_H
 #define TRIMTAB_LAYOUT_H
 
-/* Changes with every change of this file: user space adopts pinned maps only of its own layout, and replaces those of another. */
+/* Changes with every change of this file: user space adopts pinned maps only of its own layout,
+ * and replaces those of another. */
 #define TT_LAYOUT_VERSION 12
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
@@ -132,7 +135,8 @@
 	K(VIVACE, 15, BRAKES, brakes, 1, PLAIN)
 #define TT_VIVACE_KNOBS_COUNT 16
 
-/* Muses: the number of its model (0: none), of the tree in it, and of the algorithm that takes over when its guard speaks (0: none). */
+/* Muses: the number of its model (0: none), of the tree in it, and of the algorithm that takes
+ * over when its guard speaks (0: none). */
 #define TT_MUSES_KNOBS(K)                                                                                              \
 	K(MUSES, 0, CAP, cap, 1, PLAIN)                                                                                \
 	K(MUSES, 1, TREE, tree, 1, PLAIN)                                                                              \
@@ -171,13 +175,15 @@
 	A(u32, component_width, 4)                                                                                     \
 	A(u32, tree_first, TT_TREES_MAX) /* the root of each tree, of tt_nodes */
 #define TT_MODEL_SIZE 472
-/* A node, in one word: kind, threshold (signed) and where to go on above it, counted from the tree's root; of a leaf, the factor there. */
+/* A node, in one word: kind, threshold (signed) and where to go on above it, counted from the
+ * tree's root; of a leaf, the factor there. */
 #define TT_NODE_SIZE 8
 #define TT_NODE_THRESHOLD_SHIFT 16
 #define TT_NODE_ABOVE_SHIFT 32
 
 /*
- * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an order that needs none.
+ * One connection. F(type, name): a field; A(type, name, n): an array. No padding: fields are in an
+ * order that needs none.
  */
 #define TT_KNOBS_OF(number, upper, lower, A) A(u32, lower##_knobs, TT_##upper##_KNOBS_COUNT)
 #define TT_SLOT_FIELDS(F, A)                                                                                           \
@@ -243,8 +249,8 @@
 #define TT_SLOT_SIZE 704
 
 /*
- * What all connections share: one entry, in memory that user space maps, too. The fields up to `live` have their places in every
- * layout: by them user space knows what another version has left.
+ * What all connections share: one entry, in memory that user space maps, too. The fields up to
+ * `live` have their places in every layout: by them user space knows what another version has left.
  */
 #define TT_DEFAULTS_OF(number, upper, lower, A) A(u32, lower##_defaults, TT_KNOBS_MAX)
 #define TT_CONTROL_FIELDS(F, A)                                                                                        \
@@ -262,9 +268,10 @@
 #define TT_CONTROL_SIZE 384
 
 /*
- * Knobs of connections to come by where they go, which user space writes: a trie, of whose entries the longest that fits is taken.
- * Of an IPv4 address that is the form that maps it into IPv6 (RFC 4291 section 2.5.5.2). What comes before the address has to be the
- * connection's own, or 0 for all where `towards_by` does not say that it counts.
+ * Knobs of connections to come by where they go, which user space writes: a trie, of whose entries
+ * the longest that fits is taken. Of an IPv4 address that is the form that maps it into IPv6 (RFC
+ * 4291 section 2.5.5.2). What comes before the address has to be the connection's own, or 0 for all
+ * where `towards_by` does not say that it counts.
  */
 #define TT_TOWARDS_MAX 65536
 #define TT_BY_PORT 1
@@ -301,8 +308,8 @@
 /* Names and sizes of what is in the object. */
 #define TT_EVENTS_BYTES (1 << 20)
 /*
- * What is set before loading: the number of slots, the names under which the algorithms are registered, then least and greatest value
- * of each knob, algorithm by algorithm by TT_CCA_* less 1.
+ * What is set before loading: the number of slots, the names under which the algorithms are
+ * registered, then least and greatest value of each knob, algorithm by algorithm by TT_CCA_* less 1.
  */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4

@@ -2,15 +2,17 @@
 /*
  * The programs that Linux calls: TCP congestion controls, by struct_ops.
  *
- * Who decides what, and how often: the window and the pacing rate are worked out here by the pure functions of core/, CUBIC's
- * with every acknowledgement, Copa's four times a round trip and with every one in slow start, BBR's twice to eight times, and
- * with every one where something may change. User space turns knobs and reads measurements
- * through a shared slot (layout.h), about once per round trip, and without a system call; nothing here ever waits for it.
- * When user space is gone, the last knobs stay.
+ * Who decides what, and how often: the window and the pacing rate are worked out here by the pure
+ * functions of core/, CUBIC's with every acknowledgement, Copa's four times a round trip and with
+ * every one in slow start, BBR's twice to eight times, and with every one where something may
+ * change. User space turns knobs and reads measurements through a shared slot (layout.h), about
+ * once per round trip, and without a system call; nothing here ever waits for it. When user space
+ * is gone, the last knobs stay.
  *
- * All algorithms share the slots and what is kept of a connection, so one may take over from another on an open connection:
- * when user space orders it, with all that is known of the path (switch.bpf.h). When somebody else sets TCP_CONGESTION, the slot
- * of the first is freed, and the second opens one with the window and the threshold that the socket has.
+ * All algorithms share the slots and what is kept of a connection, so one may take over from
+ * another on an open connection: when user space orders it, with all that is known of the path
+ * (switch.bpf.h). When somebody else sets TCP_CONGESTION, the slot of the first is freed, and the
+ * second opens one with the window and the threshold that the socket has.
  */
 #include "bbr.bpf.h"
 #include "copa.bpf.h"
@@ -42,9 +44,10 @@ void BPF_PROG(tt_close, struct sock *sk)
 }
 
 /*
- * Marks the slots of all connections whose sockets are there, in every network namespace. A slot that was open before the walk
- * and is not marked after it has lost its socket, without `release`. That a connection is closing is noted here, too, since its
- * algorithm may hear of nothing any more: of a reset, or where the other side does not answer the FIN.
+ * Marks the slots of all connections whose sockets are there, in every network namespace. A slot
+ * that was open before the walk and is not marked after it has lost its socket, without `release`.
+ * That a connection is closing is noted here, too, since its algorithm may hear of nothing any
+ * more: of a reset, or where the other side does not answer the FIN.
  */
 SEC("iter/bpf_sk_storage_map")
 int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
@@ -68,9 +71,10 @@ int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
 }
 
 /*
- * Gives listening sockets what is registered under the name that they picked: they keep the programs that were registered then, and
- * so do the connections that they accept. Those that picked none take the default of their network namespace with each connection.
- * Where it is the same the kernel changes nothing.
+ * Gives listening sockets what is registered under the name that they picked: they keep the
+ * programs that were registered then, and so do the connections that they accept. Those that picked
+ * none take the default of their network namespace with each connection. Where it is the same the
+ * kernel changes nothing.
  */
 SEC("iter/tcp")
 int tt_renew(struct bpf_iter__tcp *ctx)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What an acknowledgement tells is collected, and written to the connection's slot from time to time. The same for every algorithm.
+ * What an acknowledgement tells is collected, and written to the connection's slot from time to
+ * time. The same for every algorithm.
  */
 #ifndef TRIMTAB_MEASURE_BPF_H
 #define TRIMTAB_MEASURE_BPF_H
@@ -8,9 +9,9 @@
 #include "flow.bpf.h"
 
 /*
- * After slow start, acknowledgements that come within a quarter of a round trip are one to the algorithm, but where they
- * say that something was lost. A fast connection gets hundreds in a round trip, and most then cost a third. (Kernel
- * ports of Copa decide once in half a round trip.)
+ * After slow start, acknowledgements that come within a quarter of a round trip are one to the
+ * algorithm, but where they say that something was lost. A fast connection gets hundreds in a round
+ * trip, and most then cost a third. (Kernel ports of Copa decide once in half a round trip.)
  */
 #define TT_STEP_SHARE_SHIFT 2
 /* A slot is written twice a round trip, and no more often than this: user space steers by the round trip. */
@@ -21,8 +22,9 @@
 #define TT_FLAGS_KEPT (TT_FLAG_ADOPTED | TT_FLAG_TOWARDS | ((1 << TT_FLAG_ALARM_BITS) - 1) << TT_FLAG_ALARM_SHIFT)
 
 /*
- * What the hooks read of the socket and the rate sample, each field once: the kernel guards every load through a pointer
- * of its own with ten instructions, so reading one twice costs more than keeping it.
+ * What the hooks read of the socket and the rate sample, each field once: the kernel guards every
+ * load through a pointer of its own with ten instructions, so reading one twice costs more than
+ * keeping it.
  */
 struct tt_seen {
 	u64 now_us;
@@ -42,8 +44,8 @@ TT_INLINE void tt_see_socket(struct tt_seen *seen, const struct tcp_sock *tp)
 }
 
 /*
- * The state of recovery, asked of the socket: `set_state` tells of the same, but where it did not run (docs/concepts/ebpf-datapath.md)
- * what was remembered of it would stay wrong.
+ * The state of recovery, asked of the socket: `set_state` tells of the same, but where it did not
+ * run (docs/concepts/ebpf-datapath.md) what was remembered of it would stay wrong.
  */
 TT_INLINE u8 tt_ca_state(const struct tcp_sock *tp)
 {
@@ -169,8 +171,9 @@ TT_INLINE void tt_slot_extremes(struct tt_slot *slot, const struct tt_batch *bat
 }
 
 /*
- * Whether nothing is sent any more: this side has closed, and its data was acknowledged (RFC 9293 section 3.3.2). Before that, a
- * response may be on its way in FIN-WAIT-1, CLOSING and LAST-ACK, too; the FIN itself is the last number that is sent.
+ * Whether nothing is sent any more: this side has closed, and its data was acknowledged (RFC 9293
+ * section 3.3.2). Before that, a response may be on its way in FIN-WAIT-1, CLOSING and LAST-ACK,
+ * too; the FIN itself is the last number that is sent.
  */
 TT_INLINE bool tt_is_closing(const struct tcp_sock *tp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * Where the trees of Muses lie: two arrays that user space has in its memory, too, and fills (src/models.rs). Whatever they hold, an
- * index that is not in them gives null.
+ * Where the trees of Muses lie: two arrays that user space has in its memory, too, and fills
+ * (src/models.rs). Whatever they hold, an index that is not in them gives null.
  */
 #ifndef TRIMTAB_MODELS_BPF_H
 #define TRIMTAB_MODELS_BPF_H

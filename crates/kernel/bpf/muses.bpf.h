@@ -2,8 +2,9 @@
 /*
  * The hooks of Muses (`trimtab_tree`).
  *
- * Each acknowledgement is measured; one in 10 ms is answered by the tree that user space has chosen for the connection, and counted
- * for its next choice. The kernel leaves to an algorithm with `cong_control` the window in every state, and the pacing rate.
+ * Each acknowledgement is measured; one in 10 ms is answered by the tree that user space has chosen
+ * for the connection, and counted for its next choice. The kernel leaves to an algorithm with
+ * `cong_control` the window in every state, and the pacing rate.
  *
  * When the guard speaks, the algorithm of the knob `safe` takes over for good, here and now: user space may be gone.
  */
@@ -124,10 +125,12 @@ TT_INLINE void tt_muses_count(struct tt_slot *slot, const struct tt_muses *muses
 }
 
 /*
- * The guard has spoken: the fallback takes over, with what is known of the path, even while losses are being repaired, since a
- * window that runs away is why there are any (Switcher::give_way_if_alarmed). But CUBIC has the kernel's own recovery, which it
- * has to begin itself: it waits for the end, with no more in flight than it is to go on with. Where there is no model there
- * is nothing to go on with either. From here on the connection may run another algorithm.
+ * The guard has spoken: the fallback takes over, with what is known of the path, even while losses
+ * are being repaired, since a window that runs away is why there are any
+ * (Switcher::give_way_if_alarmed). But CUBIC has the kernel's own recovery, which it has to begin
+ * itself: it waits for the end, with no more in flight than it is to go on with. Where there is no
+ * model there is nothing to go on with either. From here on the connection may run another
+ * algorithm.
  */
 TT_INLINE void tt_muses_give_way(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What a connection runs for whose state there is no memory: Linux's Reno, which keeps all that it needs in the socket. Each
- * acknowledgement tries to get memory again.
+ * What a connection runs for whose state there is no memory: Linux's Reno, which keeps all that it
+ * needs in the socket. Each acknowledgement tries to get memory again.
  *
- * The kernel leaves to an algorithm with `cong_control` the window in recovery, too: it falls to the threshold at once (RFC 5681
- * section 3.2 without the inflation that SACK makes needless).
+ * The kernel leaves to an algorithm with `cong_control` the window in recovery, too: it falls to
+ * the threshold at once (RFC 5681 section 3.2 without the inflation that SACK makes needless).
  */
 #ifndef TRIMTAB_RENO_BPF_H
 #define TRIMTAB_RENO_BPF_H
@@ -17,8 +17,9 @@ extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
 /*
- * Whether the kernel has called `init`. Of a connection that this host opens, the acknowledgement of the SYN comes before: what took the
- * connection in then would be forgotten with its slot when `init` does.
+ * Whether the kernel has called `init`. Of a connection that this host opens, the acknowledgement
+ * of the SYN comes before: what took the connection in then would be forgotten with its slot when
+ * `init` does.
  */
 TT_INLINE bool tt_is_open(const struct tcp_sock *tp)
 {

@@ -60,8 +60,9 @@ TT_INLINE const struct tt_knobs *tt_towards(const struct tcp_sock *tp, const str
 }
 
 /*
- * The knobs that a new connection begins with: those of its destination, each brought into its range here, too, or the defaults. One
- * that has no slot has the defaults, since nobody could turn them later.
+ * The knobs that a new connection begins with: those of its destination, each brought into its
+ * range here, too, or the defaults. One that has no slot has the defaults, since nobody could turn
+ * them later.
  */
 TT_INLINE void tt_first_knobs(struct tt_flow *flow, const struct tcp_sock *tp, const struct tt_control *control,
 			      u32 cca, const u32 *defaults)
@@ -97,8 +98,8 @@ TT_INLINE u32 tt_slot_take(struct tt_control *control)
 }
 
 /*
- * A function that makes such a struct all zero again; words of eight bytes have to divide it. Volatile, or the compiler makes a call
- * of memset() of it, which there is none of.
+ * A function that makes such a struct all zero again; words of eight bytes have to divide it.
+ * Volatile, or the compiler makes a call of memset() of it, which there is none of.
  */
 #define TT_CLEARED_BY(name, type)                                                                                      \
 	TT_CHECKED_ONCE int name(type *what)                                                                           \
@@ -165,10 +166,11 @@ TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp)
 }
 
 /*
- * Paces what leaves before the algorithm has a rate, for the handshake's round-trip time: twice the window in each
- * (`tcp_update_pacing_rate`, with the default of net.ipv4.tcp_pacing_ss_ratio). The kernel itself does so for algorithms
- * without `cong_control`. It never paces the first ten packets (`tcp_update_skb_after_send`), so this tells where the
- * route has a larger `initcwnd`. Gives the rate.
+ * Paces what leaves before the algorithm has a rate, for the handshake's round-trip time: twice the
+ * window in each (`tcp_update_pacing_rate`, with the default of net.ipv4.tcp_pacing_ss_ratio). The
+ * kernel itself does so for algorithms without `cong_control`. It never paces the first ten packets
+ * (`tcp_update_skb_after_send`), so this tells where the route has a larger `initcwnd`. Gives the
+ * rate.
  */
 TT_INLINE u64 tt_pace_first_flight(struct sock *sk)
 {
@@ -217,7 +219,8 @@ TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control, const stru
 			slot->lower##_knobs[i] = flow->first.words[i];
 
 /*
- * Fills the slot of a new connection, and says that it is there. Every other algorithm's knobs are the defaults, since any may run.
+ * Fills the slot of a new connection, and says that it is there. Every other algorithm's knobs are
+ * the defaults, since any may run.
  */
 TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, struct tt_control *control, u32 cca,
 			    u32 flags, u32 initial_window)

@@ -2,13 +2,15 @@
 /*
  * Another algorithm of ours takes over an open connection, because user space ordered it (a slot's `next`).
  *
- * The hook of the running algorithm sets TCP_CONGESTION, when it is time (core/switch.h). The kernel then calls the old
- * algorithm's `release` and the new one's `init`, with the socket locked throughout. It allows that from every hook but
- * `release`, and waits before it frees programs that may still be running for that reason (bpf_struct_ops.c). So the new
- * algorithm runs with its own hooks and its own rules in recovery, and the system tells the name of what runs.
+ * The hook of the running algorithm sets TCP_CONGESTION, when it is time (core/switch.h). The
+ * kernel then calls the old algorithm's `release` and the new one's `init`, with the socket locked
+ * throughout. It allows that from every hook but `release`, and waits before it frees programs that
+ * may still be running for that reason (bpf_struct_ops.c). So the new algorithm runs with its own
+ * hooks and its own rules in recovery, and the system tells the name of what runs.
  *
- * What would be lost on the way is the private area of the socket (`icsk_ca_priv`), which the kernel clears between the two.
- * So that says in the socket's storage where slot and state are, and neither is given up.
+ * What would be lost on the way is the private area of the socket (`icsk_ca_priv`), which the
+ * kernel clears between the two. So that says in the socket's storage where slot and state are, and
+ * neither is given up.
  */
 #ifndef TRIMTAB_SWITCH_BPF_H
 #define TRIMTAB_SWITCH_BPF_H
@@ -93,8 +95,8 @@ TT_INLINE void tt_switch_carry_out(struct sock *sk, struct tt_flow *flow, struct
 }
 
 /*
- * Whether there is an order that waits, and which, at the price of one comparison where there is none. One for what runs already
- * cancels the one before.
+ * Whether there is an order that waits, and which, at the price of one comparison where there is
+ * none. One for what runs already cancels the one before.
  */
 TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u32 *next)
 {
@@ -111,8 +113,8 @@ TT_INLINE bool tt_switch_is_wanted(struct tt_flow *flow, struct tt_slot *slot, u
 }
 
 /*
- * After a slot was written: carries out what is ordered, if it is time. A full switch hands over this window, a part switch the
- * socket's. From here on the connection may run another algorithm.
+ * After a slot was written: carries out what is ordered, if it is time. A full switch hands over
+ * this window, a part switch the socket's. From here on the connection may run another algorithm.
  */
 TT_INLINE void tt_switch_if_due(struct sock *sk, struct tt_flow *flow, struct tt_slot *slot, bool converged,
 				u32 window)

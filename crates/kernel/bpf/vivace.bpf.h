@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * PCC Vivace's hooks. Every acknowledgement is accounted to the interval in which its newest packet was sent, and may begin the next
- * interval; decisions come once in a round trip. The kernel leaves to an algorithm with `cong_control` the window in every state, and
- * the pacing rate, which is what Vivace steers by: the window only bounds what may be in flight.
+ * PCC Vivace's hooks. Every acknowledgement is accounted to the interval in which its newest packet
+ * was sent, and may begin the next interval; decisions come once in a round trip. The kernel leaves
+ * to an algorithm with `cong_control` the window in every state, and the pacing rate, which is what
+ * Vivace steers by: the window only bounds what may be in flight.
  *
- * The kernel says how many packets were lost and not which. They are accounted to the interval of the newest that arrived, which was
- * sent a few packets after them (RFC 8985 section 6.2); those of one acknowledgement count as one range.
+ * The kernel says how many packets were lost and not which. They are accounted to the interval of
+ * the newest that arrived, which was sent a few packets after them (RFC 8985 section 6.2); those of
+ * one acknowledgement count as one range.
  */
 #ifndef TRIMTAB_VIVACE_BPF_H
 #define TRIMTAB_VIVACE_BPF_H
@@ -158,8 +160,8 @@ TT_INLINE void tt_vivace_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	if (tt_switch_if_nothing_is_known(sk, flow, tt_vivace_is_converged(&flow->vivace)))
 		return;
 	/*
-	 * Nothing was in flight: the application left the rate unused. For a new connection the kernel reports that until the first
-	 * acknowledgement, whatever the application has (tcp_init_sock).
+	 * Nothing was in flight: the application left the rate unused. For a new connection the kernel
+	 * reports that until the first acknowledgement, whatever the application has (tcp_init_sock).
 	 */
 	tt_vivace_on_send(&flow->vivace, tp->tcp_mstamp, tp->data_segs_out,
 			  flow->vivace.opening ? 0 : tp->app_limited);

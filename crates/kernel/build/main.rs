@@ -1,5 +1,5 @@
-//! Builds the eBPF objects with clang, makes Rust's side of `bpf/layout.h`, and builds the algorithm's core for the host,
-//! where the differential test calls it.
+//! Builds the eBPF objects with clang, makes Rust's side of `bpf/layout.h`, and builds the
+//! algorithm's core for the host, where the differential test calls it.
 
 mod clang;
 

@@ -21,8 +21,9 @@ pub enum Algorithm {
     Bbr,
     /// PCC Vivace, with everything that `trimtab_cc::Vivace` has.
     Vivace,
-    /// Muses: the trees of a model ([`Datapath::add_trees`](crate::Datapath::add_trees)) multiply the window every 10 ms. Without a
-    /// model the fallback takes over with the first acknowledgement.
+    /// Muses: the trees of a model ([`Datapath::add_trees`](crate::Datapath::add_trees)) multiply
+    /// the window every 10 ms. Without a model the fallback takes over with the first
+    /// acknowledgement.
     Muses,
 }
 

@@ -40,7 +40,8 @@ pub struct Socket {
     pub remote: Option<SocketAddr>,
     /// The kernel's name of the algorithm that it runs.
     pub algorithm: String,
-    /// Whether a program has set the algorithm, of this socket or of the one that accepted it, as [`Assigner`] does, too.
+    /// Whether a program has set the algorithm, of this socket or of the one that accepted it, as
+    /// [`Assigner`] does, too.
     pub chosen: bool,
     /// What an [`Assigner`] gave it, or the socket that accepted it; `None`: never anything.
     pub given: Option<Given>,
@@ -77,8 +78,8 @@ pub struct Order {
     pub to: String,
 }
 
-/// Walks over TCP sockets and gives them algorithms. What was given to whom is kept in the datapath's folder, so a later
-/// process knows it.
+/// Walks over TCP sockets and gives them algorithms. What was given to whom is kept in the
+/// datapath's folder, so a later process knows it.
 #[derive(Debug)]
 pub struct Assigner {
     // Its programs and maps live as long as it does.
@@ -102,8 +103,9 @@ impl Assigner {
         }
     }
 
-    /// Keeps the record of what was given to whom next to the folder of a datapath that is unloaded next. Sockets that got their own
-    /// algorithm back look as if their programs had chosen it; the next agent knows better.
+    /// Keeps the record of what was given to whom next to the folder of a datapath that is unloaded
+    /// next. Sockets that got their own algorithm back look as if their programs had chosen it; the
+    /// next agent knows better.
     ///
     /// # Errors
     /// The file system refuses.
@@ -159,8 +161,8 @@ impl Assigner {
         Ok(told.map(|raw| Socket::of(&raw)).collect())
     }
 
-    /// Carries out orders for sockets of the network namespace in which the calling thread is, and tells of every socket
-    /// after that. Of more than 65,536 orders the first ones are carried out.
+    /// Carries out orders for sockets of the network namespace in which the calling thread is, and
+    /// tells of every socket after that. Of more than 65,536 orders the first ones are carried out.
     ///
     /// # Errors
     /// The kernel refuses the walk; what it refuses of a single socket is in its [`Socket::outcome`].

@@ -106,7 +106,8 @@ pub enum Origin {
     Loaded,
     /// A process before had loaded the same programs with the same options.
     Adopted,
-    /// Other programs, or the same with other options, were in its place. Connections that run them keep them until they close.
+    /// Other programs, or the same with other options, were in its place. Connections that run them
+    /// keep them until they close.
     Replaced(Version),
 }
 
@@ -127,13 +128,15 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// Loads the algorithms into the kernel and registers them, or takes over what the folder keeps: connections, knobs and
-    /// defaults as they are. They stay when the value is dropped and when the process ends; [`Datapath::unload`] ends them.
+    /// Loads the algorithms into the kernel and registers them, or takes over what the folder
+    /// keeps: connections, knobs and defaults as they are. They stay when the value is dropped and
+    /// when the process ends; [`Datapath::unload`] ends them.
     ///
-    /// Where the folder keeps the programs of another version, or the same with other options, these take their place: new
-    /// connections run them, in memory of their own that begins with the defaults. Connections that are open run on with the former
-    /// programs and their last knobs; see [`Datapath::formers`]. Sockets that listen, and network namespaces whose default is one of
-    /// the algorithms, are given what is registered now.
+    /// Where the folder keeps the programs of another version, or the same with other options,
+    /// these take their place: new connections run them, in memory of their own that begins with
+    /// the defaults. Connections that are open run on with the former programs and their last
+    /// knobs; see [`Datapath::formers`]. Sockets that listen, and network namespaces whose default
+    /// is one of the algorithms, are given what is registered now.
     ///
     /// # Errors
     /// The kernel lacks something, the caller may not, or another program is in the way: see [`Error`].
@@ -170,8 +173,8 @@ impl Datapath {
         Self { unreached: renew::everywhere(&self.pins.renewal()), ..self }
     }
 
-    /// What the folder keeps, where it is of this layout, with whatever programs and options; `None` where it is not, or keeps
-    /// nothing. Nothing changes by that.
+    /// What the folder keeps, where it is of this layout, with whatever programs and options;
+    /// `None` where it is not, or keeps nothing. Nothing changes by that.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -223,8 +226,8 @@ impl Datapath {
         self.pins.formers()
     }
 
-    /// Why some sockets that listen, or defaults of network namespaces, may have kept the former programs; `None` where all have
-    /// the present ones.
+    /// Why some sockets that listen, or defaults of network namespaces, may have kept the former
+    /// programs; `None` where all have the present ones.
     pub fn unreached(&self) -> Option<&str> {
         self.unreached.as_deref()
     }
@@ -251,7 +254,8 @@ impl Datapath {
         (0..used as u32).filter_map(|index| Flow::at(&self.slots, index))
     }
 
-    /// Connections that run on with former programs, as far as those are of this layout: their knobs are where those of the others are.
+    /// Connections that run on with former programs, as far as those are of this layout: their
+    /// knobs are where those of the others are.
     ///
     /// # Errors
     /// The kernel does not share their memory.
@@ -266,9 +270,9 @@ impl Datapath {
         Flow::at(&self.slots, slot)
     }
 
-    /// Looks for connections whose sockets are gone without an event from the kernel, and frees their slots; gives those
-    /// connections. No event tells of them. The kernel walks over all sockets that run the algorithms, about 0.1 µs each, so
-    /// once in some seconds is enough.
+    /// Looks for connections whose sockets are gone without an event from the kernel, and frees
+    /// their slots; gives those connections. No event tells of them. The kernel walks over all
+    /// sockets that run the algorithms, about 0.1 µs each, so once in some seconds is enough.
     ///
     /// # Errors
     /// The kernel refuses the walk.
@@ -332,8 +336,9 @@ impl Datapath {
         write_defaults(&self.control[0]);
     }
 
-    /// Sets knobs of connections to come that go to some destination, each brought into its range first; the others are the defaults.
-    /// Of several destinations that fit a connection the one with the most bits counts. They stay when this process ends.
+    /// Sets knobs of connections to come that go to some destination, each brought into its range
+    /// first; the others are the defaults. Of several destinations that fit a connection the one
+    /// with the most bits counts. They stay when this process ends.
     ///
     /// # Errors
     /// The algorithm has no such knob, or there is no room: [`Error::TowardsFull`].
@@ -379,8 +384,9 @@ impl Datapath {
         Ok(())
     }
 
-    /// Lets connections of [`Algorithm::Muses`] ask the trees of a model; gives its number, for their knob `model`. A model that is
-    /// there already is not added again. One that no connection has, and none would get, gives way when there is no room.
+    /// Lets connections of [`Algorithm::Muses`] ask the trees of a model; gives its number, for
+    /// their knob `model`. A model that is there already is not added again. One that no connection
+    /// has, and none would get, gives way when there is no room.
     ///
     /// # Errors
     /// There is no room, or a tree is too deep: [`Error::Trees`].

@@ -202,7 +202,8 @@ impl Doctor {
         }
     }
 
-    /// The capabilities in force, from `proc/self/status`: CAP_NET_ADMIN 12, CAP_SYS_ADMIN 21, CAP_PERFMON 38, CAP_BPF 39.
+    /// The capabilities in force, from `proc/self/status`: CAP_NET_ADMIN 12, CAP_SYS_ADMIN 21,
+    /// CAP_PERFMON 38, CAP_BPF 39.
     fn rights(&self) -> Finding {
         let status = self.read("proc/self/status").unwrap_or_default();
         let set = status

@@ -25,8 +25,9 @@ pub enum Error {
     NoStructOps,
     /// The kernel's congestion control has another form than any that there are programs for.
     #[error(
-        "no eBPF program fits this kernel's congestion control (tcp_congestion_ops: {what}): Trimtab knows those of Linux 6.1 \
-         to 7.2; boot one of these, or tell us which kernel this is"
+        "no eBPF program fits this kernel's congestion control (tcp_congestion_ops: {what}): \
+         Trimtab knows those of Linux 6.1 to 7.2; boot one of these, or tell us which kernel this \
+         is"
     )]
     Operation {
         /// Which operation, and what is wrong.
@@ -81,8 +82,9 @@ pub enum Error {
     Trees(#[from] TreesRefused),
     /// Knobs of connections to come are kept for as many destinations as there is room for.
     #[error(
-        "knobs of connections to come are kept for {most} destinations, and there is no room for more: connections to others \
-         begin with the defaults; longer prefixes or fewer rules that tell ports, cgroups or namespaces apart need less"
+        "knobs of connections to come are kept for {most} destinations, and there is no room for \
+         more: connections to others begin with the defaults; longer prefixes or fewer rules that \
+         tell ports, cgroups or namespaces apart need less"
     )]
     TowardsFull {
         /// How many there can be.

@@ -23,24 +23,12 @@ const TRIES: usize = 1000;
 
 const AF_INET6: u32 = 10;
 
-/// What was measured on a connection until the kernel last published it: at most half a round trip or half a millisecond
-/// ago, and when nothing was left in flight.
+/// What was measured on a connection until the kernel last published it: at most half a round trip
+/// or half a millisecond ago, and when nothing was left in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When that was, on `CLOCK_MONOTONIC`.
-    pub now: Time,
-    /// Bytes sent since the connection began, retransmissions included.
-    pub sent: Bytes,
-    /// Bytes acknowledged since the connection began, selectively, too.
-    pub acked: Bytes,
-    /// Bytes declared lost since then.
-    pub lost: Bytes,
-    /// Time in which the application did not hold the sender back.
-    pub busy: Duration,
-    /// Sum of all round-trip samples.
-    pub rtt_sum: Duration,
-    /// Their number.
-    pub rtt_count: u64,
+    /// Sums since the connection began.
+    pub totals: Totals,
     /// Smoothed round-trip time.
     pub srtt: Duration,
     /// Lowest round-trip time since the connection began; `None` before any sample.
@@ -49,7 +37,8 @@ pub struct Sample {
     pub window: Bytes,
     /// Bytes in flight.
     pub inflight: Bytes,
-    /// Bytes that wait in the socket to be sent for the first time. What its buffer had no room for is with the application.
+    /// Bytes that wait in the socket to be sent for the first time. What its buffer had no room for
+    /// is with the application.
     pub unsent: Bytes,
     /// The pacing rate; `None` before the first round-trip time.
     pub pacing: Option<Rate>,
@@ -63,20 +52,13 @@ pub struct Sample {
     pub delta: f64,
     /// Acknowledgements seen.
     pub acks: u64,
-    /// Where the states of Muses lay since the connection began, for the choice of its tree; `None` while another algorithm runs.
+    /// Where the states of Muses lay since the connection began, for the choice of its tree; `None`
+    /// while another algorithm runs.
     pub states: Option<Counts>,
     /// Why Muses is not trusted any longer on this connection; `None` while it is, or where it never ran.
     pub alarm: Option<Alarm>,
     /// Of the interval that the last [`Flow::start_interval`] ended.
     pub extremes: Extremes,
-}
-
-impl Sample {
-    /// The sums among it.
-    pub fn totals(&self) -> Totals {
-        let Self { sent, acked, lost, busy, rtt_sum, rtt_count, now: last, .. } = *self;
-        Totals { sent, acked, lost, busy, rtt_sum, rtt_count, last }
-    }
 }
 
 /// Extremes of an interval.
@@ -143,9 +125,9 @@ impl Flow {
         self.slot().id.load(Acquire) == self.identity.id.0
     }
 
-    /// Whether nothing is sent on it any more, though its socket is there: this side has closed, and all of its data was
-    /// acknowledged. The algorithm tells with the acknowledgement; of a reset, and of a FIN that nobody answers,
-    /// [`Datapath::reap`](crate::Datapath::reap) does.
+    /// Whether nothing is sent on it any more, though its socket is there: this side has closed,
+    /// and all of its data was acknowledged. The algorithm tells with the acknowledgement; of a
+    /// reset, and of a FIN that nobody answers, [`Datapath::reap`](crate::Datapath::reap) does.
     pub fn is_closing(&self) -> bool {
         load(&self.slot().flags) & layout::FLAG_CLOSING != 0 && self.is_open()
     }
@@ -210,8 +192,8 @@ impl Flow {
         set.map(|(place, word)| (place.knob.name, place.decode(word))).collect()
     }
 
-    /// Sets a knob of an algorithm that may run later, as [`set`](Self::set) does of the one that runs: of what is to take over when
-    /// the guard of Muses speaks.
+    /// Sets a knob of an algorithm that may run later, as [`set`](Self::set) does of the one that
+    /// runs: of what is to take over when the guard of Muses speaks.
     ///
     /// # Errors
     /// The algorithm has no such knob, or the connection has ended.
@@ -226,10 +208,11 @@ impl Flow {
         Ok(place.decode(word))
     }
 
-    /// Asks for another algorithm: with these knobs, and the others at their defaults; or, without, with all of them as
-    /// they were left (at first, the defaults of new connections). It takes over when the one that runs has converged and
-    /// no loss is being repaired (`Switch::Full`), or as soon as none is (`Switch::Part`): see [`Flow::switching`].
-    /// Another request takes the place of one that waits; one for the algorithm that runs cancels it, and sets the knobs.
+    /// Asks for another algorithm: with these knobs, and the others at their defaults; or, without,
+    /// with all of them as they were left (at first, the defaults of new connections). It takes
+    /// over when the one that runs has converged and no loss is being repaired (`Switch::Full`), or
+    /// as soon as none is (`Switch::Part`): see [`Flow::switching`]. Another request takes the
+    /// place of one that waits; one for the algorithm that runs cancels it, and sets the knobs.
     ///
     /// # Errors
     /// The algorithm has no such knob, and nothing is changed; or the connection has ended.
@@ -352,13 +335,15 @@ fn measure(slot: &Slot) -> Sample {
     let pacing = slot.pacing_bytes_per_s.load(Relaxed);
     let flags = load(&slot.flags);
     Sample {
-        now: Time::from_micros(slot.now_us.load(Relaxed)),
-        sent: bytes(&slot.sent_bytes),
-        acked: bytes(&slot.acked_bytes),
-        lost: bytes(&slot.lost_bytes),
-        busy: Duration::from_micros(slot.busy_us.load(Relaxed)),
-        rtt_sum: Duration::from_micros(slot.rtt_sum_us.load(Relaxed)),
-        rtt_count: slot.rtt_count.load(Relaxed),
+        totals: Totals {
+            sent: bytes(&slot.sent_bytes),
+            acked: bytes(&slot.acked_bytes),
+            lost: bytes(&slot.lost_bytes),
+            busy: Duration::from_micros(slot.busy_us.load(Relaxed)),
+            rtt_sum: Duration::from_micros(slot.rtt_sum_us.load(Relaxed)),
+            rtt_count: slot.rtt_count.load(Relaxed),
+            last: Time::from_micros(slot.now_us.load(Relaxed)),
+        },
         srtt: micros(&slot.srtt_us),
         min_rtt: (!min_rtt.is_zero()).then_some(min_rtt),
         window: bytes(&slot.window_bytes),

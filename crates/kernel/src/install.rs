@@ -1,5 +1,5 @@
-//! Putting the programs into the kernel: for the first time, or in the place of those that another version, or other options, have
-//! left there.
+//! Putting the programs into the kernel: for the first time, or in the place of those that another
+//! version, or other options, have left there.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -97,9 +97,10 @@ pub(crate) fn try_out() -> Result<(), Error> {
     walk(&loaded.object).map(drop)
 }
 
-/// Loads and registers. Where something is registered already, each name passes to the new programs at once (`BPF_LINK_UPDATE`), so
-/// no program that picks one finds it missing; before Linux 6.4 it is missing for a moment. Connections that run the former programs
-/// keep them, with maps that the kernel frees with the last of them.
+/// Loads and registers. Where something is registered already, each name passes to the new programs
+/// at once (`BPF_LINK_UPDATE`), so no program that picks one finds it missing; before Linux 6.4 it
+/// is missing for a moment. Connections that run the former programs keep them, with maps that the
+/// kernel frees with the last of them.
 ///
 /// May be killed at any moment: what is in the folder then is not complete, and the next call begins anew.
 pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
@@ -350,8 +351,8 @@ mod tests {
     /// How the names of `cong_control` before Linux 6.10 end.
     const BEFORE_6_10: &str = "_before_6_10";
 
-    /// The program before 6.10 is the same, instruction by instruction, but for where it finds the rate sample among its arguments (8
-    /// bytes each).
+    /// The program before 6.10 is the same, instruction by instruction, but for where it finds the
+    /// rate sample among its arguments (8 bytes each).
     #[test]
     fn the_programs_before_and_after_6_10_differ_in_the_argument_alone() {
         let pairs: Vec<_> = programs().into_iter().filter(|n| n.ends_with(BEFORE_6_10)).collect();
@@ -368,9 +369,10 @@ mod tests {
         }
     }
 
-    /// The knobs are read after the word that tells of them, on machines that reorder loads, too: an atomic with a result is the full
-    /// barrier that BPF has (instruction-set.rst, "Atomic operations"). `flow.rs` writes with Release. That it orders cannot be
-    /// tested on x86; that it is there can.
+    /// The knobs are read after the word that tells of them, on machines that reorder loads, too:
+    /// an atomic with a result is the full barrier that BPF has (instruction-set.rst, "Atomic
+    /// operations"). `flow.rs` writes with Release. That it orders cannot be tested on x86; that it
+    /// is there can.
     #[test]
     fn knobs_and_orders_are_read_after_the_word_that_tells_of_them() {
         const ATOMIC_WORD: u8 = 0xc3;
@@ -399,8 +401,8 @@ mod tests {
         }
     }
 
-    /// What libbpf makes of the object for a kernel that this machine does not run: each algorithm has the one form of the
-    /// operations that fits, and no other is created.
+    /// What libbpf makes of the object for a kernel that this machine does not run: each algorithm
+    /// has the one form of the operations that fits, and no other is created.
     #[test]
     fn every_form_of_the_operations_has_one_of_each_algorithm() {
         for form in Form::ALL {

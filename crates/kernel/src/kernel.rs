@@ -35,8 +35,8 @@ impl Form {
     /// What the kernel's types say.
     ///
     /// # Errors
-    /// An operation is missing, or has a form that no program of ours has: without it an algorithm would run with a hook that is
-    /// never called.
+    /// An operation is missing, or has a form that no program of ours has: without it an algorithm
+    /// would run with a hook that is never called.
     pub(crate) fn of(btf: &Btf<'_>) -> Result<Self, Error> {
         let ops = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops").ok_or(Error::NoStructOps)?;
         let member = |name: &str| ops.iter().find(|m| m.name.is_some_and(|n| n == name));
@@ -94,8 +94,8 @@ pub(crate) fn has_arena(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Struct<'_>>("bpf_arena").is_some()
 }
 
-/// Whether a program may walk over TCP sockets (iter/tcp, Linux 5.9, with /proc). Giving sockets an algorithm there came
-/// with Linux 5.16, before links for struct_ops.
+/// Whether a program may walk over TCP sockets (iter/tcp, Linux 5.9, with /proc). Giving sockets an
+/// algorithm there came with Linux 5.16, before links for struct_ops.
 pub(crate) fn has_socket_walk(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Struct<'_>>("bpf_iter__tcp").is_some()
 }

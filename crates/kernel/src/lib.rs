@@ -1,10 +1,12 @@
 //! Linux TCP as a datapath: congestion control in eBPF, steered through shared memory.
 //!
 //! [`Datapath::load`] adds the algorithms `trimtab_copa`, `trimtab_cubic`, `trimtab_bbr` and
-//! `trimtab_tree` to the kernel's own, such as `cubic` and `bbr`. A program picks one by the socket option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each
-//! connection that runs one has a slot in memory that kernel and user space share; a [`Flow`] reads measurements from it
-//! and turns knobs in it without a system call. What is loaded stays in the kernel when this process ends, with the knobs as they are, and the
-//! next [`Datapath::load`] finds it there, or puts other programs in its place.
+//! `trimtab_tree` to the kernel's own, such as `cubic` and `bbr`. A program picks one by the socket
+//! option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each connection
+//! that runs one has a slot in memory that kernel and user space share; a [`Flow`] reads
+//! measurements from it and turns knobs in it without a system call. What is loaded stays in the
+//! kernel when this process ends, with the knobs as they are, and the next [`Datapath::load`] finds
+//! it there, or puts other programs in its place.
 //!
 //! ```no_run
 //! use trimtab_kernel::{Datapath, Options, Reporter};
@@ -24,9 +26,9 @@
 //! # }
 //! ```
 //!
-//! What to read first: `bpf/layout.h`, the contract with the kernel's side, and `bpf/main.bpf.c`, which says who decides
-//! what and how often. The algorithms themselves are in `bpf/core/`, the C twins of `trimtab_cc::Copa` and
-//! `trimtab_cc::Cubic`.
+//! What to read first: `bpf/layout.h`, the contract with the kernel's side, and `bpf/main.bpf.c`,
+//! which says who decides what and how often. The algorithms themselves are in `bpf/core/`, the C
+//! twins of `trimtab_cc::Copa` and `trimtab_cc::Cubic`.
 
 mod algorithm;
 mod assign;

@@ -108,7 +108,7 @@ impl Link for KernelLink {
     }
 
     fn totals(&self) -> Option<Totals> {
-        Some(self.flow.sample()?.totals())
+        Some(self.flow.sample()?.totals)
     }
 
     fn set(&self, knob: &str, value: f64) -> Result<f64, Error> {

@@ -27,8 +27,8 @@ const _: () = assert!(
 pub enum TreesRefused {
     /// A walk would take too many steps.
     #[error(
-        "tree {tree} is {depth} nodes deep, and no walk in the kernel takes more than {WALK_MAX} steps: train it with a \
-         smaller depth"
+        "tree {tree} is {depth} nodes deep, and no walk in the kernel takes more than {WALK_MAX} \
+         steps: train it with a smaller depth"
     )]
     Deep {
         /// The tree.
@@ -207,7 +207,8 @@ mod tests {
 
     static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
 
-    /// A model with one tree: of each of its first nodes one way leads to the next, and the other to the last leaf of two.
+    /// A model with one tree: of each of its first nodes one way leads to the next, and the other
+    /// to the last leaf of two.
     fn chain(tests: u16) -> Vec<u8> {
         let mut bytes = SMALL[..168].to_vec();
         bytes[10..12].copy_from_slice(&1_u16.to_le_bytes());

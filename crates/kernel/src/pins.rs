@@ -44,7 +44,8 @@ const UNCERTAIN: &str = "uncertain";
 const RENEWAL: &str = "renewal";
 /// A folder for what is to take the place of what is there.
 const NEXT: &str = "next";
-/// The control of programs that were replaced: with layout, and the number of their map of slots, which is there as long as they run.
+/// The control of programs that were replaced: with layout, and the number of their map of slots,
+/// which is there as long as they run.
 const FORMER: &str = "former";
 const REPLACE: &str = "replace what is loaded";
 /// Where a control has the number of its connections, in every layout.
@@ -121,8 +122,8 @@ impl Pins {
         self.folder.join(name)
     }
 
-    /// What is registered, by its control, whose first words are the same in all layouts; `None` where nothing is, or no start came
-    /// so far.
+    /// What is registered, by its control, whose first words are the same in all layouts; `None`
+    /// where nothing is, or no start came so far.
     pub(crate) fn version(&self) -> Option<Version> {
         let registered = self.files().iter().any(|name| is_registration(name));
         let control = self.open_map(CONTROL).ok().filter(|_| registered)?;
@@ -321,8 +322,9 @@ impl Pins {
             .map_err(|e| Error::of("keep the registration", &e))
     }
 
-    /// Registers by `register` and keeps the map. A registration by a map holds the map, so one of which no file is left, as
-    /// after a kill in between, could never be undone: the file comes first.
+    /// Registers by `register` and keeps the map. A registration by a map holds the map, so one of
+    /// which no file is left, as after a kill in between, could never be undone: the file comes
+    /// first.
     pub(crate) fn keep_map(
         &self,
         algorithm: Algorithm,

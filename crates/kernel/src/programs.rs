@@ -17,8 +17,9 @@ pub struct ProgramTime {
     pub time: Duration,
 }
 
-/// What the programs took; `None` where the kernel does not count it (`sysctl kernel.bpf_stats_enabled=1` lets it, at a cost of
-/// some 20 ns for each run), or does not report them.
+/// What the programs took; `None` where the kernel does not count it
+/// (`sysctl kernel.bpf_stats_enabled=1` lets it, at a cost of some 20 ns for each run), or does not
+/// report them.
 pub fn program_time() -> Option<ProgramTime> {
     use std::os::unix::ffi::OsStrExt as _;
     let counts = std::fs::read_to_string(COUNTS).ok()?.trim() == "1";

@@ -1,5 +1,6 @@
-//! What runs under our names goes on with the programs that were registered when it picked them: connections, and also sockets that
-//! listen and the defaults of network namespaces, from which new connections get theirs. These two are given what is registered now.
+//! What runs under our names goes on with the programs that were registered when it picked them:
+//! connections, and also sockets that listen and the defaults of network namespaces, from which new
+//! connections get theirs. These two are given what is registered now.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,7 +17,8 @@ const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// Our names begin so.
 const PREFIX: &str = "trimtab_";
 
-/// In every network namespace that a process or a name holds. Gives why it was not possible in some; `None` when it was in all.
+/// In every network namespace that a process or a name holds. Gives why it was not possible in
+/// some; `None` when it was in all.
 pub(crate) fn everywhere(walk: &Path) -> Option<String> {
     let (walk, missing) = match open(walk) {
         Ok(walk) => (Some(walk), None),

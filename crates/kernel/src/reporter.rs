@@ -26,20 +26,21 @@ impl Reporter {
         let interval = now.since(self.started_at);
         let last = core::mem::replace(&mut self.last, sample);
         self.started_at = now;
-        let samples = sample.rtt_count.saturating_sub(last.rtt_count);
+        let (totals, before) = (sample.totals, last.totals);
+        let samples = totals.rtt_count.saturating_sub(before.rtt_count);
         // The kernel counts the time before an acknowledgement when that comes, so it may be of the interval before.
-        let busy = sample.busy - last.busy;
+        let busy = totals.busy - before.busy;
         Some(Report {
             now,
             interval,
             algorithm: flow.algorithm().name(),
-            sent: sample.sent - last.sent,
-            acked: sample.acked - last.acked,
-            lost: sample.lost - last.lost,
+            sent: totals.sent - before.sent,
+            acked: totals.acked - before.acked,
+            lost: totals.lost - before.lost,
             busy: busy.min(interval),
             rtt_samples: samples,
             rtt_variance: 0.0,
-            rtt_mean: (samples > 0).then(|| (sample.rtt_sum - last.rtt_sum) / samples),
+            rtt_mean: (samples > 0).then(|| (totals.rtt_sum - before.rtt_sum) / samples),
             rtt_min: sample.extremes.rtt.map(|(least, _)| least),
             rtt_max: sample.extremes.rtt.map(|(_, most)| most),
             srtt: sample.srtt,

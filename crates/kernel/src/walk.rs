@@ -1,8 +1,8 @@
 //! Slots whose connections are gone without the kernel having said so.
 //!
-//! The kernel calls `release` when a connection ends, and that frees its slot. There are kernels that do not, at times: see
-//! "Hooks that do not run" in `docs/concepts/ebpf-datapath.md`. Then a walk over the sockets, of all network namespaces, tells which slots
-//! have lost theirs.
+//! The kernel calls `release` when a connection ends, and that frees its slot. There are kernels
+//! that do not, at times: see "Hooks that do not run" in `docs/concepts/ebpf-datapath.md`. Then a
+//! walk over the sockets, of all network namespaces, tells which slots have lost theirs.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
@@ -33,8 +33,9 @@ impl Walk {
 
     /// Frees the slots of these connections whose sockets are gone, and gives those.
     ///
-    /// A connection that is in `open` was open before the walk began. If it is during the walk, too, then the walk marks its slot; if
-    /// its `release` runs meanwhile, then either that frees the slot or we do, by who changes its number first.
+    /// A connection that is in `open` was open before the walk began. If it is during the walk,
+    /// too, then the walk marks its slot; if its `release` runs meanwhile, then either that frees
+    /// the slot or we do, by who changes its number first.
     pub(crate) fn reap(
         &self,
         open: &[Flow],

@@ -1,5 +1,5 @@
-//! Connections that this host opens, by the socket option or the system's default. On a real kernel; skipped, with the reason, where
-//! it or the rights are missing.
+//! Connections that this host opens, by the socket option or the system's default. On a real
+//! kernel; skipped, with the reason, where it or the rights are missing.
 
 mod common;
 
@@ -10,7 +10,8 @@ use trimtab_kernel::Algorithm;
 
 use common::{Loaded, Wire, need_kernel, wait_for};
 
-/// The kernel calls `cong_control` for the acknowledgement of the SYN before it calls `init`. Each end has one slot all the same.
+/// The kernel calls `cong_control` for the acknowledgement of the SYN before it calls `init`. Each
+/// end has one slot all the same.
 #[test]
 fn a_connection_that_is_opened_here_has_one_slot() {
     need_kernel!();

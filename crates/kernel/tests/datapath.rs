@@ -36,10 +36,13 @@ fn a_connection_has_a_slot_with_sane_measurements_and_gives_it_back() {
     assert_eq!(identity.algorithm, "copa");
     assert!(identity.opened >= start && !identity.adopted && identity.netns_cookie > 0);
     assert_eq!(sample.mss, Bytes::new(1448));
-    assert!(sample.acked <= sample.sent && sample.inflight <= sample.sent, "{sample:?}");
+    assert!(
+        sample.totals.acked <= sample.totals.sent && sample.inflight <= sample.totals.sent,
+        "{sample:?}"
+    );
 
     // The server has given the socket as much as its buffer takes.
-    let given = report.responses.unsent + sample.inflight + sample.acked;
+    let given = report.responses.unsent + sample.inflight + sample.totals.acked;
     assert!(!report.responses.unsent.is_zero() && given <= Bytes::new(BYTES), "{given}");
 
     // 50 Mbit/s with headers is 47.8 Mbit/s of data; half a second of it, less what the machine withholds.
@@ -73,5 +76,8 @@ fn a_connection_has_a_slot_with_sane_measurements_and_gives_it_back() {
     let took = totals.last.since(events[0].at);
     assert!(totals.busy <= took && totals.busy.as_millis() > 500, "{totals:?} of {took}");
     let mean = totals.rtt_sum / totals.rtt_count.max(1);
-    assert!(totals.rtt_count > sample.rtt_count && mean < trimtab_units::Duration::from_millis(80));
+    assert!(
+        totals.rtt_count > sample.totals.rtt_count
+            && mean < trimtab_units::Duration::from_millis(80)
+    );
 }

@@ -1,5 +1,5 @@
-//! How a connection begins: by its route's initial window, at a pace that the handshake's round-trip time gives. Skipped,
-//! with the reason, where the kernel or the rights are missing.
+//! How a connection begins: by its route's initial window, at a pace that the handshake's
+//! round-trip time gives. Skipped, with the reason, where the kernel or the rights are missing.
 
 mod common;
 

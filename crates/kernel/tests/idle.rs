@@ -1,5 +1,6 @@
-//! What happens when a connection sends again after it had nothing in flight: the kernel tells an algorithm of it, by one operation
-//! or another (`src/kernel.rs`). On a real kernel; skipped, with the reason, where it or the rights are missing.
+//! What happens when a connection sends again after it had nothing in flight: the kernel tells an
+//! algorithm of it, by one operation or another (`src/kernel.rs`). On a real kernel; skipped, with
+//! the reason, where it or the rights are missing.
 
 mod common;
 
@@ -27,8 +28,8 @@ fn send(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
     });
 }
 
-/// An algorithm that knows nothing yet gives way to another when the next packet leaves while none is in flight, and at no other
-/// time.
+/// An algorithm that knows nothing yet gives way to another when the next packet leaves while none
+/// is in flight, and at no other time.
 #[test]
 fn an_algorithm_gets_the_event_of_the_first_packet_after_an_idle_time() {
     need_kernel!();

@@ -136,7 +136,7 @@ fn an_open_connection_is_adopted_and_let_go() {
     assert_eq!(flow.identity().local.to_string(), "[::1]:7007");
     assert_eq!(flow.cookie(), Some(cookie));
     let sample = flow.sample().unwrap();
-    assert!(sample.acked.get() >= 10_000, "of its whole life: {sample:?}");
+    assert!(sample.totals.acked.get() >= 10_000, "of its whole life: {sample:?}");
     go_on.send(()).unwrap();
     hear.recv_timeout(Duration::from_secs(5)).unwrap();
     assert!(!flow.is_open());
@@ -227,7 +227,7 @@ fn a_connection_changes_its_algorithm() {
         assert_eq!(flow.algorithm(), *expected);
         assert_eq!(flow.identity().adopted, turn > 0);
         // What was sent is of the whole connection; the window is inherited.
-        assert!(sample.acked.get() >= 100_000 * (turn as u64 + 1), "{sample:?}");
+        assert!(sample.totals.acked.get() >= 100_000 * (turn as u64 + 1), "{sample:?}");
         assert!(sample.window >= sample.mss * 2, "{sample:?}");
         if let Some(former) = before.replace(flow) {
             assert!(!former.is_open());
@@ -269,8 +269,8 @@ fn loader_to_be_killed() {
     }
 }
 
-/// Whenever it is killed, also while it loads or replaces what was there: the next one has the programs and options that it asked for,
-/// and nothing is left in the end.
+/// Whenever it is killed, also while it loads or replaces what was there: the next one has the
+/// programs and options that it asked for, and nothing is left in the end.
 #[test]
 fn a_loader_may_be_killed_at_any_moment() {
     need_kernel!();
@@ -430,17 +430,17 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     assert_eq!(datapath.origin(), Origin::Adopted);
     let flow = datapath.flows().next().expect("the connection that was open");
     assert!((flow.sample().unwrap().delta - 0.03).abs() < 1e-4, "the last knob stays");
-    let before = flow.sample().unwrap().acked;
+    let before = flow.sample().unwrap().totals.acked;
     std::thread::sleep(Duration::from_millis(200));
-    assert!(flow.sample().unwrap().acked > before, "the transfer goes on");
+    assert!(flow.sample().unwrap().totals.acked > before, "the transfer goes on");
     assert_eq!(client.join().unwrap(), 12_000_000);
     wait_for("the end", || (datapath.stats().live == 0).then_some(()));
     datapath.unload().unwrap();
     assert!(!available().contains(&options.name()));
 }
 
-/// A kernel that leaves out `release` is not at hand everywhere, so the slot of one connection gets the number of another, which
-/// has no socket.
+/// A kernel that leaves out `release` is not at hand everywhere, so the slot of one connection gets
+/// the number of another, which has no socket.
 #[test]
 fn a_slot_without_a_socket_is_taken_back_and_no_other() {
     need_kernel!();

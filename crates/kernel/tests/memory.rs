@@ -1,5 +1,5 @@
-//! What a connection does for whose state the kernel has no memory. On a real kernel; skipped, with the reason, where it or the rights
-//! are missing.
+//! What a connection does for whose state the kernel has no memory. On a real kernel; skipped, with
+//! the reason, where it or the rights are missing.
 
 mod common;
 
@@ -9,7 +9,8 @@ use trimtab_kernel::Algorithm;
 
 use common::{Loaded, Wire, need_kernel, wait_for};
 
-/// What a socket may have of the kernel's memory apart from its buffers; socket storage counts, too. One byte is too little for any.
+/// What a socket may have of the kernel's memory apart from its buffers; socket storage counts,
+/// too. One byte is too little for any.
 const LIMIT: &str = "/proc/sys/net/core/optmem_max";
 
 /// Sets the limit of a namespace; on kernels where there is one for all, that one. Gives what it was, and where.
@@ -22,8 +23,9 @@ fn set_limit(wire: &Wire, side: &'static str, value: &str) -> String {
     wire.spawn(side, work).join().expect("thread").expect("set the limit")
 }
 
-/// No connection gets a slot. It runs Reno: it fills the link in congestion avoidance, and answers losses, so that the queue of a few
-/// packets overflows now and then and not all the time. Before this it went on with its first ten packets for ever.
+/// No connection gets a slot. It runs Reno: it fills the link in congestion avoidance, and answers
+/// losses, so that the queue of a few packets overflows now and then and not all the time. Before
+/// this it went on with its first ten packets for ever.
 #[test]
 fn without_memory_every_algorithm_is_reno() {
     need_kernel!();

@@ -33,8 +33,8 @@ fn since(before: &Runs, after: Runs) -> impl Iterator<Item = (String, (u64, u64)
     })
 }
 
-/// The published prototype of Mortise needs 117 µs; here, on a machine that is not otherwise busy, it is 0.4 µs. Other algorithms, named
-/// in TRIMTAB_COMPARE_WITH, are measured on the same wire.
+/// The published prototype of Mortise needs 117 µs; here, on a machine that is not otherwise busy,
+/// it is 0.4 µs. Other algorithms, named in TRIMTAB_COMPARE_WITH, are measured on the same wire.
 #[test]
 fn an_acknowledgement_costs_less_than_a_microsecond() {
     need_kernel!();

@@ -126,8 +126,8 @@ fn knobs_of_cubic_turn_too() {
     client.join().unwrap();
 }
 
-/// Connections begin with what is known of where they go, by the longest prefix that fits; others, and those from other ports, with the
-/// defaults.
+/// Connections begin with what is known of where they go, by the longest prefix that fits; others,
+/// and those from other ports, with the defaults.
 #[test]
 fn knobs_of_a_destination_are_those_of_its_new_connections() {
     need_kernel!();

@@ -1,5 +1,6 @@
-//! Algorithms that take over from each other while connections come and go, on a real kernel; skipped, with the reason, where
-//! it or the rights are missing. (What a switch does to a transfer is in `links/switching.rs`.)
+//! Algorithms that take over from each other while connections come and go, on a real kernel;
+//! skipped, with the reason, where it or the rights are missing. (What a switch does to a transfer
+//! is in `links/switching.rs`.)
 
 mod common;
 

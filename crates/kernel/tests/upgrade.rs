@@ -1,5 +1,6 @@
-//! Other programs, or other options, take the place of those that are loaded: as after an upgrade of the package, or a change of the
-//! configuration. On a real kernel; skipped, with the reason, where it or the rights are missing.
+//! Other programs, or other options, take the place of those that are loaded: as after an upgrade
+//! of the package, or a change of the configuration. On a real kernel; skipped, with the reason,
+//! where it or the rights are missing.
 
 mod common;
 

@@ -151,7 +151,8 @@ mod tests {
     fn who_answers_marks_backs_off() {
         let with = |mark: &str| {
             let s = Scenario::parse(&format!(
-                "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:20Mbit/s\"]\nbuffer = \"2BDP\"\nduration = \"20s\"\nwarmup = \"5s\"\n{mark}[[app]]\nkind = \"bulk\"\n"
+                "cc = [\"cubic\", \"bbr\"]\ntraces = [\"constant:20Mbit/s\"]\nbuffer = \"2BDP\"\n\
+                 duration = \"20s\"\nwarmup = \"5s\"\n{mark}[[app]]\nkind = \"bulk\"\n"
             ))
             .unwrap();
             let effort = Effort { jobs: None, quiet: true };
@@ -171,8 +172,8 @@ mod tests {
         assert!(threshold[0].utilization > 0.9, "{}", threshold[0].utilization);
     }
 
-    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only BBRv1, which does not answer,
-    /// gets much more than CUBIC.
+    /// What `trimtab compare --scenario scenarios/links/ecn.toml` runs: of all algorithms only
+    /// BBRv1, which does not answer, gets much more than CUBIC.
     #[test]
     fn marks_leave_none_but_bbr_much_more_than_cubic() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/links/ecn.toml");
@@ -193,7 +194,9 @@ mod tests {
     #[test]
     fn switches_are_counted_and_cost_less_with_all_that_is_known() {
         let s = Scenario::parse(
-            "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\ntraces = [\"constant:12Mbit/s\"]\nbuffer = \"1BDP\"\nrtt = \"40ms\"\nduration = \"32s\"\n[[app]]\nkind = \"bulk\"\n",
+            "cc = [\"switch:cubic,bbr:every=8s\", \"switch:cubic,bbr:every=8s:part\", \"cubic\"]\n\
+             traces = [\"constant:12Mbit/s\"]\nbuffer = \"1BDP\"\nrtt = \"40ms\"\n\
+             duration = \"32s\"\n[[app]]\nkind = \"bulk\"\n",
         )
         .unwrap();
         let c =
@@ -226,5 +229,68 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(e.contains("column") && e.contains('^'), "{e}");
+    }
+
+    /// The simulator under another name; runs with seed 1 fail where it is to.
+    struct Lab {
+        fails: bool,
+        begun: std::sync::atomic::AtomicUsize,
+    }
+
+    impl Datapath for Lab {
+        fn name(&self) -> &'static str {
+            "lab"
+        }
+        fn system(&self) -> Option<String> {
+            Some("Lab 1.0".to_owned())
+        }
+        fn jobs(&self) -> Option<usize> {
+            Some(1)
+        }
+        fn measure(
+            &self,
+            prepared: &Prepared,
+            job: &crate::scenario::Job,
+        ) -> Result<crate::run::record::Measurement, RunError> {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            if self.fails && job.seed == 1 {
+                return Err("no such interface: name another".into());
+            }
+            Simulator.measure(prepared, job)
+        }
+    }
+
+    #[test]
+    fn a_run_that_fails_is_the_last_one_and_says_why() {
+        let s = scenario("seeds = 4\n[[app]]\nkind = \"bulk\"\n");
+        let lab = |fails| Lab { fails, begun: 0.into() };
+        let effort = Effort { jobs: None, quiet: true };
+        let with = |lab: &Lab| compare(&s, effort, Recording::default(), "x", lab);
+        let failing = lab(true);
+        let e = with(&failing).unwrap_err();
+        assert!(matches!(&e, CompareError::Run(_)), "{e:?}");
+        assert_eq!(e.to_string(), "no such interface: name another");
+        assert_eq!(failing.begun.into_inner(), 3, "two schemes with seed 0, one with seed 1");
+        let c = with(&lab(false)).unwrap();
+        assert_eq!((c.runs.len(), c.provenance.kernel.as_deref()), (8, Some("Lab 1.0")));
+        assert!(c.runs.iter().all(|run| run.datapath == "lab"));
+    }
+
+    /// What the record says is all that it takes to get the same numbers again.
+    #[test]
+    fn the_record_of_a_comparison_repeats_it() {
+        let s = scenario(
+            "seeds = 2\nfirst_seed = 5\nbuffer = [\"20packets\", \"1BDP\"]\n\
+             [[app]]\nkind = \"web\"\n[[competitor]]\ncc = \"cubic\"\n",
+        );
+        let effort = Effort { jobs: None, quiet: true };
+        let run = |s: &Scenario| compare(s, effort, Recording::default(), "x", &Simulator).unwrap();
+        let first = run(&s);
+        let again = run(&Scenario::parse(&first.provenance.scenario).unwrap());
+        assert_eq!(first, again);
+        let seeds: Vec<u64> = first.runs.iter().map(|run| run.seed).collect();
+        assert_eq!(seeds[..4], [5, 5, 6, 6]);
+        let [origin] = &first.provenance.traces[..] else { panic!("one trace") };
+        assert_eq!((origin.trace.as_str(), origin.sha256.len()), ("step:4Mbit/s,12Mbit/s@5s", 64));
     }
 }

@@ -9,7 +9,8 @@ use crate::scenario::Scenario;
 
 fn scenario(cc: &str) -> Scenario {
     Scenario::parse(&format!(
-        "cc = [{cc}]\ntraces = [\"constant:12Mbit/s\"]\nduration = \"15s\"\nrtt = \"40ms\"\nbuffer = \"300KB\"\n[[app]]\nkind = \"bulk\"\n"
+        "cc = [{cc}]\ntraces = [\"constant:12Mbit/s\"]\nduration = \"15s\"\nrtt = \"40ms\"\n\
+         buffer = \"300KB\"\n[[app]]\nkind = \"bulk\"\n"
     ))
     .unwrap()
 }

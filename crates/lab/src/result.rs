@@ -556,3 +556,6 @@ impl Change {
         if self.percent { format!("{value:+.1}%") } else { format!("{value:+.3}") }
     }
 }
+
+#[cfg(test)]
+mod tests;

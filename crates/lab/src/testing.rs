@@ -1,8 +1,15 @@
-//! Records for the tests of this crate.
+//! Records and comparisons of numbers for the tests of this crate.
 
 use crate::result::{CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, RunRecord};
 use crate::scenario::TransportKind;
 use crate::stats::UsersRecord;
+
+/// Asserts that two numbers are the same but for rounding.
+#[track_caller]
+pub(crate) fn close(found: f64, expected: f64) {
+    let off = (found - expected).abs();
+    assert!(off <= 1e-9 * expected.abs().max(1.0), "{found}, not {expected}");
+}
 
 /// A download run with the given mean experience and nothing remarkable otherwise.
 pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {

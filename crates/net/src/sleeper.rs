@@ -46,8 +46,8 @@ impl Sleeper {
         self.wakes_at <= now
     }
 
-    /// It looks, lets go what is due by its clock, and sleeps until `next`, by which the next packet is due: for as many
-    /// whole milliseconds as its clock says, and a little longer.
+    /// It looks, lets go what is due by its clock, and sleeps until `next`, by which the next
+    /// packet is due: for as many whole milliseconds as its clock says, and a little longer.
     pub(crate) fn look(&mut self, now: Time, next: Time) {
         self.looked_at = whole_ms(now);
         self.wakes_at = Time::MAX;

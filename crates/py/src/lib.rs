@@ -188,15 +188,16 @@ impl PyEpisodes {
         self.episodes.iter().flat_map(seen).collect()
     }
 
-    /// What Antelope's models are asked with, of every episode, one after another, and for each whether it is enough to decide by.
+    /// What Antelope's models are asked with, of every episode, one after another, and for each
+    /// whether it is enough to decide by.
     fn measured(&self) -> (Vec<f32>, Vec<bool>) {
         let measured: Vec<_> = self.episodes.iter().map(Episode::measured).collect();
         let inputs = measured.iter().flat_map(Measured::inputs).collect();
         (inputs, measured.iter().map(Measured::is_enough).collect())
     }
 
-    /// What each algorithm would be worth to each episode in the next period, by Antelope's measure: a row for each episode, without anything
-    /// where nothing could be told.
+    /// What each algorithm would be worth to each episode in the next period, by Antelope's
+    /// measure: a row for each episode, without anything where nothing could be told.
     fn rewards(&self, py: Python<'_>) -> Vec<Vec<f64>> {
         let of = |episode: &Episode| episode.rewards().unwrap_or_default();
         py.detach(|| self.episodes.par_iter().map(of).collect())

@@ -174,8 +174,9 @@ impl PyRollouts {
         PyBytes::new(py, &bytes)
     }
 
-    /// Takes an action in each network, and goes on to the next decision: whole numbers of 16 bits, little end first,
-    /// below 7 an action's, from 8192 on a factor in 1/16384. What is said of networks that are done counts for nothing.
+    /// Takes an action in each network, and goes on to the next decision: whole numbers of 16 bits,
+    /// little end first, below 7 an action's, from 8192 on a factor in 1/16384. What is said of
+    /// networks that are done counts for nothing.
     fn act(&mut self, py: Python<'_>, actions: &[u8]) -> PyResult<()> {
         let rollouts = &mut self.0;
         let (numbers, rest) = actions.as_chunks::<2>();

@@ -70,8 +70,9 @@ fn within(got: f64, band: std::ops::RangeInclusive<f64>, what: &str, seen: Seen)
     assert!(band.contains(&got), "{what}: {got} is outside of {band:?} ({seen:?})");
 }
 
-/// expected.md §17, steady state: utilisation, packets queued, losses. A probe of BBRv3 raises the rate by a quarter for three
-/// rounds at least, which comes near to filling a buffer of one BDP: some of its probes lose, by where they begin.
+/// expected.md §17, steady state: utilisation, packets queued, losses. A probe of BBRv3 raises the
+/// rate by a quarter for three rounds at least, which comes near to filling a buffer of one BDP:
+/// some of its probes lose, by where they begin.
 #[test]
 fn every_algorithm_keeps_its_band() {
     for (cc, utilisation, queue, loss) in [

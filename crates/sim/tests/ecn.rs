@@ -76,8 +76,9 @@ fn random_marks_leave_nobody_much_more_than_cubic() {
     }
 }
 
-/// A queue that marks from half a bandwidth-delay product on stays short of its buffer, and the link stays in use. Flows of
-/// one kind share it, and next to CUBIC nobody takes more than twice as much.
+/// A queue that marks from half a bandwidth-delay product on stays short of its buffer, and the
+/// link stays in use. Flows of one kind share it, and next to CUBIC nobody takes more than twice as
+/// much.
 #[test]
 fn a_threshold_keeps_the_queue_short_without_losses() {
     let mark = MarkConfig::Above(PACKET * 17);

@@ -1,5 +1,5 @@
-//! Vivace end to end: fairness, how soon it follows a path that changes, what each deployed modification is good for (PCC
-//! customization §5), and that its knobs do what they say (§2.1).
+//! Vivace end to end: fairness, how soon it follows a path that changes, what each deployed
+//! modification is good for (PCC customization §5), and that its knobs do what they say (§2.1).
 
 use std::sync::Arc;
 
@@ -154,8 +154,9 @@ fn mean_of(what: impl Fn(u64) -> f64) -> f64 {
     (1..=5).map(what).sum::<f64>() / 5.0
 }
 
-/// §5.2: decisions three to five times as fast. One needs an interval and the round trip until it is known, where the published
-/// form needs two and that round trip, and then takes the step whose worth the next pair has to find out.
+/// §5.2: decisions three to five times as fast. One needs an interval and the round trip until it
+/// is known, where the published form needs two and that round trip, and then takes the step whose
+/// worth the next pair has to find out.
 #[test]
 fn it_follows_the_path_faster_than_the_published_form() {
     for (before, after) in [(12, 48), (48, 12)] {
@@ -204,8 +205,8 @@ fn the_brakes_shorten_a_disaster() {
     assert!(braked.queue < unbraked.queue, "{braked:?}, without {unbraked:?}");
 }
 
-/// §5.4: a path of 1 ms holds four packets at 48 Mbit/s.
-/// Timeouts halve the rate; a path on which nothing arrives for several of them is searched anew, as by a new connection.
+/// §5.4: a path of 1 ms holds four packets at 48 Mbit/s. Timeouts halve the rate; a path on which
+/// nothing arrives for several of them is searched anew, as by a new connection.
 #[test]
 fn an_outage_is_followed_by_slow_start() {
     for cc in ["vivace", "vivace:plain"] {
@@ -242,9 +243,10 @@ fn noise_is_filtered() {
     assert!(all.mbps < 0.8 * ours.mbps, "{all:?}, filtered {ours:?}");
 }
 
-/// expected.md Z2: random losses keep the default at the ceiling of its utility or below. The chance in the losses of each interval
-/// keeps it below in the mean, by up to a half. At 10% the ceiling is the least rate that there is, 0.1 Mbit/s, and it wanders above
-/// that: an application that asks for more than some tenths waits for ever longer.
+/// expected.md Z2: random losses keep the default at the ceiling of its utility or below. The
+/// chance in the losses of each interval keeps it below in the mean, by up to a half. At 10% the
+/// ceiling is the least rate that there is, 0.1 Mbit/s, and it wanders above that: an application
+/// that asks for more than some tenths waits for ever longer.
 #[test]
 fn random_losses_have_their_ceiling() {
     for (loss, ceiling, range) in
@@ -261,7 +263,8 @@ fn random_losses_have_their_ceiling() {
     }
 }
 
-/// Seconds that a download of 600 kB takes at 24 Mbit/s and 60 ms, of which 0.26 are the link's, and the share that is dropped.
+/// Seconds that a download of 600 kB takes at 24 Mbit/s and 60 ms, of which 0.26 are the link's,
+/// and the share that is dropped.
 fn download(cc: &str, buffer: u32) -> (f64, f64) {
     let rtt = Duration::from_millis(60);
     let app = App::download(DownloadConfig::new(Workload::parse("0 600000\n").unwrap()));
@@ -278,8 +281,9 @@ fn download(cc: &str, buffer: u32) -> (f64, f64) {
     (world.now().since(Time::ZERO).as_secs_f64(), dropped)
 }
 
-/// §2.1, §6.1: the first rate decides how long a short download takes. One that is eight times too high, over a buffer of a
-/// quarter of the path, is found out by the first round trip that it loses.
+/// §2.1, §6.1: the first rate decides how long a short download takes. One that is eight times too
+/// high, over a buffer of a quarter of the path, is found out by the first round trip that it
+/// loses.
 #[test]
 fn the_first_rate_is_sent_in_the_first_round_trip() {
     let [default, first] = ["vivace", "vivace:initial_rate=20"].map(|cc| download(cc, 160));

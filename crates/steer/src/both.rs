@@ -9,13 +9,14 @@ use trimtab_units::Duration;
 use crate::select::Selector;
 use crate::{Action, Insight, KnobValues, Mortise, Needs, Reason, Report, Steer};
 
-/// How far the tuner may move δ from that of the Copa that was chosen, as a factor: to the next Copa and no further, since
-/// which of them suits the path is the selector's to say.
+/// How far the tuner may move δ from that of the Copa that was chosen, as a factor: to the next
+/// Copa and no further, since which of them suits the path is the selector's to say.
 const REACH: f64 = 2.0;
 
-/// Two steerings of one connection: one chooses the algorithm, the other turns the knobs of one of them, around the values
-/// with which it was chosen. Each sees every report. A report has one answer: another algorithm goes first, and a knob
-/// that was to be turned at the same time is turned when its algorithm runs next.
+/// Two steerings of one connection: one chooses the algorithm, the other turns the knobs of one of
+/// them, around the values with which it was chosen. Each sees every report. A report has one
+/// answer: another algorithm goes first, and a knob that was to be turned at the same time is
+/// turned when its algorithm runs next.
 #[derive(Clone, Debug)]
 pub struct Both {
     selector: Box<Selector>,

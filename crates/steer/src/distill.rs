@@ -1,5 +1,6 @@
-//! Which of the trees of Muses a connection asks: the online part of the distillation (Zhong et al., INFOCOM 2022, §III-F), for a
-//! datapath that walks the trees and counts the states, and leaves the choice to user space.
+//! Which of the trees of Muses a connection asks: the online part of the distillation (Zhong et
+//! al., INFOCOM 2022, §III-F), for a datapath that walks the trees and counts the states, and
+//! leaves the choice to user space.
 
 use trimtab_cc::muses::{Counts, DRIVEN, Trees};
 use trimtab_units::Duration;
@@ -21,8 +22,8 @@ pub struct Distill {
 }
 
 impl Distill {
-    /// Of a connection that begins with `tree`, that with which an earlier one over the same path ended; with the model's first
-    /// where there is none, or no such tree.
+    /// Of a connection that begins with `tree`, that with which an earlier one over the same path
+    /// ended; with the model's first where there is none, or no such tree.
     pub fn new(trees: Trees<'static>, tree: Option<usize>) -> Self {
         let tree = tree.filter(|tree| *tree < trees.count()).unwrap_or(trees.first());
         Self { trees, tree, counts: Counts::default(), choices: 0 }
@@ -86,7 +87,8 @@ mod tests {
     use super::*;
     use crate::testing::silent;
 
-    /// Two trees, chosen every four states by the queueing delay: tree 0 where there is none, else tree 1, which is first.
+    /// Two trees, chosen every four states by the queueing delay: tree 0 where there is none, else
+    /// tree 1, which is first.
     static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
 
     fn report(algorithm: &'static str, segments: &[usize]) -> Report {

@@ -359,6 +359,17 @@ mod tests {
         assert!(!lstm.knows(&far));
     }
 
+    /// A signal may be off by [`FAR`] of training's deviations, to both sides.
+    #[test]
+    fn the_limit_is_in_deviations_of_what_was_learnt() {
+        let parsed = Lstm::parse(SMALL).unwrap();
+        let lstm = Lstm { mean: [1000.0; SIGNALS], gain: [0.01; SIGNALS], ..parsed };
+        let off = |by: f32| lstm.knows(&[(1000.0 + by) as i16; SIGNALS]);
+        let most = FAR * 100.0;
+        assert!(off(0.0) && off(most - 1.0) && off(1.0 - most));
+        assert!(!off(most + 2.0) && !off(-most - 2.0));
+    }
+
     #[test]
     fn damaged_files_are_refused_in_one_line() {
         for length in (0..SMALL.len()).step_by(7) {

@@ -53,8 +53,9 @@ pub struct Report {
     pub phase: Phase,
     /// The values of its knobs that are in force at its end.
     pub knobs: KnobValues,
-    /// Where the states of Muses lay in it, for the choice of its tree ([`Distill`](crate::distill::Distill)). `None` while another
-    /// algorithm runs, and from a datapath whose Muses chooses by itself.
+    /// Where the states of Muses lay in it, for the choice of its tree
+    /// ([`Distill`](crate::distill::Distill)). `None` while another algorithm runs, and from a
+    /// datapath whose Muses chooses by itself.
     pub states: Option<Counts>,
     /// What became of the application's responses.
     pub responses: Responses,
@@ -297,3 +298,7 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

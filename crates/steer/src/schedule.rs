@@ -53,3 +53,42 @@ impl Steer for Schedule {
         Some(Reason::Turn)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::silent;
+
+    const HALF: Duration = Duration::from_millis(500);
+
+    /// Which algorithms are asked for, and after how many half seconds.
+    fn turns(names: &[&str], every: Duration, reports: u64) -> Vec<(u64, &'static str)> {
+        let specs = names.iter().map(|name| Spec::new(name).unwrap()).collect();
+        let mut schedule = Schedule::new(specs, every, Switch::Part);
+        let turn = |k| match schedule.on_report(&silent(Time::ZERO + HALF * k, HALF, "cubic"))? {
+            Action::Switch { to, how: Switch::Part } => Some((k, to.algorithm().name)),
+            other => panic!("{other:?}"),
+        };
+        (1..=reports).filter_map(turn).collect()
+    }
+
+    #[test]
+    fn each_has_its_turn_and_then_the_first_again() {
+        let all = ["cubic", "bbr", "copa"];
+        let expected = [(4, "bbr"), (8, "copa"), (12, "cubic"), (16, "bbr")];
+        assert_eq!(turns(&all, HALF * 4, 17), expected);
+        assert_eq!(turns(&all, HALF, 3), [(1, "bbr"), (2, "copa"), (3, "cubic")]);
+    }
+
+    #[test]
+    fn without_algorithms_there_are_no_turns() {
+        assert_eq!(turns(&[], HALF, 4), []);
+    }
+
+    #[test]
+    fn it_wants_reports_as_often_as_turns_and_a_connection_that_switches() {
+        let schedule = Schedule::new(Vec::new(), HALF, Switch::Full);
+        assert_eq!(schedule.interval(Duration::from_millis(20)), HALF);
+        assert_eq!(schedule.needs(), Needs { switching: true, ..Needs::default() });
+    }
+}

@@ -247,7 +247,8 @@ mod tests {
         assert_eq!(spec.settings(), [("delta", 0.04), ("competitive", 0.0)]);
     }
 
-    /// The kernel's own has no knobs; with any, even as it has it, ours stands for it, so that both can run side by side.
+    /// The kernel's own has no knobs; with any, even as it has it, ours stands for it, so that both
+    /// can run side by side.
     #[test]
     fn bbr_with_knobs_is_ours() {
         let Ok(Governor::Ebpf { algorithm: Algorithm::Bbr, spec, steerer: None }) =

@@ -278,3 +278,67 @@ impl Flow {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_lab::run::prepare::prepare;
+    use trimtab_lab::scenario::Scenario;
+
+    use super::*;
+
+    /// The link has the whole round-trip time, and the trace is where the simulator's would be.
+    #[test]
+    fn a_link_is_that_of_the_simulator() {
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/wifi-steady.trace.gz");
+        let text = format!(
+            "transport = \"tcp\"\ncc = [\"cubic\"]\ntraces = [{trace:?}]\n\
+             rtt = [\"41ms\", \"20ms\"]\nseeds = 2\n[[app]]\nkind = \"download\"\n"
+        );
+        let plan = Scenario::parse(&text).unwrap().plan().unwrap();
+        let prepared = prepare(&plan).unwrap();
+        assert_eq!(plan.jobs.len(), 4);
+        for job in &plan.jobs {
+            let Config { down, up, seed, log } = link(&prepared, job);
+            assert_eq!(down.delay + up.delay, job.cell.rtt);
+            assert_eq!((down.delay, seed, log), (one_way(job), job.seed, None));
+            assert_eq!(up.capacity.mean_rate(), Rate::MAX);
+            let simulated = course::capacity(&prepared, job);
+            for ms in [0, 1, 250, 4000] {
+                let at = Time::from_millis(ms);
+                let (begin, end) = (at, at + Duration::from_millis(100));
+                let by = one_way(job).as_millis();
+                let (later, until) = (Time::from_millis(ms + by), Time::from_millis(ms + by + 100));
+                assert_eq!(
+                    down.capacity.bytes_between(begin, end),
+                    simulated.bytes_between(later, until),
+                    "at {ms} ms"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_rate_has_no_place_to_move_to() {
+        let by = Duration::from_millis(20);
+        let moved = ahead(Capacity::Constant(Rate::from_mbps(8.0)), by);
+        assert!(matches!(moved, Capacity::Constant(rate) if rate == Rate::from_mbps(8.0)));
+        assert_eq!(delay(by).delay, by);
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_told_at_the_end() {
+        let mut crew = Crew::default();
+        crew.spawn(|| ()).unwrap();
+        crew.spawn(|| std::panic::resume_unwind(Box::new("a test"))).unwrap();
+        assert!(matches!(crew.end(), Err(RealError::Thread)));
+        let mut crew = Crew::default();
+        let stop = Arc::clone(&crew.stop);
+        crew.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::yield_now()
+            }
+        })
+        .unwrap();
+        crew.end().unwrap();
+    }
+}

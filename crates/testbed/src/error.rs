@@ -32,8 +32,8 @@ pub enum RealError {
     Engine(#[from] trimtab_fleet_client::Error),
     /// No report of an edge led to a decision.
     #[error(
-        "the edge {edge:?} has learnt nothing in {waited}: no client of it has done enough in an interval; make intervals longer, or \
-         files smaller"
+        "the edge {edge:?} has learnt nothing in {waited}: no client of it has done enough in an \
+         interval; make intervals longer, or files smaller"
     )]
     NothingLearnt {
         /// The edge.

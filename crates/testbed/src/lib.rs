@@ -1,10 +1,11 @@
 //! Runs of a comparison on the kernel's TCP, in real time.
 //!
-//! A run is a [`trimtab_emu::Topology`] with the link of the simulator in its middle, a client and a server with real
-//! sockets for each flow, the application's state machine behind the client, and congestion control in the kernel: its
-//! own (`cubic`, `bbr`, …), or [`trimtab_kernel`]'s Copa, BBR or Muses in eBPF with knobs that are fixed, or that Mortise and Muses'
-//! selection turn from here.
-//! It gives the same [`Measurement`](trimtab_lab::run::record::Measurement) as a run in the simulator.
+//! A run is a [`trimtab_emu::Topology`] with the link of the simulator in its middle, a client and
+//! a server with real sockets for each flow, the application's state machine behind the client, and
+//! congestion control in the kernel: its own (`cubic`, `bbr`, …), or [`trimtab_kernel`]'s Copa, BBR
+//! or Muses in eBPF with knobs that are fixed, or that Mortise and Muses' selection turn from here.
+//! It gives the same [`Measurement`](trimtab_lab::run::record::Measurement) as a run in the
+//! simulator.
 //!
 //! ```no_run
 //! use trimtab_lab::compare::compare;
@@ -26,8 +27,8 @@
 //!
 //! [`fleet`] is a fleet on the kernel: an engine and edges as in production.
 //!
-//! What to read first: `course.rs` for what happens in a run, `watch.rs` for how packets are measured, `steering.rs` for
-//! the loop that Mortise runs in.
+//! What to read first: `course.rs` for what happens in a run, `watch.rs` for how packets are
+//! measured, `steering.rs` for the loop that Mortise runs in.
 
 mod admission;
 mod client;

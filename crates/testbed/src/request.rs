@@ -44,4 +44,21 @@ mod tests {
         let sizes: Vec<u64> = std::iter::from_fn(|| read(&mut from).ok()).map(Bytes::get).collect();
         assert_eq!(sizes, [7, 90_000, 1_000_000_000_000_000]);
     }
+
+    #[test]
+    fn a_message_that_ends_early_is_an_error_and_a_false_length_does_no_harm() {
+        let whole = encode(Bytes::new(5000), Bytes::new(40));
+        for length in 0..HEAD {
+            assert!(read(&mut &whole[..length]).is_err(), "{length}");
+        }
+        // The size is known once the head is; what is missing of the rest shows next time.
+        let mut short = &whole[..20];
+        assert_eq!(read(&mut short).unwrap(), Bytes::new(5000));
+        assert!(read(&mut short).is_err());
+        for length in [0, 3, u64::MAX] {
+            let mut lie = whole.clone();
+            lie[8..HEAD].copy_from_slice(&length.to_be_bytes());
+            assert_eq!(read(&mut &lie[..]).unwrap(), Bytes::new(5000), "{length}");
+        }
+    }
 }

@@ -16,7 +16,8 @@ use crate::admission::{self, Place};
 use crate::course;
 use crate::error::RealError;
 
-/// Where what is loaded is kept while it is needed: a folder for each [`Rig`], named for its process and its number there.
+/// Where what is loaded is kept while it is needed: a folder for each [`Rig`], named for its
+/// process and its number there.
 const FOLDER: &str = "/sys/fs/bpf";
 const PREFIX: &str = "trimtab-compare-";
 /// Slots: more than the flows of any run that real time allows.
@@ -46,7 +47,8 @@ impl Fidelity {
         }
     }
 
-    /// Whether results are to be trusted: packets left within a millisecond, and none was lost elsewhere than on the links.
+    /// Whether results are to be trusted: packets left within a millisecond, and none was lost
+    /// elsewhere than on the links.
     pub fn is_good(&self) -> bool {
         self.late_p99_ms <= 1.0 && self.lost_elsewhere == 0
     }
@@ -57,8 +59,9 @@ impl fmt::Display for Fidelity {
         let Self { runs, late_p99_ms, lost_elsewhere } = self;
         write!(
             f,
-            "this machine was too busy for exact links: over {runs} runs, packets left up to {late_p99_ms:.2} ms late at \
-             the 99th percentile, and {lost_elsewhere} were lost elsewhere than on the links; use fewer --jobs, or end other programs"
+            "this machine was too busy for exact links: over {runs} runs, packets left up to \
+             {late_p99_ms:.2} ms late at the 99th percentile, and {lost_elsewhere} were lost \
+             elsewhere than on the links; use fewer --jobs, or end other programs"
         )
     }
 }
@@ -232,6 +235,8 @@ fn process_of(folder: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use trimtab_emu::{DirectionReport, Drops, Scheduling, Spread};
+
     use super::*;
 
     #[test]
@@ -253,5 +258,78 @@ mod tests {
         assert!(good.is_good());
         assert!(!Fidelity { late_p99_ms: 1.2, ..good }.is_good());
         assert!(!Fidelity { lost_elsewhere: 1, ..good }.is_good());
+    }
+
+    fn direction(late_p99_ms: Option<f64>, before_link: u64, refused: u64) -> DirectionReport {
+        let spread =
+            |p99_ms| Spread { mean_ms: 0.0, p50_ms: 0.0, p95_ms: 0.0, p99_ms, max_ms: 9.0 };
+        DirectionReport {
+            capacity_mbps: None,
+            carried_mbps: 0.0,
+            arrivals: 0,
+            deliveries: 0,
+            delivered_bytes: 0,
+            drops: Drops { before_link, refused, queue_full: 50, ..Drops::default() },
+            queueing: None,
+            one_way: None,
+            late: late_p99_ms.map(spread),
+            calibration: None,
+        }
+    }
+
+    fn report(down: DirectionReport, up: DirectionReport) -> Report {
+        Report { schema: "", duration_s: 1.0, scheduling: Scheduling::RealTime, down, up }
+    }
+
+    #[test]
+    fn the_worst_direction_of_the_worst_run_counts() {
+        let mut all = Fidelity::default();
+        all.add(&report(direction(Some(0.2), 0, 0), direction(None, 0, 0)));
+        assert!(all.is_good(), "what the queue drops is the link's own: {all:?}");
+        all.add(&report(direction(Some(0.1), 1, 2), direction(Some(3.25), 4, 8)));
+        all.add(&report(direction(Some(0.3), 0, 0), direction(Some(0.3), 0, 0)));
+        assert_eq!(all, Fidelity { runs: 3, late_p99_ms: 3.25, lost_elsewhere: 15 });
+        let text = all.to_string();
+        assert!(text.contains("over 3 runs, packets left up to 3.25 ms late"), "{text}");
+        assert!(text.contains("15 were lost elsewhere") && text.contains("fewer --jobs"), "{text}");
+    }
+
+    fn rig() -> Rig {
+        Rig {
+            kernel: kernel(),
+            copa: None,
+            port: AtomicU16::new(65_534),
+            fidelity: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn ports_begin_again_behind_the_last_one() {
+        let rig = rig();
+        assert_eq!([(); 4].map(|()| rig.next_port()), [65_534, 65_535, PORT_MIN, PORT_MIN + 1]);
+    }
+
+    #[test]
+    fn a_rig_warns_where_its_links_were_not_exact() {
+        use trimtab_lab::run::datapath::Datapath as _;
+        let rig = rig();
+        assert_eq!((rig.name(), rig.jobs(), rig.warnings()), ("kernel", Some(1), vec![]));
+        assert!(rig.system().unwrap().starts_with("Linux "), "{:?}", rig.system());
+        lock(&rig.fidelity).add(&report(direction(Some(2.0), 0, 0), direction(None, 0, 0)));
+        assert_eq!(rig.warnings().len(), 1);
+    }
+
+    /// Before any right is asked for.
+    #[test]
+    fn what_the_kernel_cannot_run_is_refused_first() {
+        let refused = |text: &str| {
+            let text =
+                format!("{text}\ntraces = [\"constant:8Mbit/s\"]\n[[app]]\nkind = \"download\"\n");
+            Rig::new(&Scenario::parse(&text).unwrap()).unwrap_err().to_string()
+        };
+        let quic = refused("transport = \"quic\"\ncc = [\"cubic\"]");
+        assert!(quic.contains("--transport tcp"), "{quic}");
+        let bound = refused("transport = \"tcp\"\ncc = [\"cubic\", \"omniscient\"]");
+        assert!(bound.starts_with("omniscient: ") && bound.contains("simulator"), "{bound}");
     }
 }

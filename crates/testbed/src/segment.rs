@@ -153,4 +153,31 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn options_of_ip_and_what_follows_the_packet_are_no_payload() {
+        let plain = packet((80, 4000), 17, 99, 100, &[(5, 6)]);
+        let mut longer = plain.clone();
+        longer[0] = 0x46;
+        longer.splice(20..20, [1, 1, 1, 0]);
+        let total = (longer.len() as u16).to_be_bytes();
+        longer[2..4].copy_from_slice(&total);
+        // Ethernet pads short packets.
+        longer.extend([0; 18]);
+        assert_eq!(Segment::read(&longer), Segment::read(&plain));
+        assert_eq!(Segment::read(&plain).unwrap().length, 100);
+    }
+
+    #[test]
+    fn more_blocks_than_fit_are_left_out() {
+        let blocks = [(1, 2), (3, 4), (5, 6)];
+        let segment = Segment::read(&packet((1, 2), 0, 0, 0, &blocks)).unwrap();
+        assert_eq!(segment.sack(), blocks);
+        let mut short = packet((1, 2), 0, 0, 0, &blocks);
+        // An option whose length is beyond its end.
+        let at = short.len() - 25;
+        assert_eq!(short[at], 2 + 8 * 3);
+        short[at] = 255;
+        assert_eq!(Segment::read(&short).unwrap().sack(), []);
+    }
 }

@@ -1,5 +1,6 @@
-//! The loop in which Mortise and the selection of Muses' trees run: a report of each steered connection once an interval, read from shared memory, and
-//! what it decides written back. No packet waits for it.
+//! The loop in which Mortise and the selection of Muses' trees run: a report of each steered
+//! connection once an interval, read from shared memory, and what it decides written back. No
+//! packet waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

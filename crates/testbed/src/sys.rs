@@ -10,8 +10,8 @@ use trimtab_units::{Bytes, Rate};
 /// Above what any link here carries, and not the value that means "no pacing".
 const FAST: Rate = Rate::from_bytes_per_sec(1 << 40);
 
-/// Has TCP pace the connection by itself, as the `fq` queueing discipline would (`SO_MAX_PACING_RATE`, which turns pacing
-/// on whatever the rate).
+/// Has TCP pace the connection by itself, as the `fq` queueing discipline would
+/// (`SO_MAX_PACING_RATE`, which turns pacing on whatever the rate).
 pub(crate) fn pace(socket: &TcpStream) -> io::Result<()> {
     let rate: u64 = FAST.bytes_per_sec();
     let length = size_of_val(&rate) as libc::socklen_t;
@@ -28,7 +28,8 @@ pub(crate) fn pace(socket: &TcpStream) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Where `struct tcp_info` of linux/tcp.h has `tcpi_snd_mss` and `tcpi_snd_cwnd`. Fields are only ever added at its end.
+/// Where `struct tcp_info` of linux/tcp.h has `tcpi_snd_mss` and `tcpi_snd_cwnd`. Fields are only
+/// ever added at its end.
 const SND_MSS: usize = 16;
 const SND_CWND: usize = 80;
 const LENGTH: usize = 104;
@@ -55,4 +56,21 @@ pub(crate) fn window(socket: &TcpStream) -> Option<Bytes> {
         return None;
     }
     Some(Bytes::new(field(SND_MSS)? * field(SND_CWND)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_has_a_window_and_can_be_paced() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        pace(&client).unwrap();
+        // Linux begins with ten packets (RFC 6928), of 536 bytes (RFC 9293, section 3.7.1) or more.
+        let window = window(&client).unwrap();
+        assert!((5360..10_000_000).contains(&window.get()), "{window:?}");
+    }
 }

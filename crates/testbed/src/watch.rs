@@ -1,5 +1,6 @@
-//! What passes the link, measured packet by packet: round-trip times as the sender sees them, waits in the queue, losses,
-//! and what was sent twice. It works for any congestion control, since it looks at headers only.
+//! What passes the link, measured packet by packet: round-trip times as the sender sees them, waits
+//! in the queue, losses, and what was sent twice. It works for any congestion control, since it
+//! looks at headers only.
 
 use std::collections::VecDeque;
 
@@ -288,5 +289,56 @@ mod tests {
         path.0.see(&passage);
         path.0.see(&Passage { packet: &[], ..passage });
         assert_eq!(path.flow().packets, 0);
+    }
+
+    /// Packets of a window are lost at random and sent again; what is counted is what was done.
+    #[test]
+    fn counts_are_exact_over_many_losses() {
+        let mut random = 7_u32;
+        let mut path = Path::new();
+        let (mut sent, mut again, mut lost) = (0, 0, 0);
+        for round in 0..400_u32 {
+            let at = u64::from(round) * 100;
+            let window = round * 10..(round + 1) * 10;
+            let mut missing = Vec::new();
+            for number in window.clone() {
+                path.data(number, at, Fate::Arrived);
+                sent += 1;
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                if random >> 30 == 0 {
+                    path.data(number, at, Fate::Dropped { at: Time::from_millis(at) });
+                    missing.push(number);
+                    lost += 1;
+                }
+            }
+            for &number in &missing {
+                path.data(number, at + 50, Fate::Arrived);
+                (sent, again) = (sent + 1, again + 1);
+            }
+            // The last one is acknowledged 80 ms after it was sent: no sample where it was sent twice.
+            path.ack(window.end, at + 80, &[]);
+            let samples = path.flow().rtt.count();
+            path.ack(window.end, at + 90, &[]);
+            assert_eq!(path.flow().rtt.count(), samples, "it is known already");
+        }
+        let flow = path.flow();
+        assert_eq!((flow.packets, flow.retransmits, flow.dropped), (sent, again, lost));
+        assert!(lost > 800 && flow.outstanding.is_empty());
+        assert_eq!(flow.rtt.mean(), Duration::from_millis(80));
+    }
+
+    #[test]
+    fn the_other_flows_have_figures_of_their_own() {
+        let mut watch = Watch::new(vec![CLIENT, CLIENT + 1]);
+        let (first, second) = (Time::ZERO, Time::from_millis(30));
+        let data = packet((SERVER, CLIENT + 1), 100, 0, 1000, &[]);
+        let (direction, fate) = (Direction::Down, Fate::Arrived);
+        watch.see(&Passage { direction, packet: &data, arrived: first, fate });
+        let ack = packet((CLIENT + 1, SERVER), 0, 1100, 0, &[]);
+        let fate = Fate::Delivered { at: second, departed: second };
+        watch.see(&Passage { direction: Direction::Up, packet: &ack, arrived: second, fate });
+        assert_eq!(watch.flows()[1].rtt.mean(), Duration::from_millis(30));
+        assert_eq!((watch.flows()[0].packets, watch.flows()[1].packets), (0, 1));
+        assert!(watch.recent_rtt.take_mean_ms().is_nan(), "that is of the first flow");
     }
 }

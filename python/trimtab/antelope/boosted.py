@@ -9,21 +9,17 @@ value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
 from sklearn.ensemble import GradientBoostingRegressor
 
 from trimtab._native import Episodes
-from trimtab.policy import Array, checksum_of, join_names, known_range, split_names
-from trimtab.tensors import save_file
+from trimtab.policy import Array, Selector, known_range
 
-FORMAT = "trimtab-antelope"
-VERSION = "1"
 #: ModelTrain.py of the published code.
 TREES, DEPTH, RATE, GAMMA = 40, 3, 0.15, 1.0
 #: Rewards are learnt and predicted in percent. With labels between 0 and 1, gamma would forbid nearly
@@ -57,8 +53,10 @@ def fit(inputs: Array, rewards: Floats, seed: int) -> list[Any]:
 
 
 @dataclass
-class Boosted:
+class Boosted(Selector):
     """Foretells what each algorithm would be worth."""
+
+    FORMAT: ClassVar[str] = "trimtab-antelope"
 
     asked: NDArray[np.uint8]
     """By algorithm, tree and node: the number of the input that the node asks for."""
@@ -70,12 +68,6 @@ class Boosted:
     """What the sum of each algorithm begins with."""
     low: Array
     high: Array
-    features: tuple[str, ...]
-    algorithms: tuple[str, ...]
-    period_ms: int
-    first: str
-    """The algorithm that connections start with, and that runs where the inputs are not to be trusted."""
-    notes: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, models: Sequence[Any], inputs: Array, **about: Any) -> Boosted:
@@ -123,41 +115,14 @@ class Boosted:
             "norm.low": np.ascontiguousarray(self.low, "<f4"),
             "norm.high": np.ascontiguousarray(self.high, "<f4"),
         }
-        metadata = {
-            **self.notes,
-            "format": FORMAT,
-            "version": VERSION,
-            "features": ",".join(self.features),
-            "algorithms": join_names(self.algorithms),
-            "period_ms": str(self.period_ms),
-            "first": self.first,
-        }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        checksum = checksum_of(metadata, tensors)
-        save_file(tensors, path, {**metadata, "sha256": checksum})
-        return checksum
+        return self.write(path, tensors)
 
     @classmethod
     def load(cls, path: Path) -> Boosted:
         """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
-        with safe_open(path, "numpy") as file:
-            about: dict[str, str] = file.metadata() or {}
-            if about.get("format") != FORMAT or about.get("version") != VERSION:
-                raise ValueError(f"{path} is no {FORMAT} model of version {VERSION}: train it again")
-            names = ("split.input", "split.threshold", "leaf.value", "base", "norm.low", "norm.high")
-            asked, thresholds, leaves, base, low, high = map(file.get_tensor, names)
-            return cls(
-                asked,
-                thresholds,
-                leaves,
-                base,
-                low,
-                high,
-                features=tuple(about["features"].split(",")),
-                algorithms=split_names(about["algorithms"]),
-                period_ms=int(about["period_ms"]),
-                first=about["first"],
-            )
+        names = ("split.input", "split.threshold", "leaf.value", "base", "norm.low", "norm.high")
+        tensors, about = cls.read(path, names)
+        return cls(*tensors, **about)
 
 
 def _whole(tree: Any) -> tuple[list[int], list[float], list[float]]:

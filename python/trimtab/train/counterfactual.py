@@ -153,7 +153,15 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     writer.close()
     w1, b1, w2, b2 = actor.weights
     policy = Policy(
-        w1, b1, w2, b2, scaler, tuple(course.features), chosen.algorithms, chosen.period_ms, settings.first
+        w1,
+        b1,
+        w2,
+        b2,
+        scaler,
+        features=tuple(course.features),
+        algorithms=chosen.algorithms,
+        period_ms=chosen.period_ms,
+        first=settings.first,
     )
     decisions = sum(len(lesson.states) for lesson in lessons)
     return policy, {"seconds": seconds, "decisions": decisions, "periods": tried}

@@ -297,8 +297,8 @@ def _policy(agent: PPO, scaler: Scaler, course: Course, settings: Training) -> P
         weights("fc2"),
         bias("fc2"),
         scaler,
-        tuple(course.features),
-        settings.names(),
-        settings.period_ms,
-        settings.first,
+        features=tuple(course.features),
+        algorithms=settings.names(),
+        period_ms=settings.period_ms,
+        first=settings.first,
     )

@@ -127,7 +127,9 @@ pub(crate) fn replace(page: &str, contents: &[(Range<usize>, Vec<String>)]) -> S
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# A page\n\n<!-- file: a.csv -->\n\n```text\n1,2\n```\n\nThen:\n\n<!-- session -->\n```console\n$ cat a.csv\nstale\n$ true\n```\n\n<!-- output, slow: sleep 60; date -->\n\n```text\n```\n";
+    const PAGE: &str = "# A page\n\n<!-- file: a.csv -->\n\n```text\n1,2\n```\n\nThen:\n\n\
+                        <!-- session -->\n```console\n$ cat a.csv\nstale\n$ true\n```\n\n\
+                        <!-- output, slow: sleep 60; date -->\n\n```text\n```\n";
 
     #[test]
     fn marks_are_found() {

@@ -1,5 +1,6 @@
-//! PostgreSQL and NATS with JetStream for tests and benchmarks: the real servers, each in a temporary folder, on a socket or
-//! port that nobody else has, and gone when the program that started them is gone, however it ends.
+//! PostgreSQL and NATS with JetStream for tests and benchmarks: the real servers, each in a
+//! temporary folder, on a socket or port that nobody else has, and gone when the program that
+//! started them is gone, however it ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -143,8 +144,8 @@ impl Servers {
         };
         let scheme = if self.encrypted { "tls" } else { "nats" };
         format!(
-            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n[broker]\nnats = \"{scheme}://localhost:{nats}\"\n\
-             stream = \"{name}\"\n"
+            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n\
+             [broker]\nnats = \"{scheme}://localhost:{nats}\"\nstream = \"{name}\"\n"
         )
     }
 

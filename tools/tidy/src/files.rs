@@ -78,8 +78,8 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Checks the manifest of a workspace crate: it must take part in the workspace's lints. One that is a workspace of its own
-/// has none to take part in.
+/// Checks the manifest of a workspace crate: it must take part in the workspace's lints. One that
+/// is a workspace of its own has none to take part in.
 pub fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
     let manifest: toml::Table = match text.parse() {
         Ok(manifest) => manifest,

@@ -15,8 +15,8 @@ pub enum ConfigError {
     },
     /// There is none.
     #[error(
-        "there is no configuration {}: name one with --config, or begin with packaging/agent.toml of the project, which the \
-         Debian package installs as /etc/trimtab/agent.toml",
+        "there is no configuration {}: name one with --config, or begin with packaging/agent.toml \
+         of the project, which the Debian package installs as /etc/trimtab/agent.toml",
         .path.display()
     )]
     Missing {

@@ -38,7 +38,8 @@ impl Fleet {
             .find(|name| name.get_ref() == FLEET);
         let Some(fleet) = &raw.fleet else {
             return rule.map_or(Ok(None), |name| {
-                let what = "the engine of the fleet is not known: add [fleet] with engine = \"https://…\" and token_file = \"…\"";
+                let what = "the engine of the fleet is not known: add [fleet] with engine = \
+                            \"https://…\" and token_file = \"…\"";
                 Err(source.error(name.span().start, what))
             });
         };
@@ -55,8 +56,8 @@ impl Fleet {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let wrong = |why: String| {
             format!(
-                "cannot read the token of this edge, {}: {why}; `trimtab engine token add NAME --role edge --service SERVICE` on the \
-                 engine's machine makes one",
+                "cannot read the token of this edge, {}: {why}; `trimtab engine token add NAME \
+                 --role edge --service SERVICE` on the engine's machine makes one",
                 self.token_file.display()
             )
         };

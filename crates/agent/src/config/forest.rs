@@ -16,8 +16,8 @@ use super::steering::checked_fallback;
 /// The algorithm whose trees are chosen.
 pub(super) const MUSES: &str = "muses";
 
-/// A model of Muses, and the fallback. A file that cannot be used is no mistake of the configuration: the agent runs, reports it, and
-/// connections run the fallback.
+/// A model of Muses, and the fallback. A file that cannot be used is no mistake of the
+/// configuration: the agent runs, reports it, and connections run the fallback.
 #[derive(Clone)]
 pub struct Forest {
     /// Its file; `None` for the model that ships with the agent.

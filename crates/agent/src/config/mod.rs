@@ -384,8 +384,8 @@ fn check_knobs(
 fn check_cgroup(source: &Source<'_>, raw: &RawRule) -> Result<Option<String>, ConfigError> {
     let Some(cgroup) = &raw.cgroup else { return Ok(None) };
     if !cgroup.get_ref().starts_with('/') {
-        let what = "a cgroup is named by its whole path, e.g. \"/system.slice/nginx.service\": what stands behind 0:: in \
-                    /proc/PID/cgroup";
+        let what = "a cgroup is named by its whole path, e.g. \"/system.slice/nginx.service\": \
+                    what stands behind 0:: in /proc/PID/cgroup";
         return Err(source.error(cgroup.span().start, what));
     }
     Ok(Some(cgroup.get_ref().clone()))
@@ -400,14 +400,16 @@ fn check_netns(source: &Source<'_>, raw: &RawRule) -> Result<Option<PathBuf>, Co
     Ok(Some(netns.get_ref().clone()))
 }
 
-/// Whether a rule gives sockets its algorithm. It has to say to which: every server of a machine is more than anybody means.
+/// Whether a rule gives sockets its algorithm. It has to say to which: every server of a machine is
+/// more than anybody means.
 fn check_assign(source: &Source<'_>, raw: &RawRule) -> Result<bool, ConfigError> {
     let Some(assign) = raw.assign.as_ref().filter(|assign| *assign.get_ref()) else {
         return Ok(false);
     };
     if raw.port.0.is_empty() && raw.to.0.is_empty() && raw.cgroup.is_none() {
-        let what = "a rule that assigns says to which sockets: give port, cgroup or to (port = \"1-65535\" is every port; \
-                    default_algorithm = true is about all new connections)";
+        let what = "a rule that assigns says to which sockets: give port, cgroup or to (port = \
+                    \"1-65535\" is every port; default_algorithm = true is about all new \
+                    connections)";
         return Err(source.error(assign.span().start, what));
     }
     Ok(true)

@@ -107,8 +107,9 @@ impl<L: Link> Connection<L> {
     fn go_back(&mut self, to: Algorithm, cause: &Cause, now: Time) {
         if self.is_switched(to) {
             let from = self.link.algorithm();
-            // The fallback behind Muses was given its knobs before (`start_trees`); elsewhere they are the defaults. Not
-            // when the running algorithm has converged, as a turn would: under harm it may never.
+            // The fallback behind Muses was given its knobs before (`start_trees`); elsewhere they
+            // are the defaults. Not when the running algorithm has converged, as a turn would:
+            // under harm it may never.
             let settings: Option<&[(&str, f64)]> = if from.asks_trees() { None } else { Some(&[]) };
             if self.link.switch(to, settings, Switch::Part).is_err() {
                 return; // the connection's end, which the next look sees

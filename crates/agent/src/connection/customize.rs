@@ -86,7 +86,8 @@ impl Part {
         self.seen.request_times.extend(times);
     }
 
-    /// Hands in what it saw of an interval that is over, and gives the configuration where there is another one than it runs.
+    /// Hands in what it saw of an interval that is over, and gives the configuration where there is
+    /// another one than it runs.
     pub(crate) fn follow(
         &mut self,
         edge: &Edge,

@@ -190,8 +190,9 @@ impl fmt::Display for Cause {
             Self::Turn => f.write_str("the algorithms of the rule take turns"),
             Self::Gradient { lambda, beta, tradeoff, rtt_ms, throughput_mbps } => write!(
                 f,
-                "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms the measured trade-off is {tradeoff:.2} Mbit/s for a second of \
-                 delay; the formula prices delay at {lambda:.2}, and the loss of everything at {beta:.2}"
+                "at {throughput_mbps:.2} Mbit/s and {rtt_ms:.1} ms the measured trade-off is \
+                 {tradeoff:.2} Mbit/s for a second of delay; the formula prices delay at \
+                 {lambda:.2}, and the loss of everything at {beta:.2}"
             ),
             Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
             Self::Learnt => f.write_str("the learnt policy prefers it"),

@@ -1,5 +1,5 @@
-//! With which tree of Muses earlier connections ended, by where they went: the next one begins with it (Zhong et al., INFOCOM 2022,
-//! §III-F).
+//! With which tree of Muses earlier connections ended, by where they went: the next one begins with
+//! it (Zhong et al., INFOCOM 2022, §III-F).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

@@ -15,7 +15,8 @@ impl<L: Link> Connection<L> {
     pub(super) fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
         let identity = *self.link.identity();
         let key = customized.key(identity.remote.ip());
-        // From its first byte on, where it is new; what it ran before the agent or its rule came was another configuration.
+        // From its first byte on, where it is new; what it ran before the agent or its rule came
+        // was another configuration.
         let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
         let before = if is_new { None } else { self.link.totals() };
         self.part = Some(Box::new(Part::new(key, before.unwrap_or_default())));
@@ -27,7 +28,8 @@ impl<L: Link> Connection<L> {
         self.customize(setting);
     }
 
-    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its next monitor interval begins.
+    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its
+    /// next monitor interval begins.
     pub(super) fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
         let (Some(mut part), Some(edge)) = (self.part.take(), setting.edge) else { return None };
         self.notice_others();
@@ -48,7 +50,8 @@ impl<L: Link> Connection<L> {
             let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
             if to.algorithm != running.name() {
                 return Some(format!(
-                    "{aggregate}: the engine configures {}, and the rule is about {}: name that algorithm in one of both",
+                    "{aggregate}: the engine configures {}, and the rule is about {}: name that \
+                     algorithm in one of both",
                     to.algorithm,
                     running.name()
                 ));
@@ -59,7 +62,9 @@ impl<L: Link> Connection<L> {
                 // What it no longer says is as the algorithm has it, also where it began with something else (`ahead`).
                 let was = self.applied.iter().any(|turned| turned.knob == knob.name)
                     || (is_first && self.has_another(knob));
-                if let Some(value) = given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default)) {
+                if let Some(value) =
+                    given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default))
+                {
                     self.turn(knob.name, value, cause.clone(), setting);
                 }
             }

@@ -1,8 +1,10 @@
-//! The safe fallback: a connection that suffers from its steering for long goes back to a fallback that is safe on any path.
+//! The safe fallback: a connection that suffers from its steering for long goes back to a fallback
+//! that is safe on any path.
 //!
-//! Not everything that a connection suffers is its own doing: a radio link loses packets of every sender, and a neighbour
-//! fills the queue for all. While the connection rests, it runs what it would run without us, so the rest shows what the
-//! path does by itself. Where that is about as bad, steering goes on, and only what is clearly worse counts as harm.
+//! Not everything that a connection suffers is its own doing: a radio link loses packets of every
+//! sender, and a neighbour fills the queue for all. While the connection rests, it runs what it
+//! would run without us, so the rest shows what the path does by itself. Where that is about as
+//! bad, steering goes on, and only what is clearly worse counts as harm.
 
 use trimtab_units::{Duration, Time};
 

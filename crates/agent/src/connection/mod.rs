@@ -382,8 +382,8 @@ impl<L: Link> Connection<L> {
         self.responses = Responses::default();
     }
 
-    /// The model and the fallback are the rule's from now on; the tree is the one that it has when an agent before this one chose it,
-    /// else that with which an earlier connection ended.
+    /// The model and the fallback are the rule's from now on; the tree is the one that it has when
+    /// an agent before this one chose it, else that with which an earlier connection ended.
     fn start_trees(&mut self, forest: &Forest, setting: &Setting<'_>) {
         let safe = forest.safe.and_then(|safe| safe.as_fallback()).unwrap_or(0.0);
         if setting.mode == Mode::Apply

@@ -1,4 +1,5 @@
-//! Responses as they are seen on the wire, for a policy that goes by them: the kernel's reports know of them only what waits in the socket.
+//! Responses as they are seen on the wire, for a policy that goes by them: the kernel's reports
+//! know of them only what waits in the socket.
 
 use trimtab_steer::{Report, Responses as Tally};
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -6,8 +7,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 /// A response ends when nothing is in flight and nothing was sent for so long.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What one connection sends between pauses counts as one response, which is as long as looks at the connection are apart
-/// too long or too short.
+/// What one connection sends between pauses counts as one response, which is as long as looks at
+/// the connection are apart too long or too short.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Responses {
     current: Option<Response>,
@@ -36,8 +37,8 @@ impl Responses {
         Self { opened: Some(opened), ..Self::default() }
     }
 
-    /// The connection has ended, and something was acknowledged the last time `last`: how long the responses took that no report
-    /// has told of.
+    /// The connection has ended, and something was acknowledged the last time `last`: how long the
+    /// responses took that no report has told of.
     pub(crate) fn at_the_end(&mut self, last: Time) -> Vec<Duration> {
         let current = self.current.take().map(|current| (current.began, current.acked_at));
         let unseen = self.opened.take().map(|opened| (opened, opened));
@@ -46,9 +47,10 @@ impl Responses {
         ended.chain(rest.filter(|took| !took.is_zero())).collect()
     }
 
-    /// Takes a report in, and adds to it what it lacks: the responses that ended, what still waits outside the socket as far as the
-    /// application says how much is left (`remaining`), and the mean rate, which the path did carry, as its delivery rate where
-    /// the kernel has no sample that the application did not limit.
+    /// Takes a report in, and adds to it what it lacks: the responses that ended, what still waits
+    /// outside the socket as far as the application says how much is left (`remaining`), and the
+    /// mean rate, which the path did carry, as its delivery rate where the kernel has no sample
+    /// that the application did not limit.
     pub(crate) fn complete(&mut self, report: &mut Report, remaining: Option<Bytes>) {
         self.on_report(report);
         let in_socket = report.responses.unsent;
@@ -90,8 +92,8 @@ impl Responses {
         self.on_quiet(report.now);
     }
 
-    /// Nothing was acknowledged from the last look until now. Looks may be a few milliseconds apart, so that says nothing of
-    /// a pause by itself.
+    /// Nothing was acknowledged from the last look until now. Looks may be a few milliseconds
+    /// apart, so that says nothing of a pause by itself.
     pub(crate) fn on_quiet(&mut self, now: Time) {
         let ended = self
             .current

@@ -10,7 +10,8 @@ pub enum Standing {
     Steered,
     /// The algorithms of its rule take turns.
     Turning,
-    /// It runs that of its rule's algorithms, or asks that of its model's trees, which does best, or which a policy prefers.
+    /// It runs that of its rule's algorithms, or asks that of its model's trees, which does best,
+    /// or which a policy prefers.
     Selecting,
     /// Decisions are made for it, and not carried out.
     Advised,

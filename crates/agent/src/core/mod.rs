@@ -91,8 +91,8 @@ impl<D: Datapath> Core<D> {
         core
     }
 
-    /// Brings the models of the rules into the kernel. Connections to come begin with that of the first rule that has one, until they
-    /// are looked at.
+    /// Brings the models of the rules into the kernel. Connections to come begin with that of the
+    /// first rule that has one, until they are looked at.
     fn plant(&mut self) {
         let (datapath, mut is_first) = (&self.datapath, true);
         for rule in &mut self.config.rules {
@@ -188,8 +188,8 @@ impl<D: Datapath> Core<D> {
         let identity = *link.identity();
         let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
         let arm = Arm::of(identity.remote.ip(), self.config.holdback);
-        let setting =
-            setting(&self.config, self.edge.as_deref(), place, now, self.governor.stretch());
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        let setting = at.setting(place, self.governor.stretch());
         let tree = tree_of(&self.ended, &identity, setting.rule);
         let connection = Connection::new(link, arm, place, &Setting { tree, ..setting });
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
@@ -227,13 +227,8 @@ impl<D: Datapath> Core<D> {
     fn look(&mut self, id: FlowId, now: Time) {
         // A connection that has ended is still in the heap.
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let setting = setting(
-            &self.config,
-            self.edge.as_deref(),
-            connection.rule,
-            now,
-            self.governor.stretch(),
-        );
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        let setting = at.setting(connection.rule, self.governor.stretch());
         let (decided, was) =
             (connection.decisions.count, connection.standing(setting.mode, setting.rule));
         let (unanswered_before, _) = connection.unanswered();
@@ -290,6 +285,7 @@ impl<D: Datapath> Core<D> {
         let before = std::mem::replace(&mut self.config, config);
         self.plant();
         self.places = Places::new(&self.config.rules, now);
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         // Models have no equality; what they print is all there is to them.
         let print = |rule: Option<&Rule>| format!("{rule:?}");
         for connection in self.connections.values_mut() {
@@ -304,13 +300,7 @@ impl<D: Datapath> Core<D> {
             if same {
                 connection.rule = place;
             } else {
-                let setting = setting(
-                    &self.config,
-                    self.edge.as_deref(),
-                    place,
-                    now,
-                    self.governor.stretch(),
-                );
+                let setting = at.setting(place, self.governor.stretch());
                 let tree = tree_of(&self.ended, identity, setting.rule);
                 connection.follow(arm, place, &Setting { tree, ..setting });
             }
@@ -353,13 +343,8 @@ impl<D: Datapath> Core<D> {
     /// connection has ended.
     pub fn hint(&mut self, id: FlowId, model: Option<Model>, factors: Factors, now: Time) -> bool {
         let Some(connection) = self.connections.get_mut(&id) else { return false };
-        let setting = setting(
-            &self.config,
-            self.edge.as_deref(),
-            connection.rule,
-            now,
-            self.governor.stretch(),
-        );
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        let setting = at.setting(connection.rule, self.governor.stretch());
         connection.on_hint(Hint { model, factors }, &setting);
         true
     }
@@ -396,17 +381,6 @@ pub(crate) fn addresses(identity: &Identity) -> Addresses {
     (identity.local, identity.remote, identity.netns_cookie)
 }
 
-fn setting<'a>(
-    config: &'a Config,
-    edge: Option<&'a Edge>,
-    place: Option<usize>,
-    now: Time,
-    stretch: f64,
-) -> Setting<'a> {
-    let rule = place.and_then(|place| config.rules.get(place));
-    Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None, edge }
-}
-
 /// The tree with which an earlier connection under this rule to the same destination ended.
 fn tree_of(ended: &Ended, identity: &Identity, rule: Option<&Rule>) -> Option<usize> {
     match &rule?.steering {
@@ -415,8 +389,8 @@ fn tree_of(ended: &Ended, identity: &Identity, rule: Option<&Rule>) -> Option<us
     }
 }
 
-/// What is said the first time that the policy of a rule has no answer. That there is none is said when the agent reads its
-/// configuration.
+/// What is said the first time that the policy of a rule has no answer. That there is none is said
+/// when the agent reads its configuration.
 fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<String> {
     let why = distrust.filter(|why| !matches!(why, Distrust::NoModel(_)))?;
     let name = &rule?.name;

@@ -1,4 +1,5 @@
-//! The log: lines on standard error, each with a level. Clients' addresses are no part of it, unless somebody asks for details.
+//! The log: lines on standard error, each with a level. Clients' addresses are no part of it,
+//! unless somebody asks for details.
 
 use std::fmt;
 
@@ -59,7 +60,8 @@ fn is_journal() -> bool {
     named.is_some() && named == found
 }
 
-/// A connection as the log names it: by its number and the prefix of its client, or by the address where details are asked for.
+/// A connection as the log names it: by its number and the prefix of its client, or by the address
+/// where details are asked for.
 pub(crate) fn connection(who: &Identity) -> String {
     let number = who.id.0;
     if log_enabled!(Level::Debug) {

@@ -125,8 +125,9 @@ pub fn run(path: &Path) -> Result<(), Error> {
     let datapath = Datapath::load(&options(&config.datapath))?;
     if !had_bpf_fs {
         warn!(
-            "there was no bpf file system, so one was mounted; in a mount namespace of its own, as `ip netns exec` makes one, it ends \
-             with that, and `trimtab agent unload` finds it nowhere else: use `nsenter --net=/run/netns/NAME`"
+            "there was no bpf file system, so one was mounted; in a mount namespace of its own, as \
+             `ip netns exec` makes one, it ends with that, and `trimtab agent unload` finds it \
+             nowhere else: use `nsenter --net=/run/netns/NAME`"
         );
     }
     if !known {
@@ -171,8 +172,8 @@ fn came(datapath: &Datapath) -> String {
         Origin::Replaced(former) => {
             let open: u64 = datapath.formers().iter().map(|former| former.connections).sum();
             format!(
-                "took the place of other programs or options (layout {}, {} slots; now layout {}, {} slots), which {open} open \
-                 connections keep until they close",
+                "took the place of other programs or options (layout {}, {} slots; now layout {}, \
+                 {} slots), which {open} open connections keep until they close",
                 former.layout, former.slots, version.layout, version.slots
             )
         }
@@ -382,8 +383,9 @@ impl Agent {
         }
     }
 
-    /// Whether connections that are gone from the datapath are still open, with an algorithm that somebody gave them. Not
-    /// at once: the kernel tells of the end before it puts the other algorithm in place.
+    /// Whether connections that are gone from the datapath are still open, with an algorithm that
+    /// somebody gave them. Not at once: the kernel tells of the end before it puts the other
+    /// algorithm in place.
     fn look_up_ended(&mut self) {
         let ended = std::mem::take(&mut self.ended);
         let Some((diag, netns)) = &self.diag else { return };

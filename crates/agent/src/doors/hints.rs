@@ -1,9 +1,10 @@
 //! The door for applications: each may say what is good for its own connections (`trimtab-app-sdk`).
 //!
-//! A process that may open the socket may send. Whose a connection is, the kernel says: the message's addresses must be those of
-//! a connection in the sender's network namespace, its cookie that connection's, and the connection's user the sender's.
-//! What a sender says of itself is not believed. One thread serves all, and waits for none: a message arrives whole or
-//! not at all. A user who sends too much waits, nobody else.
+//! A process that may open the socket may send. Whose a connection is, the kernel says: the
+//! message's addresses must be those of a connection in the sender's network namespace, its cookie
+//! that connection's, and the connection's user the sender's. What a sender says of itself is not
+//! believed. One thread serves all, and waits for none: a message arrives whole or not at all. A
+//! user who sends too much waits, nobody else.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -293,8 +294,9 @@ fn content(message: &Message) -> Result<(Option<Model>, Factors), String> {
 
 fn unknown(message: &Message) -> Answer {
     Answer::Unknown(format!(
-        "no connection {} -> {} with this cookie in the sender's network namespace is under the agent's care: it must run \
-         the agent's congestion control (socket option TCP_CONGESTION, or the system's default)",
+        "no connection {} -> {} with this cookie in the sender's network namespace is under the \
+         agent's care: it must run the agent's congestion control (socket option TCP_CONGESTION, \
+         or the system's default)",
         message.local, message.remote
     ))
 }

@@ -1,7 +1,8 @@
 //! The door for Prometheus: answers `GET /metrics`.
 //!
-//! Not a web server: what one asks for and gets fits in a few lines, and a library's threads, one per connection that is
-//! held open, would be one more thing that somebody on the network can make an agent do.
+//! Not a web server: what one asks for and gets fits in a few lines, and a library's threads, one
+//! per connection that is held open, would be one more thing that somebody on the network can make
+//! an agent do.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;

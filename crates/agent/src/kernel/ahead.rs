@@ -1,9 +1,11 @@
-//! What the engine of a fleet chose, told to the kernel ahead of the connections to come: so it acts in their first round trip, before
-//! the agent has heard of them. What the agent then turns on a connection is the same, or newer.
+//! What the engine of a fleet chose, told to the kernel ahead of the connections to come: so it
+//! acts in their first round trip, before the agent has heard of them. What the agent then turns on
+//! a connection is the same, or newer.
 //!
-//! A rule is about more than a destination, so the kernel tells connections to come apart by all that the rules look at ([`By`]), and
-//! the agent tells it of each place that a connection came from. An agent that is stopped takes it back. What one that was killed
-//! has told stays, as knobs do; the next agent takes it over as far as its rules say the same.
+//! A rule is about more than a destination, so the kernel tells connections to come apart by all
+//! that the rules look at ([`By`]), and the agent tells it of each place that a connection came
+//! from. An agent that is stopped takes it back. What one that was killed has told stays, as knobs
+//! do; the next agent takes it over as far as its rules say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,6 +15,7 @@ use trimtab_fleet_client::edge::{Edge, Key};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Customized, Mode, Rule, Steering};
+use crate::connection::Setting;
 use crate::core::arm::{self, Arm};
 use crate::datapath::Datapath;
 use crate::kernel::places::{Places, Who};
@@ -48,8 +51,18 @@ pub(crate) struct Now<'a> {
     pub(crate) now: Time,
 }
 
+impl<'a> Now<'a> {
+    /// The setting of a connection under the rule in this place, while looks are stretched by this.
+    pub(crate) fn setting(&self, place: Option<usize>, stretch: f64) -> Setting<'a> {
+        let Self { config, edge, now } = *self;
+        let rule = place.and_then(|place| config.rules.get(place));
+        Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None, edge }
+    }
+}
+
 impl Ahead {
-    /// Follows a configuration: what an agent, or rules, before have told the kernel stays as far as these rules say the same.
+    /// Follows a configuration: what an agent, or rules, before have told the kernel stays as far
+    /// as these rules say the same.
     pub(crate) fn begin(datapath: &impl Datapath, rules: &mut Places, at: &Now<'_>) -> Self {
         let mut ahead = Self { swept_at: at.now, ..Self::default() };
         let config = at.config;
@@ -131,8 +144,8 @@ impl Ahead {
         idle.iter().for_each(|towards| self.forget(datapath, towards));
     }
 
-    /// Which connections to come are as this one, and what says which aggregate they are of; `None` where the engine does not choose
-    /// their knobs.
+    /// Which connections to come are as this one, and what says which aggregate they are of; `None`
+    /// where the engine does not choose their knobs.
     fn of<'a>(
         &self,
         who: &Who,
@@ -214,7 +227,8 @@ fn is_fleet(rule: &Rule) -> bool {
     matches!(rule.steering, Some(Steering::Fleet(_)))
 }
 
-/// So many bits of a destination that all that share them are of one aggregate, under one rule and on one side of the comparison.
+/// So many bits of a destination that all that share them are of one aggregate, under one rule and
+/// on one side of the comparison.
 fn bits(customized: &Customized, remote: IpAddr, config: &Config) -> u8 {
     let aggregate = customized.of(remote);
     let within = config.rules.iter().flat_map(|rule| &rule.matches.to);

@@ -282,8 +282,8 @@ impl Sums {
     }
 }
 
-/// Gives every socket back what it ran before it was given anything: of this network namespace and those of the rules. How many
-/// there were.
+/// Gives every socket back what it ran before it was given anything: of this network namespace and
+/// those of the rules. How many there were.
 pub(crate) fn give_back(config: &Config) -> Result<usize, Error> {
     let folder = &config.datapath.folder;
     if !Assigner::has_given(folder) {
@@ -346,8 +346,9 @@ pub(crate) fn name_of(suffix: &str, algorithm: Algorithm) -> String {
     Options { suffix: suffix.to_owned(), ..Options::default() }.name_of(algorithm)
 }
 
-/// What is to be done about a socket. A choice by hand is one after ours, or one of the program itself: the kernel keeps
-/// that a program has chosen, and we keep what we gave. When we let another algorithm take over (`switched`), it was neither.
+/// What is to be done about a socket. A choice by hand is one after ours, or one of the program
+/// itself: the kernel keeps that a program has chosen, and we keep what we gave. When we let
+/// another algorithm take over (`switched`), it was neither.
 fn step(socket: &Socket, wanted: &Wanted, switched: bool, suffix: &str) -> Step {
     let other = |given: &Given| given.algorithm != socket.algorithm;
     let by_hand = !switched && socket.given.as_ref().map_or(socket.chosen, other);

@@ -26,8 +26,9 @@ const CGROUPS_MAX: usize = 10_000;
 pub(crate) struct Places {
     cgroups: BTreeMap<String, BTreeSet<u64>>,
     namespaces: BTreeMap<PathBuf, Option<u64>>,
-    /// The agent's own network namespace: that of rules which name neither a namespace nor a cgroup. `None` where the kernel
-    /// does not tell it; then these rules are about every namespace.
+    /// The agent's own network namespace: that of rules which name neither a namespace nor a
+    /// cgroup. `None` where the kernel does not tell it; then these rules are about every
+    /// namespace.
     own: Option<u64>,
     looked_at: Time,
 }

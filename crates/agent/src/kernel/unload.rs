@@ -30,8 +30,9 @@ pub struct Unloaded {
     pub elsewhere: Vec<String>,
 }
 
-/// Takes the datapath of a configuration (the default one without) out of the kernel. Sockets that were given an algorithm
-/// get back what they ran before, in this network namespace and in those that the rules name.
+/// Takes the datapath of a configuration (the default one without) out of the kernel. Sockets that
+/// were given an algorithm get back what they ran before, in this network namespace and in those
+/// that the rules name.
 ///
 /// # Errors
 /// An agent uses it, or the kernel refuses.
@@ -87,8 +88,9 @@ impl fmt::Display for Unloaded {
         if !self.elsewhere.is_empty() {
             writeln!(
                 f,
-                "note: the kernel still has {}, loaded from another folder or in another mount namespace, as `ip netns exec` makes \
-                 one: run this there (`nsenter --mount=/proc/PID/ns/mnt trimtab agent unload`), or with that agent's --config",
+                "note: the kernel still has {}, loaded from another folder or in another mount \
+                 namespace, as `ip netns exec` makes one: run this there (`nsenter \
+                 --mount=/proc/PID/ns/mnt trimtab agent unload`), or with that agent's --config",
                 self.elsewhere.join(", ")
             )?;
         }

@@ -1,7 +1,8 @@
 //! A program as it is at the other end, too: a browser plays video from nginx through an emulated link, under an agent.
 //!
-//! The page is a player by Media Source Extensions that picks bitrates by throughput, as dash.js does, and says at the end what
-//! the viewer saw. Skipped, with the reason, where nginx or Chromium are missing; CI has to have them.
+//! The page is a player by Media Source Extensions that picks bitrates by throughput, as dash.js
+//! does, and says at the end what the viewer saw. Skipped, with the reason, where nginx or Chromium
+//! are missing; CI has to have them.
 
 use std::collections::HashMap;
 use std::os::unix::process::CommandExt as _;

@@ -112,7 +112,8 @@ fn a_kernel_without_btf_is_refused_with_what_to_boot() {
     assert!(matches!(trimtab_agent::ask_status(&setup.socket()), Err(Error::NoAgent { .. })));
 }
 
-/// `ip netns exec` makes a mount namespace without the bpf file system, and what is kept in one of its own is found nowhere else.
+/// `ip netns exec` makes a mount namespace without the bpf file system, and what is kept in one of
+/// its own is found nowhere else.
 #[test]
 fn an_agent_whose_pins_nobody_else_sees_says_so() {
     need_kernel!();

@@ -58,7 +58,8 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
         engine.url
     );
     let rule = format!(
-        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nnetns = \"/run/netns/tt-fleet-a\"\nsteer = \"fleet\"\nservice = \"tv\"\n"
+        "{fleet}[[rule]]\nname = \"tv\"\nport = {PORT}\nnetns = \"/run/netns/tt-fleet-a\"\n\
+         steer = \"fleet\"\nservice = \"tv\"\n"
     );
     setup.configure("", &rule);
     let wire = Wire::new("fleet");
@@ -99,7 +100,8 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
         troubles.iter().any(|what| what.contains("no engine answers at")).then_some(())
     });
     assert_eq!(agent.flow(PORT).expect("open").standing, Standing::Customized);
-    // Nor does an agent that is killed change anything: the next one finds the knobs, and the configuration that they are of.
+    // Nor does an agent that is killed change anything: the next one finds the knobs, and the
+    // configuration that they are of.
     assert_eq!(agent.status().expect("it answers").ahead, 1);
     agent.signal(Signal::KILL);
     agent.wait();
@@ -117,7 +119,8 @@ fn what_the_engine_learns_from_the_traffic_comes_back_to_the_connections() {
     };
     let before = wait_for("its decisions", latest);
     wait_for("a later configuration", || latest().filter(|version| *version > before));
-    // A decision is about what was in force in its interval, which was the version before the one that the agent had got.
+    // A decision is about what was in force in its interval, which was the version before the one
+    // that the agent had got.
     assert!(before + 1 >= version, "it has forgotten nothing: {before} and {version}");
     drop((wire, client));
 }

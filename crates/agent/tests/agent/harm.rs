@@ -1,5 +1,5 @@
-//! The safe fallback over emulated links: a buffer that is too short for what a rule sets, and a link that loses packets
-//! of every sender.
+//! The safe fallback over emulated links: a buffer that is too short for what a rule sets, and a
+//! link that loses packets of every sender.
 
 use std::thread;
 use std::time::Instant;
@@ -36,8 +36,8 @@ fn until(agent: &Agent, port: u16, is_over: impl Fn(&FlowView, f64) -> bool) -> 
     }
 }
 
-/// Copa with a δ of 0.04 keeps 31 packets waiting (Copa §3: 1.25/δ), of which the buffer holds 20. It lost some 30 % for
-/// as long as it lived.
+/// Copa with a δ of 0.04 keeps 31 packets waiting (Copa §3: 1.25/δ), of which the buffer holds 20.
+/// It lost some 30 % for as long as it lived.
 #[test]
 fn a_fixed_knob_that_overflows_a_short_buffer_is_taken_back() {
     need_kernel!();

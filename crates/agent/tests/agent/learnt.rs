@@ -1,5 +1,5 @@
-//! A learnt policy on connections of a real kernel: it chooses by what the kernel reports, and the fallback runs where it
-//! has no answer.
+//! A learnt policy on connections of a real kernel: it chooses by what the kernel reports, and the
+//! fallback runs where it has no answer.
 
 use std::time::Duration;
 
@@ -70,8 +70,8 @@ fn a_policy_chooses_by_what_the_kernel_reports() {
     weights[queue] = 1.0;
     let candidates: &[(&str, f32, &[f32])] =
         &[("cubic", 0.2, &[0.0; 21]), ("bbr", 9.0, &[0.0; 21]), ("copa", 0.0, &weights)];
-    // The base round-trip time is some 50 us here, so the queue is hundreds of them. A number that is not finite is in no
-    // range.
+    // The base round-trip time is some 50 us here, so the queue is hundreds of them. A number that
+    // is not finite is in no range.
     let policy = Policy { features: &FEATURES, candidates, range: (-3.0, 3.0), period_ms: 12_000 };
     configure(&setup, 7151, &["cubic", "copa"], Some(&policy.file()));
     let agent = start_in("learnt", &setup);

@@ -14,7 +14,8 @@ use crate::assign::start_in;
 use crate::common::{self, Wire, need_kernel, wait_for};
 use crate::setup::Setup;
 
-const RULE: &str = "[[rule]]\nname = \"web\"\nport = 7101\nqoe = \"download\"\nfactors = { R = 8 }\nsteer = \"mortise\"\n";
+const RULE: &str = "[[rule]]\nname = \"web\"\nport = 7101\nqoe = \"download\"\n\
+                    factors = { R = 8 }\nsteer = \"mortise\"\n";
 
 #[test]
 fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
@@ -58,7 +59,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     let datapath = trimtab_kernel::Datapath::load(&setup.options()).unwrap();
     assert_eq!(datapath.origin(), trimtab_kernel::Origin::Adopted);
     let flow = datapath.flows().find(|flow| flow.identity().local.port() == 7101).unwrap();
-    let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().acked);
+    let (delta, acked) = (flow.knob("delta").unwrap(), flow.sample().unwrap().totals.acked);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(flow.knob("delta").unwrap(), delta);
     for &(knob, value) in
@@ -67,7 +68,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
         let now = flow.knob(knob).unwrap();
         assert!((now - value).abs() <= 1e-3 * value, "{knob}: {now} and not {value}");
     }
-    let more = flow.sample().unwrap().acked - acked;
+    let more = flow.sample().unwrap().totals.acked - acked;
     assert!(more > trimtab_units::Bytes::new(1_000_000), "{more} went on in 0.3 s");
 
     let next = start_in("agent", &setup);
@@ -82,8 +83,9 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     assert!(matches!(ask_why(&setup.socket(), "7101"), Err(Error::Refused(_))));
 }
 
-/// The next agent finds what was loaded with other options, as after an upgrade other programs, under a connection that is open. It has
-/// to run, with the options of its configuration. (What another version has loaded: `crates/kernel/tests/upgrade.rs`.)
+/// The next agent finds what was loaded with other options, as after an upgrade other programs,
+/// under a connection that is open. It has to run, with the options of its configuration. (What
+/// another version has loaded: `crates/kernel/tests/upgrade.rs`.)
 #[test]
 fn other_options_take_effect_with_the_next_agent() {
     need_kernel!();
@@ -148,8 +150,9 @@ fn a_connection_that_is_given_another_algorithm_by_hand_is_left_to_it() {
     assert!(!setup.socket().exists());
 }
 
-/// Nobody chose the algorithm of a connection that has ended, whichever of our algorithms its port listens with. Its end asks the
-/// kernel for what is left, and that answers with the socket that listens.
+/// Nobody chose the algorithm of a connection that has ended, whichever of our algorithms its port
+/// listens with. Its end asks the kernel for what is left, and that answers with the socket that
+/// listens.
 #[test]
 fn connections_that_end_are_not_told_as_changed_by_hand() {
     need_kernel!();
@@ -240,8 +243,8 @@ fn leave_a_knob(setup: &Setup) -> Left {
     Left { flow, port, _ends: (listener, stream) }
 }
 
-/// So does `unload` where other options have replaced the programs of the agent that was killed. It replaces none itself, though
-/// its options are not those that are loaded either.
+/// So does `unload` where other options have replaced the programs of the agent that was killed. It
+/// replaces none itself, though its options are not those that are loaded either.
 #[test]
 fn connections_on_former_programs_get_back_their_own_knobs() {
     need_kernel!();
@@ -275,8 +278,9 @@ fn the_next_agent_gives_connections_on_former_programs_their_own_knobs() {
     assert!(next.log().contains(told), "{}", next.log());
 }
 
-/// A server that has closed while the client keeps its side open is not open any more once the client has all (FIN-WAIT-2).
-/// Until then its response is on its way (FIN-WAIT-1), and it is steered.
+/// A server that has closed while the client keeps its side open is not open any more once the
+/// client has all (FIN-WAIT-2). Until then its response is on its way (FIN-WAIT-1), and it is
+/// steered.
 #[test]
 fn what_this_side_has_closed_is_open_until_all_has_arrived() {
     need_kernel!();

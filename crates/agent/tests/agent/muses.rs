@@ -10,8 +10,9 @@ use crate::transfer::{download, link};
 
 const PORT: u16 = 7171;
 
-/// The model's first tree makes the window smaller, so there is no queue, and the states lie with the other tree, which is chosen after
-/// the first report. The next connection to the same host begins with that.
+/// The model's first tree makes the window smaller, so there is no queue, and the states lie with
+/// the other tree, which is chosen after the first report. The next connection to the same host
+/// begins with that.
 #[test]
 fn the_tree_is_chosen_by_the_states_and_kept_for_the_next_connection() {
     need_kernel!();
@@ -21,7 +22,8 @@ fn the_tree_is_chosen_by_the_states_and_kept_for_the_next_connection() {
         setup.folder().join("small.trees"),
     )
     .expect("a copy");
-    let rule = "[[rule]]\nname = \"phones\"\nport = \"7171-7172\"\nsteer = \"muses\"\nmodel = \"small.trees\"\nsafe = \"none\"\n";
+    let rule = "[[rule]]\nname = \"phones\"\nport = \"7171-7172\"\nsteer = \"muses\"\n\
+                model = \"small.trees\"\nsafe = \"none\"\n";
     setup.configure("", rule);
     let topology = link(100, LossConfig::None);
     let agent = setup.start_at(&topology);

@@ -65,7 +65,8 @@ impl Setup {
     pub(crate) fn configure_sockets(&self, first: &str, sockets: &str, rules: &str) {
         let run = self.folder().join("run");
         let text = format!(
-            "{first}\n[sockets]\nfolder = {run:?}\n{sockets}\n[datapath]\nfolder = {:?}\nsuffix = {:?}\nslots = 16384\n{rules}",
+            "{first}\n[sockets]\nfolder = {run:?}\n{sockets}\n[datapath]\nfolder = {:?}\n\
+             suffix = {:?}\nslots = 16384\n{rules}",
             self.pins, self.suffix
         );
         std::fs::write(self.config(), text).expect("write the configuration");

@@ -57,8 +57,8 @@ fn algorithms_take_turns_on_a_connection_that_knows_nothing_of_it() {
     sender.join().unwrap();
 }
 
-/// CUBIC keeps a buffer of 40 ms full and the others do not, so by power the connection is to end up with what is not CUBIC,
-/// whichever it begins with.
+/// CUBIC keeps a buffer of 40 ms full and the others do not, so by power the connection is to end
+/// up with what is not CUBIC, whichever it begins with.
 fn stays_with(best: Algorithm, suffix: &str, place: &str, port: u16) {
     let (setup, wire, best_name) = (Setup::new(suffix), Wire::new(place), best.name());
     wire.limit("20mbit", 100_000);
@@ -78,8 +78,8 @@ fn stays_with(best: Algorithm, suffix: &str, place: &str, port: u16) {
     for turn in [format!("{best_name} -> cubic"), format!("cubic -> {best_name}")] {
         assert!(why.contains(&format!("{turn}: chosen or tried again by power")), "{why}");
     }
-    // It stays for six periods, and three of them are looked at. A period in which the machine withholds its processors may
-    // speak for the other one, which is mended by the next try.
+    // It stays for six periods, and three of them are looked at. A period in which the machine
+    // withholds its processors may speak for the other one, which is mended by the next try.
     let stays = |_| {
         let before = tried();
         std::thread::sleep(Duration::from_millis(1800));

@@ -39,8 +39,8 @@ macro_rules! need_programs {
 }
 pub(crate) use need_programs;
 
-/// A server with this algorithm as its default, since nobody picks one, and a client 20 ms away behind a link with 66 ms
-/// of buffer.
+/// A server with this algorithm as its default, since nobody picks one, and a client 20 ms away
+/// behind a link with 66 ms of buffer.
 fn behind_a_link(algorithm: &str) -> Topology {
     let mut topology = Topology::new(ServerSide::Private).expect("a topology");
     let sysctl = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -76,8 +76,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts nginx on the server's side and waits until the client can connect. What is asked of `/report?…` is written,
-    /// line by line, to `folder/reports`.
+    /// Starts nginx on the server's side and waits until the client can connect. What is asked of
+    /// `/report?…` is written, line by line, to `folder/reports`.
     pub(crate) fn serve(&self, topology: &Topology, folder: &Path) -> Nginx {
         let www = folder.join("www");
         std::fs::create_dir_all(&www).expect("a folder");

@@ -1,8 +1,9 @@
 //! Video to order: WebM (RFC 8794, RFC 9559) with VP8 (RFC 6386), of any bitrate, without an encoder.
 //!
-//! The arithmetic decoder of VP8 reads zeros as the first choice of everything: no filter, no segments, every block predicted
-//! from the pixels around it and without a difference. So a key frame is its header and zeros, a grey picture, and zeros
-//! after it are as good as none: a frame is as long as one wants it.
+//! The arithmetic decoder of VP8 reads zeros as the first choice of everything: no filter, no
+//! segments, every block predicted from the pixels around it and without a difference. So a key
+//! frame is its header and zeros, a grey picture, and zeros after it are as good as none: a frame
+//! is as long as one wants it.
 
 /// Of a video: 10 key frames a second, in segments of a second.
 pub(crate) struct Video {
@@ -12,8 +13,8 @@ pub(crate) struct Video {
 }
 
 const FRAMES_PER_SECOND: usize = 10;
-/// Bytes for the modes of all blocks (RFC 6386 §9.2): zeros take some four bits of it for each block of 16 × 16, and a picture of
-/// 960 × 540 has 2040.
+/// Bytes for the modes of all blocks (RFC 6386 §9.2): zeros take some four bits of it for each
+/// block of 16 × 16, and a picture of 960 × 540 has 2040.
 const FIRST_PARTITION: u32 = 4000;
 
 impl Video {

@@ -3,7 +3,8 @@
 
 pub use trimtab_cc_ffi::*;
 
-/// Nothing in the library panics (its crates are tested with overflow checks on); if it did, the caller could not go on.
+/// Nothing in the library panics (its crates are tested with overflow checks on); if it did, the
+/// caller could not go on.
 #[panic_handler]
 fn stop(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {

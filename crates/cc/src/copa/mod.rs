@@ -438,7 +438,8 @@ impl CongestionControl for Copa {
         }
     }
 
-    /// The paper has no answer to marks: the bound of `ceiling.rs`. Slow start ends, and in competitive mode it is a loss (§2.4).
+    /// The paper has no answer to marks: the bound of `ceiling.rs`. Slow start ends, and in
+    /// competitive mode it is a loss (§2.4).
     fn on_marked(&mut self, marked: &Marked) {
         let mss = Bytes::new(self.mss as u64);
         if !self.ceiling.on_marked(marked, self.window(), mss) {

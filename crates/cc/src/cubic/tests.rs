@@ -135,6 +135,19 @@ fn growth_is_at_most_half_a_window_per_round_trip() {
     close(packets(&cubic), before + 0.5, 1e-2);
 }
 
+/// A window grows by what is acknowledged in however small pieces.
+#[test]
+fn what_is_less_than_a_byte_adds_up() {
+    let mut cubic = at_window(100);
+    lose_and_recover(&mut cubic, Time::ZERO);
+    let before = cubic.window();
+    // A jump of 20 s: each byte that is acknowledged is half a byte of growth.
+    for _ in 0..1000 {
+        cubic.on_ack(&acked(Time::from_millis(20_000), Time::from_millis(1), Bytes::new(1), RTT));
+    }
+    close((cubic.window() - before).as_f64(), 500.0, 2.0);
+}
+
 /// expected.md C11: the curve does not run on while nothing is sent, or the application limits.
 #[test]
 fn idle_time_does_not_count() {

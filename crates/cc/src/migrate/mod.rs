@@ -54,9 +54,9 @@ pub struct HandOver {
     pub delivered: Bytes,
     /// Whether the old algorithm keeps the queue small by a model of the path (BBR, BBRv3).
     pub modelled: bool,
-    /// Whether the old algorithm was held back by losses that came without a queue, or is known to have left the path idle. The
-    /// path may then carry much more than window, rate and bandwidth say, and by Floo's own measure, the capacity (§3.4), it has
-    /// not converged.
+    /// Whether the old algorithm was held back by losses that came without a queue, or is known to
+    /// have left the path idle. The path may then carry much more than window, rate and bandwidth
+    /// say, and by Floo's own measure, the capacity (§3.4), it has not converged.
     pub starved: bool,
 }
 

@@ -110,7 +110,8 @@ impl PathView {
         self.marked_at = None;
     }
 
-    /// A loss of the first round trip of an episode: a window that is cut for it was as large as it could be, or was not.
+    /// A loss of the first round trip of an episode: a window that is cut for it was as large as it
+    /// could be, or was not.
     fn on_congestion(&mut self) {
         if !self.in_recovery()
             && let Some((min_rtt, _)) = self.min_rtt()
@@ -158,8 +159,8 @@ impl PathView {
         lost.as_f64() / (lost + acked_before + acked).as_f64().max(1.0)
     }
 
-    /// Whether the last losses since the running algorithm began came without a queue, so that a window that was cut for
-    /// them says nothing of what the path carries.
+    /// Whether the last losses since the running algorithm began came without a queue, so that a
+    /// window that was cut for them says nothing of what the path carries.
     pub fn lost_without_queue(&self) -> bool {
         self.lost_without_queue
     }

@@ -73,8 +73,8 @@ impl Switcher {
         }
     }
 
-    /// A new connection that starts with a learnt policy, and goes on with the algorithm of `safe` when the policy's guard
-    /// speaks ([`Muses::alarm`]).
+    /// A new connection that starts with a learnt policy, and goes on with the algorithm of `safe`
+    /// when the policy's guard speaks ([`Muses::alarm`]).
     pub fn guarded(muses: Muses, safe: Spec, config: &Config) -> Self {
         let spec = Spec::of(&DRIVEN);
         Self { cca: muses.into(), safe: Some(safe), ..Self::new(spec, config) }

@@ -43,8 +43,8 @@ fn a_full_switch_waits_for_slow_start_and_recovery_to_end() {
     assert_eq!((cca.switches(), cca.pending().is_none()), (1, true));
 }
 
-/// A mark is answered for a round trip, too; and a window that is cut for one says what the path carries: what takes over does
-/// not search for more.
+/// A mark is answered for a round trip, too; and a window that is cut for one says what the path
+/// carries: what takes over does not search for more.
 #[test]
 fn a_full_switch_waits_for_the_answer_to_a_mark() {
     let (mut cca, now) = connection("newreno");

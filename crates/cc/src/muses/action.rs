@@ -47,9 +47,10 @@ impl Action {
 
 /// What a window is multiplied by in a control interval: from a half to two.
 ///
-/// A policy that knows seven actions does one of theirs. The leaf of a tree stands for many states, in which its teacher does now
-/// this and now that, and does what comes to the same: the mean of what the teacher does. Rounded to one of the seven, a mean
-/// between none and 2.5% would be none, and flows that share a link would keep whatever shares they have.
+/// A policy that knows seven actions does one of theirs. The leaf of a tree stands for many states,
+/// in which its teacher does now this and now that, and does what comes to the same: the mean of
+/// what the teacher does. Rounded to one of the seven, a mean between none and 2.5% would be none,
+/// and flows that share a link would keep whatever shares they have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Factor(u16);
 

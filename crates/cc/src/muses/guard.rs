@@ -8,13 +8,15 @@ use super::{INTERVAL, State};
 
 /// So many states in a row, a second of them, before the guard speaks: what is new for a moment is no reason.
 const PATIENCE: u16 = 100;
-/// And that for so many least round-trip times, four of them in the scale of the signals, where the path is suspected to be
-/// left idle. A window that runs away is seen by what arrives, one round trip later: it has to for one.
+/// And that for so many least round-trip times, four of them in the scale of the signals, where the
+/// path is suspected to be left idle. A window that runs away is seen by what arrives, one round
+/// trip later: it has to for one.
 const ROUNDS: i32 = 2 * 256;
 /// A queue of 1/64 of the least round-trip time: with less, nothing waits.
 const QUEUE: i16 = 84;
-/// With no more than four packets in it there is no queue either (the β of Vegas). What a short path shows for one is then that
-/// packets take their time, and that acknowledgements wait for a second one.
+/// With no more than four packets in it there is no queue either (the β of Vegas). What a short
+/// path shows for one is then that packets take their time, and that acknowledgements wait for a
+/// second one.
 const PACKETS_FEW: u64 = 4;
 /// A queue as long as the least round-trip time, in the scale of the signal: 256·log2(16). The
 /// exact value, 256·log2(17), is rounded down.
@@ -52,11 +54,12 @@ impl core::fmt::Display for Alarm {
 
 /// Counts what is suspicious.
 ///
-/// To be outside of the range of training is none: a policy may well know what to do there, and the fallback does not
-/// know better for that. It has to do harm, of which there are two kinds. It puts far more in flight than the path carries,
-/// known or not. Or, where it cannot know, it leaves the path idle: nothing waits in the queue, or a few packets
-/// do, and the window is used and does not grow, for a second and four round trips; a queue now and then, in a tenth of the
-/// states, does not change that.
+/// To be outside of the range of training is none: a policy may well know what to do there, and the
+/// fallback does not know better for that. It has to do harm, of which there are two kinds. It puts
+/// far more in flight than the path carries, known or not. Or, where it cannot know, it leaves the
+/// path idle: nothing waits in the queue, or a few packets do, and the window is used and does not
+/// grow, for a second and four round trips; a queue now and then, in a tenth of the states, does
+/// not change that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Guard {
     idle: u16,
@@ -216,7 +219,8 @@ mod tests {
         assert_eq!(until_it_speaks(swings), Some(125));
     }
 
-    /// What arrives is what was sent a round trip ago: at 800 ms a window may double and double before anything of it is seen.
+    /// What arrives is what was sent a round trip ago: at 800 ms a window may double and double
+    /// before anything of it is seen.
     #[test]
     fn a_window_runs_away_for_a_round_trip_at_least() {
         for (rtt_ms, states) in [(10, 10), (80, 10), (240, 24), (800, 80)] {

@@ -1,10 +1,11 @@
 //! What a tree may compare besides the seven signals: their differences and their changes.
 //!
-//! A tree compares one number with a threshold. Whether a window is too large is a matter of three signals at once, the
-//! window over what the path carries in its least round-trip time, and a tree of the seven alone spends its leaves on
-//! climbing along that line in steps. Signals are logarithms, so the ratio is a difference, which costs two subtractions.
-//! And an LSTM knows what was before; four moving averages tell a tree a part of it. Muses has neither: a model of the seven
-//! signals alone (Table I) is still one ([`Trees::inputs`](super::Trees::inputs)).
+//! A tree compares one number with a threshold. Whether a window is too large is a matter of three
+//! signals at once, the window over what the path carries in its least round-trip time, and a tree
+//! of the seven alone spends its leaves on climbing along that line in steps. Signals are
+//! logarithms, so the ratio is a difference, which costs two subtractions. And an LSTM knows what
+//! was before; four moving averages tell a tree a part of it. Muses has neither: a model of the
+//! seven signals alone (Table I) is still one ([`Trees::inputs`](super::Trees::inputs)).
 
 use super::signals::{SIGNALS, State};
 

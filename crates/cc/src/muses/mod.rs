@@ -16,8 +16,8 @@
 //!   10 ms leads back.
 //! * **Marks.** Congestion marks (ECN) bound the window (`ceiling.rs`). The policy sees no signal of them, and a path
 //!   that it leaves idle under such a bound is no reason for the guard to speak.
-//! * **Trust.** A guard watches each state ([`Alarm`]); a [`Switcher`](crate::migrate::Switcher) can hand the connection to
-//!   another algorithm when it speaks.
+//! * **Trust.** A guard watches each state ([`Alarm`]); a [`Switcher`](crate::migrate::Switcher)
+//!   can hand the connection to another algorithm when it speaks.
 //! * **A window that is not used** does not grow (RFC 9002 §7.8).
 
 mod action;
@@ -64,8 +64,8 @@ struct Choice {
 }
 
 impl Choice {
-    /// What the window is multiplied by in a state, and every T_l the tree that fits the states seen since the last time
-    /// (Muses §III-F). For a model of one tree there is nothing to choose.
+    /// What the window is multiplied by in a state, and every T_l the tree that fits the states
+    /// seen since the last time (Muses §III-F). For a model of one tree there is nothing to choose.
     fn decide(&mut self, state: &State) -> Factor {
         if self.trees.count() > 1
             && self.counts.add(self.trees.segments(state)) >= self.trees.states()

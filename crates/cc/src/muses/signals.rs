@@ -40,8 +40,8 @@ const RTT_FLOOR: Duration = Duration::from_micros(1);
 /// The largest value that is smoothed, so that sums cannot overflow (a petabyte per second).
 const VALUE_MAX: u64 = 1 << 50;
 
-/// A moving average, kept times eight as Linux keeps its round-trip time. A sample weighs so many eighths, the first is taken
-/// whole. The paper does not give its weight.
+/// A moving average, kept times eight as Linux keeps its round-trip time. A sample weighs so many
+/// eighths, the first is taken whole. The paper does not give its weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Smooth {
     eightfold: u64,
@@ -63,9 +63,10 @@ impl Smooth {
     }
 }
 
-/// How much the samples of an acknowledgement weigh, in eighths: as much as it acknowledges of what was in flight, and one at
-/// least. An average then spans about a round trip at most, however few packets the window has. With one eighth always, a window of
-/// four packets was multiplied eight times before its average showed what came of the first time, and swung.
+/// How much the samples of an acknowledgement weigh, in eighths: as much as it acknowledges of what
+/// was in flight, and one at least. An average then spans about a round trip at most, however few
+/// packets the window has. With one eighth always, a window of four packets was multiplied eight
+/// times before its average showed what came of the first time, and swung.
 fn weight(ack: &Ack) -> u64 {
     let window = ack.prior_inflight.get().clamp(1, VALUE_MAX);
     ((8 * ack.acked.get().min(VALUE_MAX) + window / 2) / window).clamp(1, 8)

@@ -269,7 +269,8 @@ impl<'a> Trees<'a> {
         })
     }
 
-    /// What tree number `tree` multiplies the window by, asked with these inputs. A tree that is not there changes nothing.
+    /// What tree number `tree` multiplies the window by, asked with these inputs. A tree that is
+    /// not there changes nothing.
     pub fn decide(&self, tree: usize, inputs: &Inputs) -> Factor {
         if tree >= self.trees {
             return Factor::ONE;

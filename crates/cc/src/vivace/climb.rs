@@ -5,7 +5,8 @@ use super::knobs::Values;
 use super::losses::Losses;
 use super::utility::{most_gradient, secant, utility};
 
-/// The largest step as a share of the rate: ω0, and how much more for each step in the same direction that it bound (δ).
+/// The largest step as a share of the rate: ω0, and how much more for each step in the same
+/// direction that it bound (δ).
 const BOUND: f64 = 0.05;
 const BOUND_MORE: f64 = 0.1;
 
@@ -42,7 +43,8 @@ impl Climb {
         self.last = Some(*seen);
     }
 
-    /// The rate after `rate`, for a gradient there. Where each step is a probe, one up that did not pay is undone as a whole.
+    /// The rate after `rate`, for a gradient there. Where each step is a probe, one up that did not
+    /// pay is undone as a whole.
     pub(super) fn step(&mut self, rate: f64, gradient: f64, packet: f64, values: &Values) -> f64 {
         let (omega, undo) = (values.omega, values.unified);
         let up = gradient >= 0.0;

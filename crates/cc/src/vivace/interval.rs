@@ -93,8 +93,9 @@ impl Interval {
         now.since(self.start) >= length && f64::from(self.sent_count) >= packets
     }
 
-    /// Whether all that there is to know of it is known: everything arrived or was lost, or what was sent `grace` after its
-    /// end has arrived. One acknowledgement may stand for packets of two intervals, so that some never are accounted for.
+    /// Whether all that there is to know of it is known: everything arrived or was lost, or what
+    /// was sent `grace` after its end has arrived. One acknowledgement may stand for packets of two
+    /// intervals, so that some never are accounted for.
     fn is_resolved(&self, newest_sent_at: Time, grace: Duration) -> bool {
         let Some(end) = self.end else { return false };
         self.acked + self.lost >= self.sent || newest_sent_at >= end + grace

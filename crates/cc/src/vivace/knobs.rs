@@ -1,5 +1,6 @@
-//! Vivace's knobs: what the deployed module lets a fleet configure (PCC customization §2.1), within ranges that keep its
-//! guarantees (α, β, γ > 0, 0 < δ < 1), and a switch for each of the deployed modifications (§5).
+//! Vivace's knobs: what the deployed module lets a fleet configure (PCC customization §2.1), within
+//! ranges that keep its guarantees (α, β, γ > 0, 0 < δ < 1), and a switch for each of the deployed
+//! modifications (§5).
 
 use crate::Preset;
 use crate::knob::knobs;

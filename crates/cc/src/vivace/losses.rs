@@ -1,4 +1,5 @@
-//! What of the losses is random (§5.4: "persistence criteria"): an interval of some tens of packets can not tell 3% from 6%.
+//! What of the losses is random (§5.4: "persistence criteria"): an interval of some tens of packets
+//! can not tell 3% from 6%.
 
 use super::interval::Seen;
 use super::knobs::Values;
@@ -7,8 +8,8 @@ use super::knobs::Values;
 const GAIN: f64 = 0.125;
 /// So many standard errors around the average are noise.
 const ERRORS: f64 = 2.0;
-/// The brakes judge by so many packets, of which more than a tenth is lost once in ten thousand times where 4% are; or by
-/// a quarter of them, when the share is twice as high.
+/// The brakes judge by so many packets, of which more than a tenth is lost once in ten thousand
+/// times where 4% are; or by a quarter of them, when the share is twice as high.
 const PACKETS: f64 = 200.0;
 const PACKETS_FEW: f64 = 50.0;
 /// The brakes' threshold (§5.3: "e.g., > 10%").

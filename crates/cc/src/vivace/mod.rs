@@ -1,24 +1,28 @@
 //! PCC Vivace: tries rates, sees what each was worth by a utility function, and climbs its gradient.
 //!
-//! Read first: Dong et al., "PCC Vivace: online-learning congestion control", NSDI 2018 (the preset `plain`), and the PCC
-//! customization paper, §2.1 and §5, whose deployed modifications are the default here; section numbers are of the latter.
-//! `interval.rs` has the monitor intervals, `utility.rs` what they are worth, `climb.rs` the steps, `knobs.rs` what can be
-//! configured.
+//! Read first: Dong et al., "PCC Vivace: online-learning congestion control", NSDI 2018 (the preset
+//! `plain`), and the PCC customization paper, §2.1 and §5, whose deployed modifications are the
+//! default here; section numbers are of the latter. `interval.rs` has the monitor intervals,
+//! `utility.rs` what they are worth, `climb.rs` the steps, `knobs.rs` what can be configured.
 //!
 //! Where the papers are silent:
 //! * An interval lasts one smoothed round-trip time, and is known one later: the two round trips of §5.2.
-//! * A utility below zero means down, whatever the secant says: it is concave and 0 at rate 0 (`utility::most_gradient`).
-//! * Slow start doubles in every interval and ends early by delay or losses (§2.1 names both thresholds and gives none); it
-//!   leaves at half the rate of the interval that showed them. The published one waits for the utility of each rate.
-//! * A configured first rate is that of the first round trip: the handshake says how long that is, and so how much may leave
-//!   before anything came back (Careful Resume, draft-ietf-tsvwg-careful-resume, has the same for what an earlier connection
-//!   knew: paced over a round trip, and given up at the first sign of trouble). It is a monitor interval as any other, so what
-//!   it shows ends slow start. A timeout before anything arrived leaves the initial window of every connection (RFC 6928).
+//! * A utility below zero means down, whatever the secant says: it is concave and 0 at rate 0
+//!   (`utility::most_gradient`).
+//! * Slow start doubles in every interval and ends early by delay or losses (§2.1 names both
+//!   thresholds and gives none); it leaves at half the rate of the interval that showed them. The
+//!   published one waits for the utility of each rate.
+//! * A configured first rate is that of the first round trip: the handshake says how long that is,
+//!   and so how much may leave before anything came back (Careful Resume,
+//!   draft-ietf-tsvwg-careful-resume, has the same for what an earlier connection knew: paced over
+//!   a round trip, and given up at the first sign of trouble). It is a monitor interval as any
+//!   other, so what it shows ends slow start. A timeout before anything arrived leaves the initial
+//!   window of every connection (RFC 6928).
 //! * A step that did not pay is undone as a whole, however large it was.
 //! * Congestion marks (ECN) bound the rate to what `ceiling.rs` allows in a round trip. The utility knows losses alone.
-//! * A timeout halves the rate and forgets the utilities. Another before anything arrives means that the path is not what it was
-//!   (RFC 9002 §7.6, persistent congestion): slow start, from the rate of the initial window
-//!   where that is less.
+//! * A timeout halves the rate and forgets the utilities. Another before anything arrives means
+//!   that the path is not what it was (RFC 9002 §7.6, persistent congestion): slow start, from the
+//!   rate of the initial window where that is less.
 
 mod climb;
 mod interval;
@@ -47,7 +51,8 @@ use crate::{
 const RATE_MIN: f64 = 0.1;
 /// Nor higher.
 const RATE_MAX: f64 = 400_000.0;
-/// The window lets so many round trips of packets be in flight: it must not bind before the rate does (migration.md §5).
+/// The window lets so many round trips of packets be in flight: it must not bind before the rate
+/// does (migration.md §5).
 const WINDOW_ROUNDS: f64 = 2.0;
 /// For how long a minimum round-trip time counts.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
@@ -71,8 +76,8 @@ const EXIT_RTT_MORE: Duration = Duration::from_millis(4);
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "vivace",
-    about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a utility of rate, loss and \
-            delay growth",
+    about: "PCC Vivace as deployed, not as published (vivace:plain): climbs the gradient of a \
+            utility of rate, loss and delay growth",
     source: "Dong et al., NSDI 2018; PCC customization section 5",
     knobs: Vivace::KNOBS,
     presets: Vivace::PRESETS,
@@ -103,8 +108,9 @@ pub struct Vivace {
     renew: bool,
     /// Whether an interval that the next decision needs is under way.
     awaiting: bool,
-    /// In slow start no more is in flight than what arrived so far clocks out, as with any window: the rate alone would put two
-    /// round trips of twice the capacity on the path before the first late packet tells.
+    /// In slow start no more is in flight than what arrived so far clocks out, as with any window:
+    /// the rate alone would put two round trips of twice the capacity on the path before the first
+    /// late packet tells.
     start_window: Bytes,
     /// Utility of the last interval of slow start.
     start_utility: f64,
@@ -122,8 +128,8 @@ pub struct Vivace {
     stuck: u32,
     /// No brake before: the last one has to show its effect.
     calm_at: Time,
-    /// The rate before a timeout, in Mbit/s, when nothing arrived since; 0 otherwise. Of a configured first rate nothing
-    /// arrived, either: that of the initial window.
+    /// The rate before a timeout, in Mbit/s, when nothing arrived since; 0 otherwise. Of a
+    /// configured first rate nothing arrived, either: that of the initial window.
     timed_out: f64,
     /// What congestion marks leave.
     ceiling: Ceiling,
@@ -301,7 +307,8 @@ impl Vivace {
         (lossy || stuck.is_some()) && self.brake(arrived.unwrap_or(RATE_MAX), now)
     }
 
-    /// Halves the rate, or falls to what arrives where that is less; to a quarter at once, as what arrives may be a pause.
+    /// Halves the rate, or falls to what arrives where that is less; to a quarter at once, as what
+    /// arrives may be a pause.
     fn brake(&mut self, arrived: f64, now: Time) -> bool {
         if !self.values.brakes || now < self.calm_at {
             return false;

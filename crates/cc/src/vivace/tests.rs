@@ -12,8 +12,8 @@ fn seen(rate: f64, loss: f64, slope: f64) -> Seen {
     Seen { rate, arrived: None, packets: 50.0, loss, lost_ranges: 3, slope, slope_error2: 0.0 }
 }
 
-/// expected.md Z7: 5% of the rate, and more for each further step in the same direction that the bound bound; the step after
-/// a turn is of the first size again.
+/// expected.md Z7: 5% of the rate, and more for each further step in the same direction that the
+/// bound bound; the step after a turn is of the first size again.
 #[test]
 fn steps_are_bounded_and_grow_with_their_streak() {
     let mut climb = Climb::default();
@@ -79,9 +79,9 @@ fn the_published_form_settles_at_the_ceiling_of_random_losses() {
     }
 }
 
-/// Why it does not settle there on short paths: at 4 Mbit/s and 20 ms a probe has seven packets. Of two such probes most
-/// often neither loses any, or the lower one loses more, and the step is up, though 10% of all packets are lost. A thousand
-/// packets in each turn most steps down.
+/// Why it does not settle there on short paths: at 4 Mbit/s and 20 ms a probe has seven packets. Of
+/// two such probes most often neither loses any, or the lower one loses more, and the step is up,
+/// though 10% of all packets are lost. A thousand packets in each turn most steps down.
 #[test]
 fn short_intervals_do_not_show_random_losses() {
     let values = plain();
@@ -153,8 +153,9 @@ fn slow_start_begins_where_the_initial_window_left() {
     }
 }
 
-/// §2.1, the knob that matters most for short videos (§6.1): where the handshake measured the path, the first round trip is
-/// sent at the configured rate, paced, and no more than it before anything came back.
+/// §2.1, the knob that matters most for short videos (§6.1): where the handshake measured the path,
+/// the first round trip is sent at the configured rate, paced, and no more than it before anything
+/// came back.
 #[test]
 fn a_configured_first_rate_fills_the_first_round_trip() {
     let rtt = Duration::from_millis(100);

@@ -3,16 +3,17 @@
 use super::interval::Seen;
 use super::knobs::Values;
 
-/// A slope within so many standard errors (1.25, squared) of zero is noise. More makes flows of few packets deaf to a shared queue, and
-/// unfair; fewer let the bursts of a cellular link look like queues.
+/// A slope within so many standard errors (1.25, squared) of zero is noise. More makes flows of few
+/// packets deaf to a shared queue, and unfair; fewer let the bursts of a cellular link look like
+/// queues.
 const SLOPE_ERRORS2: f64 = 1.5625;
 
 /// u = α·x^δ − β·x·L − γ·x·dRTT/dt (PCC customization §2.1; NSDI 2018 §4 with t, c, b for δ, β, γ), for the rate x in
 /// Mbit/s, the share L of its packets that was lost and the slope of the round-trip time in s/s.
 ///
-/// Latency and loss below their filter levels count as none (§2.1), as does a slope that its own error explains; losses
-/// must not all be of one burst (§5.4). A round-trip time that falls is no merit: the queue that empties then was made by
-/// the sender before.
+/// Latency and loss below their filter levels count as none (§2.1), as does a slope that its own
+/// error explains; losses must not all be of one burst (§5.4). A round-trip time that falls is no
+/// merit: the queue that empties then was made by the sender before.
 pub(super) fn utility(values: &Values, seen: &Seen) -> f64 {
     let loss_level = values.loss_filter;
     let noise = seen.loss < loss_level || (loss_level > 0.0 && seen.lost_ranges < 2);
@@ -33,8 +34,9 @@ pub(super) fn secant(before: (f64, f64), after: (f64, f64)) -> Option<f64> {
     (apart.abs() > 1e-3 * after.0).then(|| (after.1 - before.1) / apart)
 }
 
-/// No gradient of a concave utility that is 0 at rate 0 is greater than this at a rate of that utility. So a rate that is worth
-/// less than nothing is too high, whatever the rate before it was worth when the path was another.
+/// No gradient of a concave utility that is 0 at rate 0 is greater than this at a rate of that
+/// utility. So a rate that is worth less than nothing is too high, whatever the rate before it was
+/// worth when the path was another.
 pub(super) fn most_gradient(rate: f64, utility: f64) -> f64 {
     utility / rate.max(f64::MIN_POSITIVE)
 }

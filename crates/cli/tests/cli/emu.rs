@@ -1,4 +1,5 @@
-//! `trimtab emu`: programs behind links. Root's rights are needed for most of it; elsewhere the tests say that they skip.
+//! `trimtab emu`: programs behind links. Root's rights are needed for most of it; elsewhere the
+//! tests say that they skip.
 
 use std::fs;
 use std::path::Path;

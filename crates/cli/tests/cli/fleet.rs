@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::support::{error, trimtab};
 
-/// By opposite points, whose steps are small and certain, rather than by a model, which takes longer to see through the noise of
-/// intervals of two seconds.
+/// By opposite points, whose steps are small and certain, rather than by a model, which takes
+/// longer to see through the noise of intervals of two seconds.
 const SMALL: &str = r#"
 name = "small"
 learn = "24s"

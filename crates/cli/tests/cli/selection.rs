@@ -40,7 +40,8 @@ fn falls_back(folder: &Path, file: &str, why: &str) {
     assert!(said.contains(&format!("warning: {cc}: ")) && said.contains("bbr runs in its place"));
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence = format!(
-        "{cc}: the policy declined {made} of {made} selections, and the fallback was chosen; the first time because there is no model: {why}"
+        "{cc}: the policy declined {made} of {made} selections, and the fallback was chosen; the \
+         first time because there is no model: {why}"
     );
     assert_eq!(said.matches(&sentence).count(), 1, "{said}");
 }

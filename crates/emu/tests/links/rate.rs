@@ -24,8 +24,8 @@ fn fill(down: LinkConfig, time: StdDuration) -> Option<Report> {
     Some(topology.stop().unwrap())
 }
 
-/// Why a link was not true: within 1% of the rate, and within 1 ms of the trace for 99% of the packets, or as near to it as the
-/// machine itself is to its clock.
+/// Why a link was not true: within 1% of the rate, and within 1 ms of the trace for 99% of the
+/// packets, or as near to it as the machine itself is to its clock.
 fn flaw(report: &Report, withheld_ms: f64) -> Option<String> {
     println!("{report}\nmachine: late by {withheld_ms:.3} ms at p99");
     let Some(rate) = report.down.calibration else {
@@ -45,8 +45,9 @@ fn flaw(report: &Report, withheld_ms: f64) -> Option<String> {
     (late[0] >= bound || late[1] >= bound).then(|| format!("late by {late:.3?} ms at p99"))
 }
 
-/// The best of some tries, one test at a time: a virtual machine whose host withholds its processors for some milliseconds makes
-/// a true emulator late and its senders idle, and nothing makes an untrue one punctual.
+/// The best of some tries, one test at a time: a virtual machine whose host withholds its
+/// processors for some milliseconds makes a true emulator late and its senders idle, and nothing
+/// makes an untrue one punctual.
 fn assert_true(run: impl Fn() -> Vec<Report>) {
     const TRIES: usize = 6;
     static ALONE: Mutex<()> = Mutex::new(());

@@ -1,4 +1,5 @@
-//! How punctual the machine itself is: what a thread that only sleeps sees, on each processor, scheduled as the emulator is.
+//! How punctual the machine itself is: what a thread that only sleeps sees, on each processor,
+//! scheduled as the emulator is.
 #![expect(unsafe_code, reason = "sched_setscheduler(2) has no wrapper")]
 
 use std::sync::Arc;
@@ -30,7 +31,8 @@ impl Witness {
         Self { threads: (0..processors).map(watch).collect(), stop, start: Instant::now() }
     }
 
-    /// How late the machine is in 1 of 100 moments, in milliseconds: whatever is due in the midst of a stall is late by its rest.
+    /// How late the machine is in 1 of 100 moments, in milliseconds: whatever is due in the midst
+    /// of a stall is late by its rest.
     pub(crate) fn end(self) -> f64 {
         let time_ms = self.start.elapsed().as_secs_f64() * 1e3;
         self.stop.store(true, Ordering::Relaxed);
@@ -39,7 +41,8 @@ impl Witness {
     }
 }
 
-/// The stalls of a processor, in milliseconds; none where the thread may not be scheduled first, since ordinary ones would delay it.
+/// The stalls of a processor, in milliseconds; none where the thread may not be scheduled first,
+/// since ordinary ones would delay it.
 fn watch(processor: usize, stop: &AtomicBool) -> Vec<f64> {
     let mut only = CpuSet::new();
     only.set(processor);

@@ -82,7 +82,8 @@ async fn ready(State(engine): State<Arc<Engine>>) -> Response {
 
 /// Browsers load nothing from elsewhere, keep nothing, and show this in no frame.
 async fn harden(mut response: Response) -> Response {
-    let policy = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    let policy = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri \
+                  'none'; form-action 'none'";
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, policy),
         (HeaderName::from_static("x-content-type-options"), "nosniff"),

@@ -198,8 +198,8 @@ async fn candidates(
     let free: Vec<Candidate> = all.into_iter().filter(|one| one.hold == Hold::Learning).collect();
     if free.len() < AGGREGATES_MIN {
         let message = format!(
-            "{} aggregates of {name} learn and were reported in the last {} intervals: to compare takes {AGGREGATES_MIN} \
-             at least",
+            "{} aggregates of {name} learn and were reported in the last {} intervals: to compare \
+             takes {AGGREGATES_MIN} at least",
             free.len(),
             past.max(PAST_MIN)
         );

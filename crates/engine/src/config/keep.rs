@@ -45,8 +45,8 @@ impl Place<'_> {
             })?;
         if skew > most {
             let message = format!(
-                "skew = {skew} is more than the grace, {grace}: an edge whose clock is so far behind would always be late. Make \
-                 skew {most} or less, or grace longer"
+                "skew = {skew} is more than the grace, {grace}: an edge whose clock is so far \
+                 behind would always be late. Make skew {most} or less, or grace longer"
             );
             return Err(self.wrong(&given.span(), &message));
         }
@@ -76,8 +76,8 @@ impl Place<'_> {
             }
             (None, None, _) => Err(self.wrong(
                 &at,
-                "where to keep it? file = \"engine.db\" for one engine, or postgres = \"host=… dbname=…\" and a [broker] for \
-                 several",
+                "where to keep it? file = \"engine.db\" for one engine, or postgres = \"host=… \
+                 dbname=…\" and a [broker] for several",
             )),
             (Some(_), None, Some(broker)) => Err(self.wrong(
                 &broker.span(),
@@ -176,8 +176,9 @@ impl Place<'_> {
             return Ok(());
         }
         let message = format!(
-            "{what} is on another machine, and all would travel in the clear: give authority = a file with the certificate \
-             that vouches for it, or say plaintext = true where the network is yours"
+            "{what} is on another machine, and all would travel in the clear: give authority = a \
+             file with the certificate that vouches for it, or say plaintext = true where the \
+             network is yours"
         );
         Err(self.wrong(at, &message))
     }

@@ -439,12 +439,15 @@ mod tests {
 
     /// Each of every kind of line.
     const WHOLE: [&str; 3] = [
-        "services = \"s\"\nplaintext = true\n[store]\npostgres = \"postgresql://kim:secret@db.example:5433/tv?sslmode=disable\"\n\
+        "services = \"s\"\nplaintext = true\n[store]\n\
+         postgres = \"postgresql://kim:secret@db.example:5433/tv?sslmode=disable\"\n\
          authority = \"a.pem\"\n[broker]\nnats = \"b.example\"\ntoken_file = \"t\"\n",
         "services = \"services\"\n[store]\nfile = \"engine.db\"\n[limits]\nbody = \"1MB\"\n",
-        "listen = \"0.0.0.0:7480\"\nservices = \"s\"\ngrace = \"20ms\"\nkeep = \"24h\"\n[tls]\ncertificate = \"c.pem\"\n\
-         key = \"k.pem\"\n[store]\npostgres = \"host=/run/postgresql user=trimtab dbname=trimtab\"\npassword_file = \"p\"\n\
-         [broker]\nnats = [\"nats://127.0.0.1:4222\", \"tls://[::1]:4222\"]\nstream = \"tv\"\nreplicas = 3\n",
+        "listen = \"0.0.0.0:7480\"\nservices = \"s\"\ngrace = \"20ms\"\nkeep = \"24h\"\n[tls]\n\
+         certificate = \"c.pem\"\nkey = \"k.pem\"\n[store]\n\
+         postgres = \"host=/run/postgresql user=trimtab dbname=trimtab\"\npassword_file = \"p\"\n\
+         [broker]\nnats = [\"nats://127.0.0.1:4222\", \"tls://[::1]:4222\"]\nstream = \"tv\"\n\
+         replicas = 3\n",
     ];
 
     proptest! {

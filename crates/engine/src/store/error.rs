@@ -22,8 +22,8 @@ pub enum StoreError {
     },
     /// The file is damaged, or something else.
     #[error(
-        "{place} is damaged or no store of the engine ({reason}): move it away to start anew, or put a copy from before \
-         in its place"
+        "{place} is damaged or no store of the engine ({reason}): move it away to start anew, or \
+         put a copy from before in its place"
     )]
     Damaged {
         /// The file.
@@ -33,8 +33,8 @@ pub enum StoreError {
     },
     /// It was written by another version.
     #[error(
-        "{place} has tables of version {found}, this engine writes version {known}: run the engine that wrote it, or give \
-         this one another store"
+        "{place} has tables of version {found}, this engine writes version {known}: run the engine \
+         that wrote it, or give this one another store"
     )]
     Version {
         /// The file or server.

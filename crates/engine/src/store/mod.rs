@@ -1,8 +1,8 @@
 //! What the engine remembers, behind one trait: SQLite in a file by default, PostgreSQL for several engines.
 //!
-//! A store knows nothing of learning: a learner's state, a configuration and the reasons of a decision are bytes and
-//! texts to it. What it promises is when they are kept: [`Store::accept`] and [`Store::close`] return when what they did
-//! is on the disk, all of it or nothing.
+//! A store knows nothing of learning: a learner's state, a configuration and the reasons of a
+//! decision are bytes and texts to it. What it promises is when they are kept: [`Store::accept`]
+//! and [`Store::close`] return when what they did is on the disk, all of it or nothing.
 
 mod aside;
 mod error;
@@ -56,8 +56,8 @@ pub(crate) struct KeptToken {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) name: Name,
-    /// When its interval begins, in ms since 1970. The store knows intervals by that, so that they may have another length
-    /// from one day to the next.
+    /// When its interval begins, in ms since 1970. The store knows intervals by that, so that they
+    /// may have another length from one day to the next.
     pub(crate) interval: i64,
     /// Of the configuration that it was measured under.
     pub(crate) version: i64,
@@ -228,9 +228,10 @@ pub(crate) trait Store: Send + Sync {
     /// Keeps batches, each wholly or not at all, and says what became of each; in the order given.
     fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError>;
 
-    /// Closes intervals that are due, the oldest first: for each, asks `decide` and keeps what it says, in one transaction
-    /// for all. Says whose configuration changed, and how many were closed; with fewer than the limit, no more are due. An
-    /// aggregate that cannot be read or decided on is [set aside](Self::damaged), and the others are not kept waiting.
+    /// Closes intervals that are due, the oldest first: for each, asks `decide` and keeps what it
+    /// says, in one transaction for all. Says whose configuration changed, and how many were
+    /// closed; with fewer than the limit, no more are due. An aggregate that cannot be read or
+    /// decided on is [set aside](Self::damaged), and the others are not kept waiting.
     fn close(
         &self,
         due: &Due<'_>,
@@ -263,8 +264,9 @@ pub(crate) trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Decided>, StoreError>;
 
-    /// Carries out an operator's order on an aggregate that has had no decision and no order since it was read, takes it out of
-    /// an experiment or rollout that is running, and writes it down. False: it has changed.
+    /// Carries out an operator's order on an aggregate that has had no decision and no order since
+    /// it was read, takes it out of an experiment or rollout that is running, and writes it down.
+    /// False: it has changed.
     fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError>;
 
     /// The audit log, the latest first, of lines before a given one.
@@ -285,8 +287,8 @@ pub(crate) trait Store: Send + Sync {
     /// Those of a service that decide what aggregates run, the running one first.
     fn active_studies(&self, service: &str) -> Result<Vec<std::sync::Arc<Study>>, StoreError>;
 
-    /// The aggregates of a service that were decided on in an interval that began at a time or since, with their mean rewards
-    /// since.
+    /// The aggregates of a service that were decided on in an interval that began at a time or
+    /// since, with their mean rewards since.
     fn candidates(&self, service: &str, from: i64) -> Result<Vec<Candidate>, StoreError>;
 
     /// Begins an experiment or a rollout where none of the service is running, and writes it down.
@@ -304,7 +306,7 @@ pub(crate) trait Store: Send + Sync {
     /// How much there is.
     fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// Forgets decisions, lines of the audit log, and reports that nobody closes, from before a time, at most so many of each;
-    /// says how many.
+    /// Forgets decisions, lines of the audit log, and reports that nobody closes, from before a
+    /// time, at most so many of each; says how many.
     fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError>;
 }

@@ -1,9 +1,10 @@
 //! Documents that are alike, kept small: what they share is kept once, as a *shape*, and of each only what differs.
 //!
-//! A decision is a kilobyte of JSON, a learner's state four, and nearly all of both is names. A shape is the text of one
-//! object with its numbers, its nested objects and the strings with digits in them taken out; there are some dozens of
-//! them, however many aggregates there are. What was taken out is a few bytes each. The text comes back letter by
-//! letter, whatever it is: nothing here depends on what the learning writes, and a text that is no JSON is kept whole.
+//! A decision is a kilobyte of JSON, a learner's state four, and nearly all of both is names. A
+//! shape is the text of one object with its numbers, its nested objects and the strings with digits
+//! in them taken out; there are some dozens of them, however many aggregates there are. What was
+//! taken out is a few bytes each. The text comes back letter by letter, whatever it is: nothing
+//! here depends on what the learning writes, and a text that is no JSON is kept whole.
 
 use std::collections::HashMap;
 

@@ -249,7 +249,8 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
         let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
         store.accept(&[batch(1, 1, 1, &prefixes)]).unwrap();
         while store.close(&due(1, 99), &mut decide).unwrap().0 > 0 {}
-        // One state is nothing that was ever packed, one row has no state that is understood, and one makes its engine panic.
+        // One state is nothing that was ever packed, one row has no state that is understood, and
+        // one makes its engine panic.
         damage("UPDATE aggregates SET state = '\\x5a5a5a' WHERE prefix = '10.0.7.0/24'");
         store.accept(&[batch(1, 2, 2, &prefixes), batch(1, 3, 3, &prefixes)]).unwrap();
         let mut picky = |open: &Open| match open.name.prefix.as_str() {

@@ -37,9 +37,10 @@ impl Browser {
         let pipes = ["say", "hear"].map(|name| folder.path().join(name));
         assert!(Command::new("mkfifo").args(&pipes).status().expect("mkfifo").success());
         // Any name but this machine's own leads nowhere.
-        let script = "exec \"$0\" --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe \
-            --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE 127.0.0.1' --user-data-dir=\"$1\" --window-size=1180,1400 about:blank \
-            3<\"$2\" 4>\"$3\"";
+        let script = "exec \"$0\" --headless=new --no-sandbox --disable-gpu \
+                      --remote-debugging-pipe --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE \
+                      127.0.0.1' --user-data-dir=\"$1\" --window-size=1180,1400 about:blank \
+                      3<\"$2\" 4>\"$3\"";
         let child = Command::new("sh")
             .args(["-c", script, PROGRAM])
             .arg(folder.path().join("profile"))

@@ -1,6 +1,7 @@
 //! An engine as a process of its own, for tests that ask, kill and start it again.
 //!
-//! The process is this test program once more: told where a configuration is, its test `engine_process` runs the engine.
+//! The process is this test program once more: told where a configuration is, its test
+//! `engine_process` runs the engine.
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
 use std::io::{BufRead, BufReader, Read};

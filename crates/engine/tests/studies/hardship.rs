@@ -18,8 +18,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Does something with an engine that is killed all the time, and started again; gives how often. Every other kill is where an
-/// interval ends and all is written: reports, decisions, and what a study does next.
+/// Does something with an engine that is killed all the time, and started again; gives how often.
+/// Every other kill is where an interval ends and all is written: reports, decisions, and what a
+/// study does next.
 fn under_kills(site: &Site, seed: u64, work: impl FnOnce(&dyn Fn() -> Client)) -> usize {
     let engine = Mutex::new(site.start());
     let ended = AtomicBool::new(false);
@@ -208,8 +209,8 @@ impl Drop for Disk {
     }
 }
 
-/// Nothing is acknowledged that is not kept, each refusal says why, the log does not fill, and when there is room again the experiment
-/// goes on to its end.
+/// Nothing is acknowledged that is not kept, each refusal says why, the log does not fill, and when
+/// there is room again the experiment goes on to its end.
 #[test]
 fn a_full_disk_in_an_experiment_loses_nothing_and_it_goes_on_when_there_is_room() {
     let Some(disk) = Disk::new("16m") else { return };

@@ -1,5 +1,5 @@
-//! Experiments and staged rollouts, at engines that run as processes of their own: what edges receive, what is found, and that
-//! kills, operators and several engines do not disturb it.
+//! Experiments and staged rollouts, at engines that run as processes of their own: what edges
+//! receive, what is found, and that kills, operators and several engines do not disturb it.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -26,7 +26,8 @@ fn prefix(aggregate: usize) -> String {
     format!("10.0.{aggregate}.0/24")
 }
 
-/// Edges whose aggregates see a throughput of 10 and a little more or less, and less by `worse` where the knob gamma is 100.
+/// Edges whose aggregates see a throughput of 10 and a little more or less, and less by `worse`
+/// where the knob gamma is 100.
 struct Edges {
     token: String,
     versions: BTreeMap<String, (u64, f64)>,

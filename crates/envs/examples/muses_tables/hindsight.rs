@@ -1,5 +1,5 @@
-//! What choosing among the trees of a model is worth: each tree alone over the same networks, and what the best choice among them
-//! would have come to.
+//! What choosing among the trees of a model is worth: each tree alone over the same networks, and
+//! what the best choice among them would have come to.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ const HEAD: &str = "\
 | networks | | utilisation | p95 queueing delay | loss | in flight | utilisation, less one tree's | delay, less one tree's |
 |---|---|---:|---:|---:|---:|---:|---:|";
 
-/// Prints a table of these networks: one tree for all, the trees as they are chosen, the LSTM, every tree alone, and what the best
-/// choice among them would have come to.
+/// Prints a table of these networks: one tree for all, the trees as they are chosen, the LSTM,
+/// every tree alone, and what the best choice among them would have come to.
 pub(crate) fn print(models: &str, kinds: &[Networks], count: u64, length: Duration) {
     let trees = schemes::trees(models, "muses.trees");
     let lstm = Lstm::parse(&schemes::read(models, "muses.safetensors")).expect("a sound model");
@@ -66,8 +66,8 @@ fn best_of_each(trees: &[&[Run]], score: impl Fn(&Run, &Run) -> f64, base: &[Run
     (0..base.len()).filter_map(best).collect()
 }
 
-/// On each half of the networks the runs of the tree with the most power on the other half: what a choice is worth that knows the
-/// kind of the networks, and nothing of luck.
+/// On each half of the networks the runs of the tree with the most power on the other half: what a
+/// choice is worth that knows the kind of the networks, and nothing of luck.
 fn best_of_the_other_half(trees: &[&[Run]]) -> Vec<Run> {
     let flows = trees[0].len();
     let (low, high) = (0..flows / 2, flows / 2..flows);

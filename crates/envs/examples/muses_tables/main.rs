@@ -1,11 +1,13 @@
-//! What the policies of Muses and every algorithm come to: utilisation, delay, loss, how far networks are apart, and what is in
-//! flight (Figs. 3 and 4); on the networks of Table III, or on such as nobody has learnt on.
+//! What the policies of Muses and every algorithm come to: utilisation, delay, loss, how far
+//! networks are apart, and what is in flight (Figs. 3 and 4); on the networks of Table III, or on
+//! such as nobody has learnt on.
 //!
-//! `cargo run --release -p trimtab-envs --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES [PART]]]]]`; TRACES
-//! is a folder of recordings for the cellular networks, MODELS the folder of the models; KINDS is `table3`, or `outside` for
-//! networks that leave Table II, on which the models were learnt, or `hindsight` for what each tree alone and the best choice
-//! among them come to on those of Tables II and III; NAMES are the schemes to run, or `all`; PART is `test`, or
-//! `validation` while there is to choose.
+//! `cargo run --release -p trimtab-envs --example muses_tables -- NETWORKS SECONDS [TRACES [MODELS [KINDS [NAMES [PART]]]]]`;
+//! TRACES is a folder of recordings for the cellular networks, MODELS the folder of the models;
+//! KINDS is `table3`, or `outside` for networks that leave Table II, on which the models were
+//! learnt, or `hindsight` for what each tree alone and the best choice among them come to on those
+//! of Tables II and III; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
+//! while there is to choose.
 
 mod hindsight;
 mod networks;

@@ -57,8 +57,9 @@ pub(crate) fn of_tables_2_and_3(
     all
 }
 
-/// Networks that differ from all of Table II in one thing: the round-trip time (10 to 300 ms there), the loss (up to 5%), or
-/// the kind of link. Their buffer is a round trip's volume, at least 300 kB.
+/// Networks that differ from all of Table II in one thing: the round-trip time (10 to 300 ms
+/// there), the loss (up to 5%), or the kind of link. Their buffer is a round trip's volume, at
+/// least 300 kB.
 pub(crate) fn outside_of_table_2(
     part: Part,
     length: Duration,

@@ -1,8 +1,9 @@
 //! Networks to learn on and to be judged on: Tables II and III.
 //!
-//! The paper's Wi-Fi traces are of a single client and its access point, so on those of Table III nobody else has the
-//! channel. Half of those to learn on, and those of [`Setting::SharedWifi`], have rivals that come and go: then what the link
-//! carries changes from one round trip to the next, and there is more to learn.
+//! The paper's Wi-Fi traces are of a single client and its access point, so on those of Table III
+//! nobody else has the channel. Half of those to learn on, and those of [`Setting::SharedWifi`],
+//! have rivals that come and go: then what the link carries changes from one round trip to the
+//! next, and there is more to learn.
 
 use std::path::PathBuf;
 
@@ -151,20 +152,23 @@ pub struct EnvironmentsConfig {
 pub struct Oracle {
     /// α in percent, 1 to 1000. The paper's is 120.
     pub alpha_percent: u32,
-    /// Of which round trip: the last one, as in Eq. 1; or, where this is set, the one that what is under way now needs, from
-    /// one delay ago, when the link carried what is acknowledged now, to one delay ahead, when it gets what is sent now.
+    /// Of which round trip: the last one, as in Eq. 1; or, where this is set, the one that what is
+    /// under way now needs, from one delay ago, when the link carried what is acknowledged now, to
+    /// one delay ahead, when it gets what is sent now.
     ///
-    /// Where capacity changes within a round trip, Eq. 1 follows what is over. The other half is not known to who learns,
-    /// which makes its labels ask for what is to be expected.
+    /// Where capacity changes within a round trip, Eq. 1 follows what is over. The other half is
+    /// not known to who learns, which makes its labels ask for what is to be expected.
     pub ahead: bool,
-    /// Where set, α is that of a flow whose share of the link is this rate, and what it is above one falls with the square
-    /// root of the share. `None` is the paper's: α is the same for all.
+    /// Where set, α is that of a flow whose share of the link is this rate, and what it is above
+    /// one falls with the square root of the share. `None` is the paper's: α is the same for all.
     ///
-    /// Flows that share a queue all see the same delay. With one α for all, the delay says how full the link is and nothing
-    /// about who has too much of it, and a window that is twice the fair one looks as right as the fair one. Where the delay
-    /// to be kept depends on the flow's own rate, there is one rate for all at which every flow finds its delay right (as with
-    /// Vegas and Copa, which keep a number of packets in the queue, so that the delay grows with the number of flows; with the
-    /// root it grows by its root, and twenty flows fit into a buffer that one fills by a third).
+    /// Flows that share a queue all see the same delay. With one α for all, the delay says how full
+    /// the link is and nothing about who has too much of it, and a window that is twice the fair
+    /// one looks as right as the fair one. Where the delay to be kept depends on the flow's own
+    /// rate, there is one rate for all at which every flow finds its delay right (as with Vegas and
+    /// Copa, which keep a number of packets in the queue, so that the delay grows with the number
+    /// of flows; with the root it grows by its root, and twenty flows fit into a buffer that one
+    /// fills by a third).
     pub even_at: Option<Rate>,
 }
 

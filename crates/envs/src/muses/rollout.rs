@@ -58,8 +58,9 @@ impl Rollout {
         Self::of(environment, (0..flows.max(1)).map(flow).collect(), decisions, end, seed)
     }
 
-    /// `flows` flows over a network, until this time has passed since the start of the first, however many decisions that
-    /// takes: as long as those of [`run_alone`](Self::run_alone). At least one flow.
+    /// `flows` flows over a network, until this time has passed since the start of the first,
+    /// however many decisions that takes: as long as those of [`run_alone`](Self::run_alone). At
+    /// least one flow.
     pub fn lasting(environment: &Environment, flows: usize, length: Duration, seed: u64) -> Self {
         let flow = |i: usize| bulk(driven(), environment, i, seed);
         let flows = (0..flows.max(1)).map(flow).collect();
@@ -116,8 +117,9 @@ impl Rollout {
         rollout.outcome()
     }
 
-    /// As [`run_alone`](Self::run_alone) with one flow; also how far what was in flight was from what the link carries in a
-    /// round trip (Muses Fig. 4): the root of the mean square of the difference, in packets, every 50 ms.
+    /// As [`run_alone`](Self::run_alone) with one flow; also how far what was in flight was from
+    /// what the link carries in a round trip (Muses Fig. 4): the root of the mean square of the
+    /// difference, in packets, every 50 ms.
     pub fn run_watched(
         environment: &Environment,
         control: &Control,
@@ -320,8 +322,9 @@ mod tests {
         sum * sum / (squares * flows as f64)
     }
 
-    /// What a flow with this state takes for right, knowing nothing of the others: the window that carries its own rate, with
-    /// the queue that it is to have at that rate, and more or less of it where the queue is another one.
+    /// What a flow with this state takes for right, knowing nothing of the others: the window that
+    /// carries its own rate, with the queue that it is to have at that rate, and more or less of it
+    /// where the queue is another one.
     fn from_its_own_signals(r: &Rollout) -> Action {
         let raw = |signal: usize| libm::exp2(f64::from(r.state()[signal]) / 256.0);
         let (queue, min_rtt_s, bytes_per_s, window) =
@@ -336,8 +339,9 @@ mod tests {
         best_action(window as u64, (volume * (1.0 + wanted) * lean) as u64)
     }
 
-    /// The windows of [`Oracle::even_at`] are fair, and a flow can tell from its own seven signals where its own is. With the
-    /// paper's oracle it cannot: any shares give all flows the delay that they are to have.
+    /// The windows of [`Oracle::even_at`] are fair, and a flow can tell from its own seven signals
+    /// where its own is. With the paper's oracle it cannot: any shares give all flows the delay
+    /// that they are to have.
     #[test]
     fn flows_can_tell_from_their_own_signals_what_is_fair() {
         for flows in [3, 5, 10] {
@@ -414,7 +418,8 @@ mod tests {
         assert!(outcome.queue_delay_p95 > Duration::from_millis(100), "{outcome:?}");
     }
 
-    /// A path that takes 200 ms each way has fewer decisions than control intervals at first, and is measured for as long.
+    /// A path that takes 200 ms each way has fewer decisions than control intervals at first, and
+    /// is measured for as long.
     #[test]
     fn who_is_driven_is_measured_for_as_long_as_who_is_not() {
         let environment = constant(12.0, 200);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use trimtab_fleet::{Configuration, Interval, Key, Recorder, Report, Summary};
 use trimtab_units::{Duration, Rate, Time};
 
-/// Aggregates that are known at a time. Beyond, destinations have no configuration, so that who connects from everywhere cannot fill
-/// the memory.
+/// Aggregates that are known at a time. Beyond, destinations have no configuration, so that who
+/// connects from everywhere cannot fill the memory.
 const AGGREGATES_MAX: usize = 100_000;
 /// An aggregate that no connection has asked for in so many intervals is forgotten.
 const IDLE_INTERVALS: u64 = 6;
@@ -81,10 +81,12 @@ pub struct Ended {
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     known: BTreeMap<Key, Known>,
-    /// Aggregates whose configuration has changed, or that were forgotten, since somebody took these; `None` where nobody ever did.
+    /// Aggregates whose configuration has changed, or that were forgotten, since somebody took
+    /// these; `None` where nobody ever did.
     news: Option<BTreeSet<Key>>,
     recordings: BTreeMap<Recorded, Recording>,
-    /// What was reported lately, with the ends of the intervals: the engine takes each report once, so there is no second one.
+    /// What was reported lately, with the ends of the intervals: the engine takes each report once,
+    /// so there is no second one.
     reported: BTreeMap<(Key, Interval), Time>,
 }
 
@@ -160,7 +162,8 @@ impl Book {
         known.force = Some(Arc::new(force));
     }
 
-    /// The intervals of a service have this length from now on. What was recorded keeps the one that it was recorded by.
+    /// The intervals of a service have this length from now on. What was recorded keeps the one
+    /// that it was recorded by.
     pub fn set_length(&mut self, service: &str, length: Duration) {
         for (key, known) in &mut self.known {
             let other = known.force.as_ref().filter(|force| force.interval != length);
@@ -170,7 +173,8 @@ impl Book {
         }
     }
 
-    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that anybody asked; all, the first time.
+    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that
+    /// anybody asked; all, the first time.
     pub fn take_news(&mut self) -> BTreeSet<Key> {
         let news = self.news.replace(BTreeSet::new());
         news.unwrap_or_else(|| self.known.keys().cloned().collect())
@@ -215,8 +219,8 @@ impl Book {
         seen.others.iter().for_each(|(name, value)| add(name, *value));
     }
 
-    /// Reports of the intervals that ended at least `after` ago, which are over for this book; and aggregates that nobody has asked
-    /// for in a long time are forgotten.
+    /// Reports of the intervals that ended at least `after` ago, which are over for this book; and
+    /// aggregates that nobody has asked for in a long time are forgotten.
     pub fn close(&mut self, now: Time, after: impl Fn(Duration) -> Duration) -> Vec<Ended> {
         let over = |(_, interval, _): &Recorded, recording: &Recording| {
             now >= interval.end(recording.length) + after(recording.length)

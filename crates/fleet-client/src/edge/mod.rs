@@ -1,11 +1,14 @@
-//! An edge of a fleet (paper 002 §3): it learns which configuration each aggregate of its traffic is to run, adds up what its
-//! connections saw, and tells the engine once per interval and aggregate, in sketches that can be merged.
+//! An edge of a fleet (paper 002 §3): it learns which configuration each aggregate of its traffic
+//! is to run, adds up what its connections saw, and tells the engine once per interval and
+//! aggregate, in sketches that can be merged.
 //!
-//! Servers and engine share no fate (§2): without an engine an edge goes on with the last configurations that it was given, also
-//! after a restart, and keeps its reports for when the engine is back, as far as there is room.
+//! Servers and engine share no fate (§2): without an engine an edge goes on with the last
+//! configurations that it was given, also after a restart, and keeps its reports for when the
+//! engine is back, as far as there is room.
 //!
-//! [`Edge`] is for a host of connections: the agent on Linux TCP, a QUIC stack, a test. It never waits for the network: two threads
-//! talk to the engine. [`Book`] is what it knows, without clock, thread or socket.
+//! [`Edge`] is for a host of connections: the agent on Linux TCP, a QUIC stack, a test. It never
+//! waits for the network: two threads talk to the engine. [`Book`] is what it knows, without clock,
+//! thread or socket.
 //!
 //! ```no_run
 //! use trimtab_fleet_client::edge::{Edge, Observation, Options};

@@ -1,7 +1,7 @@
 //! Reports on their way: in batches that are sent until the engine has them.
 //!
-//! A batch is of one service and one length of intervals, so that what the engine refuses of one is not in the way of the
-//! others.
+//! A batch is of one service and one length of intervals, so that what the engine refuses of one is
+//! not in the way of the others.
 
 use std::collections::VecDeque;
 
@@ -54,8 +54,8 @@ impl Outbox {
         }
     }
 
-    /// The batch to send: with the same number and reports, however long nobody answers, for the engine may have it already.
-    /// `next` is a number that no batch has had.
+    /// The batch to send: with the same number and reports, however long nobody answers, for the
+    /// engine may have it already. `next` is a number that no batch has had.
     pub(crate) fn batch(&mut self, now_ms: i64, next: u64) -> Option<&ReportBatch> {
         if self.sending.is_none()
             && let Some((kind, _)) = self.waiting.front().cloned()

@@ -124,7 +124,8 @@ impl Edge {
         force
     }
 
-    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that anybody asked; all, the first time.
+    /// Aggregates whose configuration has changed, or that were forgotten, since the last time that
+    /// anybody asked; all, the first time.
     pub fn take_news(&self) -> BTreeSet<Key> {
         self.shared.book().take_news()
     }
@@ -149,7 +150,8 @@ impl Edge {
         self.shared.book().learn(key, force, now());
     }
 
-    /// The reports of all intervals until a time, which then go to nobody else: for an edge that is [alone](Self::alone).
+    /// The reports of all intervals until a time, which then go to nobody else: for an edge that is
+    /// [alone](Self::alone).
     pub fn close(&self, until: Time) -> Vec<trimtab_fleet::Report> {
         let ended = self.shared.book().close(until, |_| Duration::ZERO);
         ended.into_iter().map(|one| one.report).collect()
@@ -165,7 +167,10 @@ impl Edge {
         let mut status = Status { aggregates, ..self.shared.status().clone() };
         if let (count, Some(first)) = without {
             status.trouble.get_or_insert_with(|| {
-                format!("the engine has no configuration for {first} ({count} in all): it has no such service, or not for this token")
+                format!(
+                    "the engine has no configuration for {first} ({count} in all): it has no \
+                         such service, or not for this token"
+                )
             });
         }
         status
@@ -374,6 +379,8 @@ struct Reporting {
     /// Not before; and how long to wait after the next failure.
     again: Option<Time>,
     retry: StdDuration,
+    /// The trouble that the last try had.
+    told: Option<String>,
 }
 
 impl Reporting {
@@ -386,6 +393,7 @@ impl Reporting {
             outbox: Outbox::default(),
             again: None,
             retry: RETRY.0,
+            told: None,
         }
     }
 
@@ -396,10 +404,13 @@ impl Reporting {
             self.outbox.add(&reports);
             if self.again.is_none_or(|again| now() >= again) {
                 match self.talk() {
-                    Ok(()) => (self.again, self.retry) = (None, RETRY.0),
+                    Ok(()) => {
+                        (self.again, self.retry) = (None, RETRY.0);
+                        self.trouble_is_over();
+                    }
                     Err(error) => {
-                        self.shared.status().trouble =
-                            Some(format!("{error}; reports wait for the engine"));
+                        self.told = Some(format!("{error}; reports wait for the engine"));
+                        self.shared.status().trouble.clone_from(&self.told);
                         self.again =
                             Some(now() + Duration::from_nanos(self.retry.as_nanos() as u64));
                         self.retry = (self.retry * 2).min(RETRY.1);
@@ -408,6 +419,14 @@ impl Reporting {
             }
             let mut status = self.shared.status();
             (status.waiting, status.dropped) = (self.outbox.len(), self.outbox.dropped);
+        }
+    }
+
+    /// Takes back the trouble of the tries before, but none that another part has told since.
+    fn trouble_is_over(&mut self) {
+        if let Some(told) = self.told.take() {
+            let mut status = self.shared.status();
+            status.trouble.take_if(|trouble| *trouble == told);
         }
     }
 
@@ -465,3 +484,6 @@ impl Reporting {
 fn settle(interval: Duration) -> Duration {
     (interval / 20).min(SETTLE_MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,8 @@ const SCHEMA: &str = "trimtab.edge.state/1";
 
 /// Why the folder of an edge cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {what} {}: {reason}. An edge keeps its last configurations there: name a folder that it may write to", .path.display())]
+#[error("cannot {what} {}: {reason}. An edge keeps its last configurations there: name a folder \
+         that it may write to", .path.display())]
 pub struct StateError {
     /// What was tried.
     what: &'static str,
@@ -45,7 +46,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Makes the folder, and reads what is there into a book. A file that cannot be understood is as none: the engine tells anew.
+    /// Makes the folder, and reads what is there into a book. A file that cannot be understood is
+    /// as none: the engine tells anew.
     pub(crate) fn open(
         folder: &Path,
         book: &mut Book,

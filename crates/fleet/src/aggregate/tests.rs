@@ -342,11 +342,13 @@ fn engines_with_different_files_do_not_wipe_each_other() {
         );
         Service::parse(&text).unwrap()
     };
-    let same = "gamma = { min = 10, max = 5000, scale = \"log\" }\nomega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n";
+    let same = "gamma = { min = 10, max = 5000, scale = \"log\" }\n\
+                omega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n";
     for other in [
         service("[safe]\nomega = 2"),
         text(
-            "gamma = { min = 10, max = 4000, scale = \"log\" }\nomega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n",
+            "gamma = { min = 10, max = 4000, scale = \"log\" }\n\
+             omega = { min = 0.1, max = 10, scale = \"log\" }\nloss_filter = {}\n",
             "mean(bitrate)",
         ),
         text("gamma = { min = 10, max = 5000, scale = \"log\" }\n", "mean(bitrate)"),
@@ -417,7 +419,8 @@ fn a_surrogate_among_rewards_is_no_other_network() {
     let mut aggregate = aggregate();
     for n in 0..30 {
         let reward = 20.0 + reward_of(&aggregate.open(&service, Interval(n)));
-        // The surrogate is another quantity, 40 times the reward; from time to time the reward's statistics are missing.
+        // The surrogate is another quantity, 40 times the reward; from time to time the reward's
+        // statistics are missing.
         let mut all = vec![("throughput", 40.0 * reward)];
         if n % 5 != 4 {
             all.extend([("bitrate", reward), ("rebuffering", 0.0)]);

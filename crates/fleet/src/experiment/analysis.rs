@@ -1,14 +1,16 @@
 //! From cells to a report.
 //!
-//! By prefixes an aggregate is one number, its mean over the experiment, and both arms are compared as by Welch, after what
-//! the aggregates' rewards were before is taken out (a covariate from before cannot lie, and takes out most of what
-//! differs between aggregates: Deng et al., "Improving the sensitivity of online controlled experiments by utilizing
-//! pre-experiment data", WSDM 2013).
+//! By prefixes an aggregate is one number, its mean over the experiment, and both arms are compared
+//! as by Welch, after what the aggregates' rewards were before is taken out (a covariate from
+//! before cannot lie, and takes out most of what differs between aggregates: Deng et al.,
+//! "Improving the sensitivity of online controlled experiments by utilizing pre-experiment data",
+//! WSDM 2013).
 //!
-//! In a switchback a pair of neighbouring blocks is one number, the mean difference over all aggregates. That which goes
-//! first is drawn anew for each pair, so that differences of two pairs are independent however the noise depends on itself
-//! (Bojinov, Simchi-Levi and Zhao, "Design and analysis of switchback experiments", Management Science 2023); what a block
-//! leaves behind is washed out at the beginning of the next.
+//! In a switchback a pair of neighbouring blocks is one number, the mean difference over all
+//! aggregates. That which goes first is drawn anew for each pair, so that differences of two pairs
+//! are independent however the noise depends on itself (Bojinov, Simchi-Levi and Zhao, "Design and
+//! analysis of switchback experiments", Management Science 2023); what a block leaves behind is
+//! washed out at the beginning of the next.
 
 use super::design::{Design, Experiment, Member, Schedule, deal};
 use super::report::{Effect, Point, Report, UnitsReport};
@@ -156,8 +158,9 @@ impl Pairs {
         Some((means, Estimate { value, error, freedom: count - 1.0 }))
     }
 
-    /// What both blocks of all pairs were on average is no matter of chance; only which of them had which arm is. So with
-    /// m the mean of both and d their difference, a·t − b·c = (a − b)·m + (a + b)/2·d, and d alone has an error.
+    /// What both blocks of all pairs were on average is no matter of chance; only which of them
+    /// had which arm is. So with m the mean of both and d their difference, a·t − b·c = (a −
+    /// b)·m + (a + b)/2·d, and d alone has an error.
     fn contrast(&self, (a, b, c): Contrast) -> Option<Estimate> {
         let ([control, treatment], difference) = self.difference()?;
         Some(Estimate {

@@ -188,8 +188,8 @@ pub enum SpecError {
     },
     /// Nothing says what is better.
     #[error(
-        "a success metric is needed, which says what is better: metric = \"reward\" for the service's reward, or a formula of which \
-         more is better, e.g. \"mean(throughput)\""
+        "a success metric is needed, which says what is better: metric = \"reward\" for the \
+         service's reward, or a formula of which more is better, e.g. \"mean(throughput)\""
     )]
     NoMetric,
     /// A guard is none.

@@ -4,11 +4,13 @@
 //! nothing of what happens when all run one arm (Spang et al., "Unbiased experiments in congested networks", IMC 2021).
 //! So the unit is the aggregate, or a pair of time slots in which all of an aggregate ran one arm and then the other.
 //!
-//! Like the rest of the crate this is pure: [`Plan`] says what an aggregate runs in an interval, [`Observation`] what came
-//! of it, [`Cell`] adds those up, and [`Experiment::report`] and [`Rollout::judge`] say what they amount to. The same input
-//! gives the same output.
+//! Like the rest of the crate this is pure: [`Plan`] says what an aggregate runs in an interval,
+//! [`Observation`] what came of it, [`Cell`] adds those up, and [`Experiment::report`] and
+//! [`Rollout::judge`] say what they amount to. The same input gives the same output.
 
 mod analysis;
+#[cfg(test)]
+mod arithmetic;
 mod design;
 mod guard;
 mod measure;

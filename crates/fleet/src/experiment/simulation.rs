@@ -1,5 +1,5 @@
-//! Whether experiments tell the truth: many simulated ones, of fleets whose aggregates differ, with noise that lasts, days and
-//! nights, and what happens to all at a time.
+//! Whether experiments tell the truth: many simulated ones, of fleets whose aggregates differ, with
+//! noise that lasts, days and nights, and what happens to all at a time.
 
 use super::*;
 
@@ -148,7 +148,8 @@ const THIRD: Design = Design::Prefixes { share: 0.3 };
 const EACH: Design = Design::Switchback { block: 6, schedule: Schedule::Each };
 const TOGETHER: Design = Design::Switchback { block: 6, schedule: Schedule::Together };
 
-/// Of 400 experiments with a coverage of 95.5% (what looks before the end leave), 400 · 0.955 ± 3.3 standard deviations.
+/// Of 400 experiments with a coverage of 95.5% (what looks before the end leave), 400 · 0.955 ± 3.3
+/// standard deviations.
 const EXPERIMENTS: u64 = 400;
 const COVERED: std::ops::RangeInclusive<usize> = 368..=396;
 
@@ -288,8 +289,9 @@ fn a_switchback_gives_each_pair_of_blocks_both_arms_and_leaves_out_what_comes_fi
     assert_eq!(experiment.part("x", 0, Interval(1048)), None);
 }
 
-/// Lets a rollout go on by itself for at most so many intervals; `worse` is what the treatment adds to the guarded metric.
-/// Says where it ends, after how many intervals, and the largest stage that it had.
+/// Lets a rollout go on by itself for at most so many intervals; `worse` is what the treatment adds
+/// to the guarded metric. Says where it ends, after how many intervals, and the largest stage that
+/// it had.
 fn roll_out(seed: u64, aggregates: usize, worse: f64) -> (Phase, u32, u32) {
     roll_out_valued(seed, aggregates, worse, |_, value| Some(value))
 }

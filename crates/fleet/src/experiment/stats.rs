@@ -7,8 +7,9 @@ use crate::aggregate::mix;
 
 /// The share of experiments without any effect in which an interval misses zero, looks before the end included.
 pub(super) const ALPHA: f64 = 0.05;
-/// What of it is spent on looks before the end, all together (Haybittle 1971, Peto et al. 1976: hardly anything, so that the
-/// last look costs next to nothing). Shared by Bonferroni, it holds however the looks depend on each other.
+/// What of it is spent on looks before the end, all together (Haybittle 1971, Peto et al. 1976:
+/// hardly anything, so that the last look costs next to nothing). Shared by Bonferroni, it holds
+/// however the looks depend on each other.
 pub(super) const ALPHA_BEFORE: f64 = 0.005;
 /// The power at which an effect counts as one that would have been found.
 const POWER: f64 = 0.8;
@@ -72,8 +73,8 @@ pub(super) fn moments(values: &[f64]) -> (f64, f64) {
     (mean, squares / (n - 1.0))
 }
 
-/// The p-value of a randomisation test: the share of draws with a statistic at least as far from 0, the one that was seen
-/// among them.
+/// The p-value of a randomisation test: the share of draws with a statistic at least as far from 0,
+/// the one that was seen among them.
 pub(super) fn randomised(seen: f64, draw: impl FnMut(u64) -> f64) -> f64 {
     // What differs by rounding alone is the same.
     let least = seen.abs() * (1.0 - 1e-9);

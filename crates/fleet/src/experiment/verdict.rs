@@ -16,7 +16,8 @@ pub(super) fn verdict(
     }
     let Some(effect) = &report.effect else {
         text.push_str(
-            "Too little is known to compare: each arm needs two aggregates with results, a switchback two pairs of blocks.",
+            "Too little is known to compare: each arm needs two aggregates with results, a \
+             switchback two pairs of blocks.",
         );
         return text;
     };
@@ -31,16 +32,16 @@ pub(super) fn verdict(
         (false, _) => {
             let least = report.detectable.unwrap_or(f64::NAN);
             format!(
-                "{}, which may be none: a difference smaller than {least:.4} would be missed in more than one of five such \
-                 experiments.",
+                "{}, which may be none: a difference smaller than {least:.4} would be missed in \
+                 more than one of five such experiments.",
                 bounds("The difference is")
             )
         }
     });
     if !report.over {
         text.push_str(&format!(
-            " It is not over ({} of {} intervals): the interval is wide enough to be looked at each time, and narrower at \
-             the end.",
+            " It is not over ({} of {} intervals): the interval is wide enough to be looked at \
+             each time, and narrower at the end.",
             report.elapsed, report.length
         ));
     }

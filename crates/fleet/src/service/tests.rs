@@ -139,3 +139,41 @@ fn mistakes_are_told_where_they_are() {
         assert_eq!(line, line_of(at), "{to}: {error}");
     }
 }
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Service::load(Path::new("/no/such/folder/tv.toml")).unwrap_err();
+    assert_eq!(error.offset(""), 0);
+    let message = error.to_string();
+    assert!(message.contains("/no/such/folder/tv.toml"), "{message}");
+}
+
+#[test]
+fn without_a_knob_or_a_reward_there_is_no_service() {
+    let least = "name = \"x\"\nreward = \"mean(throughput)\"\n[knobs]\ngamma = {}\n";
+    let service = Service::parse(least).unwrap();
+    assert_eq!((service.interval(), service.active()), (Duration::from_secs(1200), 1));
+    assert_eq!((service.connections_min(), service.algorithm().name), (1, "vivace"));
+    let no_knob = Service::parse(&least.replace("gamma = {}", "")).unwrap_err();
+    assert!(no_knob.to_string().contains("at least one under [knobs]"), "{no_knob}");
+    let no_reward = Service::parse(&least.replace("reward", "rewards")).unwrap_err();
+    assert!(no_reward.to_string().contains("rewards"), "{no_reward}");
+    let text = least.replace("gamma = {}", "");
+    assert_eq!(&text[no_knob.offset(&text)..], "knobs]\n\n");
+}
+
+#[test]
+fn a_point_and_its_values_are_the_same_place() {
+    let service = Service::parse(GAMES).unwrap();
+    for step in 0..=10 {
+        let point = vec![f64::from(step) / 10.0; 3];
+        let values: Vec<f64> = service.configured(&point)[..3].iter().map(|k| k.1).collect();
+        for (knob, value) in service.knobs().iter().zip(&values) {
+            let range = knob.dimension.min..=knob.dimension.max;
+            assert!(range.contains(value), "{} = {value}", knob.name);
+        }
+        for (x, back) in point.iter().zip(service.space().unit(&values)) {
+            assert!((x - back).abs() < 1e-9, "{x} {back}");
+        }
+    }
+}

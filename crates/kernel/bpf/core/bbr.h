@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * BBR version 1: crates/cc/src/bbr/v1.rs in C, which says why each thing is as it is, in the order of Linux's
- * `net/ipv4/tcp_bbr.c` (names of its functions are cited). All of it counts in integers there, too, so both agree to the packet.
+ * BBR version 1: crates/cc/src/bbr/v1.rs in C, which says why each thing is as it is, in the order
+ * of Linux's `net/ipv4/tcp_bbr.c` (names of its functions are cited). All of it counts in integers
+ * there, too, so both agree to the packet.
  *
- * The window is the socket's: the caller sets it before each call, since the kernel changes it after a timeout, and applies it
- * afterwards.
+ * The window is the socket's: the caller sets it before each call, since the kernel changes it
+ * after a timeout, and applies it afterwards.
  */
 #ifndef TRIMTAB_BBR_H
 #define TRIMTAB_BBR_H
 
 #include "bbr_window.h"
 
-/* After the knobs were written: what follows from them. Those out of range are what they may be at most, so that every product stays bounded. */
+/* After the knobs were written: what follows from them. Those out of range are what they may be
+ * at most, so that every product stays bounded. */
 TT_INLINE void tt_bbr_on_knobs(struct tt_bbr *b)
 {
 	struct tt_bbr_knobs *t = &b->tuning;
@@ -33,8 +35,8 @@ TT_INLINE void tt_bbr_on_knobs(struct tt_bbr *b)
 /* --- Pacing. */
 
 /*
- * A little below gain times bandwidth, and never so slow that the sender would stop (`bbr_bw_to_pacing_rate`; the floor of
- * one packet per second is ours).
+ * A little below gain times bandwidth, and never so slow that the sender would stop
+ * (`bbr_bw_to_pacing_rate`; the floor of one packet per second is ours).
  */
 TT_INLINE u64 tt_bbr_paced(const struct tt_bbr *b, u64 bw, u32 gain)
 {
@@ -277,8 +279,8 @@ TT_INLINE void tt_bbr_on_ack(struct tt_bbr *b, const struct tt_bbr_ack *ack)
 TT_INLINE void tt_bbr_on_loss(struct tt_bbr *b) { tt_bbr_save_window(b); }
 
 /*
- * A retransmission timeout (`bbr_set_state`), after tt_bbr_on_loss(): so much is left in flight, so much was delivered and lost
- * since the connection began.
+ * A retransmission timeout (`bbr_set_state`), after tt_bbr_on_loss(): so much is left in flight, so
+ * much was delivered and lost since the connection began.
  */
 TT_INLINE void tt_bbr_on_timeout(struct tt_bbr *b, u64 now_us, u32 inflight, u32 delivered, u32 lost)
 {

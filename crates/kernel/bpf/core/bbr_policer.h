@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* Token-bucket policers: much loss at a steady delivery rate (`bbr_lt_bw_sampling`); crates/cc/src/bbr/v1/policer.rs. */
+/* Token-bucket policers: much loss at a steady delivery rate (`bbr_lt_bw_sampling`);
+ * crates/cc/src/bbr/v1/policer.rs. */
 #ifndef TRIMTAB_BBR_POLICER_H
 #define TRIMTAB_BBR_POLICER_H
 

@@ -2,8 +2,9 @@
 /*
  * What BBR remembers of one connection, and its inputs: crates/cc/src/bbr/v1.rs, in packets and microseconds.
  *
- * Windows, and what is delivered, lost and in flight, are packets, as the kernel counts them; rates are bytes per second, as
- * in Rust, so that a path whose packets change their size keeps its bandwidth.
+ * Windows, and what is delivered, lost and in flight, are packets, as the kernel counts them; rates
+ * are bytes per second, as in Rust, so that a path whose packets change their size keeps its
+ * bandwidth.
  */
 #ifndef TRIMTAB_BBR_STATE_H
 #define TRIMTAB_BBR_STATE_H
@@ -85,7 +86,8 @@ struct tt_bbr {
 	u32 min_rtt_us;    /* 0: no sample */
 	u32 mss_bytes;
 	u32 round;
-	u32 round_end; /* a packet sent at or after this many delivered ends the round; modulo 2^32, as all that is delivered */
+	/* A packet sent at or after this many delivered ends the round; modulo 2^32, as all that is delivered. */
+	u32 round_end;
 	u32 bubble_start; /* packets sent while the algorithm itself held the sender back: bbr/bubble.rs */
 	u32 bubble_end;
 	u64 full_bw_bytes_per_s; /* the baseline of the plateau: full_pipe.rs */

@@ -63,8 +63,8 @@ TT_INLINE u32 tt_bbr_send_quantum(const struct tt_bbr *b)
 }
 
 /*
- * To so many packets and bytes adds what batching in the end hosts holds back, rounds up to an even number of packets, and
- * adds two for the probe (`bbr_quantization_budget`).
+ * To so many packets and bytes adds what batching in the end hosts holds back, rounds up to an even
+ * number of packets, and adds two for the probe (`bbr_quantization_budget`).
  */
 TT_INLINE u64 tt_bbr_quantise(const struct tt_bbr *b, u64 packets, u64 bytes)
 {
@@ -141,8 +141,9 @@ TT_INLINE u32 tt_bbr_grow(struct tt_bbr *b, u32 window, const struct tt_bbr_ack 
 }
 
 /*
- * In the first round of recovery one packet leaves for each that arrived; later rounds grow again, and the end of recovery
- * restores the window from before it (`bbr_set_cwnd_to_recover_or_restore`). Whether the window is final.
+ * In the first round of recovery one packet leaves for each that arrived; later rounds grow again,
+ * and the end of recovery restores the window from before it
+ * (`bbr_set_cwnd_to_recover_or_restore`). Whether the window is final.
  */
 TT_INLINE bool tt_bbr_recover_or_restore(struct tt_bbr *b, u32 *window, const struct tt_bbr_ack *ack)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* What congestion marks (ECN) leave of a window: crates/cc/src/ceiling.rs in C, which says why, and has the sections. */
+/* What congestion marks (ECN) leave of a window: crates/cc/src/ceiling.rs in C, which says why,
+ * and has the sections. */
 #ifndef TRIMTAB_CEILING_H
 #define TRIMTAB_CEILING_H
 

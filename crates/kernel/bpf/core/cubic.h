@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * CUBIC as Linux has it, in integers: crates/cc/src/cubic/linux.rs, which says why each thing is as it is. It grows in whole
- * packets (RFC 9438 with the constants of Linux), and slow start ends by HyStart.
+ * CUBIC as Linux has it, in integers: crates/cc/src/cubic/linux.rs, which says why each thing is as
+ * it is. It grows in whole packets (RFC 9438 with the constants of Linux), and slow start ends by
+ * HyStart.
  *
- * Pure functions over struct tt_cubic, as in copa.h. The window and its threshold are the socket's, so they are arguments
- * and results. Bounds: windows below TT_CUBIC_WINDOW_MAX packets (2^30 bytes in packets of 536), knobs within their ranges.
+ * Pure functions over struct tt_cubic, as in copa.h. The window and its threshold are the socket's,
+ * so they are arguments and results. Bounds: windows below TT_CUBIC_WINDOW_MAX packets (2^30 bytes
+ * in packets of 536), knobs within their ranges.
  */
 #ifndef TRIMTAB_CUBIC_H
 #define TRIMTAB_CUBIC_H
@@ -90,9 +92,10 @@ TT_INLINE u32 tt_cubic_on_loss(struct tt_cubic *c, const struct tt_cubic_knobs *
 }
 
 /*
- * Whether a window or a threshold is none that this algorithm gave. Linux 6.18 was seen to leave out every hook for one
- * acknowledgement, of those that wait while the sending thread holds the socket; `ssthresh` then "returned" what lay on the stack,
- * here two billion packets (docs/reference/real-kernel.md).
+ * Whether a window or a threshold is none that this algorithm gave. Linux 6.18 was seen to leave
+ * out every hook for one acknowledgement, of those that wait while the sending thread holds the
+ * socket; `ssthresh` then "returned" what lay on the stack, here two billion packets
+ * (docs/reference/real-kernel.md).
  */
 TT_INLINE bool tt_cubic_is_astray(u32 packets)
 {
@@ -115,8 +118,8 @@ TT_INLINE void tt_cubic_on_first_sent(struct tt_cubic *c, u64 now_us, u64 last_s
 }
 
 /*
- * A round-trip time was measured. In slow start, whether that is over by it; the caller then lowers the threshold to the
- * window.
+ * A round-trip time was measured. In slow start, whether that is over by it; the caller then lowers
+ * the threshold to the window.
  */
 TT_INLINE bool tt_cubic_on_rtt(struct tt_cubic *c, const struct tt_cubic_knobs *k, const struct tt_round *r,
 			       u32 threshold)
@@ -140,8 +143,8 @@ TT_INLINE u32 tt_cubic_scale(const struct tt_cubic_knobs *k)
 }
 
 /*
- * The whole part of the cube root of a number below 2^63, bit by bit. Without a branch: the kernel's verifier would follow
- * each of 2^21 ways.
+ * The whole part of the cube root of a number below 2^63, bit by bit. Without a branch: the
+ * kernel's verifier would follow each of 2^21 ways.
  */
 TT_INLINE u32 tt_cubic_root(u64 of)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * Products, powers and slopes in integers: the kernel has no floating point. Relative errors are below one in ten million, which
- * the differential test of Vivace needs, since a gradient is a small difference of two utilities.
+ * Products, powers and slopes in integers: the kernel has no floating point. Relative errors are
+ * below one in ten million, which the differential test of Vivace needs, since a gradient is a
+ * small difference of two utilities.
  */
 #ifndef TRIMTAB_FIXED_H
 #define TRIMTAB_FIXED_H
@@ -14,7 +15,8 @@
 /* ln 2. */
 #define TT_LN2_Q32 2977044472ULL
 
-/* a * b, or the greatest number where that is more. In halves: the compiler would make a product of 128 bits of a division. */
+/* a * b, or the greatest number where that is more. In halves: the compiler would make a product
+ * of 128 bits of a division. */
 TT_INLINE u64 tt_times(u64 a, u64 b)
 {
 	u64 small = tt_min(a, b), large = tt_max(a, b), high = (large >> 32) * small;

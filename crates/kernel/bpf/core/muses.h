@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * Muses: every 10 ms a tree multiplies the window. crates/cc/src/muses in C, which says why each thing is as it is: mod.rs, action.rs
- * and guard.rs. Which tree is asked is a knob here: user space chooses it, by the segments that are counted for it.
+ * Muses: every 10 ms a tree multiplies the window. crates/cc/src/muses in C, which says why each
+ * thing is as it is: mod.rs, action.rs and guard.rs. Which tree is asked is a knob here: user space
+ * chooses it, by the segments that are counted for it.
  *
  * Windows are in 1/1024 packets, and below 2^30 of them (the knob `cap`).
  */
@@ -91,7 +92,8 @@ TT_INLINE bool tt_guard_lasts(const struct tt_muses *m, u32 intervals, __s32 rou
 	return tt_log2((u64)intervals * TT_MUSES_INTERVAL_US) >= m->inputs[TT_SIGNAL_MIN_RTT] + rounds;
 }
 
-/* The guard looks at the next state. Logarithms are compared: window against so many times rate times round-trip time. */
+/* The guard looks at the next state. Logarithms are compared: window against so many times rate
+ * times round-trip time. */
 TT_INLINE void tt_guard_watch(struct tt_muses *m, bool known)
 {
 	const __s16 *state = m->inputs;
@@ -203,8 +205,8 @@ TT_INLINE void tt_muses_on_idle(struct tt_muses *m)
 }
 
 /*
- * The packets that it hands over: what a policy made of its window before it was stopped is not among them. `bandwidth` in bytes
- * per second is the path's; 0 where it is not known.
+ * The packets that it hands over: what a policy made of its window before it was stopped is not
+ * among them. `bandwidth` in bytes per second is the path's; 0 where it is not known.
  */
 TT_INLINE u32 tt_muses_operating_window(const struct tt_muses *m, u64 bandwidth, u32 srtt_us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * The seven signals of Muses' Table I, in whole numbers: crates/cc/src/muses/signals.rs and log2.rs in C, which say what each
- * is. Bounds: rates and times below 2^50, as there.
+ * The seven signals of Muses' Table I, in whole numbers: crates/cc/src/muses/signals.rs and log2.rs
+ * in C, which say what each is. Bounds: rates and times below 2^50, as there.
  */
 #ifndef TRIMTAB_MUSES_SIGNALS_H
 #define TRIMTAB_MUSES_SIGNALS_H

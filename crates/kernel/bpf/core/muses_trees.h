@@ -2,10 +2,12 @@
 /*
  * The trees of a Muses model, walked where they lie: crates/cc/src/muses/trees.rs in C, which says what each thing is.
  *
- * User space checks a model before it writes it into the maps. Nothing here relies on that: whatever the maps hold, a walk ends
- * after TT_WALK_MAX steps, a node that is not there ends it, and a factor is from a half to two.
+ * User space checks a model before it writes it into the maps. Nothing here relies on that:
+ * whatever the maps hold, a walk ends after TT_WALK_MAX steps, a node that is not there ends it,
+ * and a factor is from a half to two.
  *
- * A file that includes this has two functions: tt_model_get() and tt_node_get(), which give null for a number that is not there.
+ * A file that includes this has two functions: tt_model_get() and tt_node_get(), which give null
+ * for a number that is not there.
  */
 #ifndef TRIMTAB_MUSES_TREES_H
 #define TRIMTAB_MUSES_TREES_H
@@ -20,7 +22,8 @@
 /* Bits after the point of a projection's weights. */
 #define TT_WEIGHT_POINT 16
 
-/* What tree number `tree` multiplies the window by, asked with these inputs, which have room for TT_INPUT_WORDS numbers. */
+/* What tree number `tree` multiplies the window by, asked with these inputs, which have room for
+ * TT_INPUT_WORDS numbers. */
 TT_INLINE u32 tt_trees_decide(const struct tt_model *model, u32 tree, const __s16 *inputs)
 {
 	u32 from, at = 0;

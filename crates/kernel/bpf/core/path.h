@@ -20,7 +20,8 @@
 struct tt_path {
 	u64 seen_us; /* when the last sample came */
 	bool converged; /* whether any algorithm of this connection ever had, or since tt_path_taken_over() */
-	bool lost_without_queue; /* since the algorithm that runs began, and it cuts its window at losses; or it leaves the path idle */
+	/* Since the algorithm that runs began, and it cuts its window at losses; or it leaves the path idle. */
+	bool lost_without_queue;
 	u8 rest[6];
 	struct tt_filter rtt_min;
 	struct tt_filter rate_max;
@@ -51,7 +52,8 @@ TT_INLINE void tt_path_on_sample(struct tt_path *path, u64 now_us, u64 srtt_us, 
 		tt_filter_update(&path->rate_max, &path->rate_max_ring, now_us, window_us, rate);
 }
 
-/* A window is cut for losses: whether there is no queue, so that it says nothing of the path (`PathView::on_congestion`). */
+/* A window is cut for losses: whether there is no queue, so that it says nothing of the path
+ * (`PathView::on_congestion`). */
 TT_INLINE void tt_path_on_cut(struct tt_path *path, u64 srtt_us)
 {
 	u64 least_us = tt_filter_get(&path->rtt_min);

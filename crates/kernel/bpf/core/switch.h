@@ -3,8 +3,9 @@
  * One algorithm takes over a running connection from another: crates/cc/src/migrate,
  * copa/migrate.rs and cubic/migrate.rs in C. They give the reasons.
  *
- * The window that goes over is the socket's: CUBIC's is that, and Copa writes its own there. BBR's is without its gain. So a
- * hand-over is the window and what the connection observed; the new algorithm's state is all zero but its knobs.
+ * The window that goes over is the socket's: CUBIC's is that, and Copa writes its own there. BBR's
+ * is without its gain. So a hand-over is the window and what the connection observed; the new
+ * algorithm's state is all zero but its knobs.
  */
 #ifndef TRIMTAB_SWITCH_H
 #define TRIMTAB_SWITCH_H
@@ -81,8 +82,8 @@ TT_INLINE bool tt_switch_starts_over(const struct tt_path *path, bool converged,
 }
 
 /*
- * Another algorithm has taken over: the losses were the old one's, and what searches for the path's capacity again knows as
- * little as a new connection.
+ * Another algorithm has taken over: the losses were the old one's, and what searches for the path's
+ * capacity again knows as little as a new connection.
  */
 TT_INLINE void tt_path_taken_over(struct tt_path *path, u32 how)
 {
@@ -94,8 +95,8 @@ TT_INLINE void tt_path_taken_over(struct tt_path *path, u32 how)
 /* --- What: the new algorithm is set up by its init() with the window handed over. */
 
 /*
- * The packets that BBR hands over: it allows twice the path in flight, so these are what is in flight, or would be at its
- * bandwidth (OperatingPoint::of_model).
+ * The packets that BBR hands over: it allows twice the path in flight, so these are what is in
+ * flight, or would be at its bandwidth (OperatingPoint::of_model).
  */
 TT_INLINE u32 tt_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 inflight)
 {

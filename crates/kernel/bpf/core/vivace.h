@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
-/* PCC Vivace: crates/cc/src/vivace/mod.rs in C, which has the sections of the papers and says why each thing is as it is. */
+/* PCC Vivace: crates/cc/src/vivace/mod.rs in C, which has the sections of the papers and says
+ * why each thing is as it is. */
 #ifndef TRIMTAB_VIVACE_H
 #define TRIMTAB_VIVACE_H
 
@@ -337,7 +338,8 @@ TT_INLINE void tt_vivace_on_established(struct tt_vivace *v, u64 rtt_us, u32 ini
 	tt_vivace_go(v, first_q8);
 }
 
-/* Before the first round-trip time there is no rate: the initial window was the first interval, and the next is twice that. */
+/* Before the first round-trip time there is no rate: the initial window was the first interval,
+ * and the next is twice that. */
 TT_INLINE void tt_vivace_begin(struct tt_vivace *v, u32 initial_window)
 {
 	u64 first_q8 = tt_vivace_initial_q8(v, initial_window);

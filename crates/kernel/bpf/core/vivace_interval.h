@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * Monitor intervals: crates/cc/src/vivace/interval.rs in C. Linux tells an algorithm of acknowledgements and not of what is sent, so
- * an interval begins with the first acknowledgement after it is due, and counts what the socket counted as sent meanwhile.
+ * Monitor intervals: crates/cc/src/vivace/interval.rs in C. Linux tells an algorithm of
+ * acknowledgements and not of what is sent, so an interval begins with the first acknowledgement
+ * after it is due, and counts what the socket counted as sent meanwhile.
  */
 #ifndef TRIMTAB_VIVACE_INTERVAL_H
 #define TRIMTAB_VIVACE_INTERVAL_H

@@ -3,7 +3,8 @@
  * What PCC Vivace remembers of one connection, and its inputs: crates/cc/src/vivace in C, which has the
  * reasons.
  *
- * Rates are bytes per second in 2^-8, utilities and gradients are those of rates in Mbit/s in 2^-30, shares and slopes are in 2^-32.
+ * Rates are bytes per second in 2^-8, utilities and gradients are those of rates in Mbit/s in
+ * 2^-30, shares and slopes are in 2^-32.
  */
 #ifndef TRIMTAB_VIVACE_STATE_H
 #define TRIMTAB_VIVACE_STATE_H

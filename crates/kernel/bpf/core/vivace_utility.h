@@ -5,7 +5,8 @@
 
 #include "vivace_interval.h"
 
-/* Losses: the average's gain is 2^-3, two standard errors (squared) around it are noise, and the brakes judge by so many packets. */
+/* Losses: the average's gain is 2^-3, two standard errors (squared) around it are noise, and the
+ * brakes judge by so many packets. */
 #define TT_LOSS_GAIN_SHIFT 3
 #define TT_LOSS_ERRORS2 4
 #define TT_BRAKE_PACKETS 200

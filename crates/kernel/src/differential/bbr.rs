@@ -162,8 +162,9 @@ fn the_core_of_bbr_agrees_with_the_rust_algorithm_on_thousands_of_random_sequenc
     assert!(share(all.policed) > 0.01, "{all:?}");
 }
 
-/// A path of a packet each millisecond, 40 ms long, for two seconds with each acknowledgement by itself and for two with `step` as
-/// one, of which the last is distinguished (`told`) or not; the window then, in packets.
+/// A path of a packet each millisecond, 40 ms long, for two seconds with each acknowledgement by
+/// itself and for two with `step` as one, of which the last is distinguished (`told`) or not; the
+/// window then, in packets.
 fn steady(step: u64, told: bool) -> u32 {
     const RTT_MS: u64 = 40;
     let words = knobs::defaults(Algorithm::Bbr);
@@ -188,7 +189,8 @@ fn steady(step: u64, told: bool) -> u32 {
     core.window()
 }
 
-/// In the kernel several acknowledgements may be one to the algorithm. Those that came before it was asked are no burst.
+/// In the kernel several acknowledgements may be one to the algorithm. Those that came before it
+/// was asked are no burst.
 #[test]
 fn acknowledgements_that_are_taken_together_are_no_burst() {
     let each = steady(1, true);

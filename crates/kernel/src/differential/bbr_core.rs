@@ -48,8 +48,8 @@ impl CoreBbr {
         core
     }
 
-    /// Goes on by what is known of the path: now, the window in bytes, smoothed round-trip time, packets delivered and in
-    /// flight; and the bandwidth, where it is not 0 instead of the path's.
+    /// Goes on by what is known of the path: now, the window in bytes, smoothed round-trip time,
+    /// packets delivered and in flight; and the bandwidth, where it is not 0 instead of the path's.
     pub(super) fn take_over(&mut self, path: &CorePath, fields: &[u64; 6]) {
         unsafe extern "C" {
             fn tt_host_bbr_take_over(b: *mut u64, path: *const u64, fields: &[u64; 6]);

@@ -1,7 +1,7 @@
 //! BBR in the kernel's hands: its inputs besides those of `trimtab_cc`.
 //!
-//! When the pacer lets the next packet go, and the state of recovery; and where the gain cycle begins, drawn as the Rust
-//! algorithm draws it, from the same seed.
+//! When the pacer lets the next packet go, and the state of recovery; and where the gain cycle
+//! begins, drawn as the Rust algorithm draws it, from the same seed.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg32;

@@ -1,7 +1,8 @@
 //! CUBIC in the kernel's hands.
 //!
-//! Of a socket with CUBIC the kernel keeps window and threshold and decides what a loss episode is; the core says how the
-//! window grows, when slow start ends and what a loss leaves. So this plays the kernel.
+//! Of a socket with CUBIC the kernel keeps window and threshold and decides what a loss episode is;
+//! the core says how the window grows, when slow start ends and what a loss leaves. So this plays
+//! the kernel.
 
 use trimtab_units::Bytes;
 
@@ -44,8 +45,8 @@ impl SocketCubic {
         self.threshold = self.window;
     }
 
-    /// An acknowledgement, before and after which the Rust algorithm was in recovery or not. In recovery the kernel's window
-    /// is what is in flight.
+    /// An acknowledgement, before and after which the Rust algorithm was in recovery or not. In
+    /// recovery the kernel's window is what is in flight.
     pub(super) fn on_ack(&mut self, path: &Path, acked: &Acked, before: bool, after: bool) {
         let stuck = before && self.episode.is_some_and(|start| acked.newest_sent_us < start);
         if !stuck {
@@ -86,8 +87,8 @@ impl SocketCubic {
         self.cumulative = path.gone;
     }
 
-    /// Whether an idle time leaves of the window what the Rust algorithm does: of other windows Rust keeps three quarters in
-    /// bytes as the threshold, and the kernel in whole packets.
+    /// Whether an idle time leaves of the window what the Rust algorithm does: of other windows
+    /// Rust keeps three quarters in bytes as the threshold, and the kernel in whole packets.
     pub(super) fn idles_alike(&self) -> bool {
         self.window.is_multiple_of(4)
     }

@@ -1,7 +1,7 @@
 //! A random path, and what happens on it: the events that both sides of a comparison get.
 //!
-//! The Rust side's window is what is in flight. Packets are counted, so that the core, which plays the kernel's algorithm, and
-//! the Rust algorithm, which counts bytes, see the same.
+//! The Rust side's window is what is in flight. Packets are counted, so that the core, which plays
+//! the kernel's algorithm, and the Rust algorithm, which counts bytes, see the same.
 
 use std::collections::VecDeque;
 
@@ -355,8 +355,8 @@ impl Path {
         }
     }
 
-    /// An acknowledgement of nothing new, for a packet that was sent at the least round-trip time ago: its receiver may have
-    /// waited with it.
+    /// An acknowledgement of nothing new, for a packet that was sent at the least round-trip time
+    /// ago: its receiver may have waited with it.
     pub(super) fn acknowledge_nothing(&mut self) -> Option<Acked> {
         let now = self.now;
         let newest = *self.flying.front().filter(|packet| packet.sent_us < now)?;

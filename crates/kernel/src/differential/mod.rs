@@ -1,7 +1,8 @@
 //! The kernel's algorithms against those of `trimtab_cc`: the same random events, the same answers but for fixed point.
 //!
-//! Each sequence is a path of random delay, rate and buffer, with jitter, losses, timeouts, pauses, times without enough
-//! data and knobs that are turned. The Rust algorithm drives it; both algorithms see every event.
+//! Each sequence is a path of random delay, rate and buffer, with jitter, losses, timeouts, pauses,
+//! times without enough data and knobs that are turned. The Rust algorithm drives it; both
+//! algorithms see every event.
 
 mod bbr;
 mod bbr_core;

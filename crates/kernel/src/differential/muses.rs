@@ -1,5 +1,5 @@
-//! Muses: the C walk against `Trees`, and the C core against `trimtab_cc::muses::Muses`. Everything is in whole numbers, so the same is
-//! the same.
+//! Muses: the C walk against `Trees`, and the C core against `trimtab_cc::muses::Muses`. Everything
+//! is in whole numbers, so the same is the same.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -59,7 +59,8 @@ fn inputs(state: &State, rng: &mut Pcg64Mcg) -> Inputs {
     inputs
 }
 
-/// A model whose nodes compare all inputs: one that ships, of which each node asks for another input at the same threshold.
+/// A model whose nodes compare all inputs: one that ships, of which each node asks for another
+/// input at the same threshold.
 fn of_all_inputs() -> Vec<u8> {
     let trees = Trees::parse(MUSES).expect("a model");
     let mut bytes = MUSES.to_vec();
@@ -113,8 +114,9 @@ fn the_logarithm_is_the_same() {
     assert_eq!([0, u64::MAX].map(muses_core::log2), [0, u64::MAX].map(log2));
 }
 
-/// What no loader would write: random bytes, and models of which some words are changed. No walk goes on for ever, or to what
-/// is not there, and each gives a factor from a half to two; no state is in a segment that there is not.
+/// What no loader would write: random bytes, and models of which some words are changed. No walk
+/// goes on for ever, or to what is not there, and each gives a factor from a half to two; no state
+/// is in a segment that there is not.
 #[test]
 fn whatever_the_maps_hold_a_walk_ends_with_a_factor() {
     let trees = Trees::parse(MUSES).expect("a model");

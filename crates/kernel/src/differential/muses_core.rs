@@ -36,8 +36,8 @@ impl Maps {
             models: (0..MODELS_MAX).map(|_| Model::none()).collect(),
             nodes: (0..NODES_MAX).map(|_| AtomicU64::new(0)).collect(),
         };
-        // SAFETY: both stay where they are and as long as they are, until `drop` takes them back; no one else of this thread
-        // has maps meanwhile, and others have pointers of their own.
+        // SAFETY: both stay where they are and as long as they are, until `drop` takes them back;
+        // no one else of this thread has maps meanwhile, and others have pointers of their own.
         unsafe { c::tt_host_muses_models(maps.models.as_ptr().cast(), maps.nodes.as_ptr().cast()) };
         maps
     }

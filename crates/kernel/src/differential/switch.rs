@@ -1,8 +1,10 @@
-//! Hand-overs: the C core in the kernel's role against `trimtab_cc::migrate::Switcher`, with requests at random moments.
+//! Hand-overs: the C core in the kernel's role against `trimtab_cc::migrate::Switcher`, with
+//! requests at random moments.
 //!
-//! The Rust side drives. Each time it switches, the core has to find that it is time, too, and takes over from its own state.
-//! Windows of CUBIC and BBR are whole packets, Copa's are not, so the window that goes over is the one of the Rust side: as the
-//! socket's window in the kernel, it is none of the core's business. What BBR hands over is its own.
+//! The Rust side drives. Each time it switches, the core has to find that it is time, too, and
+//! takes over from its own state. Windows of CUBIC and BBR are whole packets, Copa's are not, so
+//! the window that goes over is the one of the Rust side: as the socket's window in the kernel, it
+//! is none of the core's business. What BBR hands over is its own.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -24,7 +26,8 @@ use crate::layout;
 
 const SEQUENCES: u64 = 1500;
 const EVENTS: u64 = 1500;
-/// Those that hand over to each other. What Vivace hands over is a rate (`vivace.rs`), what Muses does its window (`muses.rs`).
+/// Those that hand over to each other. What Vivace hands over is a rate (`vivace.rs`), what Muses
+/// does its window (`muses.rs`).
 const SWITCHED: [Algorithm; 3] = [Algorithm::Copa, Algorithm::Cubic, Algorithm::Bbr];
 /// Values of δ that the kernel's integers have exactly.
 const DELTAS: [f64; 4] = [0.5, 0.25, 0.0625, 0.03125];
@@ -33,16 +36,18 @@ tally! {
     /// How often the two agreed, and where the sequences went.
     struct Outcome {
         events: u64,
-        /// Of these, with CUBIC and with BBR from a window of whole packets; and those of them after which both windows were the
-        /// same to the packet.
+        /// Of these, with CUBIC and with BBR from a window of whole packets; and those of them
+        /// after which both windows were the same to the packet.
         cubic: u64,
         cubic_windows: u64,
         bbr: u64,
         bbr_windows: u64,
-        /// With either from a part of a packet, which Copa had and the kernel does not; and those with the same windows.
+        /// With either from a part of a packet, which Copa had and the kernel does not; and those
+        /// with the same windows.
         parts: u64,
         part_windows: u64,
-        /// With Copa: after which both windows were the same within a hundredth. It decides by thresholds, see `mod.rs`.
+        /// With Copa: after which both windows were the same within a hundredth. It decides by
+        /// thresholds, see `mod.rs`.
         copa_windows: u64,
         /// Sum of the logarithms of the ratio of both windows.
         log_ratio: f64,
@@ -55,11 +60,12 @@ tally! {
         over: u64,
         /// Of all these, those that the core made at the same event.
         agreed: u64,
-        /// Full switches from BBR to Copa, and those of them in which the window handed over was the same to the packet.
-        /// (CUBIC goes on with the core's.)
+        /// Full switches from BBR to Copa, and those of them in which the window handed over was
+        /// the same to the packet. (CUBIC goes on with the core's.)
         points: u64,
         points_agreed: u64,
-        /// Full switches to an algorithm that searches for what the path carries, since losses kept the old one from it.
+        /// Full switches to an algorithm that searches for what the path carries, since losses kept
+        /// the old one from it.
         searches: u64,
         /// Full switches of each ordered pair, by their places in [`SWITCHED`].
         pairs: [[u64; 3]; 3],
@@ -143,7 +149,8 @@ impl Both {
         self.rust.phase() == Phase::Recovery
     }
 
-    /// The core's view. The Rust side's phase is the new algorithm's already where it has switched, and then was no recovery.
+    /// The core's view. The Rust side's phase is the new algorithm's already where it has switched,
+    /// and then was no recovery.
     fn is_converged(&self, switched: bool) -> bool {
         match &self.core {
             Running::Copa(copa) => copa.is_converged(),

@@ -1,7 +1,8 @@
 //! Vivace: the C core against `trimtab_cc::Vivace`.
 //!
-//! A gradient is a small difference, and its sign decides: one that is nearly zero may be negative by fixed point alone, and from there
-//! on the two go different ways on the same path. So the sequences are judged by how far they agree, to a millionth or so.
+//! A gradient is a small difference, and its sign decides: one that is nearly zero may be negative
+//! by fixed point alone, and from there on the two go different ways on the same path. So the
+//! sequences are judged by how far they agree, to a millionth or so.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -217,8 +218,8 @@ fn seen(from: &HandOver) -> PathView {
     view
 }
 
-/// From what another algorithm hands over both go on at the same rate, in the same phase, with the same window, and would hand over the
-/// same.
+/// From what another algorithm hands over both go on at the same rate, in the same phase, with the
+/// same window, and would hand over the same.
 #[test]
 fn the_core_of_vivace_takes_over_as_the_rust_algorithm() {
     let mut rng = Pcg64Mcg::seed_from_u64(7);

@@ -36,8 +36,9 @@ pub(crate) fn reason_to_skip() -> Option<String> {
     reason.clone()
 }
 
-/// Keeps a name for this process until it is dropped: another run of the same tests waits for it. The kernel knows an algorithm's name
-/// once for the whole machine, and 15 letters of it, which leaves no room for a process's number.
+/// Keeps a name for this process until it is dropped: another run of the same tests waits for it.
+/// The kernel knows an algorithm's name once for the whole machine, and 15 letters of it, which
+/// leaves no room for a process's number.
 pub(crate) fn claim(name: &str) -> File {
     let path = std::env::temp_dir().join(format!("trimtab-test-{name}.lock"));
     let file = File::create(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -66,7 +66,8 @@ fn bbr_gets_what_the_kernels_own_gets() {
     }
 }
 
-/// Each phase comes up in the slot, ProbeRTT by a knob that is turned; what a program writes slowly is no measure of the path.
+/// Each phase comes up in the slot, ProbeRTT by a knob that is turned; what a program writes slowly
+/// is no measure of the path.
 #[test]
 fn bbr_shows_its_phases_and_heeds_its_knobs() {
     need_kernel!();

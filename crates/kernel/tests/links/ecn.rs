@@ -45,8 +45,9 @@ fn each(loaded: &Loaded, link: &LinkConfig) -> (f64, Vec<(Algorithm, f64)>) {
     })
 }
 
-/// On a path of 20 Mbit/s and 20 ms, whatever share of the packets is marked, each has at most 1.3 times what plain CUBIC
-/// gets. BBR does not answer, as Linux's own does not: `trimtab doctor` reports it.
+/// On a path of 20 Mbit/s and 20 ms, whatever share of the packets is marked, each has at most 1.3
+/// times what plain CUBIC gets. BBR does not answer, as Linux's own does not: `trimtab doctor`
+/// reports it.
 #[test]
 fn random_marks_leave_nobody_much_more_than_cubic() {
     need_kernel!();

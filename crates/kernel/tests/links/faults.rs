@@ -47,8 +47,8 @@ fn thirty_percent_of_loss() {
     survives("_3", &lossy, Duration::from_secs(2), Duration::from_secs(8));
 }
 
-/// TCP's timer doubles while nothing comes back: it tries again at most as long after the end as the outage was. Then the rate has to be
-/// found again, for which there is as much time.
+/// TCP's timer doubles while nothing comes back: it tries again at most as long after the end as
+/// the outage was. Then the rate has to be found again, for which there is as much time.
 #[test]
 fn an_outage_of_ten_seconds() {
     need_kernel!();

@@ -14,7 +14,8 @@ use crate::common::{self, Loaded, need_kernel, wait_for};
 use crate::support::{PORT, flows, link, start, topology};
 
 static MUSES: &[u8] = include_bytes!("../../../../models/muses.trees");
-/// Tree 0 doubles the window where there is no queue, and keeps it while the queue is short; tree 1 makes it smaller, always.
+/// Tree 0 doubles the window where there is no queue, and keeps it while the queue is short; tree 1
+/// makes it smaller, always.
 static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
 
 /// A model for connections to come; and the fallback.
@@ -35,8 +36,8 @@ pub(crate) fn shipped(loaded: &Loaded) {
     loaded.datapath().set_default_of(Algorithm::Copa, "delta", 0.04).unwrap();
 }
 
-/// The first model has seen no state in training: the greatest value of each signal is -1 (layout.h: six words, eight words of least
-/// values, then these).
+/// The first model has seen no state in training: the greatest value of each signal is -1
+/// (layout.h: six words, eight words of least values, then these).
 fn learnt_from_nothing(loaded: &Loaded) {
     let models = MapHandle::from_pinned_path(loaded.options.folder.join("tt_models")).unwrap();
     let number = 1_u32.to_ne_bytes();
@@ -96,8 +97,9 @@ fn the_tree_that_user_space_chooses_decides() {
     let flow = wait_for("the slot", || loaded.flow(PORT));
     let window = || flow.sample().map_or(0, |sample| sample.window.get() / sample.mss.get());
     for _ in 0..2 {
-        // Tree 1: down to two packets a round trip. Tree 0: twice the window while there is no queue; what the machine adds to
-        // the round trip, above 0.4 ms of 20, is one, so no more than twice is sure.
+        // Tree 1: down to two packets a round trip. Tree 0: twice the window while there is no
+        // queue; what the machine adds to the round trip, above 0.4 ms of 20, is one, so no more
+        // than twice is sure.
         assert_eq!(flow.set("tree", 1.0).unwrap(), 1.0);
         wait_for("the least window", || (window() <= 3).then_some(()));
         assert_eq!(flow.set("tree", 0.0).unwrap(), 0.0);
@@ -105,8 +107,8 @@ fn the_tree_that_user_space_chooses_decides() {
     }
 }
 
-/// States that the model never learnt from, and a tree that leaves the link idle there: after a second of both the fallback goes on
-/// with the connection, and fills it.
+/// States that the model never learnt from, and a tree that leaves the link idle there: after a
+/// second of both the fallback goes on with the connection, and fills it.
 #[test]
 fn the_guard_hands_over_to_what_is_safe() {
     need_kernel!();

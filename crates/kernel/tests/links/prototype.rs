@@ -1,6 +1,7 @@
-//! What the published prototype of Mortise does wrong, and ours does not: it loses a quarter of its packets in short buffers
-//! and half of them with 16 flows, and knows 64 connections. (That a killed process leaves everything running, and that slots
-//! end with their connections, is in `lifetime.rs`; what an acknowledgement costs in `overhead.rs`.)
+//! What the published prototype of Mortise does wrong, and ours does not: it loses a quarter of its
+//! packets in short buffers and half of them with 16 flows, and knows 64 connections. (That a
+//! killed process leaves everything running, and that slots end with their connections, is in
+//! `lifetime.rs`; what an acknowledgement costs in `overhead.rs`.)
 
 use std::thread;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use trimtab_kernel::Flow;
 use crate::common::{self, Loaded, need_kernel, wait_for};
 use crate::support::{Bulk, bulk, flows, link, start, topology};
 
-/// Copa as Mortise sets it up (`crates/steer`): losses beyond noise are answered, velocity is bounded. δ is the paper's.
-/// With Copa's own defaults, which ignore losses, the start alone overruns a short buffer for a second.
+/// Copa as Mortise sets it up (`crates/steer`): losses beyond noise are answered, velocity is
+/// bounded. δ is the paper's. With Copa's own defaults, which ignore losses, the start alone
+/// overruns a short buffer for a second.
 fn loaded(suffix: &str, slots: u32) -> Loaded {
     let loaded = Loaded::new(suffix, slots);
     for (knob, value) in [
@@ -42,8 +44,9 @@ fn next_to_cubic(
     })
 }
 
-/// Why ours lost too much, if it did. After the start no more than twice CUBIC's, or half a percent where that is less. Slow start
-/// ends by the queue that it makes, so it costs a short buffer some sixty packets once; CUBIC's HyStart leaves sooner.
+/// Why ours lost too much, if it did. After the start no more than twice CUBIC's, or half a percent
+/// where that is less. Slow start ends by the queue that it makes, so it costs a short buffer some
+/// sixty packets once; CUBIC's HyStart leaves sooner.
 fn overrun(ours: &Bulk, cubic: &Bulk) -> Option<&'static str> {
     for (name, bulk) in [("trimtab_copa", ours), ("cubic", cubic)] {
         let (all, later) = (100.0 * bulk.again, 100.0 * bulk.again_later);
@@ -58,9 +61,10 @@ fn overrun(ours: &Bulk, cubic: &Bulk) -> Option<&'static str> {
     (ours.again > (2.0 * cubic.again).max(0.02)).then_some("more sent again than twice CUBIC's")
 }
 
-/// One good run of some. When the host of a virtual machine withholds its processors for some milliseconds, the packets that
-/// waited come at once and a short buffer does not hold them, of every sender. Who fills the link then loses most, so
-/// CUBIC is no measure: if the link was never what was asked for, ours must only stay far from the prototype's losses.
+/// One good run of some. When the host of a virtual machine withholds its processors for some
+/// milliseconds, the packets that waited come at once and a short buffer does not hold them, of
+/// every sender. Who fills the link then loses most, so CUBIC is no measure: if the link was never
+/// what was asked for, ours must only stay far from the prototype's losses.
 fn one_good_run(what: &str, buffer_ms: f64, run: impl Fn() -> (Bulk, Bulk), mbps: f64) {
     const TRIES: usize = 6;
     let mut flaws = Vec::new();

@@ -41,7 +41,8 @@ pub(crate) fn listen(topology: &Topology, algorithm: &str) -> TcpListener {
     })
 }
 
-/// Flows that go on until the topology is dropped; the bytes of each that have arrived. They begin when all are connected.
+/// Flows that go on until the topology is dropped; the bytes of each that have arrived. They begin
+/// when all are connected.
 pub(crate) fn flows(topology: &Topology, algorithm: &str, count: usize) -> Vec<Arc<AtomicU64>> {
     let address = (topology.server_address(), PORT);
     let listener = listen(topology, algorithm);
@@ -82,7 +83,8 @@ pub(crate) struct Bulk {
     pub(crate) again: f64,
     /// The same after the first second, in which slow start is.
     pub(crate) again_later: f64,
-    /// How much too late the worst packet left the link, in milliseconds: what the machine added to the link that was asked for.
+    /// How much too late the worst packet left the link, in milliseconds: what the machine added to
+    /// the link that was asked for.
     pub(crate) late_ms: f64,
 }
 

@@ -100,15 +100,15 @@ fn turns(loaded: &Loaded, how: Switch) -> Seen {
         }
     }
     let after = flow.sample().expect("open");
-    seen.lost = (after.lost - before.lost).get() / after.mss.get();
+    seen.lost = (after.totals.lost - before.totals.lost).get() / after.mss.get();
     // It is the same connection throughout, in the same slot, and nobody was told that it ended.
     assert_eq!((flow.id(), loaded.datapath().stats().opened), (id, opened));
     assert_eq!((after.delta, flow.knob("delta").ok()), (0.1, Some(0.1)), "{after:?}");
     seen
 }
 
-/// The state survives: a full switch loses nothing and goes on at the rate, where a part switch begins with slow start on top
-/// of a full queue.
+/// The state survives: a full switch loses nothing and goes on at the rate, where a part switch
+/// begins with slow start on top of a full queue.
 #[test]
 fn another_algorithm_takes_over_a_running_connection_without_a_seam() {
     need_kernel!();
@@ -122,8 +122,8 @@ fn another_algorithm_takes_over_a_running_connection_without_a_seam() {
     assert!(full.took < Duration::from_micros(200), "{full:?}");
 }
 
-/// Small answers over one connection never fill the window, so nothing ever converges. The new algorithm then starts from
-/// the beginning, when nothing is in flight.
+/// Small answers over one connection never fill the window, so nothing ever converges. The new
+/// algorithm then starts from the beginning, when nothing is in flight.
 #[test]
 fn where_nothing_is_known_another_algorithm_starts_from_the_beginning() {
     need_kernel!();

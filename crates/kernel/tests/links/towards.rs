@@ -30,8 +30,9 @@ fn download(topology: &Topology, algorithm: &str) -> StdDuration {
     client.join().expect("no panic")
 }
 
-/// 60 kB over 40 Mbit/s and 200 ms: at a first rate of 20 Mbit/s they are there after the handshake, 24 ms of sending and the way to the
-/// client: 0.42 s. An initial window of 10 packets that doubles takes two round trips more.
+/// 60 kB over 40 Mbit/s and 200 ms: at a first rate of 20 Mbit/s they are there after the
+/// handshake, 24 ms of sending and the way to the client: 0.42 s. An initial window of 10 packets
+/// that doubles takes two round trips more.
 #[test]
 fn a_first_rate_that_is_known_of_a_destination_paces_the_first_round_trip() {
     need_kernel!();

@@ -143,7 +143,8 @@ mod tests {
     #[test]
     fn to_be_ready_to_switch_changes_nothing() {
         let scenario = Scenario::parse(
-            "cc = [\"bbr\"]\ntraces = [\"constant:8Mbit/s\"]\nloss = \"1%\"\nduration = \"20s\"\n[[app]]\nkind = \"web\"\n",
+            "cc = [\"bbr\"]\ntraces = [\"constant:8Mbit/s\"]\nloss = \"1%\"\nduration = \"20s\"\n\
+             [[app]]\nkind = \"web\"\n",
         )
         .unwrap();
         let prepared = prepare(&scenario.plan().unwrap()).unwrap();

@@ -163,7 +163,9 @@ mod tests {
         // The capacity falls to a tenth and rises again, and every second of delay costs: what is right
         // before a step is wrong after it.
         let scenario = Scenario::parse(
-            "cc = [\"oracle:copa\", \"oracle-dynamic:copa\"]\ntraces = [\"step:20Mbit/s,2Mbit/s@4s\"]\nduration = \"12s\"\n[[app]]\nkind = \"download\"\nqoe = \"T - 50*D\"\n",
+            "cc = [\"oracle:copa\", \"oracle-dynamic:copa\"]\n\
+             traces = [\"step:20Mbit/s,2Mbit/s@4s\"]\nduration = \"12s\"\n[[app]]\n\
+             kind = \"download\"\nqoe = \"T - 50*D\"\n",
         )
         .unwrap();
         let prepared = prepare(&scenario.plan().unwrap()).unwrap();

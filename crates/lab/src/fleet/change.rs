@@ -10,8 +10,9 @@ use super::result::{Estimate, VersusResult, statistics};
 /// How often aggregates are drawn for an interval.
 const RESAMPLES: usize = 400;
 
-/// By which share each statistic of the last third differs from the other's, with the 95% interval by bootstrap over the
-/// aggregates: both are drawn together, since their connections are the same. What the other has none of is left out.
+/// By which share each statistic of the last third differs from the other's, with the 95% interval
+/// by bootstrap over the aggregates: both are drawn together, since their connections are the same.
+/// What the other has none of is left out.
 pub(super) fn versus(name: &str, own: &[&Course], other: &[&Course]) -> VersusResult {
     let changes = |picks: &[usize]| -> Vec<(String, f64)> {
         let of = |all: &[&Course]| statistics(&merged(picks.iter().map(|&i| all[i])));

@@ -95,16 +95,17 @@ fn changes_by(scenario: &FleetScenario, seed: u64, aggregate: u64, interval: u64
         .count() as u64
 }
 
-/// Which connections: those of the run, or others of the same kind, on which the best in hindsight is looked for. On the same
-/// ones the best would be the luckiest.
+/// Which connections: those of the run, or others of the same kind, on which the best in hindsight
+/// is looked for. On the same ones the best would be the luckiest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
     Run,
     Apart,
 }
 
-/// A value between 0 and 1 for the connection `number` of `count`: one in each part of the range, in an order that chance has.
-/// A real interval has hundreds of connections; a few that are spread evenly stand for them better than as many at random.
+/// A value between 0 and 1 for the connection `number` of `count`: one in each part of the range,
+/// in an order that chance has. A real interval has hundreds of connections; a few that are spread
+/// evenly stand for them better than as many at random.
 fn stratum(seed: u64, parts: [u64; 4], (number, count): (u64, u64)) -> f64 {
     let mut random = generator(seed, &parts);
     let mut order: Vec<u64> = (0..count).collect();
@@ -253,3 +254,6 @@ fn quantile(p: f64) -> f64 {
     let far = t - up / down;
     if p < 0.5 { -far } else { far }
 }
+
+#[cfg(test)]
+mod tests;

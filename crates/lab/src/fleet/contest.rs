@@ -296,3 +296,6 @@ pub(super) fn halton(i: u32, dimensions: usize) -> Vec<f64> {
     };
     PRIMES.iter().take(dimensions).map(|&base| radical(base)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,11 @@
-//! A whole fleet in virtual time: engine, edges and links, with the production code of the learner, next to other ways to
-//! choose and the best in hindsight. `trimtab fleet simulate` runs it.
+//! A whole fleet in virtual time: engine, edges and links, with the production code of the learner,
+//! next to other ways to choose and the best in hindsight. `trimtab fleet simulate` runs it.
 
 mod change;
 mod chooser;
 mod connection;
 mod contest;
+pub mod error;
 mod hindsight;
 pub mod program;
 mod result;
@@ -16,9 +17,10 @@ use trimtab_steer::customize::{Commons, Preset, Settings};
 
 pub use chooser::{Chooser, Scheme, SimulateError};
 use contest::{Course, Field, Policy, Run};
+pub use error::FleetScenarioError;
 use hindsight::Hindsight;
 pub use result::{FleetResult, SchemeResult, ServiceResult, render};
-pub use scenario::{FleetApp, FleetLinks, FleetScenario, FleetScenarioError, Outage};
+pub use scenario::{FleetApp, FleetLinks, FleetScenario, Outage};
 
 /// What became of one scheme, by aggregate.
 struct Fared {
@@ -142,8 +144,8 @@ fn contest(
     Ok(fared)
 }
 
-/// Intervals after which aggregates hear of what others found. The engine tells them at each decision; an hour makes the
-/// threads of a simulation wait for each other less often.
+/// Intervals after which aggregates hear of what others found. The engine tells them at each
+/// decision; an hour makes the threads of a simulation wait for each other less often.
 const ROUND: u64 = 3;
 
 /// All aggregates at once, each with what all found until now.

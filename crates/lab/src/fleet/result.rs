@@ -130,8 +130,9 @@ pub struct OutageResult {
     pub reward_after: f64,
     /// That of the safe configuration.
     pub safe_reward_after: f64,
-    /// The most that the sum of an aggregate's rewards fell behind that of the safe configuration over any stretch of the run, in
-    /// mean rewards of the safe configuration: the median over the aggregates.
+    /// The most that the sum of an aggregate's rewards fell behind that of the safe configuration
+    /// over any stretch of the run, in mean rewards of the safe configuration: the median over the
+    /// aggregates.
     pub behind_median: f64,
     /// The most of all aggregates.
     pub behind_most: f64,
@@ -515,3 +516,6 @@ fn render_outage(out: &mut String, o: &OutageResult, aggregates: u32) {
         o.behind_most
     );
 }
+
+#[cfg(test)]
+mod tests;

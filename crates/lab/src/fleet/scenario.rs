@@ -1,13 +1,14 @@
 //! What a simulated fleet is made of, as a TOML file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use trimtab_apps::Recipe;
 use trimtab_cc::Spec;
-use trimtab_fleet::{Service, ServiceError};
+use trimtab_fleet::Service;
 use trimtab_units::{Duration, Rate};
 
+use super::error::{FleetScenarioError, read, value};
 use crate::scenario::AppSettings;
 
 /// A simulated fleet. `docs/concepts/customize.md` describes every key of its file.
@@ -33,7 +34,8 @@ pub struct FleetScenario {
     pub outage: Option<Outage>,
     /// The services; the first is described in full, others replace its keys.
     pub services: Vec<Service>,
-    /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that sees the link, a bound.
+    /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that
+    /// sees the link, a bound.
     pub baselines: Vec<(String, Option<Spec>)>,
     /// The baseline that what is learnt is compared with, statistic by statistic.
     pub compare_with: Option<String>,
@@ -167,49 +169,13 @@ struct RawOutage {
     loss: f64,
 }
 
-/// Why a text is no simulated fleet.
-#[derive(Debug, thiserror::Error)]
-pub enum FleetScenarioError {
-    /// The file cannot be read.
-    #[error("cannot read the scenario {}: {cause}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// It is not TOML, or has keys that there are not; the message has line and column.
-    #[error("{}", .0.to_string().trim_end())]
-    Parse(Box<toml::de::Error>),
-    /// A service is not one.
-    #[error("service {number}: {cause}")]
-    Service {
-        /// Which one, counted from 1.
-        number: usize,
-        /// What is wrong with it.
-        cause: Box<ServiceError>,
-    },
-    /// A value is outside its range.
-    #[error("{key}: {must}")]
-    Value {
-        /// Which one.
-        key: String,
-        /// What it must be.
-        must: String,
-    },
-}
-
-fn value(key: &str, must: impl Into<String>) -> FleetScenarioError {
-    FleetScenarioError::Value { key: key.into(), must: must.into() }
-}
-
 impl FleetScenario {
     /// Parses a scenario.
     ///
     /// # Errors
     /// Says what is wrong with it, and what would be right.
     pub fn parse(text: &str) -> Result<Self, FleetScenarioError> {
-        let raw: Raw = toml::from_str(text).map_err(|e| FleetScenarioError::Parse(Box::new(e)))?;
+        let raw: Raw = toml::from_str(text)?;
         raw.checked()
     }
 
@@ -218,9 +184,7 @@ impl FleetScenario {
     /// # Errors
     /// As [`FleetScenario::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, FleetScenarioError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|cause| FleetScenarioError::Read { path: path.to_owned(), cause })?;
-        let mut scenario = Self::parse(&text)?;
+        let mut scenario = Self::parse(&read(path)?)?;
         if scenario.name.is_empty() {
             scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
@@ -268,6 +232,13 @@ impl Raw {
         }
         let recipe = kind.recipe(settings).map_err(|e| value("app", e.to_string()))?;
         let app = FleetApp { settings: self.app, recipe };
+        let intervals = (duration.ratio(services[0].interval()) as u64).max(1);
+        if self.outage.as_ref().is_some_and(|o| o.from >= o.until || o.until > intervals) {
+            return Err(value(
+                "outage",
+                format!("`from` comes before `until`, within the {intervals} intervals of the run"),
+            ));
+        }
         let outage = self.outage.map(|o| Outage {
             from: o.from,
             until: o.until,
@@ -300,8 +271,9 @@ fn services(tables: &[toml::Table]) -> Result<Vec<Service>, FleetScenarioError> 
     let of = |(n, table): (usize, &toml::Table)| {
         let mut whole = first.clone();
         whole.extend(table.clone());
-        let fail = |cause| FleetScenarioError::Service { number: n + 1, cause: Box::new(cause) };
-        Service::parse(&whole.to_string()).map_err(fail)
+        let key = format!("service {}", n + 1);
+        Service::parse(&whole.to_string())
+            .map_err(|cause| FleetScenarioError::Service { key, cause: Box::new(cause) })
     };
     let services: Vec<Service> = tables.iter().enumerate().map(of).collect::<Result<_, _>>()?;
     let same = services
@@ -328,7 +300,7 @@ impl RawLinks {
             policer: self
                 .policer
                 .map(|p| {
-                    Ok((
+                    Ok::<_, FleetScenarioError>((
                         p.share,
                         p.bucket
                             .parse::<Duration>()
@@ -350,7 +322,7 @@ impl RawLinks {
         ];
         match good.iter().find(|(_, good)| !good) {
             Some((key, _)) => {
-                Err(value(key, "a range from the least to the most that links can have"))
+                Err(value(*key, "a range from the least to the most that links can have"))
             }
             None => Ok(links),
         }

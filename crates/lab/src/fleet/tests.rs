@@ -195,6 +195,17 @@ fn mistakes_say_what_is_right() {
         ("\"mean(throughput)\"", "\"throughput\"", "service 1: reward"),
         ("- 100 * mean(rtt)", "- 100 * mean(rt)", "service 2: reward"),
         ("load =", "lode =", "unknown field `lode`"),
+        ("[0.0001, 0.01]", "[0.0001, 1.0]", "links.loss: a range"),
+        ("0.7, 0.5]", "0.7, 0.0]", "links.load: a range"),
+        ("2Mbit/s", "2", "links.rate: "),
+        ("80ms", "8ms", "links.rtt: a range"),
+        ("kind = \"download\"", "kind = \"download\"\nqoe = \"T\"", "app: no `qoe`"),
+        ("fixed = 4", "fixed = 10001", "fixed: a whole number from 1 to 10000"),
+        (
+            "[[service]]\nname = \"small-l",
+            "[[service]]\ninterval = \"2h\"\nname = \"small-l",
+            "service: all have the same interval and knobs",
+        ),
     ] {
         assert!(SMALL.contains(from), "{from}");
         let message = FleetScenario::parse(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
@@ -211,4 +222,19 @@ fn every_fleet_that_ships_is_valid() {
         seen += 1;
     }
     assert!(seen >= 5, "{seen} fleets");
+}
+
+#[test]
+fn an_outage_lies_within_the_run() {
+    let with = |from: u64, until: u64| {
+        let outage = format!("from = {from}\nuntil = {until}\n");
+        let text = OUTAGE.replace("from = 42\nuntil = 58\n", &outage);
+        FleetScenario::parse(&text).map_err(|e| e.to_string())
+    };
+    assert_eq!(with(0, 78).unwrap().intervals(), 78);
+    for (from, until) in [(58, 42), (42, 42), (70, 79), (100, 120)] {
+        let e = with(from, until).unwrap_err();
+        assert!(e.starts_with("outage: `from` comes before `until`"), "{e}");
+        assert!(e.contains("within the 78 intervals of the run"), "{e}");
+    }
 }

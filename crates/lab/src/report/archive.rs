@@ -270,7 +270,9 @@ mod tests {
     use parquet::record::RowAccessor;
 
     use super::*;
-    use crate::result::{Series, UnitRecord};
+    use crate::result::{
+        CellRecord, DelayRecord, QoeRecord, RctRecord, RttRecord, Series, UnitRecord,
+    };
     use crate::testing::run;
 
     fn runs() -> Vec<RunRecord> {
@@ -360,5 +362,186 @@ mod tests {
         let left: Vec<_> =
             std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["series.parquet"]);
+    }
+
+    /// A record in which every number is another one.
+    fn distinct(seed: u64) -> RunRecord {
+        let mut next = 1000.0 * seed as f64;
+        let mut n = || {
+            next += 1.25;
+            next
+        };
+        let mut r = run("cubic", "t", seed, 1.0);
+        r.cell = CellRecord {
+            rtt_ms: n(),
+            buffer_bytes: seed + 77,
+            loss: n(),
+            jitter_ms: n(),
+            flows: 5,
+            rivals: "some".to_owned(),
+        };
+        r.qoe = QoeRecord { mean: n(), p5: n(), p50: n(), p95: n() };
+        (r.throughput_mbps, r.utilization) = (n(), n());
+        r.rtt_ms = RttRecord { mean: n(), p50: n(), p95: n() };
+        r.queue_delay_ms = DelayRecord { mean: n(), p95: n() };
+        (r.loss_ratio, r.retransmit_ratio, r.requests) = (n(), n(), seed + 99);
+        r.rct_ms = Some(RctRecord { mean: n(), p50: n(), p90: n(), p95: n(), p99: n() });
+        (r.bitrate_kbps_mean, r.stall_ratio, r.stalls) = (Some(n()), Some(n()), Some(seed + 3));
+        (r.startup_ms, r.latency_ms, r.jain, r.friendliness) =
+            (Some(n()), Some(n()), Some(n()), Some(n()));
+        r
+    }
+
+    /// Columns carry the names of the JSON's fields, and so their values.
+    #[test]
+    fn a_column_has_what_the_json_has_under_its_name() {
+        let runs = [distinct(4), run("bbr", "u", 9, 2.5)];
+        let json: Vec<serde_json::Value> =
+            runs.iter().map(|run| serde_json::to_value(run).unwrap()).collect();
+        let field = |row: usize, name: &str| {
+            let groups = ["cell", "qoe", "rtt_ms", "queue_delay_ms", "rct_ms"];
+            let inner = groups.iter().find_map(|group| {
+                let rest = name.strip_prefix(group)?.strip_prefix('_')?;
+                json[row].get(group)?.get(rest)
+            });
+            inner.or_else(|| json[row].get(name)).cloned().unwrap_or_default()
+        };
+        let mut seen = 0;
+        for (name, values) in runs_table(&runs).iter().filter(|(name, _)| *name != "run") {
+            for row in 0..runs.len() {
+                let expected = field(row, name);
+                match values {
+                    Values::Text(v) => assert_eq!(expected, v[row], "{name}"),
+                    Values::Count(v) => assert_eq!(expected, v[row], "{name}"),
+                    // Nothing in the JSON is nothing in the table; a zero that is left out is one.
+                    Values::Number(v) if v[row].is_nan() => assert!(expected.is_null(), "{name}"),
+                    Values::Number(v) => {
+                        assert_eq!(expected.as_f64().unwrap_or(0.0), v[row], "{name}");
+                    }
+                }
+                seen += 1;
+            }
+        }
+        assert!(seen > 70, "{seen} values");
+        let missing = runs_table(&runs).into_iter().find(|(name, _)| *name == "jain").unwrap().1;
+        assert!(matches!(missing, Values::Number(v) if v[0] > 0.0 && v[1].is_nan()));
+    }
+
+    #[test]
+    fn requests_and_bins_stand_in_the_row_of_their_run() {
+        let unit = |n: u32| UnitRecord {
+            flow: n,
+            start_ms: f64::from(n) + 0.1,
+            bytes: 10 + u64::from(n),
+            duration_ms: f64::from(n) + 0.2,
+            finished: n != 2,
+            qoe: f64::from(n) + 0.3,
+            bitrate_kbps: (n > 1).then_some(f64::from(n) + 0.4),
+            stall_ms: Some(f64::from(n) + 0.5),
+            latency_ms: None,
+        };
+        let mut runs = vec![run("a", "t", 1, 1.0), run("b", "t", 2, 1.0), run("c", "u", 3, 1.0)];
+        runs[0].units = vec![unit(1)];
+        runs[2].units = vec![unit(2), unit(3)];
+        let bins = |from: f64| (0..3).map(|i| from + f64::from(i)).collect::<Vec<_>>();
+        let series = Series {
+            bin_ms: 50.0,
+            capacity_mbps: bins(10.0),
+            throughput_mbps: bins(20.0),
+            queue_delay_ms: bins(30.0),
+            rtt_ms: bins(40.0),
+            cwnd_bytes: bins(50.0),
+            delta: bins(60.0),
+            lambda: bins(70.0),
+            tau: bins(80.0),
+        };
+        runs[1].series = Some(series);
+        let column = |table: &Table, name: &str| -> Vec<f64> {
+            match &table.iter().find(|(n, _)| *n == name).unwrap().1 {
+                Values::Count(v) => v.iter().map(|&n| n as f64).collect(),
+                Values::Number(v) => v.clone(),
+                Values::Text(_) => panic!("{name} is text"),
+            }
+        };
+        let requests = requests_table(&runs);
+        for (name, expected) in [
+            ("run", [0.0, 2.0, 2.0]),
+            ("seed", [1.0, 3.0, 3.0]),
+            ("flow", [1.0, 2.0, 3.0]),
+            ("start_ms", [1.1, 2.1, 3.1]),
+            ("bytes", [11.0, 12.0, 13.0]),
+            ("duration_ms", [1.2, 2.2, 3.2]),
+            ("qoe", [1.3, 2.3, 3.3]),
+            ("stall_ms", [1.5, 2.5, 3.5]),
+        ] {
+            assert_eq!(column(&requests, name), expected, "{name}");
+        }
+        assert!(column(&requests, "bitrate_kbps")[0].is_nan());
+        assert_eq!(column(&requests, "bitrate_kbps")[1..], [2.4, 3.4]);
+        let series = series_table(&runs);
+        assert_eq!(column(&series, "run"), [1.0; 3]);
+        assert_eq!(column(&series, "t_ms"), [0.0, 50.0, 100.0]);
+        let names = [
+            "capacity_mbps",
+            "throughput_mbps",
+            "queue_delay_ms",
+            "rtt_ms",
+            "cwnd_bytes",
+            "delta",
+            "lambda",
+            "tau",
+        ];
+        for (i, name) in names.iter().enumerate() {
+            assert_eq!(column(&series, name), bins(10.0 * (i + 1) as f64), "{name}");
+        }
+    }
+
+    /// What Polars, pandas or R read is what was written, in every column of every table.
+    #[test]
+    fn every_value_of_a_file_reads_back() {
+        let mut runs: Vec<RunRecord> = (0..40).map(distinct).collect();
+        runs.iter_mut().step_by(3).for_each(|run| {
+            run.jain = None;
+            run.cc = format!("mortise:λ=\"{}\"", run.seed);
+        });
+        let table = runs_table(&runs);
+        let mut bytes = Vec::new();
+        encode(&table, &mut bytes).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs.parquet");
+        std::fs::write(&path, bytes).unwrap();
+        let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+        let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 40);
+        for (i, row) in rows.iter().enumerate() {
+            for (c, (name, values)) in table.iter().enumerate() {
+                match values {
+                    Values::Text(v) => assert_eq!(row.get_string(c).unwrap(), &v[i], "{name}"),
+                    Values::Count(v) => assert_eq!(row.get_long(c).unwrap(), v[i], "{name}"),
+                    Values::Number(v) if v[i].is_nan() => assert!(row.get_double(c).is_err()),
+                    Values::Number(v) => assert_eq!(row.get_double(c).unwrap(), v[i], "{name}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_summary_has_both_ends_of_its_intervals() {
+        let runs: Vec<RunRecord> = [1.0, 2.0, 4.0]
+            .into_iter()
+            .zip(0..)
+            .flat_map(|(q, seed)| {
+                [run("cubic", "t", seed, q), run("omniscient", "t", seed, 2.0 * q)]
+            })
+            .collect();
+        let rows = crate::stats::summary::summarise(&runs);
+        let table = summary_table(&rows);
+        let number = |name: &str| match &table.iter().find(|(n, _)| *n == name).unwrap().1 {
+            Values::Number(v) => v[0],
+            _ => panic!("{name} is a number"),
+        };
+        let [low, high] = rows[0].qoe_ci95.unwrap();
+        assert_eq!((number("qoe_ci95_low"), number("qoe_ci95_high")), (low, high));
+        assert_eq!((number("qoe_mean"), number("of_omniscient")), (7.0 / 3.0, 0.5));
     }
 }

@@ -22,16 +22,37 @@ pub const LOST_PERCENT: f64 = 3.0;
 /// (Mortise eq. 8).
 pub const LOST_DIFFERENCE: f64 = 0.05;
 
-/// What a scheme's runs in a cell came to, by seed.
-type Seeds = BTreeMap<u64, Outcome>;
+/// What a scheme's runs in a cell came to, by seed. Cells that look alike come as one, so a seed may
+/// have several runs: they are numbered.
+pub(super) type Seeds = BTreeMap<(u64, usize), Outcome>;
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+pub(super) struct Outcome {
     /// What it is judged by.
     score: f64,
     /// Mean experience over its requests.
     qoe_mean: f64,
+}
+
+/// Those of a scheme.
+pub(super) fn seeds<'a>(
+    cc: &str,
+    runs: impl IntoIterator<Item = &'a RunRecord>,
+    scale: Scale,
+) -> Seeds {
+    let mut seeds = Seeds::new();
+    for run in runs.into_iter().filter(|run| run.cc == cc) {
+        let copy = seeds.range((run.seed, 0)..=(run.seed, usize::MAX)).count();
+        let outcome = Outcome { score: run.score(scale), qoe_mean: run.qoe.mean };
+        seeds.insert((run.seed, copy), outcome);
+    }
+    seeds
+}
+
+/// The scores of both in every pair of runs.
+pub(super) fn paired(own: &Seeds, other: &Seeds) -> Vec<(f64, f64)> {
+    own.iter().filter_map(|(seed, a)| Some((a.score, other.get(seed)?.score))).collect()
 }
 
 /// One row per application and cell. Runs come in the order of the scenario, so those of a cell
@@ -52,11 +73,7 @@ fn cell(runs: &[RunRecord], scale: Scale) -> Option<CellSummary> {
     let first = runs.first()?;
     let schemes: Vec<(&str, Seeds)> = in_order(runs.iter().map(|r| r.cc.as_str()))
         .into_iter()
-        .map(|cc| {
-            let own = runs.iter().filter(|r| r.cc == cc);
-            let outcome = |r: &RunRecord| Outcome { score: r.score(scale), qoe_mean: r.qoe.mean };
-            (cc, own.map(|r| (r.seed, outcome(r))).collect())
-        })
+        .map(|cc| (cc, seeds(cc, runs, scale)))
         .collect();
     let rule_based = schemes.iter().filter(|(cc, _)| !is_bound(cc) && !is_steered(cc));
     // The first of equals, as the scenario names them.
@@ -104,8 +121,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 
 /// The paired change; `None` without a seed in common.
 fn gap(own: &Seeds, other: &Seeds, scale: Scale) -> Option<CellGap> {
-    let pairs: Vec<(f64, f64)> =
-        own.iter().filter_map(|(seed, a)| Some((a.score, other.get(seed)?.score))).collect();
+    let pairs = paired(own, other);
     let over = |f: fn(f64, f64) -> f64| mean(pairs.iter().map(|&(a, b)| f(a, b)));
     (!pairs.is_empty()).then(|| CellGap {
         pairs: pairs.len() as u64,
@@ -342,5 +358,19 @@ mod tests {
         runs.extend(video(runs.clone()));
         assert_eq!(cells(&runs).len(), 2);
         assert!(findings(&cells(&runs)).is_empty(), "one cell of each application");
+    }
+
+    /// Two buffers of as many bytes, counted in bytes and in packets, have records that look alike.
+    #[test]
+    fn runs_of_cells_that_look_alike_all_count() {
+        let runs = [
+            at("t", 0, &[("cubic", 1.0), ("mortise", 2.0)]),
+            at("t", 0, &[("cubic", 4.0), ("mortise", 2.0)]),
+        ]
+        .concat();
+        let [cell] = &cells(&runs)[..] else { panic!("one cell") };
+        assert_eq!((cell.best_qoe_mean, cell.steered[0].qoe_mean), (2.5, 2.0));
+        let gap = cell.steered[0].versus_best.unwrap();
+        assert_eq!((gap.pairs, gap.change_percent), (2, Some(25.0)), "+100% and -50%");
     }
 }

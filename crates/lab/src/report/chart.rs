@@ -48,7 +48,9 @@ impl Scale {
     /// A linear scale over the values, widened to round numbers, from position `from` to `to`.
     pub(super) fn linear(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (lo, hi) = extent(values);
-        let (lo, hi) = if lo == hi { (lo - 0.5, hi + 0.5) } else { (lo, hi) };
+        // Sums of the same numbers in another order differ in their last digits only.
+        let is_one = hi - lo <= 1e-9 * lo.abs().max(hi.abs());
+        let (lo, hi) = if is_one { (lo - 0.5, hi + 0.5) } else { (lo, hi) };
         let step = nice_step(hi - lo);
         let (lo, hi) = (libm::floor(lo / step) * step, libm::ceil(hi / step) * step);
         Self { lo, hi, log: false, from, to, has_ticks: true }
@@ -331,5 +333,14 @@ mod tests {
     fn a_gap_breaks_the_line() {
         let d = path([(0.0, 0.0), (1.0, f64::NAN), (2.0, 2.0), (3.0, 1.0)].into_iter());
         assert_eq!(d, "M0.0 0.0M2.0 2.0L3.0 1.0");
+    }
+
+    #[test]
+    fn values_that_differ_by_rounding_only_are_one() {
+        let value = 0.1 + 0.2;
+        assert_ne!(value, 0.3);
+        let s = Scale::linear([0.3, value].into_iter(), 0.0, 100.0);
+        assert_eq!(s, Scale { lo: s.lo, hi: s.hi, ..Scale::linear([0.3].into_iter(), 0.0, 100.0) });
+        assert!(s.hi - s.lo >= 1.0 && (s.at(value) - s.at(0.3)).abs() < 1e-9, "{s:?}");
     }
 }

@@ -4,7 +4,7 @@
 //! gains or loses where the 95% interval of the paired change leaves zero out and the change exceeds
 //! what counts in a cell ([`LOST_PERCENT`], [`LOST_DIFFERENCE`]).
 
-use crate::report::cells::{LOST_DIFFERENCE, LOST_PERCENT, place_of};
+use crate::report::cells::{LOST_DIFFERENCE, LOST_PERCENT, paired, place_of, seeds};
 use crate::report::headline::{Duel, duel, users};
 use crate::result::{Change, RunRecord, Scale, SummaryRow};
 use crate::stats::summary::{geometric_mean, in_order};
@@ -43,14 +43,8 @@ fn paths(runs: &[&RunRecord], duel: &Duel<'_>) -> Option<Vec<Gain>> {
     let names = in_order(runs.iter().map(|r| r.trace.as_str()));
     let gain = |of_path: &[&RunRecord]| {
         let first = of_path.first()?;
-        let own = of_path.iter().filter(|r| r.cc == duel.ahead.cc);
-        let pairs: Vec<(f64, f64)> = own
-            .filter_map(|a| {
-                let is_pair = |b: &&&RunRecord| b.cc == duel.behind.cc && b.seed == a.seed;
-                let behind = of_path.iter().find(is_pair)?;
-                Some((a.score(duel.ahead.scale), behind.score(duel.ahead.scale)))
-            })
-            .collect();
+        let of = |cc: &str| seeds(cc, of_path.iter().copied(), duel.ahead.scale);
+        let pairs = paired(&of(&duel.ahead.cc), &of(&duel.behind.cc));
         let percent = duel.ahead.scale == Scale::Ratio;
         let change = |&(a, b): &(f64, f64)| if percent { libm::log(a / b) } else { a - b };
         let units: Vec<Sums> = pairs.iter().map(|pair| Sums::of(change(pair), 0.0)).collect();
@@ -170,5 +164,25 @@ mod tests {
     fn without_seeds_or_paths_enough_there_is_no_sentence() {
         assert!(sentences(&[("a", 0.1), ("b", 0.5)], 4).is_empty());
         assert!(sentences(&[("a", 0.1)], 5).is_empty());
+    }
+
+    /// Two buffers of as many bytes, counted in bytes and in packets, have records that look alike.
+    #[test]
+    fn paths_that_look_alike_are_paired_run_by_run() {
+        let path = |name: &str, cubic: f64, mortise: f64| -> Vec<RunRecord> {
+            let at = |seed| {
+                [("cubic", cubic), ("mortise", mortise)].map(|(cc, q)| run(cc, name, seed, q))
+            };
+            (0..3).flat_map(at).collect()
+        };
+        let runs = [
+            path("a", 1.0, 1.5),
+            path("a", 10.0, 15.1),
+            path("b", 1.0, 1.2),
+            path("b", 10.0, 12.1),
+        ]
+        .concat();
+        let [sentence] = &gains(&summarise(&runs), &runs)[..] else { panic!("a sentence") };
+        assert!(sentence.contains("better on a +50.5%, b +20.5%"), "{sentence}");
     }
 }

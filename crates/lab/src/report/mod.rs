@@ -96,7 +96,8 @@ fn scope(comparison: &Comparison) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let cell = |r: &RunRecord| format!("{:?}", r.cell);
     format!(
-        "{} of {} over {} and {}, {} each, on {}. Every scheme saw the same links, the same losses and the same requests.",
+        "{} of {} over {} and {}, {} each, on {}. Every scheme saw the same links, the same losses \
+         and the same requests.",
         plural(runs.len(), "run"),
         plural(distinct(&|r| r.cc.clone()), "scheme"),
         plural(distinct(&|r| r.trace.clone()), "trace"),
@@ -146,7 +147,9 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
         let _ = writeln!(html, "<figure><figcaption>{caption}</figcaption>\n{svg}</figure>");
     };
     if let Some(cc) = reference {
-        let caption = "<b>Who serves users better?</b> Change of the experience, each run against the same run of the best congestion control with fixed settings. The bar is the 95% interval: where it crosses the line, the two cannot be told apart.";
+        let caption = "<b>Who serves users better?</b> Change of the experience, each run against \
+                       the same run of the best congestion control with fixed settings. The bar is \
+                       the 95% interval: where it crosses the line, the two cannot be told apart.";
         figure(caption, plots::changes(&format!("{app}: paired changes"), cast, &rows, cc));
     }
     for plot in distributions(app, own_qoe(comparison, app)) {
@@ -158,7 +161,9 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
             );
         }
     }
-    let caption = "<b>What does speed cost in delay?</b> Up and right is better. The line joins the senders that no other beats in both; which point on it serves users best depends on what they do.";
+    let caption = "<b>What does speed cost in delay?</b> Up and right is better. The line joins \
+                   the senders that no other beats in both; which point on it serves users best \
+                   depends on what they do.";
     let means = plots::means_of(&rows, &runs);
     let title = format!("{app}: throughput and delay");
     if let Some(plot) = plots::tradeoff(&title, &plots::RATE_AND_DELAY, cast, &means) {
@@ -214,7 +219,8 @@ impl Distribution {
 /// The distributions of an application; those without values are not drawn.
 fn distributions(app: &str, own_qoe: bool) -> Vec<Distribution> {
     let experience = Distribution {
-        caption: "<b>Experience of every request or chunk.</b> A line further right is better; its lower end shows the users who are served worst.",
+        caption: "<b>Experience of every request or chunk.</b> A line further right is better; its \
+                  lower end shows the users who are served worst.",
         label: qoe_label(app, own_qoe),
         log: AppKind::named(app).is_some_and(|kind| kind.info().log),
         value: |u| Some(u.qoe),
@@ -363,7 +369,8 @@ const GLOSSARY: &str = include_str!("glossary.html");
 fn repeat(comparison: &Comparison) -> String {
     let p = &comparison.provenance;
     let mut html = format!(
-        "<section>\n<h2>Do it again</h2>\n<p>Trimtab {}. The same command gives the same bytes.</p>\n<pre><code>{}</code></pre>\n\
+        "<section>\n<h2>Do it again</h2>\n\
+         <p>Trimtab {}. The same command gives the same bytes.</p>\n<pre><code>{}</code></pre>\n\
          <details><summary>The whole scenario</summary><pre><code>{}</code></pre></details>\n",
         escape(&p.version),
         escape(&p.command),
@@ -392,13 +399,12 @@ pub fn trace_svg(name: &str, trace: &Trace) -> String {
 
 /// The rate of a trace over time as an HTML page.
 pub fn trace_page(name: &str, trace: &Trace) -> String {
-    let s = trace.stats();
-    let name = escape(name);
+    let (s, title) = (trace.stats(), escape(name));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{name} · Trimtab</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{name}</h1>\n\
+         <title>{title} · Trimtab</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{title}</h1>\n\
          <p>{:.1} s, mean {:.2} Mbit/s. Of 100 ms bins, 5% are below {:.2} and 5% above {:.2} Mbit/s; {:.1}% are empty.</p>\n\
          </header>\n<main><figure>{}</figure></main>\n</body>\n</html>\n",
         include_str!("style.css"),
@@ -407,7 +413,7 @@ pub fn trace_page(name: &str, trace: &Trace) -> String {
         s.p5.mbps(),
         s.p95.mbps(),
         100.0 * s.outage_fraction,
-        series::capacity_chart(&name, trace)
+        series::capacity_chart(name, trace)
     )
 }
 

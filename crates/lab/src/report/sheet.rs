@@ -191,4 +191,48 @@ mod tests {
         assert!(!svg.contains("class=") && svg.contains("stroke=\"#d1410c\""), "{svg}");
         assert_eq!(size(&svg), (9.0, 9.0), "no legend takes no room");
     }
+
+    #[test]
+    fn panels_stand_next_to_each_other_or_below_each_other() {
+        let panels = ["<svg viewBox=\"0 0 460 300\"/>", "<svg viewBox=\"0 0 200 340\"/>"];
+        let panels = panels.map(str::to_owned);
+        for (arrangement, whole, second) in [
+            (
+                Arrangement::Row,
+                (660.0, 340.0),
+                "<svg x=\"460\" y=\"0\" width=\"200\" height=\"340\"",
+            ),
+            (
+                Arrangement::Column,
+                (460.0, 640.0),
+                "<svg x=\"0\" y=\"300\" width=\"200\" height=\"340\"",
+            ),
+        ] {
+            let svg = compose(&[], &panels, arrangement);
+            assert_eq!(size(&svg), whole);
+            assert!(svg.contains(second), "{svg}");
+            assert!(svg.contains(&format!(
+                "width=\"{}\" height=\"{}\" fill=\"#ffffff\"",
+                whole.0, whole.1
+            )));
+        }
+    }
+
+    /// Each key of the legend has the colour, the dashes and the marker of its line.
+    #[test]
+    fn keys_look_like_their_lines() {
+        let names = ["cubic", "bbr", "mortise", "omniscient"];
+        let legend: Vec<(String, Look)> =
+            names.iter().map(|name| (*name).to_owned()).zip(looks(&names)).collect();
+        let panel = |marker: &str| format!("<svg viewBox=\"0 0 460 300\">{marker}</svg>");
+        let svg = compose(&legend, &[panel("<path class=\"marker\" d=\"\"/>")], Arrangement::Row);
+        for (name, look) in &legend {
+            let line = attributes(&format!("line {}", look.classes()));
+            let key = format!("<path{line}{}", look.dashes());
+            assert_eq!(svg.matches(&key).count(), 1, "{name}: {svg}");
+            assert!(svg.contains(look.marker()), "{name}: {svg}");
+        }
+        let plain = compose(&legend, &[panel("")], Arrangement::Row);
+        assert!(!plain.contains(legend[0].1.marker()), "no markers where lines have none: {plain}");
+    }
 }

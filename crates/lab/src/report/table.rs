@@ -389,4 +389,87 @@ mod tests {
             assert!(text.contains("mortise") && text.contains("QoE"), "{text}");
         }
     }
+
+    /// Two runs of a scheme with everything that has a column.
+    fn with_everything() -> Comparison {
+        let runs: Vec<RunRecord> = [("cubic", 0.0), ("bbr", 1.0)]
+            .into_iter()
+            .flat_map(|(cc, more)| [(cc, more, 0), (cc, more, 1)])
+            .map(|(cc, more, seed)| {
+                let mut r = run(cc, "t", seed, 2.0 + more + seed as f64);
+                r.stall_ratio = Some(0.02 + 0.02 * seed as f64);
+                r.bitrate_kbps_mean = Some(2500.0 + 1000.0 * seed as f64);
+                r.jain = Some(0.9 - 0.1 * seed as f64);
+                r.friendliness = Some(1.0 + seed as f64);
+                r.rct_ms.as_mut().unwrap().p50 = 400.0 + 200.0 * seed as f64;
+                r
+            })
+            .collect();
+        Comparison { summary: summarise(&runs), cells: Vec::new(), runs, ..comparison() }
+    }
+
+    #[test]
+    fn columns_are_means_over_the_runs_of_their_scheme() {
+        let text = render(&with_everything(), Style { width: 400, lines: false });
+        let cells = |line: usize| -> Vec<&str> {
+            let line = text.lines().nth(line).unwrap();
+            line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+        };
+        assert_eq!(cells(0), ["download (4 runs)"]);
+        for (head, bbr, cubic) in [
+            ("congestion control", "bbr", "cubic"),
+            ("QoE", "3.50", "2.50"),
+            ("Jain", "0.850", "0.850"),
+            ("friendliness", "1.50", "1.50"),
+            ("queue delay", "15.0 ms", "15.0 ms"),
+            ("throughput", "10.0 Mbit/s", "10.0 Mbit/s"),
+            ("median RCT", "500 ms", "500 ms"),
+            ("stalled", "3.00%", "3.00%"),
+            ("bitrate", "3.00 Mbit/s", "3.00 Mbit/s"),
+            ("p95 RCT", "2000 ms", "2000 ms"),
+            ("retransmitted", "1.00%", "1.00%"),
+        ] {
+            let at = cells(1)
+                .iter()
+                .position(|h| *h == head)
+                .unwrap_or_else(|| panic!("{head}: {text}"));
+            // CUBIC is what the others are compared with: its cell in that column is empty.
+            let skipped = usize::from(at > 2);
+            assert_eq!((cells(2)[at], cells(3)[at - skipped]), (bbr, cubic), "{head}: {text}");
+        }
+        assert_eq!((cells(1)[2], cells(2)[2]), ("against cubic", "+1.000"), "{text}");
+    }
+
+    #[test]
+    fn switches_have_a_table_of_what_they_cost() {
+        let mut c = with_everything();
+        let switch = |loss_ratio, settled_ms: Option<f64>| crate::result::SwitchRecord {
+            at_ms: 8000.0,
+            from: "cubic".to_owned(),
+            to: "bbr".to_owned(),
+            waited_ms: 0.0,
+            loss_ratio,
+            turn_ms: 8000.0,
+            settled_ms,
+            settles: Some(settled_ms.is_some()),
+            queue_delay_ms: 1.0,
+        };
+        c.runs[0].switches = vec![switch(0.01, Some(400.0))];
+        c.runs[1].switches = vec![switch(0.03, None)];
+        let text = render(&c, Style { width: 200, lines: false });
+        let at = text.lines().position(|l| l.contains("after a switch, and time until")).unwrap();
+        let row: Vec<&str> = text.lines().nth(at + 2).unwrap().split_whitespace().collect();
+        let expected =
+            ["cubic", "2.00%", "2.00%", "2.80%", "4.20", "s", "4.20", "s", "7.24", "s", "50.00%"];
+        assert_eq!(row, expected, "{text}");
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let texts = [0.0, 0.123, 1.0, 9.99, 12.34, 99.94, 123.4, 12345.6, -0.5, -12.34].map(short);
+        assert_eq!(
+            texts,
+            ["0", "0.12", "1.00", "9.99", "12.3", "99.9", "123", "12346", "-0.50", "-12.3"]
+        );
+    }
 }

@@ -1,5 +1,7 @@
 //! The report on made-up results that have everything a report can show.
 
+mod read;
+
 use super::*;
 use crate::result::{Provenance, RctRecord, SCHEMA, Series, UsersRecord};
 use crate::stats::summary::summarise;
@@ -132,4 +134,13 @@ fn the_page_is_whole_and_needs_no_network() {
 fn an_empty_comparison_still_has_a_page() {
     let empty = Comparison { summary: Vec::new(), runs: Vec::new(), ..specimen() };
     assert!(page(&empty, "", "").contains("</html>"));
+}
+
+#[test]
+fn the_name_of_a_trace_is_escaped_once() {
+    let trace = crate::run::links::trace(&"constant:12Mbit/s".parse().unwrap()).unwrap();
+    let html = trace_page("a < b & c", &trace);
+    assert!(html.contains("<h1>a &lt; b &amp; c</h1>"), "{html}");
+    assert!(html.contains("aria-label=\"capacity of a &lt; b &amp; c\""), "{html}");
+    assert!(!html.contains("a < b") && !html.contains("&amp;lt;"), "{html}");
 }

@@ -251,3 +251,6 @@ fn is_answered(outcome: &Outcome) -> bool {
         Outcome::Video(_) | Outcome::Endless => true,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,8 @@ pub enum PrepareError {
     },
     /// The file of a learnt policy cannot be read.
     #[error(
-        "{scheme}: the model {} cannot be read: {cause}; name another with {name}:model=FILE, or what is to run without it with safe=CC",
+        "{scheme}: the model {} cannot be read: {cause}; name another with {name}:model=FILE, or \
+         what is to run without it with safe=CC",
         path.display()
     )]
     ModelFile {
@@ -306,3 +307,6 @@ fn read_model(scheme: &str, by: &By, path: &Path) -> Result<Vec<u8>, PrepareErro
         cause,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,8 @@ pub(crate) fn fallbacks(runs: &[RunRecord]) -> Vec<String> {
         }
         why.map(|why| {
             format!(
-                "{cc}: the policy declined {fallbacks} of {made} selections, and the fallback was chosen; the first time because {why}"
+                "{cc}: the policy declined {fallbacks} of {made} selections, and the fallback was \
+                 chosen; the first time because {why}"
             )
         })
     };
@@ -44,7 +45,8 @@ mod tests {
 
     fn scenario(cc: &str) -> crate::scenario::Scenario {
         crate::scenario::Scenario::parse(&format!(
-            "cc = [{cc:?}]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"40s\"\nrtt = \"300ms\"\nflows = 2\n[[app]]\nkind = \"web\"\n"
+            "cc = [{cc:?}]\ntraces = [\"constant:8Mbit/s\"]\nduration = \"40s\"\nrtt = \"300ms\"\n\
+             flows = 2\n[[app]]\nkind = \"web\"\n"
         ))
         .unwrap()
     }
@@ -106,9 +108,8 @@ mod tests {
         ];
         assert_eq!(
             fallbacks(&runs),
-            [
-                "floo: the policy declined 5 of 30 selections, and the fallback was chosen; the first time because rtt_min is not finite"
-            ]
+            ["floo: the policy declined 5 of 30 selections, and the fallback was chosen; the \
+                 first time because rtt_min is not finite"]
         );
     }
 }

@@ -251,4 +251,78 @@ mod tests {
         // Falls all the way to the last quarter.
         assert_eq!(settled(|_| 9.0, |i| 400.0 - 2.0 * i as f64), None);
     }
+
+    /// A run of 40 s that sends 10 packets in each 10 ms, and loses one in ten from 20 s to 20.5 s.
+    fn watch(seen: &[(u64, u64)]) -> Watch {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let dropped = |ms: u64| (ms.clamp(20_000, 20_500) - 20_000) / 10;
+        Watch {
+            current: "bbr",
+            switches: seen.len() as u64,
+            pending: None,
+            seen: seen
+                .iter()
+                .map(|&(asked, ms)| Seen { at: at(ms), asked: at(asked), from: "cubic", to: "bbr" })
+                .collect(),
+            counts: (0..=4000_u64)
+                .map(|i| Counts { at: at(10 * i), sent: 10 * i, dropped: dropped(10 * i) })
+                .collect(),
+        }
+    }
+
+    fn flat(bins: usize) -> Series {
+        Series {
+            bin_ms: 100.0,
+            capacity_mbps: vec![10.0; bins],
+            throughput_mbps: vec![9.0; bins],
+            queue_delay_ms: (0..bins).map(|i| if i < 200 { 4.0 } else { 8.0 }).collect(),
+            rtt_ms: vec![30.0; bins],
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn a_switch_has_the_losses_of_the_second_after_it_and_the_rest_of_its_turn() {
+        let records = watch(&[(9_900, 10_000), (20_000, 20_000)]).records(&flat(400), true);
+        let [first, second] = &records[..] else { panic!("two switches: {records:?}") };
+        assert_eq!((first.at_ms, first.waited_ms, first.loss_ratio), (10_000.0, 100.0, 0.0));
+        assert_eq!((first.turn_ms, first.queue_delay_ms), (10_000.0, 4.0), "to the next one");
+        assert_eq!((second.turn_ms, second.queue_delay_ms), (20_000.0, 8.0), "to the end");
+        assert_eq!(second.loss_ratio, 0.05, "50 of 1000 packets");
+        assert_eq!((first.settled_ms, first.settles), (Some(0.0), Some(true)));
+        assert_eq!((first.from.as_str(), first.to.as_str()), ("cubic", "bbr"));
+    }
+
+    #[test]
+    fn what_cannot_be_told_of_a_switch_is_left_open() {
+        // Turns below 6 s, flows that are idle at times, and switches in the last second.
+        let short = watch(&[(10_000, 10_000), (15_900, 16_000)]).records(&flat(400), true);
+        assert_eq!((short[0].turn_ms, short[0].settles), (5900.0, None));
+        assert_eq!(short[1].settles, Some(true));
+        let idle = watch(&[(10_000, 10_000)]).records(&flat(400), false);
+        assert_eq!((idle[0].settled_ms, idle[0].settles), (None, None));
+        let last = watch(&[(10_000, 10_000), (39_500, 39_500)]).records(&flat(400), true);
+        assert_eq!(last.len(), 1, "its second was not seen");
+        assert_eq!(last[0].turn_ms, 29_500.0);
+    }
+
+    #[test]
+    fn costs_count_a_switch_that_never_settled_with_its_whole_turn() {
+        let switch = |loss_ratio, settled_ms, settles| SwitchRecord {
+            loss_ratio,
+            settled_ms,
+            settles,
+            turn_ms: 8000.0,
+            ..watch(&[(10_000, 10_000)]).records(&flat(400), true)[0].clone()
+        };
+        let mut runs = [0, 1].map(|seed| crate::testing::run("switch:cubic,bbr", "t", seed, 1.0));
+        runs[0].switches =
+            vec![switch(0.01, Some(500.0), Some(true)), switch(0.02, None, Some(false))];
+        runs[1].switches = vec![switch(0.06, None, None), switch(0.03, Some(100.0), Some(true))];
+        let costs = SwitchCosts::of("switch:cubic,bbr", runs.iter()).unwrap();
+        assert_eq!(costs.loss.values(), [0.01, 0.02, 0.03, 0.06]);
+        assert_eq!(costs.settled.values(), [100.0, 500.0, 8000.0]);
+        assert_eq!(costs.unsettled, 1.0 / 3.0, "of the three that can be told");
+        assert!(SwitchCosts::of("cubic", runs[..0].iter()).is_none());
+    }
 }

@@ -320,7 +320,9 @@ mod tests {
     /// The mean rate of the trace, in kbit/s, and the flows of each planned run of one scheme.
     fn planned(extra: &str) -> Vec<(u64, u32)> {
         let plan = Scenario::parse(&format!(
-            "cc = [\"newreno\"]\ntraces = [\"constant:1600kbit/s\", \"step:3Mbit/s,9Mbit/s@4s\", \"constant:48Mbit/s\"]\nflows = [1, 4, 16]\nrtt = [\"20ms\", \"60ms\"]\n{extra}\n[[app]]\nkind = \"vod\"\n"
+            "cc = [\"newreno\"]\n\
+             traces = [\"constant:1600kbit/s\", \"step:3Mbit/s,9Mbit/s@4s\", \"constant:48Mbit/s\"]\n\
+             flows = [1, 4, 16]\nrtt = [\"20ms\", \"60ms\"]\n{extra}\n[[app]]\nkind = \"vod\"\n"
         ))
         .unwrap()
         .plan()
@@ -365,7 +367,8 @@ mod tests {
     #[test]
     fn jobs_come_in_the_order_of_the_scenario() {
         let s = Scenario::parse(
-            "cc = [\"newreno\"]\ntraces = [\"constant:12Mbit/s\", \"constant:48Mbit/s\"]\nseeds = 2\nflows = [1, 4]\n[[app]]\nkind = \"vod\"\n[[app]]\nkind = \"web\"\n",
+            "cc = [\"newreno\"]\ntraces = [\"constant:12Mbit/s\", \"constant:48Mbit/s\"]\n\
+             seeds = 2\nflows = [1, 4]\n[[app]]\nkind = \"vod\"\n[[app]]\nkind = \"web\"\n",
         )
         .unwrap();
         let plan = s.plan().unwrap();

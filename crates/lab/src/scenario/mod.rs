@@ -355,6 +355,11 @@ impl Scenario {
             return fail("seeds, flows and thin are at least 1".into());
         }
         rivals::validate(self)?;
+        let last = self.first_seed.checked_add(u64::from(self.seeds - 1));
+        if last.is_none_or(|last| i64::try_from(last).is_err()) {
+            let most = i64::MAX;
+            return fail(format!("the last seed is above {most}: lower `first_seed`"));
+        }
         let axes = [
             self.traces.len().max(self.path.len()),
             self.cells().len(),
@@ -402,7 +407,9 @@ mod tests {
     #[test]
     fn printed_scenario_reads_back() {
         let text = format!(
-            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\nmark = \"0.5BDP\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n{SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
+            "rtt = [\"20ms\", \"60ms\"]\nloss = \"0.5%\"\njitter = [\"0ms\", \"5ms\"]\n\
+             mark = \"0.5BDP\"\nbuffer=[\"30KB\",\"2BDP\"]\nshare_min = \"1.5 Mbit/s\"\nthin = 3\n\
+             {SMALL}abr = \"bola\"\n[[competitor]]\ncc = \"newreno\"\nstart = \"5s\"\n"
         );
         let printed = Scenario::parse(&text).unwrap().to_toml();
         let again = Scenario::parse(&printed).unwrap_or_else(|e| panic!("{printed}\n{e}"));
@@ -483,5 +490,103 @@ mod tests {
     fn a_missing_file_is_named() {
         let e = Scenario::load(Path::new("no/such/file.toml")).unwrap_err().to_string();
         assert!(e.contains("no/such/file.toml"), "{e}");
+    }
+
+    /// The first scheme, trace and application, with these lines before them.
+    fn refused(lines: &str) -> String {
+        let scenario = Scenario::parse(&format!("{lines}\n{SMALL}")).unwrap();
+        scenario.validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_refusal_names_the_key_and_the_way_out() {
+        let bare = |text: &str| Scenario::parse(text).unwrap().validate().unwrap_err().to_string();
+        let app = "[[app]]\nkind = \"vod\"\n";
+        for (e, words) in [
+            (bare(""), "no scheme: name at least one with --cc, or under `cc`"),
+            (bare("cc = [\"cubic\"]"), "no trace: give --traces, or `traces`"),
+            (
+                bare("cc = [\"cubic\"]\ntraces = \"demo\""),
+                "no application: give --app, or an [[app]]",
+            ),
+            (
+                bare("cc = [\"cubic\", \"cubic\"]"),
+                "cubic is named twice as a scheme: name each once",
+            ),
+            (refused("duration = \"0s\""), "a run of 0s with a warmup of 0s leaves nothing"),
+            (refused("duration = \"5s\"\nwarmup = \"6s\""), "a run of 5s with a warmup of 6s"),
+            (refused("flows = [1, 0]"), "seeds, flows and thin are at least 1"),
+            (refused("flows = []"), "seeds, flows and thin are at least 1"),
+            (refused("thin = 0"), "seeds, flows and thin are at least 1"),
+        ] {
+            assert!(e.contains(words), "{words}: {e}");
+            assert!(!e.contains('\n'), "on one line: {e}");
+        }
+        let after = |lines: &str| {
+            let text = format!("{SMALL}{lines}");
+            Scenario::parse(&text).unwrap().validate().unwrap_err().to_string()
+        };
+        assert!(after(app).contains("two applications are called vod: give one a `name`"));
+        let e = after("[[competitor]]\ncc = \"oracle:copa\"\n");
+        assert!(e.contains("oracle:copa sees what no sender sees, so it cannot compete"), "{e}");
+        let e = after("qoe = \"T * a\"\nfactors = { a = inf }\n");
+        assert!(e.contains("factor a is not a finite number"), "{e}");
+    }
+
+    /// TOML and Parquet, in which seeds are kept, have 64-bit integers with a sign.
+    #[test]
+    fn seeds_that_no_record_can_hold_are_refused() {
+        let last = |first_seed: u64, seeds: u32| {
+            let scenario = Scenario { first_seed, seeds, ..Scenario::parse(SMALL).unwrap() };
+            scenario.validate().map(|()| scenario)
+        };
+        let most = i64::MAX as u64;
+        let kept = last(most - 3, 4).unwrap();
+        assert_eq!(Scenario::parse(&kept.to_toml()).unwrap().first_seed, most - 3);
+        assert_eq!(kept.plan().unwrap().jobs.last().unwrap().seed, most);
+        for (first_seed, seeds) in [(most - 3, 5), (u64::MAX, 1), (u64::MAX, 2)] {
+            let e = last(first_seed, seeds).unwrap_err().to_string();
+            assert!(e.contains("lower `first_seed`"), "{e}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_tables_have_their_line() {
+        for (lines, place, words) in [
+            ("[[app]]\nname = \"x\"\n", "line 5", "missing field `kind`"),
+            ("[[competitor]]\nflows = 2\n", "line 5", "missing field `cc`"),
+            ("[[competitor]]\ncc = \"bbr\"\nflow = 2\n", "line 7", "unknown field `flow`"),
+            ("[[competitor]]\ncc = \"bbr\"\nstart = 5\n", "line 7", "such as \"20ms\""),
+            ("[[path]]\nname = \"a\"\nrtt = \"1ms\"\n", "line 5", "missing field `trace`"),
+            ("[[path]]\ntrace = \"constant:0\"\n", "line 6", "the rate is zero"),
+        ] {
+            let e = error(&format!("{SMALL}{lines}"));
+            assert!(e.contains(place) && e.contains(words), "{lines}: {e}");
+        }
+        let e = error(&format!("transport = \"udp\"\n{SMALL}"));
+        assert!(e.contains("line 1, column 13") && e.contains("`quic` or `tcp`"), "{e}");
+    }
+
+    /// What the record of a comparison says is what was run.
+    #[test]
+    fn a_printed_scenario_has_the_same_grid() {
+        let text = "cc = [\"cubic\", \"bbr\", \"omniscient\"]\nrtt = [\"7ms\", \"1.5s\"]\n\
+            buffer = [\"3packets\", \"0.3BDP\", \"77777B\"]\nloss = [\"0%\", \"0.037%\"]\n\
+            jitter = [\"0ms\", \"333us\"]\nflows = [1, 3]\nthin = 17\nseeds = 2\nfirst_seed = 40\n\
+            stagger = \"1.25s\"\nwarmup = \"10ms\"\nduration = \"61s\"\nshare_min = \"77kbit/s\"\n\
+            traces = [\"constant:1234567bit/s\", \"step:3Mbit/s@2s,1Mbit/s@3ms\", \"wifi\"]\n\
+            transport = \"tcp\"\nmark = \"12.5%\"\n\
+            [[app]]\nkind = \"download\"\nqoe = \"T - p * D\"\nfactors = { p = 0.1 }\n\
+            [[competitor]]\ncc = \"bbr\"\nflows = 2\nstart = \"3.5s\"\n";
+        let scenario = Scenario::parse(text).unwrap();
+        let again = Scenario::parse(&scenario.to_toml()).unwrap();
+        let (plan, same) = (scenario.plan().unwrap(), again.plan().unwrap());
+        assert_eq!(plan.jobs.len(), 17 * 2 * 3);
+        assert_eq!(plan.jobs, same.jobs);
+        assert_eq!(plan.traces, same.traces);
+        assert_eq!(again.to_toml(), scenario.to_toml());
+        let times = |s: &Scenario| (s.stagger, s.warmup, s.duration, s.share_min, s.mark);
+        assert_eq!(times(&again), times(&scenario));
+        assert_eq!(again.app[0].factors, scenario.app[0].factors);
     }
 }

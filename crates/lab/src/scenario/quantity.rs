@@ -134,7 +134,8 @@ pub enum Mark {
 }
 
 impl Quantity for Mark {
-    const EXPECTED: &'static str = "a share of the packets (at most 100%) or a queue length in quotes, such as \"10%\", \"20packets\" or \"0.5BDP\"";
+    const EXPECTED: &'static str = "a share of the packets (at most 100%) or a queue length in \
+                                    quotes, such as \"10%\", \"20packets\" or \"0.5BDP\"";
 }
 
 impl FromStr for Mark {
@@ -277,6 +278,9 @@ pub(crate) mod counts {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
     use super::*;
 
     #[test]
@@ -313,6 +317,91 @@ mod tests {
         }
         for text in ["0%", "0.5%", "2%", "0.01%"] {
             assert_eq!(text.parse::<Probability>().unwrap().to_string(), text);
+        }
+    }
+
+    /// Asserts that a value reads back as it is printed, as the record of a comparison needs.
+    fn reads_back<T: Quantity + PartialEq + fmt::Debug>(value: &T) {
+        let text = value.to_string();
+        let again = text.parse::<T>().unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(&again, value, "printed as {text}");
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_as_the_same_value() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        for _ in 0..2000 {
+            // Of all magnitudes alike.
+            let mut any = |most: u32| random.random::<u64>() >> random.random_range(64 - most..64);
+            let duration = Duration::from_nanos(any(50));
+            let (time, rate) = (Duration::from_nanos(1_000_000 + any(40)), any(40));
+            reads_back(&duration);
+            reads_back(&Rate::from_bytes_per_sec(rate));
+            reads_back(&Buffer::Bytes(Bytes::new(1500 + any(40))));
+            reads_back(&Buffer::Packets(1 + any(40)));
+            reads_back(&Buffer::Bdp((1 + any(29)) as f64 / 1024.0));
+            reads_back(&Mark::Above(Buffer::Packets(1 + any(20))));
+            let rates = [any(36), 0, 1 + any(36)].map(Rate::from_bytes_per_sec);
+            let times = [time, Duration::from_secs(1 + any(9)), time];
+            reads_back(&TraceSource::Steps(times.into_iter().zip(rates).collect()));
+            reads_back(&TraceSource::Constant(Rate::from_bytes_per_sec(1 + rate)));
+            let length = Duration::from_secs(1 + any(12));
+            let (kind, seed) = (crate::scenario::GeneratedKind::Wifi, any(64));
+            reads_back(&TraceSource::Generated { kind, seed, length });
+            let percent = any(20) as f64 / f64::from(1 << 20) * 100.0;
+            let share: Probability = format!("{percent:.6}%").parse().unwrap();
+            reads_back(&share);
+            reads_back(&Mark::Share(share));
+        }
+    }
+
+    /// A buffer or a loss rate, which is an axis of the grid.
+    #[derive(Debug, serde::Deserialize)]
+    struct Axes {
+        #[serde(deserialize_with = "many::deserialize")]
+        buffer: Vec<Buffer>,
+        #[serde(deserialize_with = "counts::deserialize")]
+        flows: Vec<u32>,
+    }
+
+    #[test]
+    fn an_axis_is_one_value_or_a_list_of_them() {
+        let read = |buffer: &str, flows: &str| {
+            let text = format!("buffer = {buffer}\nflows = {flows}\n");
+            toml::from_str::<Axes>(&text).map_err(|e| e.to_string())
+        };
+        let axes = read("\"2BDP\"", "3").unwrap();
+        assert_eq!((axes.buffer, axes.flows), (vec![Buffer::Bdp(2.0)], vec![3]));
+        let axes = read("[\"9packets\", \"2BDP\"]", "[1, 16]").unwrap();
+        assert_eq!(axes.buffer, [Buffer::Packets(9), Buffer::Bdp(2.0)]);
+        assert_eq!(axes.flows, [1, 16]);
+        for (buffer, flows, line, words) in [
+            ("[]", "1", "line 1, column 10", "the list is empty"),
+            ("[\"1KB\"]", "1", "line 1, column 10", "\"1KB\" holds no packet of 1500 bytes"),
+            ("[\"2BDP\", 3]", "1", "line 1, column 19", "expected a string"),
+            ("2", "1", "line 1, column 10", "\"150KB\", \"2BDP\" or \"100packets\""),
+            ("\"150\"", "1", "line 1, column 10", "BDP, packets"),
+            ("\"0BDP\"", "1", "line 1, column 10", "\"0BDP\" is not a buffer size in quotes"),
+            ("\"2BDP\"", "-1", "line 2, column 9", "it lies between 0 and 4294967295"),
+            ("\"2BDP\"", "5000000000", "line 2, column 9", "it lies between 0 and 4294967295"),
+            ("\"2BDP\"", "1.5", "line 2, column 9", "a whole number, or a list of them"),
+            ("\"2BDP\"", "[1, \"2\"]", "line 2, column 13", "expected u32"),
+        ] {
+            let e = read(buffer, flows).unwrap_err();
+            assert!(e.contains(line) && e.contains(words), "{buffer}, {flows}: {e}");
+        }
+    }
+
+    #[test]
+    fn a_loss_rate_names_the_mistake_and_the_way_to_write_it() {
+        for (text, words) in [
+            ("0.5", "it needs its unit, e.g. 0.5%"),
+            ("half", "write it as 0.5%"),
+            ("101%", "it lies between 0% and 100%"),
+            ("-0.1%", "it lies between 0% and 100%"),
+        ] {
+            let e = text.parse::<Probability>().unwrap_err().to_string();
+            assert_eq!(e, format!("{text:?} is no loss rate: {words}"));
         }
     }
 }

@@ -22,3 +22,6 @@ pub use fairness::{friendliness_ratio, jain};
 pub use percentile::{Sorted, percentile};
 pub use users::{NOTHING, UsersRecord};
 pub use welford::Welford;
+
+#[cfg(test)]
+mod tests;

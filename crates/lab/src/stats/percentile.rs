@@ -34,6 +34,10 @@ impl Sorted {
         let below = rank as usize;
         let above = (below + 1).min(last);
         let share = rank - below as f64;
+        // Nothing of an infinite neighbour is NaN.
+        if share == 0.0 {
+            return Some(self.0[below]);
+        }
         Some(self.0[below] * (1.0 - share) + self.0[above] * share)
     }
 }
@@ -67,5 +71,16 @@ mod tests {
         assert_eq!(percentile(&[1.0, 2.0], 500.0), Some(2.0));
         assert_eq!(Sorted::new([1.0, 2.0, 6.0]).mean(), Some(3.0));
         assert_eq!(Sorted::new([]).mean(), None);
+    }
+
+    /// A formula such as T / L is infinite where nothing was lost.
+    #[test]
+    fn percentiles_of_infinite_values_are_numbers() {
+        let most = f64::INFINITY;
+        assert_eq!(percentile(&[1.0, 2.0, most], 100.0), Some(most));
+        assert_eq!(percentile(&[1.0, 2.0, most], 50.0), Some(2.0));
+        assert_eq!(percentile(&[-most, 2.0, 3.0], 0.0), Some(-most));
+        assert_eq!(percentile(&[-most, 2.0, 3.0], 50.0), Some(2.0));
+        assert_eq!(percentile(&[1.0, 2.0, most], 75.0), Some(most), "half way to infinity");
     }
 }

@@ -311,3 +311,6 @@ pub(crate) fn sessions(folder: &Path) -> Result<Vec<Session>, ValidateError> {
     }
     Ok(sessions.into_iter().map(|(_, session)| session).collect())
 }
+
+#[cfg(test)]
+mod tests;

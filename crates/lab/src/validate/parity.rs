@@ -84,8 +84,9 @@ pub struct Sides {
     pub sim: f64,
 }
 
-/// A quantity on both sides, and its band. Each is the median over cells, the difference of each cell taken first: cells
-/// in which the simulator gives too much do not make up for those in which it gives too little.
+/// A quantity on both sides, and its band. Each is the median over cells, the difference of each
+/// cell taken first: cells in which the simulator gives too much do not make up for those in which
+/// it gives too little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// On the kernel.
@@ -235,7 +236,8 @@ impl Parity {
         })
     }
 
-    /// The table: the kernel's value, the simulator's, and how far that is off, marked with `!` where that is out of its band.
+    /// The table: the kernel's value, the simulator's, and how far that is off, marked with `!`
+    /// where that is out of its band.
     pub fn render(&self, style: Style) -> String {
         let mut text = String::new();
         for app in in_order(self.rows.iter().map(|r| r.app.as_str())) {
@@ -263,8 +265,8 @@ impl Parity {
             text += "\n\n";
         }
         text += &format!(
-            "Medians over cells, of absolute differences; the QoE is the mean of all runs. ! is out of its band: throughput \
-             {BAND_THROUGHPUT}%,\np95 RTT {BAND_RTT}%, retransmitted {BAND_RETRANSMITS} points, median RCT {BAND_RCT}%.\n"
+            "Medians over cells, of absolute differences; the QoE is the mean of all runs. ! is out of its band: throughput {BAND_THROUGHPUT}%,\n\
+             p95 RTT {BAND_RTT}%, retransmitted {BAND_RETRANSMITS} points, median RCT {BAND_RCT}%.\n"
         );
         text
     }

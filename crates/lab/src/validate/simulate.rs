@@ -5,8 +5,8 @@
 //!        <-- delay D ------------ trace link ---
 //! ```
 //!
-//! Each of the four is a program of Mahimahi's that sleeps for whole milliseconds. The emulator's opportunities carry 1504 bytes, a
-//! packet and the 4 bytes of its tunnel.
+//! Each of the four is a program of Mahimahi's that sleeps for whole milliseconds. The emulator's
+//! opportunities carry 1504 bytes, a packet and the 4 bytes of its tunnel.
 
 use std::sync::Arc;
 
@@ -21,10 +21,12 @@ use super::data::{BulkRun, Emulator, Session};
 
 /// What the emulator's tunnel adds to each packet.
 const TUNNEL: Bytes = Bytes::new(4);
-/// Mahimahi's programs. How late they woke up was measured with the recordings (README.md of the ground truth): 80 us in the
-/// median, 200 us at the 99th percentile, 0.9 ms at most in the median second. What a packet costs a program (`poll`, `read`,
-/// and `write` into a tunnel, in which the kernel receives it) was not measured. 50 us was chosen by the cells at 48 Mbit/s and
-/// 20 ms: with 10 us BBR has 17.8 ms of queue in four products, with 40, 50 and 60 us 20.5 to 21.0, and Linux has 21.3.
+/// Mahimahi's programs. How late they woke up was measured with the recordings (README.md of the
+/// ground truth): 80 us in the median, 200 us at the 99th percentile, 0.9 ms at most in the median
+/// second. What a packet costs a program (`poll`, `read`, and `write` into a tunnel, in which the
+/// kernel receives it) was not measured. 50 us was chosen by the cells at 48 Mbit/s and 20 ms: with
+/// 10 us BBR has 17.8 ms of queue in four products, with 40, 50 and 60 us 20.5 to 21.0, and Linux
+/// has 21.3.
 const PROGRAM: JitterConfig = JitterConfig::Polled {
     late: Duration::from_micros(80),
     rarely: Duration::from_micros(200),

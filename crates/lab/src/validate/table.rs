@@ -20,10 +20,10 @@ struct Row<'a> {
 }
 
 impl Validation {
-    /// Whether every link log was replayed without a difference, the median of every metric over all
-    /// cells of an algorithm is in its band, so is that over the cells with the losses of the measured
-    /// runs and that over the cells of Trimtab's own emulator, and every cell that is more than three bands off is within the spread of its repeats or
-    /// has an explanation.
+    /// Whether every link log was replayed without a difference, the median of every metric over
+    /// all cells of an algorithm is in its band, so is that over the cells with the losses of the
+    /// measured runs and that over the cells of Trimtab's own emulator, and every cell that is more
+    /// than three bands off is within the spread of its repeats or has an explanation.
     pub fn holds(&self) -> bool {
         self.links.iter().all(|link| link.mismatches == 0)
             && self.totals().iter().all(|row| row.bands.iter().flatten().all(|&bands| bands <= 1.0))

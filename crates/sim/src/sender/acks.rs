@@ -279,8 +279,9 @@ impl Sender {
         self.governor.on_marked(&marked);
     }
 
-    /// It ends when something that was sent since has arrived (RFC 9002 §7.3.2). Linux waits for the first acknowledgement
-    /// beyond what was outstanding when it began, by which the receiver knows of it.
+    /// It ends when something that was sent since has arrived (RFC 9002 §7.3.2). Linux waits for
+    /// the first acknowledgement beyond what was outstanding when it began, by which the receiver
+    /// knows of it.
     fn end_reduction(&mut self, info: AckInfo, newest_sent_at: Time) {
         let tcp = self.transport.loss_detection == LossDetection::RackTlp;
         let ends = |reduction: &Reduction| {

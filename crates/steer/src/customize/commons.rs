@@ -9,15 +9,17 @@ const CELLS: usize = 32;
 /// All that is known counts this much less with each finding: some four thousand are looked back on.
 const KEEP: f64 = 0.99975;
 
-/// How much better points of the permitted box are than the safe configuration, by what all aggregates of a service found.
-/// Rewards of different aggregates are compared in units of each one's own deviation.
+/// How much better points of the permitted box are than the safe configuration, by what all
+/// aggregates of a service found. Rewards of different aggregates are compared in units of each
+/// one's own deviation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Commons {
     memory: Memory,
 }
 
 impl Commons {
-    /// Takes a finding: a point of the unit cube, and how much better it was than the safe configuration, in deviations.
+    /// Takes a finding: a point of the unit cube, and how much better it was than the safe
+    /// configuration, in deviations.
     pub fn add(&mut self, point: &[f64], advantage: f64) {
         // One wild value must not speak for the fleet.
         self.memory.add(point, advantage.clamp(-6.0, 6.0), KEEP, CELLS);

@@ -40,3 +40,57 @@ fn normal(random: &mut Pcg64Mcg) -> f64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_have_length_one_and_every_one_is_alike() {
+        let (mut sum, mut squares, mut product) = ([0.0; 3], [0.0; 3], 0.0);
+        for seed in 0..20_000 {
+            let point = direction(seed, 3);
+            assert!((point.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-9, "{point:?}");
+            for k in 0..3 {
+                sum[k] += point[k] / 2e4;
+                squares[k] += point[k] * point[k] / 2e4;
+            }
+            product += point[0] * point[1] / 2e4;
+        }
+        assert!(sum.iter().all(|mean| mean.abs() < 0.02), "{sum:?}");
+        assert!(squares.iter().all(|mean| (mean - 1.0 / 3.0).abs() < 0.01), "{squares:?}");
+        assert!(product.abs() < 0.01, "{product}");
+    }
+
+    #[test]
+    fn one_number_gives_one_direction() {
+        assert_eq!(direction(7, 4), direction(7, 4));
+        assert_ne!(direction(7, 4), direction(8, 4));
+        assert!(direction(7, 0).is_empty());
+        assert!((direction(7, 1)[0].abs() - 1.0).abs() < 1e-12);
+    }
+
+    /// Of the standard normal distribution 68.3 % lie within one deviation and 95.4 % within two.
+    #[test]
+    fn normal_values_are_normal() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let values: Vec<f64> = (0..40_000).map(|_| normal(&mut random)).collect();
+        let within = |d: f64| values.iter().filter(|x| x.abs() < d).count() as f64 / 4e4;
+        assert!((within(1.0) - 0.683).abs() < 0.01, "{}", within(1.0));
+        assert!((within(2.0) - 0.954).abs() < 0.006, "{}", within(2.0));
+        let above = values.iter().filter(|x| **x > 0.0).count() as f64 / 4e4;
+        assert!((above - 0.5).abs() < 0.01, "{above}");
+    }
+
+    #[test]
+    fn symmetric_draws_fill_the_range_evenly() {
+        let mut draws = Draws::new(3);
+        let values: Vec<f64> = (0..20_000).map(|_| draws.symmetric()).collect();
+        assert!(values.iter().all(|x| (-1.0..=1.0).contains(x)));
+        for tenth in 0..10 {
+            let low = -1.0 + 0.2 * f64::from(tenth);
+            let count = values.iter().filter(|x| (low..low + 0.2).contains(x)).count();
+            assert!((1_800..2_200).contains(&count), "{low}: {count}");
+        }
+    }
+}

@@ -221,8 +221,8 @@ impl Learner {
         self.model.as_deref()
     }
 
-    /// The safe configuration is another point from now on. What was learnt stays, and the new one is looked at soon, since
-    /// nothing is known of it.
+    /// The safe configuration is another point from now on. What was learnt stays, and the new one
+    /// is looked at soon, since nothing is known of it.
     pub fn set_safe(&mut self, safe: Vec<f64>) {
         assert_eq!(safe.len(), self.centre.len(), "both are points of the same space");
         if self.safe != safe {
@@ -234,8 +234,9 @@ impl Learner {
         }
     }
 
-    /// The permitted ranges are others from now on: `to` gives a point's place in the new unit cube, which may lie outside of
-    /// it. The best guess moves to the nearest point inside, and trials outside are forgotten.
+    /// The permitted ranges are others from now on: `to` gives a point's place in the new unit
+    /// cube, which may lie outside of it. The best guess moves to the nearest point inside, and
+    /// trials outside are forgotten.
     pub fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>, safe: Vec<f64>) {
         // Trials that are open are points of the old cube.
         self.epoch += 1;
@@ -348,8 +349,8 @@ impl Learner {
         Trial { point, purpose, direction, epoch: self.epoch, pair: self.pairs }
     }
 
-    /// Takes the reward of the interval in which `trial` was in force: `None` when there is none. `broken` says whether a
-    /// guard was broken in it.
+    /// Takes the reward of the interval in which `trial` was in force: `None` when there is none.
+    /// `broken` says whether a guard was broken in it.
     pub fn observe(&mut self, trial: &Trial, reward: Option<f64>, broken: bool) -> Lesson {
         self.observe_knowing(trial, reward, broken, &Known::default())
     }
@@ -543,8 +544,8 @@ impl Learner {
         self.centre.clone_from(&self.safe);
     }
 
-    /// Another context of the aggregate has seen that the network is another one, and contexts are of one network: learning
-    /// starts again here, too.
+    /// Another context of the aggregate has seen that the network is another one, and contexts are
+    /// of one network: learning starts again here, too.
     pub fn doubt(&mut self) {
         if let Some(model) = &mut self.model {
             model.begin_anew();
@@ -572,3 +573,7 @@ impl Learner {
         self.keep_inside();
     }
 }
+
+#[cfg(test)]
+#[path = "learner_tests.rs"]
+mod tests;

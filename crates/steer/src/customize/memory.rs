@@ -185,4 +185,124 @@ mod tests {
         assert!(memory.cells().iter().all(|c| c.point()[0] > 0.5), "{memory:?}");
         assert!((memory.weight() - 10.0).abs() < 0.1, "{}", memory.weight());
     }
+
+    #[test]
+    fn points_lie_on_the_nearest_place_of_the_grid() {
+        let cell = Cell::new(&[0.1234, 0.1236, -1.0, 2.0], 3.5);
+        assert_eq!(cell.point(), [0.123, 0.124, 0.0, 1.0]);
+        assert_eq!(on_grid(&[0.1234, 0.1236, -1.0, 2.0]), cell.point());
+        assert_eq!((cell.weight(), cell.mean()), (1.0, 3.5));
+    }
+
+    /// What two cells differ by is lost when they become one: less of near and of light ones.
+    #[test]
+    fn the_cells_whose_union_loses_least_become_one() {
+        let mut memory = Memory::default();
+        for (at, reward) in [(0.1, 1.0), (0.2, 3.0), (0.9, 7.0)] {
+            memory.add(&[at], reward, 1.0, 2);
+        }
+        let cells: Vec<_> = memory.cells().iter().map(|c| (c.point()[0], c.mean())).collect();
+        assert_eq!(cells, [(0.15, 2.0), (0.9, 7.0)]);
+        assert!((memory.cells()[0].weight() - 2.0).abs() < 1e-6);
+        assert!((memory.within() - 2.0).abs() < 1e-6, "1² of each");
+        // Thirty trials at each of two near places weigh more than the distance of one.
+        let mut memory = Memory::default();
+        for at in [0.1, 0.2].repeat(30) {
+            memory.add(&[at], 1.0, 1.0, 64);
+        }
+        let mut memory = memory.kept_from_before(1.0, 2);
+        memory.add(&[0.5], 9.0, 1.0, 2);
+        let places: Vec<f64> = memory.cells().iter().map(|c| c.point()[0]).collect();
+        assert!((places[0] - 0.1).abs() < 0.02 && (places[1] - 0.2).abs() < 0.02, "{places:?}");
+    }
+
+    /// A heavier cell draws the place and the mean of a union to itself.
+    #[test]
+    fn a_union_lies_where_most_of_its_trials_were() {
+        let mut memory = Memory::default();
+        for (at, reward) in [(0.2, 4.0), (0.2, 4.0), (0.2, 4.0), (0.6, 8.0)] {
+            memory.add(&[at, 1.0 - at], reward, 1.0, 1);
+        }
+        assert_eq!(memory.cells()[0].point(), [0.3, 0.7]);
+        assert!((memory.cells()[0].mean() - 5.0).abs() < 1e-6);
+        // Three of them are off by 1 and one by 3.
+        assert!((memory.within() - 12.0).abs() < 1e-5, "{memory:?}");
+    }
+
+    #[test]
+    fn both_knobs_count_in_a_distance() {
+        let a = Cell::new(&[0.1, 0.5], 0.0);
+        let b = Cell::new(&[0.4, 0.9], 0.0);
+        assert!((a.distance2(&b) - 0.25).abs() < 1e-9);
+        assert!((b.distance2(&a) - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn near_is_near_in_every_knob() {
+        let mut memory = Memory::default();
+        memory.add(&[0.5, 0.5], 1.0, 1.0, 8);
+        assert!(memory.has_near(&[0.59, 0.41], 0.1));
+        assert!(!memory.has_near(&[0.61, 0.5], 0.1) && !memory.has_near(&[0.5, 0.39], 0.1));
+        assert!(!Memory::default().has_near(&[0.5, 0.5], 1.0));
+    }
+
+    /// In a box of which the middle half remains, what lay in it lies further apart.
+    #[test]
+    fn in_another_box_what_lies_outside_is_forgotten() {
+        let mut memory = Memory::default();
+        for (at, reward) in [(0.1, 1.0), (0.25, 2.0), (0.5, 3.0), (0.75, 4.0), (0.9, 5.0)] {
+            memory.add(&[at], reward, 1.0, 8);
+        }
+        // The edge is off by less than a rounding.
+        memory.carry_over(|point| vec![(point[0] - 0.25) * 2.0 - 0.0004]);
+        let cells: Vec<_> = memory.cells().iter().map(|c| (c.point()[0], c.mean())).collect();
+        assert_eq!(cells, [(0.0, 2.0), (0.5, 3.0), (1.0, 4.0)]);
+        memory.carry_over(|_| vec![f64::NAN]);
+        assert!(memory.cells().is_empty());
+    }
+
+    #[test]
+    fn of_another_network_little_is_kept() {
+        let mut memory = Memory::default();
+        for i in 0..20 {
+            memory.add(&[f64::from(i) / 20.0], f64::from(i), 1.0, 20);
+        }
+        let kept = memory.kept_from_before(0.25, 6);
+        assert_eq!(kept.cells().len(), 6);
+        assert!((kept.weight() - 5.0).abs() < 1e-5, "{kept:?}");
+        let mean = kept.spread().0;
+        assert!((mean - 9.5).abs() < 1e-4, "{mean}");
+    }
+
+    /// Below a fiftieth of a trial a cell tells nothing.
+    #[test]
+    fn a_cell_is_kept_as_long_as_it_tells_anything() {
+        let mut memory = Memory::default();
+        memory.add(&[0.5], 1.0, 1.0, 8);
+        memory.fade(0.021);
+        assert_eq!(memory.cells().len(), 1);
+        memory.fade(0.9);
+        assert_eq!((memory.cells().len(), memory.weight()), (0, 0.0));
+    }
+
+    #[test]
+    fn what_differs_within_cells_fades_with_them() {
+        let mut memory = Memory::default();
+        memory.add(&[0.5], 1.0, 1.0, 1);
+        memory.add(&[0.5], 3.0, 1.0, 1);
+        assert!((memory.spread().0 - 2.0).abs() < 1e-6 && (memory.spread().1 - 1.0).abs() < 1e-6);
+        memory.fade(0.5);
+        assert!((memory.within() - 1.0).abs() < 1e-6);
+        assert!((memory.spread().1 - 1.0).abs() < 1e-6, "a deviation does not fade");
+    }
+
+    #[test]
+    fn rewards_that_do_not_vary_have_a_scale() {
+        let mut memory = Memory::default();
+        assert_eq!(memory.scale(), (0.0, 1e-9));
+        memory.add(&[0.5], -50.0, 1.0, 1);
+        assert_eq!(memory.scale(), (-50.0, 0.05));
+        memory.add(&[0.9], 50.0, 1.0, 2);
+        assert_eq!(memory.scale(), (0.0, 50.0));
+    }
 }

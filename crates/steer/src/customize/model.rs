@@ -1,9 +1,10 @@
 //! Learning by a model of the reward: what to try next, and what the best guess is.
 //!
-//! A trial is the point near the best guess whose expected reward is highest once `optimism` standard errors are added to it
-//! (an upper confidence bound: Srinivas, Krause, Kakade and Seeger, "Gaussian process optimization in the bandit setting",
-//! ICML 2010). Where much is known the errors are small and the best guess itself is run; where conditions changed they grow,
-//! and it looks around again: no schedule says when.
+//! A trial is the point near the best guess whose expected reward is highest once `optimism`
+//! standard errors are added to it (an upper confidence bound: Srinivas, Krause, Kakade and Seeger,
+//! "Gaussian process optimization in the bandit setting", ICML 2010). Where much is known the
+//! errors are small and the best guess itself is run; where conditions changed they grow, and it
+//! looks around again: no schedule says when.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ use super::{Outcome, Purpose, Settings};
 const LOOKS: usize = 24;
 /// A point nearer to the best guess than this in every knob is the best guess.
 const SAME: f64 = 0.015;
-/// A reward that is off by so many standard errors is a surprise; so many in a row to one side mean that conditions changed.
+/// A reward that is off by so many standard errors is a surprise; so many in a row to one side mean
+/// that conditions changed.
 const SURPRISE: f64 = 2.0;
 const SURPRISES: usize = 3;
 /// Nothing is a surprise where nothing was tried within this distance in every knob.
@@ -27,14 +29,16 @@ const NEAR: f64 = 0.2;
 const LEAST: f64 = 0.02;
 /// One interval adds no more than this to the debt: what is worse is for the alarm, and one wild interval is none.
 const BEHIND_MOST: f64 = 4.0;
-/// The safe configuration stays twice as long after each debt that was too large, up to so many doublings: what is lost grows as the
-/// logarithm of time at most. Trials without a debt after which that is forgotten.
+/// The safe configuration stays twice as long after each debt that was too large, up to so many
+/// doublings: what is lost grows as the logarithm of time at most. Trials without a debt after
+/// which that is forgotten.
 const DOUBLINGS: u8 = 5;
 const FORGIVEN_AFTER: u32 = 24;
 /// What is known from before a change: so many cells, each of which counts so much.
 const BEFORE: (f64, usize) = (0.3, 8);
-/// Trials after which the safe configuration is looked at again, at first and at most; four times as many after each time that it was
-/// what it was expected to be. Nothing else would tell that it is better than it was: all others are judged by what is known of it.
+/// Trials after which the safe configuration is looked at again, at first and at most; four times
+/// as many after each time that it was what it was expected to be. Nothing else would tell that it
+/// is better than it was: all others are judged by what is known of it.
 const LOOK_AFTER: u16 = 8;
 const LOOK_AFTER_MOST: u16 = 96;
 /// Trials after which the model is worth being judged by, and telling others of.
@@ -48,8 +52,8 @@ pub(super) struct Model {
     before: Memory,
     shape: Shape,
     trials: u32,
-    /// Surprises in a row, and whether they were better than expected. They are not believed while it is not known whether they
-    /// persist.
+    /// Surprises in a row, and whether they were better than expected. They are not believed while
+    /// it is not known whether they persist.
     aside: Vec<Cell>,
     better: bool,
     /// How far rewards have fallen behind what is expected of the safe configuration, in deviations of the noise.
@@ -255,8 +259,8 @@ impl Model {
         goes_on
     }
 
-    /// The safe configuration comes into force, and what is known stays: whether the network is another one is for its rewards to
-    /// tell.
+    /// The safe configuration comes into force, and what is known stays: whether the network is
+    /// another one is for its rewards to tell.
     pub(super) fn rest(&mut self) {
         self.aside.clear();
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
@@ -292,8 +296,8 @@ impl Model {
         Some(owed)
     }
 
-    /// What was learnt until now was of another network. How high rewards were tells nothing any more; which points were better
-    /// than others may still.
+    /// What was learnt until now was of another network. How high rewards were tells nothing any
+    /// more; which points were better than others may still.
     pub(super) fn begin_anew(&mut self) {
         let memory = core::mem::take(&mut self.memory);
         if memory.weight() >= KNOWN_AFTER {
@@ -303,5 +307,99 @@ impl Model {
         self.aside.clear();
         self.debt = 0.0;
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::customize::Preset;
+
+    fn settings() -> Settings {
+        Settings { debt_max: 10.0, rest: 3, ..Settings::of(Preset::Model) }
+    }
+
+    /// How long the safe configuration is to stay after so many rewards that are this far behind.
+    fn rest_after(model: &mut Model, behind: f64, rewards: u32) -> Option<u32> {
+        (0..rewards).find_map(|_| model.owe(&settings(), behind)).map(|(_, rest)| rest)
+    }
+
+    #[test]
+    fn each_debt_that_is_too_large_rests_twice_as_long() {
+        let mut model = Model::new(2);
+        let rests: Vec<_> = (0..8).map(|_| rest_after(&mut model, 3.0, 4).unwrap()).collect();
+        assert_eq!(rests, [3, 6, 12, 24, 48, 96, 96, 96]);
+    }
+
+    #[test]
+    fn without_a_debt_for_long_the_debts_before_are_forgotten() {
+        let mut model = Model::new(2);
+        assert_eq!([(); 2].map(|()| rest_after(&mut model, 4.0, 3)), [Some(3), Some(6)]);
+        assert_eq!(rest_after(&mut model, -1.0, FORGIVEN_AFTER - 1), None);
+        assert_eq!(rest_after(&mut model, 4.0, 3), Some(12), "not long enough");
+        assert_eq!(rest_after(&mut model, 0.0, FORGIVEN_AFTER), None);
+        assert_eq!(rest_after(&mut model, 4.0, 3), Some(3));
+    }
+
+    /// One wild interval is no debt that is too large, and good ones pay back.
+    #[test]
+    fn a_debt_grows_slowly_and_is_paid_back() {
+        let mut model = Model::new(2);
+        assert_eq!(model.owe(&settings(), 1e9), None);
+        assert_eq!((model.owe(&settings(), 4.0), model.debt), (None, 8.0));
+        assert_eq!((model.owe(&settings(), -3.0), model.debt), (None, 5.0));
+        assert_eq!((model.owe(&settings(), -1e9), model.debt), (None, 0.0), "nothing is saved");
+        // The limit itself is not too much.
+        for behind in [4.0, 4.0, 2.0] {
+            assert_eq!(model.owe(&settings(), behind), None);
+        }
+        assert_eq!(model.owe(&settings(), 0.5), Some((10.5, 3)));
+        assert_eq!(model.debt, 0.0, "it begins anew");
+    }
+
+    #[test]
+    fn the_safe_configuration_is_looked_at_ever_more_seldom() {
+        let mut model = Model::new(2);
+        let waits: Vec<u32> = (0..4)
+            .map(|_| {
+                let mut trials = 0;
+                while !model.doubts_safe() {
+                    model.looked(false);
+                    trials += 1;
+                }
+                model.looked(true);
+                trials
+            })
+            .collect();
+        assert_eq!(waits, [8, 32, 96, 96]);
+        // While it surprises it is looked at again.
+        model.looked(false);
+        model.look_at_safe();
+        model.aside.push(Cell::new(&[0.5, 0.5], 1.0));
+        model.looked(true);
+        assert!(model.doubts_safe());
+        model.rest();
+        assert!(!model.doubts_safe() && model.aside.is_empty());
+    }
+
+    /// What was known of the network before is kept in part, and only where there was much.
+    #[test]
+    fn another_network_begins_with_a_part_of_what_is_known() {
+        let mut model = Model::new(1);
+        for i in 0..12_u32 {
+            model.remember(&settings(), &[f64::from(i) / 12.0], 1.0);
+        }
+        assert_eq!(model.trials(), 12);
+        model.debt = 5.0;
+        let weight = model.memory.weight();
+        model.begin_anew();
+        assert_eq!((model.trials(), model.memory.weight(), model.debt), (0, 0.0, 0.0));
+        assert_eq!(model.before.cells().len(), BEFORE.1);
+        assert!((model.before.weight() / weight - BEFORE.0).abs() < 1e-3);
+        // Five trials are too few to be worth it.
+        let before = model.before.clone();
+        (0..5).for_each(|_| model.remember(&settings(), &[0.5], 9.0));
+        model.begin_anew();
+        assert_eq!(model.before, before);
     }
 }

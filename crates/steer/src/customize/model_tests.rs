@@ -23,7 +23,8 @@ fn learner(settings: Settings) -> Learner {
     Learner::new(settings, vec![0.2; 3], vec![0.2; 3], 3)
 }
 
-/// Mean of what trials that were chosen lacked to the best, in each fifth of a run, and what the best guess lacks in the end.
+/// Mean of what trials that were chosen lacked to the best, in each fifth of a run, and what the
+/// best guess lacks in the end.
 fn lacks(learner: &mut Learner, rounds: u64, seed: u64, noisy: f64) -> ([f64; 5], f64) {
     let mut fifths = [0.0; 5];
     for round in 0..rounds {

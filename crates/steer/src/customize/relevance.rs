@@ -121,3 +121,77 @@ impl Relevance {
         order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::customize::Preset;
+
+    /// Two tests of each side of so many knobs.
+    fn relevance(knobs: usize) -> Relevance {
+        Relevance::new(&Settings { select_repeats: 2, ..Settings::of(Preset::Pairs) }, knobs)
+    }
+
+    fn knob(knob: usize, up: bool) -> TestPoint {
+        TestPoint::Knob { knob, up }
+    }
+
+    #[test]
+    fn each_knob_is_tested_on_both_sides_of_a_test_of_the_centre() {
+        let mut relevance = relevance(2);
+        let pass = [
+            knob(0, true),
+            TestPoint::Centre,
+            knob(0, false),
+            knob(1, true),
+            TestPoint::Centre,
+            knob(1, false),
+        ];
+        for turn in 0..3 {
+            assert_eq!([(); 6].map(|()| relevance.propose()), pass, "pass {turn}");
+        }
+    }
+
+    #[test]
+    fn it_is_over_with_the_last_result() {
+        let mut relevance = relevance(2);
+        for left in (1..=12).rev() {
+            assert_eq!(relevance.left(), left);
+            let test = relevance.propose();
+            assert_eq!(relevance.observe(test, 1.0), left == 1);
+        }
+        assert_eq!(relevance.left(), 0);
+        // A result that comes late is no harm.
+        assert!(relevance.observe(TestPoint::Centre, 1.0));
+        assert_eq!(relevance.left(), 0);
+    }
+
+    /// A knob is worth what its better side is better than the centre, both on the mean.
+    #[test]
+    fn the_knobs_that_can_improve_most_are_the_best() {
+        let mut relevance = relevance(4);
+        for (test, reward) in [
+            (TestPoint::Centre, 9.0),
+            (TestPoint::Centre, 11.0),
+            // Only up is better, by 2 on the mean.
+            (knob(0, true), 11.0),
+            (knob(0, true), 13.0),
+            (knob(0, false), 2.0),
+            // Much worse on both sides.
+            (knob(1, true), 0.0),
+            (knob(1, false), -5.0),
+            // Down is better by 3.
+            (knob(2, false), 13.0),
+            (knob(2, true), 12.0),
+            // A knob that there is not.
+            (knob(4, true), 1e9),
+        ] {
+            relevance.observe(test, reward);
+        }
+        assert_eq!(relevance.gains(), [2.0, -10.0, 3.0, f64::NEG_INFINITY]);
+        assert_eq!(relevance.best(1), [2]);
+        assert_eq!(relevance.best(2), [0, 2], "in the order of the space");
+        assert_eq!(relevance.best(3), [0, 1, 2]);
+        assert_eq!(relevance.best(9), [0, 1, 2, 3]);
+    }
+}

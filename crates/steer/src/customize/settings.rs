@@ -53,8 +53,8 @@ pub struct Settings {
     pub keep: f64,
     /// Of a model: points that it tells apart.
     pub cells: u32,
-    /// Of a model: how far the sum of rewards may fall behind what the safe configuration is expected to bring, in standard
-    /// deviations of one reward's noise.
+    /// Of a model: how far the sum of rewards may fall behind what the safe configuration is
+    /// expected to bring, in standard deviations of one reward's noise.
     pub debt_max: f64,
     /// Bad intervals in a row until the safe configuration is in force.
     pub alarm_after: u32,

@@ -40,8 +40,8 @@ impl Dimension {
         self.place(value.clamp(self.min, self.max))
     }
 
-    /// The place of any value, which lies outside of 0 to 1 where the value is outside the range. NaN where there is none: a
-    /// value of at most 0 on a logarithmic scale.
+    /// The place of any value, which lies outside of 0 to 1 where the value is outside the range.
+    /// NaN where there is none: a value of at most 0 on a logarithmic scale.
     pub fn place(&self, value: f64) -> f64 {
         if self.logarithmic {
             libm::log(value / self.min) / libm::log(self.max / self.min)

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
 
-/// How much of the variance of the reward over the box is common to the contexts of an aggregate, and to aggregates: the latter at
-/// most, since an aggregate may be unlike the others.
+/// How much of the variance of the reward over the box is common to the contexts of an aggregate,
+/// and to aggregates: the latter at most, since an aggregate may be unlike the others.
 const KIN: f64 = 0.85;
 const FLEET: f64 = 0.6;
-/// After so many own trials others' findings tell half as much as at first: theirs is knowledge of other networks, and of other days.
+/// After so many own trials others' findings tell half as much as at first: theirs is knowledge of
+/// other networks, and of other days.
 const FADE: f64 = 30.0;
 /// In so many steps is an aggregate apart from the others.
 const APART: u8 = 4;
@@ -36,14 +37,16 @@ pub(super) struct Seen<'a> {
     pub(super) fleet: &'a [Cell],
 }
 
-/// What the model takes for granted: noise and range of the reward as shares of its variance, and how far apart in each knob
-/// rewards are related. All in logarithms to base 2, in steps of a quarter.
+/// What the model takes for granted: noise and range of the reward as shares of its variance, and
+/// how far apart in each knob rewards are related. All in logarithms to base 2, in steps of a
+/// quarter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Shape {
     noise: i8,
     range: i8,
     lengths: Vec<i8>,
-    /// How far the aggregate is apart from the others: of [`APART`] steps, with all of which their findings tell nothing of it.
+    /// How far the aggregate is apart from the others: of [`APART`] steps, with all of which their
+    /// findings tell nothing of it.
     #[serde(default)]
     apart: u8,
     /// Which one is tried next.
@@ -90,8 +93,8 @@ impl Shape {
         of(self.noise, NOISE) + of(self.range, RANGE) + lengths
     }
 
-    /// Moves one of them a step to where what was seen is likelier, each in its turn: over some tens of trials that comes to
-    /// the likeliest ones, at a bounded cost for each trial.
+    /// Moves one of them a step to where what was seen is likelier, each in its turn: over some
+    /// tens of trials that comes to the likeliest ones, at a bounded cost for each trial.
     pub(super) fn improve(&mut self, seen: &Seen<'_>) {
         let which = usize::from(self.turn) % (3 + self.lengths.len());
         self.turn = self.turn.wrapping_add(1);
@@ -108,8 +111,8 @@ impl Shape {
         self.likeliest(values, |shape, value| *shape.at(which) = value, likely);
     }
 
-    /// An aggregate whose own trials are unlikely by what others found is apart from them. Otherwise they would go on drawing it to
-    /// where others do well, however much it knows itself.
+    /// An aggregate whose own trials are unlikely by what others found is apart from them.
+    /// Otherwise they would go on drawing it to where others do well, however much it knows itself.
     fn set_apart(&mut self, seen: &Seen<'_>) {
         if !seen.fleet.is_empty() {
             // As it was comes first, so that it stays where nothing is likelier.
@@ -359,3 +362,7 @@ impl Surrogate {
         self.deviation * self.noise.sqrt()
     }
 }
+
+#[cfg(test)]
+#[path = "surrogate_tests.rs"]
+mod tests;

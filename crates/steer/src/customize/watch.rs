@@ -61,8 +61,9 @@ impl Watch {
         (self.count >= USUAL_AFTER).then_some(self.mean - settings.alarm_deviations * spread)
     }
 
-    /// Whether an alarm is of so bad a reward that the network must be another one: twice as far below the mean as is bad. After
-    /// others it is for the rewards of the safe configuration to tell.
+    /// Whether an alarm is of so bad a reward that the network must be another one: twice as far
+    /// below the mean as is bad. After others it is for the rewards of the safe configuration to
+    /// tell.
     pub(super) fn is_severe(alarm: &Alarm, reward: f64) -> bool {
         match alarm {
             Alarm::Reward { mean, limit } => reward < 2.0 * limit - mean,
@@ -94,5 +95,102 @@ impl Watch {
         let off = reward - self.mean;
         self.mean += weight * off;
         self.variance += weight * (off * (reward - self.mean) - self.variance);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::customize::Preset;
+
+    fn settings() -> Settings {
+        Settings { alarm_after: 3, alarm_deviations: 2.0, ..Settings::of(Preset::Pairs) }
+    }
+
+    /// A watch that has seen these rewards, none of which was an alarm.
+    fn after(rewards: impl IntoIterator<Item = f64>) -> Watch {
+        let mut watch = Watch::default();
+        for reward in rewards {
+            assert_eq!(watch.note(&settings(), reward, false), None);
+        }
+        watch
+    }
+
+    #[test]
+    fn mean_and_deviation_are_those_of_the_rewards() {
+        let watch = after([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+        assert!((watch.mean() - 5.0).abs() < 1e-9 && (watch.deviation() - 2.0).abs() < 1e-9);
+        assert!((watch.limit(&settings()).unwrap() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_unusual_before_there_is_a_usual() {
+        assert_eq!(after([5.0; 7]).limit(&settings()), None);
+        assert_eq!(after([5.0, 5.0, 5.0, -1e9, 5.0, 5.0, 5.0]).bad(), 0);
+        assert!(after([5.0; 8]).limit(&settings()).is_some());
+    }
+
+    /// Two deviations of a fiftieth of the mean each, also of a mean below zero.
+    #[test]
+    fn rewards_that_never_vary_may_fall_a_little() {
+        for (mean, limit) in [(5.0, 4.8), (-5.0, -5.2)] {
+            let got = after([mean; 20]).limit(&settings()).unwrap();
+            assert!((got - limit).abs() < 1e-9, "{got} {limit}");
+        }
+    }
+
+    /// About fifty rewards are looked back on.
+    #[test]
+    fn what_was_usual_long_ago_is_not_now() {
+        let mut watch = after([5.0; 1000]);
+        (0..50).for_each(|_| assert_eq!(watch.note(&settings(), 6.0, false), None));
+        assert!((5.5..5.8).contains(&watch.mean()), "{watch:?}");
+        assert!((0.3..0.6).contains(&watch.deviation()), "{watch:?}");
+    }
+
+    #[test]
+    fn bad_rewards_in_a_row_are_an_alarm_and_do_not_become_usual() {
+        let mut watch = after([5.0; 20]);
+        let usual = (watch.mean(), watch.deviation());
+        for bad in 1..=2 {
+            assert_eq!(watch.note(&settings(), 1.0, false), None);
+            assert_eq!((watch.bad(), watch.mean(), watch.deviation()), (bad, usual.0, usual.1));
+        }
+        let limit = watch.limit(&settings()).unwrap();
+        let alarm = watch.note(&settings(), 1.0, false);
+        assert_eq!(alarm, Some(Alarm::Reward { mean: 5.0, limit }));
+    }
+
+    #[test]
+    fn a_good_reward_between_bad_ones_ends_their_row() {
+        let mut watch = after([5.0; 20]);
+        for _ in 0..5 {
+            for (reward, bad) in [(1.0, 1), (1.0, 2), (5.0, 0)] {
+                assert_eq!(watch.note(&settings(), reward, false), None);
+                assert_eq!(watch.bad(), bad);
+            }
+        }
+        // The limit itself is good.
+        let limit = watch.limit(&settings()).unwrap();
+        watch.note(&settings(), limit, false);
+        assert_eq!(watch.bad(), 0);
+    }
+
+    #[test]
+    fn a_broken_guard_counts_as_a_bad_reward() {
+        let mut watch = after([5.0; 20]);
+        let notes = [(5.0, true), (1.0, false), (5.0, true)];
+        let alarms = notes.map(|(reward, broken)| watch.note(&settings(), reward, broken));
+        assert_eq!(alarms, [None, None, Some(Alarm::Guard)]);
+    }
+
+    /// Where the limit is 2 below the mean, 4 below is severe.
+    #[test]
+    fn an_alarm_is_severe_twice_as_far_below_the_mean() {
+        let alarm = Alarm::Reward { mean: 5.0, limit: 3.0 };
+        assert!(Watch::is_severe(&alarm, 0.9));
+        assert!(!Watch::is_severe(&alarm, 1.0) && !Watch::is_severe(&alarm, 2.0));
+        assert!(!Watch::is_severe(&Alarm::Guard, -1e9));
+        assert!(!Watch::is_severe(&Alarm::Debt { debt: 99.0 }, -1e9));
     }
 }

@@ -165,3 +165,14 @@ fn a_switching_connection_hands_on_states_and_decisions() {
     let mut driver = Driver::from(guarded).with_agent(Box::new(EverySecond(1)));
     assert_eq!(interval(&mut driver, &mut Tracker::new(), 0), 20);
 }
+
+/// Who manages recovery by himself needs no halved window; a transport asks which.
+#[test]
+fn what_runs_says_whether_it_manages_recovery() {
+    let says = |text: &str| (fixed(text).manages_recovery(), fixed(text).name());
+    assert_eq!((says("bbr"), says("cubic")), ((true, "bbr"), (false, "cubic")));
+    let mut driver = Driver::from(Switcher::new(spec("cubic"), &Config::default()));
+    assert!(!driver.manages_recovery());
+    driver.act(Time::ZERO, &Action::Switch { to: spec("copa"), how: Switch::Part }).unwrap();
+    assert!(driver.manages_recovery());
+}

@@ -24,7 +24,8 @@ pub(crate) enum BoundError {
     #[error(transparent)]
     Every(#[from] EveryError),
     #[error(
-        "{text:?} is no algorithm to choose: {problem}; write e.g. cubic,bbr,copa:mvfst, with semicolons between those that have several knobs"
+        "{text:?} is no algorithm to choose: {problem}; write e.g. cubic,bbr,copa:mvfst, with \
+         semicolons between those that have several knobs"
     )]
     Candidate { text: String, problem: SpecError },
     #[error("it chooses among 2 to 16 algorithms, each named once, e.g. cubic,bbr,copa:mvfst")]
@@ -40,8 +41,9 @@ impl SelectBound {
         if text.contains("every=") { Err(BoundError::NotAgain) } else { Ok(bound) }
     }
 
-    /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's candidates every 12 s, which
-    /// rules have, too. The name of a shipped policy is what that chooses among.
+    /// Reads what follows `oracle:select:`, which is `[every=TIME:][CC,CC…]`; nothing is Floo's
+    /// candidates every 12 s, which rules have, too. The name of a shipped policy is what that
+    /// chooses among.
     pub(super) fn course(text: &str) -> Result<Self, BoundError> {
         let mut bound = Self { candidates: candidates(), every: PERIOD };
         let mut listed = text.trim();

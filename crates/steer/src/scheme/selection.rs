@@ -49,8 +49,8 @@ pub struct Selection {
     pub how: Switch,
     /// Whether Mortise sets δ while Copa runs.
     pub tuned: bool,
-    /// What runs where a learnt policy gives no answer; `None` for what it starts connections with. With it, the policy's
-    /// file need not be there.
+    /// What runs where a learnt policy gives no answer; `None` for what it starts connections with.
+    /// With it, the policy's file need not be there.
     pub safe: Option<Spec>,
 }
 
@@ -153,7 +153,8 @@ impl Selection {
         Ok(rule)
     }
 
-    /// Takes the settings of a learnt selection: those that name what was learnt, `safe=`, and those that all selections take.
+    /// Takes the settings of a learnt selection: those that name what was learnt, `safe=`, and
+    /// those that all selections take.
     fn set_all(
         &mut self,
         text: &str,

@@ -70,7 +70,10 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
-        about: "decision trees that multiply the window every 10 ms; every 10 s the tree that fits the path is chosen; :lstm is the policy from which they were distilled, :model=FILE another model; :safe=CC, at the end, names the fallback where the path is unlike training or the window runs away (default: copa:mvfst), or none",
+        about: "decision trees that multiply the window every 10 ms; every 10 s the tree that fits \
+                the path is chosen; :lstm is the policy from which they were distilled, \
+                :model=FILE another model; :safe=CC, at the end, names the fallback where the path \
+                is unlike training or the window runs away (default: copa:mvfst), or none",
         source: "Zhong et al., INFOCOM 2022",
         settings: &[],
         parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Trees).map(Muses)?),
@@ -102,7 +105,10 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "floo",
         role: Role::Steering,
-        about: "a policy learnt by PPO chooses the algorithm every 12 s, or every :every=TIME; :counterfactual is the policy learnt from forks of the simulator, :model=FILE another one; :part hands over the window only; :safe=CC, at the end, names the fallback where the policy declines",
+        about: "a policy learnt by PPO chooses the algorithm every 12 s, or every :every=TIME; \
+                :counterfactual is the policy learnt from forks of the simulator, :model=FILE \
+                another one; :part hands over the window only; :safe=CC, at the end, names the \
+                fallback where the policy declines",
         source: "Floo",
         settings: &[],
         parse: |text| Ok(Selection::floo(text, false).map(Select)?),
@@ -110,7 +116,8 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "floo+mortise",
         role: Role::Steering,
-        about: "both: the policy learnt from forks chooses the algorithm, and Mortise steers delta while Copa runs; same settings as floo",
+        about: "both: the policy learnt from forks chooses the algorithm, and Mortise steers delta \
+                while Copa runs; same settings as floo",
         source: "Floo and Mortise",
         settings: &[],
         parse: |text| Ok(Selection::floo(text, true).map(Select)?),
@@ -118,7 +125,8 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "select:RULE",
         role: Role::Steering,
-        about: "the algorithm with the largest utility of throughput, delay and loss, each tried for a period: power, power-loss, vivace or throughput",
+        about: "the algorithm with the largest utility of throughput, delay and loss, each tried \
+                for a period: power, power-loss, vivace or throughput",
         source: "Floo section 2.1, table 1",
         settings: &[],
         parse: |text| Ok(Selection::rule(text).map(Select)?),
@@ -126,7 +134,9 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "select:antelope",
         role: Role::Steering,
-        about: "the algorithm for which boosted trees predict the largest reward of throughput, delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, :model=FILE, and :safe=CC at the end",
+        about: "the algorithm for which boosted trees predict the largest reward of throughput, \
+                delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, \
+                :model=FILE, and :safe=CC at the end",
         source: "Zhou et al., ICNP 2021",
         settings: &[],
         parse: |text| Ok(Selection::antelope(text).map(Select)?),
@@ -134,7 +144,8 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "switch:CC,CC",
         role: Role::Experiment,
-        about: "algorithms in turn on the same flow, each for 20 s or for :every=TIME; :part hands over the window only",
+        about: "algorithms in turn on the same flow, each for 20 s or for :every=TIME; :part hands \
+                over the window only",
         source: "Floo section 5.5.1",
         settings: &[],
         parse: |text| Ok(Turns::parse(text).map(Switch)?),
@@ -142,7 +153,9 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "static-best",
         role: Role::Bound,
-        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or of others, e.g. static-best:cubic,copa:mvfst, or of a shipped policy's, e.g. static-best:counterfactual",
+        about: "bound: the best single algorithm of cubic, bbr, copa and westwood for each run, or \
+                of others, e.g. static-best:cubic,copa:mvfst, or of a shipped policy's, e.g. \
+                static-best:counterfactual",
         source: "Floo section 5.2, Static_Opt",
         settings: &[],
         parse: |text| Ok(SelectBound::single(text).map(StaticBest)?),
@@ -150,7 +163,9 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "oracle:select",
         role: Role::Bound,
-        about: "bound: every 12 s, or every :every=TIME, the best of these algorithms in hindsight, or of others, e.g. oracle:select:cubic,bbr,copa:mvfst or oracle:select:counterfactual",
+        about: "bound: every 12 s, or every :every=TIME, the best of these algorithms in \
+                hindsight, or of others, e.g. oracle:select:cubic,bbr,copa:mvfst or \
+                oracle:select:counterfactual",
         source: "Floo, judged by the whole run",
         settings: &[],
         parse: |text| Ok(SelectBound::course(text).map(OracleSelect)?),

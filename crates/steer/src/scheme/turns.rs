@@ -32,7 +32,8 @@ pub enum TurnsError {
     )]
     Itself(&'static str),
     /// There is no such algorithm.
-    #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are {known}", known = names().join(", "))]
+    #[error("no algorithm {0:?} to switch to; algorithms have no settings here, and there are \
+             {known}", known = names().join(", "))]
     Unknown(String),
     /// There is no such setting.
     #[error(

@@ -1,7 +1,8 @@
 //! The state that selections go by, as numbers of a fixed order, name, unit and scale.
 //!
-//! The first fifteen are Floo's Table 2, whose paper says that metrics are normalised and not how. Constants do
-//! it here, and no running statistics, so that a policy sees while it runs what it saw while it learnt. The rest are ours.
+//! The first fifteen are Floo's Table 2, whose paper says that metrics are normalised and not how.
+//! Constants do it here, and no running statistics, so that a policy sees while it runs what it saw
+//! while it learnt. The rest are ours.
 
 use core::fmt;
 
@@ -167,4 +168,35 @@ pub static CANDIDATE_FEATURES: [&str; CANDIDATES_MAX] = [
 /// The place of the feature of this name in a state.
 pub fn feature_index(name: &str) -> Option<usize> {
     FEATURES.iter().position(|f| f.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_is_written_as_its_formula() {
+        assert_eq!(Scale::Plain.to_string(), "x");
+        let log = Scale::Log { from: 0.5, to: 10.0 };
+        assert_eq!(log.to_string(), "ln(1 + x/0.5) / ln(1 + 10/0.5)");
+    }
+
+    /// With `from` 1 and `to` 255: 1 at 255, a half at 15, a quarter at 3.
+    #[test]
+    fn a_logarithmic_scale_tells_ratios_apart() {
+        let scale = Scale::Log { from: 1.0, to: 255.0 };
+        for (x, expected) in [(3.0, 0.25), (15.0, 0.5), (255.0, 1.0), (65_535.0, 2.0)] {
+            assert!((scale.apply(x) - expected).abs() < 1e-6, "{x}");
+            assert!((scale.apply(-x) + expected).abs() < 1e-6, "{x}");
+        }
+        assert_eq!(Scale::Plain.apply(-7.5), -7.5);
+    }
+
+    #[test]
+    fn names_that_there_are_not_have_no_place() {
+        assert_eq!((feature_index("rtt_min"), feature_index("rtt")), (Some(1), None));
+        for (i, name) in CANDIDATE_FEATURES.iter().enumerate() {
+            assert_eq!((*name, feature_index(name)), (&*format!("candidate_{i}"), None));
+        }
+    }
 }

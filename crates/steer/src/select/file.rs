@@ -1,5 +1,5 @@
-//! What files of learnt policies have in common: safetensors with strings that say what the numbers are, and a checksum over
-//! all of it. `docs/reference/selection.md` has both kinds of them.
+//! What files of learnt policies have in common: safetensors with strings that say what the numbers
+//! are, and a checksum over all of it. `docs/reference/selection.md` has both kinds of them.
 
 use std::collections::HashMap;
 
@@ -73,7 +73,8 @@ pub enum ModelError {
     /// A tensor has a number that is not finite, a scale that is not positive, or a range that ends before it
     /// begins.
     #[error(
-        "the model's {0} has a number that is not finite, a scale that is not above 0, or a range without anything in it"
+        "the model's {0} has a number that is not finite, a scale that is not above 0, or a range \
+         without anything in it"
     )]
     Number(&'static str),
     /// The checksum does not fit.

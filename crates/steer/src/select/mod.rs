@@ -183,7 +183,8 @@ impl Selector {
         &self.metrics
     }
 
-    /// What was measured between the last two selections, or since longer where that was not [enough](Measured::is_enough).
+    /// What was measured between the last two selections, or since longer where that was not
+    /// [enough](Measured::is_enough).
     pub fn measured(&self) -> &Measured {
         &self.measured
     }

@@ -103,7 +103,7 @@ impl Parts {
             if z < 0.0 { 0.01 * z } else { z }
         };
         let units: Vec<f64> = w1.chunks(x.len()).zip(&b1).map(unit).collect();
-        w2.chunks(HIDDEN).zip(&b2).map(|(row, b)| dot(row, &units) + b).collect()
+        w2.chunks(units.len()).zip(&b2).map(|(row, b)| dot(row, &units) + b).collect()
     }
 }
 
@@ -414,4 +414,71 @@ fn candidates_that_cannot_run_keep_their_place_in_the_input() {
     let mut beyond = parts.set("features", "candidate_1,candidate_3");
     beyond.seal();
     assert!(beyond.error().contains("candidate_3") && beyond.error().contains("from 0"));
+}
+
+/// A file whose policy has so many hidden units.
+fn of_units(hidden: usize) -> Parts {
+    let mut parts = Parts::new(2);
+    let n = FEATURES_LEN;
+    parts.tensors[0] = ("fc1.weight", vec![hidden, n], numbers(hidden * n, 1));
+    parts.tensors[1] = ("fc1.bias", vec![hidden], numbers(hidden, 2));
+    parts.tensors[2] = ("fc2.weight", vec![4, hidden], numbers(4 * hidden, 3));
+    parts.seal();
+    parts
+}
+
+#[test]
+fn a_policy_has_as_many_units_as_there_is_room_for() {
+    for hidden in [1, HIDDEN_MAX] {
+        let parts = of_units(hidden);
+        let (got, expected) =
+            (parts.model().unwrap().logits(&state(1), None), parts.logits(&state(1)));
+        assert!((f64::from(got.unwrap()[3]) - expected[3]).abs() < 1e-3, "{hidden}");
+    }
+    for hidden in [0, HIDDEN_MAX + 1] {
+        let error = of_units(hidden).error();
+        assert!(error.contains(&format!("fc1.bias is \"{hidden}\"")), "{error}");
+    }
+}
+
+#[test]
+fn the_bounds_of_the_metadata_are_permitted() {
+    for (text, period) in [("1", Duration::from_millis(1)), ("3600000", Duration::from_secs(3600))]
+    {
+        assert_eq!(Parts::new(1).set("period_ms", text).model().unwrap().period(), period);
+    }
+    let candidates = |count: usize| {
+        let deltas: Vec<_> = (1..=count).map(|i| format!("copa:delta=0.{i:02}")).collect();
+        let mut parts = Parts::new(1).set("algorithms", &deltas.join(";"));
+        parts.metadata.remove("first");
+        parts.tensors[2] = ("fc2.weight", vec![count, HIDDEN], numbers(count * HIDDEN, 3));
+        parts.tensors[3] = ("fc2.bias", vec![count], numbers(count, 4));
+        parts.seal();
+        parts
+    };
+    let most = candidates(CANDIDATES_MAX).model().unwrap();
+    assert_eq!((most.candidates().len(), most.first()), (CANDIDATES_MAX, 0));
+    assert!(candidates(CANDIDATES_MAX + 1).error().contains("2 to 16"));
+}
+
+/// A host trains again what is of another version, and copies again what is damaged.
+#[test]
+fn an_error_says_what_a_host_can_do() {
+    use crate::Unusable;
+    let why = |parts: &Parts| parts.model().unwrap_err().unusable();
+    assert_eq!(why(&Parts::new(1).set("version", "2")), Unusable::Version);
+    assert_eq!(why(&Parts::new(1).set("features", "mood")), Unusable::Version);
+    assert_eq!(why(&Parts::new(1).set("period_ms", "0")), Unusable::Damaged);
+    let mut parts = Parts::new(1);
+    parts.tensors[3].2[0] += 0.5;
+    assert_eq!(why(&parts), Unusable::Damaged);
+}
+
+#[test]
+fn a_tensor_of_another_shape_is_named_with_both() {
+    let mut parts = Parts::new(1);
+    parts.tensors[4] = ("norm.mean", vec![3], vec![0.0; 3]);
+    parts.seal();
+    let error = parts.error();
+    assert!(error.contains("norm.mean is F32 [3]") && error.contains("F32 [21]"), "{error}");
 }

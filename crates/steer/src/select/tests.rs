@@ -441,8 +441,8 @@ fn both_steer_one_flow() {
     assert!(turned > 0);
 }
 
-/// What runs has the δ that the tuner thinks it has, also where both steerings had something to say at once, and that is
-/// within a factor of two of the chosen Copa's own.
+/// What runs has the δ that the tuner thinks it has, also where both steerings had something to say
+/// at once, and that is within a factor of two of the chosen Copa's own.
 #[test]
 fn the_tuner_turns_what_was_chosen_around_its_own_delta() {
     let config = || crate::MortiseConfig::new(trimtab_qoe::Model::download());

@@ -37,10 +37,10 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Takes in the mean and the lowest queueing delay of one report, whether the flow was busy, and, where packets were
-    /// lost, what share of the losses is the buffer's. (The longest delay of a report would be nearer to the
-    /// full queue, but a delayed acknowledgement makes a flow believe in a buffer that is not there, and take
-    /// the others' share of the one that is.)
+    /// Takes in the mean and the lowest queueing delay of one report, whether the flow was busy,
+    /// and, where packets were lost, what share of the losses is the buffer's. (The longest delay
+    /// of a report would be nearer to the full queue, but a delayed acknowledgement makes a flow
+    /// believe in a buffer that is not there, and take the others' share of the one that is.)
     pub(super) fn on_report(&mut self, delay: f64, low: f64, busy: bool, dropped: Option<f64>) {
         if busy {
             self.standing += STANDING_WEIGHT * (delay - self.standing);
@@ -140,5 +140,95 @@ mod tests {
             next_to_cubic.on_report(0.016, 0.014, true, (i % 100 == 0).then_some(1.0));
         }
         assert!(next_to_cubic.fullness() < 0.3, "{next_to_cubic:?}");
+    }
+
+    /// A buffer that dropped packets of its own, with this delay in its queue.
+    fn full_at(delay: f64) -> Buffer {
+        let mut buffer = Buffer::default();
+        buffer.on_report(delay, 0.0, true, Some(1.0));
+        buffer
+    }
+
+    #[test]
+    fn a_few_losses_of_the_link_do_not_disprove_the_buffer() {
+        let mut buffer = full_at(0.010);
+        for _ in 0..40 {
+            buffer.on_report(0.010, 0.0, true, Some(0.0));
+        }
+        assert_eq!(buffer.full, 0.010);
+    }
+
+    #[test]
+    fn a_link_that_loses_between_drops_of_the_buffer_does_not_disprove_it() {
+        let mut buffer = full_at(0.010);
+        for i in 0..1000 {
+            buffer.on_report(0.010, 0.0, true, Some(if i % 3 == 0 { 1.0 } else { 0.0 }));
+        }
+        assert!((buffer.full - 0.010).abs() < 1e-9, "{buffer:?}");
+    }
+
+    #[test]
+    fn later_drops_move_the_full_queue_to_where_they_are_seen() {
+        for seen in [0.020, 0.004] {
+            let mut buffer = full_at(0.010);
+            let between = |buffer: &Buffer| (buffer.full - 0.010) / (seen - 0.010);
+            for _ in 0..3 {
+                buffer.on_report(seen, 0.0, true, Some(1.0));
+            }
+            assert!((0.15..0.35).contains(&between(&buffer)), "not at once: {buffer:?}");
+            for _ in 0..100 {
+                buffer.on_report(seen, 0.0, true, Some(1.0));
+            }
+            assert!((between(&buffer) - 1.0).abs() < 0.01, "{buffer:?}");
+        }
+    }
+
+    /// The more of the losses is the buffer's, the more they say of it.
+    #[test]
+    fn losses_that_are_the_link_s_in_part_say_less() {
+        let moved = |share: f64| {
+            let mut buffer = full_at(0.010);
+            buffer.on_report(0.020, 0.0, true, Some(share));
+            buffer.full - 0.010
+        };
+        assert!(moved(1.0) > 0.0 && (moved(0.5) / moved(1.0) - 0.5).abs() < 1e-9);
+        assert_eq!(moved(0.49), 0.0);
+    }
+
+    /// A loss is seen a round trip after the drop, when the queue may be gone.
+    #[test]
+    fn the_queue_before_a_loss_counts() {
+        let mut buffer = Buffer::default();
+        buffer.on_report(0.020, 0.0, true, None);
+        buffer.on_report(0.001, 0.0, true, Some(1.0));
+        assert_eq!(buffer.full, 0.020);
+    }
+
+    #[test]
+    fn the_lowest_queue_is_seen_at_once_and_forgotten_slowly() {
+        let mut buffer = Buffer::default();
+        let mut pass = |lows: &[f64]| {
+            lows.iter().for_each(|&low| buffer.on_report(0.010, low, true, None));
+            buffer.valley
+        };
+        assert!((pass(&[0.008; 300]) - 0.008).abs() < 1e-5);
+        assert_eq!(pass(&[0.001]), 0.001);
+        let soon = pass(&[0.008; 10]);
+        assert!(soon > 0.002 && soon < 0.004, "{soon}");
+        assert!((pass(&[0.008; 300]) - 0.008).abs() < 1e-5);
+    }
+
+    /// Copa's own flows let all but a third of the queue go. What stays beyond that is of others.
+    #[test]
+    fn the_part_of_the_queue_that_comes_and_goes_is_ours() {
+        let fullness = |valley: f64| {
+            let buffer = Buffer { standing: 0.010, valley, full: 0.020, ..Buffer::default() };
+            buffer.fullness()
+        };
+        for valley in [0.0, 0.002, 0.0035] {
+            assert!((fullness(valley) - 0.5).abs() < 1e-9, "all of it is ours");
+        }
+        assert!((fullness(0.00675) - 0.25).abs() < 1e-9, "half of it is ours");
+        assert_eq!(fullness(0.010), 0.0);
     }
 }

@@ -196,4 +196,79 @@ mod tests {
         }
         assert!(detector.runs.is_empty());
     }
+
+    /// The sum of a regime's densities over all samples within so many of its mean.
+    fn whole(regime: &Regime, reach: f64) -> f64 {
+        let steps = 200_000;
+        let at = |i: i32| regime.mean + reach * (f64::from(2 * i + 1) / f64::from(steps) - 1.0);
+        (0..steps).map(|i| regime.density(at(i)) * 2.0 * reach / f64::from(steps)).sum()
+    }
+
+    /// A probability is 1 over all that may happen, before anything is known and after.
+    #[test]
+    fn the_next_sample_is_one_of_all() {
+        let mut regime = Regime::new(2.0);
+        assert!((whole(&regime, 100.0) - 1.0).abs() < 1e-3, "{}", whole(&regime, 100.0));
+        for x in [1.9, 2.1, 2.0, 2.2, 1.8, 2.0, 2.1, 1.9] {
+            regime = regime.update(x);
+        }
+        assert!((whole(&regime, 20.0) - 1.0).abs() < 1e-3, "{}", whole(&regime, 20.0));
+        let at = |off: f64| regime.density(regime.mean + off);
+        assert!((at(0.1) / at(-0.1) - 1.0).abs() < 1e-9 && at(0.1) > at(0.2) && at(0.0) > at(0.1));
+    }
+
+    /// Mean and variance of many samples are theirs, whatever the prior was.
+    #[test]
+    fn a_regime_learns_mean_and_variance() {
+        let mut noise = Noise(5);
+        let samples: Vec<f64> = (0..2_000).map(|_| 3.0 + 0.5 * noise.normal()).collect();
+        let regime = samples.iter().fold(Regime::new(0.0), |regime, x| regime.update(*x));
+        let mean = samples.iter().sum::<f64>() / 2_000.0;
+        let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 2_000.0;
+        assert!((regime.mean - mean).abs() < 1e-3, "{regime:?} {mean}");
+        assert!((regime.beta / regime.alpha / variance - 1.0).abs() < 0.02, "{regime:?}");
+        assert!((whole(&regime, 10.0) - 1.0).abs() < 1e-3, "{}", whole(&regime, 10.0));
+    }
+
+    #[test]
+    fn the_probabilities_of_all_run_lengths_are_one() {
+        let (mut noise, mut detector) = (Noise(9), ChangePoint::new());
+        for k in 1..=400 {
+            detector.on_sample(10.0 * (1.0 + 0.05 * noise.normal()));
+            let total: f64 = detector.runs.iter().map(|(p, _)| p).sum();
+            assert!((total - 1.0).abs() < 1e-9, "{k}: {total}");
+            assert!(detector.runs.len() <= RUNS_MAX, "{k}");
+        }
+        assert_eq!(detector.runs.len(), RUNS_MAX);
+        // A regime that goes on is old.
+        let young: f64 = detector.runs.iter().take(YOUNG).map(|(p, _)| p).sum();
+        assert!(young < 0.2, "{young}");
+    }
+
+    #[test]
+    fn a_change_is_declared_once_and_forgets_what_was_before() {
+        let (mut noise, mut detector) = (Noise(3), ChangePoint::new());
+        let mut sample = |detector: &mut ChangePoint, mean: f64| {
+            detector.on_sample(mean * (1.0 + 0.02 * noise.normal()))
+        };
+        assert!(!(0..100).any(|_| sample(&mut detector, 10.0)));
+        let seen = (0..20).filter(|_| sample(&mut detector, 30.0)).count();
+        assert_eq!(seen, 1);
+        assert!(detector.runs.len() < 30, "{}", detector.runs.len());
+        assert!(!(0..100).any(|_| sample(&mut detector, 30.0)));
+    }
+
+    /// A rate in bit/s changes as one in Mbit/s does.
+    #[test]
+    fn the_unit_of_the_bandwidth_does_not_matter() {
+        let changes = |unit: f64| {
+            let (mut noise, mut detector) = (Noise(11), ChangePoint::new());
+            let mean = |k: i32| if k / 60 % 2 == 0 { 10.0 } else { 25.0 };
+            let seen = |k: &i32| detector.on_sample(unit * mean(*k) * (1.0 + 0.1 * noise.normal()));
+            (0..300).filter(seen).collect::<Vec<_>>()
+        };
+        let changes_1 = changes(1.0);
+        assert!(changes_1.len() >= 3, "{changes_1:?}");
+        assert_eq!(changes_1, changes(1e6));
+    }
 }

@@ -203,3 +203,7 @@ impl Path {
         self.late = Tally::default();
     }
 }
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

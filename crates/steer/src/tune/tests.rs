@@ -6,18 +6,18 @@ use crate::testing::silent;
 
 mod eq5;
 
-const MSS: Bytes = Bytes::new(1500);
+pub(super) const MSS: Bytes = Bytes::new(1500);
 
 /// What a report says of a flow that is alone on a link.
 #[derive(Clone, Copy)]
-struct Link {
-    packets_per_s: f64,
-    rtt_min_ms: f64,
-    queue_packets: f64,
-    loss: f64,
+pub(super) struct Link {
+    pub(super) packets_per_s: f64,
+    pub(super) rtt_min_ms: f64,
+    pub(super) queue_packets: f64,
+    pub(super) loss: f64,
 }
 
-fn report(now: Time, link: Link) -> Report {
+pub(super) fn report(now: Time, link: Link) -> Report {
     let rtt = link.rtt_min_ms + 1e3 * link.queue_packets / link.packets_per_s;
     let interval = Duration::from_millis_f64(rtt);
     let packets = link.packets_per_s * interval.as_secs_f64();
@@ -59,7 +59,7 @@ fn mortise() -> Mortise {
 }
 
 /// A link of 12 Mbit/s and 20 ms whose queue is what Copa keeps.
-fn steady(delta: f64) -> Link {
+pub(super) fn steady(delta: f64) -> Link {
     let queue_packets = MEAN_QUEUE / delta;
     Link { packets_per_s: 1_000.0, rtt_min_ms: 20.0, queue_packets, loss: 0.0 }
 }
@@ -286,4 +286,111 @@ fn a_reason_is_that_of_the_knob_that_is_turned() {
     let reason = |knob| mortise.reason(&Action::Set(KnobValues::one(knob, 1.0)));
     assert_eq!(reason("delta"), Some(Reason::Preference));
     assert_eq!(reason("pacing_gain"), Some(Reason::Burst));
+}
+
+#[test]
+fn reports_come_every_round_trip_within_bounds() {
+    let wanted = [1, 10, 40, 250, 900].map(|rtt| mortise().interval(Duration::from_millis(rtt)));
+    assert_eq!(wanted, [10, 10, 40, 250, 250].map(Duration::from_millis));
+}
+
+#[test]
+fn a_flow_goes_on_from_the_delta_that_it_had() {
+    let config = || MortiseConfig::new(Model::download());
+    assert_eq!(Mortise::resume(config(), 0.2).applied_delta(), 0.2);
+    assert_eq!(Mortise::resume(config(), 9.0).applied_delta(), DELTA_MAX);
+    assert_eq!(Mortise::resume(config(), 0.0).applied_delta(), DELTA_MIN);
+}
+
+#[test]
+fn slow_start_and_other_algorithms_decide_nothing() {
+    let decided = |phase: Phase, algorithm: &'static str| {
+        let (mut m, mut now, mut actions) = (mortise(), Time::ZERO, 0);
+        for _ in 0..100 {
+            let report = Report { phase, algorithm, ..report(now, steady(0.3)) };
+            now += report.interval;
+            actions += u32::from(m.on_report(&report).is_some());
+        }
+        (actions > 0, m.path.steps().len() > 0)
+    };
+    assert_eq!(decided(Phase::Steady, "copa"), (true, true));
+    assert_eq!(decided(Phase::SlowStart, "copa"), (false, true), "it learns of the path");
+    assert_eq!(decided(Phase::Steady, "cubic"), (false, false));
+}
+
+/// Jitter idles a link whose queue is shorter than four packets or 2.5 ms.
+#[test]
+fn some_queue_is_kept_whatever_delay_costs() {
+    let queue = |capacity: f64| {
+        let mut m = mortise();
+        m.path.capacity = capacity;
+        MEAN_QUEUE / m.delta_max()
+    };
+    assert!((queue(1_000.0) - 4.0).abs() < 1e-9);
+    assert!((queue(10_000.0) - 25.0).abs() < 1e-9);
+    // There is no need for more than 62.5 packets.
+    assert!((queue(1e6) - 62.5).abs() < 1e-9);
+    let dear = Model::parse("T - 100000*D", &[]).unwrap();
+    let mut m = Mortise::new(MortiseConfig::new(dear));
+    steer(&mut m, 400, |_, delta| steady(delta));
+    assert!((MEAN_QUEUE / m.applied_delta() - 4.0).abs() < 1e-6, "{}", m.applied_delta());
+}
+
+/// Of two applications the one to whom delay is three times as dear starts with a third of the
+/// queue, beyond what is dear at all.
+#[test]
+fn flows_to_whom_delay_is_dear_start_shyer() {
+    let origin = |price: f64| {
+        let mut m = mortise();
+        m.price = price.ln();
+        m.origin()
+    };
+    assert_eq!(origin(DEAR / 10.0), origin(DEAR / 2.0));
+    assert!((origin(DEAR) / DELTA_START - 1.0).abs() < 1e-9);
+    assert!((origin(3.0 * DEAR) / DELTA_START - 3.0).abs() < 1e-9);
+    assert_eq!(origin(1e6), DELTA_SAFE);
+}
+
+#[test]
+fn flows_on_a_path_that_overflows_start_shyer() {
+    let origin = |loss: f64| {
+        let mut m = mortise();
+        steer(&mut m, 600, |_, _| Link { queue_packets: 20.0, loss, ..steady(0.1) });
+        m.price = f64::MIN;
+        m.origin()
+    };
+    let [none, some, more] = [0.0, 0.01, 0.04].map(origin);
+    assert_eq!(none, DELTA_START);
+    assert!(none < some && some < more && more <= DELTA_SAFE, "{some} {more}");
+}
+
+/// expected.md X9: δ rests. A link that stands still for some seconds is no reason to move.
+#[test]
+fn an_outage_leaves_delta_where_it_was() {
+    let mut m = mortise();
+    steer(&mut m, 600, |_, delta| steady(delta));
+    let before = m.applied_delta();
+    steer(&mut m, 3, |_, _| Link { packets_per_s: 5.0, queue_packets: 20.0, ..steady(0.1) });
+    steer(&mut m, 600, |_, delta| steady(delta));
+    let after = m.applied_delta();
+    assert!((after / before - 1.0).abs() < 0.1, "{before} to {after}");
+}
+
+/// After a change the neighbours that are tried lie further apart, and a decision follows at once.
+#[test]
+fn a_new_search_is_wide_and_decides_soon() {
+    let mut m = mortise();
+    steer(&mut m, 400, |_, delta| steady(delta));
+    assert_eq!((m.period, m.exploring), (PERIOD_MAX, false));
+    m.explore();
+    assert_eq!((m.period, m.reports, m.exploring), (PERIOD_MIN, 0, true));
+    assert_eq!(m.path.steps().len(), PERIOD_MIN as usize);
+    let spread = |ratio: f64| {
+        let points = m.neighbours(ratio);
+        assert!(points.is_sorted_by(|bold, shy| bold.delay > shy.delay), "{points:?}");
+        points[0].delay - points[POINTS - 1].delay
+    };
+    assert!(spread(NEIGHBOUR_FAR) > 1.5 * spread(NEIGHBOUR));
+    steer(&mut m, PERIOD_MIN, |_, delta| steady(delta));
+    assert!(!m.exploring, "it has decided");
 }

@@ -68,3 +68,79 @@ pub(super) fn replay(path: &Path, delta: f64, velocity_max: f64) -> Point {
         loss: 0.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_units::Time;
+
+    use super::*;
+    use crate::tune::tests::{Link, report, steady};
+
+    /// A path of 20 ms whose capacity in packets per second is that of each of 96 reports.
+    fn path(capacity: impl Fn(u32) -> f64) -> Path {
+        let mut path = Path::new();
+        for k in 0..96 {
+            let link = Link { packets_per_s: capacity(k), queue_packets: 20.0, ..steady(1.0) };
+            path.on_report(&report(Time::ZERO, link), 0.1);
+        }
+        path
+    }
+
+    fn varying(k: u32) -> f64 {
+        if (k / 4).is_multiple_of(2) { 1_500.0 } else { 500.0 }
+    }
+
+    /// Copa §3: a lone flow keeps 1.25/δ packets waiting, and its link busy.
+    #[test]
+    fn on_a_steady_link_the_queue_is_copa_s() {
+        let path = path(|_| 1_000.0);
+        for delta in [0.04, 0.1, 0.25] {
+            let point = replay(&path, delta, 2.0);
+            assert!((point.throughput / 1_000.0 - 1.0).abs() < 0.03, "{delta}: {point:?}");
+            let queue = (point.delay - 0.020) * 1_000.0 * delta;
+            assert!((0.7..1.4).contains(&queue), "{delta}: {queue}/δ packets");
+            assert_eq!(point.loss, 0.0);
+        }
+    }
+
+    #[test]
+    fn on_a_link_that_varies_a_bolder_flow_gets_more_and_waits_longer() {
+        let path = path(varying);
+        let [shy, bold] = [0.1, 0.03].map(|delta| replay(&path, delta, 2.0));
+        assert!(bold.throughput > 1.05 * shy.throughput, "{bold:?} {shy:?}");
+        assert!(bold.delay > 1.2 * shy.delay, "{bold:?} {shy:?}");
+        assert!(bold.throughput < 1_000.0, "no more than there is: {bold:?}");
+    }
+
+    /// What varies within a step is stretched, so that the twin queues on it.
+    #[test]
+    fn variation_costs_throughput_and_delay() {
+        let (steady, varying) = (path(|_| 1_000.0), path(varying));
+        let (steady, varying) = (replay(&steady, 0.1, 2.0), replay(&varying, 0.1, 2.0));
+        assert!(varying.throughput < 0.97 * steady.throughput, "{varying:?} {steady:?}");
+        assert!(varying.delay > 1.2 * steady.delay, "{varying:?} {steady:?}");
+    }
+
+    /// Copa takes jitter for queue, and keeps less.
+    #[test]
+    fn jitter_shortens_the_queue() {
+        let calm = path(|_| 1_000.0);
+        let mut jittery = calm.clone();
+        jittery.jitter = 0.010;
+        let (calm, jittery) = (replay(&calm, 0.05, 2.0), replay(&jittery, 0.05, 2.0));
+        assert!(jittery.delay < calm.delay - 0.004, "{jittery:?} {calm:?}");
+    }
+
+    /// A capacity that grows fourfold is sooner used up with more velocity.
+    #[test]
+    fn velocity_finds_new_capacity() {
+        let path = path(|k| if k < 48 { 1_000.0 } else { 4_000.0 });
+        let [slow, fast] = [1.0, 8.0].map(|most| replay(&path, 0.1, most).throughput);
+        assert!(fast > 1.01 * slow, "{fast} {slow}");
+    }
+
+    #[test]
+    fn of_nothing_known_there_is_no_point() {
+        assert_eq!(replay(&Path::new(), 0.1, 2.0), Point::default());
+    }
+}

@@ -45,8 +45,8 @@ pub struct Course<'a> {
 /// Runs a fleet. What it loads into the kernel is gone in the end.
 ///
 /// # Errors
-/// Rights or parts of the kernel are missing, a process does not start or ends, or the user asked to stop: one message that
-/// says what to do.
+/// Rights or parts of the kernel are missing, a process does not start or ends, or the user asked
+/// to stop: one message that says what to do.
 pub fn run(fleet: &KernelFleet, course: &Course<'_>) -> Result<FleetRun, RealError> {
     if !rustix::process::geteuid().is_root() {
         return Err(RealError::FleetNotRoot);

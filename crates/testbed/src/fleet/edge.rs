@@ -104,8 +104,8 @@ impl Edge {
         self.agent.check()
     }
 
-    /// Starts the link to the clients at a place of its trace that the seed says, and the clients, who talk to the servers of an
-    /// arm: 0 is the agent's, others are compared with it.
+    /// Starts the link to the clients at a place of its trace that the seed says, and the clients,
+    /// who talk to the servers of an arm: 0 is the agent's, others are compared with it.
     pub(super) fn begin(
         &mut self,
         arm: usize,

@@ -113,7 +113,8 @@ impl Arm {
     }
 }
 
-/// A block of the comparison on one edge. Of downloads only those count that every arm of its round made: they are the same ones.
+/// A block of the comparison on one edge. Of downloads only those count that every arm of its round
+/// made: they are the same ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Block {
     /// The round.
@@ -294,5 +295,32 @@ mod tests {
         assert!((own[1].download_s.unwrap().mean - 3.5).abs() < 1e-9);
         assert!(own[1].download_s.unwrap().hi.unwrap() > 4.0, "rounds differ");
         assert_eq!(own.iter().map(|arm| arm.downloads).sum::<usize>(), 54);
+    }
+
+    /// A block without a download has no mean time: it counts for nothing, and makes no NaN.
+    #[test]
+    fn a_block_without_downloads_is_left_out() {
+        let arms_ = [Arm::Learnt, Arm::Default];
+        let blocks = [
+            block(1, &arms_[0], f64::NAN, None),
+            block(1, &arms_[1], 2.0, Some(1.0)),
+            block(2, &arms_[0], 1.0, Some(3.0)),
+            block(2, &arms_[1], 2.0, Some(1.0)),
+            block(3, &arms_[0], 1.0, Some(3.0)),
+        ];
+        let own = arms(&arms_, &blocks);
+        assert_eq!(own[0].download_s.unwrap().mean, 1.0);
+        let difference = &differences(&arms_, &blocks)[0];
+        assert_eq!(difference.download.unwrap().mean, -0.5);
+        assert_eq!(difference.reward.unwrap().mean, 2.0);
+        let none = differences(&arms_, &blocks[..1]);
+        assert_eq!((none[0].download, none[0].reward), (None, None));
+    }
+
+    #[test]
+    fn names_of_arms_are_the_same_for_people_and_programs() {
+        for arm in [Arm::Learnt, Arm::Default, Arm::Rival("bbr".to_owned())] {
+            assert_eq!(serde_json::to_value(&arm).unwrap(), arm.name());
+        }
     }
 }

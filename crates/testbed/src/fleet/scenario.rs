@@ -1,9 +1,10 @@
 //! What a fleet on the kernel is made of, as a TOML file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
-use trimtab_fleet::{Service, ServiceError};
+use trimtab_fleet::Service;
+use trimtab_lab::fleet::error::{FleetScenarioError, read, value};
 use trimtab_lab::run::links;
 use trimtab_lab::scenario::{Buffer, Cell, Probability, TraceSource};
 use trimtab_net::Capacity;
@@ -67,37 +68,6 @@ pub struct EdgePlan {
     pub cell: Cell,
 }
 
-/// Why a text is no fleet.
-#[derive(Debug, thiserror::Error)]
-pub enum KernelFleetError {
-    /// The file cannot be read.
-    #[error("cannot read the scenario {}: {cause}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: std::io::Error,
-    },
-    /// It is not TOML, or has keys that there are not; the message has line and column.
-    #[error("{}", .0.to_string().trim_end())]
-    Parse(Box<toml::de::Error>),
-    /// The service is none.
-    #[error("service: {0}")]
-    Service(Box<ServiceError>),
-    /// A value is outside its range.
-    #[error("{key}: {must}")]
-    Value {
-        /// Which one.
-        key: String,
-        /// What it must be.
-        must: String,
-    },
-}
-
-fn value(key: impl Into<String>, must: impl Into<String>) -> KernelFleetError {
-    KernelFleetError::Value { key: key.into(), must: must.into() }
-}
-
 /// As it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,8 +116,8 @@ impl KernelFleet {
     ///
     /// # Errors
     /// Says what is wrong with it, and what would be right.
-    pub fn parse(text: &str, folder: &Path) -> Result<Self, KernelFleetError> {
-        let raw: Raw = toml::from_str(text).map_err(|e| KernelFleetError::Parse(Box::new(e)))?;
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, FleetScenarioError> {
+        let raw: Raw = toml::from_str(text)?;
         raw.checked(folder)
     }
 
@@ -155,10 +125,8 @@ impl KernelFleet {
     ///
     /// # Errors
     /// As [`KernelFleet::parse`], and when the file cannot be read.
-    pub fn load(path: &Path) -> Result<Self, KernelFleetError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|cause| KernelFleetError::Read { path: path.to_owned(), cause })?;
-        let mut fleet = Self::parse(&text, path.parent().unwrap_or(Path::new("")))?;
+    pub fn load(path: &Path) -> Result<Self, FleetScenarioError> {
+        let mut fleet = Self::parse(&read(path)?, path.parent().unwrap_or(Path::new("")))?;
         if fleet.name.is_empty() {
             fleet.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
@@ -173,14 +141,14 @@ impl KernelFleet {
         mut self,
         learn: Option<Duration>,
         rounds: Option<u32>,
-    ) -> Result<Self, KernelFleetError> {
+    ) -> Result<Self, FleetScenarioError> {
         self.learn = learn.unwrap_or(self.learn);
         self.rounds = rounds.unwrap_or(self.rounds);
         self.check()?;
         Ok(self)
     }
 
-    fn check(&self) -> Result<(), KernelFleetError> {
+    fn check(&self) -> Result<(), FleetScenarioError> {
         let interval = self.service.interval();
         if self.grace >= interval || self.grace.is_zero() {
             return Err(value(
@@ -205,12 +173,13 @@ impl KernelFleet {
 }
 
 impl Raw {
-    fn checked(self, folder: &Path) -> Result<KernelFleet, KernelFleetError> {
+    fn checked(self, folder: &Path) -> Result<KernelFleet, FleetScenarioError> {
         let time =
             |key: &str, text: &str| text.parse::<Duration>().map_err(|e| value(key, e.to_string()));
         let service_text = self.service.to_string();
-        let service =
-            Service::parse(&service_text).map_err(|e| KernelFleetError::Service(Box::new(e)))?;
+        let service = Service::parse(&service_text).map_err(|cause| {
+            FleetScenarioError::Service { key: "service".to_owned(), cause: Box::new(cause) }
+        })?;
         if service.algorithm().name != "vivace" {
             return Err(value("service.algorithm", "agents customize vivace"));
         }
@@ -264,7 +233,7 @@ impl Raw {
 }
 
 impl RawEdge {
-    fn checked(self, folder: &Path) -> Result<EdgePlan, KernelFleetError> {
+    fn checked(self, folder: &Path) -> Result<EdgePlan, FleetScenarioError> {
         let key = |key: &str| format!("edge {:?}: {key}", self.name);
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         // It names folders and tokens.
@@ -367,5 +336,52 @@ buffer = "1BDP"
         assert_eq!((other.learn, other.rounds), (Duration::from_secs(9), 0));
         assert!(fleet().with(Some(Duration::from_secs(5)), None).is_err());
         assert_eq!(fleet().edges[0].capacity.mean_rate().mbps(), 10.0);
+    }
+
+    #[test]
+    fn every_limit_is_kept_to() {
+        let edge = &GOOD[GOOD.find("[[edge]]").unwrap()..];
+        let edges = |count: usize| {
+            let more = (1..count).map(|n| edge.replace("\"a\"", &format!("\"a-{n}\"")));
+            GOOD.to_owned() + &more.collect::<String>()
+        };
+        let parse = |text: &str| KernelFleet::parse(text, Path::new(""));
+        assert_eq!(parse(&edges(16)).unwrap().edges.len(), 16);
+        let told = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(told(&edges(17)).contains("edge: 1 to 16"), "{}", told(&edges(17)));
+        for (from, to, said) in [
+            ("rounds = 2", "rounds = 1001", "rounds: 1000 at most"),
+            ("rtt = \"20ms\"", "rtt = \"6s\"", "edge \"a\": rtt: 5s at most"),
+            ("\"1BDP\"", "\"1BDP\"\nloss = \"51%\"", "edge \"a\": loss: 50% at most"),
+            ("constant:10Mbit/s", "no/such.trace", "edge \"a\": link: "),
+            ("\"500ms\"", "\"0s\"", "grace: above nothing"),
+            ("count = 2", "count = 65", "clients.count: 1 to 64"),
+            ("\"100KB\"", "\"0B\"", "clients.size"),
+            ("\"100KB\"", "\"100\"", "clients.size"),
+            ("\"100ms\"", "\"100\"", "clients.pause"),
+            ("\"6s\"", "\"0s\"", "block: a multiple"),
+            ("[service]", "[service]\nalgorithm = \"cubic\"", "service"),
+        ] {
+            let text = GOOD.replace(from, to);
+            assert_ne!(text, GOOD, "{from}");
+            assert!(told(&text).contains(said), "{to}: {}", told(&text));
+        }
+    }
+
+    #[test]
+    fn a_file_gives_its_name_and_the_folder_of_its_traces() {
+        let folder = tempfile::tempdir().unwrap();
+        let opportunities: String = (1..=1000).map(|ms| format!("{ms}\n")).collect();
+        std::fs::write(folder.path().join("own.trace"), opportunities).unwrap();
+        let file = folder.path().join("two-edges.toml");
+        std::fs::write(&file, GOOD.replace("constant:10Mbit/s", "own.trace")).unwrap();
+        let fleet = KernelFleet::load(&file).unwrap();
+        assert_eq!(fleet.name, "two-edges");
+        assert!((fleet.edges[0].capacity.mean_rate().mbps() - 12.0).abs() < 1e-9);
+        assert_eq!((fleet.edges[0].cell.loss.get(), fleet.rounds), (0.0, 2));
+        let missing = KernelFleet::load(&folder.path().join("missing.toml")).unwrap_err();
+        assert!(missing.to_string().contains("missing.toml"), "{missing}");
+        // The engine reads the same service.
+        assert_eq!(Service::parse(&fleet.service_text).unwrap().name().as_str(), "files");
     }
 }

@@ -129,7 +129,8 @@ impl Site {
         let service = fleet.service.name().as_str().to_owned();
         // Nobody but this fleet is in its network, so it speaks in the clear there.
         let text = format!(
-            "listen = \"0.0.0.0:{PORT}\"\nplaintext = true\nservices = \"services\"\ngrace = \"{}\"\n\n[store]\nfile = \"engine.db\"\n",
+            "listen = \"0.0.0.0:{PORT}\"\nplaintext = true\nservices = \"services\"\n\
+             grace = \"{}\"\n\n[store]\nfile = \"engine.db\"\n",
             fleet.grace
         );
         fs::create_dir_all(&services)
@@ -246,3 +247,6 @@ fn add_token(
     let problem = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(RealError::Process { process, problem })
 }
+
+#[cfg(test)]
+mod tests;

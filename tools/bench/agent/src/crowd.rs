@@ -1,7 +1,7 @@
 //! Thousands of connections through an emulated link, some of which send all the time.
 //!
-//! The link is so narrow that two packets of every busy connection, the least that Copa sends, make a queue: each is busy
-//! without pause, at a round-trip time of some 140 ms.
+//! The link is so narrow that two packets of every busy connection, the least that Copa sends, make
+//! a queue: each is busy without pause, at a round-trip time of some 140 ms.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

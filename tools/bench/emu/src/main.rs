@@ -1,8 +1,10 @@
 //! How true the link emulator is.
 //!
-//! `figures` measures the emulator alone: offered and achieved rate, and by how much packets are late. `mahimahi`
-//! runs the kernel's TCP over the same links as recorded measurements did over Mahimahi, and prints both. `record` makes
-//! such measurements over our links, for `trimtab validate`. None of them judges: the tests of `crates/emu` do. Needs root, or the rights to make network namespaces.
+//! `figures` measures the emulator alone: offered and achieved rate, and by how much packets are
+//! late. `mahimahi` runs the kernel's TCP over the same links as recorded measurements did over
+//! Mahimahi, and prints both. `record` makes such measurements over our links, for
+//! `trimtab validate`. None of them judges: the tests of `crates/emu` do. Needs root, or the rights
+//! to make network namespaces.
 
 mod bulk;
 mod cells;
@@ -68,9 +70,9 @@ struct Mahimahi {
     /// Links at once
     #[arg(long, default_value_t = 4)]
     jobs: usize,
-    /// What our links add to the delay of each burst, from none to this: Mahimahi's processes wait in whole milliseconds
-    /// from whenever they last woke up, so what is due at a millisecond leaves somewhere within it. 0 for our links
-    /// as they are
+    /// What our links add to the delay of each burst, from none to this: Mahimahi's processes wait
+    /// in whole milliseconds from whenever they last woke up, so what is due at a millisecond
+    /// leaves somewhere within it. 0 for our links as they are
     #[arg(long, default_value = "1ms")]
     wake_up: trimtab_units::Duration,
     /// Print the cells that there are, and run none

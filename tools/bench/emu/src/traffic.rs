@@ -27,8 +27,9 @@ impl Received {
     }
 }
 
-/// What iperf3's client says first on a connection, in bytes. It matters: having sent something, the client's TCP delays
-/// its first acknowledgements, which spreads slow start over the round trip.
+/// What iperf3's client says first on a connection, in bytes. It matters: having sent something,
+/// the client's TCP delays its first acknowledgements, which spreads slow start over the round
+/// trip.
 const COOKIE: usize = 37;
 
 /// Sends as much as TCP with a congestion control can, from the server to the client, for a time, as iperf3 does in
@@ -72,10 +73,11 @@ pub(crate) fn bulk(
     Ok(received)
 }
 
-/// A listening socket, whose connections begin with BBR, as where that is the system's default; the congestion control
-/// is to be set on the connection. In Linux, a connection that began with BBR paces for ever (`bbr_init` asks for it, and
-/// nothing takes it back), and the recordings of CUBIC and Reno are of paced connections: in their series the packets
-/// in flight follow the window at the pacing rate.
+/// A listening socket, whose connections begin with BBR, as where that is the system's default; the
+/// congestion control is to be set on the connection. In Linux, a connection that began with BBR
+/// paces for ever (`bbr_init` asks for it, and nothing takes it back), and the recordings of CUBIC
+/// and Reno are of paced connections: in their series the packets in flight follow the window at
+/// the pacing rate.
 pub(crate) fn listen(
     namespace: &Namespace,
     address: (Ipv4Addr, u16),

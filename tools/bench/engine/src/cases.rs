@@ -16,8 +16,8 @@ const AGGREGATES_OF_EDGE: u64 = 20;
 /// Intervals of twenty minutes in a day: figures measured with short ones are converted to these.
 const INTERVALS_PER_DAY: f64 = 72.0;
 const INTERVAL_S: f64 = 1200.0;
-/// The intervals of a fleet that is measured. A report teaches only what was in force in an interval that really was, so
-/// they are short.
+/// The intervals of a fleet that is measured. A report teaches only what was in force in an
+/// interval that really was, so they are short.
 const SHORT: &str = "1s";
 const SHORT_MS: u64 = 1000;
 /// Intervals that many aggregates live through: the first makes them, the last is measured.

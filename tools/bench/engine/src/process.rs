@@ -17,7 +17,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With a service `tv` whose intervals have this length, and lines of the configuration that say where to keep it all.
+    /// With a service `tv` whose intervals have this length, and lines of the configuration that
+    /// say where to keep it all.
     pub(crate) fn new(interval: &str, store: &str) -> Result<Self, String> {
         let fail = |e: std::io::Error| format!("cannot write a configuration: {e}");
         let folder = tempfile::tempdir().map_err(fail)?;
@@ -31,8 +32,8 @@ impl Site {
         std::fs::write(services.join("tv.toml"), service).map_err(fail)?;
         let config = folder.path().join("engine.toml");
         let text = format!(
-            "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n[limits]\nrequests_per_second = 1000000\nnew_aggregates = 100000000\n\
-             {store}"
+            "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n[limits]\n\
+             requests_per_second = 1000000\nnew_aggregates = 100000000\n{store}"
         );
         std::fs::write(&config, text).map_err(fail)?;
         Ok(Self { folder, config })

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * The measure of what an acknowledgement may cost: CUBIC in eBPF as the kernel has its own, with the same hooks, the state in
- * the socket and constants for knobs. No slot, no measurements, no events: what crates/kernel adds to it is the difference.
+ * The measure of what an acknowledgement may cost: CUBIC in eBPF as the kernel has its own, with
+ * the same hooks, the state in the socket and constants for knobs. No slot, no measurements, no
+ * events: what crates/kernel adds to it is the difference.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What a sender's TCP does outside of every thread: its pacing timer rings in a software interrupt, whose time the kernel
- * books on whatever thread it interrupted. Here it is added up for the sockets of one network namespace.
+ * What a sender's TCP does outside of every thread: its pacing timer rings in a software interrupt,
+ * whose time the kernel books on whatever thread it interrupted. Here it is added up for the
+ * sockets of one network namespace.
  */
 #include "types.h"
 

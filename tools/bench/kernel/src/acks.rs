@@ -1,7 +1,8 @@
 //! What an acknowledgement costs, by the kernel's statistics of its programs, over the same link.
 //!
-//! Other threads evict the programs and their data from the processor's caches, and on a busy machine that is most of the cost. So
-//! a figure is the least over the rounds, which is what the programs themselves take; the median is given, too.
+//! Other threads evict the programs and their data from the processor's caches, and on a busy
+//! machine that is most of the cost. So a figure is the least over the rounds, which is what the
+//! programs themselves take; the median is given, too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! A sending host of its own, so that its processor time can be told from the rest.
 //!
-//! `sender` and `router` are network namespaces with a veth pair between them. [`Hosts::in_threads`] has both ends take
-//! packets in kernel threads of their own (threaded NAPI), not in whatever the processor did just then: what the sender's TCP
-//! does with an acknowledgement is then the time of the thread `napi/tts-…`.
+//! `sender` and `router` are network namespaces with a veth pair between them.
+//! [`Hosts::in_threads`] has both ends take packets in kernel threads of their own (threaded NAPI),
+//! not in whatever the processor did just then: what the sender's TCP does with an acknowledgement
+//! is then the time of the thread `napi/tts-…`.
 
 use std::fs::File;
 use std::io;
@@ -72,8 +73,9 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Both ends take packets in threads of their own from here on. veth does so for devices that merge packets, with packets
-    /// of devices that do not offload segmentation; so the sender cuts its segments itself.
+    /// Both ends take packets in threads of their own from here on. veth does so for devices that
+    /// merge packets, with packets of devices that do not offload segmentation; so the sender cuts
+    /// its segments itself.
     pub(crate) fn in_threads(self) -> Result<Self, BenchError> {
         for (netns, device) in [(SENDER_NETNS, DEVICE), (ROUTER_NETNS, "ttr")] {
             command(&format!("ip netns exec {netns} ethtool -K {device} gro on tso off"))?;

@@ -1,8 +1,9 @@
 //! The sender's processor time.
 //!
-//! It is the time of three things, each counted in nanoseconds, whatever else runs on the machine: the thread that writes; the
-//! thread that takes acknowledgements from the device, in which TCP handles them and sends; and what TCP sends from software
-//! interrupts (the pacing timer) outside of both.
+//! It is the time of three things, each counted in nanoseconds, whatever else runs on the machine:
+//! the thread that writes; the thread that takes acknowledgements from the device, in which TCP
+//! handles them and sends; and what TCP sends from software interrupts (the pacing timer) outside
+//! of both.
 
 use std::time::Duration;
 

@@ -20,8 +20,8 @@ const COUNTED: Duration = Duration::from_secs(8);
 /// Programs that run in a switch: the old algorithm's last and the new one's first.
 const OF_A_SWITCH: [&str; 4] = ["tt_close", "tt_copa_open", "tt_cubic_open", "tt_bbr_open"];
 
-/// Lets Copa and another algorithm take turns on the connection with this local port, until it is over; gives what each time took, in
-/// nanoseconds.
+/// Lets Copa and another algorithm take turns on the connection with this local port, until it is
+/// over; gives what each time took, in nanoseconds.
 fn take_turns(
     datapath: &Datapath,
     port: u16,

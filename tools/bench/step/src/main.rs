@@ -1,9 +1,9 @@
 //! How soon Mortise is where it should be after the capacity steps (Mortise Fig. 9), in the simulator and on this
 //! machine's kernel.
 //!
-//! Where it should be is what the best constant δ on the link after the step is, found by trying many (`oracle.rs`). How
-//! soon it is there is read from the course of δ (`arrival.rs`), and the course can be drawn (`plot.rs`). Nothing here
-//! judges.
+//! Where it should be is what the best constant δ on the link after the step is, found by trying
+//! many (`oracle.rs`). How soon it is there is read from the course of δ (`arrival.rs`), and the
+//! course can be drawn (`plot.rs`). Nothing here judges.
 
 mod arrival;
 mod oracle;
@@ -79,7 +79,8 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), StepError> {
     let scenario = Scenario::load(&cli.scenario)?;
     println!(
-        "| step | application | δ of the oracle (as good: 1%) | datapath | within 20% of it after | as good as it after |"
+        "| step | application | δ of the oracle (as good: 1%) | datapath | within 20% of it after \
+         | as good as it after |"
     );
     println!("|---|---|---|---|---|---|");
     let mut panels = Vec::new();

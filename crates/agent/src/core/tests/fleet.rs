@@ -201,9 +201,8 @@ fn another_algorithm_than_the_rules_is_told_and_changes_nothing() {
     let notes = core.take_notes();
     assert_eq!(
         notes,
-        [
-            "tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that algorithm in one of both"
-        ]
+        ["tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that \
+             algorithm in one of both"]
     );
     assert_eq!(core.why("1", Time::ZERO).unwrap().flow.decisions, 0);
 }
@@ -228,7 +227,8 @@ fn place(prefix: &str, delta: f64) -> (String, f64) {
     (prefix.to_owned(), delta)
 }
 
-/// Who has been at a prefix once begins with what is learnt for it the next time, whatever becomes of the engine and of the agent.
+/// Who has been at a prefix once begins with what is learnt for it the next time, whatever becomes
+/// of the engine and of the agent.
 #[test]
 fn the_kernel_is_told_ahead_and_the_next_agent_takes_it_over() {
     let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));

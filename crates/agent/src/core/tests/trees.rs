@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// `small` has two trees and chooses every four states: tree 0 where the states lie low, tree 1 where they lie high, and first.
+/// `small` has two trees and chooses every four states: tree 0 where the states lie low, tree 1
+/// where they lie high, and first.
 fn of_trees(more: &str) -> Config {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/trees/small");
     config(&format!(

@@ -56,8 +56,8 @@ impl Migrate for Bbr {
 }
 
 impl Bbr {
-    /// Nobody has filled the pipe, so it is Startup's to do: ProbeBW would raise the rate by a quarter every eight round
-    /// trips. There is no queue to empty first.
+    /// Nobody has filled the pipe, so it is Startup's to do: ProbeBW would raise the rate by a
+    /// quarter every eight round trips. There is no queue to empty first.
     fn search(&mut self, from: &HandOver) {
         self.full_bw = FullBw::default();
         self.mode = Mode::Startup;

@@ -1,7 +1,8 @@
 //! Closing intervals by several engines: each takes what no other has.
 //!
-//! Aggregates are in parts by a hash of their name. An engine that closes holds the lock of one part, and PostgreSQL gives it to
-//! one at a time; one that adds reports shares it. An engine that dies gives back what it holds, and has done nothing.
+//! Aggregates are in parts by a hash of their name. An engine that closes holds the lock of one
+//! part, and PostgreSQL gives it to one at a time; one that adds reports shares it. An engine that
+//! dies gives back what it holds, and has done nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use trimtab_fleet_client::Name;

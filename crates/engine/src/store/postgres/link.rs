@@ -14,8 +14,8 @@ use crate::config::PostgresSettings;
 use crate::error::with_causes;
 use crate::store::StoreError;
 
-/// Says of each connection that a commit waits for the disk, whatever the server's default is; and that nothing waits for
-/// ever.
+/// Says of each connection that a commit waits for the disk, whatever the server's default is; and
+/// that nothing waits for ever.
 const SETTINGS: &str = "SET synchronous_commit TO on; SET statement_timeout TO '60s'; SET lock_timeout TO '30s'; \
      SET idle_in_transaction_session_timeout TO '60s'";
 
@@ -122,8 +122,8 @@ impl Links {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with a connection. One that broke while nobody used it is replaced: whatever is done here may be done
-    /// again.
+    /// Does something with a connection. One that broke while nobody used it is replaced: whatever
+    /// is done here may be done again.
     pub(super) fn with<T>(
         &self,
         what: &'static str,

@@ -32,10 +32,11 @@ use super::{
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
-/// Parts of the aggregates of a service: what is locked at a time. Many, so that engines seldom want the same; a batch locks
-/// as many as it touches.
+/// Parts of the aggregates of a service: what is locked at a time. Many, so that engines seldom
+/// want the same; a batch locks as many as it touches.
 const PARTS: i32 = 64;
-/// The engine that makes the tables holds this lock, so that two engines that start together do not both. An arbitrary number.
+/// The engine that makes the tables holds this lock, so that two engines that start together do not
+/// both. An arbitrary number.
 const SCHEMA_LOCK: i64 = 0x7472_696d_7461_6231;
 /// Names whose numbers are remembered; beyond, they are asked for again.
 const KNOWN_MAX: usize = 1 << 20;
@@ -87,7 +88,8 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, and makes the tables where there are none. The lengths are for tables of a version that counts intervals.
+    /// Connects, and makes the tables where there are none. The lengths are for tables of a version
+    /// that counts intervals.
     pub(crate) fn open(settings: &PostgresSettings, lengths: &Lengths) -> Result<Self, StoreError> {
         let store = Self {
             links: Links::new(settings)?,
@@ -215,7 +217,8 @@ impl Store for Postgres {
             let done = self
                 .links
                 .write(|link| close::close_part(link, self.shapes(), due, &unit, decide))?;
-            // Another engine was here: who went on with the next part would be behind it again, and both would take turns.
+            // Another engine was here: who went on with the next part would be behind it again, and
+            // both would take turns.
             let ahead = if done.closed > 0 { 1 } else { PARTS / 2 };
             self.turn.store((part + ahead) % PARTS, Ordering::Relaxed);
             closed += done.closed;

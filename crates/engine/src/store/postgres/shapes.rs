@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::link::{Failed, Links};
 use crate::store::pack::{Seen, Shapes, pack, unpack};
 
-/// The shapes of a database. New ones are committed by themselves, and at once: two engines that add the same ones in one
-/// transaction with other things would wait for each other.
+/// The shapes of a database. New ones are committed by themselves, and at once: two engines that
+/// add the same ones in one transaction with other things would wait for each other.
 #[derive(Clone, Copy)]
 pub(super) struct ServerShapes<'a> {
     pub(super) links: &'a Links,

@@ -300,8 +300,11 @@ fn steps(d: &str) -> Result<Vec<Step>, PictureError> {
     let (mut x, mut y) = (0.0, 0.0);
     let mut rest = d;
     while let Some(command) = rest.chars().next() {
-        let end = rest[1..].find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |at| at + 1);
-        let numbers = rest[1..end].split_whitespace().map(parsed).collect::<Result<Vec<_>, _>>()?;
+        let after = command.len_utf8();
+        let end = rest[after..].find(|c: char| c.is_ascii_alphabetic());
+        let end = end.map_or(rest.len(), |at| after + at);
+        let numbers =
+            rest[after..end].split_whitespace().map(parsed).collect::<Result<Vec<_>, _>>()?;
         rest = &rest[end..];
         match (command, &numbers[..]) {
             ('M', &[to_x, to_y]) => {
@@ -402,5 +405,53 @@ mod tests {
     fn formats_go_by_the_ends_of_names() {
         assert_eq!(Format::of(Path::new("a/b.PDF")), Some(Format::Pdf));
         assert_eq!(Format::of(Path::new("pdf")), None);
+    }
+
+    /// What the pen does, step by step (SVG 2, §9.3).
+    #[test]
+    fn a_path_goes_where_its_letters_say() {
+        use Step::{Close, Curve, Line, Move};
+        let got = steps("M1 2L3 4H5V6C1 2 3 4 5 6 7 8 9 10 11 12V0Z").unwrap();
+        let (first, second) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
+        let (a, b, c, d) = ([1.0, 2.0], [3.0, 4.0], [5.0, 4.0], [5.0, 6.0]);
+        let end = [11.0, 0.0];
+        assert_eq!(
+            got,
+            [Move(a), Line(b), Line(c), Line(d), Curve(first), Curve(second), Line(end), Close]
+        );
+        assert!(steps("").unwrap().is_empty());
+        for wrong in ["M1", "M1 2 3", "H1 2", "C1 2 3", "Z1", "M1 x", "5 5", "λ1 2", "M1 2λ"] {
+            let e = steps(wrong).unwrap_err().to_string();
+            assert!(e.starts_with("cannot draw the figure: ") && e.contains("report it"), "{e}");
+        }
+    }
+
+    #[test]
+    fn transforms_follow_each_other_from_the_inside_out() {
+        let at = |text: &str, x: f64, y: f64| {
+            let Affine([a, b, c, d, e, f]) = transform(text).unwrap();
+            (a * x + c * y + e, b * x + d * y + f)
+        };
+        assert_eq!(at("translate(10 20) scale(2)", 1.0, 1.0), (12.0, 22.0));
+        assert_eq!(at("scale(2) translate(10 20)", 1.0, 1.0), (22.0, 42.0));
+        let (x, y) = at("translate(13 20) rotate(-90)", 5.0, 0.0);
+        assert!((x - 13.0).abs() < 1e-9 && (y - 15.0).abs() < 1e-9, "upwards: {x}, {y}");
+        for wrong in ["translate(1)", "scale(1 2)", "rotate(λ)", "scale 2", "λ(1)"] {
+            assert!(transform(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_text_begins_where_its_anchor_puts_it() {
+        let style = |anchor| Style { anchor, font_size: 10.0, ..read_style() };
+        let width = text_width("cubic", 10.0);
+        assert!(width > 15.0 && width < 50.0, "{width}");
+        assert_eq!(style(Anchor::Start).start(100.0, "cubic"), 100.0);
+        assert_eq!(style(Anchor::Middle).start(100.0, "cubic"), 100.0 - width / 2.0);
+        assert_eq!(style(Anchor::End).start(100.0, "cubic"), 100.0 - width);
+    }
+
+    fn read_style() -> Style {
+        Picture::read(DRAWING).unwrap().shapes[2].style.clone()
     }
 }

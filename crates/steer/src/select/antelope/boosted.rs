@@ -1,5 +1,5 @@
-//! The models: gradient-boosted regression trees, one sum of trees per candidate, read from a file (40 trees of depth 3 in the
-//! published `ModelTrain.py`).
+//! The models: gradient-boosted regression trees, one sum of trees per candidate, read from a file
+//! (40 trees of depth 3 in the published `ModelTrain.py`).
 //!
 //! The file is in the safetensors format. `docs/reference/selection.md` has the names of its tensors and metadata.
 

@@ -147,12 +147,14 @@ impl Measured {
         core::array::from_fn(|i| FEATURES[i].scale.apply(quantities[i]))
     }
 
-    /// What the interval was worth, 1 for one that delivered all the time at the rate `scale` without a loss or a queue: the label that
-    /// models learn. `number` counts the connection's intervals from 0.
+    /// What the interval was worth, 1 for one that delivered all the time at the rate `scale`
+    /// without a loss or a queue: the label that models learn. `number` counts the connection's
+    /// intervals from 0.
     ///
-    /// (throughput − loss)·min/(rtt·`scale`), where rtt is the mean round-trip time, or min where it is less than β·min. β goes
-    /// down from 512 to 1 over the first intervals, so that slow start may have its queue. `scale` must be the same for all
-    /// that are compared: the highest pacing rate that any of them had.
+    /// (throughput − loss)·min/(rtt·`scale`), where rtt is the mean round-trip time, or min where
+    /// it is less than β·min. β goes down from 512 to 1 over the first intervals, so that slow
+    /// start may have its queue. `scale` must be the same for all that are compared: the highest
+    /// pacing rate that any of them had.
     pub fn reward(&self, scale: Rate, number: u32) -> f64 {
         let min = self.min_rtt.as_secs_f64();
         let mean = self.mean_rtt.as_secs_f64();

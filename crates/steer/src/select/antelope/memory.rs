@@ -9,8 +9,9 @@ pub const DESTINATIONS_MAX: usize = 4096;
 
 /// What was chosen for the connections to each destination, the recent choices counting most.
 ///
-/// A destination is whatever the caller tells them apart by: an address, or a prefix. The published code has one vector of four
-/// numbers for six candidates, so the last two are never remembered, and it never forgets a destination.
+/// A destination is whatever the caller tells them apart by: an address, or a prefix. The published
+/// code has one vector of four numbers for six candidates, so the last two are never remembered,
+/// and it never forgets a destination.
 #[derive(Clone, Debug)]
 pub struct Memory<K> {
     /// Sorted by key.
@@ -37,8 +38,8 @@ impl<K: Ord> Memory<K> {
         Self { places: Vec::new(), candidates, chosen: 0 }
     }
 
-    /// A candidate was chosen for a connection to this destination: the first prediction, or one that changed what runs. A
-    /// number that no candidate has is passed over.
+    /// A candidate was chosen for a connection to this destination: the first prediction, or one
+    /// that changed what runs. A number that no candidate has is passed over.
     pub fn chose(&mut self, destination: K, candidate: usize) {
         if candidate >= self.candidates {
             return;
@@ -52,8 +53,8 @@ impl<K: Ord> Memory<K> {
         place.last = self.chosen;
     }
 
-    /// The candidate that the next connection to this destination starts with; the first of equals. `None` where nothing was
-    /// chosen yet.
+    /// The candidate that the next connection to this destination starts with; the first of equals.
+    /// `None` where nothing was chosen yet.
     pub fn first(&self, destination: &K) -> Option<usize> {
         let found = self.places.binary_search_by(|place| place.destination.cmp(destination));
         let weights = &self.places[found.ok()?].weights[..self.candidates];

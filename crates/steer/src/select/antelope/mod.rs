@@ -1,9 +1,11 @@
-//! Antelope's way to choose (Zhou et al., ICNP 2021; the published code is antelopeproject/antelope): one model per algorithm
-//! foretells what it would be worth, the highest wins.
+//! Antelope's way to choose (Zhou et al., ICNP 2021; the published code is
+//! antelopeproject/antelope): one model per algorithm foretells what it would be worth, the highest
+//! wins.
 //!
-//! What to read first: [`Measured`] is what it goes by and learns from, [`Boosted`] foretells, [`Hysteresis`] keeps it from
-//! flapping, [`Memory`] says what the next connection to a destination starts with. `docs/reference/selection.md` lists where
-//! this differs from the published code, and why.
+//! What to read first: [`Measured`] is what it goes by and learns from, [`Boosted`] foretells,
+//! [`Hysteresis`] keeps it from flapping, [`Memory`] says what the next connection to a destination
+//! starts with. `docs/reference/selection.md` lists where this differs from the published code, and
+//! why.
 
 mod boosted;
 mod hysteresis;

@@ -131,7 +131,8 @@ fn a_destination_is_remembered_by_what_was_chosen_lately() {
     // 4 has 0.9, 1 has 1: the newer one.
     memory.chose("10.0.0.1", 1);
     assert_eq!(memory.first(&"10.0.0.1"), Some(1));
-    // 4 has 0.9² + 1 = 1.81, 1 has 0.9; after one more of 1 these are 1.629 and 1.81; after one of 4 again 2.4661 and 1.629.
+    // 4 has 0.9² + 1 = 1.81, 1 has 0.9; after one more of 1 these are 1.629 and 1.81; after one of
+    // 4 again 2.4661 and 1.629.
     for (chosen, first) in [(4, 4), (1, 1), (4, 4)] {
         memory.chose("10.0.0.1", chosen);
         assert_eq!(memory.first(&"10.0.0.1"), Some(first));
