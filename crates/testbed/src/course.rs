@@ -335,7 +335,7 @@ mod tests {
         let stop = Arc::clone(&crew.stop);
         crew.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                std::thread::yield_now()
+                std::thread::yield_now();
             }
         })
         .unwrap();
