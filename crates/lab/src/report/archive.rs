@@ -399,7 +399,7 @@ mod tests {
         let json: Vec<serde_json::Value> =
             runs.iter().map(|run| serde_json::to_value(run).unwrap()).collect();
         let field = |row: usize, name: &str| {
-            let groups = ["cell", "qoe", "rtt_ms", "queue_delay_ms", "rct_ms"];
+            let groups = ["cell", "qoe", "rtt_ms", "queue_delay_ms", "rct_ms", "users", "rivals"];
             let inner = groups.iter().find_map(|group| {
                 let rest = name.strip_prefix(group)?.strip_prefix('_')?;
                 json[row].get(group)?.get(rest)

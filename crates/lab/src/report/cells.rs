@@ -371,6 +371,6 @@ mod tests {
         let [cell] = &cells(&runs)[..] else { panic!("one cell") };
         assert_eq!((cell.best_qoe_mean, cell.steered[0].qoe_mean), (2.5, 2.0));
         let gap = cell.steered[0].versus_best.unwrap();
-        assert_eq!((gap.pairs, gap.change_percent), (2, Some(25.0)), "+100% and -50%");
+        assert_eq!((gap.pairs, gap.change_percent), (2, Some(0.0)), "+100% and -50% cancel out");
     }
 }

@@ -140,14 +140,14 @@ fn changes_stand_where_the_axis_says_with_their_intervals() {
         let number = cast.iter().find(|role| role.cc == row.cc).unwrap().number;
         let [marker] = chart.of("marker", number)[..] else { panic!("one marker of {}", row.cc) };
         let versus = row.versus.iter().find(|v| v.cc == "bbr").unwrap();
-        near(chart.at(Axis::X, place(marker).0), versus.change_percent.unwrap(), off);
+        near(chart.at(Axis::X, place(marker).0), versus.score_percent.unwrap(), off);
         let ends = whisker.attribute("d").unwrap();
         let (low, high) = ends[1..].split_once('H').unwrap();
         let low = low.split(' ').next().unwrap();
-        let [from, to] = versus.change_ci95.unwrap();
+        let [from, to] = versus.score_ci95.unwrap();
         near(chart.at(Axis::X, low.parse().unwrap()), from, off);
         near(chart.at(Axis::X, high.parse().unwrap()), to, off);
-        let title = format!("{}: {:+.2}%", row.cc, versus.change_percent.unwrap());
+        let title = format!("{}: {:+.2}%", row.cc, versus.score_percent.unwrap());
         assert!(svg.contains(&title), "{title}");
     }
     let zero = chart.all("zero")[0].attribute("d").unwrap();
@@ -323,18 +323,17 @@ fn the_table_of_the_page_has_the_numbers_of_the_summary() {
         let cells: Vec<&str> =
             line.split("<td>").skip(1).map(|t| t.split("</td>").next().unwrap()).collect();
         let row = rows(&comparison, "download").into_iter().find(|row| row.cc == cc).unwrap();
-        let [low, high] = row.qoe_ci95.unwrap();
+        let [low, high] = row.score_ci95.unwrap();
         assert_eq!(
             cells[at("QoE")],
-            format!("{:.3} <small>{low:.3} to {high:.3}</small>", row.qoe_mean)
+            format!("{:.3} <small>{low:.3} to {high:.3}</small>", row.score)
         );
-        let share = 100.0 * row.of_omniscient.unwrap().value;
+        let share = 100.0 * row.score_of_omniscient.unwrap().value;
         assert_eq!(cells[at("of omniscient")], format!("{share:.1}%"));
         assert_eq!(cells[at("throughput, Mbit/s")], format!("{:.2}", row.throughput_mbps));
         assert_eq!(cells[at("queue delay, ms")], format!("{:.1}", row.queue_delay_ms));
         let versus = row.versus.iter().find(|v| v.cc == "copa:mvfst");
-        let change =
-            versus.map_or(String::new(), |v| format!("{:+.1}%", v.change_percent.unwrap()));
+        let change = versus.map_or(String::new(), |v| format!("{:+.1}%", v.score_percent.unwrap()));
         assert!(cells[at("against copa:mvfst")].starts_with(&change), "{line}");
         order.push(cc);
     }
