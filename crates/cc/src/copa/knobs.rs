@@ -1,15 +1,43 @@
 //! Copa's knobs. Mortise steers `delta`; the others set what else of Copa users feel.
 
-use crate::knob::knobs;
+use libm::round;
+
+use crate::knob::{Value, knobs};
 use crate::{Config, Knob, Preset};
+
+/// What it does next to flows that fill the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rivalry {
+    /// It yields.
+    Yield,
+    /// It moves 1/delta by additive increase and multiplicative decrease (§2.4).
+    Delta,
+    /// It keeps the window of CUBIC (`rival.rs`).
+    Cubic,
+}
+
+impl Value for Rivalry {
+    fn of(number: f64) -> Self {
+        match round(number) {
+            0.0 => Self::Yield,
+            1.0 => Self::Delta,
+            _ => Self::Cubic,
+        }
+    }
+
+    fn number(self) -> f64 {
+        f64::from(self as u8)
+    }
+}
 
 knobs! {
     /// The values of Copa's knobs.
     pub(super) struct Values {
         delta: f64 = 0.5, 0.002..=2.0, "1/packet",
             "weight of delay against throughput: 1.25/delta packets queue on average";
-        competitive: bool = 1.0, 0.0..=1.0, "1",
-            "1: claims a share of the queue next to flows that fill it; 0: always yields to them";
+        competitive: Rivalry = 1.0, 0.0..=2.0, "1",
+            "next to flows that fill the queue: 0 yields to them; 1 claims a share by a smaller delta; \
+             2 keeps the window of CUBIC, and no more than that after a full queue dropped packets";
         pacing_gain: f64 = 2.0, 1.0..=4.0, "1",
             "pacing rate over window per round-trip time; more sends sooner and in larger bursts";
         initial_window: f64 = 10.0, 1.0..=100.0, "packets",
@@ -37,6 +65,9 @@ knobs! {
              knows the empty queue better";
         velocity_max: f64 = 65_536.0, 1.0..=65_536.0, "1",
             "bound of the velocity; less overshoots less and follows capacity later";
+        growth_max: f64 = 1.0, 0.05..=1.0, "1",
+            "the most that the window moves in a round trip, as a share of it; less keeps windows \
+             below 1/delta packets from doubling and halving";
     }
 }
 

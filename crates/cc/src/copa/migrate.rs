@@ -3,6 +3,7 @@
 
 use trimtab_units::{Bytes, Duration};
 
+use super::blame::Blame;
 use super::mode::Mode;
 use super::velocity::Velocity;
 use super::{Copa, RTT_FLOOR, Tally};
@@ -36,6 +37,8 @@ impl Migrate for Copa {
         self.velocity = Velocity::new(self.window);
         self.mode = Mode::new(from.now);
         self.drain = None;
+        self.rival = None;
+        self.blame = Blame::default();
         let path = (from.bandwidth * from.min_rtt).as_f64();
         self.descent = (!from.starved).then_some(path);
         let window = Duration::from_secs_f64(self.values.min_rtt_window);

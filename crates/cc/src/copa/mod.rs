@@ -3,7 +3,8 @@
 //!
 //! Read first: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the
 //! Internet", NSDI 2018; the section numbers are of that paper. `velocity.rs` has §2.2's velocity,
-//! `mode.rs` §2.4's competitive mode, `knobs.rs` what can be steered.
+//! `mode.rs` §2.4's competitive mode, `blame.rs` whose losses are whose, `knobs.rs` what can be
+//! steered.
 //!
 //! Where the paper is silent or a sender would come to harm, this departs from it:
 //! * One acknowledgement moves the window by at most what it acknowledges: no faster than slow
@@ -15,17 +16,22 @@
 //! * A queue that does not empty is drained for a round trip, before it is taken for that of others
 //!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
 //! * Congestion marks (ECN) bound the window (`ceiling.rs`).
+//! * If the knob `competitive` says so, it competes with the window of CUBIC (`rival.rs`).
 //! * While the application limits the sender the window does not grow; it may shrink.
 
+mod blame;
 mod knobs;
 mod migrate;
 mod mode;
+mod rival;
 mod velocity;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use self::knobs::Values;
+use self::blame::Blame;
+use self::knobs::{Rivalry, Values};
 use self::mode::{EMPTY_SLACK, Mode, Sight};
+use self::rival::Rival;
 use self::velocity::{Direction, Velocity};
 use crate::ceiling::Ceiling;
 use crate::episode::Episode;
@@ -51,6 +57,9 @@ const HEAVY_LOSS_PACKETS: f64 = 3.0;
 /// queue is small, it holds what the path holds less the slack: enough to see it empty, and next to
 /// nothing of the rate is lost.
 const DRAIN_SHARE: f64 = 0.75;
+/// While it keeps CUBIC's window others fill the queue, and hide the minimum round-trip time: it
+/// counts so many times as long.
+const HIDDEN: u64 = 8;
 /// Packets that queue on average, times delta (§3).
 const MEAN_QUEUE: f64 = 1.25;
 /// A drain takes at most the queueing delay, in which the queue empties, and so many minimum
@@ -91,6 +100,10 @@ pub struct Copa {
     velocity: Velocity,
     mode: Mode,
     drain: Option<Drain>,
+    blame: Blame,
+    /// The window of CUBIC, once it was needed, and for a while after.
+    rival: Option<Rival>,
+    limits: Config,
     /// What the path holds with an empty queue, while the window falls from where another algorithm
     /// left it.
     descent: Option<f64>,
@@ -153,6 +166,9 @@ impl Copa {
             velocity: Velocity::new(window),
             mode: Mode::new(Time::ZERO),
             drain: None,
+            blame: Blame::default(),
+            rival: None,
+            limits: *config,
             descent: None,
             rtt_min: WindowedMin::new(),
             residue: Duration::ZERO,
@@ -170,7 +186,7 @@ impl Copa {
 
     /// The delta in force: what is set, or less in competitive mode.
     pub fn effective_delta(&self) -> f64 {
-        self.mode.delta(self.values.delta)
+        if self.keeps_rival() { self.values.delta } else { self.mode.delta(self.values.delta) }
     }
 
     /// Whether it is in TCP-competitive mode.
@@ -183,10 +199,14 @@ impl Copa {
         let Some(rtt) = ack.rtt else { return };
         let (now, rtt) = (ack.now, rtt.max(RTT_FLOOR));
         self.heed_silence(ack);
-        let window = Duration::from_secs_f64(self.values.min_rtt_window);
-        self.rtt_min.update(now, window, rtt);
+        let lasts = Duration::from_secs_f64(self.values.min_rtt_window);
+        let lasts = if self.competes_as_cubic() { lasts * HIDDEN } else { lasts };
+        self.rtt_min.update(now, lasts, rtt);
         self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.standing), rtt);
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
+        if let Some(base) = self.base() {
+            self.blame.on_ack(now, ack.srtt, rtt - base, ack.acked);
+        }
         if let Some(least) = self.rtt_min.get() {
             self.residue = self.residue.min(rtt - least);
         }
@@ -218,19 +238,23 @@ impl Copa {
     /// Starts and ends drains, on an acknowledgement that shows the minimum or does not.
     fn drain_queue(&mut self, ack: &Ack, floor: bool) {
         let (now, srtt) = (ack.now, ack.srtt);
-        let competes = self.values.competitive;
+        let competes = self.values.competitive != Rivalry::Yield;
         if let Some(drain) = self.drain {
             // Nothing but the minimum itself: a drain that ended on less would let the minimum drift.
             if floor || now >= drain.until {
-                let delta = self.values.delta;
+                let (delta, window) = (self.values.delta, Bytes::new(self.window as u64));
                 let compete_with = if competes { delta } else { 0.0 };
                 self.mode.on_drained(drain.from, now, srtt, compete_with);
                 self.take_residue(&drain);
+                self.drain = None;
+                if self.competes_as_cubic() {
+                    self.rival(now).meet(window);
+                    return;
+                }
                 // Back to where the oscillation has its middle, not to its peak.
                 let middle = drain.path + MEAN_QUEUE / self.effective_delta() * self.mss;
                 self.set_window(self.window.min(middle));
                 self.velocity = Velocity::new(self.window);
-                self.drain = None;
             }
             return;
         }
@@ -290,6 +314,45 @@ impl Copa {
         Some((standing.as_secs_f64(), (standing - base).as_secs_f64()))
     }
 
+    /// Whether it may keep the window of CUBIC.
+    fn keeps_rival(&self) -> bool {
+        self.values.competitive == Rivalry::Cubic
+    }
+
+    /// Whether it does: others fill the queue.
+    fn competes_as_cubic(&self) -> bool {
+        self.keeps_rival() && self.mode.is_competitive()
+    }
+
+    /// The window of CUBIC, from the sender's own on where there is none yet.
+    fn rival(&mut self, now: Time) -> &mut Rival {
+        let (window, min_rtt) = (Bytes::new(self.window as u64), self.rtt_min.get());
+        let limits = &self.limits;
+        let new = || Rival::new(limits, window, min_rtt.unwrap_or_default(), now);
+        let rival = self.rival.get_or_insert_with(new);
+        rival.is_needed(now);
+        rival
+    }
+
+    /// Moves the window of CUBIC, and the own one with it while others fill the queue.
+    fn follow_rival(&mut self, ack: &Ack) {
+        let competes = self.competes_as_cubic();
+        let held = self.drain.is_some() || self.episode.recovering();
+        let window = self.window;
+        let Some(rival) = &mut self.rival else { return };
+        let limits = window >= rival.window().as_f64() - self.mss;
+        if ack.cwnd_limited && limits && !held {
+            rival.grow(ack.acked, ack.now);
+        }
+        if competes {
+            rival.is_needed(ack.now);
+            let window = rival.window().as_f64();
+            self.set_window(window);
+        } else if rival.is_past(ack.now, ack.srtt) {
+            self.rival = None;
+        }
+    }
+
     fn leave_slow_start(&mut self, now: Time) {
         self.slow_start = false;
         self.velocity = Velocity::new(self.window);
@@ -313,12 +376,17 @@ impl Copa {
             }
             self.leave_slow_start(ack.now);
         }
+        self.follow_rival(ack);
+        if self.competes_as_cubic() {
+            return;
+        }
         let direction = if load <= standing { Direction::Up } else { Direction::Down };
         if self.drain.is_some() {
             return; // nothing is known of the target while the queue is held down
         }
         self.velocity.on_decision(direction, self.window);
-        let step = (acked * self.velocity.value / (delta * packets)).min(acked);
+        let most = acked * self.values.growth_max;
+        let step = (acked * self.velocity.value / (delta * packets)).min(most);
         match direction {
             Direction::Up if ack.cwnd_limited && !self.is_held() => {
                 self.set_window(self.window + step);
@@ -349,7 +417,8 @@ impl Copa {
     }
 
     fn set_window(&mut self, window: f64) {
-        let most = WINDOW_MAX.min(self.ceiling.get()).as_f64();
+        let rival = self.rival.as_ref().map_or(Bytes::MAX, Rival::window);
+        let most = WINDOW_MAX.min(self.ceiling.get()).min(rival).as_f64();
         self.window = window.min(most).max(self.window_min);
     }
 
@@ -383,8 +452,11 @@ impl Copa {
     }
 
     fn on_knob(&mut self, place: usize) {
-        if place == knobs::COMPETITIVE && !self.values.competitive {
+        if place == knobs::COMPETITIVE && self.values.competitive == Rivalry::Yield {
             self.mode.stop_competing();
+        }
+        if place == knobs::COMPETITIVE && !self.keeps_rival() {
+            self.rival = None;
         }
         if place == knobs::INITIAL_WINDOW && !self.started {
             self.set_window(self.initial_window());
@@ -401,6 +473,9 @@ impl CongestionControl for Copa {
     fn on_sent(&mut self, sent: &Sent) {
         if sent.inflight <= sent.bytes {
             self.mode.assume_empty(sent.now); // nothing was in flight: no queue of ours was seen
+            if let Some(rival) = &mut self.rival {
+                rival.on_pause(self.sampled_at, sent.now);
+            }
         }
     }
 
@@ -418,11 +493,22 @@ impl CongestionControl for Copa {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.tally[1].lost += loss.lost;
+        let full = self.blame.on_loss(loss.lost, Bytes::new(self.mss as u64));
         if self.slow_start {
             if self.loses_heavily() {
                 self.episode.on_loss(loss);
                 self.set_window(self.window / 2.0); // the window of the round before, which fitted
                 self.leave_slow_start(loss.now);
+            }
+            return;
+        }
+        if self.keeps_rival() && (full || self.mode.is_competitive()) {
+            if self.episode.on_loss(loss) {
+                self.mode.on_loss();
+                let own = Bytes::new(self.window as u64);
+                self.rival(loss.now).on_loss(own);
+                self.set_window(self.window);
+                self.velocity = Velocity::new(self.window);
             }
             return;
         }
@@ -459,15 +545,20 @@ impl CongestionControl for Copa {
         self.velocity = Velocity::new(self.window);
         self.mode = Mode::new(timeout.now);
         self.drain = None;
+        self.rival = None;
         self.descent = None;
         self.slow_start = true;
     }
 
     fn on_mtu(&mut self, limits: &Config) {
+        self.limits = *limits;
         self.mss = limits.mss.max(Bytes::new(1)).as_f64();
         self.window_min = limits.min_window.as_f64().max(self.mss);
         self.window = self.window.max(self.window_min);
         self.ceiling.on_mtu(limits.mss);
+        if let Some(rival) = &mut self.rival {
+            rival.on_mtu(limits);
+        }
     }
 
     fn on_idle(&mut self, _idle: &Idle) {

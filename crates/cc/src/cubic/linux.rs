@@ -39,7 +39,7 @@ const SETTLE_TICKS: u64 = HZ;
 
 /// What Linux's CUBIC remembers; all windows in packets.
 #[derive(Clone, Debug)]
-pub(super) struct LinuxCurve {
+pub(crate) struct LinuxCurve {
     /// Acknowledged packets per packet of growth.
     cnt: u64,
     /// Acknowledged packets not yet used for growth.
@@ -68,7 +68,7 @@ fn tick(now: Time) -> u64 {
 }
 
 impl LinuxCurve {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             cnt: 0,
             credit: 0,
@@ -93,7 +93,7 @@ impl LinuxCurve {
     }
 
     /// Goes on from another algorithm's window, in packets: the plateau is there.
-    pub(super) fn take_over(&mut self, window: u64, min_rtt: Duration) {
+    pub(crate) fn take_over(&mut self, window: u64, min_rtt: Duration) {
         *self = Self {
             last_max: window,
             delay_min: Some(min_rtt),
@@ -104,7 +104,7 @@ impl LinuxCurve {
 
     /// A packet leaves; when nothing else is in flight, the pause since the last one moves the
     /// epoch (`cubictcp_cwnd_event()`, `CA_EVENT_TX_START`).
-    pub(super) fn on_sent(&mut self, now: Time, starts: bool) {
+    pub(crate) fn on_sent(&mut self, now: Time, starts: bool) {
         if let (true, Some(epoch)) = (starts, self.epoch) {
             let now_tick = tick(now);
             let pause = now_tick.saturating_sub(tick(self.last_sent));
@@ -122,7 +122,7 @@ impl LinuxCurve {
     }
 
     /// A reduction: gives the new threshold (`cubictcp_recalc_ssthresh()`).
-    pub(super) fn on_loss(&mut self, window: &Window, tuning: &Tuning) -> Bytes {
+    pub(crate) fn on_loss(&mut self, window: &Window, tuning: &Tuning) -> Bytes {
         let cwnd = window.size.get() / window.mss.get();
         let beta = scaled(tuning.values.beta);
         self.epoch = None;
@@ -136,7 +136,7 @@ impl LinuxCurve {
     }
 
     /// Grows the window in congestion avoidance (`cubictcp_cong_avoid()`, `tcp_cong_avoid_ai()`).
-    pub(super) fn grow(&mut self, window: &mut Window, acked: Bytes, now: Time, tuning: &Tuning) {
+    pub(crate) fn grow(&mut self, window: &mut Window, acked: Bytes, now: Time, tuning: &Tuning) {
         let mss = window.mss.get();
         self.part += acked.min(WINDOW_MAX);
         let acked = self.part.get() / mss;

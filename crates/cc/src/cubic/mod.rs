@@ -13,7 +13,7 @@ use libm::round;
 use trimtab_units::{Bytes, Time};
 
 use self::curve::Curve;
-use self::linux::LinuxCurve;
+pub(crate) use self::linux::LinuxCurve;
 use crate::episode::Episode;
 use crate::hystart::{HystartPp, Verdict};
 use crate::hystart_linux::LinuxHystart;
@@ -46,15 +46,23 @@ const C: usize = Knob::place(Values::KNOBS, "c");
 const HYSTART: usize = Knob::place(Values::KNOBS, "hystart");
 const LINUX: usize = Knob::place(Values::KNOBS, "linux");
 
+/// The share of the window that a loss leaves in Linux (`beta` of tcp_cubic.c).
+const LINUX_BETA: f64 = 717.0 / 1024.0;
+
 /// What the growth rules need of the knobs.
 #[derive(Clone, Copy, Debug)]
-struct Tuning {
+pub(crate) struct Tuning {
     values: Values,
     /// Additive increase of the Reno-friendly estimate, in packets per round trip.
     alpha: f64,
 }
 
 impl Tuning {
+    /// That of the preset `linux`.
+    pub(crate) fn linux() -> Self {
+        Self::derive(Values { beta: LINUX_BETA, ..Values::default() })
+    }
+
     fn derive(values: Values) -> Self {
         // The increase with which Reno's share is the same with this decrease (RFC 9438 §4.3).
         let alpha = 3.0 * (1.0 - values.beta) / (1.0 + values.beta);
@@ -165,7 +173,7 @@ impl Cubic {
     /// Its presets.
     pub const PRESETS: &'static [Preset] = &[Preset {
         name: "linux",
-        knobs: &[("beta", 717.0 / 1024.0), ("hystart", 3.0), ("linux", 1.0)],
+        knobs: &[("beta", LINUX_BETA), ("hystart", 3.0), ("linux", 1.0)],
         about: "as Linux 6 does it: growth in whole packets, HyStart by delay (by acknowledgement \
                 trains too with hystart=2; on links with jitter they do not happen)",
     }];

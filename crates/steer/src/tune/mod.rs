@@ -85,10 +85,11 @@ const CAUTION: f64 = 0.5;
 /// equilibrium never fills; losses beyond noise are answered; variable links look like competition;
 /// and the queue is drained to measure the path every 15 s, not every 5 s.
 const VELOCITY_MAX: f64 = 2.0;
-const SETTINGS: [(&str, f64); 6] = [
+const SETTINGS: [(&str, f64); 7] = [
     ("delta", DELTA_START),
     ("velocity_max", VELOCITY_MAX),
-    ("competitive", 0.0),
+    ("competitive", 2.0),
+    ("growth_max", 0.25),
     ("min_rtt_window", 30.0),
     ("loss_beta", 0.7),
     ("loss_tolerance", 0.1),
