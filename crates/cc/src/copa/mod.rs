@@ -60,6 +60,8 @@ const DRAIN_SHARE: f64 = 0.75;
 /// While it keeps CUBIC's window others fill the queue, and hide the minimum round-trip time: it
 /// counts so many times as long.
 const HIDDEN: u64 = 8;
+/// While it keeps CUBIC's window, it takes this share of losses for those of the link.
+const TOLERATED: f64 = 0.02;
 /// Packets that queue on average, times delta (§3).
 const MEAN_QUEUE: f64 = 1.25;
 /// A drain takes at most the queueing delay, in which the queue empties, and so many minimum
@@ -502,7 +504,8 @@ impl CongestionControl for Copa {
             }
             return;
         }
-        if self.keeps_rival() && (full || self.mode.is_competitive()) {
+        let much = self.mode.is_competitive() && self.loss_share() > TOLERATED;
+        if self.keeps_rival() && (full || much) {
             if self.episode.on_loss(loss) {
                 self.mode.on_loss();
                 let own = Bytes::new(self.window as u64);
