@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 12
+#define TT_LAYOUT_VERSION 13
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -95,8 +95,9 @@
 	K(COPA, 9, LOSS_TOLERANCE, loss_tolerance, TT_SCALE_Q16, PLAIN)                                                \
 	K(COPA, 10, STANDING, standing, TT_SCALE_Q16, PLAIN)                                                           \
 	K(COPA, 11, MIN_RTT_WINDOW, min_rtt_window, 1000000, PLAIN)                                                    \
-	K(COPA, 12, VELOCITY_MAX, velocity_max, TT_SCALE_Q4, PLAIN)
-#define TT_COPA_KNOBS_COUNT 13
+	K(COPA, 12, VELOCITY_MAX, velocity_max, TT_SCALE_Q4, PLAIN)                                                    \
+	K(COPA, 13, GROWTH_MAX, growth_max, TT_SCALE_Q16, PLAIN)
+#define TT_COPA_KNOBS_COUNT 14
 #define TT_CUBIC_KNOBS(K)                                                                                              \
 	K(CUBIC, 0, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                   \
 	K(CUBIC, 1, C, c, TT_SCALE_Q10, PLAIN)                                                                         \
@@ -208,7 +209,7 @@
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
 	TT_ALGORITHMS(TT_KNOBS_OF, A) /* those of all fit four cache lines */                                          \
-	A(u32, orders_rest, 12)                                                                                        \
+	A(u32, orders_rest, 11)                                                                                        \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \

@@ -49,7 +49,14 @@ impl Tally {
 
 impl Blame {
     /// Takes what was acknowledged, and the queueing delay that it shows.
-    pub(super) fn on_ack(&mut self, now: Time, srtt: Duration, queueing: Duration, acked: Bytes) {
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        srtt: Duration,
+        queueing: Duration,
+        acked: Bytes,
+        mss: Bytes,
+    ) {
         if now.since(self.stretch_from) > STRETCH.max(srtt * STRETCH_ROUNDS) {
             self.most = [self.most[1], Duration::ZERO];
             self.stretch_from = now;
@@ -58,16 +65,16 @@ impl Blame {
         let most = self.most[0].max(self.most[1]);
         self.full = queueing > EMPTY_SLACK && queueing * FULL.1 >= most * FULL.0;
         self.tally().acked += acked;
-    }
-
-    /// Packets were lost. Whether by a full queue.
-    pub(super) fn on_loss(&mut self, lost: Bytes, mss: Bytes) -> bool {
-        self.tally().lost += lost;
-        let (full, otherwise) = (self.when_full, self.otherwise);
-        if full.acked.max(otherwise.acked) > mss * PACKETS {
+        if self.when_full.acked.max(self.otherwise.acked) > mss * PACKETS {
             self.when_full.halve();
             self.otherwise.halve();
         }
+    }
+
+    /// Packets were lost. Whether by a full queue.
+    pub(super) fn on_loss(&mut self, lost: Bytes) -> bool {
+        self.tally().lost += lost;
+        let (full, otherwise) = (self.when_full, self.otherwise);
         let when_full = u128::from(full.lost.get()) * otherwise.seen();
         self.full && when_full > OFTEN * u128::from(otherwise.lost.get()) * full.seen()
     }

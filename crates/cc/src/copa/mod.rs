@@ -207,7 +207,7 @@ impl Copa {
         self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.standing), rtt);
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
         if let Some(base) = self.base() {
-            self.blame.on_ack(now, ack.srtt, rtt - base, ack.acked);
+            self.blame.on_ack(now, ack.srtt, rtt - base, ack.acked, Bytes::new(self.mss as u64));
         }
         if let Some(least) = self.rtt_min.get() {
             self.residue = self.residue.min(rtt - least);
@@ -495,7 +495,7 @@ impl CongestionControl for Copa {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.tally[1].lost += loss.lost;
-        let full = self.blame.on_loss(loss.lost, Bytes::new(self.mss as u64));
+        let full = self.blame.on_loss(loss.lost);
         if self.slow_start {
             if self.loses_heavily() {
                 self.episode.on_loss(loss);

@@ -9,7 +9,7 @@
 #ifndef TRIMTAB_COPA_H
 #define TRIMTAB_COPA_H
 
-#include "copa_mode.h"
+#include "copa_rival.h"
 #include "path.h"
 
 /* The mode detector looks at the greatest round-trip time of so many round trips (§2.4). */
@@ -24,6 +24,13 @@
 #define TT_DRAIN_SHARE_NUM 3
 #define TT_DRAIN_SHARE_DEN 4
 #define TT_DRAIN_ROUNDS 2
+/* Values of the knob `competitive`: it yields, competes by 1/delta, or keeps the window of CUBIC. */
+#define TT_RIVALRY_YIELD 0
+#define TT_RIVALRY_CUBIC 2
+/* While it keeps CUBIC's window, the minimum round-trip time counts so many times as long. */
+#define TT_HIDDEN 8
+/* While it keeps CUBIC's window, this share of losses, 1/50, is for those of the link. */
+#define TT_TOLERATED_INVERSE 50
 /* Packets that queue on average, times delta: 5/4 (§3). */
 #define TT_MEAN_QUEUE_NUM 5
 #define TT_MEAN_QUEUE_DEN 4
@@ -35,9 +42,11 @@ TT_INLINE u64 tt_copa_window_min_q16(const struct tt_copa *c)
 
 TT_INLINE void tt_copa_set_window(struct tt_copa *c, u64 window_q16)
 {
-	u64 most_q16 = tt_min(tt_ceiling_bytes(&c->ceiling), TT_WINDOW_MAX_BYTES) << TT_WINDOW_SHIFT;
+	u64 most_bytes = tt_min(tt_ceiling_bytes(&c->ceiling), TT_WINDOW_MAX_BYTES);
 
-	c->window_q16 = tt_max(tt_min(window_q16, most_q16), tt_copa_window_min_q16(c));
+	if (c->rival.window_bytes)
+		most_bytes = tt_min(most_bytes, c->rival.window_bytes);
+	c->window_q16 = tt_max(tt_min(window_q16, most_bytes << TT_WINDOW_SHIFT), tt_copa_window_min_q16(c));
 }
 
 TT_INLINE u64 tt_copa_initial_window_q16(const struct tt_copa *c)
@@ -60,10 +69,44 @@ TT_INLINE void tt_copa_init(struct tt_copa *c, u64 now_us, u32 mss_bytes, u32 wi
 	tt_mode_reset(&c->mode, now_us);
 }
 
+/* Whether it may keep the window of CUBIC. */
+TT_INLINE bool tt_copa_keeps_rival(const struct tt_copa *c)
+{
+	return c->knobs[TT_COPA_COMPETITIVE] == TT_RIVALRY_CUBIC;
+}
+
 /* The 1/delta in force, in packets: what is set, or more in competitive mode. */
 TT_INLINE u32 tt_copa_inverse_q16(const struct tt_copa *c)
 {
+	if (tt_copa_keeps_rival(c))
+		return c->knobs[TT_COPA_DELTA];
 	return tt_max(c->knobs[TT_COPA_DELTA], c->mode.inverse_q16);
+}
+
+/* --- Next to flows that fill the queue. */
+
+/* Whether it keeps the window of CUBIC now. */
+TT_INLINE bool tt_copa_competes_as_cubic(const struct tt_copa *c)
+{
+	return tt_copa_keeps_rival(c) && c->mode.inverse_q16;
+}
+
+/* Moves the window of CUBIC, and the own one with it while others fill the queue. */
+TT_INLINE void tt_copa_follow_rival(struct tt_copa *c, const struct tt_ack *ack)
+{
+	struct tt_rival *r = &c->rival;
+	bool held = c->drain.until_us || c->episode.recovering;
+
+	if (!r->window_bytes)
+		return;
+	if (ack->cwnd_limited && !held && (c->window_q16 >> TT_WINDOW_SHIFT) + c->mss_bytes >= r->window_bytes)
+		tt_rival_grow(c, ack->acked_bytes, ack->now_us);
+	if (tt_copa_competes_as_cubic(c)) {
+		r->needed_us = ack->now_us;
+		tt_copa_set_window(c, r->window_bytes << TT_WINDOW_SHIFT);
+	} else if (tt_rival_is_past(c, ack)) {
+		tt_rival_forget(c);
+	}
 }
 
 /* The bytes of 1/delta packets, in Q4 (below 2^45). */
@@ -149,15 +192,20 @@ TT_INLINE void tt_copa_take_residue(struct tt_copa *c)
 TT_INLINE void tt_copa_end_drain(struct tt_copa *c, u64 now_us, u64 srtt_us)
 {
 	u32 compete_with = c->knobs[TT_COPA_COMPETITIVE] ? c->knobs[TT_COPA_DELTA] : 0;
-	u64 mean_q16;
+	u64 window_bytes = c->window_q16 >> TT_WINDOW_SHIFT, mean_q16;
 
 	tt_mode_on_drained(&c->mode, c->drain.from_us, now_us, srtt_us, compete_with);
 	tt_copa_take_residue(c);
+	c->drain.until_us = 0;
+	if (tt_copa_competes_as_cubic(c)) {
+		tt_rival_need(c, now_us);
+		tt_rival_meet(c, window_bytes);
+		return;
+	}
 	/* Back to where the oscillation has its middle, not to its peak. */
 	mean_q16 = (tt_copa_target_queue_q4(c) * TT_MEAN_QUEUE_NUM / TT_MEAN_QUEUE_DEN) << (TT_WINDOW_SHIFT - 4);
 	tt_copa_set_window(c, tt_min(c->window_q16, (c->drain.path_bytes << TT_WINDOW_SHIFT) + mean_q16));
 	tt_velocity_reset(&c->velocity, c->window_q16);
-	c->drain.until_us = 0;
 }
 
 /* Nothing was heard for longer than any round trip of late: the link stood still, and the queue with it. */
@@ -215,6 +263,7 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	u64 rtt_most_us = tt_min(ack->rtt_most_us, TT_RTT_MAX_US);
 	u64 srtt_us = tt_min(ack->srtt_us, TT_RTT_MAX_US);
 	u64 standing_window_us = srtt_us * c->knobs[TT_COPA_STANDING] / TT_SCALE_Q16;
+	u64 lasts_us = c->knobs[TT_COPA_MIN_RTT_WINDOW];
 	struct tt_sight sight = { .rtt_us = rtt_us };
 	bool floor;
 
@@ -227,9 +276,12 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 		tt_filter_clear(&c->rtt_max);
 	}
 	c->observed_us = ack->now_us;
-	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, ack->now_us, c->knobs[TT_COPA_MIN_RTT_WINDOW], rtt_us);
+	if (tt_copa_competes_as_cubic(c))
+		lasts_us *= TT_HIDDEN;
+	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, ack->now_us, lasts_us, rtt_us);
 	tt_filter_update(&c->rtt_standing, &c->rtt_standing_ring, ack->now_us, standing_window_us, rtt_us);
 	tt_filter_update(&c->rtt_max, &c->rtt_max_ring, ack->now_us, srtt_us * TT_RTT_MAX_ROUNDS, rtt_most_us);
+	tt_blame_on_ack(&c->blame, ack, tt_less(rtt_most_us, tt_copa_base_us(c)), c->mss_bytes);
 	c->residue_us = tt_min(c->residue_us, tt_less(rtt_us, tt_filter_get(&c->rtt_min)));
 	if (c->drain.until_us && ack->newest_sent_us >= c->drain.from_us &&
 	    (!c->drain.rtt_min_us || rtt_us < c->drain.rtt_min_us))
@@ -255,10 +307,12 @@ TT_INLINE u64 tt_copa_step_q16(const struct tt_copa *c, u64 acked_bytes)
 	u64 window_bytes = c->window_q16 >> TT_WINDOW_SHIFT;
 	u64 share_q24;
 
+	u64 most_q16 = acked_bytes * c->knobs[TT_COPA_GROWTH_MAX];
+
 	if (!window_bytes || (pull_q20 >> 20) >= window_bytes)
-		return acked_bytes << TT_WINDOW_SHIFT;
+		return most_q16;
 	share_q24 = (pull_q20 << 4) / window_bytes; /* pull_q20 is below 2^51 here */
-	return (acked_bytes * share_q24) >> 8;
+	return tt_min((acked_bytes * share_q24) >> 8, most_q16);
 }
 
 /*
@@ -302,6 +356,9 @@ TT_INLINE void tt_copa_steer(struct tt_copa *c, const struct tt_ack *ack)
 		}
 		tt_copa_leave_slow_start(c, ack->now_us);
 	}
+	tt_copa_follow_rival(c, ack);
+	if (tt_copa_competes_as_cubic(c))
+		return;
 	if (c->drain.until_us)
 		return; /* nothing is known of the target while the queue is held down */
 	direction = load_q4 <= target_q4 * standing_us ? TT_UP : TT_DOWN;
@@ -370,12 +427,26 @@ TT_INLINE void tt_copa_on_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u6
 {
 	u32 keep_q16 = c->knobs[TT_COPA_LOSS_BETA];
 
+	bool full = tt_blame_on_loss(&c->blame, lost_bytes);
+	bool much;
+
 	c->tally[1].lost_bytes += lost_bytes;
 	if (c->slow_start) {
 		if (tt_copa_loses_heavily(c)) {
 			tt_episode_on_loss(&c->episode, now_us, newest_sent_us);
 			tt_copa_set_window(c, c->window_q16 / 2); /* the window of the round before, which fitted */
 			tt_copa_leave_slow_start(c, now_us);
+		}
+		return;
+	}
+	much = c->mode.inverse_q16 && tt_copa_lost(c) * TT_TOLERATED_INVERSE > tt_copa_seen(c);
+	if (tt_copa_keeps_rival(c) && (full || much)) {
+		if (tt_episode_on_loss(&c->episode, now_us, newest_sent_us)) {
+			tt_mode_on_loss(&c->mode);
+			tt_rival_need(c, now_us);
+			tt_rival_on_loss(c, c->window_q16 >> TT_WINDOW_SHIFT);
+			tt_copa_set_window(c, c->window_q16);
+			tt_velocity_reset(&c->velocity, c->window_q16);
 		}
 		return;
 	}
@@ -408,6 +479,7 @@ TT_INLINE void tt_copa_on_timeout(struct tt_copa *c, u64 now_us)
 	tt_copa_set_window(c, 0);
 	tt_velocity_reset(&c->velocity, c->window_q16);
 	tt_mode_reset(&c->mode, now_us);
+	tt_rival_forget(c);
 	c->drain.until_us = 0;
 	c->descent_bytes = 0;
 	c->slow_start = true;
@@ -428,13 +500,17 @@ TT_INLINE void tt_copa_on_idle(struct tt_copa *c)
 TT_INLINE void tt_copa_on_first_sent(struct tt_copa *c, u64 now_us)
 {
 	tt_mode_assume_empty(&c->mode, now_us);
+	if (c->rival.window_bytes)
+		tt_cubic_on_first_sent(&c->rival.curve, now_us, c->observed_us);
 }
 
 /* The knobs have changed: what follows at once. */
 TT_INLINE void tt_copa_on_knobs(struct tt_copa *c)
 {
-	if (!c->knobs[TT_COPA_COMPETITIVE])
+	if (c->knobs[TT_COPA_COMPETITIVE] == TT_RIVALRY_YIELD)
 		c->mode.inverse_q16 = 0;
+	if (!tt_copa_keeps_rival(c))
+		tt_rival_forget(c);
 	if (!c->started)
 		tt_copa_set_window(c, tt_copa_initial_window_q16(c));
 }

@@ -5,6 +5,7 @@
 
 #include "../layout.h"
 #include "ceiling.h"
+#include "cubic.h"
 #include "filter.h"
 
 /* No TCP window is above 1 GiB (RFC 7323 §2.3); the products below fit 64 bits because of that. */
@@ -63,6 +64,27 @@ struct tt_tally {
 	u64 acked_bytes;
 };
 
+/* Whose losses are whose: crates/cc/src/copa/blame.rs. */
+struct tt_blame {
+	u64 most_us[2]; /* the greatest queueing delay of the last stretch, and of this one */
+	u64 stretch_from_us;
+	struct tt_tally when_full;
+	struct tt_tally otherwise;
+	bool full;
+	u8 rest[7];
+};
+
+/* The window that a CUBIC flow would have: crates/cc/src/copa/rival.rs. */
+struct tt_rival {
+	u64 window_bytes; /* 0: there is none */
+	u64 needed_us;
+	u32 part_bytes; /* acknowledged, and not yet a packet */
+	bool searches;
+	bool met;
+	u8 rest[2];
+	struct tt_cubic curve;
+};
+
 struct tt_copa {
 	u64 window_q16; /* bytes */
 	u64 round_end;  /* in the unit of tt_ack's `delivered` */
@@ -84,6 +106,7 @@ struct tt_copa {
 	struct tt_episode episode;
 	struct tt_ceiling ceiling;
 	struct tt_tally tally[2]; /* of the last round, and of this one */
+	struct tt_blame blame;
 	struct tt_filter rtt_min;
 	struct tt_filter rtt_standing;
 	struct tt_filter rtt_max;
@@ -91,6 +114,7 @@ struct tt_copa {
 	struct tt_ring rtt_min_ring;
 	struct tt_ring rtt_standing_ring;
 	struct tt_ring rtt_max_ring;
+	struct tt_rival rival;
 };
 
 /* New data was acknowledged: trimtab_cc::Ack. */

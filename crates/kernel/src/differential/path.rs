@@ -106,9 +106,8 @@ impl Path {
         let knob = place.knob;
         let value = match self.rng.random_range(0..3) {
             0 => knob.default,
-            _ if knob.name == "competitive" || knob.name == "restart_probe" => {
-                f64::from(self.rng.random_bool(0.5))
-            }
+            _ if knob.name == "competitive" => f64::from(self.rng.random_range(0..3)),
+            _ if knob.name == "restart_probe" => f64::from(self.rng.random_bool(0.5)),
             _ if knob.min > 0.0 => spread(&mut self.rng, knob.min, knob.max),
             _ => self.rng.random_range(knob.min..=knob.max),
         };
