@@ -206,7 +206,10 @@ impl Copa {
         self.rtt_min.update(now, lasts, rtt);
         self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.standing), rtt);
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
-        if let Some(base) = self.base() {
+        // What waited for a link that stood still tells nothing of how long the queue gets.
+        if ack.newest_sent_at >= self.heard_again_at
+            && let Some(base) = self.base()
+        {
             self.blame.on_ack(now, ack.srtt, rtt - base, ack.acked, Bytes::new(self.mss as u64));
         }
         if let Some(least) = self.rtt_min.get() {
@@ -495,7 +498,8 @@ impl CongestionControl for Copa {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.tally[1].lost += loss.lost;
-        let full = self.blame.on_loss(loss.lost);
+        let waited = loss.newest_sent_at < self.heard_again_at;
+        let full = !waited && self.blame.on_loss(loss.lost);
         if self.slow_start {
             if self.loses_heavily() {
                 self.episode.on_loss(loss);
