@@ -342,6 +342,9 @@ impl Copa {
     /// Moves the window of CUBIC, and the own one with it while others fill the queue.
     fn follow_rival(&mut self, ack: &Ack) {
         let competes = self.competes_as_cubic();
+        if competes {
+            self.rival(ack.now);
+        }
         let held = self.drain.is_some() || self.episode.recovering();
         let window = self.window;
         let Some(rival) = &mut self.rival else { return };
@@ -350,7 +353,6 @@ impl Copa {
             rival.grow(ack.acked, ack.now);
         }
         if competes {
-            rival.is_needed(ack.now);
             let window = rival.window().as_f64();
             self.set_window(window);
         } else if rival.is_past(ack.now, ack.srtt) {
@@ -601,5 +603,7 @@ impl CongestionControl for Copa {
     knob_methods!(self.values, then on_knob);
 }
 
+#[cfg(test)]
+mod rival_tests;
 #[cfg(test)]
 mod tests;

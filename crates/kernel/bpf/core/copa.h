@@ -96,13 +96,15 @@ TT_INLINE void tt_copa_follow_rival(struct tt_copa *c, const struct tt_ack *ack)
 {
 	struct tt_rival *r = &c->rival;
 	bool held = c->drain.until_us || c->episode.recovering;
+	bool competes = tt_copa_competes_as_cubic(c);
 
+	if (competes)
+		tt_rival_need(c, ack->now_us);
 	if (!r->window_bytes)
 		return;
 	if (ack->cwnd_limited && !held && (c->window_q16 >> TT_WINDOW_SHIFT) + c->mss_bytes >= r->window_bytes)
 		tt_rival_grow(c, ack->acked_bytes, ack->now_us);
-	if (tt_copa_competes_as_cubic(c)) {
-		r->needed_us = ack->now_us;
+	if (competes) {
 		tt_copa_set_window(c, r->window_bytes << TT_WINDOW_SHIFT);
 	} else if (tt_rival_is_past(c, ack)) {
 		tt_rival_forget(c);
