@@ -28,7 +28,7 @@ mod velocity;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use self::blame::Blame;
+use self::blame::{Blame, Queueing};
 use self::knobs::{Rivalry, Values};
 use self::mode::{EMPTY_SLACK, Mode, Sight};
 use self::rival::Rival;
@@ -208,9 +208,10 @@ impl Copa {
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
         // What waited for a link that stood still tells nothing of how long the queue gets.
         if ack.newest_sent_at >= self.heard_again_at
-            && let Some(base) = self.base()
+            && let (Some(base), Some(standing)) = (self.base(), self.rtt_standing.get())
         {
-            self.blame.on_ack(now, ack.srtt, rtt - base, ack.acked, Bytes::new(self.mss as u64));
+            let queueing = Queueing { latest: rtt - base, standing: standing - base };
+            self.blame.on_ack(now, ack.srtt, queueing, ack.acked, Bytes::new(self.mss as u64));
         }
         if let Some(least) = self.rtt_min.get() {
             self.residue = self.residue.min(rtt - least);
