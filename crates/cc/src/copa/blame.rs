@@ -14,11 +14,8 @@ const STRETCH: Duration = Duration::from_secs(5);
 const STRETCH_ROUNDS: u64 = 10;
 /// A queue is full from this share of the greatest delay on: 3 of 4.
 const FULL: (u64, u64) = (3, 4);
-/// Losses are the queue's where more than so many times as much is lost while it is full …
+/// Losses are the queue's where more than so many times as much is lost while it is full.
 const OFTEN: u128 = 2;
-/// … as at other times, as if nothing had been lost of so many packets before: where others keep it
-/// full, there are few other times, and one loss then says little.
-const PRIOR: u64 = 500;
 /// Both tallies halve when one of them has so many packets: what the link does changes.
 const PACKETS: u64 = 2000;
 
@@ -29,20 +26,9 @@ pub(super) struct Blame {
     most: [Duration; 2],
     stretch_from: Time,
     full: bool,
-    /// [`PRIOR`] in bytes.
-    prior: Bytes,
     /// While the queue was full, and while it was not.
     when_full: Tally,
     otherwise: Tally,
-}
-
-/// The queueing delay of a path.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queueing {
-    /// That the last acknowledgement shows.
-    pub(super) latest: Duration,
-    /// The least of the last part of a round trip: one acknowledgement that is late is no queue.
-    pub(super) standing: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,12 +48,14 @@ impl Tally {
 }
 
 impl Blame {
-    /// Takes what was acknowledged, and the queueing delay that it shows.
+    /// Takes what was acknowledged, and the queueing delay of the standing round-trip time: one
+    /// acknowledgement that is late shows a delay that no queue had, and no loss would be a full
+    /// queue's for ten seconds.
     pub(super) fn on_ack(
         &mut self,
         now: Time,
         srtt: Duration,
-        queueing: Queueing,
+        queueing: Duration,
         acked: Bytes,
         mss: Bytes,
     ) {
@@ -75,10 +63,9 @@ impl Blame {
             self.most = [self.most[1], Duration::ZERO];
             self.stretch_from = now;
         }
-        self.most[1] = self.most[1].max(queueing.standing);
+        self.most[1] = self.most[1].max(queueing);
         let most = self.most[0].max(self.most[1]);
-        self.full = queueing.latest > EMPTY_SLACK && queueing.latest * FULL.1 >= most * FULL.0;
-        self.prior = mss * PRIOR;
+        self.full = queueing > EMPTY_SLACK && queueing * FULL.1 >= most * FULL.0;
         self.tally().acked += acked;
         if self.when_full.acked.max(self.otherwise.acked) > mss * PACKETS {
             self.when_full.halve();
@@ -90,8 +77,7 @@ impl Blame {
     pub(super) fn on_loss(&mut self, lost: Bytes) -> bool {
         self.tally().lost += lost;
         let (full, otherwise) = (self.when_full, self.otherwise);
-        let otherwise_seen = otherwise.seen() + u128::from(self.prior.get());
-        let when_full = u128::from(full.lost.get()) * otherwise_seen;
+        let when_full = u128::from(full.lost.get()) * otherwise.seen();
         self.full && when_full > OFTEN * u128::from(otherwise.lost.get()) * full.seen()
     }
 
@@ -109,13 +95,8 @@ mod tests {
 
     /// Acknowledges so many packets at this time in ms, with this queueing delay in us.
     fn ack(blame: &mut Blame, now: u64, queueing: u64, packets: u64) {
-        blame.on_ack(Time::from_millis(now), SRTT, stood(queueing), MSS * packets, MSS);
-    }
-
-    /// A queueing delay in us that lasts.
-    fn stood(queueing: u64) -> Queueing {
         let queueing = Duration::from_micros(queueing);
-        Queueing { latest: queueing, standing: queueing }
+        blame.on_ack(Time::from_millis(now), SRTT, queueing, MSS * packets, MSS);
     }
 
     /// One whose greatest queueing delay is 40 ms.
@@ -139,26 +120,6 @@ mod tests {
         assert!(!is_full_at(&blame, 2, 29_999));
     }
 
-    /// Where others keep the queue full, there are few other times.
-    #[test]
-    fn one_loss_of_few_packets_says_little_of_the_link() {
-        let mut blame = Blame::default();
-        ack(&mut blame, 1, 0, 9);
-        assert!(!blame.on_loss(MSS));
-        ack(&mut blame, 2, 40_000, 499);
-        assert!(!blame.on_loss(MSS) && !blame.on_loss(MSS), "1 of 500, and 2 of 501");
-        assert!(blame.on_loss(MSS), "3 of 502, which is more than twice 1 of 510");
-    }
-
-    /// A delayed acknowledgement shows a delay that no queue had.
-    #[test]
-    fn one_acknowledgement_that_is_late_makes_no_queue() {
-        let mut blame = swung();
-        let late = Queueing { latest: Duration::from_millis(80), ..stood(40_000) };
-        blame.on_ack(Time::from_millis(2), SRTT, late, MSS, MSS);
-        assert!(is_full_at(&blame, 3, 30_000));
-    }
-
     /// The jitter of a link that sends in whole milliseconds.
     #[test]
     fn a_queue_of_a_millisecond_is_never_full() {
@@ -169,14 +130,14 @@ mod tests {
     /// A radio loses as much at any delay, so that is no sign of the queue.
     #[test]
     fn a_full_queue_loses_more_than_twice_as_often() {
-        // One of 500 packets while the queue was short, and none of the 500 before.
+        // One of 100 packets while the queue was short.
         let mut blame = Blame::default();
-        ack(&mut blame, 1, 0, 499);
+        ack(&mut blame, 1, 0, 99);
         assert!(!blame.on_loss(MSS));
-        ack(&mut blame, 2, 40_000, 998);
-        assert!(!blame.on_loss(MSS), "1 of 999");
-        assert!(!blame.on_loss(MSS), "2 of 1000 are twice as much, and no more");
-        assert!(blame.on_loss(MSS), "3 of 1001");
+        ack(&mut blame, 2, 40_000, 98);
+        assert!(!blame.on_loss(MSS), "1 of 99");
+        assert!(!blame.on_loss(MSS), "2 of 100 are twice as much, and no more");
+        assert!(blame.on_loss(MSS), "3 of 101");
         // What is lost while the queue is short is the link's, however often the full one loses.
         ack(&mut blame, 3, 0, 1);
         assert!(!blame.on_loss(MSS));
@@ -192,7 +153,7 @@ mod tests {
         let mut far = swung();
         for now in [5001, 10_002] {
             let (now, second) = (Time::from_millis(now), Duration::from_secs(1));
-            far.on_ack(now, second, stood(10_000), MSS, MSS);
+            far.on_ack(now, second, Duration::from_millis(10), MSS, MSS);
         }
         assert!(!far.on_loss(MSS), "one has ended, of two");
     }

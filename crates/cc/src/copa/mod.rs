@@ -28,7 +28,7 @@ mod velocity;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use self::blame::{Blame, Queueing};
+use self::blame::Blame;
 use self::knobs::{Rivalry, Values};
 use self::mode::{EMPTY_SLACK, Mode, Sight};
 use self::rival::Rival;
@@ -210,8 +210,8 @@ impl Copa {
         if ack.newest_sent_at >= self.heard_again_at
             && let (Some(base), Some(standing)) = (self.base(), self.rtt_standing.get())
         {
-            let queueing = Queueing { latest: rtt - base, standing: standing - base };
-            self.blame.on_ack(now, ack.srtt, queueing, ack.acked, Bytes::new(self.mss as u64));
+            let mss = Bytes::new(self.mss as u64);
+            self.blame.on_ack(now, ack.srtt, standing - base, ack.acked, mss);
         }
         if let Some(least) = self.rtt_min.get() {
             self.residue = self.residue.min(rtt - least);

@@ -49,6 +49,22 @@ fn crowded(competitive: f64) -> Copa {
     copa
 }
 
+/// Fills the queue with 40 ms for so long that it stands.
+fn fill(copa: &mut Copa, from: u64) {
+    for now in from..=from + 40 {
+        copa.on_ack(&idle(now, 60));
+    }
+}
+
+/// One that was never next to others, on a queue of 40 ms that has just been filled.
+fn alone(competitive: f64) -> Copa {
+    let mut copa = beginning(competitive);
+    copa.on_ack(&idle(440, 20));
+    fill(&mut copa, 460);
+    assert!(!copa.is_competitive());
+    copa
+}
+
 /// The window after one packet of so many was lost, on a queue of `queueing` ms. The greatest that
 /// was seen is 40 ms.
 fn after_loss(copa: &Copa, queueing: u64, of: u64) -> Bytes {
@@ -136,16 +152,33 @@ fn it_keeps_the_window_of_cubic_while_others_fill_the_queue() {
 fn losses_of_a_full_queue_are_answered_as_cubic_does() {
     let reduced = MSS * 70; // 100 · 717/1024
     assert_eq!(after_loss(&crowded(2.0), 40, 1000), reduced);
-    let mut alone = beginning(2.0);
-    alone.on_ack(&idle(21, 60));
-    assert!(!alone.is_competitive());
-    assert_eq!(after_loss(&alone, 40, 1000), reduced);
-    assert_eq!(after_loss(&alone, 25, 1000), MSS * 100, "below 3/4 of 40 ms");
+    assert_eq!(after_loss(&alone(2.0), 40, 1000), reduced);
+    assert_eq!(after_loss(&alone(2.0), 25, 1000), MSS * 100, "below 3/4 of 40 ms");
     for competitive in [0.0, 1.0] {
-        let mut other = beginning(competitive);
-        other.on_ack(&idle(21, 60));
+        let other = alone(competitive);
         assert_eq!(after_loss(&other, 40, 1000), MSS * 100, "within `loss_tolerance`");
     }
+}
+
+/// What was in flight while the link stood still shows no full queue, and its losses are none of one.
+#[test]
+fn losses_of_an_outage_are_not_those_of_a_full_queue() {
+    let mut copa = alone(2.0);
+    copa.on_ack(&idle(1500, 1000));
+    copa.on_loss(&lost(at(1501), at(501)));
+    assert_eq!(copa.window(), MSS * 100);
+    // Nor did the queue get so long: 40 ms are still a full one.
+    fill(&mut copa, 1562);
+    copa.on_loss(&lost(at(1603), at(1543)));
+    assert_eq!(copa.window(), MSS * 70);
+}
+
+/// One acknowledgement that is late shows a delay that no queue had.
+#[test]
+fn a_late_acknowledgement_makes_no_queue() {
+    let mut copa = alone(2.0);
+    copa.on_ack(&idle(501, 200));
+    assert_eq!(after_loss(&copa, 40, 1000), MSS * 70);
 }
 
 /// While it competes, up to 2% are the link's where the queue is short, not `loss_tolerance`.
@@ -155,9 +188,7 @@ fn competing_it_takes_two_percent_of_losses_for_those_of_the_link() {
     assert_eq!(after_loss(&copa, 25, 50), MSS * 100, "2% of 50 packets");
     assert_eq!(after_loss(&copa, 25, 49), MSS * 70, "more");
     assert_eq!(after_loss(&crowded(1.0), 25, 49), MSS * 100, "not without CUBIC's window");
-    let mut alone = beginning(2.0);
-    alone.on_ack(&idle(21, 60));
-    assert_eq!(after_loss(&alone, 25, 49), MSS * 100, "nor where nobody fills the queue");
+    assert_eq!(after_loss(&alone(2.0), 25, 49), MSS * 100, "nor where nobody fills the queue");
 }
 
 /// Several losses of a flight are one, as CUBIC has it (RFC 9438 §4.6).
@@ -174,34 +205,34 @@ fn it_answers_one_loss_of_a_flight() {
 fn after_a_full_queue_the_window_of_cubic_bounds_its_own() {
     let grown = |competitive: f64, losses: bool, until: u64| {
         let mut copa = beginning(competitive);
-        copa.on_ack(&idle(21, 60));
+        fill(&mut copa, 21);
         if losses {
-            copa.on_loss(&lost(at(22), at(2)));
+            copa.on_loss(&lost(at(62), at(42)));
         }
         // The queue is gone, and 1/(0.01 · 70) of a packet each would be 100 of 70 packets.
-        for now in (82..until).step_by(2) {
+        for now in (122..until).step_by(2) {
             copa.on_ack(&busy(now, 20));
         }
         copa.window / copa.mss
     };
-    let bounded = grown(2.0, true, 282);
+    let bounded = grown(2.0, true, 322);
     assert!((70.0..75.0).contains(&bounded), "{bounded}");
-    assert!(grown(2.0, false, 282) > 150.0 && grown(1.0, true, 282) > 150.0);
+    assert!(grown(2.0, false, 322) > 150.0 && grown(1.0, true, 322) > 150.0);
     // Forgotten after ten seconds, it grows as before.
-    let before = grown(2.0, true, 10_022);
-    assert!(grown(2.0, true, 10_122) > before + 40.0, "from {before}");
+    let before = grown(2.0, true, 10_062);
+    assert!(grown(2.0, true, 10_162) > before + 40.0, "from {before}");
 }
 
 /// The window that did not limit the sender does not grow (RFC 9438 §5.8).
 #[test]
 fn the_bound_grows_only_where_it_limits() {
     let mut copa = beginning(2.0);
-    copa.on_ack(&idle(21, 60));
-    copa.on_loss(&lost(at(22), at(2)));
+    fill(&mut copa, 21);
+    copa.on_loss(&lost(at(62), at(42)));
     copa.window = 60.0 * copa.mss;
     set_knob(&mut copa, "delta", 2.0).unwrap();
     let bound = |copa: &Copa| copa.rival.as_ref().map(Rival::window);
-    for now in 82..300 {
+    for now in 122..300 {
         copa.on_ack(&busy(now, 60));
     }
     assert!(copa.window < 60.0 * copa.mss && !copa.is_competitive(), "{copa:?}");

@@ -285,8 +285,8 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	tt_filter_update(&c->rtt_max, &c->rtt_max_ring, ack->now_us, srtt_us * TT_RTT_MAX_ROUNDS, rtt_most_us);
 	/* What waited for a link that stood still tells nothing of how long the queue gets. */
 	if (ack->newest_sent_us >= c->heard_again_us)
-		tt_blame_on_ack(&c->blame, ack, tt_less(rtt_most_us, tt_copa_base_us(c)),
-				tt_less(tt_filter_get(&c->rtt_standing), tt_copa_base_us(c)), c->mss_bytes);
+		tt_blame_on_ack(&c->blame, ack, tt_less(tt_filter_get(&c->rtt_standing), tt_copa_base_us(c)),
+				c->mss_bytes);
 	c->residue_us = tt_min(c->residue_us, tt_less(rtt_us, tt_filter_get(&c->rtt_min)));
 	if (c->drain.until_us && ack->newest_sent_us >= c->drain.from_us &&
 	    (!c->drain.rtt_min_us || rtt_us < c->drain.rtt_min_us))
@@ -433,7 +433,7 @@ TT_INLINE void tt_copa_on_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u6
 	u32 keep_q16 = c->knobs[TT_COPA_LOSS_BETA];
 
 	bool waited = newest_sent_us < c->heard_again_us;
-	bool full = !waited && tt_blame_on_loss(&c->blame, lost_bytes, c->mss_bytes);
+	bool full = !waited && tt_blame_on_loss(&c->blame, lost_bytes);
 	bool much;
 
 	c->tally[1].lost_bytes += lost_bytes;

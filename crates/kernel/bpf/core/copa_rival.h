@@ -18,8 +18,6 @@
 #define TT_BLAME_FULL_DEN 4
 /* Losses are the queue's where more than so many times as much is lost while it is full. */
 #define TT_BLAME_OFTEN 2
-/* As at other times, as if nothing had been lost of so many packets before. */
-#define TT_BLAME_PRIOR 500
 /* Both tallies halve when one of them has so many packets. */
 #define TT_BLAME_PACKETS 2000
 
@@ -34,9 +32,8 @@ TT_INLINE u64 tt_tally_seen(const struct tt_tally *t)
 	return tt_max(t->lost_bytes + t->acked_bytes, 1);
 }
 
-/* Takes what was acknowledged, the queueing delay that it shows, and the least of the last part of a round trip. */
-TT_INLINE void tt_blame_on_ack(struct tt_blame *b, const struct tt_ack *ack, u64 queueing_us, u64 standing_us,
-			       u32 mss_bytes)
+/* Takes what was acknowledged, and the queueing delay of the standing round-trip time. */
+TT_INLINE void tt_blame_on_ack(struct tt_blame *b, const struct tt_ack *ack, u64 queueing_us, u32 mss_bytes)
 {
 	u64 srtt_us = tt_min(ack->srtt_us, TT_RTT_MAX_US);
 	u64 most_us;
@@ -46,7 +43,7 @@ TT_INLINE void tt_blame_on_ack(struct tt_blame *b, const struct tt_ack *ack, u64
 		b->most_us[1] = 0;
 		b->stretch_from_us = ack->now_us;
 	}
-	b->most_us[1] = tt_max(b->most_us[1], standing_us);
+	b->most_us[1] = tt_max(b->most_us[1], queueing_us);
 	most_us = tt_max(b->most_us[0], b->most_us[1]);
 	b->full = queueing_us > TT_EMPTY_SLACK_US && queueing_us * TT_BLAME_FULL_DEN >= most_us * TT_BLAME_FULL_NUM;
 	if (b->full)
@@ -60,16 +57,14 @@ TT_INLINE void tt_blame_on_ack(struct tt_blame *b, const struct tt_ack *ack, u64
 }
 
 /* Packets were lost: whether by a full queue. Both tallies are below 2^31, so that the products fit. */
-TT_INLINE bool tt_blame_on_loss(struct tt_blame *b, u64 lost_bytes, u32 mss_bytes)
+TT_INLINE bool tt_blame_on_loss(struct tt_blame *b, u64 lost_bytes)
 {
-	u64 prior_bytes = (u64)mss_bytes * TT_BLAME_PRIOR;
-
 	if (!b->full) {
 		b->otherwise.lost_bytes += lost_bytes;
 		return false;
 	}
 	b->when_full.lost_bytes += lost_bytes;
-	return b->when_full.lost_bytes * (tt_tally_seen(&b->otherwise) + prior_bytes) >
+	return b->when_full.lost_bytes * tt_tally_seen(&b->otherwise) >
 	       TT_BLAME_OFTEN * b->otherwise.lost_bytes * tt_tally_seen(&b->when_full);
 }
 
