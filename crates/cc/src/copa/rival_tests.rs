@@ -176,7 +176,7 @@ fn losses_of_an_outage_are_not_those_of_a_full_queue() {
 /// One acknowledgement that is late shows a delay that no queue had.
 #[test]
 fn a_late_acknowledgement_makes_no_queue() {
-    let mut copa = alone(2.0);
+    let mut copa = crowded(2.0);
     copa.on_ack(&idle(501, 200));
     assert_eq!(after_loss(&copa, 40, 1000), MSS * 70);
 }
