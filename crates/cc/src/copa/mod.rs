@@ -16,7 +16,7 @@
 //! * A queue that does not empty is drained for a round trip, before it is taken for that of others
 //!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
 //! * Congestion marks (ECN) bound the window (`ceiling.rs`).
-//! * If the knob `competitive` says so, it competes with the window of CUBIC (`rival.rs`).
+//! * With the knob `competitive` at 2, it competes with the window of CUBIC (`rival.rs`).
 //! * While the application limits the sender the window does not grow; it may shrink.
 
 mod blame;
