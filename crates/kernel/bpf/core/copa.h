@@ -92,16 +92,20 @@ TT_INLINE bool tt_copa_competes_as_cubic(const struct tt_copa *c)
 }
 
 /* Moves the window of CUBIC, and the own one with it while others fill the queue. */
-TT_INLINE void tt_copa_follow_rival(struct tt_copa *c, const struct tt_ack *ack)
+TT_CHECKED_ONCE int tt_copa_follow_rival(struct tt_copa *c, const struct tt_ack *ack)
 {
-	struct tt_rival *r = &c->rival;
-	bool held = c->drain.until_us || c->episode.recovering;
-	bool competes = tt_copa_competes_as_cubic(c);
+	bool held, competes;
+	struct tt_rival *r;
 
+	if (!c || !ack)
+		return 0;
+	r = &c->rival;
+	held = c->drain.until_us || c->episode.recovering;
+	competes = tt_copa_competes_as_cubic(c);
 	if (competes)
 		tt_rival_need(c, ack->now_us);
 	if (!r->window_bytes)
-		return;
+		return 0;
 	if (ack->cwnd_limited && !held && (c->window_q16 >> TT_WINDOW_SHIFT) + c->mss_bytes >= r->window_bytes)
 		tt_rival_grow(c, ack->acked_bytes, ack->now_us);
 	if (competes) {
@@ -109,6 +113,7 @@ TT_INLINE void tt_copa_follow_rival(struct tt_copa *c, const struct tt_ack *ack)
 	} else if (tt_rival_is_past(c, ack)) {
 		tt_rival_forget(c);
 	}
+	return 0;
 }
 
 /* The bytes of 1/delta packets, in Q4 (below 2^45). */
@@ -222,32 +227,35 @@ TT_INLINE void tt_copa_heed_silence(struct tt_copa *c, const struct tt_ack *ack)
 }
 
 /* Starts and ends drains, on an acknowledgement that shows the minimum or does not. */
-TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, bool floor)
+TT_CHECKED_ONCE int tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, bool floor)
 {
-	u64 now_us = ack->now_us, srtt_us = ack->srtt_us;
-	u64 standing_us, base_us, less_us;
+	u64 now_us, srtt_us, standing_us, base_us, less_us;
 	bool wanted, small;
 
+	if (!c || !ack)
+		return 0;
+	now_us = ack->now_us;
+	srtt_us = ack->srtt_us;
 	if (c->drain.until_us) {
 		if (floor || now_us >= c->drain.until_us)
 			tt_copa_end_drain(c, now_us, srtt_us);
-		return;
+		return 0;
 	}
 	/*
 	 * On the way down from another algorithm's window the queue empties as it is; and what was in flight while the
 	 * link stood still tells nothing of what the path holds.
 	 */
 	if (c->descent_bytes || ack->newest_sent_us < c->heard_again_us)
-		return;
+		return 0;
 	wanted = tt_mode_wants_drain(&c->mode, now_us, srtt_us, c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2,
 				     c->knobs[TT_COPA_COMPETITIVE]);
 	small = tt_mode_is_small(&c->mode, now_us, srtt_us) && tt_copa_is_held_by(c, TT_EMPTY_SLACK_US);
 	if (!wanted && !small)
-		return;
+		return 0;
 	standing_us = tt_filter_get(&c->rtt_standing);
 	base_us = tt_copa_base_us(c);
 	if (!standing_us || !base_us)
-		return;
+		return 0;
 	base_us = tt_min(base_us, standing_us);
 	c->drain.path_bytes = (c->window_q16 >> TT_WINDOW_SHIFT) * base_us / standing_us;
 	less_us = base_us / TT_DRAIN_SHARE_DEN * (TT_DRAIN_SHARE_DEN - TT_DRAIN_SHARE_NUM);
@@ -257,6 +265,7 @@ TT_INLINE void tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, 
 	c->drain.from_us = now_us;
 	c->drain.until_us = now_us + standing_us - base_us + TT_DRAIN_ROUNDS * base_us;
 	c->drain.rtt_min_us = 0;
+	return 0;
 }
 
 TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
