@@ -31,7 +31,7 @@ use trimtab_cc::{ALGORITHMS, Spec, SpecError};
 
 pub use bound::SelectBound;
 pub use every::{EveryError, every, how};
-pub use mortise::{MORTISE_SETTINGS, MortiseSettings};
+pub use mortise::{MORTISE_SETTINGS, MortiseSettings, TuneSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use steering::{Demand, Goal};
@@ -72,6 +72,8 @@ pub enum SchemeKind {
     Rule(Spec),
     /// Mortise: Copa's δ follows the application's preference.
     Mortise(MortiseSettings),
+    /// Mortise for another algorithm.
+    Tune(TuneSettings),
     /// Algorithms that take over from each other, whatever the path is like (Floo §5.5.1).
     Switch(Turns),
     /// The algorithm is chosen while the flow runs (Floo).

@@ -1,9 +1,10 @@
 //! The settings of `mortise` and `mortise-disc`.
 
 use trimtab_cc::{Knob, KnobError};
-use trimtab_qoe::Model;
+use trimtab_qoe::{Factors, Model};
 
-use crate::MortiseConfig;
+use super::SchemeKind;
+use crate::{MortiseConfig, TUNED, Tuned, TunerConfig};
 
 /// The settings of Mortise that experiments vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,4 +78,35 @@ impl MortiseSettings {
         }
         Ok(settings)
     }
+}
+
+/// The settings of Mortise for another algorithm than Copa.
+#[derive(Clone, Copy, Debug)]
+pub struct TuneSettings {
+    /// The algorithm.
+    pub tuned: &'static Tuned,
+    /// The weight σ.
+    pub sigma: f64,
+}
+
+impl TuneSettings {
+    pub fn config(self, model: Model, factors: Factors) -> TunerConfig {
+        TunerConfig { model, factors, sigma: self.sigma }
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
+    let (first, rest) = text.split_once(',').unwrap_or((text, ""));
+    if first.is_empty() || first.contains('=') {
+        return MortiseSettings::parse(text, false).map(SchemeKind::Mortise);
+    }
+    if first == "copa" {
+        return MortiseSettings::parse(rest, false).map(SchemeKind::Mortise);
+    }
+    let Some(tuned) = Tuned::find(first) else {
+        let known: Vec<_> = TUNED.iter().map(|t| t.name).collect();
+        return Err(MortiseError(format!("it cannot steer {first:?}; there are copa, {}", known.join(", "))));
+    };
+    let s = MortiseSettings::parse(rest, false)?;
+    Ok(SchemeKind::Tune(TuneSettings { tuned, sigma: s.sigma }))
 }

@@ -5,6 +5,7 @@ use trimtab_cc::Knob;
 use super::SchemeKind::{
     Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select, StaticBest, Switch,
 };
+use super::mortise;
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
     SelectBound, Selection, Turns, searched,
@@ -92,7 +93,7 @@ pub static SCHEMES: [SchemeEntry; 14] = [
         about: "Copa whose delta is steered continuously by the application's QoE model",
         source: "Mortise",
         settings: &MORTISE_SETTINGS,
-        parse: |text| Ok(MortiseSettings::parse(text, false).map(Mortise)?),
+        parse: |text| Ok(mortise::parse(text)?),
     },
     SchemeEntry {
         name: "mortise-disc",

@@ -11,9 +11,11 @@ mod buffer;
 mod burst;
 mod change_point;
 mod path;
+mod trial;
 mod twin;
 
 pub use change_point::ChangePoint;
+pub use trial::{TUNED, Tuned, Tuner, TunerConfig};
 
 use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
