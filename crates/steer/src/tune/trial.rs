@@ -1,9 +1,7 @@
 //! Mortise for any algorithm: its neighbouring operating points are tried, not replayed.
-use alloc::boxed::Box;
-
 use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
-use trimtab_units::{Duration, Rate, Time};
+use trimtab_units::{Duration, Rate};
 
 use super::{DELAY_FLOOR, LOSS_FLOOR};
 use crate::{Action, Insight, KnobValues, Reason, Report, Steer};
@@ -97,7 +95,8 @@ impl Window {
             let n = report.rtt_samples as f64;
             self.delay += mean.as_secs_f64() * n;
             self.samples += n;
-            if low > report.min_rtt + Duration::from_micros(1500) {
+            let packets = 2.0 * report.mss.as_f64() / report.acked.as_f64().max(1.0) * length;
+            if low > report.min_rtt + Duration::from_secs_f64(packets.clamp(0.0015, 1.0)) {
                 self.full += length;
             }
         }
@@ -115,7 +114,7 @@ impl Window {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Evidence {
-    weight: f64,
+    count: f64,
     t: f64,
     d: f64,
     l: f64,
@@ -131,18 +130,18 @@ pub struct Tuner {
     place: usize,
     flip: bool,
     window: Window,
-    windows: [Window; 4],
+    windows: [Window; 2],
     settle: f64,
     started: bool,
     evidence: Evidence,
     harmed: u32,
-    rest: f64,
     hints: Hints,
     tradeoff: f64,
     dither: f64,
     rounds: f64,
     settle_rounds: f64,
-    quiet: u32,
+    room: f64,
+    offset: f64,
 }
 
 impl Tuner {
@@ -150,22 +149,22 @@ impl Tuner {
         Self {
             config,
             tuned,
-            boldness: 0.0,
+            boldness: env("ORIGIN", 0.0),
             place: 0,
             flip: false,
             window: Window::default(),
-            windows: [Window::default(); 4],
+            windows: [Window::default(); 2],
             settle: 0.0,
             started: false,
             evidence: Evidence::default(),
             harmed: 0,
-            rest: 0.0,
             hints: Hints::default(),
             tradeoff: 0.0,
-            dither: env("DITHER", 0.2),
+            dither: env("FAR", 0.5),
             rounds: env("ROUNDS", tuned.rounds),
             settle_rounds: env("SETTLE", 2.0),
-            quiet: 0,
+            room: 0.0,
+            offset: 0.0,
         }
     }
 
@@ -177,7 +176,7 @@ impl Tuner {
     }
 
     fn bold(&self) -> bool {
-        (self.place == 1 || self.place == 2) != self.flip
+        (self.place == 1) != self.flip
     }
 
     fn values(&self) -> KnobValues {
@@ -187,7 +186,7 @@ impl Tuner {
 
     fn decide(&mut self, factors: &Factors, min_rtt: f64) {
         let w = self.windows;
-        let mean = |f: fn(&Window) -> f64| w.iter().map(f).sum::<f64>() / 4.0;
+        let mean = |f: fn(&Window) -> f64| w.iter().map(f).sum::<f64>() / 2.0;
         let (t, d, l) = (mean(Window::t), mean(Window::d), mean(Window::l));
         if t <= 0.0 {
             return;
@@ -203,29 +202,28 @@ impl Tuner {
         let lambda = self.hints.lambda.max(DELAY_FLOOR * t / min_rtt.max(1e-3));
         let beta = self.hints.beta.max(LOSS_FLOOR * t);
         let sign = if self.flip { -1.0 } else { 1.0 };
-        let contrast = |f: &dyn Fn(&Window) -> f64| {
-            sign * (f(&w[1]) + f(&w[2]) - f(&w[0]) - f(&w[3])) / 2.0 / t
-        };
+        let contrast = |f: &dyn Fn(&Window) -> f64| sign * (f(&w[1]) - f(&w[0])) / t;
         let dt = contrast(&|w| w.t());
         let dd = contrast(&|w| lambda * w.d());
         let dl = contrast(&|w| beta * w.l());
-        let y = |w: &Window| (w.t() - lambda * w.d() - beta * w.l()) / t;
-        let apart = |a: usize, b: usize| (y(&w[a]) - y(&w[b])) * (y(&w[a]) - y(&w[b]));
-        let noise = (apart(1, 2) + apart(0, 3)) / 4.0;
         let full = w.iter().map(|w| w.full).sum::<f64>() / w.iter().map(|w| w.time).sum::<f64>();
-        let fade = env("FADE", 0.6);
+        let fade = env("FADE", 0.8);
         let e = &mut self.evidence;
-        let weight = fade * e.weight + 1.0;
+        e.count = fade * e.count + 1.0;
+        let weight = e.count;
+        let now = dt - dd - dl;
+        let before = e.t - e.d - e.l;
         let mix = |old: &mut f64, new: f64| *old += (new - *old) / weight;
         mix(&mut e.t, dt);
         mix(&mut e.d, dd);
         mix(&mut e.l, dl);
         mix(&mut e.common, dt.min(0.0) + dt.max(0.0) * (1.0 - full));
-        mix(&mut e.noise, noise);
-        e.weight = weight;
-        let floor = env("NOISE", 0.01);
-        let error = libm::sqrt((e.noise + floor * floor) / weight);
         let own = e.t - e.d - e.l;
+        if e.count > 1.0 {
+            e.noise = fade * e.noise + (now - before) * (now - own);
+        }
+        let prior = env("PRIOR", 0.15);
+        let error = (libm::sqrt(e.noise + prior * prior) / weight).max(env("NOISE", 0.01));
         let common = e.common - e.d - e.l;
         self.tradeoff = e.t / e.d.abs().max(1e-9) * lambda;
         let gate = env("GATE", 1.0);
@@ -236,11 +234,14 @@ impl Tuner {
         let bad = (-e.t).max(0.0) + e.d.max(0.0) + e.l.max(0.0);
         let excess = libm::log(good.max(1e-6) / bad.max(1e-6)).clamp(-1.0, 1.0);
         let step = self.config.sigma * 2.0 * env("STEP", 0.4) * excess * authority;
-        let max = 1.0 - self.dither;
-        let leak = env("LEAK", 0.0);
-        self.boldness = ((self.boldness + step) * (1.0 - leak * (1.0 - authority))).clamp(-max, max);
+        let leak = env("LEAK", 0.5);
+        let far = env("FAR", 0.3);
+        let near = env("NEAR", 0.3);
+        self.dither = far + (near - far) * authority;
+        self.offset = (self.offset + step) * (1.0 - leak * (1.0 - authority));
+        self.offset = self.offset.clamp(-1.0, 1.0);
         if std::env::var("DEBUG").is_ok() {
-            std::eprintln!("t {t:.2} d {d:.3} l {l:.3} dt {dt:+.3} dd {dd:+.3} dl {dl:+.3} full {full:.2} e.t {:+.3} e.d {:+.3} e.l {:+.3} common {common:+.3} own {own:+.3} err {error:.3} u {:.2}", e.t, e.d, e.l, self.boldness);
+            std::eprintln!("t {t:.2} d {d:.3} l {l:.3} dt {dt:+.3} dd {dd:+.3} dl {dl:+.3} full {full:.2} e.t {:+.3} e.d {:+.3} e.l {:+.3} common {common:+.3} own {own:+.3} err {error:.3} u {:.2} room {:.2}", e.t, e.d, e.l, self.boldness, self.room);
         }
     }
 }
@@ -262,6 +263,11 @@ impl Steer for Tuner {
             return Some(Action::Set(self.values()));
         }
         let srtt = report.srtt.as_secs_f64();
+        let packets = 2.0 * report.mss.as_f64() / report.acked.as_f64().max(1.0);
+        let slack = (packets * report.interval.as_secs_f64()).clamp(0.0015, 1.0);
+        let is_room = report.rtt_min.is_some_and(|low| low <= report.min_rtt + Duration::from_secs_f64(slack));
+        let w = report.interval.as_secs_f64() / (env("ROOMT", 10.0) * srtt).max(1e-3);
+        self.room += w.min(1.0) * (f64::from(u8::from(is_room)) - self.room);
         if self.settle < self.settle_rounds * srtt {
             self.settle += report.interval.as_secs_f64();
             return None;
@@ -276,14 +282,20 @@ impl Steer for Tuner {
         self.windows[self.place] = core::mem::take(&mut self.window);
         self.place += 1;
         self.settle = 0.0;
-        if self.place == 4 {
+        if self.place == 2 {
             let factors = report.factors.or(&self.config.factors);
             self.decide(&factors, report.min_rtt.as_secs_f64());
             self.place = 0;
             self.flip = !self.flip;
+            let r0 = env("R0", 0.2);
+            let origin = env("ORIGIN", 0.0) + env("ROOM", 1.0) * ((self.room - r0) / (1.0 - r0)).max(0.0);
+            let max = 1.0 - self.dither;
+            self.boldness = (origin + self.offset).clamp(-max, max);
         }
         if self.harmed >= 4 {
             self.boldness = 0.0;
+            self.offset = 0.0;
+            self.dither = 0.0;
             self.harmed = 0;
             self.evidence = Evidence::default();
         }
