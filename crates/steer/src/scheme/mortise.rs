@@ -4,7 +4,7 @@ use trimtab_cc::{Knob, KnobError};
 use trimtab_qoe::{Factors, Model};
 
 use super::SchemeKind;
-use crate::{MortiseConfig, TUNED, Tuned, TunerConfig};
+use crate::{MortiseConfig, Tuned, TunerConfig};
 
 /// The settings of Mortise that experiments vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,7 +104,7 @@ pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
         return MortiseSettings::parse(rest, false).map(SchemeKind::Mortise);
     }
     let Some(tuned) = Tuned::find(first) else {
-        let known: Vec<_> = TUNED.iter().map(|t| t.name).collect();
+        let known: Vec<_> = Tuned::names().collect();
         return Err(MortiseError(format!("it cannot steer {first:?}; there are copa, {}", known.join(", "))));
     };
     let s = MortiseSettings::parse(rest, false)?;

@@ -41,7 +41,7 @@ impl SchemeKind {
         match self {
             Self::Rule(spec) => Demand::Algorithm(spec),
             Self::Mortise(_) => Demand::Knobs(Mortise::algorithm().algorithm().name),
-            Self::Tune(settings) => Demand::Knobs(settings.tuned.name),
+            Self::Tune(settings) => Demand::Knobs(settings.tuned.name()),
             Self::Switch(_) | Self::Select(_) => Demand::Switching,
             Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
                 Demand::Network(settings)
