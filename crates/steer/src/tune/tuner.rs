@@ -30,6 +30,8 @@ const FADE: f64 = 0.8;
 /// and what makes none however little they scatter.
 const SCATTER: f64 = 0.1;
 const NOTABLE: f64 = 0.01;
+/// A mean within so many standard errors of zero is noise, and what is beyond has authority.
+const CLEAR: f64 = 2.0;
 /// The largest step, at σ = 1 and with all authority, which a factor of e between gains and costs
 /// takes.
 const STEP: f64 = 0.8;
@@ -267,7 +269,7 @@ impl Tuner {
         let seen = self.evidence.mean;
         self.tradeoff = (seen.delay != 0.0).then(|| -lambda * seen.throughput / seen.delay);
         let sure = self.worth().abs() / self.evidence.error();
-        let authority = if sure > 1.0 { 1.0 - 1.0 / (sure * sure) } else { 0.0 };
+        let authority = if sure > CLEAR { 1.0 - (CLEAR / sure) * (CLEAR / sure) } else { 0.0 };
         let step = STEP * self.config.sigma * seen.excess() * authority; // Eq. 5
         self.learnt = (self.learnt + step) * (1.0 - LEAK * (1.0 - authority));
         self.learnt = self.learnt.clamp(-1.0, 1.0);
