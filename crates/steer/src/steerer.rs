@@ -63,8 +63,8 @@ macro_rules! steerers {
 steerers! {
     /// Mortise.
     Mortise(Box<Mortise>),
-    /// Mortise for another algorithm.
-    Tune(Box<Tuner>),
+    /// Mortise for another algorithm than Copa.
+    Tuner(Box<Tuner>),
     /// Algorithms in turn.
     Schedule(Schedule),
     /// The algorithm that suits best.

@@ -4,7 +4,7 @@ use trimtab_cc::{Knob, KnobError};
 use trimtab_qoe::{Factors, Model};
 
 use super::SchemeKind;
-use crate::{MortiseConfig, Tuned, TunerConfig};
+use crate::{Mortise, MortiseConfig, Tuned, TunerConfig};
 
 /// The settings of Mortise that experiments vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,31 +82,39 @@ impl MortiseSettings {
 
 /// The settings of Mortise for another algorithm than Copa.
 #[derive(Clone, Copy, Debug)]
-pub struct TuneSettings {
+pub struct TunerSettings {
     /// The algorithm.
     pub tuned: &'static Tuned,
-    /// The weight σ.
+    /// The weight σ of the preference, as [`MortiseSettings`] has it.
     pub sigma: f64,
 }
 
-impl TuneSettings {
-    pub fn config(self, model: Model, factors: Factors) -> TunerConfig {
-        TunerConfig { model, factors, sigma: self.sigma }
+impl TunerSettings {
+    /// What it steers with, for the users of a model.
+    pub fn config(self, model: Model) -> TunerConfig {
+        TunerConfig { model, factors: Factors::new(), sigma: self.sigma }
     }
 }
 
+/// Reads what follows `mortise:`, which is `[CC,][SETTING,…]`.
 pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
-    let (first, rest) = text.split_once(',').unwrap_or((text, ""));
-    if first.is_empty() || first.contains('=') {
+    let (name, rest) = text.split_once(',').unwrap_or((text, ""));
+    if name.is_empty() || name.contains('=') {
         return MortiseSettings::parse(text, false).map(SchemeKind::Mortise);
     }
-    if first == "copa" {
+    let copa = Mortise::algorithm().algorithm().name;
+    if name == copa {
         return MortiseSettings::parse(rest, false).map(SchemeKind::Mortise);
     }
-    let Some(tuned) = Tuned::find(first) else {
+    let tuned = Tuned::find(name).ok_or_else(|| {
         let known: Vec<_> = Tuned::names().collect();
-        return Err(MortiseError(format!("it cannot steer {first:?}; there are copa, {}", known.join(", "))));
-    };
-    let s = MortiseSettings::parse(rest, false)?;
-    Ok(SchemeKind::Tune(TuneSettings { tuned, sigma: s.sigma }))
+        let known = known.join(", ");
+        MortiseError(format!("it does not steer {name:?}, but {copa} (the default), {known}"))
+    })?;
+    if rest.split(',').any(|setting| setting.trim_start().starts_with(CPD.name)) {
+        let what = format!("it has no {} for {name}, only {}", CPD.name, SIGMA.name);
+        return Err(MortiseError(format!("{what}: leave it out")));
+    }
+    let MortiseSettings { sigma, .. } = MortiseSettings::parse(rest, false)?;
+    Ok(SchemeKind::Tuner(TunerSettings { tuned, sigma }))
 }

@@ -41,7 +41,7 @@ impl SchemeKind {
         match self {
             Self::Rule(spec) => Demand::Algorithm(spec),
             Self::Mortise(_) => Demand::Knobs(Mortise::algorithm().algorithm().name),
-            Self::Tune(settings) => Demand::Knobs(settings.tuned.name()),
+            Self::Tuner(settings) => Demand::Knobs(settings.tuned.name()),
             Self::Switch(_) | Self::Select(_) => Demand::Switching,
             Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
                 Demand::Network(settings)
@@ -66,10 +66,11 @@ impl SchemeKind {
                 let steerer = Steerer::Mortise(Box::new(goal.mortise(*settings)));
                 (Mortise::algorithm(), Some(steerer))
             }
-            Self::Tune(settings) => {
-                let config = settings.config(goal.model.clone(), goal.factors);
+            Self::Tuner(settings) => {
+                let mut config = settings.config(goal.model.clone());
+                config.factors = goal.factors;
                 let tuner = Tuner::new(settings.tuned, config);
-                (tuner.algorithm(), Some(Steerer::Tune(Box::new(tuner))))
+                (tuner.algorithm(), Some(Steerer::Tuner(Box::new(tuner))))
             }
             Self::Select(selection) => {
                 let selector = selection.selector(&(goal.learnt)(&selection.by));

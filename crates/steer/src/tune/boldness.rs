@@ -87,7 +87,7 @@ impl Turned {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::{Config, CongestionControl};
+    use trimtab_cc::Config;
 
     use super::*;
 

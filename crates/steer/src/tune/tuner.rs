@@ -36,7 +36,7 @@ const CLEAR: f64 = 2.0;
 /// takes.
 const STEP: f64 = 0.8;
 /// How far a decision without evidence goes back to where every flow on the path starts.
-const LEAK: f64 = 0.5;
+const LEAK: f64 = 0.2;
 /// Flows start bold where the link is idle for more than this share of the time.
 const IDLE: f64 = 0.2;
 /// Time constant of that share, in round trips.
@@ -357,11 +357,7 @@ impl Steer for Tuner {
     }
 
     fn insight(&self) -> Insight {
-        Insight {
-            preference: Some(self.hints),
-            tradeoff: self.tradeoff,
-            ..Insight::default()
-        }
+        Insight { preference: Some(self.hints), tradeoff: self.tradeoff, ..Insight::default() }
     }
 }
 
