@@ -51,7 +51,7 @@ fn goodput(link: &Link, controls: Vec<Control>) -> Vec<f64> {
     got(&world).iter().zip(before).map(|(a, b)| (a - b) / 60.0).collect()
 }
 
-/// Random losses hold these two back: BBR 3 above its threshold of 2%, CUBIC at any.
+/// Random losses hold them back: BBR 3 above its threshold of 2%, CUBIC and Vivace at any.
 #[test]
 fn on_a_lossy_link_it_gets_more() {
     let both = |name: &str, loss: f64, buffer: u32| {
@@ -60,9 +60,9 @@ fn on_a_lossy_link_it_gets_more() {
         println!("{name}: {plain} Mbit/s, steered {steered}");
         steered / plain
     };
-    assert!(both("bbr3", 0.03, 80) > 1.15);
-    assert!(both("cubic", 0.005, 80) > 1.3);
-    assert!(both("vivace", 0.03, 80) > 1.1);
+    assert!(both("bbr3", 0.03, 80) > 2.0);
+    assert!(both("cubic", 0.005, 80) > 1.2);
+    assert!(both("vivace", 0.03, 80) > 1.0);
 }
 
 /// Where nothing but the buffer drops, there is no more to be had, and it loses nothing by trying.
