@@ -1,12 +1,14 @@
-//! Copa's share of a link: next to CUBIC in its TCP-competitive mode, among its own kind, and alone
-//! on a link that sends each millisecond.
+//! Copa's share of a link: next to CUBIC by either competitive mode, among its own kind, and alone on
+//! a link that sends each millisecond.
 
 use std::sync::Arc;
 
 use trimtab_apps::{App, BulkConfig};
 use trimtab_cc::Controller;
 use trimtab_net::{Capacity, LinkConfig, QueueConfig, generate};
+use trimtab_qoe::Model;
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
+use trimtab_steer::{Mortise, MortiseConfig, Steerer};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// What a packet takes of the link, and an opportunity of its trace.
@@ -15,7 +17,35 @@ const PACKET: Bytes = Bytes::new(1500);
 const FROM: Time = Time::from_secs(30);
 const UNTIL: Time = Time::from_secs(120);
 
-/// A link, and how many flows of `copa:mit` and of CUBIC share it.
+/// What steers Copa, and begins with which settings.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    /// Nobody: `copa:mit`.
+    Mit,
+    /// Mortise for an application that wants throughput, with this value of the knob `competitive`.
+    Mortise(f64),
+}
+
+impl Own {
+    fn control(self) -> Control {
+        match self {
+            Self::Mit => plain("copa:mit"),
+            Self::Mortise(competitive) => {
+                let mut spec = Mortise::algorithm();
+                spec.set("competitive", competitive).unwrap();
+                let config = MortiseConfig::new(Model::parse("T", &[]).unwrap());
+                let steerer = Some(Steerer::Mortise(Box::new(Mortise::new(config))));
+                Control::Algorithm { spec, steerer }
+            }
+        }
+    }
+}
+
+fn plain(spec: &str) -> Control {
+    Control::Algorithm { spec: spec.parse().unwrap(), steerer: None }
+}
+
+/// A link, and how many flows of Copa and of CUBIC share it.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     mbps: f64,
@@ -23,6 +53,7 @@ struct Case {
     clocked: bool,
     rtt: Duration,
     packets: u32,
+    own: Own,
     copa: u64,
     cubic: u64,
 }
@@ -50,8 +81,7 @@ fn run(case: &Case, seed: u64) -> Seen {
     };
     let link = LinkConfig::new(capacity).queue(QueueConfig::drop_tail_packets(case.packets));
     let flow = |i: u64| {
-        let cc = if i < case.copa { "copa:mit" } else { "cubic" };
-        let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+        let control = if i < case.copa { case.own.control() } else { plain("cubic") };
         FlowConfig {
             start: Time::ZERO + Duration::from_micros((137_000 + 1_700 * seed) * i),
             seed: seed * 100 + i,
@@ -108,16 +138,32 @@ fn mean(case: &Case, seeds: u64) -> Seen {
     all
 }
 
+/// So many of each on 48 Mbit/s, with a buffer of one bandwidth-delay product.
+fn next_to_cubic(own: Own, ms: u64, flows: u64) -> Case {
+    let (rtt, packets) = (Duration::from_millis(ms), 4 * ms as u32);
+    Case { mbps: 48.0, clocked: false, rtt, packets, own, copa: flows, cubic: flows }
+}
+
 /// Each loss empties the queue for a moment. Copa must not start anew from delta 0.5 each time:
 /// then it has 0.34, 0.25 and 0.60 of CUBIC's rate.
 #[test]
 fn copa_keeps_its_share_next_to_cubic() {
     for (ms, flows, least, most) in [(20, 1, 0.44, 1.2), (50, 1, 0.33, 1.2), (20, 4, 0.8, 1.25)] {
-        let rtt = Duration::from_millis(ms);
-        let packets = 4 * ms as u32; // one bandwidth-delay product
-        let seen =
-            mean(&Case { mbps: 48.0, clocked: false, rtt, packets, copa: flows, cubic: flows }, 3);
+        let seen = mean(&next_to_cubic(Own::Mit, ms, flows), 3);
         assert!(seen.ratio > least && seen.ratio < most, "{ms} ms, {flows} of each: {seen:?}");
+    }
+}
+
+/// The window of CUBIC gets a share like CUBIC's at any round-trip time. Yielding, Mortise has 0.6 of
+/// its rate at 20 ms and a tenth at 150 ms.
+#[test]
+fn mortise_shares_with_cubic_at_any_round_trip_time() {
+    for ms in [20, 60, 150] {
+        let seen = mean(&next_to_cubic(Own::Mortise(2.0), ms, 1), 3);
+        println!("{ms} ms: {seen:?}");
+        assert!(seen.ratio > 0.6 && seen.ratio < 1.4, "{ms} ms: {seen:?}");
+        let yields = mean(&next_to_cubic(Own::Mortise(0.0), ms, 1), 3);
+        assert!(yields.ratio < 0.8 * seen.ratio, "{ms} ms: {yields:?}");
     }
 }
 
@@ -127,7 +173,15 @@ fn copa_keeps_its_share_next_to_cubic() {
 #[test]
 fn copa_does_not_compete_with_its_own_kind() {
     let rtt = Duration::from_millis(20);
-    let case = |packets| Case { mbps: 12.0, clocked: false, rtt, packets, copa: 4, cubic: 0 };
+    let case = |packets| Case {
+        mbps: 12.0,
+        clocked: false,
+        rtt,
+        packets,
+        own: Own::Mit,
+        copa: 4,
+        cubic: 0,
+    };
     let (deep, small) = (mean(&case(80), 12), mean(&case(10), 12));
     assert!(deep.competing < 0.03, "in 80 packets: {deep:?}");
     assert!(small.lost < 0.2, "in 10 packets: {small:?}");
@@ -143,7 +197,8 @@ fn a_link_with_a_clock_is_used_as_one_without() {
         let rtt = Duration::from_millis(ms);
         let packets = (mbps * ms as f64 / 6.0) as u32; // two bandwidth-delay products
         for clocked in [true, false] {
-            let seen = mean(&Case { mbps, clocked, rtt, packets, copa: 1, cubic: 0 }, 2);
+            let case = Case { mbps, clocked, rtt, packets, own: Own::Mit, copa: 1, cubic: 0 };
+            let seen = mean(&case, 2);
             let least = if clocked { 0.9 } else { 0.97 };
             assert!(seen.used > least && seen.lost == 0.0, "{mbps} Mbit/s, {ms} ms: {seen:?}");
         }

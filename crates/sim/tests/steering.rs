@@ -144,12 +144,13 @@ fn cubic_at_100_ms_leaves_some() {
     assert!(shares[0] + shares[1] > 0.95 * 24.0 * PAYLOAD, "{shares:?}");
 }
 
-/// Sixteen flows on a buffer of 20 packets, which every one of them alone would overflow. A floor,
-/// not a goal: they still lose a sixth of their packets, or a twelfth where delay has a price. But
-/// it is less than without steering, and the link stays full and evenly shared.
+/// Sixteen flows on a buffer of 20 packets, an eighth of what the path holds. A floor, not a goal:
+/// they still lose a tenth of their packets, or a sixteenth where delay has a price. But it is half
+/// of what a fixed δ loses, and the link stays full. Where delay is free, those that take the losses
+/// for a full queue's have less than those that do not: it is shared as with a fixed δ, not better.
 #[test]
-fn sixteen_flows_on_a_short_buffer_lose_less_than_unsteered() {
-    let run = |control: &dyn Fn() -> Control| {
+fn sixteen_flows_on_a_short_buffer_lose_less_than_a_fixed_delta() {
+    let run = |even: f64, control: &dyn Fn() -> Control| {
         let constant = Capacity::Constant(Rate::from_mbps(48.0));
         let flows = (0..16).map(|_| control()).collect();
         let mut world = world(constant, 20, Duration::from_millis(40), flows);
@@ -165,12 +166,13 @@ fn sixteen_flows_on_a_short_buffer_lose_less_than_unsteered() {
         let (sum, squares) = shares.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
         assert!(sum > 0.97 * 48.0 * PAYLOAD, "{sum} Mbit/s");
         let jain = sum * sum / (16.0 * squares);
-        assert!(jain > 0.9, "Jain's index {jain}: {shares:?}");
+        assert!(jain > even, "Jain's index {jain}: {shares:?}");
         lost
     };
-    let unsteered = run(&|| Control::Algorithm { spec: Mortise::algorithm(), steerer: None });
-    let [free, priced] = ["T", "T - 100*D"].map(|formula| run(&|| steered(formula)));
-    println!("lost: {unsteered} unsteered, {free}, {priced}");
-    assert!(free < 0.92 * unsteered, "{free}, unsteered {unsteered}");
-    assert!(priced < 0.6 * unsteered, "{priced}, unsteered {unsteered}");
+    let fixed = run(0.6, &|| alone("copa:mvfst"));
+    let free = run(0.6, &|| steered("T"));
+    let priced = run(0.9, &|| steered("T - 100*D"));
+    println!("lost: {fixed} with a fixed delta, {free}, {priced}");
+    assert!(free < 0.5 * fixed, "{free}, with a fixed delta {fixed}");
+    assert!(priced < 0.75 * free, "{priced}, free {free}");
 }

@@ -30,6 +30,7 @@ impl Migrate for Copa {
     }
 
     fn take_over(&mut self, from: &HandOver) {
+        self.rival = None;
         self.set_window(from.window.as_f64());
         // Where no queue ended the old window's growth, the search goes on.
         self.slow_start = from.starved;
@@ -37,7 +38,6 @@ impl Migrate for Copa {
         self.velocity = Velocity::new(self.window);
         self.mode = Mode::new(from.now);
         self.drain = None;
-        self.rival = None;
         self.blame = Blame::default();
         let path = (from.bandwidth * from.min_rtt).as_f64();
         self.descent = (!from.starved).then_some(path);

@@ -16,7 +16,7 @@
 //! * A queue that does not empty is drained for a round trip, before it is taken for that of others
 //!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
 //! * Congestion marks (ECN) bound the window (`ceiling.rs`).
-//! * If the knob `competitive` says so, it competes with the window of CUBIC (`rival.rs`).
+//! * With the knob `competitive` at 2, it competes with the window of CUBIC (`rival.rs`).
 //! * While the application limits the sender the window does not grow; it may shrink.
 
 mod blame;
@@ -206,8 +206,12 @@ impl Copa {
         self.rtt_min.update(now, lasts, rtt);
         self.rtt_standing.update(now, ack.srtt.mul_f64(self.values.standing), rtt);
         self.rtt_max.update(now, ack.srtt * RTT_MAX_ROUNDS, rtt);
-        if let Some(base) = self.base() {
-            self.blame.on_ack(now, ack.srtt, rtt - base, ack.acked, Bytes::new(self.mss as u64));
+        // What waited for a link that stood still tells nothing of how long the queue gets.
+        if ack.newest_sent_at >= self.heard_again_at
+            && let (Some(base), Some(standing)) = (self.base(), self.rtt_standing.get())
+        {
+            let mss = Bytes::new(self.mss as u64);
+            self.blame.on_ack(now, ack.srtt, standing - base, ack.acked, mss);
         }
         if let Some(least) = self.rtt_min.get() {
             self.residue = self.residue.min(rtt - least);
@@ -339,6 +343,9 @@ impl Copa {
     /// Moves the window of CUBIC, and the own one with it while others fill the queue.
     fn follow_rival(&mut self, ack: &Ack) {
         let competes = self.competes_as_cubic();
+        if competes {
+            self.rival(ack.now);
+        }
         let held = self.drain.is_some() || self.episode.recovering();
         let window = self.window;
         let Some(rival) = &mut self.rival else { return };
@@ -347,7 +354,6 @@ impl Copa {
             rival.grow(ack.acked, ack.now);
         }
         if competes {
-            rival.is_needed(ack.now);
             let window = rival.window().as_f64();
             self.set_window(window);
         } else if rival.is_past(ack.now, ack.srtt) {
@@ -495,7 +501,8 @@ impl CongestionControl for Copa {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.tally[1].lost += loss.lost;
-        let full = self.blame.on_loss(loss.lost);
+        let waited = loss.newest_sent_at < self.heard_again_at;
+        let full = !waited && self.blame.on_loss(loss.lost);
         if self.slow_start {
             if self.loses_heavily() {
                 self.episode.on_loss(loss);
@@ -597,5 +604,7 @@ impl CongestionControl for Copa {
     knob_methods!(self.values, then on_knob);
 }
 
+#[cfg(test)]
+mod rival_tests;
 #[cfg(test)]
 mod tests;

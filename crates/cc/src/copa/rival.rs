@@ -95,3 +95,111 @@ impl Rival {
         now.since(self.needed_at) > LASTS.max(srtt * LASTS_ROUNDS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrate::Migrate as _;
+    use crate::testing::link::MSS;
+    use crate::testing::{acked, hand_over, lost};
+    use crate::{CongestionControl as _, Controller, Spec};
+    use std::vec::Vec;
+
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// One that begins at 30 s with so many packets, as `hand_over` says of its path.
+    fn begins(packets: u64) -> Rival {
+        Rival::new(&Config::with_mss(MSS, 0), MSS * packets, RTT, Time::from_secs(30))
+    }
+
+    /// The windows of a rival in packets, after a loss and acknowledgements of a packet each
+    /// millisecond that stop for so long after a second.
+    fn windows(pause: u64) -> Vec<u64> {
+        let mut rival = begins(100);
+        rival.on_loss(MSS * 100);
+        let mut seen = Vec::new();
+        for i in 0..8000 {
+            let now = at(30_021 + i + if i < 1000 { 0 } else { pause });
+            if i == 1000 && pause > 0 {
+                rival.on_pause(at(30_020 + i), now);
+            }
+            rival.grow(MSS, now);
+            seen.push(rival.window().get() / MSS.get());
+        }
+        seen
+    }
+
+    /// Its curve is that of `cubic:linux` on the same path, packet by packet.
+    #[test]
+    fn the_window_is_that_of_linux_cubic() {
+        let spec: Spec = "cubic:linux".parse().unwrap();
+        let mut cubic = spec.build(&Config::with_mss(MSS, 0));
+        let Controller::Cubic(inner) = &mut cubic else { panic!("it is CUBIC") };
+        inner.take_over(&hand_over(MSS * 100, RTT));
+        cubic.on_loss(&lost(at(30_000), at(29_980)));
+        let mut theirs = Vec::new();
+        for i in 0..8000 {
+            let now = at(30_021 + i);
+            cubic.on_ack(&acked(now, now - RTT, MSS, RTT));
+            theirs.push(cubic.window().get() / MSS.get());
+        }
+        assert_eq!(windows(0), theirs);
+        assert_eq!((theirs[0], theirs[7999] > 100), (70, true), "717/1024, and past the plateau");
+    }
+
+    /// RFC 9438 §5.8: the curve has no time while nothing is in flight.
+    #[test]
+    fn its_clock_stands_still_in_a_pause() {
+        assert_eq!(windows(2000), windows(0));
+    }
+
+    /// The first time that others are met, until a loss; and no more after that.
+    #[test]
+    fn it_searches_until_the_first_loss_once() {
+        let mut rival = begins(100);
+        rival.meet(MSS * 100);
+        rival.grow(MSS * 8, at(30_001));
+        assert_eq!(rival.window(), MSS * 102, "a quarter of what is acknowledged");
+        rival.on_loss(MSS * 102);
+        assert_eq!(rival.window(), MSS * 71, "102 · 717/1024");
+        rival.meet(MSS * 40);
+        assert_eq!(rival.window(), MSS * 71, "it falls to no lesser one");
+        rival.meet(MSS * 90);
+        rival.grow(MSS * 8, at(30_002));
+        assert_eq!(rival.window(), MSS * 90, "CUBIC's curve grows less than two packets by that");
+    }
+
+    /// Losses while the sender's own window is less show what fits.
+    #[test]
+    fn a_loss_counts_from_the_lesser_window() {
+        let mut rival = begins(100);
+        rival.on_loss(MSS * 50);
+        assert_eq!(rival.window(), MSS * 35);
+        let mut rival = begins(100);
+        rival.on_loss(MSS * 200);
+        assert_eq!(rival.window(), MSS * 70);
+    }
+
+    #[test]
+    fn it_is_past_after_ten_seconds_and_twenty_round_trips() {
+        let mut rival = begins(100);
+        assert!(!rival.is_past(at(40_000), RTT) && rival.is_past(at(40_001), RTT));
+        let long = Duration::from_secs(1);
+        assert!(!rival.is_past(at(50_000), long) && rival.is_past(at(50_001), long));
+        rival.is_needed(at(35_000));
+        assert!(!rival.is_past(at(45_000), RTT) && rival.is_past(at(45_001), RTT));
+    }
+
+    #[test]
+    fn packets_of_another_size_leave_its_bytes() {
+        let mut rival = begins(100);
+        rival.on_mtu(&Config::with_mss(MSS * 2, 0));
+        assert_eq!(rival.window(), MSS * 100);
+        rival.on_loss(MSS * 100);
+        assert_eq!(rival.window(), MSS * 70, "35 of 50 packets");
+    }
+}

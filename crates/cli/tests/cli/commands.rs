@@ -142,6 +142,32 @@ fn cc_list() {
     assert!(text.contains("mortise") && text.contains("omniscient"));
 }
 
+/// The page is written by hand around rows that are the registry's.
+#[test]
+fn the_page_of_algorithms_has_every_knob() {
+    let dir = tempfile::tempdir().unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_str(&stdout(dir.path(), &["cc", "list", "--json"])).unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/algorithms.md");
+    let page = fs::read_to_string(page).unwrap();
+    for algorithm in listed.as_array().unwrap() {
+        for knob in algorithm["knobs"].as_array().unwrap() {
+            let text = |field: &str| knob[field].as_str().unwrap();
+            let number = |field: &str| (knob[field].as_f64().unwrap() * 1e5).round() / 1e5;
+            let unit = if text("unit") == "1" { "" } else { text("unit") };
+            let row = format!(
+                "\n| `{}` | {} | {} to {} | {unit} | {} |\n",
+                text("name"),
+                number("default"),
+                number("min"),
+                number("max"),
+                text("about"),
+            );
+            assert!(page.contains(&row), "{}: the page lacks {row}", algorithm["name"]);
+        }
+    }
+}
+
 #[test]
 fn the_kernel_keeps_its_former_name() {
     let dir = tempfile::tempdir().unwrap();

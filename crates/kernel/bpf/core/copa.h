@@ -96,13 +96,15 @@ TT_INLINE void tt_copa_follow_rival(struct tt_copa *c, const struct tt_ack *ack)
 {
 	struct tt_rival *r = &c->rival;
 	bool held = c->drain.until_us || c->episode.recovering;
+	bool competes = tt_copa_competes_as_cubic(c);
 
+	if (competes)
+		tt_rival_need(c, ack->now_us);
 	if (!r->window_bytes)
 		return;
 	if (ack->cwnd_limited && !held && (c->window_q16 >> TT_WINDOW_SHIFT) + c->mss_bytes >= r->window_bytes)
 		tt_rival_grow(c, ack->acked_bytes, ack->now_us);
-	if (tt_copa_competes_as_cubic(c)) {
-		r->needed_us = ack->now_us;
+	if (competes) {
 		tt_copa_set_window(c, r->window_bytes << TT_WINDOW_SHIFT);
 	} else if (tt_rival_is_past(c, ack)) {
 		tt_rival_forget(c);
@@ -281,7 +283,10 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	tt_filter_update(&c->rtt_min, &c->rtt_min_ring, ack->now_us, lasts_us, rtt_us);
 	tt_filter_update(&c->rtt_standing, &c->rtt_standing_ring, ack->now_us, standing_window_us, rtt_us);
 	tt_filter_update(&c->rtt_max, &c->rtt_max_ring, ack->now_us, srtt_us * TT_RTT_MAX_ROUNDS, rtt_most_us);
-	tt_blame_on_ack(&c->blame, ack, tt_less(rtt_most_us, tt_copa_base_us(c)), c->mss_bytes);
+	/* What waited for a link that stood still tells nothing of how long the queue gets. */
+	if (ack->newest_sent_us >= c->heard_again_us)
+		tt_blame_on_ack(&c->blame, ack, tt_less(tt_filter_get(&c->rtt_standing), tt_copa_base_us(c)),
+				c->mss_bytes);
 	c->residue_us = tt_min(c->residue_us, tt_less(rtt_us, tt_filter_get(&c->rtt_min)));
 	if (c->drain.until_us && ack->newest_sent_us >= c->drain.from_us &&
 	    (!c->drain.rtt_min_us || rtt_us < c->drain.rtt_min_us))
@@ -427,7 +432,8 @@ TT_INLINE void tt_copa_on_loss(struct tt_copa *c, u64 now_us, u64 lost_bytes, u6
 {
 	u32 keep_q16 = c->knobs[TT_COPA_LOSS_BETA];
 
-	bool full = tt_blame_on_loss(&c->blame, lost_bytes);
+	bool waited = newest_sent_us < c->heard_again_us;
+	bool full = !waited && tt_blame_on_loss(&c->blame, lost_bytes);
 	bool much;
 
 	c->tally[1].lost_bytes += lost_bytes;

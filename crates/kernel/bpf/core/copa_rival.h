@@ -32,7 +32,7 @@ TT_INLINE u64 tt_tally_seen(const struct tt_tally *t)
 	return tt_max(t->lost_bytes + t->acked_bytes, 1);
 }
 
-/* Takes what was acknowledged, and the queueing delay that it shows. */
+/* Takes what was acknowledged, and the queueing delay of the standing round-trip time. */
 TT_INLINE void tt_blame_on_ack(struct tt_blame *b, const struct tt_ack *ack, u64 queueing_us, u32 mss_bytes)
 {
 	u64 srtt_us = tt_min(ack->srtt_us, TT_RTT_MAX_US);

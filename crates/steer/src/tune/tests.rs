@@ -77,7 +77,8 @@ fn its_algorithm_is_copa_with_its_settings() {
     let mut expected = [
         ("delta", 0.035),
         ("velocity_max", 2.0),
-        ("competitive", 0.0),
+        ("growth_max", 0.25),
+        ("competitive", 2.0),
         ("min_rtt_window", 30.0),
         ("loss_beta", 0.7),
         ("loss_tolerance", 0.1),
