@@ -351,11 +351,11 @@ mod tests {
         let e = parse("mortise:sigma=nan").unwrap_err();
         assert!(e.contains("outside its range"), "{e}");
         let e = parse("mortise:gamma=1").unwrap_err();
-        assert!(e.contains("no setting \"gamma\"; there are sigma, cpd"), "{e}");
+        assert!(e.contains("no setting \"gamma\", only sigma, cpd"), "{e}");
         let e = parse("mortise:reno").unwrap_err();
         assert!(e.contains("but copa (the default), bbr3, vivace, cubic"), "{e}");
         let e = parse("mortise:bbr3,cpd=0").unwrap_err();
-        assert!(e.contains("no cpd for bbr3, only sigma: leave it out"), "{e}");
+        assert!(e.contains("no setting \"cpd\", only sigma"), "{e}");
         let e = parse("mortise:bbr3,sigma=2").unwrap_err();
         assert!(e.contains("sigma = 2 is outside its range"), "{e}");
         let e = parse("switch:cubic").unwrap_err();

@@ -60,17 +60,8 @@ impl MortiseSettings {
     /// Reads what follows `mortise:` or `mortise-disc:`.
     pub(super) fn parse(text: &str, discrete: bool) -> Result<Self, MortiseError> {
         let mut settings = Self { discrete, ..Self::default() };
-        for setting in text.split(',').filter(|s| !s.is_empty()) {
-            let known = || MORTISE_SETTINGS.map(|k| k.name).join(", ");
-            let wrong = || MortiseError(format!("a setting is NAME=VALUE, with {}", known()));
-            let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
-            let value: f64 = value.trim().parse().map_err(|_| wrong())?;
-            let knob = MORTISE_SETTINGS.into_iter().find(|k| k.name == name.trim());
-            let Some(knob) = knob else {
-                return Err(MortiseError(format!("no setting {name:?}; there are {}", known())));
-            };
-            knob.check(value).map_err(|e: KnobError| MortiseError(e.to_string()))?;
-            if knob.name == SIGMA.name {
+        for (name, value) in read(text, &MORTISE_SETTINGS)? {
+            if name == SIGMA.name {
                 settings.sigma = value;
             } else {
                 settings.change_point_detection = value != 0.0;
@@ -78,6 +69,22 @@ impl MortiseSettings {
         }
         Ok(settings)
     }
+}
+
+/// Reads `SETTING=VALUE,…` of these settings.
+fn read(text: &str, known: &[&'static Knob]) -> Result<Vec<(&'static str, f64)>, MortiseError> {
+    let names = || known.iter().map(|knob| knob.name).collect::<Vec<_>>().join(", ");
+    let one = |setting: &str| {
+        let wrong = || MortiseError(format!("a setting is NAME=VALUE, with {}", names()));
+        let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
+        let value: f64 = value.trim().parse().map_err(|_| wrong())?;
+        let Some(knob) = known.iter().find(|knob| knob.name == name.trim()) else {
+            return Err(MortiseError(format!("no setting {name:?}, only {}", names())));
+        };
+        knob.check(value).map_err(|e: KnobError| MortiseError(e.to_string()))?;
+        Ok((knob.name, value))
+    };
+    text.split(',').filter(|setting| !setting.is_empty()).map(one).collect()
 }
 
 /// The settings of Mortise for another algorithm than Copa.
@@ -111,10 +118,6 @@ pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
         let known = known.join(", ");
         MortiseError(format!("it does not steer {name:?}, but {copa} (the default), {known}"))
     })?;
-    if rest.split(',').any(|setting| setting.trim_start().starts_with(CPD.name)) {
-        let what = format!("it has no {} for {name}, only {}", CPD.name, SIGMA.name);
-        return Err(MortiseError(format!("{what}: leave it out")));
-    }
-    let MortiseSettings { sigma, .. } = MortiseSettings::parse(rest, false)?;
+    let sigma = read(rest, &[&SIGMA])?.last().map_or(SIGMA.default, |(_, sigma)| *sigma);
     Ok(SchemeKind::Tuner(TunerSettings { tuned, sigma }))
 }

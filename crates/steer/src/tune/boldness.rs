@@ -28,11 +28,12 @@ const fn turned(knobs: &[Knob], name: &str, pivot: f64, shyest: f64, boldest: f6
 }
 
 /// All of them. Of each algorithm these are the knobs whose constant value changes what users of
-/// downloads get, other flows do not starve by, and no other knob adds to: `trimtab compare --scenario
-/// scenarios/mortise/grid.toml --split validate --cc bbr3 --cc bbr3:loss_thresh=0.05` and so on.
+/// downloads get. Other flows do not starve by them, and no other knob adds to them: `trimtab
+/// compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3
+/// --cc bbr3:loss_thresh=0.05`, and so on.
 static ALL: [Tuned; 3] = [
     Tuned { name: "bbr3", knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)] },
-    // Not its latency_filter: a flow that overlooks more of a growing queue than others starves them.
+    // Not its latency_filter: a flow that overlooks more of a growing queue starves others.
     Tuned { name: "vivace", knobs: &[turned(Vivace::KNOBS, "loss_filter", 0.0, 0.005, 0.1)] },
     Tuned {
         name: "cubic",

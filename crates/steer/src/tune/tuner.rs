@@ -26,8 +26,8 @@ const FAR: f64 = 0.3;
 const NEAR: f64 = 0.15;
 /// What older pairs weigh when a new one comes.
 const FADE: f64 = 0.8;
-/// The differences of a pair, as shares of the throughput: what they scatter by before any was seen,
-/// and what makes none however little they scatter.
+/// The differences of a pair, as shares of the throughput: what they scatter by before any was
+/// seen, and what makes none however little they scatter.
 const SCATTER: f64 = 0.1;
 const NOTABLE: f64 = 0.01;
 /// A mean within so many standard errors of zero is noise, and what is beyond has authority.
@@ -41,7 +41,7 @@ const LEAK: f64 = 0.2;
 const IDLE: f64 = 0.2;
 /// Time constant of that share, in round trips.
 const IDLE_ROUNDS: f64 = 10.0;
-/// A round-trip time that is longer than the shortest by so many packets of this flow shows a queue.
+/// A round-trip time that exceeds the shortest by so many packets of this flow shows a queue.
 const QUEUE_PACKETS: f64 = 2.0;
 /// More losses than this in so many windows in a row is harm, whatever the application says: all
 /// knobs go back to their defaults, and rest for so many windows.
@@ -56,7 +56,7 @@ pub struct TunerConfig {
     pub model: Model,
     /// Values of the model's factors that the application does not give while it runs.
     pub factors: Factors,
-    /// Share of the way from the achieved to the preferred tradeoff that a step goes (Eq. 5), 0 to 1.
+    /// Share of the way from the achieved to the preferred tradeoff that a step goes (Eq. 5).
     pub sigma: f64,
 }
 
@@ -98,8 +98,8 @@ impl Window {
     }
 }
 
-/// What a bolder neighbour brings over a shyer one, each as a share of the throughput: more of it, and
-/// what its delay and its losses cost.
+/// What a bolder neighbour brings over a shyer one, each as a share of the throughput: more of it,
+/// and what its delay and its losses cost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gains {
     throughput: f64,
@@ -157,8 +157,9 @@ impl Evidence {
 pub struct Tuner {
     tuned: &'static Tuned,
     config: TunerConfig,
-    /// The middle between the neighbours, and how far they are from it.
+    /// The middle between the neighbours, from −1 (shyest) over 0 (defaults) to 1 (boldest).
     boldness: f64,
+    /// How far the neighbours are from it.
     reach: f64,
     /// What was learnt: how far the middle is from where flows on this path start.
     learnt: f64,
@@ -208,16 +209,6 @@ impl Tuner {
         self.tuned.algorithm()
     }
 
-    /// Its settings.
-    pub fn config(&self) -> &TunerConfig {
-        &self.config
-    }
-
-    /// Where it stands between −1, as shy as the algorithm gets, and 1; 0 is the algorithm's defaults.
-    pub fn boldness(&self) -> f64 {
-        self.boldness
-    }
-
     /// The values of the knobs for the window that begins.
     fn values(&self) -> KnobValues {
         if self.resting > 0 {
@@ -238,7 +229,7 @@ impl Tuner {
         self.idle += weight * (f64::from(u8::from(idle)) - self.idle);
     }
 
-    /// Where flows on this path start. A link that is idle has room that nobody uses, and what a bold
+    /// Where flows on this path start. A link that is idle has room that nobody uses. What a bold
     /// flow takes of a full one, others lose.
     fn origin(&self) -> f64 {
         ((self.idle - IDLE) / (1.0 - IDLE)).max(0.0)
@@ -276,8 +267,8 @@ impl Tuner {
         self.reach = FAR + (NEAR - FAR) * authority;
     }
 
-    /// What boldness brings; nothing where this flow alone sees a gain. Of the throughput that a bold
-    /// flow gets on a full link, others are deprived.
+    /// What boldness brings; nothing where this flow alone sees a gain. The throughput that a bold
+    /// flow gains on a full link is taken from others.
     fn worth(&self) -> f64 {
         let own = self.evidence.mean;
         let throughput = own.throughput.min(own.throughput * self.idle);
@@ -288,12 +279,13 @@ impl Tuner {
     /// A window is over.
     fn conclude(&mut self, window: Window, report: &Report) {
         self.harmed = if window.loss() > HARM { self.harmed + 1 } else { 0 };
-        self.resting = self.resting.saturating_sub(1);
         if self.harmed >= HARM_WINDOWS {
             self.start_anew();
-            (self.harmed, self.resting) = (0, REST_WINDOWS);
+            return;
         }
         if self.resting > 0 {
+            // It ran with the defaults and not with a neighbour.
+            self.resting -= 1;
             return;
         }
         let Some(first) = self.first.take() else {
@@ -308,10 +300,11 @@ impl Tuner {
         self.boldness = (self.origin() + self.learnt).clamp(-most, most);
     }
 
-    /// Nothing that was learnt holds any more.
+    /// Boldness does harm: nothing that was learnt holds any more, and the knobs rest.
     fn start_anew(&mut self) {
         (self.boldness, self.learnt, self.reach) = (0.0, 0.0, FAR);
         (self.evidence, self.first) = (Evidence::default(), None);
+        (self.harmed, self.resting) = (0, REST_WINDOWS);
     }
 }
 
@@ -351,9 +344,10 @@ impl Steer for Tuner {
     }
 
     fn on_model(&mut self, model: &Model) {
-        // What was seen of the neighbours was weighed by the other model.
+        // The other model weighed what was seen of the neighbours. The next report begins a pair.
         self.config.model = model.clone();
         (self.evidence, self.first) = (Evidence::default(), None);
+        (self.window, self.begun) = (Window::default(), false);
     }
 
     fn insight(&self) -> Insight {

@@ -68,12 +68,12 @@ fn rest(t: &mut Tuner, link: impl Fn(u64, f64) -> Link) -> f64 {
     steer(t, 120, &link);
     (0..60).fold(0.0, |sum, _| {
         steer(t, 4, &link);
-        sum + t.boldness() / 60.0
+        sum + t.boldness / 60.0
     })
 }
 
-/// A link that is idle in so many of ten reports. At λ = 1000 Mbit/s per second, what boldness brings in
-/// throughput is what it costs in delay at `best`: 36·e^(1.5·best) Mbit/s each.
+/// A link that is idle in so many of ten reports. At λ = 1000 Mbit/s per second, what boldness
+/// brings in throughput is what it costs in delay at `best`: 36·e^(1.5·best) Mbit/s each.
 fn concave(best: f64, idle: u64) -> impl Fn(u64, f64) -> Link {
     move |k, b| Link {
         mbps: 24.0 * (1.5 * b).exp(),
@@ -83,8 +83,8 @@ fn concave(best: f64, idle: u64) -> impl Fn(u64, f64) -> Link {
     }
 }
 
-/// Without Eq. 5 it rests where flows start: at 0.85 on a link that is always idle, at 0.25 on one that is
-/// so for four tenths of the time.
+/// Without Eq. 5 it rests where flows start: at 0.85 on a link that is always idle, at 0.25 on one
+/// that is so for four tenths of the time.
 #[test]
 fn it_goes_towards_the_optimum_from_both_sides() {
     let of = |sigma: f64, best: f64, idle: u64| {
@@ -112,7 +112,7 @@ fn without_a_share_of_the_preference_it_stays_where_flows_start() {
     let mut t = tuner_for("T - 10000*D", 0.0);
     steer(&mut t, 200, concave(-0.5, 6));
     assert_eq!(t.learnt, 0.0);
-    assert!((t.boldness() - t.origin()).abs() < 0.1, "{} {}", t.boldness(), t.origin());
+    assert!((t.boldness - t.origin()).abs() < 0.1, "{} {}", t.boldness, t.origin());
 }
 
 /// A capacity that scatters by a third, whatever boldness is.
@@ -139,13 +139,13 @@ fn a_trend_is_no_difference() {
     assert!(t.learnt.abs() < 0.05, "{}", t.learnt);
 }
 
-/// What a bold flow gets on a full link, others lose; what it loses by being bold counts all the same.
+/// What a bold flow gets on a full link, others lose. What it loses by being bold counts.
 #[test]
 fn on_a_full_link_it_takes_nothing_from_others() {
     let run = |mbps: fn(f64) -> f64| {
         let mut t = tuner_for("T", 0.5);
         steer(&mut t, 120, |_, b| Link { mbps: mbps(b), ..FULL });
-        t.boldness()
+        t.boldness
     };
     assert_eq!(run(|b| 24.0 * b.exp()), 0.0);
     assert!(run(|b| 24.0 * (-b).exp()) < -0.3);
@@ -181,7 +181,23 @@ fn harm_restores_every_knob_and_it_rests() {
     assert!(first.iter().all(|is_default| !is_default), "{set:?}");
     let rest = &rest[..REST_WINDOWS as usize];
     assert!(rest.iter().all(|is_default| *is_default), "{set:?}");
-    assert_eq!((t.learnt, t.boldness()), (0.0, 0.0));
+    assert_eq!((t.learnt, t.boldness), (0.0, 0.0));
+}
+
+/// The last window of the rest ran with the defaults and is no neighbour.
+#[test]
+fn a_pair_after_the_rest_has_two_neighbours() {
+    let mut t = tuner_for("T", 0.5);
+    let mut run = |rests: bool, link: Link| {
+        let mut set = None;
+        while (t.resting > 0) == rests {
+            set = t.on_report(&report(Time::ZERO, link));
+        }
+        (set, t.first.is_none())
+    };
+    run(false, Link { loss: 0.2, ..FULL });
+    let (set, begins) = run(true, FULL);
+    assert!(begins && matches!(set, Some(Action::Set(values)) if boldness(&values).abs() > 0.2));
 }
 
 #[test]
@@ -213,10 +229,26 @@ fn what_was_sent_before_a_change_does_not_count() {
 fn another_model_keeps_what_was_learnt_and_forgets_the_evidence() {
     let mut t = tuner_for("T - 1000*D", 0.5);
     steer(&mut t, 120, concave(0.2, 10));
-    let boldness = t.boldness();
+    let boldness = t.boldness;
     assert!(t.evidence.count > 1.0 && t.insight().tradeoff.is_some());
     t.on_model(&Model::web());
-    assert_eq!((t.boldness(), t.evidence.count), (boldness, 0.0));
+    assert_eq!((t.boldness, t.evidence.count), (boldness, 0.0));
+}
+
+/// A window that is under way when the model changes is neither neighbour of the next pair.
+#[test]
+fn another_model_begins_a_new_pair() {
+    let mut t = tuner_for("T", 0.5);
+    // The first window of a pair is over, and half of the second.
+    while t.first.is_none() || t.window.time < 0.5 {
+        t.on_report(&report(Time::ZERO, FULL));
+    }
+    t.on_model(&Model::web());
+    let Some(Action::Set(values)) = t.on_report(&report(Time::ZERO, FULL)) else {
+        panic!("the neighbour is set anew");
+    };
+    assert!(boldness(&values) < 0.0);
+    assert_eq!((t.first.is_none(), t.window.time), (true, 0.0));
 }
 
 /// Any reports, however odd, leave the knobs in their ranges.
@@ -235,6 +267,6 @@ fn odd_reports_do_no_harm() {
         if let Some(Action::Set(values)) = t.on_report(&r) {
             values.apply(&mut t.algorithm().build(&trimtab_cc::Config::default())).unwrap();
         }
-        assert!((-1.0..=1.0).contains(&t.boldness()), "{}", t.boldness());
+        assert!((-1.0..=1.0).contains(&t.boldness), "{}", t.boldness);
     }
 }
