@@ -8,7 +8,7 @@ use trimtab_units::Duration;
 
 use crate::distill::Distill;
 use crate::select::Selector;
-use crate::{Action, Both, Insight, Mortise, Needs, Reason, Report, Schedule, Steer};
+use crate::{Action, Both, Insight, Mortise, Needs, Reason, Report, Schedule, Steer, Tuner};
 
 /// Each steering is `NAME(TYPE),`. Large ones are boxed: a connection without steering has room for
 /// the smallest.
@@ -63,6 +63,8 @@ macro_rules! steerers {
 steerers! {
     /// Mortise.
     Mortise(Box<Mortise>),
+    /// Mortise for another algorithm than Copa.
+    Tuner(Box<Tuner>),
     /// Algorithms in turn.
     Schedule(Schedule),
     /// The algorithm that suits best.

@@ -274,6 +274,21 @@ mod tests {
     }
 
     #[test]
+    fn other_algorithms_in_ebpf_are_steered_likewise() {
+        for (name, algorithm) in
+            [("mortise:vivace", Algorithm::Vivace), ("mortise:cubic", Algorithm::Cubic)]
+        {
+            let governor = of(name);
+            let Ok(Governor::Ebpf { algorithm: of, steerer: Some(Steerer::Tuner(_)), .. }) =
+                governor
+            else {
+                panic!("{name} is steered");
+            };
+            assert_eq!(of, algorithm);
+        }
+    }
+
+    #[test]
     fn what_the_kernel_has_not_is_refused_with_what_it_has() {
         for (name, why) in [
             ("omniscient", "only the simulator"),
@@ -282,6 +297,7 @@ mod tests {
             ("muses:lstm", "floating point"),
             ("muses:safe=vegas", "only copa, cubic and bbr take over"),
             ("bbr3", "Linux has no such"),
+            ("mortise:bbr3", "eBPF has no bbr3 whose knobs could be turned"),
             ("cubic:beta=0.5", "no knobs"),
         ] {
             let e = of(name).unwrap_err();

@@ -57,6 +57,10 @@ impl Named {
             .map_err(|e| fail(&format!("{e}; a rule may also say \"{FLEET}\" or \"none\"")))?;
         let name = scheme.label();
         let refused = match scheme.kind().demand() {
+            Demand::Knobs(of) if matches!(scheme.kind(), SchemeKind::Tuner(_)) => Some(format!(
+                "the agent steers no knobs of {of} by experience: give steer = \"mortise\", which \
+                 steers {TUNED}"
+            )),
             Demand::Knobs(_) | Demand::Switching | Demand::Trees(_) => None,
             Demand::Algorithm(_) => {
                 Some(format!("{name} steers nothing: give it as algorithm = {name:?}"))

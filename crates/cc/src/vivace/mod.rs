@@ -349,9 +349,9 @@ impl Vivace {
         window / self.srtt.as_secs_f64().max(1e-6)
     }
 
-    /// Utilities by other weights are no measure for the next ones.
+    /// A utility by other weights is no measure for the next one. The climb goes on: it has what
+    /// was seen, and weighs it anew.
     fn on_knob(&mut self, _place: usize) {
-        self.climb = Climb::default();
         self.start_utility = f64::NEG_INFINITY;
     }
 

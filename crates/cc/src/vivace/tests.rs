@@ -257,6 +257,23 @@ fn a_knob_can_be_turned_at_any_time() {
     assert!(turned.iter().all(|rate| *rate == 48.0), "{turned:?}");
 }
 
+/// Nor does it forget the last steps: a knob that turns each second would keep the rate low.
+#[test]
+fn a_turned_knob_leaves_the_climb() {
+    let values = Values::default();
+    let mut cca = vivace("vivace");
+    for _ in 0..4 {
+        cca.climb.step(48.0, 900.0, 0.1, &values);
+    }
+    let mut fresh = vivace("vivace");
+    let mut turned = cca.clone();
+    set_knob(&mut turned, "loss_filter", 0.05).unwrap();
+    let [next, turned, fresh] =
+        [&mut cca, &mut turned, &mut fresh].map(|cca| cca.climb.step(48.0, 900.0, 0.1, &values));
+    assert_eq!(turned, next);
+    assert!(fresh < next, "{fresh} {next}");
+}
+
 /// Slow start ends by the delay that it makes, before the buffer is full; the published one fills it.
 #[test]
 fn slow_start_leaves_before_the_buffer_is_full() {

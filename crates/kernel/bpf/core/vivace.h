@@ -87,10 +87,9 @@ TT_INLINE void tt_vivace_init(struct tt_vivace *v, u32 mss_bytes, u32 initial_wi
 	v->down_first = down_first;
 }
 
-/* Utilities by other weights are no measure for the next ones. */
+/* A utility by other weights is no measure for the next one. The climb has what was seen, and weighs it anew. */
 TT_INLINE void tt_vivace_on_knobs(struct tt_vivace *v)
 {
-	__builtin_memset(&v->climb, 0, sizeof(v->climb));
 	v->start_utility_q30 = TT_VIVACE_WORST_Q30;
 }
 

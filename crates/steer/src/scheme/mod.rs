@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `cubic`, `copa:mit`, `copa:delta=0.1` … | an algorithm of the `cc` crate with its knobs |
 //! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
+//! | `mortise:bbr3`, `mortise:cubic,sigma=0.3` | another algorithm, how bold it is steered likewise |
 //! | `mortise-disc` | the same with five values of δ only |
 //! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, every so often |
 //! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses |
@@ -31,7 +32,7 @@ use trimtab_cc::{ALGORITHMS, Spec, SpecError};
 
 pub use bound::SelectBound;
 pub use every::{EveryError, every, how};
-pub use mortise::{MORTISE_SETTINGS, MortiseSettings};
+pub use mortise::{MORTISE_SETTINGS, MortiseSettings, TunerSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use steering::{Demand, Goal};
@@ -72,6 +73,8 @@ pub enum SchemeKind {
     Rule(Spec),
     /// Mortise: Copa's δ follows the application's preference.
     Mortise(MortiseSettings),
+    /// Mortise for another algorithm, whose boldness follows the application's preference.
+    Tuner(TunerSettings),
     /// Algorithms that take over from each other, whatever the path is like (Floo §5.5.1).
     Switch(Turns),
     /// The algorithm is chosen while the flow runs (Floo).
@@ -292,6 +295,19 @@ mod tests {
         let set = MortiseSettings { sigma: 0.3, change_point_detection: false, discrete: false };
         assert_eq!(m, set);
         assert!(parse("mortise").unwrap().is_steered());
+        let copa = parse("mortise:copa,sigma=0.3,cpd=0").unwrap();
+        assert!(matches!(copa.kind(), SchemeKind::Mortise(m) if *m == set));
+        for (text, name, sigma) in [
+            ("mortise:bbr3", "bbr3", 0.5),
+            ("mortise:vivace", "vivace", 0.5),
+            ("mortise:cubic,sigma=0.3", "cubic", 0.3),
+        ] {
+            let scheme = parse(text).unwrap();
+            let SchemeKind::Tuner(t) = scheme.kind() else { panic!("{text} is a scheme") };
+            assert_eq!((t.tuned.name(), t.sigma), (name, sigma));
+            assert!(matches!(scheme.kind().demand(), Demand::Knobs(of) if of == name));
+            assert!(scheme.is_steered() && scheme.to_string() == text);
+        }
         assert!(parse("omniscient").unwrap().is_bound());
         for steered in ["floo", "floo:part", "floo+mortise", "select:power", "select:antelope"] {
             assert!(parse(steered).unwrap().is_steered() && !is_bound(steered), "{steered}");
@@ -335,7 +351,13 @@ mod tests {
         let e = parse("mortise:sigma=nan").unwrap_err();
         assert!(e.contains("outside its range"), "{e}");
         let e = parse("mortise:gamma=1").unwrap_err();
-        assert!(e.contains("no setting \"gamma\"; there are sigma, cpd"), "{e}");
+        assert!(e.contains("no setting \"gamma\", only sigma, cpd"), "{e}");
+        let e = parse("mortise:reno").unwrap_err();
+        assert!(e.contains("but copa (the default), bbr3, vivace, cubic"), "{e}");
+        let e = parse("mortise:bbr3,cpd=0").unwrap_err();
+        assert!(e.contains("no setting \"cpd\", only sigma"), "{e}");
+        let e = parse("mortise:bbr3,sigma=2").unwrap_err();
+        assert!(e.contains("sigma = 2 is outside its range"), "{e}");
         let e = parse("switch:cubic").unwrap_err();
         assert!(e.contains("switch:cubic,bbr:every=20s"), "{e}");
         assert!(parse("swich:cubic,bbr").unwrap_err().contains("did you mean switch?"));

@@ -1,9 +1,10 @@
 //! The settings of `mortise` and `mortise-disc`.
 
 use trimtab_cc::{Knob, KnobError};
-use trimtab_qoe::Model;
+use trimtab_qoe::{Factors, Model};
 
-use crate::MortiseConfig;
+use super::SchemeKind;
+use crate::{Mortise, MortiseConfig, Tuned, TunerConfig};
 
 /// The settings of Mortise that experiments vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,17 +60,8 @@ impl MortiseSettings {
     /// Reads what follows `mortise:` or `mortise-disc:`.
     pub(super) fn parse(text: &str, discrete: bool) -> Result<Self, MortiseError> {
         let mut settings = Self { discrete, ..Self::default() };
-        for setting in text.split(',').filter(|s| !s.is_empty()) {
-            let known = || MORTISE_SETTINGS.map(|k| k.name).join(", ");
-            let wrong = || MortiseError(format!("a setting is NAME=VALUE, with {}", known()));
-            let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
-            let value: f64 = value.trim().parse().map_err(|_| wrong())?;
-            let knob = MORTISE_SETTINGS.into_iter().find(|k| k.name == name.trim());
-            let Some(knob) = knob else {
-                return Err(MortiseError(format!("no setting {name:?}; there are {}", known())));
-            };
-            knob.check(value).map_err(|e: KnobError| MortiseError(e.to_string()))?;
-            if knob.name == SIGMA.name {
+        for (name, value) in read(text, &MORTISE_SETTINGS)? {
+            if name == SIGMA.name {
                 settings.sigma = value;
             } else {
                 settings.change_point_detection = value != 0.0;
@@ -77,4 +69,55 @@ impl MortiseSettings {
         }
         Ok(settings)
     }
+}
+
+/// Reads `SETTING=VALUE,…` of these settings.
+fn read(text: &str, known: &[&'static Knob]) -> Result<Vec<(&'static str, f64)>, MortiseError> {
+    let names = || known.iter().map(|knob| knob.name).collect::<Vec<_>>().join(", ");
+    let one = |setting: &str| {
+        let wrong = || MortiseError(format!("a setting is NAME=VALUE, with {}", names()));
+        let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
+        let value: f64 = value.trim().parse().map_err(|_| wrong())?;
+        let Some(knob) = known.iter().find(|knob| knob.name == name.trim()) else {
+            return Err(MortiseError(format!("no setting {name:?}, only {}", names())));
+        };
+        knob.check(value).map_err(|e: KnobError| MortiseError(e.to_string()))?;
+        Ok((knob.name, value))
+    };
+    text.split(',').filter(|setting| !setting.is_empty()).map(one).collect()
+}
+
+/// The settings of Mortise for another algorithm than Copa.
+#[derive(Clone, Copy, Debug)]
+pub struct TunerSettings {
+    /// The algorithm.
+    pub tuned: &'static Tuned,
+    /// The weight σ of the preference, as [`MortiseSettings`] has it.
+    pub sigma: f64,
+}
+
+impl TunerSettings {
+    /// What it steers with, for the users of a model.
+    pub fn config(self, model: Model) -> TunerConfig {
+        TunerConfig { model, factors: Factors::new(), sigma: self.sigma }
+    }
+}
+
+/// Reads what follows `mortise:`, which is `[CC,][SETTING,…]`.
+pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
+    let (name, rest) = text.split_once(',').unwrap_or((text, ""));
+    if name.is_empty() || name.contains('=') {
+        return MortiseSettings::parse(text, false).map(SchemeKind::Mortise);
+    }
+    let copa = Mortise::algorithm().algorithm().name;
+    if name == copa {
+        return MortiseSettings::parse(rest, false).map(SchemeKind::Mortise);
+    }
+    let tuned = Tuned::find(name).ok_or_else(|| {
+        let known: Vec<_> = Tuned::names().collect();
+        let known = known.join(", ");
+        MortiseError(format!("it does not steer {name:?}, but {copa} (the default), {known}"))
+    })?;
+    let sigma = read(rest, &[&SIGMA])?.last().map_or(SIGMA.default, |(_, sigma)| *sigma);
+    Ok(SchemeKind::Tuner(TunerSettings { tuned, sigma }))
 }

@@ -5,7 +5,7 @@ use trimtab_qoe::{Factors, Model};
 
 use super::{By, LearntModel, MortiseSettings, MusesPolicy, MusesSettings, SchemeKind};
 use crate::select::{Policy, Selector, SelectorConfig};
-use crate::{Both, Mortise, Schedule, Steerer, Unusable};
+use crate::{Both, Mortise, Schedule, Steerer, Tuner, Unusable};
 
 /// What a scheme needs of the datapath that runs it.
 #[derive(Clone, Debug)]
@@ -41,6 +41,7 @@ impl SchemeKind {
         match self {
             Self::Rule(spec) => Demand::Algorithm(spec),
             Self::Mortise(_) => Demand::Knobs(Mortise::algorithm().algorithm().name),
+            Self::Tuner(settings) => Demand::Knobs(settings.tuned.name()),
             Self::Switch(_) | Self::Select(_) => Demand::Switching,
             Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
                 Demand::Network(settings)
@@ -64,6 +65,12 @@ impl SchemeKind {
             Self::Mortise(settings) => {
                 let steerer = Steerer::Mortise(Box::new(goal.mortise(*settings)));
                 (Mortise::algorithm(), Some(steerer))
+            }
+            Self::Tuner(settings) => {
+                let mut config = settings.config(goal.model.clone());
+                config.factors = goal.factors;
+                let tuner = Tuner::new(settings.tuned, config);
+                (tuner.algorithm(), Some(Steerer::Tuner(Box::new(tuner))))
             }
             Self::Select(selection) => {
                 let selector = selection.selector(&(goal.learnt)(&selection.by));

@@ -7,7 +7,7 @@ use super::SchemeKind::{
 };
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
-    SelectBound, Selection, Turns, searched,
+    SelectBound, Selection, Turns, mortise, searched,
 };
 
 /// What a scheme is for, that is no algorithm of the `cc` crate.
@@ -89,10 +89,11 @@ pub static SCHEMES: [SchemeEntry; 14] = [
     SchemeEntry {
         name: "mortise",
         role: Role::Steering,
-        about: "Copa whose delta is steered continuously by the application's QoE model",
+        about: "Copa whose delta is steered continuously by the application's QoE model; :bbr3, \
+                :vivace or :cubic is that algorithm, how bold it is steered by sigma alone",
         source: "Mortise",
         settings: &MORTISE_SETTINGS,
-        parse: |text| Ok(MortiseSettings::parse(text, false).map(Mortise)?),
+        parse: |text| Ok(mortise::parse(text)?),
     },
     SchemeEntry {
         name: "mortise-disc",

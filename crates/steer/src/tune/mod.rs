@@ -7,13 +7,17 @@
 //! What to read first: the paper's §3.3, then `decide` below, then `twin.rs` for how the neighbours
 //! are found and `path.rs` for what is known of the path.
 
+mod boldness;
 mod buffer;
 mod burst;
 mod change_point;
 mod path;
+mod tuner;
 mod twin;
 
+pub use boldness::Tuned;
 pub use change_point::ChangePoint;
+pub use tuner::{Tuner, TunerConfig};
 
 use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};

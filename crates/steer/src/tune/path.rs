@@ -12,7 +12,7 @@ use crate::Report;
 /// microseconds.
 pub(super) const STEPS_MAX: usize = 96;
 /// A queue below this is none: links that send in whole milliseconds show as much when empty.
-const QUEUE_SLACK: Duration = Duration::from_micros(1500);
+pub(super) const QUEUE_SLACK: Duration = Duration::from_micros(1500);
 /// Weights of a new report in the averages: of the capacity that was seen, of the jitter, and of the
 /// losses of late.
 const CAPACITY_WEIGHT: f64 = 0.1;
