@@ -42,6 +42,11 @@ const OVERFLOW_SCALE: f64 = 0.03;
 /// round-trip time less: above this its flows start with less queue, in proportion. Most downloads are
 /// below, and all flows of an application agree on it.
 const DEAR: f64 = 0.1;
+/// Above this many times [`DEAR`] a flow yields to those that fill the queue: a share of it is not worth
+/// the delay of claiming one, and its own kind, which it may take for them, does without that delay.
+const YIELDS: f64 = 3.0;
+/// The preference has all of its weight from this σ on.
+const SIGMA_FULL: f64 = 0.5;
 /// Weight of a decision in the price of late.
 const PRICE_WEIGHT: f64 = 0.2;
 /// The range of δ that is steered: the paper's prototype stays above 0.01; above 1 a flow keeps
@@ -85,14 +90,18 @@ const MEAN_QUEUE: f64 = 1.25;
 const LEAK: f64 = 0.5;
 /// Share of a step that a decision takes: what one sees is noisy, and two in a row must not swing.
 const CAUTION: f64 = 0.5;
-/// What Mortise sets of Copa once. Velocity without bound overflows buffers that one flow in
+const VELOCITY_MAX: f64 = 2.0;
+/// Next to flows that fill the queue it claims the share that CUBIC would get, or none.
+const COMPETITIVE: &str = "competitive";
+const CLAIMS: f64 = 2.0;
+const CLAIMS_NOTHING: f64 = 0.0;
+/// What Mortise sets of Copa at first. Velocity without bound overflows buffers that one flow in
 /// equilibrium never fills; losses beyond noise are answered; variable links look like competition;
 /// and the queue is drained to measure the path every 15 s, not every 5 s.
-const VELOCITY_MAX: f64 = 2.0;
 const SETTINGS: [(&str, f64); 7] = [
     ("delta", DELTA_START),
     ("velocity_max", VELOCITY_MAX),
-    ("competitive", 2.0),
+    (COMPETITIVE, CLAIMS),
     ("growth_max", 0.25),
     ("min_rtt_window", 30.0),
     ("loss_beta", 0.7),
@@ -126,8 +135,10 @@ impl MortiseConfig {
 pub struct Mortise {
     config: MortiseConfig,
     delta: f64,
-    /// What the algorithm was told last.
+    /// The δ that the algorithm was told last, and how to meet flows that fill the queue; `None` where
+    /// somebody else told it.
     applied: f64,
+    rivalry: Option<f64>,
     path: Path,
     change_point: ChangePoint,
     hints: Hints,
@@ -151,6 +162,7 @@ impl Mortise {
             config,
             delta: DELTA_START,
             applied: DELTA_START,
+            rivalry: Some(CLAIMS),
             path: Path::new(),
             change_point: ChangePoint::new(),
             hints: Hints::default(),
@@ -167,12 +179,12 @@ impl Mortise {
     /// A connection that has been steered before, by a process that is gone, and has this δ in 1/packet.
     pub fn resume(config: MortiseConfig, delta: f64) -> Self {
         let delta = delta.clamp(DELTA_MIN, DELTA_MAX);
-        Self { delta, applied: delta, ..Self::new(config) }
+        Self { delta, applied: delta, rivalry: None, ..Self::new(config) }
     }
 
     /// Copa runs with this δ in 1/packet, which somebody else chose: what follows starts from there.
     pub fn start_from(&mut self, delta: f64) {
-        (self.delta, self.applied) = (delta, delta);
+        (self.delta, self.applied, self.rivalry) = (delta, delta, None);
     }
 
     /// The algorithm that it steers: Copa, with what it sets once.
@@ -271,17 +283,38 @@ impl Mortise {
     fn origin(&self) -> f64 {
         let crowded = libm::exp(FULLNESS_GAIN * (self.path.fullness() - FULLNESS).max(0.0));
         let overflow = self.path.overflow() / OVERFLOW_SCALE;
-        let dear = libm::exp(self.price - libm::log(DEAR)).max(1.0);
-        (DELTA_START * crowded * (1.0 + overflow * overflow) * dear).min(DELTA_SAFE)
+        (DELTA_START * crowded * (1.0 + overflow * overflow) * self.dear()).min(DELTA_SAFE)
     }
 
-    /// Without overflow no queue is kept below what jitter takes.
+    /// How dear delay is to the application, in multiples of [`DEAR`]; 1 where it is cheaper, or where
+    /// the preference has no weight.
+    fn dear(&self) -> f64 {
+        let weight = (self.config.sigma / SIGMA_FULL).min(1.0);
+        libm::exp(weight * (self.price - libm::log(DEAR))).max(1.0)
+    }
+
+    /// Without overflow no queue is kept below what jitter takes, unless delay is dear.
     fn delta_max(&self) -> f64 {
         if self.path.overflow() > OVERFLOW {
             return DELTA_MAX;
         }
-        let queue = QUEUE_MIN.max(self.path.capacity * QUEUE_MIN_S);
-        (MEAN_QUEUE / queue).max(2.0 * DELTA_MIN)
+        let queue = QUEUE_MIN.max(self.path.capacity * QUEUE_MIN_S) / self.dear();
+        (MEAN_QUEUE / queue).clamp(2.0 * DELTA_MIN, DELTA_MAX)
+    }
+
+    /// What the algorithm is to be told, where it was told something else.
+    fn told(&mut self) -> Option<Action> {
+        let delta = if self.config.discrete { nearest(self.delta) } else { self.delta };
+        let rivalry = if self.dear() > YIELDS { CLAIMS_NOTHING } else { CLAIMS };
+        let mut values = KnobValues::NONE;
+        if delta != self.applied {
+            values = values.with("delta", delta);
+        }
+        if Some(rivalry) != self.rivalry {
+            values = values.with(COMPETITIVE, rivalry);
+        }
+        (self.applied, self.rivalry) = (delta, Some(rivalry));
+        (!values.is_empty()).then_some(Action::Set(values))
     }
 
     /// The regime has changed: what was learnt of it is dropped, and the search starts wide.
@@ -334,17 +367,12 @@ impl Steer for Mortise {
         self.reports = 0;
         let factors = report.factors.or(&self.config.factors);
         self.decide(&factors, report.mss.bits() * 1e-6);
-        let wanted = if self.config.discrete { nearest(self.delta) } else { self.delta };
-        if wanted == self.applied {
-            return None;
-        }
-        self.applied = wanted;
-        Some(Action::Set(KnobValues::one("delta", wanted)))
+        self.told()
     }
 
     fn reason(&self, action: &Action) -> Option<Reason> {
-        let by_gradient = matches!(action, Action::Set(values) if values.get("delta").is_some());
-        Some(if by_gradient { Reason::Preference } else { Reason::Burst })
+        let by_burst = matches!(action, Action::Set(values) if values.get("pacing_gain").is_some());
+        Some(if by_burst { Reason::Burst } else { Reason::Preference })
     }
 
     fn on_model(&mut self, model: &Model) {

@@ -286,7 +286,53 @@ fn a_reason_is_that_of_the_knob_that_is_turned() {
     let mortise = Mortise::new(MortiseConfig::new(Model::download()));
     let reason = |knob| mortise.reason(&Action::Set(KnobValues::one(knob, 1.0)));
     assert_eq!(reason("delta"), Some(Reason::Preference));
+    assert_eq!(reason("competitive"), Some(Reason::Preference));
     assert_eq!(reason("pacing_gain"), Some(Reason::Burst));
+}
+
+/// One whose users would give so many Mbit/s for a second of delay less, after decisions on a path
+/// of 12 Mbit/s and 20 ms, and what it told the algorithm last to do next to flows that fill the
+/// queue.
+fn priced(mut mortise: Mortise, price: f64) -> (Mortise, Option<f64>) {
+    mortise.on_model(&Model::parse(&format!("T - {price}*D"), &[]).unwrap());
+    let (mut now, mut told) = (Time::ZERO, None);
+    for _ in 0..400 {
+        let report = report(now, steady(mortise.applied_delta()));
+        now += report.interval;
+        if let Some(Action::Set(values)) = mortise.on_report(&report) {
+            told = values.get("competitive").or(told);
+        }
+    }
+    (mortise, told)
+}
+
+/// `DEAR` is 60 Mbit/s a second on this path, and three times that is the bound.
+#[test]
+fn a_flow_yields_to_others_where_delay_is_dear() {
+    let (cheap, told) = priced(mortise(), 150.0);
+    assert_eq!(told, Some(2.0), "after a change of the model it tells anew");
+    let (dear, told) = priced(cheap, 300.0);
+    assert_eq!(told, Some(0.0));
+    let (_, told) = priced(dear, 150.0);
+    assert_eq!(told, Some(2.0), "and claims its share again");
+    let deaf = MortiseConfig { sigma: 0.0, ..MortiseConfig::new(Model::download()) };
+    let (_, told) = priced(Mortise::new(deaf), 300.0);
+    assert_eq!(told, Some(2.0), "the preference has no weight");
+}
+
+/// Nothing is told twice, and a new connection already runs with what is set at first.
+#[test]
+fn what_the_algorithm_knows_is_not_told_again() {
+    let model = Model::parse("T - 20*D", &[]).unwrap();
+    let mut mortise = Mortise::new(MortiseConfig::new(model));
+    let mut now = Time::ZERO;
+    for _ in 0..400 {
+        let report = report(now, steady(mortise.applied_delta()));
+        now += report.interval;
+        if let Some(Action::Set(values)) = mortise.on_report(&report) {
+            assert_eq!(values.get("competitive"), None);
+        }
+    }
 }
 
 #[test]
@@ -321,7 +367,7 @@ fn slow_start_and_other_algorithms_decide_nothing() {
 
 /// Jitter idles a link whose queue is shorter than four packets or 2.5 ms.
 #[test]
-fn some_queue_is_kept_whatever_delay_costs() {
+fn some_queue_is_kept_where_delay_is_not_dear() {
     let queue = |capacity: f64| {
         let mut m = mortise();
         m.path.capacity = capacity;
@@ -331,10 +377,10 @@ fn some_queue_is_kept_whatever_delay_costs() {
     assert!((queue(10_000.0) - 25.0).abs() < 1e-9);
     // There is no need for more than 62.5 packets.
     assert!((queue(1e6) - 62.5).abs() < 1e-9);
-    let dear = Model::parse("T - 100000*D", &[]).unwrap();
-    let mut m = Mortise::new(MortiseConfig::new(dear));
-    steer(&mut m, 400, |_, delta| steady(delta));
-    assert!((MEAN_QUEUE / m.applied_delta() - 4.0).abs() < 1e-6, "{}", m.applied_delta());
+    // Below DEAR nothing else matters, and above it the queue shrinks in proportion.
+    let kept = |price: f64| MEAN_QUEUE / priced(mortise(), price).0.delta_max();
+    assert!((kept(30.0) - 4.0).abs() < 1e-9);
+    assert!((kept(180.0) - 4.0 / 3.0).abs() < 0.1, "{}", kept(180.0));
 }
 
 /// Of two applications the one to whom delay is three times as dear starts with a third of the

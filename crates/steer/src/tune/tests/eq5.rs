@@ -218,8 +218,8 @@ fn discrete_decisions_take_the_five_values_only() {
     };
     assert_eq!(at(CHEAP, still), 0.04);
     assert_eq!(at(COSTLY, still), 0.08);
-    // Above DEAR flows start shyer as well.
-    assert_eq!(at(5.0 * COSTLY, still), 0.16);
+    // Above DEAR flows start shyer as well, and may keep less than jitter takes.
+    assert_eq!(at(5.0 * COSTLY, still), 0.3);
     assert!(told.iter().all(|value| DISCRETE.contains(value)), "{told:?}");
 }
 
