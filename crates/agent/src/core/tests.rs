@@ -238,6 +238,7 @@ impl Link for FakeLink {
             rtt_mean: Some(rtt),
             rtt_min: Some(rtt),
             rtt_max: Some(rtt),
+            rtts: None,
             srtt: rtt,
             min_rtt: Duration::from_millis(20),
             delivery_rate: Some(Rate::from_mbps(12.0)),
