@@ -49,6 +49,7 @@ fn flow(goodput: u64, outcome: Outcome) -> FlowMeasurement {
         retransmits: 20,
         dropped: 10,
         rtt: delays(100, [50, 45, 90]),
+        rtts: Sketch::default(),
         queue: delays(100, [10, 5, 50]),
         outcome,
     }
