@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// Whether it reads a statistic of samples, so that whoever asks it collects them.
+    /// Whether it reads a statistic of samples, so that its caller collects them.
     pub fn reads_samples(&self) -> bool {
         match self {
             #[cfg(feature = "formula")]

@@ -25,11 +25,17 @@ use jet::Jet;
 pub(crate) use rewrite::{Calls, Vocabulary};
 use statistic::{Statistic, is_statistic};
 
-/// The variables of an operating point, and what they are there.
-const AXES: [(&str, fn(&OperatingPoint) -> f64); 3] = [
-    ("T", OperatingPoint::throughput_mbps),
-    ("D", OperatingPoint::delay_s),
-    ("L", OperatingPoint::loss_ratio),
+/// A variable of an operating point.
+struct Axis {
+    name: &'static str,
+    /// What it is there: Mbit/s, seconds or a ratio.
+    at: fn(&OperatingPoint) -> f64,
+}
+
+const AXES: [Axis; 3] = [
+    Axis { name: "T", at: OperatingPoint::throughput_mbps },
+    Axis { name: "D", at: OperatingPoint::delay_s },
+    Axis { name: "L", at: OperatingPoint::loss_ratio },
 ];
 
 /// A variable with one value at an operating point.
@@ -42,13 +48,13 @@ enum Scalar {
 
 impl Scalar {
     fn find(name: &str, user: &[Name]) -> Option<Self> {
-        let axis = AXES.iter().position(|(axis, _)| *axis == name).map(Self::Axis);
+        let axis = AXES.iter().position(|axis| axis.name == name).map(Self::Axis);
         axis.or_else(|| FactorRef::find(name, user).map(Self::Factor))
     }
 
     fn at(&self, point: &OperatingPoint, factors: &Factors) -> Jet {
         match self {
-            Self::Axis(axis) => Jet::variable(AXES[*axis].1(point), *axis),
+            Self::Axis(axis) => Jet::variable((AXES[*axis].at)(point), *axis),
             Self::Factor(factor) => Jet::constant(factor.get(factors).unwrap_or(f64::NAN)),
         }
     }
@@ -58,7 +64,7 @@ impl Scalar {
 #[derive(Clone, Debug)]
 enum Variable {
     Scalar(Scalar),
-    Statistic(Statistic),
+    Statistic(Box<Statistic>),
 }
 
 /// A factor that a formula reads.
@@ -94,7 +100,7 @@ fn user_names(names: &[&str]) -> Result<Vec<Name>, FormulaError> {
     names
         .iter()
         .map(|&name| {
-            let is_taken = AXES.iter().any(|(axis, _)| *axis == name);
+            let is_taken = AXES.iter().any(|axis| axis.name == name);
             if is_taken || function(name).is_some() || name == "log" {
                 return Err(fail(FactorError::Reserved(name.into())));
             }
@@ -105,7 +111,7 @@ fn user_names(names: &[&str]) -> Result<Vec<Name>, FormulaError> {
 
 /// The names of all variables, for an error message.
 fn known_names(user: &[Name]) -> Vec<String> {
-    let axes = AXES.map(|(name, _)| name.to_owned());
+    let axes = AXES.map(|axis| axis.name.to_owned());
     let known = axes.into_iter().chain(Factor::ALL.map(|factor| factor.name().to_owned()));
     known.chain(user.iter().map(|name| name.as_str().to_owned())).collect()
 }
@@ -181,7 +187,7 @@ impl Formula {
         let (expression, names) = Expression::parse(text, &vocabulary)?;
         let variable = |name| match Scalar::find(name, &user) {
             Some(scalar) => Ok(Variable::Scalar(scalar)),
-            None => Statistic::parse(name, text, &user).map(Variable::Statistic),
+            None => Statistic::parse(name, text, &user).map(|s| Variable::Statistic(Box::new(s))),
         };
         let variables = names.into_iter().map(variable).collect::<Result<_, _>>()?;
         Ok(Self { shared: Arc::new(Parsed { text: text.into(), expression, variables }) })

@@ -86,7 +86,7 @@ impl Statistic {
 
     /// Its value, and how that changes while the mean of the samples moves.
     pub(super) fn eval(&self, at: &OperatingPoint, samples: &Samples, factors: &Factors) -> Jet {
-        let samples = samples.moving(self.axis, AXES[self.axis].1(at));
+        let samples = samples.moving(self.axis, (AXES[self.axis].at)(at));
         let mut slots: Vec<Jet> =
             self.variables.iter().map(|variable| variable.at(at, factors)).collect();
         let place = self.variables.iter().position(|v| *v == Scalar::Axis(self.axis));
