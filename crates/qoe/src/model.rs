@@ -125,6 +125,10 @@ impl Model {
     }
 
     /// The QoE of these samples around `point`. Only a formula with statistics reads them.
+    #[cfg_attr(
+        not(feature = "formula"),
+        expect(unused_variables, reason = "only formulas read samples")
+    )]
     pub fn score_over(&self, point: &OperatingPoint, samples: &Samples, factors: &Factors) -> f64 {
         match self {
             #[cfg(feature = "formula")]
@@ -153,6 +157,10 @@ impl Model {
 
     /// The preference hints for these samples around `point` (Mortise Eq. 4, as
     /// [`Formula::gradient_over`] has it). Without statistics these are [`Model::hints`].
+    #[cfg_attr(
+        not(feature = "formula"),
+        expect(unused_variables, reason = "only formulas read samples")
+    )]
     pub fn hints_over(
         &self,
         point: &OperatingPoint,
