@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trimtab_qoe::{DistributionModel, Factors, Formula, Hints, OperatingPoint, Samples};
+use trimtab_qoe::{Factors, Formula, Hints, OperatingPoint, Samples};
 use trimtab_units::{Duration, Rate};
 
 fn check(hints: Option<Hints>, text: &str) {
@@ -21,8 +21,16 @@ fuzz_target!(|text: &str| {
                 delay: Duration::from_millis(50),
                 loss: 0.01,
             };
+            let mut spread = Samples::default();
+            for (mbps, ms, loss) in [(4.0, 20, 0.0), (8.0, 300, 0.1)] {
+                spread.add_throughput(Rate::from_mbps(mbps));
+                spread.add_delay(Duration::from_millis(ms), 1);
+                spread.add_loss(loss);
+            }
             for point in [usual, OperatingPoint::default()] {
-                check(formula.gradient(&point, &factors).hints(), text);
+                for samples in [&Samples::default(), &spread] {
+                    check(formula.gradient_over(&point, samples, &factors).hints(), text);
+                }
             }
         }
         Err(error) => {
@@ -33,10 +41,5 @@ fuzz_target!(|text: &str| {
             // What our checks let through, the library must take.
             assert!(!message.contains(": the parser refuses it: "), "{text:?}: {message}");
         }
-    }
-    if let Ok(model) = DistributionModel::parse(text, &["mine"]) {
-        let samples =
-            Samples { throughput_mbps: &[4.0, 8.0], delay_s: &[0.02, 0.3], loss: &[0.0, 0.1] };
-        check(model.hints(&samples, &factors), text);
     }
 });

@@ -43,6 +43,7 @@ impl Reporter {
             rtt_mean: (samples > 0).then(|| (totals.rtt_sum - before.rtt_sum) / samples),
             rtt_min: sample.extremes.rtt.map(|(least, _)| least),
             rtt_max: sample.extremes.rtt.map(|(_, most)| most),
+            rtts: None,
             srtt: sample.srtt,
             min_rtt: sample.min_rtt.unwrap_or(sample.srtt),
             delivery_rate: sample.extremes.delivery_rate,

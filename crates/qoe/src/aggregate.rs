@@ -4,9 +4,9 @@ use core::fmt;
 use std::sync::Arc;
 
 use crate::FormulaError;
-use crate::formula::Vocabulary;
 use crate::formula::expression::Expression;
 use crate::formula::jet::Jet;
+use crate::formula::{Calls, Vocabulary};
 
 /// Which number of many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,7 +113,7 @@ impl AggregateFormula {
         let vocabulary = Vocabulary {
             is_known: &|name| names.contains(&name),
             known: &|| names.iter().map(|&name| name.to_owned()).collect(),
-            is_statistic: Some(&|name| StatisticKind::from_name(name).is_some()),
+            calls: Calls::OfVariables(|name| StatisticKind::from_name(name).is_some()),
         };
         let (expression, slots) = Expression::parse(text, &vocabulary)?;
         // The same statistic may be written with and without spaces: then it has two slots.

@@ -18,14 +18,14 @@ extern crate alloc;
 #[cfg(feature = "formula")]
 mod aggregate;
 mod conference;
-#[cfg(feature = "formula")]
-mod distribution;
 mod download;
 mod factors;
 #[cfg(feature = "formula")]
 mod formula;
 mod model;
 mod point;
+mod samples;
+mod sketch;
 mod smooth;
 mod streaming;
 mod web;
@@ -33,13 +33,13 @@ mod web;
 #[cfg(feature = "formula")]
 pub use aggregate::{AggregateFormula, Statistic, StatisticKind};
 pub use conference::{Conference, conference_qoe};
-#[cfg(feature = "formula")]
-pub use distribution::{DistributionModel, Samples};
 pub use download::{Download, download_qoe, retransmission_penalty};
 pub use factors::{FACTOR_NAME_LEN_MAX, Factor, FactorError, Factors, USER_FACTORS_MAX};
 #[cfg(feature = "formula")]
 pub use formula::{FORMULA_DEPTH_MAX, FORMULA_LEN_MAX, Formula, FormulaError};
 pub use model::{BuiltIn, Model};
 pub use point::{Gradient, Hints, OperatingPoint};
+pub use samples::Samples;
+pub use sketch::Sketch;
 pub use streaming::{Streaming, StreamingQoe, streaming_qoe};
 pub use web::{Web, web_qoe};

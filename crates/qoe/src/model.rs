@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::{
-    Conference, Download, Factor, Factors, Gradient, Hints, OperatingPoint, Streaming, Web,
+    Conference, Download, Factor, Factors, Gradient, Hints, OperatingPoint, Samples, Streaming, Web,
 };
 #[cfg(feature = "formula")]
 use crate::{Formula, FormulaError};
@@ -124,6 +124,19 @@ impl Model {
         }
     }
 
+    /// The QoE of these samples around `point`. Only a formula with statistics reads them.
+    #[cfg_attr(
+        not(feature = "formula"),
+        expect(unused_variables, reason = "only formulas read samples")
+    )]
+    pub fn score_over(&self, point: &OperatingPoint, samples: &Samples, factors: &Factors) -> f64 {
+        match self {
+            #[cfg(feature = "formula")]
+            Self::Formula(m) => m.score_over(point, samples, factors),
+            _ => self.score(point, factors),
+        }
+    }
+
     /// The true partial derivatives of the score at `point`; NaN where there is no score.
     pub fn gradient(&self, point: &OperatingPoint, factors: &Factors) -> Gradient {
         match self {
@@ -140,6 +153,34 @@ impl Model {
     /// controller keeps the hints that it had.
     pub fn hints(&self, point: &OperatingPoint, factors: &Factors) -> Option<Hints> {
         self.gradient(point, factors).hints()
+    }
+
+    /// The preference hints for these samples around `point` (Mortise Eq. 4, as
+    /// [`Formula::gradient_over`] has it). Without statistics these are [`Model::hints`].
+    #[cfg_attr(
+        not(feature = "formula"),
+        expect(unused_variables, reason = "only formulas read samples")
+    )]
+    pub fn hints_over(
+        &self,
+        point: &OperatingPoint,
+        samples: &Samples,
+        factors: &Factors,
+    ) -> Option<Hints> {
+        match self {
+            #[cfg(feature = "formula")]
+            Self::Formula(m) => m.gradient_over(point, samples, factors).hints(),
+            _ => self.hints(point, factors),
+        }
+    }
+
+    /// Whether it reads a statistic of samples, so that its caller collects them.
+    pub fn reads_samples(&self) -> bool {
+        match self {
+            #[cfg(feature = "formula")]
+            Self::Formula(m) => m.reads_samples(),
+            _ => false,
+        }
     }
 
     /// The names of the factors that the model reads; until an application has set them all there

@@ -130,7 +130,7 @@ impl Flow {
             Sender::new(governor, SendStreams::new(concurrency), transport, base, config.seed);
         let srtt = sender.rtt().smoothed();
         if let (Some(steerer), Some(driver)) = (&steerer, sender.governor.driver_mut()) {
-            driver.report_from(config.start, steerer.interval(srtt));
+            driver.report_from(config.start, steerer.interval(srtt), steerer.needs());
         }
         Self {
             sender,

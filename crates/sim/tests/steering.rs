@@ -57,6 +57,25 @@ fn steps(steps: &[(u64, f64)]) -> Capacity {
 /// What packets of 1500 bytes carry of a link, at most.
 const PAYLOAD: f64 = 0.96;
 
+/// Eq. 4 on a whole path: on a link that varies the slowest packets wait several times as long as
+/// the mean, so a price of the tail is the higher price of the queue, and the tail gets shorter.
+#[test]
+fn the_price_of_the_tail_shortens_the_tail() {
+    let varying = || steps(&[(2, 24.0), (1, 8.0), (3, 16.0), (1, 6.0)]);
+    let run = |formula: &str| {
+        let rtt = Duration::from_millis(20);
+        let mut world = world(varying(), 1_000, rtt, vec![steered(formula)]);
+        let goodput = goodput_over(&mut world, 70)[0];
+        (world.flows()[0].sent().rtt.quantile(0.95).as_millis_f64(), goodput)
+    };
+    for k in [50, 100, 400] {
+        let (mean, tail) = (run(&format!("T - {k}*D")), run(&format!("T - {k}*p95(D)")));
+        println!("{k} (p95 in ms, Mbit/s): {mean:?} {tail:?}");
+        assert!(tail.0 < 0.9 * mean.0, "p95 in ms at {k}: {mean:?} {tail:?}");
+        assert!(tail.1 > 0.97 * mean.1, "Mbit/s at {k}: {mean:?} {tail:?}");
+    }
+}
+
 /// Eq. 5 on a whole path. Both prices are below what moves the origin, so without Eq. 5 (`sigma:
 /// 0.0`) both flows do the same to the last packet.
 #[test]

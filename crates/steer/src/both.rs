@@ -79,7 +79,7 @@ impl Steer for Both {
     }
 
     fn needs(&self) -> Needs {
-        self.selector.needs()
+        Needs { samples: self.tuner.needs().samples, ..self.selector.needs() }
     }
 
     fn on_report(&mut self, report: &Report) -> Option<Action> {

@@ -13,7 +13,7 @@ use trimtab_cc::{
 use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::{Action, Collector, KnobValues, Report, Snapshot};
+use crate::{Action, Collector, KnobValues, Needs, Report, Snapshot};
 
 /// Reports are no closer together than this.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
@@ -32,7 +32,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// let mut driver = Driver::from(Mortise::algorithm().build(&Config::default()));
 /// let rtt = Duration::from_millis(20);
 /// driver.on_established(rtt);
-/// driver.report_from(Time::ZERO, steering.interval(rtt));
+/// driver.report_from(Time::ZERO, steering.interval(rtt), steering.needs());
 /// // … packets are sent and acknowledged, until the timer rings.
 /// let now = driver.next_timer().unwrap();
 /// assert_eq!(now, Time::from_millis(20));
@@ -58,6 +58,8 @@ pub struct Driver {
     running: Running,
     /// `None` where nobody wants reports.
     collector: Option<Collector>,
+    /// What the reports are needed for.
+    needs: Needs,
     /// When the next report is due; [`Time::MAX`] for never.
     report_at: Time,
     /// Answers an algorithm that waits for decisions; `None` leaves that to the host.
@@ -170,7 +172,8 @@ macro_rules! forward {
 
 impl Driver {
     fn new(running: Running) -> Self {
-        Self { running, collector: None, report_at: Time::MAX, agent: None }
+        let (needs, report_at) = (Needs::default(), Time::MAX);
+        Self { running, collector: None, needs, report_at, agent: None }
     }
 
     /// This driver, with an agent that answers where the algorithm waits for decisions.
@@ -241,14 +244,14 @@ impl Driver {
             debug_assert!(kept.is_ok(), "they are the algorithm's own values");
         }
         if let Some(collector) = &mut self.collector {
-            *collector = Collector::new(now);
+            *collector = Collector::for_needs(now, self.needs);
         }
     }
 
-    /// Reports are wanted: the first after this interval. A switching connection needs the events
-    /// from its first packet on, so call it before that.
-    pub fn report_from(&mut self, now: Time, interval: Duration) {
-        self.collector = Some(Collector::new(now));
+    /// Reports are wanted, by a steering that needs this: the first after this interval. A
+    /// switching connection needs the events from its first packet on, so call it before that.
+    pub fn report_from(&mut self, now: Time, interval: Duration, needs: Needs) {
+        (self.collector, self.needs) = (Some(Collector::for_needs(now, needs)), needs);
         self.report_after(now, interval);
     }
 

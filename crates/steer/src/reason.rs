@@ -45,6 +45,9 @@ pub struct Needs {
     pub responses: bool,
     /// It goes by the states that trees were asked for ([`Report::states`](crate::Report::states)).
     pub states: bool,
+    /// It goes by the distribution of the round-trip times
+    /// ([`Report::rtts`](crate::Report::rtts)), for a QoE model that does.
+    pub samples: bool,
 }
 
 /// What a selector has done so far.

@@ -1,9 +1,11 @@
 //! The two messages of the narrow waist, and the collector that fills the first.
 
+use alloc::boxed::Box;
+
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::Counts;
 use trimtab_cc::{Ack, Loss, Phase, Sent, Spec};
-use trimtab_qoe::{Factors, Model};
+use trimtab_qoe::{Factors, Model, Samples, Sketch};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::{Insight, KnobValues, Needs, Reason};
@@ -35,6 +37,9 @@ pub struct Report {
     pub rtt_min: Option<Duration>,
     /// Highest round-trip sample in it.
     pub rtt_max: Option<Duration>,
+    /// All of them, in µs; `None` where nobody needs them ([`Needs::samples`]), and from a datapath
+    /// that does not see each of them.
+    pub rtts: Option<Box<Sketch>>,
     /// Smoothed round-trip time at its end.
     pub srtt: Duration,
     /// Lowest round-trip time since the connection began.
@@ -61,6 +66,35 @@ pub struct Report {
     pub responses: Responses,
     /// The application's live factors at its end.
     pub factors: Factors,
+}
+
+impl Report {
+    /// Adds what it says of the distributions that a QoE model may read (Mortise Eq. 4): the
+    /// throughput and the loss ratio of its interval, each as one sample, and the round-trip times.
+    ///
+    /// Without [`Report::rtts`] these are rebuilt, with the right number, mean and ends: one is the
+    /// least, one the largest, and the others are the mean of the rest.
+    pub fn add_to(&self, samples: &mut Samples) {
+        let all = self.acked + self.lost;
+        if !all.is_zero() && !self.interval.is_zero() {
+            samples.add_throughput(self.acked / self.interval);
+            samples.add_loss(self.lost.ratio(all));
+        }
+        match (&self.rtts, self.rtt_min, self.rtt_mean, self.rtt_max) {
+            (Some(rtts), ..) => samples.add_delays(rtts),
+            (None, Some(least), Some(mean), Some(most)) => {
+                let count = u32::try_from(self.rtt_samples).unwrap_or(u32::MAX);
+                if count < 3 {
+                    return samples.add_delay(mean, count.max(1));
+                }
+                let rest = (mean * u64::from(count) - least - most) / u64::from(count - 2);
+                samples.add_delay(least, 1);
+                samples.add_delay(rest.max(least).min(most), count - 2);
+                samples.add_delay(most, 1);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What became of the application's responses in an interval. All 0 where the datapath does not see them.
@@ -144,6 +178,8 @@ pub struct Collector {
     rtt_squares: f64,
     rtt_min: Option<Duration>,
     rtt_max: Duration,
+    /// In µs; `None` where nobody needs them.
+    rtts: Option<Box<Sketch>>,
     delivery_rate: Option<Rate>,
     delivery_rate_any: Option<Rate>,
     last_ack_at: Option<Time>,
@@ -192,6 +228,11 @@ impl Collector {
         Self { started_at: now, ..Self::default() }
     }
 
+    /// Starts collecting for a steering that needs this.
+    pub fn for_needs(now: Time, needs: Needs) -> Self {
+        Self { rtts: needs.samples.then(Box::default), ..Self::new(now) }
+    }
+
     /// A packet left.
     pub fn on_sent(&mut self, sent: &Sent) {
         self.sent += sent.bytes;
@@ -214,6 +255,9 @@ impl Collector {
             self.rtt_squares += seconds * seconds;
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
             self.rtt_max = self.rtt_max.max(rtt);
+            if let Some(rtts) = &mut self.rtts {
+                rtts.record(rtt.as_micros());
+            }
         }
         if let Some(sample) = ack.rate {
             let rate = Some(sample.rate());
@@ -258,6 +302,7 @@ impl Collector {
             rtt_mean: (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count),
             rtt_min: self.rtt_min,
             rtt_max: self.rtt_min.map(|_| self.rtt_max),
+            rtts: self.rtts.take(),
             srtt: end.srtt,
             min_rtt: end.min_rtt,
             delivery_rate: self.delivery_rate,
@@ -271,7 +316,11 @@ impl Collector {
             responses: self.responses.mean(end.unsent),
             factors: end.factors,
         };
-        *self = Self { last_ack_at: self.last_ack_at.map(|_| now), ..Self::new(now) };
+        *self = Self {
+            last_ack_at: self.last_ack_at.map(|_| now),
+            rtts: report.rtts.as_ref().map(|_| Box::default()),
+            ..Self::new(now)
+        };
         report
     }
 

@@ -1,8 +1,10 @@
 //! What the events of a connection come to in a report.
 
 use trimtab_cc::RateSample;
+use trimtab_qoe::OperatingPoint;
 
 use super::*;
+use crate::testing::silent;
 
 const MSS: Bytes = Bytes::new(1500);
 
@@ -170,4 +172,55 @@ fn responses_are_means() {
     // At once is as fast as can be told.
     collector.on_response_arrived(MSS, Duration::ZERO);
     assert!(report(&mut collector, 30).responses.goodput_mean.mbps() > 1_000.0);
+}
+
+/// Round-trip times are kept one by one for a steering that needs them, and for no other.
+#[test]
+fn round_trips_are_kept_for_who_needs_them() {
+    let needs = Needs { samples: true, ..Needs::default() };
+    let mut collector = Collector::for_needs(Time::ZERO, needs);
+    for n in 1..=2 {
+        (1..=20).for_each(|k| collector.on_ack(&ack(k, 10 * k)));
+        let rtts = report(&mut collector, 20 * n).rtts.unwrap();
+        assert_eq!(rtts.count(), 20, "those of this interval only");
+        assert!((rtts.quantile(0.95).unwrap() / 190_000.0 - 1.0).abs() < 0.01);
+    }
+    let mut collector = Collector::new(Time::ZERO);
+    collector.on_ack(&ack(1, 10));
+    assert!(report(&mut collector, 20).rtts.is_none());
+}
+
+/// Where a datapath says only how many there were, their mean and their ends, these are kept.
+#[test]
+fn samples_are_rebuilt_from_mean_and_ends() {
+    let of = |text: &str, report: &Report| {
+        let mut samples = Samples::default();
+        report.add_to(&mut samples);
+        let model = Model::parse(text, &[]).unwrap();
+        model.score_over(&OperatingPoint::default(), &samples, &Factors::new())
+    };
+    let report = Report {
+        acked: Bytes::new(90_000),
+        lost: Bytes::new(10_000),
+        rtt_samples: 10,
+        rtt_mean: Some(ms(40)),
+        rtt_min: Some(ms(20)),
+        rtt_max: Some(ms(100)),
+        ..silent(Time::ZERO, ms(100), "copa")
+    };
+    for (text, expected) in [
+        ("p0(D)", 0.020),
+        ("p50(D)", 0.035),
+        ("p100(D)", 0.100),
+        ("mean(D)", 0.040),
+        ("mean(T)", 7.2),
+        ("mean(L)", 0.1),
+    ] {
+        let got = of(text, &report);
+        assert!((got / expected - 1.0).abs() < 0.01, "{text}: {got}");
+    }
+    let two = Report { rtt_samples: 2, ..report.clone() };
+    assert!((of("p100(D)", &two) / 0.040 - 1.0).abs() < 0.01, "two are as good as their mean");
+    let none = Report { rtt_mean: None, rtt_samples: 0, ..report };
+    assert_eq!(of("p100(D)", &none), 0.0, "that of the point");
 }

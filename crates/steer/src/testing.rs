@@ -21,6 +21,7 @@ pub(crate) fn silent(now: Time, interval: Duration, algorithm: &'static str) -> 
         rtt_mean: None,
         rtt_min: None,
         rtt_max: None,
+        rtts: None,
         srtt: interval,
         min_rtt: interval,
         delivery_rate: None,

@@ -263,6 +263,7 @@ impl Run for KernelRun {
             retransmits: seen.retransmits,
             dropped: seen.dropped,
             rtt: Delays::from(&seen.rtt),
+            rtts: seen.rtt.micros().clone(),
             queue: Delays::from(&seen.queue),
         });
         totals.collect()

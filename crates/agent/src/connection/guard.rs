@@ -199,7 +199,7 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_qoe::OperatingPoint;
+    use trimtab_qoe::{OperatingPoint, Samples};
     use trimtab_units::{Bytes, Rate};
 
     use super::*;
@@ -223,6 +223,7 @@ mod tests {
                 delay: Duration::from_millis(50),
                 loss,
             },
+            samples: Samples::default(),
             queueing: Duration::from_millis(queueing_ms),
             sent: Bytes::new(1000),
             lost: Bytes::ZERO,

@@ -585,11 +585,12 @@ impl<L: Link> Connection<L> {
             self.steer(&report, setting);
         }
         looked.note = customized.or_else(|| self.on_guard(setting));
-        if let Some(measured) = self.window.on_report(&report) {
+        let samples = self.model(setting.rule).is_some_and(Model::reads_samples);
+        if let Some(measured) = self.window.on_report(&report, samples) {
             let harm = self.guard(&measured, setting);
             looked.note = looked.note.or(harm);
             let score = self.scored(&measured, &factors, setting.rule);
-            (self.last, self.score) = (Some(measured), score.or(self.score));
+            (self.last, self.score) = (Some(measured.clone()), score.or(self.score));
             looked.window = Some((measured, score));
         }
         if self.yielded && !was_yielded {
@@ -633,7 +634,7 @@ impl<L: Link> Connection<L> {
     /// The score of a window that the application did not hold back.
     fn scored(&self, measured: &Measured, factors: &Factors, rule: Option<&Rule>) -> Option<f64> {
         let model = self.model(rule).filter(|_| measured.busy)?;
-        let score = model.score(&measured.point, factors);
+        let score = model.score_over(&measured.point, &measured.samples, factors);
         score.is_finite().then_some(score)
     }
 }

@@ -145,6 +145,7 @@ mod tests {
             rtt_mean: None,
             rtt_min: None,
             rtt_max: None,
+            rtts: None,
             srtt: Duration::from_millis(40),
             min_rtt: Duration::from_millis(40),
             delivery_rate: None,

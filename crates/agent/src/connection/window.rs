@@ -1,6 +1,6 @@
 //! A second of a connection: long enough to score, and to see harm in.
 
-use trimtab_qoe::OperatingPoint;
+use trimtab_qoe::{OperatingPoint, Samples};
 use trimtab_steer::Report;
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -18,10 +18,11 @@ pub(crate) struct Window {
     /// Sum of the reports' mean round-trip times, each counted by what was acknowledged meanwhile.
     rtt_sum_s: f64,
     rtt_weight: f64,
+    samples: Samples,
 }
 
 /// What a window measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// When it ended.
     pub at: Time,
@@ -29,6 +30,8 @@ pub struct Measured {
     pub length: Duration,
     /// Where the connection operated.
     pub point: OperatingPoint,
+    /// The distributions around it; empty unless they were asked for.
+    pub samples: Samples,
     /// Mean round-trip time above the lowest.
     pub queueing: Duration,
     /// Bytes sent.
@@ -40,8 +43,12 @@ pub struct Measured {
 }
 
 impl Window {
-    /// Takes a report in; gives the window when it is over.
-    pub(crate) fn on_report(&mut self, report: &Report) -> Option<Measured> {
+    /// Takes a report in, and what it says of distributions where the QoE model reads `samples`;
+    /// gives the window when it is over.
+    pub(crate) fn on_report(&mut self, report: &Report, samples: bool) -> Option<Measured> {
+        if samples {
+            report.add_to(&mut self.samples);
+        }
         self.length += report.interval;
         self.sent += report.sent;
         self.acked += report.acked;
@@ -70,6 +77,7 @@ impl Window {
                 delay,
                 loss: if all.is_zero() { 0.0 } else { window.lost.ratio(all) },
             },
+            samples: window.samples,
             queueing: delay - report.min_rtt,
             sent: window.sent,
             lost: window.lost,

@@ -28,6 +28,8 @@ struct Pipe {
     knobs: BTreeMap<String, f64>,
     acks: u64,
     loss: f64,
+    /// How far the ends of the round-trip times of a report are from their mean.
+    jitter: Duration,
     /// Its buffer is so short that CUBIC loses 7.7 % of the packets, and so does Copa with other knobs than its own.
     shallow: bool,
     open: bool,
@@ -113,6 +115,7 @@ impl Fake {
             knobs,
             acks: 0,
             loss: 0.0,
+            jitter: Duration::ZERO,
             shallow: false,
             open: true,
             closing: false,
@@ -236,8 +239,9 @@ impl Link for FakeLink {
             rtt_samples: 10,
             rtt_variance: 0.0,
             rtt_mean: Some(rtt),
-            rtt_min: Some(rtt),
-            rtt_max: Some(rtt),
+            rtt_min: Some(rtt - pipe.jitter),
+            rtt_max: Some(rtt + pipe.jitter),
+            rtts: None,
             srtt: rtt,
             min_rtt: Duration::from_millis(20),
             delivery_rate: Some(Rate::from_mbps(12.0)),
@@ -562,6 +566,34 @@ fn hints_of_the_application_come_before_the_rule() {
     assert!(why.flow.hinted);
     assert_eq!(why.factors, [("R".to_owned(), Some(1.0))]);
     assert!(!core.hint(FlowId(9), None, Factors::new(), Time::ZERO));
+}
+
+/// Mortise Eq. 4 through the door of libtrimtab: the formula is text there, and the kernel's
+/// reports have only means and ends. The tail of ten round trips is the largest of them.
+#[test]
+fn a_hint_may_price_the_tail() {
+    let lambda = |formula: &str| {
+        let fake = Fake::default();
+        let (web, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+        web.borrow_mut().jitter = Duration::from_millis(5);
+        let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
+        let now = pass(&mut core, &fake, Time::ZERO, 0.1);
+        let model = Model::parse(formula, &[]).unwrap();
+        assert!(core.hint(FlowId(1), Some(model), Factors::new(), now));
+        let now = pass(&mut core, &fake, now, 20.0);
+        let connection = &core.connections()[&FlowId(1)];
+        let tail = connection.last.as_ref().unwrap().point.delay + Duration::from_millis(5);
+        let score = connection.score.unwrap();
+        let decisions = core.why("1", now).unwrap().decisions;
+        let price = |decision: &crate::Decision| match decision.cause {
+            crate::Cause::Gradient { lambda, .. } => Some(lambda),
+            _ => None,
+        };
+        (decisions.iter().filter_map(price).next_back().unwrap(), score, tail.as_secs_f64())
+    };
+    let ((mean, ..), (tail, score, longest)) = (lambda("T - 20*D"), lambda("T - 20*p95(D)"));
+    assert!(tail > 1.5 * mean && mean > 0.0, "λ: {mean} {tail}");
+    assert!((score - (12.0 - 20.0 * longest)).abs() < 0.1, "{score} of {longest} s");
 }
 
 /// A server has closed it, and the client has not: nothing is sent on it any more, so nothing is decided for it.

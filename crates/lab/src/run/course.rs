@@ -223,6 +223,7 @@ impl<'a, R: Run> Course<'a, R> {
             retransmits: totals.retransmits,
             dropped: totals.dropped,
             rtt: totals.rtt,
+            rtts: totals.rtts,
             queue: totals.queue,
             outcome: self.run.outcome(flow, ended),
         };

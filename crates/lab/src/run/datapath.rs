@@ -6,6 +6,7 @@
 use std::error::Error;
 
 use trimtab_apps::Outcome;
+use trimtab_qoe::Sketch;
 use trimtab_steer::Insight;
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -102,7 +103,7 @@ pub struct Sample {
 }
 
 /// What a flow has sent, and what became of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Totals {
     /// Packets sent, retransmissions included.
     pub packets: u64,
@@ -112,6 +113,8 @@ pub struct Totals {
     pub dropped: u64,
     /// Round-trip times.
     pub rtt: Delays,
+    /// Each of these, in µs.
+    pub rtts: Sketch,
     /// Waits in the bottleneck's queue.
     pub queue: Delays,
 }

@@ -1,6 +1,7 @@
 //! From what a run measured to its record.
 
 use trimtab_apps::Outcome;
+use trimtab_qoe::Sketch;
 use trimtab_sim::Histogram;
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -51,6 +52,8 @@ pub struct FlowMeasurement {
     pub dropped: u64,
     /// Round-trip times.
     pub rtt: Delays,
+    /// Each of these, in µs.
+    pub rtts: Sketch,
     /// Waits in the bottleneck's queue.
     pub queue: Delays,
     /// What the application went through.
@@ -99,7 +102,7 @@ impl Measurement {
         let warm = prepared.plan.scenario.warmup.as_millis_f64();
         let of_flow = |(i, flow): (usize, &FlowMeasurement)| {
             let bulk = matches!(flow.outcome, Outcome::Endless);
-            units(app, &flow.outcome, i as u32, self.point(flow), self.ended)
+            units(app, &flow.outcome, i as u32, self.point(flow), &flow.rtts, self.ended)
                 .into_iter()
                 .filter(move |u| u.start_ms >= warm || bulk || !u.finished)
         };

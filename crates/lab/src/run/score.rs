@@ -1,7 +1,7 @@
 //! What users felt: from what an application went through to experience per request or chunk.
 
 use trimtab_apps::{Outcome, RequestRecord, VideoRecord};
-use trimtab_qoe::{Model, OperatingPoint, download_qoe, streaming_qoe};
+use trimtab_qoe::{Factors, Model, OperatingPoint, Samples, Sketch, download_qoe, streaming_qoe};
 use trimtab_units::{Duration, Rate, Time};
 
 use crate::result::UnitRecord;
@@ -18,6 +18,54 @@ pub struct FlowPoint {
     pub retransmitted: f64,
 }
 
+/// Where a flow was, and the samples around it for models that read them.
+struct Felt {
+    point: FlowPoint,
+    samples: Samples,
+}
+
+impl Felt {
+    /// The throughputs are the rates of all requests or chunks of the run, warmup included, or that
+    /// of the run where there are none; the delays are the round-trip times of all packets; the
+    /// loss is that of the run.
+    fn new(
+        app: &PreparedApp,
+        outcome: &Outcome,
+        point: FlowPoint,
+        rtts: &Sketch,
+        end: Time,
+    ) -> Self {
+        let mut samples = Samples::default();
+        if app.model.reads_samples() {
+            match outcome {
+                Outcome::Requests(requests) => requests
+                    .iter()
+                    .for_each(|r| samples.add_throughput(r.received / waited(r, end))),
+                Outcome::Video(video) => video
+                    .chunks
+                    .iter()
+                    .filter_map(|c| Some(c.size / c.completed_at?.since(c.requested_at)))
+                    .for_each(|rate| samples.add_throughput(rate)),
+                Outcome::Endless => {}
+            }
+            samples.add_delays(rtts);
+        }
+        Self { point, samples }
+    }
+
+    /// The score of a request: its own rate as `T`, the flow's mean delay and loss.
+    fn score(&self, model: &Model, throughput: Rate, factors: &Factors) -> f64 {
+        let FlowPoint { rtt, retransmitted, .. } = self.point;
+        let point = OperatingPoint { throughput, delay: rtt, loss: retransmitted };
+        model.score_over(&point, &self.samples, factors)
+    }
+}
+
+/// How long the user of a request waited for it, until `end` at most.
+fn waited(request: &RequestRecord, end: Time) -> Duration {
+    request.completion_time().unwrap_or_else(|| end.since(request.sent_at))
+}
+
 /// Experience per request or chunk of one flow. A request that is not finished by `end` is scored
 /// by what it got: the bytes that arrived over the time waited. Bulk transfers have one unit, the
 /// run.
@@ -26,33 +74,29 @@ pub fn units(
     outcome: &Outcome,
     flow: u32,
     point: FlowPoint,
+    rtts: &Sketch,
     end: Time,
 ) -> Vec<UnitRecord> {
+    let felt = Felt::new(app, outcome, point, rtts, end);
     match outcome {
         Outcome::Requests(requests) => {
-            requests.iter().map(|r| request(app, r, flow, point, end)).collect()
+            requests.iter().map(|r| request(app, r, flow, &felt, end)).collect()
         }
-        Outcome::Video(video) => chunks(app, video, flow, point),
-        Outcome::Endless => vec![bulk(app, flow, point, end)],
+        Outcome::Video(video) => chunks(app, video, flow, &felt),
+        Outcome::Endless => vec![bulk(app, flow, &felt, end)],
     }
 }
 
-fn request(
-    app: &PreparedApp,
-    r: &RequestRecord,
-    flow: u32,
-    point: FlowPoint,
-    end: Time,
-) -> UnitRecord {
-    let waited = r.completion_time().unwrap_or_else(|| end.since(r.sent_at));
+fn request(app: &PreparedApp, r: &RequestRecord, flow: u32, felt: &Felt, end: Time) -> UnitRecord {
+    let waited = waited(r, end);
     let qoe = match &app.model {
         // Mortise Eq. 6, of what arrived.
-        Model::Download(_) => download_qoe(r.received, waited, point.retransmitted),
+        Model::Download(_) => download_qoe(r.received, waited, felt.point.retransmitted),
         // Mortise Eq. 22, of the one request; unfinished, what it has waited so far.
         Model::Web(_) => -waited.as_secs_f64(),
         model => {
             let factors = app.factors.with_request(r.size).with_mean_response(r.size);
-            model.score(&felt(r.received / waited, point), &factors)
+            felt.score(model, r.received / waited, &factors)
         }
     };
     UnitRecord {
@@ -79,15 +123,14 @@ fn behind(latency: Option<Duration>) -> f64 {
 
 /// Mortise Eq. 8 per chunk: the logarithm of the bitrate, less the stall for it and, live, less the
 /// time behind the live edge.
-fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, point: FlowPoint) -> Vec<UnitRecord> {
+fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, felt: &Felt) -> Vec<UnitRecord> {
     let complete = video.chunks.iter().filter_map(|c| Some((c, c.completed_at?)));
     complete
         .map(|(c, at)| {
             let took = at.since(c.requested_at);
             let qoe = match &app.model {
-                Model::Formula(formula) => {
-                    let factors = app.factors.with_chunk(c.size);
-                    formula.score(&felt(c.size / took, point), &factors)
+                model @ Model::Formula(_) => {
+                    felt.score(model, c.size / took, &app.factors.with_chunk(c.size))
                 }
                 _ => streaming_qoe(&[c.bitrate], &[c.stall]).total - behind(c.latency),
             };
@@ -106,12 +149,13 @@ fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, point: FlowPoint) -
         .collect()
 }
 
-fn bulk(app: &PreparedApp, flow: u32, point: FlowPoint, end: Time) -> UnitRecord {
+fn bulk(app: &PreparedApp, flow: u32, felt: &Felt, end: Time) -> UnitRecord {
+    let throughput = felt.point.throughput;
     let qoe = match &app.model {
-        Model::Formula(f) => f.score(&felt(point.throughput, point), &app.factors),
-        _ => point.throughput.mbps(),
+        model @ Model::Formula(_) => felt.score(model, throughput, &app.factors),
+        _ => throughput.mbps(),
     };
-    let bytes = (point.throughput * end.since(Time::ZERO)).get();
+    let bytes = (throughput * end.since(Time::ZERO)).get();
     UnitRecord {
         flow,
         bytes,
@@ -120,11 +164,6 @@ fn bulk(app: &PreparedApp, flow: u32, point: FlowPoint, end: Time) -> UnitRecord
         qoe,
         ..UnitRecord::default()
     }
-}
-
-/// The operating point that a request felt: its own rate, the flow's delay and loss.
-fn felt(throughput: Rate, point: FlowPoint) -> OperatingPoint {
-    OperatingPoint { throughput, delay: point.rtt, loss: point.retransmitted }
 }
 
 /// Whether this application's experience cannot be negative, so that twice as much means something:

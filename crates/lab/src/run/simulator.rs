@@ -169,6 +169,7 @@ impl Run for SimulatedRun {
             retransmits: flow.sent().retransmits,
             dropped: flow.received().dropped,
             rtt: Delays::from(&flow.sent().rtt),
+            rtts: flow.sent().rtt.micros().clone(),
             queue: Delays::from(&flow.received().queue_delay),
         };
         self.world.flows().iter().map(totals).collect()

@@ -30,11 +30,18 @@ pub(crate) enum Problem {
         name: String,
         known: Vec<String>,
     },
-    UnknownFunction(String),
+    UnknownFunction {
+        name: String,
+        /// Whether statistics of samples stand where it stands.
+        statistics: bool,
+    },
     /// A name of many values, without a statistic of them.
     BareVariable(String),
     /// A statistic of something else than one name.
     StatisticOfNothing(String),
+    /// A statistic of an expression that does not read exactly one of T, D and L.
+    StatisticOfAxes(String),
+    StatisticInStatistic(String),
     NotCalled(&'static str),
     LoneLog,
     MissingOperand {
@@ -60,9 +67,22 @@ pub(crate) enum Problem {
     Library(String),
 }
 
+impl Problem {
+    /// A call of something unknown, where statistics of samples may stand.
+    pub(crate) fn unknown_function(name: &str) -> Self {
+        Self::UnknownFunction { name: name.into(), statistics: true }
+    }
+}
+
 impl FormulaError {
     pub(crate) fn new(column: usize, problem: Problem) -> Self {
         Self { column, problem }
+    }
+
+    /// The error of a part, as one of the whole in which so many characters stand before it.
+    pub(crate) fn moved(self, by: usize) -> Self {
+        let column = if self.column > 0 { self.column + by } else { 0 };
+        Self { column, ..self }
     }
 
     /// The column of the problem, counted in characters from 1, or `None` when it does not lie in
@@ -106,10 +126,13 @@ impl fmt::Display for Problem {
             Self::UnknownVariable { name, known } => {
                 write!(f, "unknown variable `{name}` (known: {})", known.join(", "))
             }
-            Self::UnknownFunction(name) => {
+            Self::UnknownFunction { name, statistics } => {
                 write!(f, "unknown function `{name}` (known:")?;
                 for (i, function) in FUNCTIONS.iter().enumerate() {
                     write!(f, "{} {}", if i == 0 { "" } else { "," }, function.name)?;
+                }
+                if *statistics {
+                    f.write_str(", mean, sd, p0 to p100")?;
                 }
                 f.write_str("); to multiply, write *")
             }
@@ -119,6 +142,13 @@ impl fmt::Display for Problem {
             ),
             Self::StatisticOfNothing(name) => {
                 write!(f, "`{name}` is a statistic of one name, e.g. {name}(throughput)")
+            }
+            Self::StatisticOfAxes(name) => write!(
+                f,
+                "`{name}` takes an expression in exactly one of T, D and L, e.g. {name}(D)"
+            ),
+            Self::StatisticInStatistic(name) => {
+                write!(f, "the statistic `{name}` cannot stand inside another")
             }
             Self::NotCalled(name) => {
                 write!(f, "`{name}` is a function: put its arguments in parentheses after it")

@@ -40,8 +40,12 @@ impl Jet {
     }
     /// The variable itself: axis 0 is `T`, 1 is `D`, 2 is `L`.
     pub(crate) fn variable(value: f64, axis: usize) -> Self {
+        Self::moving(value, axis, 1.0)
+    }
+    /// What moves by `speed` for each unit of that variable.
+    pub(crate) fn moving(value: f64, axis: usize, speed: f64) -> Self {
         let mut jet = Self::constant(value);
-        jet.partial[axis] = 1.0;
+        jet.partial[axis] = speed;
         jet
     }
 

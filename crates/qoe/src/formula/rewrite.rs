@@ -67,9 +67,20 @@ pub(crate) struct Vocabulary<'v> {
     pub(crate) is_known: &'v dyn Fn(&str) -> bool,
     /// All variables, for an error message.
     pub(crate) known: &'v dyn Fn() -> Vec<String>,
-    /// Whether `NAME(VARIABLE)` is a statistic of the variable's samples. Where it is set, variables stand only in such
-    /// calls, and each call is a variable of the rewritten formula.
-    pub(crate) is_statistic: Option<&'v dyn Fn(&str) -> bool>,
+    /// What calls there are besides those of functions.
+    pub(crate) calls: Calls,
+}
+
+/// Which `NAME(…)` are statistics of samples, by their names. Each such call is a variable of the
+/// rewritten formula, with its whole text as its name.
+#[derive(Clone, Copy)]
+pub(crate) enum Calls {
+    /// `NAME(VARIABLE)`. Variables stand only in them.
+    OfVariables(fn(&str) -> bool),
+    /// `NAME(…)` with anything inside, which is left to the caller.
+    OfExpressions(fn(&str) -> bool),
+    /// None: what is a statistic elsewhere is a mistake here.
+    NoStatistic(fn(&str) -> bool),
 }
 
 /// Checks and rewrites `text`, whose variables are those of the vocabulary.
@@ -151,11 +162,21 @@ impl<'a> Rewriter<'a> {
         text: &'a str,
         vocabulary: &Vocabulary<'_>,
     ) -> Result<bool, FormulaError> {
-        let Vocabulary { is_known, known, is_statistic } = *vocabulary;
+        let Vocabulary { is_known, known, calls } = *vocabulary;
         let fail = |problem| Err(FormulaError::new(at.column, problem));
         let called = left.next_if(|next| next.token == Token::Open);
-        match (called, function(name)) {
-            (Some(_), None) if is_statistic.is_some_and(|is| is(name)) => {
+        match (called, function(name), calls) {
+            (Some(_), None, Calls::NoStatistic(is)) if is(name) => {
+                fail(Problem::StatisticInStatistic(name.into()))
+            }
+            (Some(_), None, Calls::OfExpressions(is)) if is(name) => {
+                let Some(close) = closing(left) else {
+                    return fail(Problem::UnmatchedOpen);
+                };
+                self.variable(between(text, at, close));
+                Ok(false)
+            }
+            (Some(_), None, Calls::OfVariables(is)) if is(name) => {
                 let argument = left.next_if(|t| matches!(t.token, Token::Name(_)));
                 let Some(argument) = argument else {
                     return fail(Problem::StatisticOfNothing(name.into()));
@@ -168,27 +189,28 @@ impl<'a> Rewriter<'a> {
                 let Some(close) = left.next_if(|t| t.token == Token::Close) else {
                     return fail(Problem::StatisticOfNothing(name.into()));
                 };
-                let start = at.text.as_ptr() as usize - text.as_ptr() as usize;
-                let end = close.text.as_ptr() as usize - text.as_ptr() as usize;
-                self.variable(&text[start..=end]);
+                self.variable(between(text, at, close));
                 Ok(false)
             }
-            (Some(_), Some(function)) => {
+            (Some(_), Some(function), _) => {
                 self.open(at.column, Some(function))?;
                 Ok(true)
             }
             _ if name == "log" => fail(Problem::LoneLog),
-            (Some(_), None) => fail(Problem::UnknownFunction(name.into())),
-            (None, Some(function)) => fail(Problem::NotCalled(function.name)),
-            (None, None) if is_known(name) && is_statistic.is_some() => {
+            (Some(_), None, Calls::OfExpressions(_)) => fail(Problem::unknown_function(name)),
+            (Some(_), None, _) => {
+                fail(Problem::UnknownFunction { name: name.into(), statistics: false })
+            }
+            (None, Some(function), _) => fail(Problem::NotCalled(function.name)),
+            (None, None, Calls::OfVariables(_)) if is_known(name) => {
                 fail(Problem::BareVariable(name.into()))
             }
-            (None, None) if is_known(name) => {
+            (None, None, _) if is_known(name) => {
                 // `at.text` is the name, and lives as long as the formula.
                 self.variable(at.text);
                 Ok(false)
             }
-            (None, None) => {
+            (None, None, _) => {
                 let known = known();
                 fail(Problem::UnknownVariable { name: name.into(), known })
             }
@@ -288,13 +310,33 @@ impl<'a> Rewriter<'a> {
     }
 }
 
+/// Takes the tokens up to the parenthesis that closes the one before them, and gives that.
+fn closing<'a>(left: &mut TokensLeft<'_, 'a>) -> Option<Placed<'a>> {
+    let mut open = 1;
+    left.find(|next| {
+        match next.token {
+            Token::Open => open += 1,
+            Token::Close => open -= 1,
+            _ => {}
+        }
+        open == 0
+    })
+}
+
+/// The text from one token to another one of a single byte.
+fn between<'a>(text: &'a str, from: Placed<'_>, to: Placed<'_>) -> &'a str {
+    let place = |token: Placed<'_>| token.text.as_ptr() as usize - text.as_ptr() as usize;
+    &text[place(from)..=place(to)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn rewritten(text: &str) -> String {
         let known = |name: &str| ["T", "D", "min_rtt"].contains(&name);
-        let vocabulary = Vocabulary { is_known: &known, known: &Vec::new, is_statistic: None };
+        let calls = Calls::NoStatistic(|_| false);
+        let vocabulary = Vocabulary { is_known: &known, known: &Vec::new, calls };
         rewrite(text, &vocabulary).unwrap().text
     }
 

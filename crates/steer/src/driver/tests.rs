@@ -45,7 +45,7 @@ fn round_trip(driver: &mut Driver, tracker: &mut Tracker, from: Time, packets: u
 #[test]
 fn a_report_has_what_happened_and_the_knobs_in_force() {
     let mut driver = fixed("copa:delta=0.1");
-    driver.report_from(Time::ZERO, RTT);
+    driver.report_from(Time::ZERO, RTT, Needs::default());
     assert_eq!(driver.next_timer(), Some(Time::ZERO + RTT));
     round_trip(&mut driver, &mut Tracker::new(), Time::ZERO, 10);
     assert!(driver.report(Time::from_millis(19), view()).is_none(), "none is due");
@@ -96,7 +96,7 @@ fn a_knob_that_is_refused_leaves_the_others_as_they_were() {
 #[test]
 fn another_path_starts_anew_with_the_knobs_that_were_turned() {
     let mut driver = fixed("copa");
-    driver.report_from(Time::ZERO, RTT * 10);
+    driver.report_from(Time::ZERO, RTT * 10, Needs::default());
     let mut tracker = Tracker::new();
     let first = driver.window();
     for round in 0..5 {

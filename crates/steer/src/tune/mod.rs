@@ -1,8 +1,8 @@
 //! Mortise: tuning a knob from the gradient of QoE (Mortise §3).
 //!
 //! Per decision: measure the operating point; ask the application's model for the preferred tradeoff
-//! there (Eq. 3); find the tradeoff that is achieved, by the secant over neighbouring operating
-//! points; step between the two (Eq. 5); look up the δ that achieves the step.
+//! there (Eq. 3, and over the samples of late Eq. 4); find the tradeoff that is achieved, by the secant
+//! over neighbouring operating points; step between the two (Eq. 5); look up the δ that achieves the step.
 //!
 //! What to read first: the paper's §3.3, then `decide` below, then `twin.rs` for how the neighbours
 //! are found and `path.rs` for what is known of the path.
@@ -12,6 +12,7 @@ mod buffer;
 mod burst;
 mod change_point;
 mod path;
+mod recent;
 mod tuner;
 mod twin;
 
@@ -19,13 +20,16 @@ pub use boldness::Tuned;
 pub use change_point::ChangePoint;
 pub use tuner::{Tuner, TunerConfig};
 
+use alloc::boxed::Box;
+
 use trimtab_cc::{Phase, Spec};
 use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
 
-use crate::{Action, Insight, KnobValues, Reason, Report, Steer};
+use crate::{Action, Insight, KnobValues, Needs, Reason, Report, Steer};
 use burst::Burst;
 use path::Path;
+use recent::Recent;
 use twin::{Point, replay};
 
 /// The algorithm whose knobs are turned.
@@ -153,12 +157,15 @@ pub struct Mortise {
     /// Logarithm of what delay costs of late: λ in units of throughput per base round-trip time.
     price: f64,
     burst: Burst,
+    /// `None` where the model does not read samples.
+    recent: Option<Box<Recent>>,
 }
 
 impl Mortise {
     /// A new connection.
     pub fn new(config: MortiseConfig) -> Self {
         Self {
+            recent: config.model.reads_samples().then(Box::default),
             config,
             delta: DELTA_START,
             applied: DELTA_START,
@@ -238,7 +245,11 @@ impl Mortise {
             delay: Duration::from_secs_f64(points[SIDE].delay),
             loss: self.path.loss(points[SIDE].loss),
         };
-        if let Some(hints) = self.config.model.hints(&here, factors) {
+        let hints = match &self.recent {
+            None => self.config.model.hints(&here, factors),
+            Some(recent) => self.config.model.hints_over(&here, &recent.samples(), factors),
+        };
+        if let Some(hints) = hints {
             self.hints = hints;
         }
         let throughput = here.throughput_mbps();
@@ -320,6 +331,9 @@ impl Mortise {
     /// The regime has changed: what was learnt of it is dropped, and the search starts wide.
     fn explore(&mut self) {
         self.path.forget(PERIOD_MIN as usize);
+        if let Some(recent) = &mut self.recent {
+            **recent = Recent::default();
+        }
         self.exploring = true;
         self.period = PERIOD_MIN;
         self.reports = 0;
@@ -346,6 +360,10 @@ impl Steer for Mortise {
         srtt.max(Duration::from_millis(10)).min(Duration::from_millis(250))
     }
 
+    fn needs(&self) -> Needs {
+        Needs { samples: self.recent.is_some(), ..Needs::default() }
+    }
+
     fn on_report(&mut self, report: &Report) -> Option<Action> {
         // What another algorithm does says nothing of δ.
         if report.algorithm != COPA {
@@ -354,6 +372,9 @@ impl Steer for Mortise {
         let step = self.path.on_report(report, self.delta)?;
         if step.full && self.config.change_points && self.change_point.on_sample(step.capacity) {
             self.explore();
+        }
+        if let Some(recent) = &mut self.recent {
+            recent.on_report(report);
         }
         if report.phase == Phase::SlowStart {
             return None;

@@ -23,7 +23,7 @@ pub extern "C" fn trimtab_steer_delta(rounds: u32) -> f64 {
     let mut tracker = Tracker::new();
     let mut now = Time::ZERO;
     driver.on_established(RTT);
-    driver.report_from(now, steering.interval(RTT));
+    driver.report_from(now, steering.interval(RTT), steering.needs());
     for _ in 0..rounds {
         let rtt = round_trip(&mut driver, &mut tracker, now);
         now += rtt;

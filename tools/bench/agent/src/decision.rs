@@ -44,6 +44,7 @@ impl Path {
             rtt_mean: Some(rtt),
             rtt_min: Some(Duration::from_millis(40)),
             rtt_max: Some(rtt + queue),
+            rtts: None,
             srtt: rtt,
             min_rtt: Duration::from_millis(40),
             delivery_rate: Some(rate),

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use trimtab_apps::{RequestId, RequestRecord};
+use trimtab_qoe::Sketch;
 use trimtab_steer::Insight;
 
 use super::*;
@@ -67,7 +68,8 @@ impl Run for Steady {
     }
     fn totals(&self) -> Vec<Totals> {
         let (rtt, queue) = (Delays::default(), Delays::default());
-        let of = |packets| Totals { packets, retransmits: 0, dropped: 0, rtt, queue };
+        let rtts = Sketch::default;
+        let of = |packets| Totals { packets, retransmits: 0, dropped: 0, rtt, rtts: rtts(), queue };
         (0..self.flows).map(of).collect()
     }
 }

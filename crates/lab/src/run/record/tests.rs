@@ -49,6 +49,7 @@ fn flow(goodput: u64, outcome: Outcome) -> FlowMeasurement {
         retransmits: 20,
         dropped: 10,
         rtt: delays(100, [50, 45, 90]),
+        rtts: Sketch::default(),
         queue: delays(100, [10, 5, 50]),
         outcome,
     }
@@ -107,6 +108,33 @@ fn a_download_is_scored_by_its_completion_times() {
     assert_eq!((run.cell.buffer_bytes, run.cell.rtt_ms, run.cell.flows), (120_000, 40.0, 1));
     assert_eq!((run.jain, run.friendliness, run.stall_ratio), (None, None, None));
     assert!(run.flow_throughput_mbps.is_empty(), "one flow alone has the run's throughput");
+}
+
+/// Rates of 8 and 2 Mbit/s, and one of a hundred packets that took 200 ms instead of 20.
+#[test]
+fn a_formula_of_samples_is_scored_over_the_run() {
+    let requests =
+        || vec![request(1_000_000, 2_000, Some(3_000)), request(500_000, 4_000, Some(6_000))];
+    let score = |qoe: &str, share: u32| {
+        let mut rtts = Sketch::default();
+        rtts.record_many(20_000, 100 - share);
+        rtts.record_many(200_000, share);
+        let own = vec![FlowMeasurement { rtts, ..flow(9_000_000, Outcome::Requests(requests())) }];
+        let prepared = scenario(&format!("download\"\nqoe = \"{qoe}"), "");
+        recorded(&prepared, measured(own, Vec::new()), DETAILS).units
+    };
+    let near = |units: &[UnitRecord], expected: [f64; 2]| {
+        for (unit, expected) in units.iter().zip(expected) {
+            assert!((unit.qoe - expected).abs() < 0.01 * expected.abs(), "{units:?} {expected}");
+        }
+    };
+    // A request has its own rate, and all have the tails of the flow.
+    near(&score("T - 20*p99(D)", 1), [8.0 - 0.4, 2.0 - 0.4]);
+    near(&score("T - 20*p99(D)", 2), [8.0 - 4.0, 2.0 - 4.0]);
+    near(&score("p0(T) + mean(T)", 0), [2.0 + 5.0; 2]);
+    near(&score("mean(if(D < 0.1, 1, 0))", 10), [0.9; 2]);
+    // A bare D is still the flow's mean.
+    near(&score("20*D", 10), [1.0; 2]);
 }
 
 /// 250 kB of 1 MB came within 2 s: that is 1 Mbit/s, not the 4 of the whole file.
