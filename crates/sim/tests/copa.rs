@@ -159,7 +159,7 @@ fn copa_keeps_its_share_next_to_cubic() {
 #[test]
 fn mortise_shares_with_cubic_at_any_round_trip_time() {
     for ms in [20, 60, 150] {
-        let seen = mean(&next_to_cubic(Own::Mortise(2.0), ms, 1), 3);
+        let seen = mean(&next_to_cubic(Own::Mortise(2.0), ms, 1), 8);
         println!("{ms} ms: {seen:?}");
         assert!(seen.ratio > 0.6 && seen.ratio < 1.4, "{ms} ms: {seen:?}");
         let yields = mean(&next_to_cubic(Own::Mortise(0.0), ms, 1), 3);

@@ -18,9 +18,10 @@ use crate::window::Window;
 const SEARCH: u64 = 4;
 /// It is forgotten so long after the last loss of a full queue, and after the last time that others
 /// filled it …
-const LASTS: Duration = Duration::from_secs(10);
-/// … and so many round trips after that.
-const LASTS_ROUNDS: u64 = 20;
+const LASTS: Duration = Duration::from_secs(3);
+/// … and so many round trips after that. With 10 s and 20 round trips, flows of this kind alone on a
+/// link got 3% less out of it, and no CUBIC flow next to one got more.
+const LASTS_ROUNDS: u64 = 5;
 
 /// The window, by the growth of Linux's CUBIC (`cubic/linux.rs`).
 #[derive(Clone, Debug)]
@@ -185,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_past_after_ten_seconds_and_twenty_round_trips() {
+    fn it_is_past_after_three_seconds_and_five_round_trips() {
         let mut rival = begins(100);
-        assert!(!rival.is_past(at(40_000), RTT) && rival.is_past(at(40_001), RTT));
+        assert!(!rival.is_past(at(33_000), RTT) && rival.is_past(at(33_001), RTT));
         let long = Duration::from_secs(1);
-        assert!(!rival.is_past(at(50_000), long) && rival.is_past(at(50_001), long));
-        rival.is_needed(at(35_000));
-        assert!(!rival.is_past(at(45_000), RTT) && rival.is_past(at(45_001), RTT));
+        assert!(!rival.is_past(at(35_000), long) && rival.is_past(at(35_001), long));
+        rival.is_needed(at(32_000));
+        assert!(!rival.is_past(at(35_000), RTT) && rival.is_past(at(35_001), RTT));
     }
 
     #[test]

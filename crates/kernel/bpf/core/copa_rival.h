@@ -73,8 +73,8 @@ TT_INLINE bool tt_blame_on_loss(struct tt_blame *b, u64 lost_bytes)
 /* Growth for what is acknowledged, until the first loss: a quarter. */
 #define TT_RIVAL_SEARCH 4
 /* It is forgotten so long after it was needed last, and so many round trips. */
-#define TT_RIVAL_LASTS_US 10000000
-#define TT_RIVAL_LASTS_ROUNDS 20
+#define TT_RIVAL_LASTS_US 3000000
+#define TT_RIVAL_LASTS_ROUNDS 5
 
 /* Linux's constants: TT_CUBIC_BETA, TT_CUBIC_C, fast convergence. */
 static const struct tt_cubic_knobs tt_rival_knobs = {
