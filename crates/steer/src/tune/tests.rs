@@ -320,7 +320,7 @@ fn a_flow_yields_to_others_where_delay_is_dear() {
     assert_eq!(told, Some(2.0), "the preference has no weight");
 }
 
-/// Nothing is told twice, and a new connection already runs with what is set at first.
+/// The tuner says nothing twice, and a new connection already runs with what is set at first.
 #[test]
 fn what_the_algorithm_knows_is_not_told_again() {
     let model = Model::parse("T - 20*D", &[]).unwrap();
