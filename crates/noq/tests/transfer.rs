@@ -1,0 +1,205 @@
+//! Transfers over a link of 8 Mbit/s and 40 ms with a buffer of one bandwidth-delay product.
+
+mod support;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use support::{Setting, World};
+use trimtab_noq::units::{Bytes, Duration, Rate, Time};
+use trimtab_noq::{Config, Factors};
+
+/// Goodput from the second second on, for ten seconds.
+fn goodput(scheme: &str, setting: &Setting) -> Rate {
+    let mut world = World::new(scheme, setting);
+    world.run_until(Time::from_secs(2));
+    let goodput = world.goodput_until(Time::from_secs(12));
+    let metrics = world.handle.metrics().unwrap();
+    println!(
+        "{scheme}: {:.2} Mbit/s, srtt {:?}, window {:?}, lost {:?} of {:?}, refused {}",
+        goodput.mbps(),
+        metrics.srtt,
+        metrics.window,
+        metrics.lost,
+        metrics.sent,
+        metrics.refused
+    );
+    assert_eq!(metrics.refused, 0, "{scheme}");
+    goodput
+}
+
+#[test]
+fn each_kind_of_scheme_fills_the_link() {
+    for scheme in [
+        "bbr3",
+        "cubic",
+        "copa:mvfst",
+        "mortise",
+        "vivace",
+        "muses",
+        "floo",
+        "switch:cubic,bbr:every=3s",
+    ] {
+        let goodput = goodput(scheme, &Setting::default());
+        assert!(goodput.mbps() > 0.85 * 8.0, "{scheme}: {goodput:?}");
+    }
+}
+
+#[test]
+fn random_loss_and_marks_do_not_stop_a_transfer() {
+    let lossy = Setting { loss: 0.01, ..Setting::default() };
+    for scheme in ["bbr3", "copa:mvfst", "mortise"] {
+        let goodput = goodput(scheme, &lossy);
+        assert!(goodput.mbps() > 0.8 * 8.0, "{scheme}: {goodput:?}");
+    }
+    // CUBIC answers each loss: about 1.2 packets per round trip and square root of the loss.
+    assert!(goodput("cubic", &lossy).mbps() > 1.0);
+    let marking = Setting { mark: 0.01, ..Setting::default() };
+    let marked = goodput("cubic", &marking);
+    let unmarked = goodput("cubic", &Setting::default());
+    assert!(marked.mbps() > 1.0 && marked < unmarked.mul_f64(0.9), "{marked:?}");
+    assert!(goodput("bbr3", &marking).mbps() > 4.0);
+}
+
+/// The largest sum of bytes that left within so long.
+fn most_within(world: &World, from: Time, span: Duration) -> Bytes {
+    let late: Vec<_> = world.batches.iter().filter(|batch| batch.at > from).collect();
+    let sum = |i: usize| {
+        let within = late[i..].iter().take_while(|batch| batch.at < late[i].at + span);
+        within.fold(Bytes::ZERO, |sum, batch| sum + batch.bytes)
+    };
+    (0..late.len()).map(sum).max().unwrap_or_default()
+}
+
+#[test]
+fn the_pacing_rate_and_the_quantum_are_obeyed() {
+    let mut world = World::new("copa:delta=0.1", &Setting::default());
+    world.run_until(Time::from_secs(4));
+    let metrics = world.handle.metrics().unwrap();
+    let rate = metrics.pacing_rate.unwrap();
+    world.run_until(Time::from_secs(5));
+    // Copa paces at twice the window per round trip: at most 20 Mbit/s here. Two packets leave at
+    // once, and noq's bucket holds ten, or 10 ms' worth.
+    let largest = world.batches.iter().filter(|b| b.at > Time::from_secs(1)).map(|b| b.bytes).max();
+    assert!(largest.unwrap() <= Bytes::new(2 * 1500).max(rate * Duration::from_millis(1)));
+    let bucket = Bytes::new(10 * 1500).max(rate * Duration::from_millis(10));
+    let allowed = rate.mul_f64(1.5) * Duration::from_millis(40) + bucket;
+    let most = most_within(&world, Time::from_secs(4), Duration::from_millis(40));
+    println!("pacing {rate:?}: batches of {largest:?}, {most:?} of {allowed:?} in 40 ms");
+    assert!(most <= allowed);
+    // The same window without a rate of its own leaves in larger batches.
+    let mut world = World::new("cubic", &Setting::default());
+    world.run_until(Time::from_secs(5));
+    assert!(world.handle.metrics().unwrap().pacing_rate.is_none());
+    assert!(world.batches.iter().map(|b| b.bytes).max() > largest);
+}
+
+#[test]
+fn a_live_change_hands_over_the_window_and_the_transfer_goes_on() {
+    let mut world = World::new("cubic", &Setting::default());
+    world.run_until(Time::from_secs(5));
+    let before = world.handle.metrics().unwrap();
+    assert_eq!((before.algorithm, before.switches), ("cubic", 0));
+    world.handle.set_scheme("bbr3").unwrap();
+    assert_eq!(world.handle.metrics().unwrap().scheme, "bbr3");
+    let during = world.goodput_until(Time::from_secs(6));
+    let after = world.handle.metrics().unwrap();
+    assert_eq!((after.algorithm, after.pending, after.switches), ("bbr3", None, 1));
+    // A bandwidth-delay product is 40 KB; BBRv3 without what was known would begin with 14 KB.
+    assert!(after.window >= Bytes::new(40_000), "{after:?}");
+    assert!(after.delivery_rate.unwrap().mbps() > 7.0);
+    let later = world.goodput_until(Time::from_secs(10));
+    println!("cubic to bbr3: {during:?} in the first second, {later:?} then");
+    assert!(during.mbps() > 6.0 && later.mbps() > 0.85 * 8.0);
+}
+
+#[test]
+fn any_scheme_follows_any_other() {
+    let mut world = World::new("muses:safe=none", &Setting::default());
+    world.run_until(Time::from_secs(2));
+    for (i, (scheme, algorithm)) in [
+        ("copa", "copa"),
+        ("mortise", "copa"),
+        ("muses", "muses"),
+        ("cubic", "cubic"),
+        ("muses:lstm", "muses"),
+        ("bbr", "bbr"),
+        ("mortise:cubic", "cubic"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        world.handle.set_scheme(scheme).unwrap();
+        let goodput = world.goodput_until(Time::from_secs(2 + 5 * (i as u64 + 1)));
+        let metrics = world.handle.metrics().unwrap();
+        println!("{scheme}: {goodput:?}, switches {}", metrics.switches);
+        assert_eq!((metrics.algorithm, metrics.pending), (algorithm, None), "{scheme}");
+        assert!(goodput.mbps() > 0.7 * 8.0, "{scheme}: {goodput:?}");
+        assert!(metrics.switches > i as u64, "{metrics:?}");
+    }
+}
+
+#[test]
+fn live_factors_move_mortise() {
+    let delta_with = |request: Bytes| {
+        let config = Config::new("mortise").unwrap().with_model("download").unwrap();
+        let mut world = World::with(&config, &Setting::default());
+        world.handle.set_factors(Factors::new().with_request(request));
+        world.run_until(Time::from_secs(10));
+        let metrics = world.handle.metrics().unwrap();
+        let reports = world.handle.take_reports();
+        assert!(reports.len() > 20 && metrics.reason.is_some(), "{metrics:?}");
+        assert!(metrics.insight.preference.is_some(), "{metrics:?}");
+        assert_eq!(reports.last().unwrap().algorithm, "copa");
+        println!("R = {request:?}: {:?}, {:?}", metrics.knobs, metrics.insight);
+        metrics.knobs.get("delta").unwrap()
+    };
+    let (small, large) = (delta_with(Bytes::new(5_000)), delta_with(Bytes::new(100_000_000)));
+    assert!(small > large, "{small} and {large}");
+}
+
+#[test]
+fn a_knob_is_set_live_and_a_wrong_one_is_refused() {
+    let mut world = World::new("copa", &Setting::default());
+    assert!(world.handle.set_knob("delta", 0.1).unwrap_err().to_string().contains("no path yet"));
+    world.run_until(Time::from_secs(2));
+    world.handle.set_knob("delta", 0.1).unwrap();
+    assert_eq!(world.handle.metrics().unwrap().knobs.get("delta"), Some(0.1));
+    let problem = world.handle.set_knob("alpha", 1.0).unwrap_err().to_string();
+    assert!(problem.contains("alpha of copa") && problem.contains("delta"), "{problem}");
+    let problem = world.handle.set_knob("delta", -1.0).unwrap_err().to_string();
+    assert!(problem.contains("outside its range"), "{problem}");
+}
+
+/// Everything that left the server, and when.
+fn trace(scheme: &str, seed: u64) -> u64 {
+    let setting = Setting { seed, loss: 0.005, ..Setting::default() };
+    let mut world = World::new(scheme, &setting);
+    world.run_until(Time::from_secs(3));
+    world.handle.set_scheme("bbr3").unwrap();
+    world.run_until(Time::from_secs(6));
+    let mut hasher = DefaultHasher::new();
+    world.batches.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_packets() {
+    assert_eq!(trace("mortise", 1), trace("mortise", 1));
+    assert_ne!(trace("mortise", 1), trace("mortise", 2));
+}
+
+/// An application that sends little proves nothing about the path.
+#[test]
+fn an_idle_application_does_not_grow_the_window() {
+    let mut world = World::new("cubic", &Setting::default());
+    world.run_until(Time::from_secs(4));
+    world.has_data = false;
+    world.run_until(Time::from_secs(5));
+    let idle = world.handle.metrics().unwrap();
+    assert_eq!(idle.inflight, Bytes::ZERO, "what arrived has left flight");
+    world.run_until(Time::from_secs(20));
+    assert_eq!(world.handle.metrics().unwrap().window, idle.window);
+    world.has_data = true;
+    world.run_until(Time::from_secs(21));
+    assert!(world.goodput_until(Time::from_secs(25)).mbps() > 0.85 * 8.0);
+}
