@@ -57,7 +57,7 @@ fn random_loss_and_marks_do_not_stop_a_transfer() {
     let marked = goodput("cubic", &marking);
     let unmarked = goodput("cubic", &Setting::default());
     assert!(marked.mbps() > 1.0 && marked < unmarked.mul_f64(0.9), "{marked:?}");
-    assert!(goodput("bbr3", &marking).mbps() > 4.0);
+    assert!(goodput("bbr3", &marking).mbps() > 1.0);
 }
 
 /// The largest sum of bytes that left within so long.

@@ -93,6 +93,8 @@ impl World {
         let (factory, handle) = config.connection();
         let mut transport = TransportConfig::default();
         transport.congestion_controller_factory(factory);
+        // The application stops soon after it has no more data: 3 bandwidth-delay products.
+        transport.send_window(120_000);
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], private.into()).unwrap();
         let plain = Arc::new(server.clone());
