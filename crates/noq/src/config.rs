@@ -121,3 +121,16 @@ pub(crate) fn model(text: &str) -> Result<Model, ConfigError> {
     Model::parse(text, &[])
         .map_err(|problem| ConfigError::Model { pointer: problem.pointer(text), problem })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_formula_is_shown_with_its_place() {
+        let problem = Config::new("mortise").unwrap().with_model("T - pirce * D").unwrap_err();
+        let text = problem.to_string();
+        assert!(text.contains("unknown variable `pirce`"), "{text}");
+        assert!(text.ends_with("T - pirce * D\n    ^"), "{text}");
+    }
+}

@@ -307,3 +307,7 @@ impl Path {
 fn limits(mtu: u16, seed: u64) -> Limits {
     Limits { paced: true, ..Limits::with_mss(Bytes::new(mtu.into()), seed) }
 }
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

@@ -57,6 +57,14 @@ impl Plan {
     pub(crate) fn start(&self) -> &Start {
         &self.start
     }
+
+    /// What is to steer the path.
+    pub(crate) fn steerer_mut(&mut self) -> Option<&mut Steerer> {
+        match &mut self.start {
+            Start::Algorithm(_, steerer) => steerer.as_mut(),
+            Start::Learnt(..) => None,
+        }
+    }
 }
 
 impl Start {
@@ -109,4 +117,37 @@ fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
 
 fn unusable(path: &Path, problem: &dyn std::error::Error) -> ConfigError {
     ConfigError::Learnt { path: path.to_owned(), problem: problem.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Plan::read(text, &Model::download()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_wrong_text_names_the_remedy() {
+        let problem = refused("cubik");
+        assert!(problem.contains("did you mean cubic?"), "{problem}");
+        let problem = refused("copa:alpha=1");
+        assert!(problem.contains("alpha") && problem.contains("delta"), "{problem}");
+        let problem = refused("omniscient");
+        assert!(problem.contains("simulator only; name an algorithm such as bbr3"), "{problem}");
+        let problem = refused("muses:model=nowhere.trees");
+        assert!(problem.contains("nowhere.trees") && problem.contains("model=FILE"), "{problem}");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let problem = refused(&format!("floo:model={file}"));
+        assert!(problem.contains("Cargo.toml cannot be used"), "{problem}");
+    }
+
+    #[test]
+    fn with_a_fallback_the_file_need_not_be_there() {
+        let plan = Plan::read("floo:model=nowhere:safe=copa", &Model::download()).unwrap();
+        assert!(
+            matches!(plan.start(), Start::Algorithm(spec, _) if spec.algorithm().name == "copa")
+        );
+        assert_eq!(plan.label(), "floo:model=nowhere:safe=copa");
+    }
 }

@@ -72,10 +72,11 @@ impl Steering {
         self.wanted = Some(plan);
     }
 
-    /// The steering, and the one that is to come, follow another model.
+    /// The steering, and those that are to come, follow another model.
     pub(crate) fn set_model(&mut self, model: &Model) {
         let arriving = self.arriving.as_mut().and_then(Option::as_mut);
-        for steerer in self.steerer.iter_mut().chain(arriving) {
+        let wanted = self.wanted.as_mut().and_then(Plan::steerer_mut);
+        for steerer in self.steerer.iter_mut().chain(arriving).chain(wanted) {
             steerer.on_model(model);
         }
     }

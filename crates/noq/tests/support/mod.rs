@@ -2,6 +2,7 @@
 //! same bytes for the same seed.
 #![allow(dead_code, reason = "each test uses a part")]
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,7 +52,7 @@ struct Side {
     connection: Option<(ConnectionHandle, Connection)>,
     incoming: Option<Incoming>,
     out: Link<Datagram>,
-    peer: std::net::SocketAddr,
+    peer: SocketAddr,
 }
 
 /// What left the server at once.
@@ -121,7 +122,7 @@ impl World {
         let back = LinkConfig::new(Capacity::Constant(Rate::from_mbps(1000.0)))
             .delay(setting.rtt / 2)
             .overhead(HEADERS);
-        let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let side = |endpoint, out: &LinkConfig, peer| Side {
             endpoint,
             connection: None,
@@ -146,6 +147,11 @@ impl World {
             batches: Vec::new(),
             received: Bytes::ZERO,
         }
+    }
+
+    /// The server gets the client's datagrams from another address from now on.
+    pub(crate) fn move_client(&mut self, to: SocketAddr) {
+        self.server.peer = to;
     }
 
     fn at(epoch: Instant, time: Time) -> Instant {
