@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use trimtab_cc::transport::Tracker;
+use trimtab_cc::transport::{Packet, Tracker};
 use trimtab_cc::{Config as Limits, KnobError, set_knob};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::{Driver, HostView, KnobValues};
@@ -201,7 +201,7 @@ impl Path {
         if let Some(sample) = self.tracker.rtt_sample(now) {
             self.take_rtt(sample);
         }
-        let newest = self.tracker.newest().map(|newest| newest.sent_at());
+        let newest = self.tracker.newest().map(Packet::sent_at);
         if let Some((srtt, min_rtt)) = self.rtt
             && let Some(mut ack) = self.tracker.end_ack(now, srtt, min_rtt)
         {

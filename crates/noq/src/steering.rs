@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use trimtab_cc::Config as Limits;
-use trimtab_cc::migrate::{HandOver, Migrate, Switch};
+use trimtab_cc::migrate::{HandOver, Migrate, Switch, Switcher};
 use trimtab_qoe::Model;
 use trimtab_steer::{Action, Driver, HostView, Insight, Needs, Reason, Report, Steer, Steerer};
 use trimtab_units::{Duration, Time};
@@ -137,7 +137,7 @@ impl Steering {
             return;
         }
         let before = mem::replace(driver, plan.start().driver(limits));
-        self.switches += 1 + before.switcher().map_or(0, |switcher| switcher.switches());
+        self.switches += 1 + before.switcher().map_or(0, Switcher::switches);
         let known = before.switcher().and_then(|s| HandOver::of(before.algorithm(), s.path(), now));
         match known {
             Some(record) => driver.algorithm_mut().take_over(&record),
@@ -152,7 +152,7 @@ impl Steering {
 
     /// How often another algorithm took over.
     pub(crate) fn switches(&self, driver: &Driver) -> u64 {
-        self.switches + driver.switcher().map_or(0, |switcher| switcher.switches())
+        self.switches + driver.switcher().map_or(0, Switcher::switches)
     }
 
     /// Why the last action was asked for.
