@@ -235,8 +235,8 @@ impl Path {
     /// (§6.1.2).
     fn discard_before(&mut self, newest: Time) {
         let Some((srtt, _)) = self.rtt else { return };
-        let old = Time::ZERO + self.now.since(Time::ZERO + srtt * 2);
-        let before = newest.min(old);
+        let old = srtt.max(self.now.since(newest)) * 2;
+        let before = newest.min(Time::ZERO + self.now.since(Time::ZERO + old));
         while let Some(mut packet) = self.packets.take_stale(before) {
             if let Some(discarded) = self.tracker.on_discarded(self.now, &mut packet) {
                 self.driver.on_discarded(&discarded);

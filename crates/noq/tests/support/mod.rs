@@ -40,6 +40,16 @@ impl Default for Setting {
     }
 }
 
+impl Setting {
+    /// A buffer of one bandwidth-delay product before it.
+    pub(crate) fn bottleneck(&self) -> LinkConfig {
+        LinkConfig::new(Capacity::Constant(self.rate))
+            .queue(QueueConfig::drop_tail_bytes(self.rate * self.rtt))
+            .loss(LossConfig::Independent(self.loss))
+            .mark(MarkConfig::Random(self.mark))
+    }
+}
+
 #[derive(Debug)]
 struct Datagram {
     data: BytesMut,
@@ -112,13 +122,7 @@ impl World {
             config.rng_seed(Some(seed));
             Arc::new(config)
         };
-        let bdp = setting.rate * setting.rtt;
-        let link = LinkConfig::new(Capacity::Constant(setting.rate))
-            .queue(QueueConfig::drop_tail_bytes(bdp))
-            .loss(LossConfig::Independent(setting.loss))
-            .mark(MarkConfig::Random(setting.mark))
-            .delay(setting.rtt / 2)
-            .overhead(HEADERS);
+        let link = setting.bottleneck().delay(setting.rtt / 2).overhead(HEADERS);
         let back = LinkConfig::new(Capacity::Constant(Rate::from_mbps(1000.0)))
             .delay(setting.rtt / 2)
             .overhead(HEADERS);
