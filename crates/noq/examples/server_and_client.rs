@@ -4,8 +4,8 @@
 //! cargo run -p trimtab-noq --example server_and_client
 //! ```
 //!
-//! The client asks for responses of several sizes. The server tells the steering how large each is,
-//! changes the algorithm in the middle, and prints reports. It ends after some seconds.
+//! The client asks for responses of several sizes. The server sets the size of each as a live
+//! factor, changes the algorithm in the middle, and prints reports. It ends after some seconds.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use noq::rustls::RootCertStore;
 use noq::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use noq::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use trimtab_noq::units::Bytes;
-use trimtab_noq::{Config, Factors, Handle};
+use trimtab_noq::{Config, Factors, Handle, Metrics};
 
 /// What the client asks for, in bytes.
 const RESPONSES: [u64; 4] = [100_000, 8_000_000, 100_000, 8_000_000];
@@ -27,14 +27,14 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let (received, handle) = tokio::time::timeout(LIMIT, run()).await??;
+    let (received, metrics) = tokio::time::timeout(LIMIT, run()).await??;
     println!("{received} bytes arrived");
-    println!("{:#?}", handle.metrics());
+    println!("{metrics:#?}");
     Ok(())
 }
 
-/// Serves one client; the bytes that it received, and the handle of its connection.
-pub async fn run() -> Result<(usize, Handle), Failure> {
+/// Serves one client; the bytes that it received, and its connection at the end.
+pub async fn run() -> Result<(usize, Metrics), Failure> {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let certificate = CertificateDer::from(signed.cert);
     let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
@@ -45,12 +45,12 @@ pub async fn run() -> Result<(usize, Handle), Failure> {
 
     let client = tokio::spawn(request(certificate, address));
     let incoming = server.accept().await.ok_or("the endpoint was closed")?;
-    let handle = serve(incoming, tls).await?;
-    Ok((client.await??, handle))
+    let metrics = serve(incoming, tls).await?;
+    Ok((client.await??, metrics))
 }
 
 /// Answers the requests of a connection: each is a stream with the size of the response.
-async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Handle, Failure> {
+async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Metrics, Failure> {
     // These lines put a connection under Trimtab.
     let (factory, handle) = Config::new("mortise")?.with_model("download")?.connection();
     let mut transport = TransportConfig::default();
@@ -64,7 +64,7 @@ async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Handle, Failure>
         let mut size = [0; 8];
         receive.read_exact(&mut size).await?;
         let size = u64::from_be_bytes(size);
-        // What the application knows and the network does not.
+        // The network cannot see how much is to come.
         handle.set_factors(Factors::new().with_request(Bytes::new(size)));
         send.write_all(&vec![0; usize::try_from(size)?]).await?;
         send.finish()?;
@@ -75,7 +75,8 @@ async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Handle, Failure>
             handle.set_scheme("bbr3")?;
         }
     }
-    Ok(handle)
+    // As long as the connection is there.
+    handle.metrics().ok_or_else(|| "the path is gone".into())
 }
 
 /// The last report of a response, of the many that there are at round trips of microseconds.

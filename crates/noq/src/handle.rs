@@ -16,7 +16,7 @@ use crate::plan::Plan;
 /// method takes a lock for some microseconds and may be called from any thread.
 ///
 /// A connection usually has one path. What is set holds for all paths, also for those to come.
-/// What is read is of the newest path, where a method does not say otherwise.
+/// Metrics and the last report are those of the newest path.
 ///
 /// A change takes effect at the path's next packet or acknowledgement. On a path that stands still
 /// that may be a while; `noq::Connection::set_send_window` with the value in force wakes it.
@@ -119,7 +119,7 @@ impl Handle {
         self.shared.next().config.plan.label().to_owned()
     }
 
-    /// The newest path as it is now; `None` before the first.
+    /// The newest path as it is now; `None` before the first, and once the connection is gone.
     pub fn metrics(&self) -> Option<Metrics> {
         self.newest().map(|path| lock(&path).metrics())
     }
@@ -129,7 +129,7 @@ impl Handle {
         self.shared.paths().iter().map(|path| lock(path).metrics()).collect()
     }
 
-    /// The last report; `None` before the first.
+    /// The last report; `None` before the first, and once the connection is gone.
     pub fn last_report(&self) -> Option<Report> {
         self.newest().and_then(|path| lock(&path).steering.last().cloned())
     }

@@ -1,5 +1,5 @@
 //! Congestion control steered by quality of experience, for QUIC connections on
-//! [`noq`](https://docs.rs/noq).
+//! `noq`.
 //!
 //! Any algorithm or scheme of Trimtab runs by its text, per connection, and is changed while the
 //! connection lives. noq obeys the congestion window and the pacing rate.

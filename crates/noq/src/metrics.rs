@@ -1,4 +1,4 @@
-//! What a path tells of itself.
+//! A path as its owner sees it.
 
 use trimtab_cc::Phase;
 use trimtab_steer::{Insight, KnobValues, Reason};

@@ -6,7 +6,7 @@ use trimtab_cc::transport::Packet;
 use trimtab_units::Time;
 
 /// Records by packet number, time of sending, and the tracker's number. The numbers of QUIC's three
-/// number spaces collide (RFC 9000 §12.3), and noq does not tell the spaces apart: during the
+/// number spaces collide (RFC 9000 §12.3), and noq reports no spaces: during the
 /// handshake two packets of one datagram may have the same number.
 #[derive(Debug, Default)]
 pub(crate) struct Packets(BTreeMap<(u64, Time, u64), Packet>);

@@ -1,8 +1,8 @@
 //! One path of a connection: noq's callbacks in, the events of `trimtab-cc` to the algorithm, and
 //! the steering once an interval. Read first: [`trimtab_cc::transport`], RFC 9002 §7.
 //!
-//! noq tells of the packets that an acknowledgement covers, then of the losses that it reveals,
-//! then of congestion marks. An algorithm gets losses and marks first. So the acknowledgement waits
+//! noq reports the packets that an acknowledgement covers, then the losses that it reveals, then
+//! congestion marks. An algorithm gets losses and marks first. So the acknowledgement waits
 //! for the next callback that is none of these: noq asks for [`window`](Path::window) before it
 //! sends again.
 
@@ -41,13 +41,13 @@ pub(crate) struct Path {
     rtt: Option<(Duration, Duration)>,
     /// noq's smoothed round-trip time before the present acknowledgement.
     smoothed: Duration,
-    /// In flight before the present acknowledgement; `None` where none is being told.
+    /// In flight before the present acknowledgement; `None` between acknowledgements.
     prior_inflight: Option<Bytes>,
     /// The acknowledgement that waits: whether the application limited the sender before it.
     waiting: Option<bool>,
     /// When the recovery period began, while it lasts (RFC 9002 §7.3.2).
     recovery: Option<Time>,
-    /// The lost packet that was told last, by the tracker's number.
+    /// The packet that was lost last, by the tracker's number.
     last_lost: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ impl Path {
         }
     }
 
-    /// All that the acknowledgement covers was told; losses and marks may follow.
+    /// The acknowledgement covers no more packets; losses and marks may follow.
     pub(crate) fn on_end_acks(&mut self, now: Instant, app_limited: bool) {
         self.now = self.at(now);
         self.waiting = Some(app_limited);
@@ -250,6 +250,9 @@ impl Path {
         let now = self.now;
         self.driver.on_timer(now);
         self.driver.decide();
+        if !self.steering.is_due(now, &self.driver) {
+            return;
+        }
         let (srtt, min_rtt) = self.rtt.unwrap_or_default();
         let view = HostView {
             srtt,

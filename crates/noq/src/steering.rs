@@ -81,6 +81,11 @@ impl Steering {
         }
     }
 
+    /// Whether there may be something to do.
+    pub(crate) fn is_due(&self, now: Time, driver: &Driver) -> bool {
+        self.wanted.is_some() || self.arriving.is_some() || driver.is_report_due(now)
+    }
+
     /// Does what is due.
     pub(crate) fn turn(
         &mut self,
@@ -141,6 +146,7 @@ impl Steering {
         let known = before.switcher().and_then(|s| HandOver::of(before.algorithm(), s.path(), now));
         match known {
             Some(record) => driver.algorithm_mut().take_over(&record),
+            None if view.srtt.is_zero() => {}
             None => driver.algorithm_mut().inherit(before.window(), view.srtt),
         }
     }

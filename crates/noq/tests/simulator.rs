@@ -30,7 +30,7 @@ fn simulated(cc: &str, setting: &Setting) -> Rate {
 }
 
 #[test]
-fn noq_gets_the_goodput_that_the_simulator_foretells() {
+fn noq_gets_the_goodput_that_the_simulator_predicts() {
     let settings = [
         ("undisturbed", Setting::default()),
         ("1% loss", Setting { loss: 0.01, ..Setting::default() }),

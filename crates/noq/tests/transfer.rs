@@ -77,7 +77,7 @@ fn the_pacing_rate_and_the_quantum_are_obeyed() {
 
     let burst = world.batches.iter().filter(|batch| batch.at >= idle);
     let burst = burst.fold(Bytes::ZERO, |sum, batch| sum + batch.bytes);
-    // noq's bucket holds ten packets, or 10 ms' worth where that is less.
+    // noq's bucket: ten packets, or 10 ms' worth where that is less.
     let bucket = (rate * Duration::from_millis(10)).min(Bytes::new(10 * 1452));
     let window = world.handle.metrics().unwrap().window;
     println!("{rate:?}: {burst:?} in 30 ms, of a window of {window:?}");
@@ -156,6 +156,41 @@ fn live_factors_move_mortise() {
     };
     let (small, large) = (delta_with(Bytes::new(5_000)), delta_with(Bytes::new(100_000_000)));
     assert!(small > large, "{small} and {large}");
+}
+
+#[test]
+fn a_wrong_change_leaves_all_as_it_is() {
+    let mut world = World::new("mortise", &Setting::default());
+    world.run_until(Time::from_secs(2));
+    let problem = world.handle.set_scheme("bbr4").unwrap_err().to_string();
+    assert!(problem.contains("\"bbr4\": unknown congestion control; did you mean"), "{problem}");
+    assert!(world.handle.set_model("T - D D").is_err());
+    world.run_until(Time::from_secs(3));
+    let metrics = world.handle.metrics().unwrap();
+    assert_eq!((metrics.scheme.as_str(), metrics.algorithm), ("mortise", "copa"));
+    // The price of delay as a formula is the hint itself, whatever is downloaded.
+    world.handle.set_model("T - 50*D").unwrap();
+    world.run_until(Time::from_secs(5));
+    let preference = world.handle.metrics().unwrap().insight.preference.unwrap();
+    assert!((preference.lambda - 50.0).abs() < 1e-6, "{preference:?}");
+}
+
+/// A change that comes before the handshake, and one that follows at once.
+#[test]
+fn the_last_of_several_changes_counts() {
+    let mut world = World::new("cubic", &Setting::default());
+    for scheme in ["muses:safe=none", "mortise", "bbr3"] {
+        world.handle.set_scheme(scheme).unwrap();
+    }
+    world.run_until(Time::from_secs(1));
+    assert_eq!(world.handle.metrics().unwrap().algorithm, "bbr3");
+    for scheme in ["muses:safe=none", "bbr", "mortise"] {
+        world.handle.set_scheme(scheme).unwrap();
+    }
+    world.run_until(Time::from_secs(4));
+    let metrics = world.handle.metrics().unwrap();
+    assert_eq!((metrics.algorithm, metrics.refused), ("copa", 0));
+    assert!(world.goodput_until(Time::from_secs(8)).mbps() > 0.85 * 8.0);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A server and a client of noq over a simulated link, in virtual time: no socket, no clock, and the
-//! same bytes for the same seed.
+//! A server and a client of noq over a simulated link, in virtual time: no socket, no clock, and
+//! the same bytes for the same seed.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::net::SocketAddr;
