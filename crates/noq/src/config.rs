@@ -1,0 +1,136 @@
+//! What the caller chooses, read from text.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use trimtab_qoe::{FormulaError, Model};
+use trimtab_steer::scheme::SchemeError;
+
+use crate::factory::TrimtabFactory;
+use crate::handle::Handle;
+use crate::plan::Plan;
+
+/// A scheme, the QoE model that it steers by, and a seed: what connections begin with.
+///
+/// ```
+/// use trimtab_noq::Config;
+///
+/// let config = Config::new("mortise")?.with_model("T - 50*D")?;
+/// let (factory, handle) = config.connection();
+/// let mut transport = noq_proto::TransportConfig::default();
+/// transport.congestion_controller_factory(factory);
+/// assert_eq!(handle.scheme(), "mortise");
+/// # Ok::<(), trimtab_noq::ConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) plan: Plan,
+    pub(crate) model: Model,
+    pub(crate) seed: u64,
+}
+
+/// Why a text is no configuration, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// It names no scheme.
+    #[error("scheme {0}")]
+    Scheme(#[from] SchemeError),
+    /// It names a bound, which needs the future of the path.
+    #[error(
+        "scheme {scheme:?}: a bound runs in the simulator only; name an algorithm such as bbr3, \
+         or a steering such as mortise"
+    )]
+    Bound {
+        /// The scheme.
+        scheme: String,
+    },
+    /// The file of a learnt model cannot be read.
+    #[error("the model {} cannot be read: {cause}; name another with model=FILE", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// The file of a learnt model holds none that can be used.
+    #[error("the model {} cannot be used: {problem}", path.display())]
+    Learnt {
+        /// The file.
+        path: PathBuf,
+        /// The cause, and the fix.
+        problem: String,
+    },
+    /// It is neither the name of a QoE model nor a formula.
+    #[error(
+        "QoE model: {problem}; name download, vod, web or conference, or fix it here:\n{pointer}"
+    )]
+    Model {
+        /// The cause.
+        problem: FormulaError,
+        /// The formula, with a mark below the place.
+        pointer: String,
+    },
+}
+
+impl Config {
+    /// A scheme by its text, as on Trimtab's command line: `"bbr3"`, `"copa:delta=0.1"`,
+    /// `"mortise"`, `"switch:cubic,bbr:every=20s"`, `"floo"`, `"muses"`. The QoE model is
+    /// `download` (Mortise Eq. 6), the seed 0. Files that the text names are read here.
+    ///
+    /// # Errors
+    /// The text names no scheme, or one that needs the simulator, or a file that is no model.
+    pub fn new(scheme: &str) -> Result<Self, ConfigError> {
+        let model = Model::download();
+        Ok(Self { plan: Plan::read(scheme, &model)?, model, seed: 0 })
+    }
+
+    /// With another QoE model: `download`, `vod`, `web`, `conference`, or a formula of `T`
+    /// (throughput, Mbit/s), `D` (round-trip time, seconds), `L` (share lost, 0 to 1) and the
+    /// factors `R`, `remaining`, `Rbar`, `C` and `V`. Only steerings by preference read it.
+    ///
+    /// `"T - 50*D"` states the price of delay itself: 50 Mbit/s per second, the hint λ of Mortise.
+    ///
+    /// # Errors
+    /// The text is neither; the message marks the place.
+    pub fn with_model(self, text: &str) -> Result<Self, ConfigError> {
+        let model = model(text)?;
+        let plan = Plan::read(self.plan.label(), &model)?;
+        Ok(Self { plan, model, ..self })
+    }
+
+    /// With a seed of the algorithms' own randomness. Default: 0. The second path of a factory gets
+    /// the next number, and so on.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// A factory for the transport configuration of one connection, and the handle that steers it.
+    /// A factory that several connections share makes one handle steer all of them alike.
+    pub fn connection(&self) -> (Arc<TrimtabFactory>, Handle) {
+        let factory = TrimtabFactory::new(self.clone());
+        let handle = factory.handle();
+        (Arc::new(factory), handle)
+    }
+}
+
+/// The QoE model of a text.
+pub(crate) fn model(text: &str) -> Result<Model, ConfigError> {
+    Model::parse(text, &[])
+        .map_err(|problem| ConfigError::Model { pointer: problem.pointer(text), problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_formula_is_shown_with_its_place() {
+        let problem = Config::new("mortise").unwrap().with_model("T - pirce * D").unwrap_err();
+        let text = problem.to_string();
+        assert!(text.contains("unknown variable `pirce`"), "{text}");
+        assert!(text.ends_with("T - pirce * D\n    ^"), "{text}");
+    }
+}

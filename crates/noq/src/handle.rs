@@ -1,0 +1,144 @@
+//! What the caller keeps of a connection.
+
+use std::sync::{Arc, Mutex};
+
+use trimtab_cc::KnobError;
+use trimtab_qoe::Factors;
+use trimtab_steer::Report;
+
+use crate::config::{ConfigError, model};
+use crate::factory::{Shared, lock};
+use crate::metrics::Metrics;
+use crate::path::Path;
+use crate::plan::Plan;
+
+/// Steers the paths of a factory while they run, and reads what they report. Cheap to clone; every
+/// method takes a lock for some microseconds and may be called from any thread.
+///
+/// A connection usually has one path. What is set holds for all paths, also for those to come.
+/// Metrics and the last report are those of the newest path.
+///
+/// A change takes effect at the path's next packet or acknowledgement. On a path that stands still
+/// that may be a while; `noq::Connection::set_send_window` with the value in force wakes it.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+/// Why a knob was not set.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetKnobError {
+    /// No path was made yet.
+    #[error("cannot set knob {0}: there is no path yet; set it in the scheme, e.g. copa:delta=0.1")]
+    NoPath(String),
+    /// The algorithm has no such knob, or the value is out of its range.
+    #[error("cannot set knob {name} of {algorithm}: {cause}")]
+    Knob {
+        /// The knob.
+        name: String,
+        /// The algorithm that runs.
+        algorithm: &'static str,
+        /// The cause, with the knobs and the range that there are.
+        cause: KnobError,
+    },
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn each(&self, mut change: impl FnMut(&mut Path)) {
+        for path in self.shared.paths() {
+            change(&mut lock(&path));
+        }
+    }
+
+    fn newest(&self) -> Option<Arc<Mutex<Path>>> {
+        self.shared.paths().pop()
+    }
+
+    /// Has another scheme run, by its text ([`Config::new`](crate::Config::new)). The algorithm
+    /// takes over with what is known of the path as soon as the running one has converged (Floo
+    /// §3.4); until then [`Metrics::pending`] names it.
+    ///
+    /// # Errors
+    /// As [`Config::new`](crate::Config::new): nothing changes.
+    pub fn set_scheme(&self, text: &str) -> Result<(), ConfigError> {
+        let mut next = self.shared.next();
+        let plan = Plan::read(text, &next.config.model)?;
+        self.each(|path| path.change(&plan));
+        next.config.plan = plan;
+        Ok(())
+    }
+
+    /// Has the steering follow another QoE model
+    /// ([`Config::with_model`](crate::Config::with_model)).
+    ///
+    /// # Errors
+    /// The text is neither the name of a model nor a formula: nothing changes.
+    pub fn set_model(&self, text: &str) -> Result<(), ConfigError> {
+        let model = model(text)?;
+        let mut next = self.shared.next();
+        next.config = next.config.clone().with_model(text)?;
+        self.each(|path| path.set_model(&model));
+        Ok(())
+    }
+
+    /// Sets the application's live factors, such as the size of the response (`R`) or the playback
+    /// buffer (`V`). The next report carries them. A factor that is not set is absent.
+    pub fn set_factors(&self, factors: Factors) {
+        let mut next = self.shared.next();
+        next.factors = factors;
+        self.each(|path| path.factors = factors);
+    }
+
+    /// Sets a knob of the algorithm that runs, in the knob's unit. A steering that turns the same
+    /// knob sets it again at its next action.
+    ///
+    /// # Errors
+    /// There is no path, no such knob, or the value is out of range: nothing changes on that path.
+    pub fn set_knob(&self, name: &str, value: f64) -> Result<(), SetKnobError> {
+        let paths = self.shared.paths();
+        if paths.is_empty() {
+            return Err(SetKnobError::NoPath(name.to_owned()));
+        }
+        paths.iter().try_for_each(|path| {
+            let mut path = lock(path);
+            path.set_knob(name, value).map_err(|cause| SetKnobError::Knob {
+                name: name.to_owned(),
+                algorithm: path.driver().name(),
+                cause,
+            })
+        })
+    }
+
+    /// The text of the scheme that was set last.
+    pub fn scheme(&self) -> String {
+        self.shared.next().config.plan.label().to_owned()
+    }
+
+    /// The newest path as it is now; `None` before the first, and once the connection is gone.
+    pub fn metrics(&self) -> Option<Metrics> {
+        self.newest().map(|path| lock(&path).metrics())
+    }
+
+    /// All paths as they are now, the oldest first.
+    pub fn all_metrics(&self) -> Vec<Metrics> {
+        self.shared.paths().iter().map(|path| lock(path).metrics()).collect()
+    }
+
+    /// The last report; `None` before the first, and once the connection is gone.
+    pub fn last_report(&self) -> Option<Report> {
+        self.newest().and_then(|path| lock(&path).steering.last().cloned())
+    }
+
+    /// Takes the reports of all paths that nobody took yet, each path's in the order of time.
+    /// The last 64 of each path are kept.
+    pub fn take_reports(&self) -> Vec<Report> {
+        let mut all = Vec::new();
+        self.each(|path| all.extend(path.steering.take_reports()));
+        all
+    }
+}

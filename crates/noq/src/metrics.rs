@@ -1,0 +1,49 @@
+//! A path as its owner sees it.
+
+use trimtab_cc::Phase;
+use trimtab_steer::{Insight, KnobValues, Reason};
+use trimtab_units::{Bytes, Duration, Rate};
+
+/// A path as it is now. Bytes are of QUIC packets that elicit acknowledgements, without the headers
+/// of UDP and IP.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// The text of the scheme.
+    pub scheme: String,
+    /// The algorithm that runs, by its name in [`trimtab_cc::ALGORITHMS`].
+    pub algorithm: &'static str,
+    /// The algorithm that takes over once the running one has converged.
+    pub pending: Option<&'static str>,
+    /// The algorithm's knobs, each in its unit.
+    pub knobs: KnobValues,
+    /// Where in its life the algorithm is.
+    pub phase: Phase,
+    /// The congestion window.
+    pub window: Bytes,
+    /// The pacing rate; `None` leaves it to noq, which paces at 5/4 of a window per round trip.
+    pub pacing_rate: Option<Rate>,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Lowest round-trip time since the path began; `None` before the first sample.
+    pub min_rtt: Option<Duration>,
+    /// Highest delivery rate of the last 10 s; `None` before the first sample, and where a learnt
+    /// policy runs without a fallback.
+    pub delivery_rate: Option<Rate>,
+    /// Bytes in flight.
+    pub inflight: Bytes,
+    /// Bytes sent.
+    pub sent: Bytes,
+    /// Bytes acknowledged.
+    pub delivered: Bytes,
+    /// Bytes declared lost.
+    pub lost: Bytes,
+    /// How often another algorithm took over.
+    pub switches: u64,
+    /// Why the steering asked for its last action; `None` before that and without steering.
+    pub reason: Option<Reason>,
+    /// How many actions of the steering the algorithm refused: 0 in a scheme that works.
+    pub refused: u64,
+    /// What the steering shows of itself, e.g. the application's preference.
+    pub insight: Insight,
+}

@@ -1,0 +1,153 @@
+//! A scheme's text, ready to run: its files are read, its steering is made.
+
+use std::fs;
+use std::path::Path;
+
+use trimtab_cc::migrate::Switcher;
+use trimtab_cc::{Config as Limits, Spec};
+use trimtab_qoe::{Factors, Model};
+use trimtab_steer::muses::Policy;
+use trimtab_steer::scheme::{By, Demand, Goal, LearntModel, MusesSettings, Scheme, SchemeKind};
+use trimtab_steer::{Driver, Steerer, Unusable};
+
+use crate::ConfigError;
+
+/// A scheme that any number of paths can begin to run, without I/O.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    label: String,
+    start: Start,
+}
+
+/// How a path begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    /// With an algorithm; the steering, if any, turns its knobs or has it changed for another.
+    Algorithm(Spec, Option<Steerer>),
+    /// With a learnt policy; the algorithm takes over if the policy's guard raises an alarm.
+    Learnt(Policy, Option<Spec>),
+}
+
+impl Plan {
+    /// Reads the text, and the files that it names.
+    pub(crate) fn read(text: &str, model: &Model) -> Result<Self, ConfigError> {
+        let scheme: Scheme = text.parse()?;
+        let start = match scheme.kind() {
+            SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
+            kind if matches!(kind.demand(), Demand::Foresight) => {
+                return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
+            }
+            kind => {
+                let learnt = learnt(kind)?;
+                let goal =
+                    Goal { model, factors: Factors::new(), learnt: &|_: &By| learnt.clone() };
+                let (spec, steerer) = kind.steering(&goal);
+                Start::Algorithm(spec, steerer)
+            }
+        };
+        Ok(Self { label: scheme.label().to_owned(), start })
+    }
+
+    /// The text.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// How a path begins.
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// What is to steer the path.
+    pub(crate) fn steerer_mut(&mut self) -> Option<&mut Steerer> {
+        match &mut self.start {
+            Start::Algorithm(_, steerer) => steerer.as_mut(),
+            Start::Learnt(..) => None,
+        }
+    }
+}
+
+impl Start {
+    /// The algorithm or policy of a new path. Another can take over from each of them.
+    pub(crate) fn driver(&self, limits: &Limits) -> Driver {
+        match self {
+            Self::Algorithm(spec, _) => Driver::from(Switcher::new(*spec, limits)),
+            Self::Learnt(policy, safe) => policy.driver(*safe, limits),
+        }
+    }
+
+    /// What steers it.
+    pub(crate) fn steerer(&self) -> Option<Steerer> {
+        match self {
+            Self::Algorithm(_, steerer) => steerer.clone(),
+            Self::Learnt(..) => None,
+        }
+    }
+}
+
+fn policy(settings: &MusesSettings) -> Result<Policy, ConfigError> {
+    let (_, path) = settings.key();
+    let bytes = match &settings.model {
+        None => settings.shipped().1.to_vec(),
+        Some(path) => read(path)?,
+    };
+    settings.policy(bytes).map_err(|e| unusable(path, &e))
+}
+
+/// What was learnt for a scheme that selects. With a fallback the file need not be there.
+fn learnt(kind: &SchemeKind) -> Result<Result<LearntModel, Unusable>, ConfigError> {
+    let SchemeKind::Select(selection) = kind else { return Ok(Err(Unusable::Missing)) };
+    let Some(path) = selection.by.file() else { return Ok(Err(Unusable::Missing)) };
+    let bytes = match selection.by.shipped() {
+        Some(bytes) => bytes.to_vec(),
+        None => match read(path) {
+            Err(_) if selection.safe.is_some() => return Ok(Err(Unusable::Missing)),
+            bytes => bytes?,
+        },
+    };
+    match selection.by.read(&bytes) {
+        Err(problem) if selection.safe.is_some() => Ok(Err(problem.unusable())),
+        model => model.map(Ok).map_err(|e| unusable(path, &e)),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    fs::read(path).map_err(|cause| ConfigError::File { path: path.to_owned(), cause })
+}
+
+fn unusable(path: &Path, problem: &dyn std::error::Error) -> ConfigError {
+    ConfigError::Learnt { path: path.to_owned(), problem: problem.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Plan::read(text, &Model::download()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_wrong_text_names_the_remedy() {
+        let problem = refused("cubik");
+        assert!(problem.contains("did you mean cubic?"), "{problem}");
+        let problem = refused("copa:alpha=1");
+        assert!(problem.contains("alpha") && problem.contains("delta"), "{problem}");
+        let problem = refused("omniscient");
+        assert!(problem.contains("simulator only; name an algorithm such as bbr3"), "{problem}");
+        let problem = refused("muses:model=nowhere.trees");
+        assert!(problem.contains("nowhere.trees") && problem.contains("model=FILE"), "{problem}");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let problem = refused(&format!("floo:model={file}"));
+        assert!(problem.contains("Cargo.toml cannot be used"), "{problem}");
+    }
+
+    #[test]
+    fn with_a_fallback_the_file_need_not_be_there() {
+        let plan = Plan::read("floo:model=nowhere:safe=copa", &Model::download()).unwrap();
+        assert!(
+            matches!(plan.start(), Start::Algorithm(spec, _) if spec.algorithm().name == "copa")
+        );
+        assert_eq!(plan.label(), "floo:model=nowhere:safe=copa");
+    }
+}
