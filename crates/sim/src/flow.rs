@@ -235,7 +235,10 @@ impl Flow {
         }
         if now < self.start {
             next = next.min(self.start);
-        } else if let Some(at) = self.app.next_timer().filter(|&at| at < self.stop) {
+        } else if now < self.stop
+            && let Some(at) = self.app.next_timer().filter(|&at| at < self.stop)
+        {
+            // A stopped client is not asked; what it would have asked by now stays due.
             next = next.min(at);
         }
         next

@@ -1,7 +1,7 @@
 //! What must hold in every world: packets are conserved, a fork continues as its original, and a
 //! bulk flow reaches what can be worked out on paper.
 
-use trimtab_apps::{App, BulkConfig, DownloadConfig, Workload};
+use trimtab_apps::{App, BulkConfig, DownloadConfig, Live, LiveConfig, Workload};
 use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -68,6 +68,24 @@ fn a_flow_goes_on_whatever_leaves_before_the_first_acknowledgement() {
             world.run_until(Time::from_secs(60));
             assert!(world.is_finished(), "{cc} is stuck");
         }
+    }
+}
+
+/// A segment that arrives after its viewer has left leaves the next one due, which nobody asks for.
+/// The simulator once asked for it at that moment for ever.
+#[test]
+fn a_response_may_come_after_its_client_has_stopped() {
+    for stop in [5, 10, 20] {
+        let app = App::Live(Live::new(LiveConfig::default()).unwrap().into());
+        let mut flow = flow("cubic", Transport::quic(), app, 1);
+        flow.stop = Time::from_secs(stop);
+        let mut world =
+            World::new(&WorldConfig { links: vec![(link(0.2, 20), 1)], flows: vec![flow] });
+        world.run_until(Time::from_secs(stop));
+        let before = world.flows()[0].received().goodput;
+        world.run_until(Time::from_secs(stop + 60));
+        assert!(world.flows()[0].received().goodput > before, "a response came late");
+        assert!(world.is_finished());
     }
 }
 
