@@ -224,7 +224,9 @@ impl Copa {
         if let (Some(base), Some(standing), Some(rtt_max), false) =
             (self.base(), self.rtt_standing.get(), self.rtt_max.get(), self.slow_start)
         {
-            let floor = self.mode.on_rtt(now, &Sight { rtt, base, standing, rtt_max });
+            let keeps_rival = self.keeps_rival();
+            let sight = Sight { rtt, base, standing, rtt_max, keeps_rival };
+            let floor = self.mode.on_rtt(now, &sight);
             self.drain_queue(ack, floor);
         }
     }
@@ -264,7 +266,11 @@ impl Copa {
             }
             return;
         }
-        let patience = Duration::from_secs_f64(self.values.min_rtt_window / 2.0);
+        let patience = if self.competes_as_cubic() {
+            self.mode.confirms_after()
+        } else {
+            Duration::from_secs_f64(self.values.min_rtt_window / 2.0)
+        };
         // On the way down from another algorithm's window the queue empties as it is; and what was
         // in flight while the link stood still tells nothing of what the path holds.
         if self.descent.is_none()

@@ -15,7 +15,7 @@ use trimtab_units::{Duration, Time};
 /// 17 and 97 packets, four of 0.1 between 10 and 79. They would take each other for strangers, and
 /// competing, fill the queue.
 ///
-/// After a loss to others a tenth applies: see [`EMPTY_SHARE_LOST`].
+/// After a loss to others, and with the window of CUBIC, a tenth applies: [`EMPTY_SHARE_LOST`].
 const EMPTY_SHARE: f64 = 0.3;
 /// And so is one whose delay is below this. The paper has no such slack; without it a queue of few
 /// packets, or a link that sends in whole milliseconds as Mahimahi's do, is never seen empty.
@@ -49,6 +49,16 @@ const LOST_GAP: u32 = 5;
 /// A flow that competes again within so many round trips keeps its 1/delta. The queue was empty
 /// for a moment, and the others stayed.
 const KEPT_ROUNDS: u32 = 50;
+/// With CUBIC's window (`rival.rs`), it looks whether the others are still there after so long. Each
+/// time that they are, it waits twice as long. A drain costs a flow of long round trips its share
+/// for seconds. With a drain each 15 s, and leaving at 0.3 of the swing, one flow next to one CUBIC
+/// flow got 0.55 of its rate at 150 ms and 0.63 at 300 ms; now it gets 0.77 at both (48 Mbit/s, one
+/// bandwidth-delay product, 0.5 ms of jitter). With 8 s it gets 0.86 and 0.82, but of 60 times that
+/// four such flows were alone, one stayed in this mode five times and took too much; with 15 s none.
+const CONFIRM: Duration = Duration::from_secs(15);
+const CONFIRM_MAX: Duration = Duration::from_secs(60);
+/// The second doubling reaches the most.
+const CONFIRMED_MAX: u32 = 2;
 
 /// Default or competitive mode.
 #[derive(Clone, Debug)]
@@ -70,6 +80,8 @@ pub(super) struct Mode {
     /// 1/delta when it last stopped to compete, and round trips since then.
     kept: f64,
     since_kept: u32,
+    /// Drains since it competes that did not empty the queue.
+    confirmed: u32,
 }
 
 /// What the mode detector looks at.
@@ -82,6 +94,8 @@ pub(super) struct Sight {
     pub(super) standing: Duration,
     /// Of the last four round trips.
     pub(super) rtt_max: Duration,
+    /// Whether it would compete with the window of CUBIC.
+    pub(super) keeps_rival: bool,
 }
 
 impl Mode {
@@ -97,6 +111,7 @@ impl Mode {
             since_others: LOST_ROUNDS,
             kept: INVERSE_MIN,
             since_kept: KEPT_ROUNDS,
+            confirmed: 0,
         }
     }
 
@@ -112,7 +127,7 @@ impl Mode {
         if queueing <= swing.mul_f64(EMPTY_SHARE).max(EMPTY_SLACK) {
             self.empty_at = self.empty_at.max(now);
         }
-        if queueing <= swing.mul_f64(self.leaves_at()).max(EMPTY_SLACK)
+        if queueing <= swing.mul_f64(self.leaves_at(sight.keeps_rival)).max(EMPTY_SLACK)
             && let Some(inverse) = self.inverse.take()
         {
             // Nobody fills it.
@@ -132,8 +147,15 @@ impl Mode {
     }
 
     /// The share of the swing below which it stops to compete.
-    fn leaves_at(&self) -> f64 {
-        if self.since_others < LOST_ROUNDS { EMPTY_SHARE_LOST } else { EMPTY_SHARE }
+    fn leaves_at(&self, keeps_rival: bool) -> f64 {
+        let stays = keeps_rival || self.since_others < LOST_ROUNDS;
+        if stays { EMPTY_SHARE_LOST } else { EMPTY_SHARE }
+    }
+
+    /// How long after the last drain it looks again whether the others are still there, with CUBIC's
+    /// window.
+    pub(super) fn confirms_after(&self) -> Duration {
+        (CONFIRM * (1 << self.confirmed)).min(CONFIRM_MAX)
     }
 
     /// Whether it is time to drain the queue. To see who fills it: when it was not nearly empty for
@@ -169,8 +191,13 @@ impl Mode {
         self.small_from = now + ALONE;
         if self.empty_at >= from {
             self.empty_at = now + ALONE;
-        } else if delta > 0.0 && self.inverse.is_none() && self.is_full(now, srtt) {
-            let kept = if self.since_kept < KEPT_ROUNDS { self.kept } else { INVERSE_MIN };
+            self.confirmed = 0;
+        } else if self.inverse.is_some() {
+            self.confirmed = (self.confirmed + 1).min(CONFIRMED_MAX);
+        } else if delta > 0.0 && self.is_full(now, srtt) {
+            let again = self.since_kept < KEPT_ROUNDS;
+            let kept = if again { self.kept } else { INVERSE_MIN };
+            self.confirmed = if again { self.confirmed } else { 0 };
             self.inverse = Some((1.0 / delta).max(kept).clamp(INVERSE_MIN, INVERSE_MAX));
         }
     }
@@ -235,7 +262,7 @@ mod tests {
     /// ms.
     fn sight(queueing: u64) -> Sight {
         let rtt = RTT + Duration::from_micros(queueing);
-        Sight { rtt, base: RTT, standing: rtt, rtt_max: RTT * 2 }
+        Sight { rtt, base: RTT, standing: rtt, rtt_max: RTT * 2, keeps_rival: false }
     }
 
     /// One that competes with 1/delta of 2 since 1 s.
@@ -390,6 +417,45 @@ mod tests {
         }
         small.on_loss();
         assert!(leaves(&small, 30_000));
+    }
+
+    /// With CUBIC's window it stops only below a tenth, whatever was lost.
+    #[test]
+    fn with_the_window_of_cubic_a_tenth_applies() {
+        let leaves = |queueing| {
+            let mut mode = competing();
+            mode.on_rtt(at(1200), &Sight { keeps_rival: true, ..sight(queueing) });
+            !mode.is_competitive()
+        };
+        assert!(!leaves(10_001) && leaves(10_000));
+    }
+
+    /// Each drain that finds the others doubles the time to the next, up to a minute.
+    #[test]
+    fn it_looks_for_the_others_ever_less_often() {
+        let mut mode = competing();
+        let waits = |mode: &Mode| mode.confirms_after();
+        let seconds = Duration::from_secs;
+        for (drain, want) in [(1, 15), (2, 30), (3, 60), (4, 60)] {
+            assert_eq!(waits(&mode), seconds(want));
+            let from = at(1000 + 1000 * drain);
+            mode.on_drained(from, from + RTT, RTT, 0.5);
+        }
+        // It stops to compete, and must again within 50 round trips.
+        let again = |rounds: u32| {
+            let mut mode = mode.clone();
+            mode.on_rtt(at(9000), &sight(0));
+            for _ in 0..rounds {
+                mode.on_round();
+            }
+            mode.on_drained(at(19_000), at(19_900), RTT, 0.5);
+            assert!(mode.is_competitive());
+            waits(&mode)
+        };
+        assert_eq!((again(49), again(50)), (seconds(60), seconds(15)));
+        mode.on_rtt(at(9000), &sight(0));
+        mode.on_drained(at(9000), at(9100), RTT, 0.5);
+        assert_eq!(waits(&mode), seconds(15), "the queue emptied: they are gone");
     }
 
     /// A queue of at most 1 ms that is never below a tenth of that may be none.

@@ -229,7 +229,7 @@ TT_INLINE void tt_copa_heed_silence(struct tt_copa *c, const struct tt_ack *ack)
 /* Starts and ends drains, on an acknowledgement that shows the minimum or does not. */
 TT_CHECKED_ONCE int tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, bool floor)
 {
-	u64 now_us, srtt_us, standing_us, base_us, less_us;
+	u64 now_us, srtt_us, standing_us, base_us, less_us, patience_us;
 	bool wanted, small;
 
 	if (!c || !ack)
@@ -247,8 +247,9 @@ TT_CHECKED_ONCE int tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *
 	 */
 	if (c->descent_bytes || ack->newest_sent_us < c->heard_again_us)
 		return 0;
-	wanted = tt_mode_wants_drain(&c->mode, now_us, srtt_us, c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2,
-				     c->knobs[TT_COPA_COMPETITIVE]);
+	patience_us = tt_copa_competes_as_cubic(c) ? tt_mode_confirms_after_us(&c->mode)
+						   : c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2;
+	wanted = tt_mode_wants_drain(&c->mode, now_us, srtt_us, patience_us, c->knobs[TT_COPA_COMPETITIVE]);
 	small = tt_mode_is_small(&c->mode, now_us, srtt_us) && tt_copa_is_held_by(c, TT_EMPTY_SLACK_US);
 	if (!wanted && !small)
 		return 0;
@@ -305,6 +306,7 @@ TT_INLINE void tt_copa_observe(struct tt_copa *c, const struct tt_ack *ack)
 	sight.base_us = tt_copa_base_us(c);
 	sight.standing_us = tt_filter_get(&c->rtt_standing);
 	sight.rtt_max_us = tt_filter_get(&c->rtt_max);
+	sight.keeps_rival = tt_copa_keeps_rival(c);
 	floor = tt_mode_on_rtt(&c->mode, ack->now_us, &sight);
 	tt_copa_drain_queue(c, ack, floor);
 }

@@ -70,6 +70,10 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 #define TT_LOST_GAP 5
 /* A flow that competes again within so many round trips keeps its 1/delta. */
 #define TT_KEPT_ROUNDS 50
+/* With CUBIC's window it looks whether the others are still there after so long, twice as long each time they were. */
+#define TT_CONFIRM_US 15000000ULL
+#define TT_CONFIRM_MAX_US 60000000ULL
+#define TT_CONFIRMED_MAX 2
 
 TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
 {
@@ -83,6 +87,7 @@ TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
 	m->since_others = TT_LOST_ROUNDS;
 	m->since_kept = TT_KEPT_ROUNDS;
 	m->kept_q16 = TT_INVERSE_MIN_Q16;
+	m->confirmed = 0;
 }
 
 /* What the mode detector looks at: round-trip times. */
@@ -91,6 +96,7 @@ struct tt_sight {
 	u64 base_us;     /* with an empty queue */
 	u64 standing_us; /* the least of the last part of a round trip */
 	u64 rtt_max_us;  /* of the last four */
+	bool keeps_rival; /* whether it would compete with the window of CUBIC */
 };
 
 /* Whether the queue is nearly empty: `num` / TT_EMPTY_SHARE_DEN of its swing at most. */
@@ -104,7 +110,8 @@ TT_INLINE bool tt_mode_on_rtt(struct tt_mode *m, u64 now_us, const struct tt_sig
 {
 	u64 swing_us = tt_less(sight->rtt_max_us, sight->base_us);
 	u64 queueing_us = tt_less(sight->rtt_us, sight->base_us);
-	u64 leaves_at = m->since_others < TT_LOST_ROUNDS ? TT_EMPTY_SHARE_LOST_NUM : TT_EMPTY_SHARE_NUM;
+	bool stays = sight->keeps_rival || m->since_others < TT_LOST_ROUNDS;
+	u64 leaves_at = stays ? TT_EMPTY_SHARE_LOST_NUM : TT_EMPTY_SHARE_NUM;
 
 	if (tt_mode_is_empty(queueing_us, swing_us, TT_EMPTY_SHARE_NUM))
 		m->empty_at_us = tt_max(m->empty_at_us, now_us);
@@ -133,6 +140,12 @@ TT_INLINE bool tt_mode_is_small(const struct tt_mode *m, u64 now_us, u64 srtt_us
 	return tt_less(now_us, m->small_from_us) > srtt_us * TT_SMALL_ROUNDS;
 }
 
+/* How long after the last drain it looks again whether the others are still there, with CUBIC's window. */
+TT_INLINE u64 tt_mode_confirms_after_us(const struct tt_mode *m)
+{
+	return tt_min(TT_CONFIRM_US << tt_min(m->confirmed, TT_CONFIRMED_MAX), TT_CONFIRM_MAX_US);
+}
+
 TT_INLINE bool tt_mode_wants_drain(const struct tt_mode *m, u64 now_us, u64 srtt_us, u64 patience_us, bool competes)
 {
 	u64 stale_us = tt_less(now_us, tt_max(m->floor_at_us, m->drained_at_us));
@@ -145,14 +158,21 @@ TT_INLINE bool tt_mode_wants_drain(const struct tt_mode *m, u64 now_us, u64 srtt
 /* A drain that began at `from_us` ended. `inverse_q16` is the 1/delta that is set, 0 where it must not compete. */
 TT_INLINE void tt_mode_on_drained(struct tt_mode *m, u64 from_us, u64 now_us, u64 srtt_us, u32 inverse_q16)
 {
-	u32 kept_q16 = m->since_kept < TT_KEPT_ROUNDS ? m->kept_q16 : TT_INVERSE_MIN_Q16;
+	bool again = m->since_kept < TT_KEPT_ROUNDS;
+	u32 kept_q16 = again ? m->kept_q16 : TT_INVERSE_MIN_Q16;
 
 	m->drained_at_us = now_us;
 	m->small_from_us = now_us + TT_ALONE_US;
-	if (m->empty_at_us >= from_us)
+	if (m->empty_at_us >= from_us) {
 		m->empty_at_us = now_us + TT_ALONE_US;
-	else if (inverse_q16 && !m->inverse_q16 && tt_mode_is_full(m, now_us, srtt_us))
+		m->confirmed = 0;
+	} else if (m->inverse_q16) {
+		m->confirmed = tt_min(m->confirmed + 1, TT_CONFIRMED_MAX);
+	} else if (inverse_q16 && tt_mode_is_full(m, now_us, srtt_us)) {
 		m->inverse_q16 = tt_min(tt_max(tt_max(inverse_q16, kept_q16), TT_INVERSE_MIN_Q16), TT_INVERSE_MAX_Q16);
+		if (!again)
+			m->confirmed = 0;
+	}
 }
 
 /* Counts the queue as empty, because nothing was in flight to fill it or see it. */

@@ -39,7 +39,8 @@ struct tt_mode {
 	u8 since_others; /* and since one to others, up to TT_LOST_ROUNDS */
 	u8 since_kept;   /* round trips since `kept_q16`, up to TT_KEPT_ROUNDS */
 	u32 kept_q16;    /* 1/delta when it last stopped to compete */
-	u32 rest;
+	u8 confirmed;    /* drains since it competes that did not empty the queue, up to TT_CONFIRMED_MAX */
+	u8 rest[3];
 };
 
 /* The window is held to see whether the queue empties; `until_us` is 0 when it is not. */
