@@ -87,9 +87,8 @@ pub(crate) fn run(
 
 /// Who takes part: the flows of the simulator, and the same requests.
 fn members(prepared: &Prepared, job: &Job) -> Result<Vec<Member>, RealError> {
-    let app = &prepared.apps[job.app];
     let member = |member: course::Member<'_>| {
-        let governor = Governor::of(member.scheme, app, prepared)?;
+        let governor = Governor::of(member.scheme, member.goal, prepared)?;
         Ok(Member { governor, app: member.app, start: Time::ZERO + member.start })
     };
     course::members(prepared, job).into_iter().map(member).collect()

@@ -9,7 +9,7 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::result::Series;
 use crate::run::datapath::{Run, Sample, Totals};
 use crate::run::links;
-use crate::run::prepare::Prepared;
+use crate::run::prepare::{Prepared, PreparedApp};
 use crate::run::record::{FlowMeasurement, Measurement};
 use crate::scenario::{AppKind, Competitor, Job, Turn};
 
@@ -26,6 +26,8 @@ pub struct Member<'a> {
     pub scheme: &'a Scheme,
     /// Its client, which has done nothing yet.
     pub app: App,
+    /// The application whose users it is steered for: that of the run, or of a competitor's model.
+    pub goal: &'a PreparedApp,
     /// When its client starts. One that ends before the run has an application that ends.
     pub start: Duration,
 }
@@ -40,10 +42,12 @@ pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
         .map(|i| Member {
             scheme: &scenario.cc[job.scheme],
             app: client(app.settings.kind, i),
+            goal: app,
             start: Duration::from_nanos(scenario.stagger.as_nanos().saturating_mul(i)),
         })
         .collect();
     for competitor in prepared.plan.competitors(job) {
+        let goal = prepared.goal(competitor, app);
         for Turn { start, length } in competitor.turns(scenario.duration) {
             for _ in 0..competitor.flows {
                 let number = members.len() as u64;
@@ -51,7 +55,7 @@ pub fn members<'a>(prepared: &'a Prepared, job: &Job) -> Vec<Member<'a>> {
                     None => client(competitor.app, number),
                     Some(length) => app.client_until(competitor.app, length, seed(number)),
                 };
-                members.push(Member { scheme: &competitor.cc, app, start });
+                members.push(Member { scheme: &competitor.cc, app, goal, start });
             }
         }
     }

@@ -19,7 +19,7 @@ use trimtab_units::Duration;
 use crate::result::TraceOrigin;
 use crate::run::links;
 use crate::run::suits::unsuited;
-use crate::scenario::{AppKind, AppSettings, Plan};
+use crate::scenario::{AppKind, AppSettings, Competitor, Plan, Scenario};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +125,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Its applications.
     pub apps: Vec<PreparedApp>,
+    /// What competitors with a QoE model of their own are steered for, by that model's text.
+    goals: BTreeMap<(AppKind, String), PreparedApp>,
     /// What was learnt of its schemes that select.
     models: Vec<(By, Result<LearntModel, Unusable>)>,
     /// Those of Muses, by kind and file.
@@ -138,6 +140,7 @@ pub struct Prepared {
 /// The first that is wrong.
 pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
+    let goals = goals(&plan.scenario)?;
     let (mut models, mut warnings) = (Vec::new(), Vec::new());
     let mut policies = BTreeMap::new();
     for scheme in plan.scenario.schemes() {
@@ -161,7 +164,22 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
         };
         models.push((selection.by.clone(), model));
     }
-    Ok(Prepared { plan: plan.clone(), apps, models, policies, warnings })
+    Ok(Prepared { plan: plan.clone(), apps, goals, models, policies, warnings })
+}
+
+/// What the competitors of a scenario are steered for, where they say so.
+fn goals(scenario: &Scenario) -> Result<BTreeMap<(AppKind, String), PreparedApp>, PrepareError> {
+    let mut goals = BTreeMap::new();
+    for competitor in scenario.competitors() {
+        let Some(qoe) = &competitor.qoe else { continue };
+        let settings = AppSettings {
+            name: Some(format!("competitor {}", competitor.cc.label())),
+            qoe: Some(qoe.clone()),
+            ..AppSettings::new(competitor.app)
+        };
+        goals.insert((competitor.app, qoe.clone()), PreparedApp::new(&settings)?);
+    }
+    Ok(goals)
 }
 
 /// The policy of a selection, or why there is none, in short and in full.
@@ -208,6 +226,16 @@ impl Prepared {
     pub fn policy(&self, settings: &MusesSettings) -> &Policy {
         let (learnt, path) = settings.key();
         &self.policies[&(learnt, path.to_owned())]
+    }
+
+    /// The application whose users a competitor of an application is steered for.
+    pub(crate) fn goal<'a>(
+        &'a self,
+        competitor: &Competitor,
+        app: &'a PreparedApp,
+    ) -> &'a PreparedApp {
+        let own = competitor.qoe.clone().map(|qoe| (competitor.app, qoe));
+        own.and_then(|key| self.goals.get(&key)).unwrap_or(app)
     }
 
     /// What was learnt of a scheme that selects.

@@ -41,7 +41,7 @@ pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
         SchemeKind::OracleDynamic(spec) => bound::setting::dynamic(prepared, job, spec),
         SchemeKind::StaticBest(bound) => bound::selection::single(prepared, job, bound),
         SchemeKind::OracleSelect(bound) => bound::selection::course(prepared, job, bound),
-        kind => finish(begin(prepared, job, &control(kind, prepared, job))),
+        kind => finish(begin(prepared, job, &control(kind, prepared, &prepared.apps[job.app]))),
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn begin<'a>(
     let flow = |(number, member): (usize, Member<'_>)| FlowConfig {
         control: match number < job.cell.flows as usize {
             true => own.clone(),
-            false => control(member.scheme.kind(), prepared, job),
+            false => control(member.scheme.kind(), prepared, member.goal),
         },
         transport,
         app: member.app,
@@ -92,15 +92,14 @@ pub(crate) fn advance(course: &mut Course<'_, SimulatedRun>, until: Time) {
     let Ok(()) = course.advance(until);
 }
 
-/// What governs the flows of a scheme in the simulator.
-fn control(kind: &SchemeKind, prepared: &Prepared, job: &Job) -> Control {
+/// What governs the flows of a scheme in the simulator, for the users of an application.
+fn control(kind: &SchemeKind, prepared: &Prepared, app: &PreparedApp) -> Control {
     match kind {
         SchemeKind::Muses(settings) => {
             Control::Muses { policy: prepared.policy(settings).clone(), safe: settings.safe }
         }
         SchemeKind::Omniscient => Control::Omniscient,
         kind => {
-            let app: &PreparedApp = &prepared.apps[job.app];
             let (spec, steerer) = prepared.steering(kind, app);
             Control::Algorithm { spec, steerer }
         }

@@ -153,6 +153,10 @@ pub struct Competitor {
     /// What they do.
     #[serde(default = "AppKind::bulk")]
     pub app: AppKind,
+    /// The QoE model that steers them, a name or a formula. Default: that of the application which
+    /// they compete with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qoe: Option<String>,
 }
 
 fn default_rtt() -> Vec<Duration> {

@@ -165,6 +165,27 @@ fn members_are_the_schemes_flows_and_then_its_competitors() {
     assert_eq!(who, [("mortise", 0), ("mortise", 2), ("mortise", 4), ("bbr", 5), ("bbr", 5)]);
 }
 
+/// A competitor is steered for the users of the run, or by a model of its own.
+#[test]
+fn competitors_may_have_a_model_of_their_own() {
+    let text = |qoe: &str| {
+        format!(
+            "cc = [\"mortise\"]\ntraces = \"constant:9Mbit/s\"\n[[app]]\nkind = \"bulk\"\n\
+             qoe = \"vod\"\n[[competitor]]\ncc = \"mortise\"\n[[competitor]]\n\
+             cc = \"mortise\"\nqoe = \"{qoe}\"\n"
+        )
+    };
+    let plan = |qoe| Scenario::parse(&text(qoe)).unwrap().plan().unwrap();
+    let prepared = prepare(&plan("ln(T) - 20*D")).unwrap();
+    let models: Vec<Option<&str>> = members(&prepared, &prepared.plan.jobs[0])
+        .iter()
+        .map(|m| m.goal.settings.qoe.as_deref())
+        .collect();
+    assert_eq!(models, [Some("vod"), Some("vod"), Some("ln(T) - 20*D")]);
+    let wrong = prepare(&plan("ln(T) - D +")).unwrap_err().to_string();
+    assert!(wrong.starts_with("QoE of competitor mortise: "), "{wrong}");
+}
+
 #[test]
 fn a_bottleneck_is_that_of_its_cell() {
     let text = "cc = [\"cubic\"]\ntraces = \"constant:12Mbit/s\"\nrtt = \"40ms\"\n\
