@@ -45,6 +45,8 @@ pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};
 pub use schedule::Schedule;
 #[cfg(feature = "select")]
 pub use steerer::Steerer;
-pub use tune::{ChangePoint, Mortise, MortiseConfig, Tuned, Tuner, TunerConfig};
+pub use tune::{
+    ChangePoint, Mortise, MortiseConfig, PaperConfig, PaperMortise, Tuned, Tuner, TunerConfig,
+};
 pub use utility::Utility;
 pub use values::KnobValues;

@@ -8,7 +8,9 @@ use trimtab_units::Duration;
 
 use crate::distill::Distill;
 use crate::select::Selector;
-use crate::{Action, Both, Insight, Mortise, Needs, Reason, Report, Schedule, Steer, Tuner};
+use crate::{
+    Action, Both, Insight, Mortise, Needs, PaperMortise, Reason, Report, Schedule, Steer, Tuner,
+};
 
 /// Each steering is `NAME(TYPE),`. Large ones are boxed: a connection without steering has room for
 /// the smallest.
@@ -63,6 +65,8 @@ macro_rules! steerers {
 steerers! {
     /// Mortise.
     Mortise(Box<Mortise>),
+    /// Mortise as it was published.
+    Paper(Box<PaperMortise>),
     /// Mortise for another algorithm than Copa.
     Tuner(Box<Tuner>),
     /// Algorithms in turn.

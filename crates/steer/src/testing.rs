@@ -36,3 +36,16 @@ pub(crate) fn silent(now: Time, interval: Duration, algorithm: &'static str) -> 
         factors: Factors::new(),
     }
 }
+
+/// Deterministic noise: standard normal by the sum of twelve uniforms.
+pub(crate) struct Noise(pub(crate) u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}

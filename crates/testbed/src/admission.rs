@@ -274,6 +274,17 @@ mod tests {
     }
 
     #[test]
+    fn mortise_of_the_paper_is_steered_copa_without_our_settings() {
+        let Ok(Governor::Ebpf { algorithm: Algorithm::Copa, spec, steerer: Some(of_paper) }) =
+            of("mortise:paper")
+        else {
+            panic!("it is steered");
+        };
+        assert!(matches!(of_paper, Steerer::Paper(_)));
+        assert_eq!(spec.settings(), [("delta", 0.1)]);
+    }
+
+    #[test]
     fn other_algorithms_in_ebpf_are_steered_likewise() {
         for (name, algorithm) in
             [("mortise:vivace", Algorithm::Vivace), ("mortise:cubic", Algorithm::Cubic)]

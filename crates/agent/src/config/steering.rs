@@ -57,6 +57,10 @@ impl Named {
             .map_err(|e| fail(&format!("{e}; a rule may also say \"{FLEET}\" or \"none\"")))?;
         let name = scheme.label();
         let refused = match scheme.kind().demand() {
+            Demand::Knobs(_) if matches!(scheme.kind(), SchemeKind::Paper(_)) => Some(format!(
+                "{name} is a control for comparisons, which the agent does not run: give \
+                 steer = \"mortise\""
+            )),
             Demand::Knobs(of) if matches!(scheme.kind(), SchemeKind::Tuner(_)) => Some(format!(
                 "the agent steers no knobs of {of} by experience: give steer = \"mortise\", which \
                  steers {TUNED}"

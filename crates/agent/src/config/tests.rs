@@ -341,6 +341,7 @@ fn a_scheme_that_the_agent_cannot_run_is_refused_with_the_reason() {
         ("steer = \"select:antelope\"", "does not run select:antelope"),
         ("steer = \"floo+mortise\"", "does not run floo+mortise"),
         ("steer = \"mortise:vivace\"", "steers no knobs of vivace by experience: give steer"),
+        ("steer = \"mortise:paper\"", "a control for comparisons, which the agent does not run"),
         ("steer = \"mortise:sigma=2\"", "sigma = 2 is outside its range 0 to 1"),
         ("steer = \"floo:every=0.1ms\"", "every=100us: it takes a time of 1ms at least"),
         ("steer = \"switch:cubic,vegas\"", "no algorithm \"vegas\" runs in eBPF"),

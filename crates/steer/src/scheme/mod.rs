@@ -10,6 +10,7 @@
 //! | `cubic`, `copa:mit`, `copa:delta=0.1` … | an algorithm of the `cc` crate with its knobs |
 //! | `mortise`, `mortise:sigma=0.3,cpd=0` | Copa, its δ steered by the application's preference |
 //! | `mortise:bbr3`, `mortise:cubic,sigma=0.3` | another algorithm, how bold it is steered likewise |
+//! | `mortise:paper`, `mortise:paper,cpd=0` | Mortise as it was published |
 //! | `mortise-disc` | the same with five values of δ only |
 //! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, every so often |
 //! | `floo`, `floo:counterfactual`, `floo:part` | the algorithm that a learnt policy chooses |
@@ -32,7 +33,7 @@ use trimtab_cc::{ALGORITHMS, Spec, SpecError};
 
 pub use bound::SelectBound;
 pub use every::{EveryError, every, how};
-pub use mortise::{MORTISE_SETTINGS, MortiseSettings, TunerSettings};
+pub use mortise::{MORTISE_SETTINGS, MortiseSettings, PaperSettings, TunerSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use steering::{Demand, Goal};
@@ -73,6 +74,8 @@ pub enum SchemeKind {
     Rule(Spec),
     /// Mortise: Copa's δ follows the application's preference.
     Mortise(MortiseSettings),
+    /// Mortise as it was published: Copa's δ alone, by the paper's controller.
+    Paper(PaperSettings),
     /// Mortise for another algorithm, whose boldness follows the application's preference.
     Tuner(TunerSettings),
     /// Algorithms that take over from each other, whatever the path is like (Floo §5.5.1).
@@ -308,6 +311,17 @@ mod tests {
             assert!(matches!(scheme.kind().demand(), Demand::Knobs(of) if of == name));
             assert!(scheme.is_steered() && scheme.to_string() == text);
         }
+        for (text, sigma, change_points) in [
+            ("mortise:paper", 0.5, true),
+            ("mortise:paper,cpd=0", 0.5, false),
+            ("mortise:paper,sigma=0.3", 0.3, true),
+        ] {
+            let scheme = parse(text).unwrap();
+            let SchemeKind::Paper(set) = scheme.kind() else { panic!("{text} is a scheme") };
+            assert_eq!((set.sigma, set.change_points), (sigma, change_points));
+            assert!(matches!(scheme.kind().demand(), Demand::Knobs("copa")));
+            assert!(scheme.is_steered() && scheme.to_string() == text);
+        }
         assert!(parse("omniscient").unwrap().is_bound());
         for steered in ["floo", "floo:part", "floo+mortise", "select:power", "select:antelope"] {
             assert!(parse(steered).unwrap().is_steered() && !is_bound(steered), "{steered}");
@@ -353,7 +367,13 @@ mod tests {
         let e = parse("mortise:gamma=1").unwrap_err();
         assert!(e.contains("no setting \"gamma\", only sigma, cpd"), "{e}");
         let e = parse("mortise:reno").unwrap_err();
-        assert!(e.contains("but copa (the default), bbr3, vivace, cubic"), "{e}");
+        assert!(e.contains("but copa (the default), paper, bbr3, vivace, cubic"), "{e}");
+        let e = parse("mortise:paper,sigma=2").unwrap_err();
+        assert!(e.contains("sigma = 2 is outside its range 0 to 1"), "{e}");
+        let e = parse("mortise:paper,delta=1").unwrap_err();
+        assert!(e.contains("no setting \"delta\", only sigma, cpd"), "{e}");
+        let e = parse("mortise:paper:cpd=0").unwrap_err();
+        assert!(e.contains("no setting \"paper:cpd\", only sigma, cpd"), "{e}");
         let e = parse("mortise:bbr3,cpd=0").unwrap_err();
         assert!(e.contains("no setting \"cpd\", only sigma"), "{e}");
         let e = parse("mortise:bbr3,sigma=2").unwrap_err();

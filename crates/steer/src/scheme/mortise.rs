@@ -4,7 +4,7 @@ use trimtab_cc::{Knob, KnobError};
 use trimtab_qoe::{Factors, Model};
 
 use super::SchemeKind;
-use crate::{Mortise, MortiseConfig, Tuned, TunerConfig};
+use crate::{Mortise, MortiseConfig, PaperConfig, Tuned, TunerConfig};
 
 /// The settings of Mortise that experiments vary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,6 +103,26 @@ impl TunerSettings {
     }
 }
 
+/// The settings of Mortise as it was published.
+#[derive(Clone, Copy, Debug)]
+pub struct PaperSettings {
+    /// The weight σ of the preference, as [`MortiseSettings`] has it.
+    pub sigma: f64,
+    /// Whether changes of the bandwidth are detected.
+    pub change_points: bool,
+}
+
+impl PaperSettings {
+    /// What it steers with, for the users of a model.
+    pub fn config(self, model: Model) -> PaperConfig {
+        let Self { sigma, change_points } = self;
+        PaperConfig { model, factors: Factors::new(), sigma, change_points }
+    }
+}
+
+/// What follows `mortise:` for Mortise as it was published.
+const PAPER: &str = "paper";
+
 /// Reads what follows `mortise:`, which is `[CC,][SETTING,…]`.
 pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
     let (name, rest) = text.split_once(',').unwrap_or((text, ""));
@@ -113,10 +133,17 @@ pub(super) fn parse(text: &str) -> Result<SchemeKind, MortiseError> {
     if name == copa {
         return MortiseSettings::parse(rest, false).map(SchemeKind::Mortise);
     }
+    if name == PAPER {
+        let MortiseSettings { sigma, change_point_detection: change_points, .. } =
+            MortiseSettings::parse(rest, false)?;
+        return Ok(SchemeKind::Paper(PaperSettings { sigma, change_points }));
+    }
     let tuned = Tuned::find(name).ok_or_else(|| {
         let known: Vec<_> = Tuned::names().collect();
         let known = known.join(", ");
-        MortiseError(format!("it does not steer {name:?}, but {copa} (the default), {known}"))
+        MortiseError(format!(
+            "it does not steer {name:?}, but {copa} (the default), {PAPER}, {known}"
+        ))
     })?;
     let sigma = read(rest, &[&SIGMA])?.last().map_or(SIGMA.default, |(_, sigma)| *sigma);
     Ok(SchemeKind::Tuner(TunerSettings { tuned, sigma }))

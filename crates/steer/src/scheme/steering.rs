@@ -5,7 +5,7 @@ use trimtab_qoe::{Factors, Model};
 
 use super::{By, LearntModel, MortiseSettings, MusesPolicy, MusesSettings, SchemeKind};
 use crate::select::{Policy, Selector, SelectorConfig};
-use crate::{Both, Mortise, Schedule, Steerer, Tuner, Unusable};
+use crate::{Both, Mortise, PaperMortise, Schedule, Steerer, Tuner, Unusable};
 
 /// What a scheme needs of the datapath that runs it.
 #[derive(Clone, Debug)]
@@ -41,6 +41,7 @@ impl SchemeKind {
         match self {
             Self::Rule(spec) => Demand::Algorithm(spec),
             Self::Mortise(_) => Demand::Knobs(Mortise::algorithm().algorithm().name),
+            Self::Paper(_) => Demand::Knobs(PaperMortise::algorithm().algorithm().name),
             Self::Tuner(settings) => Demand::Knobs(settings.tuned.name()),
             Self::Switch(_) | Self::Select(_) => Demand::Switching,
             Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
@@ -65,6 +66,12 @@ impl SchemeKind {
             Self::Mortise(settings) => {
                 let steerer = Steerer::Mortise(Box::new(goal.mortise(*settings)));
                 (Mortise::algorithm(), Some(steerer))
+            }
+            Self::Paper(settings) => {
+                let mut config = settings.config(goal.model.clone());
+                config.factors = goal.factors;
+                let steerer = Steerer::Paper(Box::new(PaperMortise::new(config)));
+                (PaperMortise::algorithm(), Some(steerer))
             }
             Self::Tuner(settings) => {
                 let mut config = settings.config(goal.model.clone());

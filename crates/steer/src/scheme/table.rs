@@ -90,7 +90,8 @@ pub static SCHEMES: [SchemeEntry; 14] = [
         name: "mortise",
         role: Role::Steering,
         about: "Copa whose delta is steered continuously by the application's QoE model; :bbr3, \
-                :vivace or :cubic is that algorithm, how bold it is steered by sigma alone",
+                :vivace or :cubic is that algorithm, how bold it is steered by sigma alone; :paper is \
+                Mortise as it was published",
         source: "Mortise",
         settings: &MORTISE_SETTINGS,
         parse: |text| Ok(mortise::parse(text)?),

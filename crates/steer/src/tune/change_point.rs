@@ -7,8 +7,10 @@
 
 use alloc::vec::Vec;
 
+use super::regime::{Prior, Regime};
+
 /// Expected length of a regime, in samples: the hazard is its inverse.
-const REGIME: f64 = 250.0;
+pub(super) const REGIME: f64 = 250.0;
 /// Run lengths beyond this are one.
 const RUNS_MAX: usize = 200;
 /// A change is declared when the regime is this young …
@@ -18,60 +20,15 @@ const CERTAIN: f64 = 0.9;
 /// … and something older than that by so many samples is known to have changed.
 const OLDER: usize = 12;
 
-/// Prior of a new regime: its mean is worth this many samples …
-const KAPPA: f64 = 0.05;
-/// … and its variance is about 0.15², the relative variation of a steady link between round trips.
-const ALPHA: f64 = 1.0;
-const BETA: f64 = 0.0225;
+/// A new regime: its variance is about 0.15², the relative variation of a steady link between round
+/// trips.
+const PRIOR: Prior = Prior { kappa: 0.05, alpha: 1.0, beta: 0.0225 };
 
 /// The detector of one connection.
 #[derive(Clone, Debug)]
 pub struct ChangePoint {
     /// Run-length probabilities, youngest first, and the regime each one has seen.
     runs: Vec<(f64, Regime)>,
-}
-
-/// Normal-gamma posterior of one regime.
-#[derive(Clone, Copy, Debug)]
-struct Regime {
-    mean: f64,
-    kappa: f64,
-    alpha: f64,
-    beta: f64,
-    /// `ln Γ(α + ½) − ln Γ(α)`, which only changes with α.
-    gamma_ratio: f64,
-}
-
-impl Regime {
-    fn new(mean: f64) -> Self {
-        Self { mean, kappa: KAPPA, alpha: ALPHA, beta: BETA, gamma_ratio: gamma_ratio(ALPHA) }
-    }
-
-    /// Density of the next sample: Student-t with 2α degrees of freedom.
-    fn density(&self, x: f64) -> f64 {
-        let scale = self.beta * (self.kappa + 1.0) / (self.alpha * self.kappa);
-        let t = (x - self.mean) * (x - self.mean) / (2.0 * self.alpha * scale);
-        let log = self.gamma_ratio
-            - 0.5 * libm::log(2.0 * core::f64::consts::PI * self.alpha * scale)
-            - (self.alpha + 0.5) * libm::log1p(t);
-        libm::exp(log)
-    }
-
-    fn update(&self, x: f64) -> Self {
-        let kappa = self.kappa + 1.0;
-        let alpha = self.alpha + 0.5;
-        Self {
-            mean: (self.kappa * self.mean + x) / kappa,
-            kappa,
-            alpha,
-            beta: self.beta + self.kappa * (x - self.mean) * (x - self.mean) / (2.0 * kappa),
-            gamma_ratio: gamma_ratio(alpha),
-        }
-    }
-}
-
-fn gamma_ratio(alpha: f64) -> f64 {
-    libm::lgamma(alpha + 0.5) - libm::lgamma(alpha)
 }
 
 impl Default for ChangePoint {
@@ -94,11 +51,12 @@ impl ChangePoint {
         }
         let x = libm::log(bandwidth);
         if self.runs.is_empty() {
-            self.runs.push((1.0, Regime::new(x).update(x)));
+            self.runs.push((1.0, Regime::new(x, PRIOR).update(x)));
             return false;
         }
         // A regime that begins with this sample is judged by the prior around what is known.
-        let prior = Regime::new(self.runs.last().map_or(x, |(_, regime)| regime.mean));
+        let mean = self.runs.last().map_or(x, |(_, regime)| regime.mean);
+        let prior = Regime::new(mean, PRIOR);
         let hazard = 1.0 / REGIME;
         let mut new = 0.0;
         for (probability, regime) in &mut self.runs {
@@ -108,7 +66,7 @@ impl ChangePoint {
             *regime = regime.update(x);
         }
         self.runs.insert(0, (new * prior.density(x), prior.update(x)));
-        self.merge_oldest();
+        merge_oldest(&mut self.runs);
         let total: f64 = self.runs.iter().map(|(p, _)| p).sum();
         if total <= 0.0 || !total.is_finite() {
             *self = Self::new();
@@ -124,15 +82,15 @@ impl ChangePoint {
         }
         changed
     }
+}
 
-    /// The oldest runs are as good as one.
-    fn merge_oldest(&mut self) {
-        while self.runs.len() > RUNS_MAX {
-            if let Some((probability, _)) = self.runs.pop()
-                && let Some(last) = self.runs.last_mut()
-            {
-                last.0 += probability;
-            }
+/// The oldest runs are as good as one.
+pub(super) fn merge_oldest(runs: &mut Vec<(f64, Regime)>) {
+    while runs.len() > RUNS_MAX {
+        if let Some((probability, _)) = runs.pop()
+            && let Some(last) = runs.last_mut()
+        {
+            last.0 += probability;
         }
     }
 }
@@ -140,19 +98,7 @@ impl ChangePoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Deterministic noise: standard normal by the sum of twelve uniforms.
-    struct Noise(u64);
-
-    impl Noise {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (self.0 >> 11) as f64 / (1u64 << 53) as f64
-        }
-        fn normal(&mut self) -> f64 {
-            (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-        }
-    }
+    use crate::testing::Noise;
 
     /// expected.md X10: a doubling of the mean (standard deviation 10%) within 10 samples.
     #[test]
@@ -195,39 +141,6 @@ mod tests {
             assert!(!detector.on_sample(x));
         }
         assert!(detector.runs.is_empty());
-    }
-
-    /// The sum of a regime's densities over all samples within so many of its mean.
-    fn whole(regime: &Regime, reach: f64) -> f64 {
-        let steps = 200_000;
-        let at = |i: i32| regime.mean + reach * (f64::from(2 * i + 1) / f64::from(steps) - 1.0);
-        (0..steps).map(|i| regime.density(at(i)) * 2.0 * reach / f64::from(steps)).sum()
-    }
-
-    /// A probability is 1 over all that may happen, before anything is known and after.
-    #[test]
-    fn the_next_sample_is_one_of_all() {
-        let mut regime = Regime::new(2.0);
-        assert!((whole(&regime, 100.0) - 1.0).abs() < 1e-3, "{}", whole(&regime, 100.0));
-        for x in [1.9, 2.1, 2.0, 2.2, 1.8, 2.0, 2.1, 1.9] {
-            regime = regime.update(x);
-        }
-        assert!((whole(&regime, 20.0) - 1.0).abs() < 1e-3, "{}", whole(&regime, 20.0));
-        let at = |off: f64| regime.density(regime.mean + off);
-        assert!((at(0.1) / at(-0.1) - 1.0).abs() < 1e-9 && at(0.1) > at(0.2) && at(0.0) > at(0.1));
-    }
-
-    /// Mean and variance of many samples are theirs, whatever the prior was.
-    #[test]
-    fn a_regime_learns_mean_and_variance() {
-        let mut noise = Noise(5);
-        let samples: Vec<f64> = (0..2_000).map(|_| 3.0 + 0.5 * noise.normal()).collect();
-        let regime = samples.iter().fold(Regime::new(0.0), |regime, x| regime.update(*x));
-        let mean = samples.iter().sum::<f64>() / 2_000.0;
-        let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 2_000.0;
-        assert!((regime.mean - mean).abs() < 1e-3, "{regime:?} {mean}");
-        assert!((regime.beta / regime.alpha / variance - 1.0).abs() < 0.02, "{regime:?}");
-        assert!((whole(&regime, 10.0) - 1.0).abs() < 1e-3, "{}", whole(&regime, 10.0));
     }
 
     #[test]

@@ -11,13 +11,17 @@ mod boldness;
 mod buffer;
 mod burst;
 mod change_point;
+mod paper;
 mod path;
 mod recent;
+mod regime;
 mod tuner;
 mod twin;
+mod window;
 
 pub use boldness::Tuned;
 pub use change_point::ChangePoint;
+pub use paper::{PaperConfig, PaperMortise};
 pub use tuner::{Tuner, TunerConfig};
 
 use alloc::boxed::Box;

@@ -11,6 +11,7 @@ use trimtab_qoe::{Factors, Hints, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
 
 use super::path::QUEUE_SLACK;
+use super::window::Window;
 use super::{DELAY_FLOOR, LOSS_FLOOR, Tuned};
 use crate::{Action, Insight, KnobValues, Reason, Report, Steer};
 
@@ -58,44 +59,6 @@ pub struct TunerConfig {
     pub factors: Factors,
     /// Share of the way from the achieved to the preferred tradeoff that a step goes (Eq. 5).
     pub sigma: f64,
-}
-
-/// What reports said since the knobs were changed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    /// Seconds.
-    time: f64,
-    acked: f64,
-    lost: f64,
-    /// Sum of the round-trip times, in seconds, and their number.
-    delays: f64,
-    samples: f64,
-}
-
-impl Window {
-    fn add(&mut self, report: &Report) {
-        self.time += report.interval.as_secs_f64();
-        self.acked += report.acked.bits() * 1e-6;
-        self.lost += report.lost.bits() * 1e-6;
-        if let Some(mean) = report.rtt_mean {
-            self.delays += mean.as_secs_f64() * report.rtt_samples as f64;
-            self.samples += report.rtt_samples as f64;
-        }
-    }
-
-    /// Mbit/s.
-    fn throughput(&self) -> f64 {
-        self.acked / self.time.max(1e-9)
-    }
-
-    /// Seconds.
-    fn delay(&self) -> f64 {
-        self.delays / self.samples.max(1.0)
-    }
-
-    fn loss(&self) -> f64 {
-        self.lost / (self.acked + self.lost).max(1e-9)
-    }
 }
 
 /// What a bolder neighbour brings over a shyer one, each as a share of the throughput: more of it,
