@@ -36,6 +36,7 @@ mod ledbat;
 pub mod migrate;
 pub mod muses;
 mod newreno;
+pub mod resume;
 mod round;
 mod spec;
 #[cfg(test)]

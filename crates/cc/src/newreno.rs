@@ -132,6 +132,11 @@ impl Migrate for NewReno {
     fn inherit(&mut self, window: Bytes, _srtt: Duration) {
         self.window.set(window);
     }
+
+    /// The losses of the jump stay those of one episode.
+    fn retreat(&mut self, from: &HandOver, ssthresh: Bytes) {
+        self.window.retreat(from.window, ssthresh);
+    }
 }
 
 #[cfg(test)]

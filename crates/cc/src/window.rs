@@ -67,6 +67,13 @@ impl Window {
         self.before = None;
     }
 
+    /// What is left after a jump that the path did not bear (RFC 9959 §3.5): this window, and slow
+    /// start up to the threshold. No earlier reduction can be undone.
+    pub(crate) fn retreat(&mut self, size: Bytes, ssthresh: Bytes) {
+        self.take_over(size);
+        self.ssthresh = ssthresh.max(self.min);
+    }
+
     /// Whether the window is below its threshold.
     pub(crate) fn in_slow_start(&self) -> bool {
         self.size < self.ssthresh

@@ -1,5 +1,6 @@
 //! What every algorithm of the table must keep, whatever happens and in whatever order.
 
+mod resume;
 mod support;
 mod switching;
 

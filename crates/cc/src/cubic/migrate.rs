@@ -31,6 +31,23 @@ impl Migrate for Cubic {
             self.window.align();
         }
     }
+
+    /// The losses of the jump stay those of one episode. The plateau is the threshold: what the
+    /// window was in the jump is no window that the path carried.
+    fn retreat(&mut self, from: &HandOver, ssthresh: Bytes) {
+        self.before = None;
+        self.window.retreat(from.window, ssthresh);
+        match &mut self.growth {
+            Growth::Rfc(curve) => {
+                curve.on_slow_start_exit(self.window.ssthresh.ratio(self.window.mss));
+            }
+            Growth::Linux(curve) => {
+                self.window.align();
+                let plateau = self.window.ssthresh.get() / self.window.mss.get();
+                curve.take_over(plateau, from.min_rtt);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -313,6 +313,11 @@ impl Migrate for Illinois {
     fn inherit(&mut self, window: Bytes, _srtt: Duration) {
         self.window.set(window);
     }
+
+    /// The losses of the jump stay those of one episode.
+    fn retreat(&mut self, from: &HandOver, ssthresh: Bytes) {
+        self.window.retreat(from.window, ssthresh);
+    }
 }
 
 #[cfg(test)]

@@ -290,6 +290,12 @@ impl Migrate for Ledbat {
         self.window.set(window);
         self.trust_flight(self.window.size);
     }
+
+    /// The losses of the jump stay those of one episode.
+    fn retreat(&mut self, from: &HandOver, ssthresh: Bytes) {
+        self.window.retreat(from.window, ssthresh);
+        self.trust_flight(self.window.size);
+    }
 }
 
 #[cfg(test)]

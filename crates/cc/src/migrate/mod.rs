@@ -156,6 +156,14 @@ pub trait Migrate: CongestionControl {
     /// Begins anew with another algorithm's window and the connection's round-trip time, and nothing
     /// else (Floo's *part switching*, its baseline: slow start, or Startup, from there on).
     fn inherit(&mut self, window: Bytes, srtt: Duration);
+
+    /// Goes on after a jump that the path did not bear, from the record's window (RFC 9959 §3.5).
+    /// `ssthresh` is the most that the path is known to carry, by which the record's rate and
+    /// bandwidth go as well. By default as [`take_over`](Self::take_over); an algorithm with a slow
+    /// start threshold makes this its threshold.
+    fn retreat(&mut self, from: &HandOver, _ssthresh: Bytes) {
+        self.take_over(from);
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use super::{HandOver, Migrate, PathView};
+use super::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::muses::{DRIVEN, Muses, State};
 use crate::{
     ALGORITHMS, Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, Knob, Loss,
@@ -212,6 +212,29 @@ impl Switcher {
         self.spec = spec;
         self.pending = None;
         self.switches += 1;
+    }
+}
+
+/// A hand-over from outside is one to the algorithm that runs.
+impl Migrate for Switcher {
+    fn is_converged(&self) -> bool {
+        self.cca.is_converged()
+    }
+
+    fn operating_point(&self, path: &PathView) -> OperatingPoint {
+        self.cca.operating_point(path)
+    }
+
+    fn take_over(&mut self, from: &HandOver) {
+        self.cca.take_over(from);
+    }
+
+    fn inherit(&mut self, window: Bytes, srtt: Duration) {
+        self.cca.inherit(window, srtt);
+    }
+
+    fn retreat(&mut self, from: &HandOver, ssthresh: Bytes) {
+        self.cca.retreat(from, ssthresh);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use trimtab_cc::{
-    Ack, Algorithm, Config, CongestionControl, Controller, Idle, Loss, LostPacket, Marked,
+    Ack, Algorithm, Config, CongestionControl, Controller, Idle, Loss, LostPacket, Marked, Phase,
     RateSample, Sent, Timeout,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -68,6 +68,9 @@ struct Packet {
     app_limited: bool,
 }
 
+/// What a transport sees of an algorithm: window, rate, threshold, phase, and timer.
+pub(crate) type Face = (Bytes, Option<Rate>, Option<Bytes>, Phase, Option<Time>);
+
 /// The sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender<C = Controller> {
@@ -115,6 +118,11 @@ impl<C: CongestionControl> Sender<C> {
             min_rtt: Duration::MAX,
             last_was_lost: false,
         }
+    }
+
+    /// The smallest window that the transport allows.
+    pub(crate) fn least_window(&self) -> Bytes {
+        self.config.min_window
     }
 
     fn inflight(&self) -> Bytes {
@@ -306,7 +314,7 @@ impl<C: CongestionControl> Sender<C> {
     }
 
     /// What a transport sees of the algorithm, to compare two.
-    pub(crate) fn face(&self) -> impl PartialEq + std::fmt::Debug + use<C> {
+    pub(crate) fn face(&self) -> Face {
         let c = &self.cca;
         (c.window(), c.pacing_rate(), c.ssthresh(), c.phase(), c.next_timer())
     }
