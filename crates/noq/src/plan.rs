@@ -19,9 +19,11 @@ pub(crate) struct Plan {
     start: Start,
 }
 
-/// How a path begins.
+/// How a path begins, for hosts that read schemes and files themselves
+/// ([`Config::prepared`](crate::Config::prepared)).
 #[derive(Clone, Debug)]
-pub(crate) enum Start {
+#[non_exhaustive]
+pub enum Start {
     /// With an algorithm; the steering, if any, turns its knobs or has it changed for another.
     Algorithm(Spec, Option<Steerer>),
     /// With a learnt policy; the algorithm takes over if the policy's guard raises an alarm.
@@ -46,6 +48,11 @@ impl Plan {
             }
         };
         Ok(Self { label: scheme.label().to_owned(), start })
+    }
+
+    /// A plan that somebody else has made ready.
+    pub(crate) fn prepared(label: &str, start: Start) -> Self {
+        Self { label: label.to_owned(), start }
     }
 
     /// The text.
