@@ -46,6 +46,15 @@ pub enum ConfigError {
         /// The scheme.
         scheme: String,
     },
+    /// It names an algorithm of noq's own.
+    #[error(
+        "scheme {scheme:?}: noq has it without this crate; give \
+         noq_proto::congestion::CubicConfig or one like it to the transport configuration"
+    )]
+    Own {
+        /// The scheme.
+        scheme: String,
+    },
     /// The file of a learnt model cannot be read.
     #[error("the model {} cannot be read: {cause}; name another with model=FILE", path.display())]
     File {

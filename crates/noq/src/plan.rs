@@ -36,6 +36,9 @@ impl Plan {
         let scheme: Scheme = text.parse()?;
         let start = match scheme.kind() {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
+            SchemeKind::Stack(_) => {
+                return Err(ConfigError::Own { scheme: scheme.label().to_owned() });
+            }
             kind if matches!(kind.demand(), Demand::Foresight) => {
                 return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
             }
@@ -142,6 +145,8 @@ mod tests {
         assert!(problem.contains("alpha") && problem.contains("delta"), "{problem}");
         let problem = refused("omniscient");
         assert!(problem.contains("simulator only; name an algorithm such as bbr3"), "{problem}");
+        let problem = refused("noq:cubic");
+        assert!(problem.contains("CubicConfig"), "{problem}");
         let problem = refused("muses:model=nowhere.trees");
         assert!(problem.contains("nowhere.trees") && problem.contains("model=FILE"), "{problem}");
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

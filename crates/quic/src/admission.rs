@@ -1,9 +1,12 @@
 //! Which schemes run on QUIC, and as what.
 
+use std::sync::Arc;
+
+use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use trimtab_lab::run::prepare::{Prepared, PreparedApp};
 use trimtab_lab::scenario::{Scenario, TransportKind};
-use trimtab_noq::{Config, Start};
-use trimtab_steer::scheme::{Demand, Scheme, SchemeKind};
+use trimtab_noq::{Config, Handle, Start};
+use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
 
 use crate::error::QuicError;
 
@@ -19,9 +22,40 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), QuicError> {
     }
 }
 
-/// What governs the flows of a scheme for an application.
-pub(crate) fn governor(scheme: &Scheme, app: &PreparedApp, prepared: &Prepared) -> Config {
+/// Which schemes give other results when run again, and why.
+pub(crate) fn unseeded(scenario: &Scenario) -> Vec<String> {
+    let bbr3 = |scheme: &Scheme| {
+        matches!(scheme.kind(), SchemeKind::Stack(StackCc::NoqBbr3)).then(|| {
+            format!(
+                "{scheme} draws the times of its probes from the system: the same seed gives other \
+                 results each time"
+            )
+        })
+    };
+    scenario.schemes().find_map(bbr3).into_iter().collect()
+}
+
+/// What governs a flow.
+pub(crate) struct Governor {
+    /// For the server.
+    pub(crate) controllers: Arc<dyn ControllerFactory + Send + Sync>,
+    /// What steers it, and shows what it does; noq's own has none.
+    pub(crate) handle: Option<Handle>,
+    /// Whether the steering asks for the application's factors.
+    pub(crate) wants_factors: bool,
+}
+
+/// What governs a flow of a scheme, for an application.
+pub(crate) fn governor(
+    scheme: &Scheme,
+    app: &PreparedApp,
+    prepared: &Prepared,
+    seed: u64,
+) -> Governor {
     let start = match scheme.kind() {
+        SchemeKind::Stack(cc) => {
+            return Governor { controllers: own(*cc), handle: None, wants_factors: false };
+        }
         SchemeKind::Muses(settings) => {
             Start::Learnt(prepared.policy(settings).clone(), settings.safe)
         }
@@ -30,12 +64,19 @@ pub(crate) fn governor(scheme: &Scheme, app: &PreparedApp, prepared: &Prepared) 
             Start::Algorithm(spec, steerer)
         }
     };
-    Config::prepared(scheme.label(), start, app.model.clone())
+    let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
+    let (controllers, handle) = config.connection();
+    let wants_factors = !matches!(scheme.kind().demand(), Demand::Algorithm(_));
+    Governor { controllers, handle: Some(handle), wants_factors }
 }
 
-/// Whether something steers the flows of a scheme, which asks for the application's factors.
-pub(crate) fn is_steered(scheme: &Scheme) -> bool {
-    !matches!(scheme.kind().demand(), Demand::Algorithm(_))
+/// noq's own algorithm, as it comes.
+fn own(cc: StackCc) -> Arc<dyn ControllerFactory + Send + Sync> {
+    match cc {
+        StackCc::NoqCubic => Arc::new(CubicConfig::default()),
+        StackCc::NoqNewReno => Arc::new(NewRenoConfig::default()),
+        StackCc::NoqBbr3 => Arc::new(Bbr3Config::default()),
+    }
 }
 
 /// Whether the flows of a scheme change their algorithm.

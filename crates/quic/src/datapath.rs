@@ -16,6 +16,8 @@ use crate::run::VirtualRun;
 /// noq in virtual time. Any number of runs can be made at once.
 pub struct Virtual {
     identity: Identity,
+    /// What cannot be repeated.
+    unseeded: Vec<String>,
 }
 
 impl Virtual {
@@ -25,7 +27,7 @@ impl Virtual {
     /// It asks for TCP, or a scheme needs the simulator.
     pub fn new(scenario: &Scenario) -> Result<Self, QuicError> {
         admission::check(scenario)?;
-        Ok(Self { identity: Identity::new()? })
+        Ok(Self { identity: Identity::new()?, unseeded: admission::unseeded(scenario) })
     }
 }
 
@@ -43,5 +45,9 @@ impl Datapath for Virtual {
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
         let run = VirtualRun::new(&self.identity, prepared, job);
         Ok(Course::new(prepared, job, run).measure()?)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.unseeded.clone()
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use noq_proto::congestion::ControllerFactory;
 use noq_proto::{ClientConfig, ConnectionError, PathId, PathStats, ServerConfig};
 use trimtab_apps::{App, Application};
 use trimtab_net::{DelayLine, JitterConfig};
@@ -11,6 +10,7 @@ use trimtab_noq::{Factors, Handle};
 use trimtab_sim::Histogram;
 use trimtab_units::{Bytes, Duration, Time};
 
+use crate::admission::Governor;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::error::QuicError;
@@ -22,11 +22,7 @@ use crate::side::{Datagram, Side, transport};
 /// A flow of a world.
 pub(crate) struct FlowConfig {
     /// What decides how the server sends.
-    pub(crate) controllers: Arc<dyn ControllerFactory + Send + Sync>,
-    /// What steers it, where something does.
-    pub(crate) handle: Option<Handle>,
-    /// Whether the steering asks for the application's factors.
-    pub(crate) wants_factors: bool,
+    pub(crate) governor: Governor,
     /// The application of its client.
     pub(crate) app: App,
     /// When the client starts asking, and when it stops, in the time of the run.
@@ -76,10 +72,11 @@ impl Flow {
         identity: &Identity,
         clock: Clock,
     ) -> Self {
-        let FlowConfig { active, seed, .. } = config;
+        let FlowConfig { governor, active, seed, .. } = config;
         let opens = clock.of_run(active.0);
         let seen = SharedSeen::default();
-        let observed = ObservedFactory::new(config.controllers, seen.clone(), clock.instant(opens));
+        let observed =
+            ObservedFactory::new(governor.controllers, seen.clone(), clock.instant(opens));
         let mut servers = transport();
         servers.congestion_controller_factory(Arc::new(observed));
         let mut server = ServerConfig::with_crypto(identity.server.clone());
@@ -101,8 +98,8 @@ impl Flow {
             // As far ahead of its part of the run as the clock is of the run.
             begins: Time::ZERO + active.0.since(Time::ZERO),
             opens,
-            handle: config.handle,
-            wants_factors: config.wants_factors,
+            handle: governor.handle,
+            wants_factors: governor.wants_factors,
             seen,
             forward: DelayLine::new(config.forward_delay, config.jitter, None, seed),
             reverse_delay: config.reverse_delay,

@@ -42,12 +42,8 @@ impl VirtualRun {
         let flow = |(number, member): (usize, Member<'_>)| {
             let seed = job.seed ^ ((number as u64) << 32);
             let app = &prepared.apps[job.app];
-            let config = admission::governor(member.scheme, app, prepared).with_seed(seed);
-            let (controllers, handle) = config.connection();
             let config = FlowConfig {
-                controllers,
-                handle: Some(handle),
-                wants_factors: admission::is_steered(member.scheme),
+                governor: admission::governor(member.scheme, app, prepared, seed),
                 app: member.app,
                 active: (Time::ZERO + member.start, end),
                 forward_delay: one_way(job),

@@ -172,6 +172,40 @@ fn flows_share_the_link_with_competitors() {
     }
 }
 
+/// noq's own algorithms, as schemes and as competitors of ours.
+#[test]
+fn noqs_own_algorithms_run_next_to_ours() {
+    let text = format!(
+        "cc = [\"noq:cubic\", \"cubic\", \"noq:newreno\", \"newreno\", \"noq:bbr3\", \"bbr3\"]\n\
+         {LINK}duration = \"20s\"\nwarmup = \"3s\"\n[[app]]\nkind = \"bulk\"\n"
+    );
+    let runs = on_noq(&text);
+    for run in &runs {
+        let (rate, queue) = (run.throughput_mbps, run.queue_delay_ms.mean);
+        println!("{}: {rate:.2} Mbit/s, queue {queue:.1} ms, loss {:.4}", run.cc, run.loss_ratio);
+        // noq's BBRv3 probes at times of its own, from run to run.
+        assert!(run.utilization > 0.8, "{}: {}", run.cc, run.utilization);
+        let cwnd = &run.series.as_ref().unwrap().cwnd_bytes;
+        assert!(cwnd.iter().all(|&bytes| bytes > 2_000.0), "{}: {cwnd:?}", run.cc);
+    }
+    for pair in runs.chunks(2) {
+        assert!(apart(pair[0].throughput_mbps, pair[1].throughput_mbps) < 0.2, "{}", pair[0].cc);
+    }
+    let text = format!(
+        "cc = [\"cubic\"]\n{LINK}duration = \"40s\"\nwarmup = \"5s\"\n[[app]]\n\
+         kind = \"bulk\"\n[[competitor]]\ncc = \"noq:cubic\"\n"
+    );
+    let scenario = Scenario::parse(&text).unwrap();
+    assert!(Virtual::new(&scenario).unwrap().warnings().is_empty());
+    let unseeded = Scenario::parse(&text.replace("noq:cubic", "noq:bbr3")).unwrap();
+    let warnings = Virtual::new(&unseeded).unwrap().warnings();
+    assert!(warnings[0].starts_with("noq:bbr3 draws the times of its probes"), "{warnings:?}");
+    let run = &on_noq(&text)[0];
+    let share = run.flow_throughput_mbps[0] / run.flow_throughput_mbps.iter().sum::<f64>();
+    println!("our CUBIC has {share:.2} of the link next to noq's");
+    assert!((0.25..0.75).contains(&share), "{share}");
+}
+
 /// RFC 3168: where the link marks, CUBIC keeps the queue short and loses nothing.
 #[test]
 fn marks_reach_the_sender() {
@@ -197,6 +231,10 @@ fn what_it_cannot_run_is_refused_before_anything_runs() {
     };
     let tcp = refused("cc = [\"cubic\"]\ntransport = \"tcp\"");
     assert!(tcp.contains("--transport quic") && tcp.contains("--datapath kernel"), "{tcp}");
+    let own = Scenario::parse(&format!("cc = [\"noq:bbr3\"]\n{LINK}[[app]]\nkind = \"bulk\"\n"));
+    let effort = Effort { jobs: Some(1), quiet: true };
+    let own = compare(&own.unwrap(), effort, Recording::default(), "x", &Simulator).unwrap_err();
+    assert!(own.to_string().contains("take --datapath quic-virtual"), "{own}");
     for bound in ["omniscient", "oracle:copa", "static-best", "oracle:select"] {
         let problem = refused(&format!("cc = [\"cubic\", {bound:?}]"));
         assert!(problem.starts_with(&format!("{bound}: ")), "{problem}");

@@ -7,7 +7,7 @@ use trimtab_cc::get_knob;
 use trimtab_net::Capacity;
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steer;
-use trimtab_steer::scheme::SchemeKind;
+use trimtab_steer::scheme::{Scheme, SchemeKind};
 use trimtab_units::{Bytes, Time};
 
 use crate::bound;
@@ -30,11 +30,22 @@ impl Datapath for Simulator {
     }
 
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
-        Ok(measure(prepared, job))
+        let of_stack = |scheme: &&Scheme| matches!(scheme.kind(), SchemeKind::Stack(_));
+        match prepared.plan.scenario.schemes().find(of_stack) {
+            Some(scheme) => Err(format!(
+                "{scheme}: it is a QUIC stack's own, which the simulator does not have: take \
+                 --datapath quic-virtual"
+            )
+            .into()),
+            None => Ok(measure(prepared, job)),
+        }
     }
 }
 
 /// Carries out a job in the simulator.
+///
+/// # Panics
+/// A scheme is a QUIC stack's own.
 pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     match prepared.plan.scenario.cc[job.scheme].kind() {
         SchemeKind::Oracle(spec) => bound::setting::constant(prepared, job, spec),
