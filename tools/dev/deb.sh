@@ -12,7 +12,7 @@ need_bpf
 say "building trimtab and its C library of hints (the first time also their dependencies)"
 # In one build: the library alone would select fewer features of its dependencies, and the next
 # build of trimtab would compile these again.
-cargo build --release --locked -p trimtab -p trimtab-app-sdk
+cargo build --release --locked -p trimtab -p trimtab-app-sdk --features "$features"
 package=$(packaging/deb/build "$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)" "$PWD/out")
 say "the package is $package"
 [ "${1:-}" = --check ] || exit 0

@@ -42,6 +42,7 @@ mod settings;
 mod viewing;
 mod vod;
 mod web;
+pub mod wire;
 mod workload;
 
 pub use abr::{Abr, Bola, Vlc};

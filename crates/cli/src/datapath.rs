@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) open: fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
 }
 
-static DATAPATHS: [Entry; 2] = [
+static DATAPATHS: [Entry; 3] = [
     Entry {
         name: "sim",
         alias: None,
@@ -36,7 +36,27 @@ static DATAPATHS: [Entry; 2] = [
         transport: Some(TransportKind::Tcp),
         open: |scenario| Ok(Box::new(Rig::new(scenario).map_err(Failure::input)?)),
     },
+    Entry {
+        name: "quic-virtual",
+        alias: None,
+        about: "noq, a QUIC stack, in virtual time over the simulator's link",
+        transport: None,
+        open: quic_virtual,
+    },
 ];
+
+#[cfg(feature = "quic")]
+fn quic_virtual(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+    Ok(Box::new(trimtab_quic::Virtual::new(scenario).map_err(Failure::input)?))
+}
+
+#[cfg(not(feature = "quic"))]
+fn quic_virtual(_: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+    Err(Failure::input(
+        "this trimtab was built without QUIC: build it with ./dev build, or with cargo build \
+         --release -p trimtab --features quic",
+    ))
+}
 
 /// Parses the name of a datapath.
 pub(crate) fn parser() -> impl TypedValueParser<Value = &'static Entry> {

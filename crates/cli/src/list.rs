@@ -30,6 +30,7 @@ pub(crate) fn schemes(as_json: bool) -> Result<(), Failure> {
     let heads = [
         ("Learnt policies", Role::Learnt),
         ("Steering", Role::Steering),
+        ("Algorithms of QUIC stacks", Role::Stack),
         ("Experiments", Role::Experiment),
         ("Bounds that no real sender can reach", Role::Bound),
     ];

@@ -9,7 +9,7 @@ use trimtab_steer::scheme::SchemeError;
 
 use crate::factory::TrimtabFactory;
 use crate::handle::Handle;
-use crate::plan::Plan;
+use crate::plan::{Plan, Start};
 
 /// A scheme, the QoE model that it steers by, and a seed: what connections begin with.
 ///
@@ -43,6 +43,15 @@ pub enum ConfigError {
          or a steering such as mortise"
     )]
     Bound {
+        /// The scheme.
+        scheme: String,
+    },
+    /// It names an algorithm of noq's own.
+    #[error(
+        "scheme {scheme:?}: noq has it without this crate; give \
+         noq_proto::congestion::CubicConfig or one like it to the transport configuration"
+    )]
+    Own {
         /// The scheme.
         scheme: String,
     },
@@ -84,6 +93,13 @@ impl Config {
     pub fn new(scheme: &str) -> Result<Self, ConfigError> {
         let model = Model::download();
         Ok(Self { plan: Plan::read(scheme, &model)?, model, seed: 0 })
+    }
+
+    /// A scheme that the caller has read and made ready, by its text, e.g. the lab, which reads a
+    /// learnt model once for many runs. Its steering follows a model already; `model` is for
+    /// schemes that [`Handle::set_scheme`] names later.
+    pub fn prepared(scheme: &str, start: Start, model: Model) -> Self {
+        Self { plan: Plan::prepared(scheme, start), model, seed: 0 }
     }
 
     /// With another QoE model: `download`, `vod`, `web`, `conference`, or a formula of `T`

@@ -44,6 +44,7 @@ pub use config::{Config, ConfigError};
 pub use factory::TrimtabFactory;
 pub use handle::{Handle, SetKnobError};
 pub use metrics::Metrics;
+pub use plan::Start;
 /// Where in its life an algorithm is, and why a knob cannot be set.
 pub use trimtab_cc::{KnobError, Phase};
 /// The application's live factors.

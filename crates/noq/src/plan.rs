@@ -19,9 +19,11 @@ pub(crate) struct Plan {
     start: Start,
 }
 
-/// How a path begins.
+/// How a path begins, for hosts that read schemes and files themselves
+/// ([`Config::prepared`](crate::Config::prepared)).
 #[derive(Clone, Debug)]
-pub(crate) enum Start {
+#[non_exhaustive]
+pub enum Start {
     /// With an algorithm; the steering, if any, turns its knobs or has it changed for another.
     Algorithm(Spec, Option<Steerer>),
     /// With a learnt policy; the algorithm takes over if the policy's guard raises an alarm.
@@ -34,6 +36,9 @@ impl Plan {
         let scheme: Scheme = text.parse()?;
         let start = match scheme.kind() {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
+            SchemeKind::Stack(_) => {
+                return Err(ConfigError::Own { scheme: scheme.label().to_owned() });
+            }
             kind if matches!(kind.demand(), Demand::Foresight) => {
                 return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
             }
@@ -46,6 +51,11 @@ impl Plan {
             }
         };
         Ok(Self { label: scheme.label().to_owned(), start })
+    }
+
+    /// A plan that somebody else has made ready.
+    pub(crate) fn prepared(label: &str, start: Start) -> Self {
+        Self { label: label.to_owned(), start }
     }
 
     /// The text.
@@ -135,6 +145,8 @@ mod tests {
         assert!(problem.contains("alpha") && problem.contains("delta"), "{problem}");
         let problem = refused("omniscient");
         assert!(problem.contains("simulator only; name an algorithm such as bbr3"), "{problem}");
+        let problem = refused("noq:cubic");
+        assert!(problem.contains("CubicConfig"), "{problem}");
         let problem = refused("muses:model=nowhere.trees");
         assert!(problem.contains("nowhere.trees") && problem.contains("model=FILE"), "{problem}");
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

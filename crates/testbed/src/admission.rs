@@ -93,6 +93,9 @@ impl Place {
                 Some(Err(problem)) => Err(refuse(problem)),
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
+            Demand::Stack(_) => {
+                Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual".to_owned()))
+            }
             Demand::Foresight => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
             }

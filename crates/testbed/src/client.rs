@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use trimtab_apps::{App, Application, Command, RequestId};
+use trimtab_apps::wire::{self, Responses};
+use trimtab_apps::{App, Application, Command};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::clock::{Clock, hurry};
-use crate::request;
 
 /// How much is read at once.
 const PIECE: usize = 1 << 17;
@@ -43,21 +43,13 @@ pub(crate) struct Client {
     pub(crate) active: (Time, Time),
 }
 
-/// A response that has not arrived in full.
-#[derive(Debug)]
-struct Awaited {
-    id: RequestId,
-    left: u64,
-    began: bool,
-}
-
 impl Client {
     /// Runs until the connection ends.
     pub(crate) fn run(mut self) -> io::Result<()> {
         hurry();
         self.socket.set_nonblocking(true)?;
         let mut unsent: VecDeque<u8> = VecDeque::new();
-        let mut awaited = VecDeque::new();
+        let mut awaited = Responses::default();
         let mut buffer = vec![0; PIECE];
         loop {
             let next = self.ask(&mut unsent, &mut awaited);
@@ -73,7 +65,7 @@ impl Client {
     }
 
     /// Asks for what the application wants now; when to look again.
-    fn ask(&self, unsent: &mut VecDeque<u8>, awaited: &mut VecDeque<Awaited>) -> Option<Time> {
+    fn ask(&self, unsent: &mut VecDeque<u8>, awaited: &mut Responses) -> Option<Time> {
         let now = self.clock.now();
         let (start, stop) = self.active;
         if now < start {
@@ -83,8 +75,8 @@ impl Client {
         while now < stop
             && let Some(Command::Request { id, size, upload }) = app.poll(now)
         {
-            unsent.extend(request::encode(size, upload));
-            awaited.push_back(Awaited { id, left: size.get(), began: false });
+            unsent.extend(wire::encode(size, upload));
+            awaited.expect(id, size);
         }
         app.next_timer().filter(|&at| at < stop)
     }
@@ -118,24 +110,10 @@ impl Client {
     }
 
     /// `length` bytes of responses arrived.
-    fn take(&self, mut length: u64, awaited: &mut VecDeque<Awaited>) {
+    fn take(&self, length: u64, awaited: &mut Responses) {
         let now = self.clock.now();
         self.received.fetch_add(length, Ordering::Relaxed);
-        let mut app = self.app.lock();
-        while let (Some(response), true) = (awaited.front_mut(), length > 0) {
-            let newly = length.min(response.left);
-            let id = response.id;
-            if !std::mem::replace(&mut response.began, true) {
-                app.on_first_byte(now, id);
-            }
-            app.on_bytes(now, id, Bytes::new(newly));
-            response.left -= newly;
-            length -= newly;
-            if response.left == 0 {
-                app.on_complete(now, id);
-                awaited.pop_front();
-            }
-        }
+        awaited.take(&mut self.app.lock(), now, Bytes::new(length));
     }
 }
 

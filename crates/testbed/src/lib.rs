@@ -37,7 +37,6 @@ mod connection;
 mod course;
 mod error;
 pub mod fleet;
-mod request;
 mod rig;
 mod segment;
 mod server;

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::net::TcpStream;
 
+use trimtab_apps::wire;
+
 use crate::clock::hurry;
-use crate::request;
 
 /// How much is handed to the kernel at once.
 const PIECE: usize = 1 << 17;
@@ -14,7 +15,7 @@ pub(crate) fn serve(mut socket: TcpStream) {
     hurry();
     let zeros = vec![0; PIECE];
     let mut answer = || -> io::Result<()> {
-        let mut left = request::read(&mut socket)?.get();
+        let mut left = wire::read(&mut socket)?.get();
         while left > 0 {
             let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
             socket.write_all(&zeros[..piece])?;

@@ -93,11 +93,16 @@ need_component() {
 need_rustfmt() { need_component fmt rustfmt rustfmt-web; }
 need_clippy() { need_component clippy clippy rust-web-clippy; }
 
+# What is built in beyond what every build has. A verb that needs none sets it to nothing.
+features=trimtab/quic
+
 build_trimtab() {
 	need_rust
 	need_bpf
 	say "building trimtab (the first time also its dependencies)"
-	cargo build --release --locked -p trimtab
+	cargo build --release --locked -p trimtab --features "$features"
 }
 
-trimtab() { cargo run --release --locked --quiet -p trimtab -- "$@"; }
+trimtab() {
+	cargo run --release --locked --quiet -p trimtab --features "$features" -- "$@"
+}

@@ -73,6 +73,9 @@ impl Named {
                 "{name} needs floating point, which the kernel does not allow: give \
                  steer = \"muses\""
             )),
+            Demand::Stack(_) => {
+                Some(format!("{name} is a QUIC stack's own, which the kernel does not have"))
+            }
             Demand::Foresight => {
                 Some(format!("{name} is a bound, which only the simulator can compute"))
             }

@@ -247,3 +247,18 @@ fn figures() {
     let svg = fs::read_to_string(dir.path().join("jitter.svg")).unwrap();
     assert!(svg.starts_with("<svg xmlns=") && svg.contains("jitter, ms"), "{svg}");
 }
+
+#[test]
+fn quic_in_virtual_time_needs_its_feature() {
+    let dir = tempfile::tempdir().unwrap();
+    let on_noq = ["--datapath", "quic-virtual"];
+    if cfg!(feature = "quic") {
+        let e = compare(dir.path(), &[&on_noq[..], &["--transport", "tcp"]].concat());
+        assert!(e.contains("--transport quic"), "{e}");
+        let out = trimtab(dir.path(), &arguments(&on_noq));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    } else {
+        let e = compare(dir.path(), &on_noq);
+        assert!(e.contains("built without QUIC") && e.contains("--features quic"), "{e}");
+    }
+}

@@ -86,6 +86,20 @@ pub fn jitter(job: &Job) -> JitterConfig {
     }
 }
 
+/// How long the link takes from `now` for `bytes`; at most ten seconds.
+pub fn drain_time(capacity: &Capacity, now: Time, bytes: Bytes) -> Duration {
+    let (mut lo, mut hi) = (Duration::ZERO, Duration::from_secs(10));
+    if bytes.is_zero() {
+        return lo;
+    }
+    // To a tenth of a millisecond.
+    for _ in 0..17 {
+        let mid = Duration::from_nanos((lo.as_nanos() + hi.as_nanos()) / 2);
+        if capacity.bytes_between(now, now + mid) >= bytes { hi = mid } else { lo = mid }
+    }
+    hi
+}
+
 /// A run with what was noted of it so far. Where the run is `Clone`, a copy goes on as the original
 /// would.
 #[derive(Clone, Debug)]

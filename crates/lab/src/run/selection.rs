@@ -1,14 +1,14 @@
 //! What the schemes that choose among algorithms did in a run.
 
-use trimtab_sim::Flow;
-use trimtab_steer::Steer;
+use trimtab_steer::Insight;
 
 use crate::result::{RunRecord, SelectionsRecord};
 use crate::stats::summary::in_order;
 
-/// What the selectors of these flows did; `None` where nothing chooses, or somebody outside does.
-pub(crate) fn record(flows: &[Flow]) -> Option<SelectionsRecord> {
-    let all = flows.iter().filter_map(|flow| flow.steerer()?.insight().selections);
+/// What the selectors of these flows did, by what their steerings show; `None` where nothing
+/// chooses, or somebody outside does.
+pub fn record(flows: impl Iterator<Item = Insight>) -> Option<SelectionsRecord> {
+    let all = flows.filter_map(|insight| insight.selections);
     all.fold(None, |sum: Option<SelectionsRecord>, s| {
         let mut sum = sum.unwrap_or_default();
         sum.made += s.made;

@@ -7,8 +7,8 @@ use trimtab_cc::get_knob;
 use trimtab_net::Capacity;
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steer;
-use trimtab_steer::scheme::SchemeKind;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_steer::scheme::{Scheme, SchemeKind};
+use trimtab_units::{Bytes, Time};
 
 use crate::bound;
 use crate::result::{SelectionsRecord, Series, SwitchRecord};
@@ -17,7 +17,7 @@ use crate::run::datapath::{Datapath, Run, RunError, Sample, Totals, one_way};
 use crate::run::prepare::{Prepared, PreparedApp};
 use crate::run::record::{Delays, Measurement};
 use crate::run::selection;
-use crate::run::switches::{self, Watch};
+use crate::run::switches::{self, Glance, Watch};
 use crate::scenario::{Job, TransportKind};
 
 /// The simulator. Only here are there upper bounds, which try each alternative on a copy of the world.
@@ -30,11 +30,22 @@ impl Datapath for Simulator {
     }
 
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
-        Ok(measure(prepared, job))
+        let of_stack = |scheme: &&Scheme| matches!(scheme.kind(), SchemeKind::Stack(_));
+        match prepared.plan.scenario.schemes().find(of_stack) {
+            Some(scheme) => Err(format!(
+                "{scheme}: it is a QUIC stack's own, which the simulator does not have: take \
+                 --datapath quic-virtual"
+            )
+            .into()),
+            None => Ok(measure(prepared, job)),
+        }
     }
 }
 
 /// Carries out a job in the simulator.
+///
+/// # Panics
+/// A scheme is a QUIC stack's own.
 pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     match prepared.plan.scenario.cc[job.scheme].kind() {
         SchemeKind::Oracle(spec) => bound::setting::constant(prepared, job, spec),
@@ -77,7 +88,7 @@ pub(crate) fn begin<'a>(
     let capacity = course::capacity(prepared, job);
     let links = vec![(course::bottleneck(prepared, job, capacity.clone()), job.seed)];
     let world = World::new(&WorldConfig { links, flows });
-    let watch = Watch::of(&world.flows()[0]);
+    let watch = glance(&world.flows()[0]).as_ref().map(Watch::new);
     Course::new(prepared, job, SimulatedRun { world, capacity, end, watch })
 }
 
@@ -128,7 +139,9 @@ impl Run for SimulatedRun {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.world.now() < self.end) {
             while self.world.now() < until {
                 self.world.run_until(until.min(self.world.now() + switches::STEP));
-                watch.look(self.world.now(), &self.world.flows()[0]);
+                if let Some(glance) = glance(&self.world.flows()[0]) {
+                    watch.look(self.world.now(), &glance);
+                }
             }
         }
         self.world.run_until(until);
@@ -149,7 +162,7 @@ impl Run for SimulatedRun {
 
     fn sample(&mut self) -> Sample {
         // How long what waits now will take: the wait of a packet that arrives at the end of the bin.
-        let wait = drain_time(&self.capacity, self.world.now(), self.world.queue(0));
+        let wait = course::drain_time(&self.capacity, self.world.now(), self.world.queue(0));
         let first = &self.world.flows()[0];
         let srtt = first.srtt();
         let delta = first.governor().algorithm().and_then(|cca| get_knob(cca, "delta"));
@@ -179,20 +192,19 @@ impl Run for SimulatedRun {
     }
 
     fn selections(&self, own: usize) -> Option<SelectionsRecord> {
-        selection::record(&self.world.flows()[..own])
+        let steerers = self.world.flows()[..own].iter().filter_map(Flow::steerer);
+        selection::record(steerers.map(Steer::insight))
     }
 }
 
-/// How long the link takes from `now` for `bytes`; at most ten seconds.
-fn drain_time(capacity: &Capacity, now: Time, bytes: Bytes) -> Duration {
-    let (mut lo, mut hi) = (Duration::ZERO, Duration::from_secs(10));
-    if bytes.is_zero() {
-        return lo;
-    }
-    // To a tenth of a millisecond.
-    for _ in 0..17 {
-        let mid = Duration::from_nanos((lo.as_nanos() + hi.as_nanos()) / 2);
-        if capacity.bytes_between(now, now + mid) >= bytes { hi = mid } else { lo = mid }
-    }
-    hi
+/// A flow that can switch; of others there is nothing to see.
+fn glance(flow: &Flow) -> Option<Glance> {
+    let switcher = flow.governor().switcher()?;
+    Some(Glance {
+        algorithm: switcher.spec().algorithm().name,
+        pending: switcher.pending().map(|spec| spec.algorithm().name),
+        switches: switcher.switches(),
+        sent: flow.sent().packets,
+        dropped: flow.received().dropped,
+    })
 }

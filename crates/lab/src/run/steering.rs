@@ -11,7 +11,7 @@ impl Prepared {
     /// `None` leaves it alone.
     ///
     /// # Panics
-    /// The scheme governs flows in another way: Muses, or the omniscient sender.
+    /// The scheme governs flows in another way: Muses, a stack's own, or the omniscient sender.
     pub fn steering(&self, kind: &SchemeKind, app: &PreparedApp) -> (Spec, Option<Steerer>) {
         let learnt = |by: &_| self.learnt(by);
         kind.steering(&Goal { model: &app.model, factors: app.factors, learnt: &learnt })

@@ -6,7 +6,6 @@
 //! says what the algorithm makes of the path, and a flow has settled once its share of the link and
 //! its queue stay within that for two seconds.
 
-use trimtab_sim::Flow;
 use trimtab_units::{Duration, Time};
 
 use crate::result::{RunRecord, Series, SwitchRecord};
@@ -14,7 +13,7 @@ use crate::run::course::BIN;
 use crate::stats::Sorted;
 
 /// How often a flow is looked at.
-pub(crate) const STEP: Duration = Duration::from_millis(10);
+pub const STEP: Duration = Duration::from_millis(10);
 /// For so long after a switch losses count as its own.
 const AFTER: Duration = Duration::from_secs(1);
 /// Share and queue are means over so many bins: half a second.
@@ -30,9 +29,24 @@ const NEAR: f64 = 0.2;
 /// A queue of this delay more than usual is not told from it: a packet or two on a slow link.
 const QUEUE_NEAR_MS: f64 = 5.0;
 
+/// A flow that can switch, as it is at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance {
+    /// The algorithm that runs.
+    pub algorithm: &'static str,
+    /// The algorithm that is to take over.
+    pub pending: Option<&'static str>,
+    /// How often another one took over.
+    pub switches: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets lost on the path.
+    pub dropped: u64,
+}
+
 /// Looks at a flow that switches.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     current: &'static str,
     switches: u64,
     /// Who is to take over, and since when.
@@ -58,40 +72,34 @@ struct Counts {
 }
 
 impl Watch {
-    /// Of a flow that can switch; of others there is nothing to see.
-    pub(crate) fn of(flow: &Flow) -> Option<Self> {
-        let cca = flow.governor().switcher()?;
-        Some(Self {
-            current: cca.spec().algorithm().name,
-            switches: cca.switches(),
+    /// Of a flow that is like this at its beginning.
+    pub fn new(flow: &Glance) -> Self {
+        Self {
+            current: flow.algorithm,
+            switches: flow.switches,
             pending: None,
             seen: Vec::new(),
             counts: Vec::new(),
-        })
+        }
     }
 
-    /// Notes what happened since it was looked at last.
-    pub(crate) fn look(&mut self, now: Time, flow: &Flow) {
-        let Some(cca) = flow.governor().switcher() else { return };
-        let counts =
-            Counts { at: now, sent: flow.sent().packets, dropped: flow.received().dropped };
-        self.counts.push(counts);
-        if cca.switches() > self.switches {
-            let to = cca.spec().algorithm().name;
+    /// Notes what happened since it was looked at last; [`STEP`] ago, where the caller can.
+    pub fn look(&mut self, now: Time, flow: &Glance) {
+        let &Glance { algorithm: to, pending, switches, sent, dropped } = flow;
+        self.counts.push(Counts { at: now, sent, dropped });
+        if switches > self.switches {
             let asked = self.pending.map_or(now, |(_, since)| since);
             self.seen.push(Seen { at: now, asked, from: self.current, to });
-            (self.current, self.switches) = (to, cca.switches());
+            (self.current, self.switches) = (to, switches);
             self.pending = None;
         }
-        self.pending = cca.pending().map(|spec| {
-            let name = spec.algorithm().name;
-            self.pending.filter(|(known, _)| *known == name).unwrap_or((name, now))
-        });
+        self.pending = pending
+            .map(|name| self.pending.filter(|(known, _)| *known == name).unwrap_or((name, now)));
     }
 
     /// One record per switch whose second after it was seen. `endless` says that the flow always had
     /// data to send: only then can be told whether it has settled.
-    pub(crate) fn records(&self, series: &Series, endless: bool) -> Vec<SwitchRecord> {
+    pub fn records(&self, series: &Series, endless: bool) -> Vec<SwitchRecord> {
         let of = |(i, seen): (usize, &Seen)| {
             let next = self.seen.get(i + 1);
             let from = bin(seen.at);

@@ -18,6 +18,7 @@
 //! | `select:power` | the algorithm that a rule chooses |
 //! | `select:antelope` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree |
+//! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
 //! | `oracle:select`, `oracle:select:every=6s:cubic,copa` | bound: at every selection the algorithm that turns out best, tried on forks |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
@@ -36,6 +37,7 @@ pub use every::{EveryError, every, how};
 pub use mortise::{MORTISE_SETTINGS, MortiseSettings, PaperSettings, TunerSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
+pub use stack::{StackCc, StackCcError};
 pub use steering::{Demand, Goal};
 pub use table::{Role, SCHEMES, SchemeEntry};
 pub use turns::{Turns, TurnsError};
@@ -50,6 +52,7 @@ mod every;
 mod mortise;
 mod muses;
 mod selection;
+mod stack;
 mod steering;
 mod table;
 mod turns;
@@ -84,6 +87,8 @@ pub enum SchemeKind {
     Select(Selection),
     /// A policy learnt by imitation multiplies the window (Muses).
     Muses(MusesSettings),
+    /// An algorithm of a QUIC stack's own, as a rival and a yardstick.
+    Stack(StackCc),
     /// Bound: the best single algorithm, per run (Floo's Static_Opt).
     StaticBest(SelectBound),
     /// Bound: the best algorithm at every selection, tried on forks.
@@ -122,6 +127,8 @@ pub(crate) enum Problem {
     Selection(#[from] SelectionError),
     #[error(transparent)]
     Muses(#[from] MusesError),
+    #[error(transparent)]
+    Stack(#[from] StackCcError),
     #[error(transparent)]
     Bound(#[from] BoundError),
     #[error("it takes no settings")]

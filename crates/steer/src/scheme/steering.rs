@@ -3,7 +3,7 @@
 use trimtab_cc::Spec;
 use trimtab_qoe::{Factors, Model};
 
-use super::{By, LearntModel, MortiseSettings, MusesPolicy, MusesSettings, SchemeKind};
+use super::{By, LearntModel, MortiseSettings, MusesPolicy, MusesSettings, SchemeKind, StackCc};
 use crate::select::{Policy, Selector, SelectorConfig};
 use crate::{Both, Mortise, PaperMortise, Schedule, Steerer, Tuner, Unusable};
 
@@ -20,6 +20,8 @@ pub enum Demand<'a> {
     Trees(&'a MusesSettings),
     /// A network, which needs floating point.
     Network(&'a MusesSettings),
+    /// The QUIC stack whose own algorithm it is.
+    Stack(StackCc),
     /// Copies of the world, or its future.
     Foresight,
 }
@@ -48,6 +50,7 @@ impl SchemeKind {
                 Demand::Network(settings)
             }
             Self::Muses(settings) => Demand::Trees(settings),
+            Self::Stack(cc) => Demand::Stack(*cc),
             Self::Oracle(_)
             | Self::OracleDynamic(_)
             | Self::StaticBest(_)
@@ -59,7 +62,7 @@ impl SchemeKind {
     /// The algorithm with which a flow begins, and what steers it; `None` leaves it alone.
     ///
     /// # Panics
-    /// The datapath governs such flows itself: Muses, and the omniscient sender.
+    /// The datapath governs such flows itself: Muses, those of a stack, and the omniscient sender.
     pub fn steering(&self, goal: &Goal<'_>) -> (Spec, Option<Steerer>) {
         match self {
             Self::Rule(spec) | Self::Oracle(spec) | Self::OracleDynamic(spec) => (*spec, None),
@@ -99,7 +102,7 @@ impl SchemeKind {
                 let schedule = Schedule::new(turns.specs.clone(), turns.every, turns.how);
                 (turns.specs[0], Some(Steerer::Schedule(schedule)))
             }
-            Self::Muses(_) | Self::Omniscient => {
+            Self::Muses(_) | Self::Stack(_) | Self::Omniscient => {
                 unreachable!("the datapath governs these flows itself")
             }
         }

@@ -3,11 +3,12 @@
 use trimtab_cc::Knob;
 
 use super::SchemeKind::{
-    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select, StaticBest, Switch,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select, Stack, StaticBest,
+    Switch,
 };
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
-    SelectBound, Selection, Turns, mortise, searched,
+    SelectBound, Selection, StackCc, Turns, mortise, searched,
 };
 
 /// What a scheme is for, that is no algorithm of the `cc` crate.
@@ -17,6 +18,8 @@ pub enum Role {
     Learnt,
     /// Turns knobs or changes the algorithm while the flow runs.
     Steering,
+    /// Comes with a transport, as a rival and a yardstick.
+    Stack,
     /// Shows what something costs, and serves nobody better.
     Experiment,
     /// No real sender can reach it.
@@ -29,6 +32,7 @@ impl Role {
         match self {
             Self::Learnt => "learnt",
             Self::Steering => "steering",
+            Self::Stack => "stack",
             Self::Experiment => "experiment",
             Self::Bound => "bound",
         }
@@ -65,8 +69,8 @@ impl SchemeEntry {
     }
 }
 
-/// Learnt policies, steering, experiments and bounds, in the order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 14] = [
+/// Learnt policies, steering, those of stacks, experiments and bounds, in the order in which they are listed.
+pub static SCHEMES: [SchemeEntry; 15] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -142,6 +146,15 @@ pub static SCHEMES: [SchemeEntry; 14] = [
         source: "Zhou et al., ICNP 2021",
         settings: &[],
         parse: |text| Ok(Selection::antelope(text).map(Select)?),
+    },
+    SchemeEntry {
+        name: "noq:CC",
+        role: Role::Stack,
+        about: "the cubic, newreno or bbr3 that the QUIC stack noq brings itself; on --datapath \
+                quic-virtual only",
+        source: "noq-proto",
+        settings: &[],
+        parse: |text| Ok(StackCc::noq(text).map(Stack)?),
     },
     SchemeEntry {
         name: "switch:CC,CC",

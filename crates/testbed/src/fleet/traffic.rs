@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion};
+use trimtab_apps::wire;
 use trimtab_emu::Namespace;
 use trimtab_units::{Bytes, Duration};
 
 use super::scenario::Clients;
 use crate::clock::{Clock, hurry, real};
 use crate::error::RealError;
-use crate::{request, server, sys};
+use crate::{server, sys};
 
 /// How much is read at once.
 const PIECE: usize = 1 << 17;
@@ -234,7 +235,7 @@ impl Client {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(LOOK))?;
         let begun = clock.now();
-        socket.write_all(&request::encode(size, Bytes::ZERO))?;
+        socket.write_all(&wire::encode(size, Bytes::ZERO))?;
         let mut left = size.get();
         while left > 0 {
             match socket.read(buffer) {

@@ -81,7 +81,7 @@ fn an_answer_that_ends_early_is_no_download() {
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
-        let size = request::read(&mut socket).unwrap();
+        let size = wire::read(&mut socket).unwrap();
         socket.write_all(&vec![0; size.get() as usize - 1]).unwrap();
     });
     let client = Client {
@@ -119,7 +119,7 @@ fn servers_hang_up_on_what_is_still_open() {
     let (servers, port, _place) = servers(None);
     let mut socket = TcpStream::connect((HERE, port)).unwrap();
     let endless = Bytes::new(1 << 50);
-    socket.write_all(&request::encode(endless, Bytes::ZERO)).unwrap();
+    socket.write_all(&wire::encode(endless, Bytes::ZERO)).unwrap();
     let mut buffer = vec![0; PIECE];
     assert!(socket.read(&mut buffer).unwrap() > 0);
     servers.hang_up();
@@ -129,7 +129,7 @@ fn servers_hang_up_on_what_is_still_open() {
     }
     // The next connection is served all the same.
     let mut next = TcpStream::connect((HERE, port)).unwrap();
-    next.write_all(&request::encode(Bytes::new(3), Bytes::ZERO)).unwrap();
+    next.write_all(&wire::encode(Bytes::new(3), Bytes::ZERO)).unwrap();
     next.read_exact(&mut [0; 3]).unwrap();
 }
 

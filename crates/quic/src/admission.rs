@@ -1,0 +1,85 @@
+//! Which schemes run on QUIC, and as what.
+
+use std::sync::Arc;
+
+use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
+use trimtab_lab::run::prepare::{Prepared, PreparedApp};
+use trimtab_lab::scenario::{Scenario, TransportKind};
+use trimtab_noq::{Config, Handle, Start};
+use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
+
+use crate::error::QuicError;
+
+/// Whether all that the scenario asks for can be run.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), QuicError> {
+    if scenario.transport == TransportKind::Tcp {
+        return Err(QuicError::Tcp);
+    }
+    let bound = |scheme: &&Scheme| matches!(scheme.kind().demand(), Demand::Foresight);
+    match scenario.schemes().find(bound) {
+        Some(scheme) => Err(QuicError::Bound { scheme: scheme.label().to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Which schemes give other results when run again, and why.
+pub(crate) fn unseeded(scenario: &Scenario) -> Vec<String> {
+    let bbr3 = |scheme: &Scheme| {
+        matches!(scheme.kind(), SchemeKind::Stack(StackCc::NoqBbr3)).then(|| {
+            format!(
+                "{scheme} draws the times of its probes from the system: the same seed gives other \
+                 results each time"
+            )
+        })
+    };
+    scenario.schemes().find_map(bbr3).into_iter().collect()
+}
+
+/// What governs a flow.
+pub(crate) struct Governor {
+    /// For the server.
+    pub(crate) controllers: Arc<dyn ControllerFactory + Send + Sync>,
+    /// What steers it, and shows what it does; noq's own has none.
+    pub(crate) handle: Option<Handle>,
+    /// Whether the steering asks for the application's factors.
+    pub(crate) wants_factors: bool,
+}
+
+/// What governs a flow of a scheme, for an application.
+pub(crate) fn governor(
+    scheme: &Scheme,
+    app: &PreparedApp,
+    prepared: &Prepared,
+    seed: u64,
+) -> Governor {
+    let start = match scheme.kind() {
+        SchemeKind::Stack(cc) => {
+            return Governor { controllers: own(*cc), handle: None, wants_factors: false };
+        }
+        SchemeKind::Muses(settings) => {
+            Start::Learnt(prepared.policy(settings).clone(), settings.safe)
+        }
+        kind => {
+            let (spec, steerer) = prepared.steering(kind, app);
+            Start::Algorithm(spec, steerer)
+        }
+    };
+    let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
+    let (controllers, handle) = config.connection();
+    let wants_factors = !matches!(scheme.kind().demand(), Demand::Algorithm(_));
+    Governor { controllers, handle: Some(handle), wants_factors }
+}
+
+/// noq's own algorithm, as it comes.
+fn own(cc: StackCc) -> Arc<dyn ControllerFactory + Send + Sync> {
+    match cc {
+        StackCc::NoqCubic => Arc::new(CubicConfig::default()),
+        StackCc::NoqNewReno => Arc::new(NewRenoConfig::default()),
+        StackCc::NoqBbr3 => Arc::new(Bbr3Config::default()),
+    }
+}
+
+/// Whether the flows of a scheme change their algorithm.
+pub(crate) fn switches(scheme: &Scheme) -> bool {
+    matches!(scheme.kind().demand(), Demand::Switching)
+}
