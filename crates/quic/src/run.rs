@@ -41,9 +41,8 @@ impl VirtualRun {
         let clock = Clock::new(lead(job));
         let flow = |(number, member): (usize, Member<'_>)| {
             let seed = job.seed ^ ((number as u64) << 32);
-            let app = &prepared.apps[job.app];
             let config = FlowConfig {
-                governor: admission::governor(member.scheme, app, prepared, seed),
+                governor: admission::governor(member.scheme, member.goal, prepared, seed),
                 app: member.app,
                 active: (Time::ZERO + member.start, end),
                 forward_delay: one_way(job),
