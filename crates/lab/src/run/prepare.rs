@@ -125,8 +125,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Its applications.
     pub apps: Vec<PreparedApp>,
-    /// What competitors with a QoE model of their own are steered for, by that model's text.
-    goals: BTreeMap<(AppKind, String), PreparedApp>,
+    /// What competitors with a QoE model of their own are steered for.
+    goals: Vec<PreparedApp>,
     /// What was learnt of its schemes that select.
     models: Vec<(By, Result<LearntModel, Unusable>)>,
     /// Those of Muses, by kind and file.
@@ -168,18 +168,16 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
 }
 
 /// What the competitors of a scenario are steered for, where they say so.
-fn goals(scenario: &Scenario) -> Result<BTreeMap<(AppKind, String), PreparedApp>, PrepareError> {
-    let mut goals = BTreeMap::new();
-    for competitor in scenario.competitors() {
-        let Some(qoe) = &competitor.qoe else { continue };
+fn goals(scenario: &Scenario) -> Result<Vec<PreparedApp>, PrepareError> {
+    let goal = |competitor: &Competitor| {
         let settings = AppSettings {
             name: Some(format!("competitor {}", competitor.cc.label())),
-            qoe: Some(qoe.clone()),
+            qoe: Some(competitor.qoe.clone()?),
             ..AppSettings::new(competitor.app)
         };
-        goals.insert((competitor.app, qoe.clone()), PreparedApp::new(&settings)?);
-    }
-    Ok(goals)
+        Some(PreparedApp::new(&settings))
+    };
+    scenario.competitors().filter_map(goal).collect()
 }
 
 /// The policy of a selection, or why there is none, in short and in full.
@@ -234,8 +232,11 @@ impl Prepared {
         competitor: &Competitor,
         app: &'a PreparedApp,
     ) -> &'a PreparedApp {
-        let own = competitor.qoe.clone().map(|qoe| (competitor.app, qoe));
-        own.and_then(|key| self.goals.get(&key)).unwrap_or(app)
+        let is_its = |goal: &&PreparedApp| {
+            competitor.qoe.is_some()
+                && (goal.settings.kind, &goal.settings.qoe) == (competitor.app, &competitor.qoe)
+        };
+        self.goals.iter().find(is_its).unwrap_or(app)
     }
 
     /// What was learnt of a scheme that selects.
