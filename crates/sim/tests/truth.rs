@@ -76,7 +76,7 @@ fn a_flow_goes_on_whatever_leaves_before_the_first_acknowledgement() {
 #[test]
 fn a_response_may_come_after_its_client_has_stopped() {
     for stop in [5, 10, 20] {
-        let app = App::Live(Live::new(LiveConfig::default()).unwrap().into());
+        let app = App::Live(Live::new(LiveConfig::default()).unwrap());
         let mut flow = flow("cubic", Transport::quic(), app, 1);
         flow.stop = Time::from_secs(stop);
         let mut world =
