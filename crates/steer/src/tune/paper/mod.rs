@@ -49,6 +49,13 @@ const SEARCH_STEP: f64 = 0.025;
 const SEARCH_MIN: f64 = 0.012;
 const STRIDE_MIN: f64 = 0.010;
 const MIN_PER_LAMBDA: f64 = 0.1;
+/// Where neither delay nor loss has a price, such as for a video that does not stall (Eq. 9), δ goes
+/// by this down to the value of the paper's baseline Copa MVFST. The paper does not say; its prototype
+/// prices every video as if it stalled. A price is none below this share of the throughput, for a
+/// round trip of delay or for all packets: the model of video rounds Eq. 9 off.
+const SILENT: f64 = 1e-4;
+const SILENT_STRIDE: f64 = 0.75;
+const SILENT_MIN: f64 = 0.04;
 /// A search and a stride go no further down than this share of δ.
 const SEARCH_REACH: f64 = 0.5;
 const STRIDE_REACH: f64 = 1.0 / 3.0;
@@ -282,7 +289,10 @@ impl PaperMortise {
         let lost = bold.loss - shy.loss;
         self.tradeoff = Some(tradeoff);
         let near = tradeoff < NEAR * lambda && lambda < NEAR * tradeoff;
-        let next = if near || wide {
+        let dearest = (lambda * path.rtt_min).max(beta);
+        let next = if dearest < SILENT * here.throughput_mbps() {
+            (SILENT_STRIDE * self.delta).max(SILENT_MIN)
+        } else if near || wide {
             // A wide search goes all the way (the prototype's, after a change point).
             let sigma = if wide { 1.0 } else { self.config.sigma };
             let step = |preferred: f64, achieved: f64| sigma * preferred + (1.0 - sigma) * achieved;
