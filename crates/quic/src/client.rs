@@ -58,7 +58,8 @@ impl Client {
         let (start, stop) = self.active;
         let app = match self.app.next_timer() {
             _ if now < start => start,
-            Some(at) if self.clock.of_run(at) < stop => self.clock.of_run(at),
+            // A stopped client is not asked; what it would have asked by now stays due.
+            Some(at) if now < stop && self.clock.of_run(at) < stop => self.clock.of_run(at),
             _ => Time::MAX,
         };
         self.side.timer(&self.clock).min(app)

@@ -64,6 +64,19 @@ fn a_clean_link_is_used_to_the_full() {
     }
 }
 
+/// A viewer who comes late has not seen all when the run ends. A segment that arrives after that leaves
+/// the next one due, which nobody asks for.
+#[test]
+fn a_response_may_come_after_its_client_has_stopped() {
+    let text = "cc = [\"cubic\"]\ntraces = [\"constant:0.2Mbit/s\"]\nrtt = \"40ms\"\n\
+                duration = \"30s\"\n[[app]]\nkind = \"download\"\n[[competitor]]\n\
+                cc = \"cubic\"\napp = \"live\"\nstart = \"3s\"\n";
+    for (noq, sim) in both(text) {
+        assert!(noq.unfinished > 0, "the run waits for a download, and so for the viewer");
+        assert_eq!((noq.requests, noq.unfinished), (sim.requests, sim.unfinished));
+    }
+}
+
 /// How far two figures are apart, as a share of the second.
 fn apart(a: f64, b: f64) -> f64 {
     (a / b - 1.0).abs()

@@ -168,17 +168,18 @@ fn cubic_at_100_ms_leaves_some() {
     assert!(shares[0] + shares[1] > 0.95 * 24.0 * PAYLOAD, "{shares:?}");
 }
 
-/// Sixteen flows on a buffer of 20 packets, an eighth of what the path holds. A floor, not a goal:
-/// they still lose a tenth of their packets, or a sixteenth where delay has a price. But it is half
-/// of what a fixed δ loses, and the link stays full. Where delay is free, those that take the losses
-/// for a full queue's have less than those that do not: it is shared as with a fixed δ, not better.
-/// Over other links, round trips, buffers and seeds Jain's index is 0.80 on the mean, and 0.3 at worst.
+/// Sixteen flows on a buffer of 20 packets, an eighth of what the path holds, at four round-trip times
+/// near 40 ms: which of the flows take losses for a full queue's is chance. A floor, not a goal: they
+/// still lose a tenth of their packets, or a sixteenth where delay has a price. But it is half of
+/// what a fixed δ loses, and the link stays full. Where delay is free, those that take the losses for
+/// a full queue's have less than those that do not: it is shared as with a fixed δ, not better.
 #[test]
 fn sixteen_flows_on_a_short_buffer_lose_less_than_a_fixed_delta() {
-    let run = |even: f64, control: &dyn Fn() -> Control| {
+    // Jain's index and the share of packets lost.
+    let once = |rtt: u64, control: &dyn Fn() -> Control| {
         let constant = Capacity::Constant(Rate::from_mbps(48.0));
         let flows = (0..16).map(|_| control()).collect();
-        let mut world = world(constant, 20, Duration::from_millis(40), flows);
+        let mut world = world(constant, 20, Duration::from_millis(rtt), flows);
         goodput_over(&mut world, 20);
         let counts = |w: &World| {
             let flows = w.flows().iter();
@@ -190,12 +191,17 @@ fn sixteen_flows_on_a_short_buffer_lose_less_than_a_fixed_delta() {
         let lost = (after.1 - before.1) as f64 / (after.0 - before.0) as f64;
         let (sum, squares) = shares.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
         assert!(sum > 0.97 * 48.0 * PAYLOAD, "{sum} Mbit/s");
-        let jain = sum * sum / (16.0 * squares);
-        assert!(jain > even, "Jain's index {jain}: {shares:?}");
-        lost
+        (sum * sum / (16.0 * squares), lost)
+    };
+    let run = |even: f64, control: &dyn Fn() -> Control| {
+        let runs = [36, 39, 41, 44].map(|rtt| once(rtt, control));
+        let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / 4.0;
+        println!("Jain's index and losses: {runs:?}");
+        assert!(mean(|run| run.0) > even, "Jain's index and losses: {runs:?}");
+        mean(|run| run.1)
     };
     let fixed = run(0.6, &|| alone("copa:mvfst"));
-    let free = run(0.5, &|| steered("T"));
+    let free = run(0.6, &|| steered("T"));
     let priced = run(0.9, &|| steered("T - 100*D"));
     println!("lost: {fixed} with a fixed delta, {free}, {priced}");
     assert!(free < 0.5 * fixed, "{free}, with a fixed delta {fixed}");
