@@ -30,6 +30,7 @@ pub(crate) fn schemes(as_json: bool) -> Result<(), Failure> {
     let heads = [
         ("Learnt policies", Role::Learnt),
         ("Steering", Role::Steering),
+        ("How connections start", Role::Start),
         ("Experiments", Role::Experiment),
         ("Bounds that no real sender can reach", Role::Bound),
     ];

@@ -34,7 +34,7 @@ impl Plan {
         let scheme: Scheme = text.parse()?;
         let start = match scheme.kind() {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
-            kind if matches!(kind.demand(), Demand::Foresight) => {
+            kind if matches!(kind.demand(), Demand::Foresight | Demand::Start) => {
                 return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
             }
             kind => {

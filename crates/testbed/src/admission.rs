@@ -93,6 +93,9 @@ impl Place {
                 Some(Err(problem)) => Err(refuse(problem)),
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
+            Demand::Start => Err(refuse(
+                "connections of the kernel start in its own way: run it in the simulator".to_owned(),
+            )),
             Demand::Foresight => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
             }

@@ -69,6 +69,10 @@ impl Named {
                 "{name} needs floating point, which the kernel does not allow: give \
                  steer = \"muses\""
             )),
+            Demand::Start => Some(format!(
+                "{name} changes how connections start, which the kernel does by itself: give steer \
+                 the scheme at its end"
+            )),
             Demand::Foresight => {
                 Some(format!("{name} is a bound, which only the simulator can compute"))
             }

@@ -20,6 +20,8 @@ pub enum Demand<'a> {
     Trees(&'a MusesSettings),
     /// A network, which needs floating point.
     Network(&'a MusesSettings),
+    /// Connections whose start is Trimtab's: another window before the path is known.
+    Start,
     /// Copies of the world, or its future.
     Foresight,
 }
@@ -47,11 +49,20 @@ impl SchemeKind {
                 Demand::Network(settings)
             }
             Self::Muses(settings) => Demand::Trees(settings),
+            Self::Resume(_) => Demand::Start,
             Self::Oracle(_)
             | Self::OracleDynamic(_)
             | Self::StaticBest(_)
             | Self::OracleSelect(_)
             | Self::Omniscient => Demand::Foresight,
+        }
+    }
+
+    /// What governs a flow once it has started: this, or the scheme that resumes.
+    pub fn governing(&self) -> &Self {
+        match self {
+            Self::Resume(resuming) => resuming.scheme.kind(),
+            kind => kind,
         }
     }
 
@@ -92,6 +103,7 @@ impl SchemeKind {
                 let schedule = Schedule::new(turns.specs.clone(), turns.every, turns.how);
                 (turns.specs[0], Some(Steerer::Schedule(schedule)))
             }
+            Self::Resume(resuming) => resuming.scheme.kind().steering(goal),
             Self::Muses(_) | Self::Omniscient => {
                 unreachable!("the datapath governs these flows itself")
             }

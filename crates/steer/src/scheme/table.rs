@@ -3,8 +3,10 @@
 use trimtab_cc::Knob;
 
 use super::SchemeKind::{
-    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select, StaticBest, Switch,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Resume, Select, StaticBest,
+    Switch,
 };
+use super::resume::{RESUME_SETTINGS, Resuming};
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
     SelectBound, Selection, Turns, mortise, searched,
@@ -17,6 +19,8 @@ pub enum Role {
     Learnt,
     /// Turns knobs or changes the algorithm while the flow runs.
     Steering,
+    /// Changes how connections start.
+    Start,
     /// Shows what something costs, and serves nobody better.
     Experiment,
     /// No real sender can reach it.
@@ -29,6 +33,7 @@ impl Role {
         match self {
             Self::Learnt => "learnt",
             Self::Steering => "steering",
+            Self::Start => "start",
             Self::Experiment => "experiment",
             Self::Bound => "bound",
         }
@@ -66,7 +71,7 @@ impl SchemeEntry {
 }
 
 /// Learnt policies, steering, experiments and bounds, in the order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 14] = [
+pub static SCHEMES: [SchemeEntry; 15] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -141,6 +146,16 @@ pub static SCHEMES: [SchemeEntry; 14] = [
         source: "Zhou et al., ICNP 2021",
         settings: &[],
         parse: |text| Ok(Selection::antelope(text).map(Select)?),
+    },
+    SchemeEntry {
+        name: "resume:CC",
+        role: Role::Start,
+        about: "Careful Resume: connections of this algorithm or steering jump to half of the \
+                window that the path is known to carry, and retreat where it does not; takes \
+                :cwnd=SIZE,rtt=TIME of the path, e.g. resume:cwnd=600KB,rtt=50ms:cubic",
+        source: "RFC 9959",
+        settings: &RESUME_SETTINGS,
+        parse: |text| Ok(Resuming::parse(text).map(Resume)?),
     },
     SchemeEntry {
         name: "switch:CC,CC",
