@@ -159,7 +159,7 @@ impl Scheme {
     pub fn as_in_linux(&self) -> Self {
         let mut same = self.clone();
         if let SchemeKind::Resume(resuming) = &mut same.kind {
-            resuming.scheme = Box::new(resuming.scheme.as_in_linux());
+            *resuming.scheme = resuming.scheme.as_in_linux();
         }
         if let SchemeKind::Rule(spec) = &mut same.kind
             && spec.settings().is_empty()
