@@ -171,9 +171,12 @@ impl Migrate for Westwood {
         self.window.set(window);
     }
 
-    /// The losses of the jump stay those of one episode.
+    /// The losses of the jump stay those of one episode. Its average knows little yet, so what was
+    /// validated goes before it.
     fn retreat(&mut self, from: &HandOver, ssthresh: Bytes) {
         self.window.retreat(from.window, ssthresh);
+        let bandwidth = from.bandwidth.bytes_per_sec() as f64;
+        self.bandwidth = Bandwidth { first: bandwidth, estimate: bandwidth };
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn schemes(as_json: bool) -> Result<(), Failure> {
         ("Learnt policies", Role::Learnt),
         ("Steering", Role::Steering),
         ("Algorithms of QUIC stacks", Role::Stack),
+        ("How connections start", Role::Start),
         ("Experiments", Role::Experiment),
         ("Bounds that no real sender can reach", Role::Bound),
     ];

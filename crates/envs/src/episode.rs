@@ -166,6 +166,7 @@ impl Episode {
                     spec,
                     steerer: Some(Steerer::Select(Box::new(selector))),
                 },
+                resume: None,
                 transport: Transport::quic(),
                 app: draw.traffic.client(length, seed),
                 start: Time::ZERO,

@@ -46,6 +46,15 @@ pub enum ConfigError {
         /// The scheme.
         scheme: String,
     },
+    /// It changes how connections start.
+    #[error(
+        "scheme {scheme:?}: connections of noq start as noq has it; name the scheme at its end \
+         alone, such as cubic"
+    )]
+    Start {
+        /// The scheme.
+        scheme: String,
+    },
     /// It names an algorithm of noq's own.
     #[error(
         "scheme {scheme:?}: noq has it without this crate; give \

@@ -39,6 +39,9 @@ impl Plan {
             SchemeKind::Stack(_) => {
                 return Err(ConfigError::Own { scheme: scheme.label().to_owned() });
             }
+            SchemeKind::Resume(_) => {
+                return Err(ConfigError::Start { scheme: scheme.label().to_owned() });
+            }
             kind if matches!(kind.demand(), Demand::Foresight) => {
                 return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
             }
@@ -145,6 +148,8 @@ mod tests {
         assert!(problem.contains("alpha") && problem.contains("delta"), "{problem}");
         let problem = refused("omniscient");
         assert!(problem.contains("simulator only; name an algorithm such as bbr3"), "{problem}");
+        let problem = refused("resume:cubic");
+        assert!(problem.contains("name the scheme at its end alone"), "{problem}");
         let problem = refused("noq:cubic");
         assert!(problem.contains("CubicConfig"), "{problem}");
         let problem = refused("muses:model=nowhere.trees");

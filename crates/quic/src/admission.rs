@@ -15,11 +15,15 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), QuicError> {
     if scenario.transport == TransportKind::Tcp {
         return Err(QuicError::Tcp);
     }
-    let bound = |scheme: &&Scheme| matches!(scheme.kind().demand(), Demand::Foresight);
-    match scenario.schemes().find(bound) {
-        Some(scheme) => Err(QuicError::Bound { scheme: scheme.label().to_owned() }),
-        None => Ok(()),
+    for scheme in scenario.schemes() {
+        let label = || scheme.label().to_owned();
+        match scheme.kind().demand() {
+            Demand::Foresight => return Err(QuicError::Bound { scheme: label() }),
+            Demand::Start => return Err(QuicError::Start { scheme: label() }),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Which schemes give other results when run again, and why.

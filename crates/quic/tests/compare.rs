@@ -248,6 +248,8 @@ fn what_it_cannot_run_is_refused_before_anything_runs() {
     let effort = Effort { jobs: Some(1), quiet: true };
     let own = compare(&own.unwrap(), effort, Recording::default(), "x", &Simulator).unwrap_err();
     assert!(own.to_string().contains("take --datapath quic-virtual"), "{own}");
+    let start = refused("cc = [\"resume:cubic\"]");
+    assert!(start.contains("start as noq has it") && start.contains("--datapath sim"), "{start}");
     for bound in ["omniscient", "oracle:copa", "static-best", "oracle:select"] {
         let problem = refused(&format!("cc = [\"cubic\", {bound:?}]"));
         assert!(problem.starts_with(&format!("{bound}: ")), "{problem}");

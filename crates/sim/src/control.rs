@@ -1,6 +1,7 @@
 //! What decides how a flow sends, and the governor that does it.
 
 use trimtab_cc::migrate::Switcher;
+use trimtab_cc::resume::Resumption;
 use trimtab_cc::{Config, Spec};
 use trimtab_steer::muses::Policy;
 use trimtab_steer::{Driver, Steer, Steerer};
@@ -31,19 +32,23 @@ pub enum Control {
 
 impl Control {
     /// The governor of a new flow.
-    pub(crate) fn governor(&self, limits: &Config) -> Governor {
-        match self {
+    pub(crate) fn governor(&self, limits: &Config, resume: Option<Resumption>) -> Governor {
+        let driver = match self {
             Self::Algorithm { spec, steerer } => {
                 let is_switching = steerer.as_ref().is_some_and(|s| s.needs().switching);
-                Governor::Driven(if is_switching {
+                if is_switching {
                     Driver::from(Switcher::new(*spec, limits))
                 } else {
                     Driver::from(spec.build(limits))
-                })
+                }
             }
-            Self::Muses { policy, safe } => Governor::Driven(policy.driver(*safe, limits)),
-            Self::Omniscient => Governor::Seeing(Omniscient::default()),
-        }
+            Self::Muses { policy, safe } => policy.driver(*safe, limits),
+            Self::Omniscient => return Governor::Seeing(Omniscient::default()),
+        };
+        Governor::Driven(match resume {
+            Some(how) => driver.resuming(limits, how),
+            None => driver,
+        })
     }
 
     /// What steers the flow.

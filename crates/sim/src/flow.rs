@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use trimtab_apps::{App, Application, Command, Concurrency};
+use trimtab_cc::resume::Resumption;
 use trimtab_cc::set_knob;
 use trimtab_net::{DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
@@ -23,6 +24,9 @@ use crate::transport::{LossDetection, Transport};
 pub struct FlowConfig {
     /// What decides how it sends.
     pub control: Control,
+    /// How its connection resumes what an earlier one observed (RFC 9959), or observes; `None` for
+    /// neither. A sender that sees the links does neither.
+    pub resume: Option<Resumption>,
     /// The transport.
     pub transport: Transport,
     /// The application of its client.
@@ -51,6 +55,7 @@ impl FlowConfig {
     pub fn new(control: Control, transport: Transport, app: App, rtt: Duration) -> Self {
         Self {
             control,
+            resume: None,
             transport,
             app,
             start: Time::ZERO,
@@ -117,7 +122,7 @@ impl Flow {
     /// A flow over a path of this round-trip time.
     pub(crate) fn new(config: &FlowConfig, rtt: Duration) -> Self {
         let transport = config.transport;
-        let governor = config.control.governor(&transport.cc_config(config.seed));
+        let governor = config.control.governor(&transport.cc_config(config.seed), config.resume);
         let steerer = config.control.steerer();
         // TCP is one byte stream, whatever the application would like.
         let concurrency = match transport.loss_detection {

@@ -1,6 +1,7 @@
 //! What governs a sender's window: a congestion control algorithm, or a sender that sees the link.
 
 use trimtab_cc::migrate::{Switch, Switcher};
+use trimtab_cc::resume::CarefulResume;
 use trimtab_cc::{
     Ack, Controller, Decision, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec,
     Timeout,
@@ -130,6 +131,14 @@ impl Governor {
     pub fn switcher(&self) -> Option<&Switcher> {
         match self {
             Self::Driven(driver) => driver.switcher(),
+            Self::Seeing(_) => None,
+        }
+    }
+
+    /// How far the connection has resumed, and what it observed; `None` where it does neither.
+    pub fn resume(&self) -> Option<&CarefulResume> {
+        match self {
+            Self::Driven(driver) => driver.resume(),
             Self::Seeing(_) => None,
         }
     }

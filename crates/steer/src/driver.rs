@@ -6,6 +6,7 @@ use core::fmt;
 
 use trimtab_cc::migrate::Switcher;
 use trimtab_cc::muses::State;
+use trimtab_cc::resume::{CarefulResume, Resume, Resumption};
 use trimtab_cc::{
     Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, KnobError, Loss,
     LostPacket, Marked, Phase, Sent, Timeout,
@@ -89,6 +90,10 @@ enum Running {
     Fixed(Controller),
     /// Algorithms that take over from each other.
     Switching(Box<Switcher>),
+    /// One algorithm, whose connection resumes.
+    Resuming(Box<Resume<Controller>>),
+    /// Algorithms that take over from each other, on a connection that resumes.
+    SwitchingResuming(Box<Resume<Switcher>>),
 }
 
 /// What the driver of a connection cannot see, at the end of an interval.
@@ -148,12 +153,16 @@ macro_rules! of_running {
         match &$self.running {
             Running::Fixed(cca) => cca.$method($($argument)?),
             Running::Switching(cca) => cca.$method($($argument)?),
+            Running::Resuming(cca) => cca.$method($($argument)?),
+            Running::SwitchingResuming(cca) => cca.$method($($argument)?),
         }
     };
     (mut $self:ident, $method:ident, $argument:expr) => {
         match &mut $self.running {
             Running::Fixed(cca) => cca.$method($argument),
             Running::Switching(cca) => cca.$method($argument),
+            Running::Resuming(cca) => cca.$method($argument),
+            Running::SwitchingResuming(cca) => cca.$method($argument),
         }
     };
 }
@@ -179,6 +188,33 @@ impl Driver {
     /// This driver, with an agent that answers where the algorithm waits for decisions.
     pub fn with_agent(self, agent: Box<dyn Agent>) -> Self {
         Self { agent: Some(agent), ..self }
+    }
+
+    /// This driver of a new connection, which resumes what an earlier one observed, or observes for a
+    /// later one (RFC 9959). `limits` are those that the algorithm was built with.
+    pub fn resuming(self, limits: &Config, how: Resumption) -> Self {
+        let running = match self.running {
+            Running::Fixed(cca) => Running::Resuming(Box::new(Resume::new(cca, limits, how))),
+            Running::Resuming(before) => {
+                Running::Resuming(Box::new(Resume::new(before.into_inner(), limits, how)))
+            }
+            Running::Switching(cca) => {
+                Running::SwitchingResuming(Box::new(Resume::new(*cca, limits, how)))
+            }
+            Running::SwitchingResuming(before) => {
+                Running::SwitchingResuming(Box::new(Resume::new(before.into_inner(), limits, how)))
+            }
+        };
+        Self { running, ..self }
+    }
+
+    /// How far the connection has resumed, and what it observed; `None` where it does neither.
+    pub fn resume(&self) -> Option<&CarefulResume> {
+        match &self.running {
+            Running::Fixed(_) | Running::Switching(_) => None,
+            Running::Resuming(cca) => Some(cca.state()),
+            Running::SwitchingResuming(cca) => Some(cca.state()),
+        }
     }
 
     /// Lets the agent answer the state for which the algorithm waits, where there are both. The
@@ -296,13 +332,17 @@ impl Driver {
     pub fn act(&mut self, now: Time, action: &Action) -> Result<(), ActionError> {
         match action {
             Action::Set(values) => values.apply(self.algorithm_mut()).map_err(ActionError::Knob),
-            Action::Switch { to, how } => match &mut self.running {
-                Running::Switching(cca) => {
-                    cca.request(*to, *how, now);
-                    Ok(())
-                }
-                Running::Fixed(_) => Err(ActionError::NotSwitching),
-            },
+            Action::Switch { to, how } => {
+                let switcher = match &mut self.running {
+                    Running::Switching(cca) => cca,
+                    Running::SwitchingResuming(cca) => cca.inner_mut(),
+                    Running::Fixed(_) | Running::Resuming(_) => {
+                        return Err(ActionError::NotSwitching);
+                    }
+                };
+                switcher.request(*to, *how, now);
+                Ok(())
+            }
         }
     }
 
@@ -371,6 +411,8 @@ impl Driver {
         match &self.running {
             Running::Fixed(cca) => cca,
             Running::Switching(cca) => cca.controller(),
+            Running::Resuming(cca) => cca.inner(),
+            Running::SwitchingResuming(cca) => cca.inner().controller(),
         }
     }
 
@@ -380,6 +422,8 @@ impl Driver {
         match &mut self.running {
             Running::Fixed(cca) => cca,
             Running::Switching(cca) => cca.controller_mut(),
+            Running::Resuming(cca) => cca.inner_mut(),
+            Running::SwitchingResuming(cca) => cca.inner_mut().controller_mut(),
         }
     }
 
@@ -387,8 +431,9 @@ impl Driver {
     #[inline]
     pub fn switcher(&self) -> Option<&Switcher> {
         match &self.running {
-            Running::Fixed(_) => None,
+            Running::Fixed(_) | Running::Resuming(_) => None,
             Running::Switching(cca) => Some(cca),
+            Running::SwitchingResuming(cca) => Some(cca.inner()),
         }
     }
 }

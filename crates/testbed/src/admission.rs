@@ -96,6 +96,9 @@ impl Place {
             Demand::Stack(_) => {
                 Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual".to_owned()))
             }
+            Demand::Start => Err(refuse(
+                "connections of the kernel start in its own way: run it in the simulator".to_owned(),
+            )),
             Demand::Foresight => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))
             }

@@ -76,6 +76,10 @@ impl Named {
             Demand::Stack(_) => {
                 Some(format!("{name} is a QUIC stack's own, which the kernel does not have"))
             }
+            Demand::Start => Some(format!(
+                "{name} changes how connections start, which the kernel does by itself: give steer \
+                 the scheme at its end"
+            )),
             Demand::Foresight => {
                 Some(format!("{name} is a bound, which only the simulator can compute"))
             }

@@ -116,6 +116,11 @@ impl<C: Migrate> Resume<C> {
         Self { cca, state }
     }
 
+    /// The algorithm alone.
+    pub fn into_inner(self) -> C {
+        self.cca
+    }
+
     /// The algorithm.
     pub fn inner(&self) -> &C {
         &self.cca

@@ -43,7 +43,14 @@ impl Migrate for Vivace {
         self.srtt = srtt;
         self.start_window = window;
         if !srtt.is_zero() {
-            self.go((window / srtt).mbps());
+            // What is under way was sent at another rate.
+            self.intervals.clear();
+            self.forget((window / srtt).mbps());
         }
+    }
+
+    /// At what is known to be carried, and no search from there: a rate has no threshold.
+    fn retreat(&mut self, from: &HandOver, _ssthresh: Bytes) {
+        self.take_over(&HandOver { rate: from.bandwidth, ..*from });
     }
 }

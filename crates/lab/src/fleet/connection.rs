@@ -187,6 +187,7 @@ impl Connection {
         let flow = FlowConfig {
             control: spec
                 .map_or(Control::Omniscient, |spec| Control::Algorithm { spec, steerer: None }),
+            resume: None,
             transport: Transport::quic(),
             app: self.client(),
             start: Time::ZERO,

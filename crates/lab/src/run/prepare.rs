@@ -144,13 +144,13 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let (mut models, mut warnings) = (Vec::new(), Vec::new());
     let mut policies = BTreeMap::new();
     for scheme in plan.scenario.schemes() {
-        if let SchemeKind::Muses(settings) = scheme.kind() {
+        if let SchemeKind::Muses(settings) = scheme.kind().governing() {
             let (learnt, path) = settings.key();
             if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {
                 place.insert(policy(scheme.label(), settings)?);
             }
         }
-        let SchemeKind::Select(selection) = scheme.kind() else { continue };
+        let SchemeKind::Select(selection) = scheme.kind().governing() else { continue };
         let Some(path) = selection.by.file() else { continue };
         let model = match (learnt(scheme.label(), selection, path), &selection.safe) {
             (Ok(model), _) => Ok(model),

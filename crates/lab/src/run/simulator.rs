@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use trimtab_apps::{Application, Outcome};
 use trimtab_cc::get_knob;
+use trimtab_cc::resume::Resumption;
 use trimtab_net::Capacity;
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steer;
@@ -73,6 +74,7 @@ pub(crate) fn begin<'a>(
             true => own.clone(),
             false => control(member.scheme.kind(), prepared, member.goal),
         },
+        resume: resumption(member.scheme.kind(), Time::ZERO + member.start),
         transport,
         app: member.app,
         start: Time::ZERO + member.start,
@@ -105,7 +107,7 @@ pub(crate) fn advance(course: &mut Course<'_, SimulatedRun>, until: Time) {
 
 /// What governs the flows of a scheme in the simulator, for the users of an application.
 fn control(kind: &SchemeKind, prepared: &Prepared, app: &PreparedApp) -> Control {
-    match kind {
+    match kind.governing() {
         SchemeKind::Muses(settings) => {
             Control::Muses { policy: prepared.policy(settings).clone(), safe: settings.safe }
         }
@@ -114,6 +116,14 @@ fn control(kind: &SchemeKind, prepared: &Prepared, app: &PreparedApp) -> Control
             let (spec, steerer) = prepared.steering(kind, app);
             Control::Algorithm { spec, steerer }
         }
+    }
+}
+
+/// How a connection of a scheme that begins then resumes.
+fn resumption(kind: &SchemeKind, start: Time) -> Option<Resumption> {
+    match kind {
+        SchemeKind::Resume(resuming) => Some(resuming.resumption(start)),
+        _ => None,
     }
 }
 

@@ -116,6 +116,7 @@ fn transport(emulator: Emulator) -> Transport {
 fn flow(spec: Spec, app: App, start: Time, emulator: Emulator, seed: u64) -> FlowConfig {
     FlowConfig {
         control: Control::Algorithm { spec, steerer: None },
+        resume: None,
         transport: transport(emulator),
         app,
         start,

@@ -1,5 +1,6 @@
 use trimtab_cc::migrate::Switch;
 use trimtab_cc::muses::{DRIVEN, Factor, Muses};
+use trimtab_cc::resume::{Saved, Stage};
 use trimtab_cc::transport::{Packet, Tracker};
 use trimtab_cc::{Spec, get_knob};
 
@@ -175,4 +176,29 @@ fn what_runs_says_whether_it_manages_recovery() {
     assert!(!driver.manages_recovery());
     driver.act(Time::ZERO, &Action::Switch { to: spec("copa"), how: Switch::Part }).unwrap();
     assert!(driver.manages_recovery());
+}
+
+/// RFC 9959: what resumes is the algorithm with its knobs, and switching stays possible.
+#[test]
+fn any_driver_can_resume() {
+    let config = Config::default();
+    let how = Resumption::default();
+    let mut fixed = Driver::from(spec("copa").build(&config)).resuming(&config, how);
+    assert_eq!(fixed.resume().map(CarefulResume::stage), Some(Stage::Normal));
+    assert!(Driver::from(spec("copa").build(&config)).resume().is_none());
+    fixed.act(Time::ZERO, &Action::Set(KnobValues::one("delta", 0.25))).unwrap();
+    assert_eq!((fixed.name(), get_knob(fixed.algorithm(), "delta")), ("copa", Some(0.25)));
+    let to = Action::Switch { to: spec("bbr"), how: Switch::Part };
+    assert_eq!(fixed.act(Time::ZERO, &to), Err(ActionError::NotSwitching));
+    let saved = Saved {
+        window: Bytes::new(600_000),
+        rtt: Duration::from_millis(50),
+        expires: Time::from_secs(60),
+    };
+    let switching = Driver::from(Switcher::new(spec("cubic"), &config));
+    let mut switching = switching.resuming(&config, how).resuming(&config, saved.into());
+    assert_eq!(switching.resume().map(CarefulResume::stage), Some(Stage::Reconnaissance));
+    switching.act(Time::ZERO, &to).unwrap();
+    assert_eq!(switching.switcher().map(Switcher::switches), Some(1));
+    assert_eq!(switching.name(), "bbr");
 }

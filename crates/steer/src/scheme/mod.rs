@@ -19,6 +19,7 @@
 //! | `select:antelope` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree |
 //! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
+//! | `resume:cubic`, `resume:cwnd=600KB,rtt=50ms:mortise` | any of these, its connections start near the rate of an earlier one |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
 //! | `oracle:select`, `oracle:select:every=6s:cubic,copa` | bound: at every selection the algorithm that turns out best, tried on forks |
 //! | `oracle:copa` | bound: the best constant δ of each run, found by trying them all |
@@ -36,6 +37,7 @@ pub use bound::SelectBound;
 pub use every::{EveryError, every, how};
 pub use mortise::{MORTISE_SETTINGS, MortiseSettings, PaperSettings, TunerSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
+pub use resume::{ResumeError, Resuming};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use stack::{StackCc, StackCcError};
 pub use steering::{Demand, Goal};
@@ -51,6 +53,7 @@ mod bound;
 mod every;
 mod mortise;
 mod muses;
+mod resume;
 mod selection;
 mod stack;
 mod steering;
@@ -89,6 +92,9 @@ pub enum SchemeKind {
     Muses(MusesSettings),
     /// An algorithm of a QUIC stack's own, as a rival and a yardstick.
     Stack(StackCc),
+    /// Connections start near the rate of an earlier one (RFC 9959), and another scheme governs
+    /// them.
+    Resume(Resuming),
     /// Bound: the best single algorithm, per run (Floo's Static_Opt).
     StaticBest(SelectBound),
     /// Bound: the best algorithm at every selection, tried on forks.
@@ -130,6 +136,8 @@ pub(crate) enum Problem {
     #[error(transparent)]
     Stack(#[from] StackCcError),
     #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
     Bound(#[from] BoundError),
     #[error("it takes no settings")]
     NoSettings,
@@ -160,6 +168,9 @@ impl Scheme {
     #[must_use]
     pub fn as_in_linux(&self) -> Self {
         let mut same = self.clone();
+        if let SchemeKind::Resume(resuming) = &mut same.kind {
+            *resuming.scheme = resuming.scheme.as_in_linux();
+        }
         if let SchemeKind::Rule(spec) = &mut same.kind
             && spec.settings().is_empty()
         {
@@ -203,7 +214,7 @@ pub fn is_steered(label: &str) -> bool {
 }
 
 fn has_role(label: &str, role: Role) -> bool {
-    let name = label.split(':').next().unwrap_or_default();
+    let name = resume::governing(label).split(':').next().unwrap_or_default();
     SCHEMES.iter().any(|entry| entry.role == role && entry.key() == name)
 }
 
@@ -341,6 +352,11 @@ mod tests {
         assert!(is_bound("static-best:cubic,copa") && is_bound("oracle:select:cubic,copa:mvfst"));
         assert!(is_bound("oracle:copa") && is_bound("oracle-dynamic:copa:mit"));
         assert!(!is_bound("copa:mit") && !is_bound("mortise") && !is_steered("copa"));
+        let resumed = parse("resume:mortise:sigma=0.3").unwrap();
+        assert!(resumed.is_steered() && !resumed.is_bound());
+        assert!(matches!(resumed.kind().demand(), Demand::Start));
+        assert!(matches!(resumed.kind().governing(), SchemeKind::Mortise(_)));
+        assert!(!is_steered("resume:max_jump=100:cubic"));
         let turns = parse("switch:cubic,bbr:every=5s:part").unwrap();
         assert!(matches!(turns.kind(), SchemeKind::Switch(t) if t.specs.len() == 2));
         assert!(!turns.is_steered() && !turns.is_bound() && !is_steered(turns.label()));

@@ -22,6 +22,8 @@ pub enum Demand<'a> {
     Network(&'a MusesSettings),
     /// The QUIC stack whose own algorithm it is.
     Stack(StackCc),
+    /// Connections whose start is Trimtab's: another window before the path is known.
+    Start,
     /// Copies of the world, or its future.
     Foresight,
 }
@@ -51,11 +53,20 @@ impl SchemeKind {
             }
             Self::Muses(settings) => Demand::Trees(settings),
             Self::Stack(cc) => Demand::Stack(*cc),
+            Self::Resume(_) => Demand::Start,
             Self::Oracle(_)
             | Self::OracleDynamic(_)
             | Self::StaticBest(_)
             | Self::OracleSelect(_)
             | Self::Omniscient => Demand::Foresight,
+        }
+    }
+
+    /// What governs a flow once it has started: this, or the scheme that resumes.
+    pub fn governing(&self) -> &Self {
+        match self {
+            Self::Resume(resuming) => resuming.scheme.kind(),
+            kind => kind,
         }
     }
 
@@ -102,6 +113,7 @@ impl SchemeKind {
                 let schedule = Schedule::new(turns.specs.clone(), turns.every, turns.how);
                 (turns.specs[0], Some(Steerer::Schedule(schedule)))
             }
+            Self::Resume(resuming) => resuming.scheme.kind().steering(goal),
             Self::Muses(_) | Self::Stack(_) | Self::Omniscient => {
                 unreachable!("the datapath governs these flows itself")
             }

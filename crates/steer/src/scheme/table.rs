@@ -3,9 +3,10 @@
 use trimtab_cc::Knob;
 
 use super::SchemeKind::{
-    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Select, Stack, StaticBest,
-    Switch,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Resume, Select, Stack,
+    StaticBest, Switch,
 };
+use super::resume::{RESUME_SETTINGS, Resuming};
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
     SelectBound, Selection, StackCc, Turns, mortise, searched,
@@ -20,6 +21,8 @@ pub enum Role {
     Steering,
     /// Comes with a transport, as a rival and a yardstick.
     Stack,
+    /// Changes how connections start.
+    Start,
     /// Shows what something costs, and serves nobody better.
     Experiment,
     /// No real sender can reach it.
@@ -33,6 +36,7 @@ impl Role {
             Self::Learnt => "learnt",
             Self::Steering => "steering",
             Self::Stack => "stack",
+            Self::Start => "start",
             Self::Experiment => "experiment",
             Self::Bound => "bound",
         }
@@ -69,8 +73,9 @@ impl SchemeEntry {
     }
 }
 
-/// Learnt policies, steering, those of stacks, experiments and bounds, in the order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 15] = [
+/// Learnt policies, steering, those of stacks, how connections start, experiments and bounds, in the
+/// order in which they are listed.
+pub static SCHEMES: [SchemeEntry; 16] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -155,6 +160,16 @@ pub static SCHEMES: [SchemeEntry; 15] = [
         source: "noq-proto",
         settings: &[],
         parse: |text| Ok(StackCc::noq(text).map(Stack)?),
+    },
+    SchemeEntry {
+        name: "resume:CC",
+        role: Role::Start,
+        about: "Careful Resume: connections of this algorithm or steering jump to half of the \
+                window that the path is known to carry, and retreat where it does not; takes \
+                :cwnd=SIZE,rtt=TIME of the path, e.g. resume:cwnd=600KB,rtt=50ms:cubic",
+        source: "RFC 9959",
+        settings: &RESUME_SETTINGS,
+        parse: |text| Ok(Resuming::parse(text).map(Resume)?),
     },
     SchemeEntry {
         name: "switch:CC,CC",
