@@ -277,19 +277,21 @@ impl Work {
     }
 }
 
-/// Compare the simulator with the kernel.
+/// Compare the simulator with another datapath: the kernel, or noq in virtual time.
 ///
-/// Repeats the runs of a comparison on the kernel in the simulator and prints how both differ. Ends
-/// with exit code 1 when the median of a quantity is out of its band.
+/// Repeats the runs of a comparison on that datapath in the simulator and prints how both differ.
+/// Ends with exit code 1 when the median of a quantity is out of its band.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --json kernel.json
-  trimtab parity kernel.json")]
+  trimtab parity kernel.json
+  trimtab compare --datapath quic-virtual --scenario scenarios/quic/parity.toml --json noq.json
+  trimtab parity noq.json")]
 pub(crate) struct Parity {
-    /// The result of `compare --datapath kernel --json`; its trace paths are relative to the working
-    /// directory
+    /// The result of `compare --datapath kernel|quic-virtual --json`; its trace paths are relative
+    /// to the working directory
     #[arg(value_name = "FILE")]
-    pub(crate) kernel: PathBuf,
+    pub(crate) comparison: PathBuf,
 
     /// Write both sides as JSON; `-` for standard output, in place of the table
     #[arg(long, value_name = "FILE")]

@@ -12,9 +12,9 @@ use crate::args::Parity;
 use crate::{Failure, print};
 
 pub(crate) fn run(args: &Parity) -> Result<(), Failure> {
-    let kernel = load(&args.kernel)?;
-    let parity = parity(&kernel, args.work.effort())
-        .map_err(|e| Failure::input(format!("{}: {e}", args.kernel.display())))?;
+    let comparison = load(&args.comparison)?;
+    let parity = parity(&comparison, args.work.effort())
+        .map_err(|e| Failure::input(format!("{}: {e}", args.comparison.display())))?;
     let as_json = || format!("{}\n", serde_json::to_string_pretty(&parity).unwrap_or_default());
     match args.json.as_deref() {
         Some(path) if path == Path::new("-") => print(&as_json())?,

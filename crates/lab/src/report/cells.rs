@@ -209,7 +209,7 @@ fn place(c: &CellSummary) -> String {
 }
 
 /// A point of the grid, in words.
-pub(super) fn place_of(trace: &str, cell: &CellRecord) -> String {
+pub(crate) fn place_of(trace: &str, cell: &CellRecord) -> String {
     let (flows, buffer) = (cell.flows, Bytes::new(cell.buffer_bytes));
     // Rounded so that 0.07 is 7%, not 7.000000000000001%.
     let loss = (cell.loss * 1e6).round() / 1e4;

@@ -1,0 +1,59 @@
+//! The datapaths that the simulator is compared with: a new one is an entry here.
+
+use crate::scenario::{Scenario, TransportKind};
+
+use super::quantity::{
+    Band, LOSS, QUEUE_DELAY, Quantity, RCT_P50, RETRANSMITS, RTT_P95, THROUGHPUT,
+};
+
+/// A datapath, and how near the simulator has to come to it.
+#[derive(Debug)]
+pub(super) struct Reference {
+    /// Its name in records.
+    pub(super) name: &'static str,
+    /// A former name in records.
+    alias: Option<&'static str>,
+    /// Makes the simulator's scenario from its own.
+    pub(super) translate: fn(&mut Scenario),
+    /// What is compared, and the bands, which medians over cells have to keep.
+    pub(super) bands: &'static [(&'static Quantity, Band)],
+}
+
+pub(super) static REFERENCES: [Reference; 2] = [
+    Reference {
+        name: "kernel",
+        // In schema 1 of comparisons.
+        alias: Some("tcp"),
+        translate: |scenario| {
+            scenario.transport = TransportKind::Tcp;
+            scenario.cc.iter_mut().for_each(|cc| *cc = cc.as_in_linux());
+        },
+        bands: &[
+            (&THROUGHPUT, Band::percent(5.0)),
+            (&RTT_P95, Band::percent(15.0)),
+            (&RETRANSMITS, Band::absolute(0.5)),
+            (&RCT_P50, Band::percent(10.0)),
+        ],
+    },
+    Reference {
+        name: "quic-virtual",
+        alias: None,
+        translate: |_| {},
+        bands: &[
+            (&THROUGHPUT, Band::percent(2.0)),
+            (&QUEUE_DELAY, Band::percent(15.0).or(2.0)),
+            (&LOSS, Band::percent(15.0).or(0.5)),
+            (&RCT_P50, Band::percent(5.0)),
+        ],
+    },
+];
+
+/// The reference of this name in records.
+pub(super) fn find(datapath: &str) -> Option<&'static Reference> {
+    REFERENCES.iter().find(|r| r.name == datapath || r.alias == Some(datapath))
+}
+
+/// The names of all, for a command line: `kernel|quic-virtual`.
+pub(super) fn names() -> String {
+    REFERENCES.each_ref().map(|r| r.name).join("|")
+}
