@@ -1,14 +1,18 @@
 //! What the caller chooses, read from text.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
+use trimtab_cc::resume::Resumption;
 use trimtab_qoe::{FormulaError, Model};
 use trimtab_steer::scheme::SchemeError;
 
 use crate::factory::TrimtabFactory;
 use crate::handle::Handle;
+use crate::memory::{Memory, Place};
 use crate::plan::{Plan, Start};
 
 /// A scheme, the QoE model that it steers by, and a seed: what connections begin with.
@@ -28,6 +32,9 @@ pub struct Config {
     pub(crate) plan: Plan,
     pub(crate) model: Model,
     pub(crate) seed: u64,
+    /// What remembers destinations, and the connection's own.
+    pub(crate) memory: Option<Memory>,
+    pub(crate) destination: Option<IpAddr>,
 }
 
 /// Why a text is no configuration, and what to do.
@@ -43,15 +50,6 @@ pub enum ConfigError {
          or a steering such as mortise"
     )]
     Bound {
-        /// The scheme.
-        scheme: String,
-    },
-    /// It changes how connections start.
-    #[error(
-        "scheme {scheme:?}: connections of noq start as noq has it; name the scheme at its end \
-         alone, such as cubic"
-    )]
-    Start {
         /// The scheme.
         scheme: String,
     },
@@ -101,14 +99,18 @@ impl Config {
     /// The text names no scheme, or one that needs the simulator, or a file that is no model.
     pub fn new(scheme: &str) -> Result<Self, ConfigError> {
         let model = Model::download();
-        Ok(Self { plan: Plan::read(scheme, &model)?, model, seed: 0 })
+        Ok(Self::of(Plan::read(scheme, &model)?, model))
     }
 
     /// A scheme that the caller has read and made ready, by its text, e.g. the lab, which reads a
     /// learnt model once for many runs. Its steering follows a model already; `model` is for
     /// schemes that [`Handle::set_scheme`] names later.
     pub fn prepared(scheme: &str, start: Start, model: Model) -> Self {
-        Self { plan: Plan::prepared(scheme, start), model, seed: 0 }
+        Self::of(Plan::prepared(scheme, start), model)
+    }
+
+    fn of(plan: Plan, model: Model) -> Self {
+        Self { plan, model, seed: 0, memory: None, destination: None }
     }
 
     /// With another QoE model: `download`, `vod`, `web`, `conference`, or a formula of `T`
@@ -132,12 +134,47 @@ impl Config {
         Self { seed, ..self }
     }
 
+    /// With what an earlier connection observed, by a clock that begins with the connection
+    /// (RFC 9959). A scheme such as `resume:cwnd=600KB,rtt=50ms:cubic` says the same in text.
+    #[must_use]
+    pub fn with_resumption(self, how: Resumption) -> Self {
+        Self { plan: self.plan.resuming(how), ..self }
+    }
+
+    /// With a memory of destinations: connections of [`connection_to`](Self::connection_to) resume
+    /// by it, and leave there what they observe.
+    #[must_use]
+    pub fn with_memory(self, memory: &Memory) -> Self {
+        Self { memory: Some(memory.clone()), ..self }
+    }
+
+    /// As [`connection`](Self::connection), for a connection to this peer. With a memory it
+    /// resumes what the last connection to the peer observed. A path to another address of the
+    /// peer begins as any new one.
+    pub fn connection_to(&self, peer: IpAddr) -> (Arc<TrimtabFactory>, Handle) {
+        Self { destination: Some(peer), ..self.clone() }.connection()
+    }
+
     /// A factory for the transport configuration of one connection, and the handle that steers it.
     /// A factory that several connections share makes one handle steer all of them alike.
     pub fn connection(&self) -> (Arc<TrimtabFactory>, Handle) {
         let factory = TrimtabFactory::new(self.clone());
         let handle = factory.handle();
         (Arc::new(factory), handle)
+    }
+
+    /// The place of a connection that begins now in the memory of destinations.
+    pub(crate) fn place(&self, now: Instant) -> Option<Place> {
+        Some(Place::take(self.memory.as_ref()?, self.destination?, now))
+    }
+
+    /// How such a connection resumes: by the memory, else as the scheme says.
+    pub(crate) fn resumption(&self, place: Option<&Place>, now: Instant) -> Option<Resumption> {
+        let by_scheme = self.plan.resumption();
+        let Some(place) = place else { return by_scheme };
+        let by_scheme = by_scheme.unwrap_or_default();
+        let saved = place.saved(now).or(by_scheme.saved);
+        Some(Resumption { saved, ..by_scheme })
     }
 }
 

@@ -34,6 +34,7 @@ mod config;
 mod controller;
 mod factory;
 mod handle;
+mod memory;
 mod metrics;
 mod packets;
 mod path;
@@ -43,8 +44,11 @@ mod steering;
 pub use config::{Config, ConfigError};
 pub use factory::TrimtabFactory;
 pub use handle::{Handle, SetKnobError};
+pub use memory::Memory;
 pub use metrics::Metrics;
 pub use plan::Start;
+/// How a connection resumes, and how far it has (RFC 9959).
+pub use trimtab_cc::resume::{Resumption, Stage};
 /// Where in its life an algorithm is, and why a knob cannot be set.
 pub use trimtab_cc::{KnobError, Phase};
 /// The application's live factors.

@@ -1,6 +1,7 @@
 //! A path as its owner sees it.
 
 use trimtab_cc::Phase;
+use trimtab_cc::resume::Stage;
 use trimtab_steer::{Insight, KnobValues, Reason};
 use trimtab_units::{Bytes, Duration, Rate};
 
@@ -13,6 +14,8 @@ pub struct Metrics {
     pub scheme: String,
     /// The algorithm that runs, by its name in [`trimtab_cc::ALGORITHMS`].
     pub algorithm: &'static str,
+    /// How far it has resumed what an earlier connection observed; `None` where it does not.
+    pub resume: Option<Stage>,
     /// The algorithm that takes over once the running one has converged.
     pub pending: Option<&'static str>,
     /// The algorithm's knobs, each in its unit.

@@ -8,6 +8,7 @@
 
 use std::time::Instant;
 
+use trimtab_cc::resume::CarefulResume;
 use trimtab_cc::transport::{Packet, Tracker};
 use trimtab_cc::{Config as Limits, KnobError, set_knob};
 use trimtab_qoe::{Factors, Model};
@@ -15,6 +16,7 @@ use trimtab_steer::{Driver, HostView, KnobValues};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::factory::Next;
+use crate::memory::Place;
 use crate::metrics::Metrics;
 use crate::packets::Packets;
 use crate::plan::Plan;
@@ -49,6 +51,8 @@ pub(crate) struct Path {
     recovery: Option<Time>,
     /// The packet that was lost last, by the tracker's number.
     last_lost: Option<u64>,
+    /// Where what it observes is left at the end.
+    place: Option<Place>,
 }
 
 impl Path {
@@ -57,6 +61,14 @@ impl Path {
         let Next { config, factors } = next;
         let limits = limits(mtu, config.seed.wrapping_add(number));
         let mut driver = config.plan.start().driver(&limits);
+        let mut place = None;
+        // A path that follows the first one begins afresh (RFC 9000 §9.4).
+        if number == 0 {
+            place = config.place(now);
+            if let Some(how) = config.resumption(place.as_ref(), now) {
+                driver = driver.resuming(&limits, how);
+            }
+        }
         let steering = Steering::new(&config.plan, &mut driver);
         Self {
             epoch: now,
@@ -73,6 +85,7 @@ impl Path {
             waiting: None,
             recovery: None,
             last_lost: None,
+            place,
         }
     }
 
@@ -286,6 +299,7 @@ impl Path {
         Metrics {
             scheme: self.steering.label().to_owned(),
             algorithm: self.driver.name(),
+            resume: self.driver.resume().map(CarefulResume::stage),
             pending: switcher.and_then(|s| s.pending()).map(|spec| spec.algorithm().name),
             knobs: KnobValues::of(self.driver.algorithm()),
             phase: self.driver.phase(),
@@ -302,6 +316,16 @@ impl Path {
             reason: self.steering.reason(),
             refused: self.steering.refused(),
             insight: self.steering.insight(),
+        }
+    }
+}
+
+impl Drop for Path {
+    /// noq lets go of a controller when its path or its connection is over.
+    fn drop(&mut self) {
+        self.settle();
+        if let (Some(place), Some(state)) = (&self.place, self.driver.resume()) {
+            place.leave(state, self.epoch, self.now);
         }
     }
 }

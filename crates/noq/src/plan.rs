@@ -4,11 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use trimtab_cc::migrate::Switcher;
+use trimtab_cc::resume::Resumption;
 use trimtab_cc::{Config as Limits, Spec};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::{By, Demand, Goal, LearntModel, MusesSettings, Scheme, SchemeKind};
 use trimtab_steer::{Driver, Steerer, Unusable};
+use trimtab_units::Time;
 
 use crate::ConfigError;
 
@@ -17,6 +19,7 @@ use crate::ConfigError;
 pub(crate) struct Plan {
     label: String,
     start: Start,
+    resumption: Option<Resumption>,
 }
 
 /// How a path begins, for hosts that read schemes and files themselves
@@ -34,13 +37,14 @@ impl Plan {
     /// Reads the text, and the files that it names.
     pub(crate) fn read(text: &str, model: &Model) -> Result<Self, ConfigError> {
         let scheme: Scheme = text.parse()?;
-        let start = match scheme.kind() {
+        let resumption = match scheme.kind() {
+            SchemeKind::Resume(resuming) => Some(resuming.resumption(Time::ZERO)),
+            _ => None,
+        };
+        let start = match scheme.kind().governing() {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
             SchemeKind::Stack(_) => {
                 return Err(ConfigError::Own { scheme: scheme.label().to_owned() });
-            }
-            SchemeKind::Resume(_) => {
-                return Err(ConfigError::Start { scheme: scheme.label().to_owned() });
             }
             kind if matches!(kind.demand(), Demand::Foresight) => {
                 return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
@@ -53,17 +57,27 @@ impl Plan {
                 Start::Algorithm(spec, steerer)
             }
         };
-        Ok(Self { label: scheme.label().to_owned(), start })
+        Ok(Self { label: scheme.label().to_owned(), start, resumption })
     }
 
     /// A plan that somebody else has made ready.
     pub(crate) fn prepared(label: &str, start: Start) -> Self {
-        Self { label: label.to_owned(), start }
+        Self { label: label.to_owned(), start, resumption: None }
+    }
+
+    /// The plan, for connections that resume so.
+    pub(crate) fn resuming(self, how: Resumption) -> Self {
+        Self { resumption: Some(how), ..self }
     }
 
     /// The text.
     pub(crate) fn label(&self) -> &str {
         &self.label
+    }
+
+    /// How a connection resumes, by a clock that begins with it; `None` where it does not.
+    pub(crate) fn resumption(&self) -> Option<Resumption> {
+        self.resumption
     }
 
     /// How a path begins.
@@ -148,8 +162,6 @@ mod tests {
         assert!(problem.contains("alpha") && problem.contains("delta"), "{problem}");
         let problem = refused("omniscient");
         assert!(problem.contains("simulator only; name an algorithm such as bbr3"), "{problem}");
-        let problem = refused("resume:cubic");
-        assert!(problem.contains("name the scheme at its end alone"), "{problem}");
         let problem = refused("noq:cubic");
         assert!(problem.contains("CubicConfig"), "{problem}");
         let problem = refused("muses:model=nowhere.trees");

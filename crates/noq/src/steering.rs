@@ -6,6 +6,7 @@ use std::mem;
 
 use trimtab_cc::Config as Limits;
 use trimtab_cc::migrate::{HandOver, Migrate, Switch, Switcher};
+use trimtab_cc::resume::Resumption;
 use trimtab_qoe::Model;
 use trimtab_steer::{Action, Driver, HostView, Insight, Needs, Reason, Report, Steer, Steerer};
 use trimtab_units::{Duration, Time};
@@ -141,7 +142,12 @@ impl Steering {
         {
             return;
         }
-        let before = mem::replace(driver, plan.start().driver(limits));
+        let mut next = plan.start().driver(limits);
+        if driver.resume().is_some() {
+            // It observes on, for a later connection.
+            next = next.resuming(limits, Resumption::default());
+        }
+        let before = mem::replace(driver, next);
         self.switches += 1 + before.switcher().map_or(0, Switcher::switches);
         let known = before.switcher().and_then(|s| HandOver::of(before.algorithm(), s.path(), now));
         match known {

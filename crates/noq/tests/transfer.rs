@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use support::{Setting, World};
 use trimtab_noq::units::{Bytes, Duration, Rate, Time};
-use trimtab_noq::{Config, Factors};
+use trimtab_noq::{Config, Factors, Memory, Stage};
 
 /// Goodput from the second second on, for ten seconds.
 fn goodput(scheme: &str, setting: &Setting) -> Rate {
@@ -259,4 +259,61 @@ fn a_client_that_moves_gets_a_fresh_path_with_what_was_set() {
     let fresh = world.handle.metrics().unwrap();
     assert!(fresh.sent < same.sent && fresh.switches == 0, "{fresh:?}");
     assert_eq!((fresh.algorithm, fresh.knobs.get("delta")), ("copa", Some(0.1)));
+}
+
+/// How long 1 MB takes from the start of a connection that runs CUBIC.
+fn first_megabyte(memory: &Memory, setting: &Setting) -> (Duration, World) {
+    let config = Config::new("cubic").unwrap().with_memory(memory);
+    let mut world = World::with(&config, setting);
+    while world.received < Bytes::new(1_000_000) {
+        world.run_until(world.now + Duration::from_millis(5));
+        assert!(world.now < Time::from_secs(60), "{:?}", world.handle.metrics());
+    }
+    (world.now.since(Time::ZERO), world)
+}
+
+/// RFC 9959: a bandwidth-delay product is 500 KB here, 34 initial windows.
+#[test]
+fn a_connection_resumes_what_the_last_one_to_its_peer_observed() {
+    let memory = Memory::new();
+    let (rate, rtt) = (Rate::from_mbps(40.0), Duration::from_millis(100));
+    let setting = Setting { rate, rtt, ..Setting::default() };
+    let (first, world) = first_megabyte(&memory, &setting);
+    assert_eq!(world.handle.metrics().unwrap().resume, Some(Stage::Normal));
+    assert!(memory.is_empty(), "the connection lives");
+    drop(world);
+    assert_eq!(memory.len(), 1);
+    let (second, world) = first_megabyte(&memory, &setting);
+    assert!(memory.is_empty(), "one connection at a time uses it (§3.2)");
+    let (third, other) = first_megabyte(&memory, &setting);
+    println!("1 MB: {first:?}, resumed {second:?}, next to the one that resumes {third:?}");
+    assert!(second.mul_f64(1.3) < first, "{second:?} vs. {first:?}");
+    assert_eq!(third, first, "it has nothing to resume");
+    drop((world, other));
+    assert_eq!(memory.len(), 1, "the same destination");
+
+    // A tenth of the capacity: the connection retreats, and what misled it is gone.
+    let narrow = Setting { rate: rate.mul_f64(0.1), ..setting };
+    let (alone, _) = first_megabyte(&Memory::new(), &narrow);
+    let (misled, world) = first_megabyte(&memory, &narrow);
+    println!("1 MB on a tenth: {alone:?}, misled {misled:?}");
+    assert!(misled < alone.mul_f64(1.25), "{misled:?} vs. {alone:?}");
+    drop(world);
+    let (again, _) = first_megabyte(&memory, &setting);
+    assert!(again > second, "what was saved is the tenth, or nothing");
+}
+
+#[test]
+fn a_scheme_names_what_its_connections_resume() {
+    let (rate, rtt) = (Rate::from_mbps(40.0), Duration::from_millis(100));
+    let setting = Setting { rate, rtt, ..Setting::default() };
+    let half_a_second = |scheme: &str| {
+        let mut world = World::new(scheme, &setting);
+        world.run_until(Time::from_millis(500));
+        world.received
+    };
+    let (plain, resumed) =
+        (half_a_second("bbr3"), half_a_second("resume:cwnd=500KB,rtt=100ms:bbr3"));
+    println!("bbr3: {plain:?} in half a second, resumed {resumed:?}");
+    assert!(resumed > plain.mul_f64(1.5), "{resumed:?} vs. {plain:?}");
 }

@@ -7,6 +7,7 @@ use trimtab_lab::run::prepare::{Prepared, PreparedApp};
 use trimtab_lab::scenario::{Scenario, TransportKind};
 use trimtab_noq::{Config, Handle, Start};
 use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
+use trimtab_units::Time;
 
 use crate::error::QuicError;
 
@@ -19,7 +20,6 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), QuicError> {
         let label = || scheme.label().to_owned();
         match scheme.kind().demand() {
             Demand::Foresight => return Err(QuicError::Bound { scheme: label() }),
-            Demand::Start => return Err(QuicError::Start { scheme: label() }),
             _ => {}
         }
     }
@@ -56,7 +56,8 @@ pub(crate) fn governor(
     prepared: &Prepared,
     seed: u64,
 ) -> Governor {
-    let start = match scheme.kind() {
+    let governing = scheme.kind().governing();
+    let start = match governing {
         SchemeKind::Stack(cc) => {
             return Governor { controllers: own(*cc), handle: None, wants_factors: false };
         }
@@ -69,8 +70,12 @@ pub(crate) fn governor(
         }
     };
     let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
+    let config = match scheme.kind() {
+        SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
+        _ => config,
+    };
     let (controllers, handle) = config.connection();
-    let wants_factors = !matches!(scheme.kind().demand(), Demand::Algorithm(_));
+    let wants_factors = !matches!(governing.demand(), Demand::Algorithm(_));
     Governor { controllers, handle: Some(handle), wants_factors }
 }
 
@@ -85,5 +90,5 @@ fn own(cc: StackCc) -> Arc<dyn ControllerFactory + Send + Sync> {
 
 /// Whether the flows of a scheme change their algorithm.
 pub(crate) fn switches(scheme: &Scheme) -> bool {
-    matches!(scheme.kind().demand(), Demand::Switching)
+    matches!(scheme.kind().governing().demand(), Demand::Switching)
 }

@@ -13,15 +13,6 @@ pub enum QuicError {
         /// As the user named it.
         scheme: String,
     },
-    /// A scheme changes how connections start.
-    #[error(
-        "{scheme}: connections of noq start as noq has it; take --datapath sim, or the scheme at \
-         its end alone"
-    )]
-    Start {
-        /// As the user named it.
-        scheme: String,
-    },
     /// The scenario asks for TCP.
     #[error(
         "--datapath quic-virtual runs QUIC; take --transport quic, or --datapath kernel for TCP"

@@ -2,7 +2,7 @@
 //! the same bytes for the same seed.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,11 +101,11 @@ impl World {
         let cert: CertificateDer<'static> = params.self_signed(&key).unwrap().into();
         let private = PrivatePkcs8KeyDer::from(key.serialize_der());
 
-        let (factory, handle) = config.connection();
+        let (factory, handle) = config.connection_to(Ipv4Addr::LOCALHOST.into());
         let mut transport = TransportConfig::default();
         transport.congestion_controller_factory(factory);
         // The application stops soon after it has no more data: 3 bandwidth-delay products.
-        transport.send_window(120_000);
+        transport.send_window((setting.rate * setting.rtt).get() * 3);
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], private.into()).unwrap();
         let plain = Arc::new(server.clone());

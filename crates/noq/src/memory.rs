@@ -1,0 +1,129 @@
+//! What connections observed of their destinations, for later ones (RFC 9959 §3.1).
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use lru::LruCache;
+use trimtab_cc::resume::{CarefulResume, Saved};
+use trimtab_units::{Bytes, Duration, Time};
+
+use crate::factory::lock;
+
+/// Destinations that a memory holds by default: about 1 MB.
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+
+/// Remembers, for each destination, the capacity and the round-trip time that the last connection
+/// to it observed. The next one starts near that rate by Careful Resume (RFC 9959), with its Safe
+/// Retreat where the path has changed. Cheap to clone: all clones share what is remembered.
+///
+/// The rules of the RFC for hosts hold. One connection at a time uses what was saved for a
+/// destination, and what it refutes is deleted. A destination is an IPv4 address, or the first 64
+/// bits of an IPv6 address.
+///
+/// ```
+/// use trimtab_noq::{Config, Memory};
+///
+/// let memory = Memory::new();
+/// let config = Config::new("cubic")?.with_memory(&memory);
+/// // For each connection, with the peer's address, e.g. of `noq::Incoming::remote_address`:
+/// let (factory, handle) = config.connection_to("192.0.2.7".parse().unwrap());
+/// assert!(memory.is_empty(), "the first connection has yet to observe its path");
+/// # Ok::<(), trimtab_noq::ConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Memory {
+    sets: Arc<Mutex<LruCache<IpAddr, Set>>>,
+}
+
+/// What is known of a destination.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    window: Bytes,
+    rtt: Duration,
+    expires: Instant,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memory {
+    /// For 10,000 destinations.
+    pub fn new() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+
+    /// For so many destinations. A new one replaces the one that no connection has had for longest.
+    pub fn with_capacity(destinations: NonZeroUsize) -> Self {
+        Self { sets: Arc::new(Mutex::new(LruCache::new(destinations))) }
+    }
+
+    /// How many destinations are known, less those whose set a connection uses at present.
+    pub fn len(&self) -> usize {
+        lock(&self.sets).len()
+    }
+
+    /// Whether no destination is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all destinations, e.g. when the host's own network has changed (RFC 9959 §4.1).
+    pub fn clear(&self) {
+        lock(&self.sets).clear();
+    }
+}
+
+/// A connection's place in the memory: its destination, and what it got from there.
+#[derive(Debug)]
+pub(crate) struct Place {
+    memory: Memory,
+    destination: IpAddr,
+    /// What the connection resumes, to give back if it comes to nothing.
+    taken: Option<Set>,
+}
+
+impl Place {
+    /// Takes what is known of a destination, so that no other connection uses it (RFC 9959 §3.2).
+    pub(crate) fn take(memory: &Memory, address: IpAddr, now: Instant) -> Self {
+        let destination = destination(address);
+        let taken = lock(&memory.sets).pop(&destination).filter(|set| set.expires > now);
+        Self { memory: memory.clone(), destination, taken }
+    }
+
+    /// What it took, on a clock that begins now.
+    pub(crate) fn saved(&self, now: Instant) -> Option<Saved> {
+        let Set { window, rtt, expires } = self.taken?;
+        let left = expires.saturating_duration_since(now).as_nanos();
+        let expires = Time::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
+        Some(Saved { window, rtt, expires })
+    }
+
+    /// The connection is over, whose clock began at `epoch` and stands at `now`: what it observed
+    /// takes the place of what it took. Without that, what it took goes back, if it still holds.
+    pub(crate) fn leave(&self, state: &CarefulResume, epoch: Instant, now: Time) {
+        let observed = state.observed(now).map(|Saved { window, rtt, expires }| Set {
+            window,
+            rtt,
+            expires: epoch + std::time::Duration::from_nanos(expires.as_nanos()),
+        });
+        if let Some(set) = observed.or(self.taken.filter(|_| !state.is_refuted())) {
+            lock(&self.memory.sets).put(self.destination, set);
+        }
+    }
+}
+
+/// Hosts change the lower half of their IPv6 addresses (RFC 8981).
+fn destination(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
