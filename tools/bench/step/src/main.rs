@@ -101,9 +101,7 @@ fn run(cli: &Cli) -> Result<(), StepError> {
                 for Line { name, series } in &panel.lines {
                     let Arrival { near, good } = Arrival::of(series, step.at, oracle);
                     let (near, good) = (after(near), after(good));
-                    println!(
-                        "| {trace} | {rtt} | {label} | {oracle} | {name} | {near} | {good} |"
-                    );
+                    println!("| {trace} | {rtt} | {label} | {oracle} | {name} | {near} | {good} |");
                 }
                 panels.push(panel);
             }
