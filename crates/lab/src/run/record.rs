@@ -197,7 +197,7 @@ pub fn record(
         seed: job.seed,
         cell: CellRecord {
             rtt_ms: job.cell.rtt.longest().as_millis_f64(),
-            rtt_steps: match job.cell.rtt.steps() {
+            rtt_steps: match job.cell.rtt.is_stepped() {
                 true => job.cell.rtt.to_string(),
                 false => String::new(),
             },

@@ -44,7 +44,7 @@ impl Delay {
     }
 
     /// Whether it steps.
-    pub fn steps(&self) -> bool {
+    pub fn is_stepped(&self) -> bool {
         matches!(self.0, DelayConfig::Steps { .. })
     }
 
@@ -90,7 +90,7 @@ mod tests {
         }
         let delay: Delay = "step:20ms@20s,151ms@1s".parse().unwrap();
         let ms = Duration::from_millis;
-        assert_eq!((delay.first(), delay.longest(), delay.steps()), (ms(20), ms(151), true));
+        assert_eq!((delay.first(), delay.longest(), delay.is_stepped()), (ms(20), ms(151), true));
         let (there, back) = delay.halves();
         let at = Time::from_millis(20_500);
         assert_eq!((there.at(at) + back.at(at), back.at(Time::ZERO)), (ms(151), ms(10)));
