@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_delay_is_constant_or_in_steps() {
-        for text in ["20ms", "step:20ms,150ms@20s", "step:20ms@20s,150ms@5s,1500us@1s"] {
+        for text in ["20ms", "step:20ms,150ms@20s", "step:20ms@20s,150ms@5s,1.5ms@1s"] {
             assert_eq!(text.parse::<Delay>().unwrap().to_string(), text);
         }
         let delay: Delay = "step:20ms@20s,151ms@1s".parse().unwrap();
