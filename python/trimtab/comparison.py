@@ -153,7 +153,7 @@ def compare(
         transport: ``quic`` or ``tcp``; default: ``quic``.
         workload: A file of requests that downloads replay.
         qoe: The QoE model, or a formula in T, D and L.
-        rtt: Base round-trip times, e.g. ``20ms``.
+        rtt: Base round-trip times, e.g. ``20ms`` or ``step:20ms@20s,150ms@20s``.
         buffer: Sizes of the bottleneck's buffer, e.g. ``150KB`` or ``2BDP``.
         loss: Random loss, e.g. ``0.1%``.
         jitter: Maximum extra delay per data packet, e.g. ``5ms``.

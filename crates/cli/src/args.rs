@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trimtab_lab::run::pool::Effort;
-use trimtab_lab::scenario::{AppKind, Buffer, Mark, Probability, TraceSource, TransportKind};
+use trimtab_lab::scenario::{
+    AppKind, Buffer, Delay, Mark, Probability, TraceSource, TransportKind,
+};
 use trimtab_units::{Duration, Rate};
 
 pub(crate) use crate::compare_args::Compare;
@@ -347,9 +349,10 @@ pub(crate) struct Emu {
     #[arg(long, value_name = "TRACE")]
     pub(crate) up: Option<TraceSource>,
 
-    /// Propagation delay in each direction, e.g. 10ms
+    /// Propagation delay in each direction, e.g. 10ms, or one that steps over and over, e.g.
+    /// step:10ms@20s,75ms@20s
     #[arg(long, value_name = "TIME", default_value = "0")]
-    pub(crate) delay: Duration,
+    pub(crate) delay: Delay,
 
     /// Size of the downlink's droptail buffer, e.g. 150KB, 2BDP or 100packets [default: no limit]
     #[arg(long, value_name = "SIZE")]

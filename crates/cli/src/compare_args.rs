@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use trimtab_lab::report::figure::{Kind, UnknownKind};
 use trimtab_lab::report::picture::Format;
-use trimtab_lab::scenario::{AppKind, Buffer, Mark, Part, Probability, TraceSource};
+use trimtab_lab::scenario::{AppKind, Buffer, Delay, Mark, Part, Probability, TraceSource};
 use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Duration, Rate};
 
@@ -64,9 +64,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "MODEL")]
     pub(crate) qoe: Option<String>,
 
-    /// Base round-trip time, e.g. 20ms; may be given several times
+    /// Base round-trip time, e.g. 20ms, or one that steps over and over, e.g. step:20ms@20s,150ms@20s;
+    /// may be given several times
     #[arg(long, value_name = "TIME")]
-    pub(crate) rtt: Vec<Duration>,
+    pub(crate) rtt: Vec<Delay>,
 
     /// Size of the bottleneck's droptail buffer, e.g. 150KB, 2BDP or 100packets; may be given several
     /// times

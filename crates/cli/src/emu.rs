@@ -41,9 +41,9 @@ pub(crate) fn watch(namespaces: &[u64]) -> Result<(), Failure> {
 }
 
 fn config(args: &Emu) -> Result<Config, Failure> {
-    let rtt = args.delay + args.delay;
+    let rtt = args.delay.longest() * 2;
     let link = |trace: Option<&TraceSource>, buffer: Option<Buffer>, loss: Probability| {
-        let mut link = LinkConfig::new(capacity(trace)?).delay(args.delay);
+        let mut link = LinkConfig::new(capacity(trace)?).delay(args.delay.config().clone());
         if let Some(buffer) = buffer {
             link.queue = queue(buffer, &link.capacity, rtt)?;
         }
@@ -76,7 +76,7 @@ fn capacity(source: Option<&TraceSource>) -> Result<Capacity, Failure> {
 fn queue(buffer: Buffer, capacity: &Capacity, rtt: Duration) -> Result<QueueConfig, Failure> {
     has_bdp(buffer, capacity, rtt)?;
     let cell = Cell {
-        rtt,
+        rtt: rtt.into(),
         buffer,
         loss: Probability::default(),
         jitter: Duration::ZERO,

@@ -151,7 +151,7 @@ fn lag(link: &LinkConfig) -> Duration {
         JitterConfig::Polled { late, .. } => Duration::from_millis(1) + late * 2,
     };
     let held_back = link.reorder.map_or(Duration::ZERO, |reorder| reorder.extra);
-    link.delay + jitter + held_back + Duration::from_secs(5)
+    link.delay.longest() + jitter + held_back + Duration::from_secs(5)
 }
 
 /// As `mm-link` writes it.

@@ -173,8 +173,8 @@ impl Episode {
                 stop: Time::ZERO + length,
                 forward: vec![0],
                 reverse: Vec::new(),
-                forward_delay: rtt.mul_f64(0.5),
-                reverse_delay: rtt - rtt.mul_f64(0.5),
+                forward_delay: rtt.mul_f64(0.5).into(),
+                reverse_delay: (rtt - rtt.mul_f64(0.5)).into(),
                 jitter,
                 seed,
             }

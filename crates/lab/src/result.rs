@@ -69,8 +69,11 @@ pub struct TraceOrigin {
 /// The point of the scenario's grid that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRecord {
-    /// Base round-trip time, without any queue.
+    /// Base round-trip time, without any queue; of one that steps the longest.
     pub rtt_ms: f64,
+    /// The steps of a base round-trip time that has some, as the scenario writes them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rtt_steps: String,
     /// Size of the bottleneck's buffer.
     pub buffer_bytes: u64,
     /// Probability of random loss, 0 to 1.
@@ -83,6 +86,16 @@ pub struct CellRecord {
     /// The name of the set of competitors, where the grid has several.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rivals: String,
+}
+
+impl CellRecord {
+    /// The base round-trip time as people read it, with its steps.
+    pub(crate) fn rtt_text(&self) -> String {
+        match self.rtt_steps.as_str() {
+            "" => format!("{}ms", self.rtt_ms),
+            steps => steps.to_owned(),
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

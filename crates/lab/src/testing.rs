@@ -22,6 +22,7 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         seed,
         cell: CellRecord {
             rtt_ms: 20.0,
+            rtt_steps: String::new(),
             buffer_bytes: 150_000,
             loss: 0.0,
             jitter_ms: 0.0,

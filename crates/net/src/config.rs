@@ -3,7 +3,7 @@
 use trimtab_units::{Bytes, Duration};
 
 use crate::capacity::Capacity;
-use crate::delay::{JitterConfig, ReorderConfig};
+use crate::delay::{DelayConfig, JitterConfig, ReorderConfig};
 use crate::loss::LossConfig;
 use crate::mark::MarkConfig;
 use crate::policer::PolicerConfig;
@@ -26,7 +26,7 @@ pub struct LinkConfig {
     /// Which packets are marked (ECN) as they enter the queue.
     pub mark: MarkConfig,
     /// The propagation delay after the last byte has left.
-    pub delay: Duration,
+    pub delay: DelayConfig,
     /// What is added to the delay, packet by packet, without changing their order.
     pub jitter: JitterConfig,
     /// Packets that others overtake.
@@ -45,7 +45,7 @@ impl LinkConfig {
             loss: LossConfig::None,
             policer: None,
             mark: MarkConfig::None,
-            delay: Duration::ZERO,
+            delay: DelayConfig::default(),
             jitter: JitterConfig::None,
             reorder: None,
             overhead: Bytes::ZERO,
@@ -78,8 +78,8 @@ impl LinkConfig {
 
     /// Sets the propagation delay.
     #[must_use]
-    pub fn delay(self, delay: Duration) -> Self {
-        Self { delay, ..self }
+    pub fn delay(self, delay: impl Into<DelayConfig>) -> Self {
+        Self { delay: delay.into(), ..self }
     }
 
     /// Sets the jitter.

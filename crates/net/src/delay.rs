@@ -1,10 +1,106 @@
-//! Propagation delay, with jitter and reordering.
+//! Propagation delay, constant or in steps, with jitter and reordering.
+
+use std::sync::Arc;
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use trimtab_units::{Duration, Time};
 
 use crate::seed::{Purpose, generator};
+
+/// The propagation delay of a path over time.
+///
+/// # A step down
+/// Packets stay in order: one that would overtake another arrives with it, as with [`JitterConfig`].
+/// So what enters just after a step from 75 to 10 ms comes out up to 65 ms late, in one bunch.
+/// Mobile networks do the same at a handover. The last packet on the old path is an end marker, and
+/// the new base station holds packets of the new path until it has seen it (3GPP TS 36.300 §10.1.2
+/// and TS 23.401 §5.5.1). RFC 3819 §15 asks every subnetwork to keep the order. A new route in a
+/// wired network may reorder; [`ReorderConfig`] is for packets out of order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DelayConfig {
+    /// The same at all times.
+    Fixed(Duration),
+    /// Delays that follow each other over and over. A packet takes the one of the time at which it
+    /// enters.
+    Steps {
+        /// When the first of them begins. It holds before, too.
+        begin: Time,
+        /// How long each lasts, and the delay. If none lasts, there is no delay.
+        steps: Arc<[(Duration, Duration)]>,
+    },
+}
+
+impl Default for DelayConfig {
+    fn default() -> Self {
+        Self::Fixed(Duration::ZERO)
+    }
+}
+
+impl From<Duration> for DelayConfig {
+    fn from(delay: Duration) -> Self {
+        Self::Fixed(delay)
+    }
+}
+
+impl DelayConfig {
+    /// Delays that follow each other over and over from [`Time::ZERO`] on: how long each lasts, and
+    /// the delay.
+    pub fn steps(steps: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
+        Self::Steps { begin: Time::ZERO, steps: steps.into_iter().collect() }
+    }
+
+    /// The same, but that the first step begins at `begin`.
+    #[must_use]
+    pub fn begin(self, begin: Time) -> Self {
+        match self {
+            Self::Fixed(delay) => Self::Fixed(delay),
+            Self::Steps { steps, .. } => Self::Steps { begin, steps },
+        }
+    }
+
+    /// The delay of a packet that enters at `now`.
+    #[inline]
+    pub fn at(&self, now: Time) -> Duration {
+        match self {
+            Self::Fixed(delay) => *delay,
+            Self::Steps { begin, steps } => step_at(steps, now.since(*begin)),
+        }
+    }
+
+    /// The longest.
+    pub fn longest(&self) -> Duration {
+        match self {
+            Self::Fixed(delay) => *delay,
+            Self::Steps { steps, .. } => steps.iter().map(|step| step.1).max().unwrap_or_default(),
+        }
+    }
+
+    /// Another delay at each time, for instance half of this one.
+    #[must_use]
+    pub fn map(&self, of: impl Fn(Duration) -> Duration) -> Self {
+        match self {
+            Self::Fixed(delay) => Self::Fixed(of(*delay)),
+            Self::Steps { begin, steps } => {
+                let steps = steps.iter().map(|&(lasts, delay)| (lasts, of(delay)));
+                Self::Steps { begin: *begin, steps: steps.collect() }
+            }
+        }
+    }
+}
+
+/// The delay so long after the first step began.
+fn step_at(steps: &[(Duration, Duration)], since: Duration) -> Duration {
+    let period = steps.iter().fold(0u64, |sum, step| sum.saturating_add(step.0.as_nanos()));
+    let mut into = since.as_nanos().checked_rem(period).unwrap_or(0);
+    for &(lasts, delay) in steps {
+        match into.checked_sub(lasts.as_nanos()) {
+            Some(rest) => into = rest,
+            None => return delay,
+        }
+    }
+    Duration::ZERO
+}
 
 /// Random delay per packet on top of the propagation delay. It never changes the order: a packet that
 /// would overtake another one arrives with it. So on a link that carries many packets within `max`, the
@@ -58,11 +154,11 @@ pub struct ReorderConfig {
     pub extra: Duration,
 }
 
-/// A pipe of a fixed delay, with optional jitter and reordering: the delay part of a link, also for use
+/// A pipe of a delay, with optional jitter and reordering: the delay part of a link, also for use
 /// alone, for instance as the access delay of one flow.
 #[derive(Clone, Debug)]
 pub struct DelayLine {
-    delay: Duration,
+    delay: DelayConfig,
     jitter: Option<Jitter>,
     reorder: Option<Reorder>,
     /// The latest release so far of a packet that was not held back.
@@ -85,13 +181,13 @@ struct Reorder {
 
 impl DelayLine {
     /// A delay without randomness.
-    pub fn fixed(delay: Duration) -> Self {
-        Self { delay, jitter: None, reorder: None, last: Time::ZERO }
+    pub fn plain(delay: impl Into<DelayConfig>) -> Self {
+        Self { delay: delay.into(), jitter: None, reorder: None, last: Time::ZERO }
     }
 
     /// A delay with jitter and reordering. The same seed gives the same delays.
     pub fn new(
-        delay: Duration,
+        delay: impl Into<DelayConfig>,
         jitter: JitterConfig,
         reorder: Option<ReorderConfig>,
         seed: u64,
@@ -105,7 +201,7 @@ impl DelayLine {
         });
         let reorder =
             reorder.map(|config| Reorder { config, random: generator(seed, Purpose::Reorder) });
-        Self { jitter, reorder, ..Self::fixed(delay) }
+        Self { jitter, reorder, ..Self::plain(delay) }
     }
 
     /// When a packet that enters at `now` comes out. The results never go back, but for packets that
@@ -113,14 +209,15 @@ impl DelayLine {
     #[inline]
     pub fn release(&mut self, now: Time) -> Time {
         let jitter = self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.draw(now));
-        self.last = self.last.max(now + self.delay + jitter);
+        self.last = self.last.max(now + self.delay.at(now) + jitter);
         let held_back = self.reorder.as_mut().map_or(Duration::ZERO, Reorder::draw);
         self.last + held_back
     }
 
-    /// The propagation delay: the shortest time in the line.
-    pub fn delay(&self) -> Duration {
-        self.delay
+    /// The earliest that a packet which enters at `now` can come out.
+    #[inline]
+    pub fn earliest(&self, now: Time) -> Time {
+        now + self.delay.at(now)
     }
 
     /// Whether packets can come out in another order than they went in.
@@ -186,6 +283,38 @@ mod tests {
             assert!((mean - 2.0).abs() < 0.04, "{jitter:?} {mean}");
             assert!((measured - deviation).abs() < 0.03, "{jitter:?} {measured}");
         }
+    }
+
+    /// 30 ms for a second, then 10 ms for two, over and over.
+    fn steps() -> DelayConfig {
+        let [short, long, one, two] = [10, 30, 1000, 2000].map(Duration::from_millis);
+        DelayConfig::steps([(one, long), (two, short)])
+    }
+
+    #[test]
+    fn the_delay_steps_over_and_over() {
+        let at = |ms| steps().at(Time::from_millis(ms)).as_millis();
+        assert_eq!([0, 999, 1000, 2999, 3000, 3_000_999].map(at), [30, 30, 10, 10, 30, 30]);
+        assert_eq!(steps().longest(), Duration::from_millis(30));
+        let half = steps().map(|delay| delay.mul_f64(0.5));
+        assert_eq!(half.at(Time::from_millis(1500)), Duration::from_millis(5));
+        let later = steps().begin(Time::from_millis(500));
+        assert_eq!(
+            [0, 1499, 1500].map(|ms| later.at(Time::from_millis(ms)).as_millis()),
+            [30, 30, 10]
+        );
+        assert_eq!(DelayConfig::steps([]).at(Time::from_millis(7)), Duration::ZERO);
+    }
+
+    #[test]
+    fn behind_a_step_down_packets_wait_for_the_last_of_the_old_path() {
+        let mut line = DelayLine::plain(steps());
+        let out = |ms| line.release(Time::from_millis(ms)).as_millis();
+        // The last before the step arrives at 1029; what enters until 1019 arrives with it.
+        assert_eq!(
+            [998, 999, 1000, 1019, 1020, 2999, 3000].map(out),
+            [1028, 1029, 1029, 1029, 1030, 3009, 3030]
+        );
     }
 
     #[test]

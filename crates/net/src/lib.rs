@@ -55,7 +55,7 @@ mod trace_stats;
 
 pub use capacity::Capacity;
 pub use config::{LinkConfig, QueueConfig};
-pub use delay::{DelayLine, JitterConfig, ReorderConfig};
+pub use delay::{DelayConfig, DelayLine, JitterConfig, ReorderConfig};
 pub use link::{Delivery, DropCause, Dropped, Event, Link, Packet};
 pub use loss::LossConfig;
 pub use mark::MarkConfig;

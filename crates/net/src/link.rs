@@ -131,7 +131,7 @@ impl<T> Link<T> {
             marker: Marker::new(config.mark, seed),
             queue: Queue::new(&config.queue),
             server: Server::new(&config.capacity),
-            exit: DelayLine::new(config.delay, config.jitter, config.reorder, seed),
+            exit: DelayLine::new(config.delay.clone(), config.jitter, config.reorder, seed),
             sleeper: Sleeper::new(config.jitter, seed),
             transit: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -229,7 +229,7 @@ impl<T> Link<T> {
         if self.queue.drops_at_head() {
             start
         } else {
-            self.server.end(start, head.size) + self.exit.delay()
+            self.exit.earliest(self.server.end(start, head.size))
         }
     }
 

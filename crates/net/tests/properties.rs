@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use trimtab_net::{
-    Capacity, Delivery, DropCause, Event, JitterConfig, Link, LinkConfig, LossConfig, Packet,
-    PolicerConfig, QueueConfig, ReorderConfig, Trace,
+    Capacity, DelayConfig, Delivery, DropCause, Event, JitterConfig, Link, LinkConfig, LossConfig,
+    Packet, PolicerConfig, QueueConfig, ReorderConfig, Trace,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -67,6 +67,16 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     prop_oneof![drop_tail(), codel]
 }
 
+/// Constant delays, and some that step up and down, some of them often.
+fn delay() -> impl Strategy<Value = DelayConfig> {
+    let ms = |ms| Duration::from_millis(ms);
+    let step = (prop_oneof![0..5u64, 0..3000u64], 0..150u64).prop_map(move |(a, b)| (ms(a), ms(b)));
+    prop_oneof![
+        (0..50u64).prop_map(move |delay| ms(delay).into()),
+        prop::collection::vec(step, 0..5).prop_map(DelayConfig::steps),
+    ]
+}
+
 fn impaired() -> impl Strategy<Value = LinkConfig> {
     let loss = prop_oneof![
         Just(LossConfig::None),
@@ -81,13 +91,13 @@ fn impaired() -> impl Strategy<Value = LinkConfig> {
         (0..9u64).prop_map(|ms| JitterConfig::Uniform { max: Duration::from_millis(ms) }),
         (0..9u64).prop_map(|ms| JitterConfig::Bell { max: Duration::from_millis(ms) }),
     ];
-    (capacity(), queue(), loss, policer, jitter, 0..50u64, 0..60u64).prop_map(
+    (capacity(), queue(), loss, policer, jitter, delay(), 0..60u64).prop_map(
         |(capacity, queue, loss, policer, jitter, delay, overhead)| {
             let config = LinkConfig::new(capacity)
                 .queue(queue)
                 .loss(loss)
                 .jitter(jitter)
-                .delay(Duration::from_millis(delay))
+                .delay(delay)
                 .overhead(Bytes::new(overhead));
             LinkConfig { policer, ..config }
         },
@@ -278,7 +288,7 @@ proptest! {
         prop_assert!(in_order(&|delivery| delivery.departed_at.as_nanos()));
         for delivery in &fates.delivered {
             prop_assert!(delivery.departed_at >= delivery.enqueued_at);
-            prop_assert!(delivery.at >= delivery.departed_at + config.delay);
+            prop_assert!(delivery.at >= delivery.departed_at + config.delay.at(delivery.departed_at));
         }
         for (first, delivery) in fates.delivered.iter().enumerate() {
             // From just before that departure, since a trace may have more opportunities in its millisecond.
@@ -331,10 +341,9 @@ proptest! {
         capacity in capacity(),
         queue in drop_tail(),
         packets in packets(),
-        delay in 0..30u64,
+        delay in delay(),
     ) {
-        let config =
-            LinkConfig::new(capacity).queue(queue).delay(Duration::from_millis(delay));
+        let config = LinkConfig::new(capacity).queue(queue).delay(delay);
         let mut link = Link::new(&config, 1);
         let mut now = Time::ZERO;
         for (number, &(gap, size)) in packets.iter().enumerate() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use noq_proto::{ClientConfig, ConnectionError, PathId, PathStats, ServerConfig};
 use trimtab_apps::{App, Application};
-use trimtab_net::{DelayLine, JitterConfig};
+use trimtab_net::{DelayConfig, DelayLine, JitterConfig};
 use trimtab_noq::{Factors, Handle};
 use trimtab_sim::Histogram;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Time};
 
 use crate::admission::Governor;
 use crate::client::Client;
@@ -28,9 +28,9 @@ pub(crate) struct FlowConfig {
     /// When the client starts asking, and when it stops, in the time of the run.
     pub(crate) active: (Time, Time),
     /// Propagation delay from the server to the link.
-    pub(crate) forward_delay: Duration,
+    pub(crate) forward_delay: DelayConfig,
     /// Propagation delay from the client to the server.
-    pub(crate) reverse_delay: Duration,
+    pub(crate) reverse_delay: DelayConfig,
     /// Variation of the forward delay.
     pub(crate) jitter: JitterConfig,
     /// Seed of all that is drawn.
@@ -53,7 +53,7 @@ pub(crate) struct Flow {
     wants_factors: bool,
     seen: SharedSeen,
     forward: DelayLine,
-    reverse_delay: Duration,
+    reverse: DelayLine,
     /// Datagrams between the server and the link.
     outbound: VecDeque<(Time, Datagram)>,
     /// Datagrams between the client and the server.
@@ -84,6 +84,7 @@ impl Flow {
         let mut dial = ClientConfig::new(identity.client.clone());
         dial.transport_config(Arc::new(transport()));
         let concurrency = config.app.concurrency();
+        let of_run = |delay: DelayConfig| delay.begin(clock.of_run(Time::ZERO));
         Self {
             number,
             clock,
@@ -101,8 +102,8 @@ impl Flow {
             handle: governor.handle,
             wants_factors: governor.wants_factors,
             seen,
-            forward: DelayLine::new(config.forward_delay, config.jitter, None, seed),
-            reverse_delay: config.reverse_delay,
+            forward: DelayLine::new(of_run(config.forward_delay), config.jitter, None, seed),
+            reverse: DelayLine::plain(of_run(config.reverse_delay)),
             outbound: VecDeque::new(),
             inbound: VecDeque::new(),
             has_arrivals: false,
@@ -199,8 +200,8 @@ impl Flow {
             return Ok(());
         }
         self.has_arrivals = false;
-        let Self { client, inbound, reverse_delay, .. } = self;
-        client.turn(now, |datagram| inbound.push_back((now + *reverse_delay, datagram)))
+        let Self { client, inbound, reverse, .. } = self;
+        client.turn(now, |datagram| inbound.push_back((reverse.release(now), datagram)))
     }
 
     /// Takes the next datagram that reaches the link now. Those of the handshake pass it by: they

@@ -3,7 +3,7 @@
 use trimtab_apps::{Application, Outcome};
 use trimtab_lab::result::{SelectionsRecord, Series, SwitchRecord};
 use trimtab_lab::run::course::{self, Member};
-use trimtab_lab::run::datapath::{Run, Sample, Totals, one_way};
+use trimtab_lab::run::datapath::{Run, Sample, Totals};
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Delays;
 use trimtab_lab::run::selection;
@@ -39,14 +39,15 @@ impl VirtualRun {
         let scenario = &prepared.plan.scenario;
         let end = Time::ZERO + scenario.duration;
         let clock = Clock::new(lead(job));
+        let (there, back) = job.cell.rtt.halves();
         let flow = |(number, member): (usize, Member<'_>)| {
             let seed = job.seed ^ ((number as u64) << 32);
             let config = FlowConfig {
                 governor: admission::governor(member.scheme, member.goal, prepared, seed),
                 app: member.app,
                 active: (Time::ZERO + member.start, end),
-                forward_delay: one_way(job),
-                reverse_delay: job.cell.rtt - one_way(job),
+                forward_delay: there.clone(),
+                reverse_delay: back.clone(),
                 jitter: course::jitter(job),
                 seed,
             };
@@ -84,7 +85,7 @@ impl VirtualRun {
 /// How long before a flow's part of the run its handshake begins: two round trips, until the client
 /// knows that the server knows that all is well (RFC 9001 §4.1.2).
 fn lead(job: &Job) -> Duration {
-    (job.cell.rtt + job.cell.jitter) * 2 + Duration::from_millis(1)
+    (job.cell.rtt.longest() + job.cell.jitter) * 2 + Duration::from_millis(1)
 }
 
 impl Run for VirtualRun {

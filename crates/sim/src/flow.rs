@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use trimtab_apps::{App, Application, Command, Concurrency};
 use trimtab_cc::resume::Resumption;
 use trimtab_cc::set_knob;
-use trimtab_net::{DelayLine, JitterConfig};
+use trimtab_net::{DelayConfig, DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
 use trimtab_steer::{HostView, Steer, Steerer};
 use trimtab_units::{Bytes, Duration, Time};
@@ -40,9 +40,9 @@ pub struct FlowConfig {
     /// The links that its acknowledgements and requests cross. None is a path without a bottleneck.
     pub reverse: Vec<usize>,
     /// Propagation delay from the server to the first link.
-    pub forward_delay: Duration,
+    pub forward_delay: DelayConfig,
     /// Propagation delay from the last link of the way back to the server.
-    pub reverse_delay: Duration,
+    pub reverse_delay: DelayConfig,
     /// Variation of the forward delay.
     pub jitter: JitterConfig,
     /// Seed of the algorithm's and the path's randomness.
@@ -62,8 +62,8 @@ impl FlowConfig {
             stop: Time::MAX,
             forward: vec![0],
             reverse: Vec::new(),
-            forward_delay: rtt / 2,
-            reverse_delay: rtt - rtt / 2,
+            forward_delay: (rtt / 2).into(),
+            reverse_delay: (rtt - rtt / 2).into(),
             jitter: JitterConfig::None,
             seed: 1,
         }
@@ -99,7 +99,7 @@ pub struct Flow {
     pub(crate) transport: Transport,
     pub(crate) forward: Vec<usize>,
     pub(crate) reverse: Vec<usize>,
-    pub(crate) reverse_delay: Duration,
+    pub(crate) reverse_line: DelayLine,
     pub(crate) forward_line: DelayLine,
     /// Data packets between the server and the first link.
     pub(crate) outbound: VecDeque<(Time, Outgoing)>,
@@ -144,8 +144,13 @@ impl Flow {
             transport,
             forward: config.forward.clone(),
             reverse: config.reverse.clone(),
-            reverse_delay: config.reverse_delay,
-            forward_line: DelayLine::new(config.forward_delay, config.jitter, None, config.seed),
+            reverse_line: DelayLine::plain(config.reverse_delay.clone()),
+            forward_line: DelayLine::new(
+                config.forward_delay.clone(),
+                config.jitter,
+                None,
+                config.seed,
+            ),
             outbound: VecDeque::new(),
             inbound: VecDeque::new(),
             repeat: VecDeque::new(),

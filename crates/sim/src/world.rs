@@ -72,8 +72,9 @@ impl World {
         // What the handshake takes, at least.
         let propagation = |flow: &FlowConfig| {
             let route = flow.forward.iter().chain(&flow.reverse);
-            let links = route.map(|&link| config.links[link].0.delay);
-            links.fold(flow.forward_delay + flow.reverse_delay, |sum, delay| sum + delay)
+            let links = route.map(|&link| &config.links[link].0.delay);
+            let all = links.chain([&flow.forward_delay, &flow.reverse_delay]);
+            all.fold(Duration::ZERO, |sum, delay| sum + delay.at(flow.start))
         };
         let flows: Vec<_> =
             config.flows.iter().map(|flow| Flow::new(flow, propagation(flow))).collect();
@@ -253,7 +254,7 @@ impl World {
         let f = &self.flows[flow];
         let Some(&bottleneck) = f.forward.first() else { return };
         let Some(foresight) = &mut self.foresight else { return };
-        let at = self.now + f.forward_line.delay();
+        let at = f.forward_line.earliest(self.now);
         let (capacity, queue, queue_limit) = foresight.see(bottleneck, at);
         let (mut peers, mut least_inflight) = (0, Bytes::MAX);
         for other in &self.flows {
@@ -271,7 +272,7 @@ impl World {
     /// A flow whose governor sees the links sends a packet: the first link of the future has it.
     fn foresee(&mut self, flow: usize, size: Bytes) {
         let Some(&bottleneck) = self.flows[flow].forward.first() else { return };
-        let at = self.now + self.flows[flow].forward_line.delay();
+        let at = self.flows[flow].forward_line.earliest(self.now);
         if let Some(foresight) = &mut self.foresight {
             foresight.send(bottleneck, at, size);
         }
@@ -355,9 +356,9 @@ impl World {
     fn send_back(&mut self, flow: usize, hop: usize, message: Upstream) {
         let Some(&link) = self.flows[flow].reverse.get(hop) else {
             let f = &mut self.flows[flow];
-            f.inbound.push_back((self.now + f.reverse_delay, message));
+            let at = f.reverse_line.release(self.now);
+            f.inbound.push_back((at, message));
             if f.inbound.len() == 1 {
-                let at = self.now + f.reverse_delay;
                 self.agenda.set(self.source(flow, INBOUND), at);
             }
             return;

@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use trimtab_apps::{App, Application, Outcome};
 use trimtab_emu::{Config, Report, ServerSide, Topology};
 use trimtab_lab::run::course::{self, Course};
-use trimtab_lab::run::datapath::{Run, Sample, Totals, one_way};
+use trimtab_lab::run::datapath::{Run, Sample, Totals};
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::{Delays, Measurement};
-use trimtab_lab::scenario::Job;
-use trimtab_net::{Capacity, LinkConfig};
+use trimtab_lab::scenario::{Delay, Job};
+use trimtab_net::{Capacity, DelayConfig, LinkConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::admission::Governor;
@@ -95,7 +95,7 @@ fn members(prepared: &Prepared, job: &Job) -> Result<Vec<Member>, RealError> {
 }
 
 /// A direction that only delays.
-fn delay(by: Duration) -> LinkConfig {
+fn delay(by: impl Into<DelayConfig>) -> LinkConfig {
     LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(by)
 }
 
@@ -103,10 +103,11 @@ fn delay(by: Duration) -> LinkConfig {
 fn link(prepared: &Prepared, job: &Job) -> Config {
     // There the packets are delayed on their way to the queue, here behind it: so that they meet the trace at the
     // same moment of the run, it is that much ahead.
-    let capacity = ahead(course::capacity(prepared, job), one_way(job));
-    let down =
-        course::bottleneck(prepared, job, capacity).jitter(course::jitter(job)).delay(one_way(job));
-    let up = delay(job.cell.rtt - one_way(job));
+    // Where the delay steps, that holds for the first one.
+    let (there, back) = job.cell.rtt.halves();
+    let capacity = ahead(course::capacity(prepared, job), there.at(Time::ZERO));
+    let down = course::bottleneck(prepared, job, capacity).jitter(course::jitter(job)).delay(there);
+    let up = delay(back);
     Config { down, up, seed: job.seed, log: None }
 }
 
@@ -126,7 +127,8 @@ fn establish(
     members: &[Member],
     job: &Job,
 ) -> Result<Vec<Connection>, RealError> {
-    let (down, up) = (delay(one_way(job)), delay(job.cell.rtt - one_way(job)));
+    let (down, up) = Delay::from(job.cell.rtt.first()).halves();
+    let (down, up) = (delay(down), delay(up));
     topology.start(&Config { down, up, seed: job.seed, log: None })?;
     let connections = members.iter().map(|m| connect(rig, topology, &m.governor)).collect();
     topology.stop()?;
@@ -299,14 +301,15 @@ mod tests {
         assert_eq!(plan.jobs.len(), 4);
         for job in &plan.jobs {
             let Config { down, up, seed, log } = link(&prepared, job);
-            assert_eq!(down.delay + up.delay, job.cell.rtt);
-            assert_eq!((down.delay, seed, log), (one_way(job), job.seed, None));
+            let (there, back) = job.cell.rtt.halves();
+            let by = there.at(Time::ZERO).as_millis();
+            assert_eq!((down.delay, up.delay), (there, back));
+            assert_eq!((seed, log), (job.seed, None));
             assert_eq!(up.capacity.mean_rate(), Rate::MAX);
             let simulated = course::capacity(&prepared, job);
             for ms in [0, 1, 250, 4000] {
                 let at = Time::from_millis(ms);
                 let (begin, end) = (at, at + Duration::from_millis(100));
-                let by = one_way(job).as_millis();
                 let (later, until) = (Time::from_millis(ms + by), Time::from_millis(ms + by + 100));
                 assert_eq!(
                     down.capacity.bytes_between(begin, end),
@@ -322,7 +325,7 @@ mod tests {
         let by = Duration::from_millis(20);
         let moved = ahead(Capacity::Constant(Rate::from_mbps(8.0)), by);
         assert!(matches!(moved, Capacity::Constant(rate) if rate == Rate::from_mbps(8.0)));
-        assert_eq!(delay(by).delay, by);
+        assert_eq!(delay(by).delay, by.into());
     }
 
     #[test]

@@ -92,6 +92,29 @@ fn units_are_needed() {
 }
 
 #[test]
+fn a_round_trip_time_that_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = compare(dir.path(), &["--rtt", "step:20ms"]);
+    assert!(e.contains("'--rtt <TIME>'") && e.contains("step:20ms,150ms@20s"), "{e}");
+    let e = compare(dir.path(), &["--rtt", "step:20ms@20"]);
+    assert!(e.contains("needs a unit"), "{e}");
+    let lines = ["step:20ms,80ms@1s", "40ms"].map(|rtt| ["--rtt", rtt]);
+    let more = [&lines.concat()[..], &["--buffer", "1BDP", "--duration", "2s", "--json", "-"]];
+    let out = trimtab(dir.path(), &arguments(&more.concat()));
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("it is JSON");
+    let [stepped, constant] = [0, 1].map(|run| &json["runs"][run]);
+    let cell = &stepped["cell"];
+    assert_eq!((&cell["rtt_ms"], &cell["rtt_steps"]), (&80.0.into(), &"step:20ms,80ms@1s".into()));
+    assert_eq!(cell["buffer_bytes"], 80_000, "by the longest");
+    assert_eq!(constant["cell"]["rtt_ms"], 40.0);
+    assert!(constant["cell"].get("rtt_steps").is_none(), "{}", constant["cell"]);
+    // A second of each, without and with what stands in the queue of a BDP.
+    let median = stepped["rtt_ms"]["p50"].as_f64().unwrap();
+    let late = stepped["rtt_ms"]["p95"].as_f64().unwrap();
+    assert!((20.0..100.0).contains(&median) && (80.0..170.0).contains(&late), "{stepped}");
+}
+
+#[test]
 fn formulas_show_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let e = compare(dir.path(), &["--qoe", "T / (D + Q)"]);

@@ -121,7 +121,7 @@ fn delays_are_whole_milliseconds_of_the_clock_of_mm_link() {
 #[test]
 fn lines_wait_until_nothing_earlier_can_come() {
     let mut link = traced();
-    link.delay = Duration::from_millis(40);
+    link.delay = Duration::from_millis(40).into();
     let (mut log, _folder) = log(&link);
     log.add(&arrived(30, 1500, None));
     // The lag is 5.04 s: before that, nothing of the 30th millisecond is written.
@@ -170,7 +170,7 @@ fn the_lag_covers_all_that_may_hold_a_packet_back() {
     let mut link = LinkConfig::new(Capacity::Constant(Rate::MAX));
     let of = Duration::from_millis;
     assert_eq!(lag(&link), of(5000));
-    link.delay = of(40);
+    link.delay = of(40).into();
     assert_eq!(lag(&link), of(5040));
     link.reorder = Some(ReorderConfig { probability: 0.1, extra: of(7) });
     assert_eq!(lag(&link), of(5047));

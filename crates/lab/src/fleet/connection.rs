@@ -194,8 +194,8 @@ impl Connection {
             stop: Time::MAX,
             forward: vec![0],
             reverse: Vec::new(),
-            forward_delay: self.rtt.mul_f64(0.5),
-            reverse_delay: self.rtt - self.rtt.mul_f64(0.5),
+            forward_delay: self.rtt.mul_f64(0.5).into(),
+            reverse_delay: (self.rtt - self.rtt.mul_f64(0.5)).into(),
             jitter: trimtab_net::JitterConfig::None,
             seed: self.seed,
         };

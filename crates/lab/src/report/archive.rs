@@ -183,6 +183,7 @@ pub fn runs_table(runs: &[RunRecord]) -> Table {
         ("rivals_rtt_ms", rivals(|r| r.rtt_ms)),
         ("rivals_loss_ratio", rivals(|r| r.loss_ratio)),
         ("cell_rivals", text(all().map(|r| r.cell.rivals.as_str()))),
+        ("cell_rtt_steps", text(all().map(|r| r.cell.rtt_steps.as_str()))),
     ]
 }
 
@@ -374,6 +375,7 @@ mod tests {
         let mut r = run("cubic", "t", seed, 1.0);
         r.cell = CellRecord {
             rtt_ms: n(),
+            rtt_steps: "step:9ms,8ms@7s".to_owned(),
             buffer_bytes: seed + 77,
             loss: n(),
             jitter_ms: n(),

@@ -222,8 +222,8 @@ pub(crate) fn place_of(trace: &str, cell: &CellRecord) -> String {
         "" => String::new(),
         rivals => format!(", next to {rivals}"),
     };
-    let rtt = cell.rtt_ms;
-    format!("{trace} ({rtt}ms, {buffer}, {loss}% loss{jitter}, {flows} flow{plural}{rivals})")
+    let rtt = cell.rtt_text();
+    format!("{trace} ({rtt}, {buffer}, {loss}% loss{jitter}, {flows} flow{plural}{rivals})")
 }
 
 #[cfg(test)]

@@ -333,8 +333,8 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
         let Some((first, group)) = series::group(cast, runs, trace) else { continue };
         let c = &first.cell;
         let setting = format!(
-            "RTT {} ms, buffer {} KB, loss {}%{}, {} flow{}{}, seed {}",
-            c.rtt_ms,
+            "RTT {}, buffer {} KB, loss {}%{}, {} flow{}{}, seed {}",
+            c.rtt_text(),
             c.buffer_bytes as f64 / 1000.0,
             libm::round(1e6 * c.loss) / 1e4,
             match c.jitter_ms {

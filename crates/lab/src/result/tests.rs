@@ -61,6 +61,7 @@ fn drawn(seed: u64) -> Comparison {
     {
         let mut any = || libm::exp(40.0 * random.random::<f64>() - 20.0);
         let mut run = run(cc, &format!("t{trace}"), seed, any());
+        run.cell.rtt_steps = if trace % 2 == 0 { "step:9ms,8ms@7s" } else { "" }.to_owned();
         run.cell.jitter_ms = if trace % 2 == 0 { 0.0 } else { any() };
         run.rtt_ms = RttRecord { mean: any(), p50: any(), p95: any() };
         run.jain = (trace > 2).then(&mut any);

@@ -73,7 +73,7 @@ pub fn bottleneck(prepared: &Prepared, job: &Job, capacity: Capacity) -> LinkCon
     let rate = capacity.mean_rate();
     let mark = prepared.plan.scenario.mark;
     LinkConfig::new(capacity)
-        .mark(mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt)))
+        .mark(mark.map_or(MarkConfig::None, |mark| mark.on(rate, job.cell.rtt.longest())))
         .queue(job.cell.queue(rate))
         .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None })
 }

@@ -8,7 +8,7 @@ use std::error::Error;
 use trimtab_apps::Outcome;
 use trimtab_qoe::Sketch;
 use trimtab_steer::Insight;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Time};
 
 use crate::result::{SelectionsRecord, Series, SwitchRecord};
 use crate::run::prepare::Prepared;
@@ -117,9 +117,4 @@ pub struct Totals {
     pub rtts: Sketch,
     /// Waits in the bottleneck's queue.
     pub queue: Delays,
-}
-
-/// Half of the base round trip: the propagation delay towards the client.
-pub fn one_way(job: &Job) -> Duration {
-    job.cell.rtt.mul_f64(0.5)
 }

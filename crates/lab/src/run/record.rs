@@ -196,7 +196,11 @@ pub fn record(
         trace: plan.traces[job.trace].name.clone(),
         seed: job.seed,
         cell: CellRecord {
-            rtt_ms: job.cell.rtt.as_millis_f64(),
+            rtt_ms: job.cell.rtt.longest().as_millis_f64(),
+            rtt_steps: match job.cell.rtt.is_stepped() {
+                true => job.cell.rtt.to_string(),
+                false => String::new(),
+            },
             buffer_bytes: job.cell.buffer_bytes(plan.links[job.trace].mean_rate()).get(),
             loss: job.cell.loss.get(),
             jitter_ms: job.cell.jitter.as_millis_f64(),

@@ -14,7 +14,7 @@ use trimtab_units::{Bytes, Time};
 use crate::bound;
 use crate::result::{SelectionsRecord, Series, SwitchRecord};
 use crate::run::course::{self, Course, Member};
-use crate::run::datapath::{Datapath, Run, RunError, Sample, Totals, one_way};
+use crate::run::datapath::{Datapath, Run, RunError, Sample, Totals};
 use crate::run::prepare::{Prepared, PreparedApp};
 use crate::run::record::{Delays, Measurement};
 use crate::run::selection;
@@ -69,6 +69,7 @@ pub(crate) fn begin<'a>(
         TransportKind::Tcp => Transport::linux_tcp(),
     };
     let end = Time::ZERO + scenario.duration;
+    let (there, back) = job.cell.rtt.halves();
     let flow = |(number, member): (usize, Member<'_>)| FlowConfig {
         control: match number < job.cell.flows as usize {
             true => own.clone(),
@@ -81,8 +82,8 @@ pub(crate) fn begin<'a>(
         stop: end,
         forward: vec![0],
         reverse: Vec::new(),
-        forward_delay: one_way(job),
-        reverse_delay: job.cell.rtt - one_way(job),
+        forward_delay: there.clone(),
+        reverse_delay: back.clone(),
         jitter: course::jitter(job),
         seed: job.seed ^ ((number as u64) << 32),
     };

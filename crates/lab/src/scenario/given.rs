@@ -6,7 +6,7 @@ use trimtab_steer::scheme::Scheme;
 use trimtab_units::{Duration, Rate};
 
 use super::{
-    AppKind, AppSettings, Buffer, Mark, Probability, Scenario, ScenarioError, TraceSource,
+    AppKind, AppSettings, Buffer, Delay, Mark, Probability, Scenario, ScenarioError, TraceSource,
     TransportKind,
 };
 
@@ -27,7 +27,7 @@ pub struct Given {
     /// The QoE model of all applications.
     pub qoe: Option<String>,
     /// Base round-trip times.
-    pub rtt: Vec<Duration>,
+    pub rtt: Vec<Delay>,
     /// Sizes of the bottleneck's buffer.
     pub buffer: Vec<Buffer>,
     /// Probabilities of random loss.
@@ -119,11 +119,11 @@ mod tests {
             app: vec![AppKind::bulk()],
             cc: vec!["cubic".parse().unwrap()],
             traces,
-            rtt: vec![Duration::from_millis(7)],
+            rtt: vec!["7ms".parse().unwrap()],
             ..Given::default()
         };
         let grid = given.scenario(None).unwrap();
-        assert_eq!((grid.traces.len(), grid.rtt), (1, vec![Duration::from_millis(7)]));
+        assert_eq!((grid.traces.len(), grid.rtt), (1, vec![Duration::from_millis(7).into()]));
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             traces: vec!["constant:3Mbit/s".parse().unwrap()],
             transport: Some(TransportKind::Tcp),
             qoe: Some("1 / T".to_owned()),
-            rtt: vec![Duration::from_millis(5)],
+            rtt: vec!["5ms".parse().unwrap()],
             buffer: vec!["70KB".parse().unwrap()],
             loss: vec!["2%".parse().unwrap()],
             jitter: vec![Duration::from_millis(1)],

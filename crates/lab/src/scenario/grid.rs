@@ -4,15 +4,15 @@ use trimtab_net::{Capacity, MarkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
 use super::{
-    Buffer, Competitor, Mark, NamedTrace, PathSettings, Probability, Scenario, ScenarioError,
+    Buffer, Competitor, Delay, Mark, NamedTrace, PathSettings, Probability, Scenario, ScenarioError,
 };
 use crate::run::links;
 
 /// A point of the grid, apart from its trace.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Base round-trip time.
-    pub rtt: Duration,
+    pub rtt: Delay,
     /// Size of the bottleneck's buffer.
     pub buffer: Buffer,
     /// Probability of random loss.
@@ -29,7 +29,7 @@ impl Cell {
     /// The buffer in bytes on a link with this mean rate; a packet counts 1500 bytes where it is given
     /// in packets.
     pub fn buffer_bytes(&self, mean_rate: Rate) -> Bytes {
-        self.buffer.bytes(mean_rate, self.rtt)
+        self.buffer.bytes(mean_rate, self.rtt.longest())
     }
 
     /// The drop-tail queue on a link with this mean rate, counted in packets where it is given so.
@@ -67,7 +67,7 @@ impl Mark {
 }
 
 /// One run to do: indices into the scenario's lists.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Which application of the scenario.
     pub app: usize,
@@ -119,12 +119,14 @@ impl Scenario {
             0 => vec![None],
             n => (0..n).map(Some).collect(),
         };
-        for &rtt in &self.rtt {
+        for rtt in &self.rtt {
             for &buffer in &self.buffer {
                 for &loss in &self.loss {
                     for &jitter in &self.jitter {
                         for &flows in &self.flows {
-                            let of = |&rivals| Cell { rtt, buffer, loss, jitter, flows, rivals };
+                            let rtt = || rtt.clone();
+                            let of =
+                                |&rivals| Cell { rtt: rtt(), buffer, loss, jitter, flows, rivals };
                             cells.extend(rivals.iter().map(of));
                         }
                     }
@@ -154,10 +156,13 @@ impl Scenario {
         let points = if self.path.is_empty() { self.points(&links)? } else { self.own_points() };
         let mut jobs = Vec::new();
         for app in 0..self.app.len() {
-            for &(trace, cell, path) in &points {
+            for (trace, cell, path) in &points {
+                let job = |seed, scheme| {
+                    let (trace, cell, path) = (*trace, cell.clone(), *path);
+                    Job { app, trace, cell, path, seed, scheme }
+                };
                 for seed in self.first_seed..self.first_seed + u64::from(self.seeds) {
-                    let schemes = 0..self.cc.len();
-                    jobs.extend(schemes.map(|scheme| Job { app, trace, cell, path, seed, scheme }));
+                    jobs.extend((0..self.cc.len()).map(|scheme| job(seed, scheme)));
                 }
             }
         }
@@ -194,7 +199,7 @@ impl Scenario {
             Some(size) => spread(&axes, points, size as usize),
             None => points,
         };
-        let at = |point: usize| (point / cells.len(), cells[point % cells.len()], None);
+        let at = |point: usize| (point / cells.len(), cells[point % cells.len()].clone(), None);
         Ok(points.into_iter().map(at).collect())
     }
 
@@ -329,7 +334,9 @@ mod tests {
         .unwrap();
         plan.jobs
             .iter()
-            .filter(|j| j.cell.rtt == Duration::from_millis(20) || plan.scenario.thin.is_some())
+            .filter(|j| {
+                j.cell.rtt == Duration::from_millis(20).into() || plan.scenario.thin.is_some()
+            })
             .map(|j| (plan.links[j.trace].mean_rate().bytes_per_sec() / 125, j.cell.flows))
             .collect()
     }

@@ -23,6 +23,7 @@
 //! ```
 
 mod app;
+mod delay;
 mod given;
 mod grid;
 mod path;
@@ -30,6 +31,7 @@ mod quantity;
 mod rivals;
 mod source;
 mod split;
+mod steps;
 mod transport;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_units::{Duration, Rate};
 
 pub use app::{AppKind, AppSettings};
+pub use delay::{Delay, DelayError};
 pub use given::Given;
 pub use grid::{Cell, Job, Plan};
 pub use path::PathSettings;
@@ -74,9 +77,9 @@ pub struct Scenario {
     /// Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Part>,
-    /// Base round-trip times.
+    /// Base round-trip times, each constant or in steps.
     #[serde(with = "quantity::many", default = "default_rtt")]
-    pub rtt: Vec<Duration>,
+    pub rtt: Vec<Delay>,
     /// Sizes of the bottleneck's droptail buffer.
     #[serde(with = "quantity::many", default = "default_buffer")]
     pub buffer: Vec<Buffer>,
@@ -159,8 +162,8 @@ pub struct Competitor {
     pub qoe: Option<String>,
 }
 
-fn default_rtt() -> Vec<Duration> {
-    vec![Duration::from_millis(20)]
+fn default_rtt() -> Vec<Delay> {
+    vec![Duration::from_millis(20).into()]
 }
 fn default_buffer() -> Vec<Buffer> {
     vec![Buffer::Bytes(trimtab_units::Bytes::new(150_000))]
@@ -403,7 +406,7 @@ mod tests {
     fn defaults_are_the_papers_setting() {
         let s = Scenario::parse(SMALL).unwrap();
         s.validate().unwrap();
-        assert_eq!(s.rtt, [Duration::from_millis(20)]);
+        assert_eq!(s.rtt, [Duration::from_millis(20).into()]);
         assert_eq!(s.buffer[0].to_string(), "150KB");
         assert_eq!(s.seeds, 1);
     }

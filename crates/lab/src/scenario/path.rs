@@ -7,7 +7,7 @@ use trimtab_units::Duration;
 use super::grid::Cell;
 use super::source::{NamedTrace, named};
 use super::{
-    Buffer, Competitor, Probability, Scenario, ScenarioError, TraceSource, quantity, twice,
+    Buffer, Competitor, Delay, Probability, Scenario, ScenarioError, TraceSource, quantity, twice,
 };
 
 /// One path.
@@ -21,7 +21,7 @@ pub struct PathSettings {
     pub trace: TraceSource,
     /// Base round-trip time.
     #[serde(with = "quantity::one")]
-    pub rtt: Duration,
+    pub rtt: Delay,
     /// Size of the bottleneck's drop-tail buffer.
     #[serde(with = "quantity::one")]
     pub buffer: Buffer,
@@ -42,8 +42,8 @@ pub struct PathSettings {
 impl PathSettings {
     /// It as a cell.
     pub(super) fn cell(&self) -> Cell {
-        let Self { rtt, buffer, loss, jitter, flows, .. } = *self;
-        Cell { rtt, buffer, loss, jitter, flows, rivals: None }
+        let Self { buffer, loss, jitter, flows, .. } = *self;
+        Cell { rtt: self.rtt.clone(), buffer, loss, jitter, flows, rivals: None }
     }
 
     /// Its trace under its own name.

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use trimtab_units::{Bytes, Duration, Rate};
 
-use super::TraceSource;
+use super::{Delay, TraceSource};
 
 /// A value that is written as text with its unit.
 pub(crate) trait Quantity: FromStr<Err: fmt::Display> + fmt::Display {
@@ -18,6 +18,10 @@ pub(crate) trait Quantity: FromStr<Err: fmt::Display> + fmt::Display {
 
 impl Quantity for Duration {
     const EXPECTED: &'static str = "a duration with its unit in quotes, such as \"20ms\"";
+}
+impl Quantity for Delay {
+    const EXPECTED: &'static str = "a delay with its unit in quotes, such as \"20ms\" or \
+                                    \"step:20ms,150ms@20s\"";
 }
 impl Quantity for Rate {
     const EXPECTED: &'static str = "a rate with its unit in quotes, such as \"1Mbit/s\"";
@@ -344,6 +348,8 @@ mod tests {
             let rates = [any(36), 0, 1 + any(36)].map(Rate::from_bytes_per_sec);
             let times = [time, Duration::from_secs(1 + any(9)), time];
             reads_back(&TraceSource::Steps(times.into_iter().zip(rates).collect()));
+            let steps = times.map(|time| format!("{duration}@{time}")).join(",");
+            reads_back(&format!("step:{steps}").parse::<Delay>().unwrap());
             reads_back(&TraceSource::Constant(Rate::from_bytes_per_sec(1 + rate)));
             let length = Duration::from_secs(1 + any(12));
             let (kind, seed) = (crate::scenario::GeneratedKind::Wifi, any(64));

@@ -139,24 +139,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 fn steps(text: &str) -> Result<TraceSource, String> {
     let example = "write step:RATE,RATE,…@TIME, e.g. step:12Mbit/s,48Mbit/s@20s";
-    let mut steps = Vec::new();
-    // A rate without a time takes that of the next one, so they are read from the last on.
-    let mut each = None;
-    for step in text.rsplit(',') {
-        let (rate, time) = match step.split_once('@') {
-            Some((rate, time)) => (rate, Some(time)),
-            None => (step, None),
-        };
-        if let Some(time) = time {
-            each = Some(time.parse::<Duration>().map_err(|e| format!("{time:?}: {e}"))?);
-        }
-        let each = each.ok_or(example)?;
-        if each < Duration::from_millis(1) {
-            return Err("a step lasts at least 1ms".to_owned());
-        }
-        steps.push((each, rate.parse::<Rate>().map_err(|e| format!("{rate:?}: {e}"))?));
-    }
-    steps.reverse();
+    let steps: Vec<(Duration, Rate)> = super::steps::read(text, example)?;
     // A trace ends with its last packet, as in Mahimahi's format: what follows it would be lost.
     if steps.last().is_some_and(|(_, rate)| rate.is_zero()) {
         return Err(
@@ -206,17 +189,7 @@ impl fmt::Display for TraceSource {
         match self {
             Self::Files(pattern) => pattern.display().fmt(f),
             Self::Constant(rate) => write!(f, "constant:{rate}"),
-            Self::Steps(steps) => {
-                f.write_str("step:")?;
-                for (i, (each, rate)) in steps.iter().enumerate() {
-                    write!(f, "{}{rate}", if i == 0 { "" } else { "," })?;
-                    // Those of the same time in a row share it.
-                    if steps.get(i + 1).is_none_or(|(next, _)| next != each) {
-                        write!(f, "@{each}")?;
-                    }
-                }
-                Ok(())
-            }
+            Self::Steps(steps) => super::steps::write(f, steps),
             Self::Demo(None) => f.write_str("demo"),
             Self::Demo(Some(name)) => write!(f, "demo:{name}"),
             Self::Generated { kind, seed, length } => {

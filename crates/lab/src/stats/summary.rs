@@ -25,6 +25,7 @@ pub const TRACES_MIN: usize = 5;
 pub(crate) struct PairKey {
     trace: String,
     rtt: u64,
+    rtt_steps: String,
     buffer: u64,
     loss: u64,
     jitter: u64,
@@ -41,6 +42,7 @@ impl PairKey {
         Self {
             trace: run.trace.clone(),
             rtt: run.cell.rtt_ms.to_bits(),
+            rtt_steps: run.cell.rtt_steps.clone(),
             buffer: run.cell.buffer_bytes,
             loss: run.cell.loss.to_bits(),
             jitter: run.cell.jitter_ms.to_bits(),

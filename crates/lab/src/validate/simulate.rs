@@ -123,8 +123,8 @@ fn flow(spec: Spec, app: App, start: Time, emulator: Emulator, seed: u64) -> Flo
         stop: Time::MAX,
         forward: vec![DELAY_DOWN, DOWN],
         reverse: vec![UP, DELAY_UP],
-        forward_delay: Duration::ZERO,
-        reverse_delay: Duration::ZERO,
+        forward_delay: Duration::ZERO.into(),
+        reverse_delay: Duration::ZERO.into(),
         jitter: JitterConfig::None,
         seed,
     }

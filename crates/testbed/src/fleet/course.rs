@@ -331,7 +331,7 @@ impl Run<'_> {
             prefix: self.edges[edge].prefix(),
             link: source.to_string(),
             capacity_mbps: capacity.mean_rate().mbps(),
-            rtt_ms: cell.rtt.as_millis_f64(),
+            rtt_ms: cell.rtt.longest().as_millis_f64(),
             buffer_kb: cell.buffer_bytes(capacity.mean_rate()).as_f64() / 1e3,
             loss: cell.loss.get(),
             default: service.configured(&service.safe()).into_iter().collect(),

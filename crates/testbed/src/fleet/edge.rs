@@ -114,13 +114,13 @@ impl Edge {
     ) -> Result<Crew, RealError> {
         let EdgePlan { capacity, cell, .. } = &self.plan;
         let capacity = links::at_seed(capacity, seed);
-        let one_way = cell.rtt.mul_f64(0.5);
+        let (there, back) = cell.rtt.halves();
         let loss = cell.loss.get();
         let down = LinkConfig::new(capacity.clone())
             .queue(cell.queue(capacity.mean_rate()))
             .loss(if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None })
-            .delay(one_way);
-        let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(cell.rtt - one_way);
+            .delay(there);
+        let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(back);
         self.to_clients.start(&Config { down, up, seed, log: None })?;
         let port = PORT + arm as u16;
         let server = (self.to_clients.server_address(), port);

@@ -255,7 +255,8 @@ impl RawEdge {
         if loss.get() > 0.5 {
             return Err(value(key("loss"), "50% at most"));
         }
-        let cell = Cell { rtt, buffer, loss, jitter: Duration::ZERO, flows: 1, rivals: None };
+        let cell =
+            Cell { rtt: rtt.into(), buffer, loss, jitter: Duration::ZERO, flows: 1, rivals: None };
         Ok(EdgePlan { name: self.name, source, capacity, cell })
     }
 }

@@ -33,7 +33,8 @@ const MORTISE: &str = "mortise";
 #[derive(Debug, Parser)]
 #[command(name = "step")]
 struct Cli {
-    /// The scenario: its traces are steps between two rates
+    /// The scenario: its traces are steps between two rates. Each is run at each of its
+    /// round-trip times, with nobody else on the link
     #[arg(long, default_value = "scenarios/mortise/fig09-step.toml")]
     scenario: PathBuf,
     /// On this machine's kernel as well; needs root
@@ -79,35 +80,31 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), StepError> {
     let scenario = Scenario::load(&cli.scenario)?;
     println!(
-        "| step | application | δ of the oracle (as good: 1%) | datapath | within 20% of it after \
-         | as good as it after |"
+        "| step | RTT | application | δ of the oracle (as good: {:.0}%) | datapath \
+         | within 20% of it after | as good as it after |",
+        100.0 * oracle::AS_GOOD
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     let mut panels = Vec::new();
     for trace in &scenario.traces {
         let step = step_of(trace)?;
-        for app in &scenario.app {
-            let oracle = Oracle::find(&scenario, app, step.to)?;
-            let mut lines =
-                vec![Line { name: "simulator", series: course(&scenario, trace, app, false)? }];
-            if cli.kernel {
-                lines.push(Line { name: "kernel", series: course(&scenario, trace, app, true)? });
+        for rtt in &scenario.rtt {
+            let alone = Scenario {
+                rtt: vec![rtt.clone()],
+                competitor: Vec::new(),
+                rivals: Vec::new(),
+                ..scenario.clone()
+            };
+            for app in &scenario.app {
+                let panel = panel(&alone, trace, step, app, cli.kernel)?;
+                let (label, oracle) = (app.label(), &panel.oracle);
+                for Line { name, series } in &panel.lines {
+                    let Arrival { near, good } = Arrival::of(series, step.at, oracle);
+                    let (near, good) = (after(near), after(good));
+                    println!("| {trace} | {rtt} | {label} | {oracle} | {name} | {near} | {good} |");
+                }
+                panels.push(panel);
             }
-            for line in &lines {
-                let Arrival { near, good } = Arrival::of(&line.series, step.at, &oracle);
-                let (label, name) = (app.label(), line.name);
-                println!(
-                    "| {trace} | {label} | {oracle} | {name} | {} | {} |",
-                    after(near),
-                    after(good)
-                );
-            }
-            panels.push(plot::Panel {
-                title: format!("{trace}, {}", app.label()),
-                step,
-                oracle,
-                lines,
-            });
         }
     }
     if let Some(path) = &cli.svg {
@@ -115,6 +112,24 @@ fn run(cli: &Cli) -> Result<(), StepError> {
         std::fs::write(path, plot::svg(&panels)).map_err(fail)?;
     }
     Ok(())
+}
+
+/// The courses of one step with one application.
+fn panel(
+    scenario: &Scenario,
+    trace: &TraceSource,
+    step: Step,
+    app: &AppSettings,
+    on_kernel: bool,
+) -> Result<plot::Panel, StepError> {
+    let oracle = Oracle::find(scenario, app, step.to)?;
+    let mut lines = vec![Line { name: "simulator", series: course(scenario, trace, app, false)? }];
+    if on_kernel {
+        lines.push(Line { name: "kernel", series: course(scenario, trace, app, true)? });
+    }
+    let rtt = &scenario.rtt[0];
+    let title = format!("{trace}, {rtt}, {}", app.label());
+    Ok(plot::Panel { title, step, oracle, lines })
 }
 
 fn step_of(trace: &TraceSource) -> Result<Step, StepError> {
