@@ -55,7 +55,7 @@ mod tally;
 mod topology;
 pub mod watchdog;
 
-pub use clock::{Clock, hurry};
+pub use clock::{Clock, act_as_kernel, hurry};
 pub use error::EmuError;
 pub use fidelity::Fidelity;
 pub use namespace::{Namespace, NamespaceId};

@@ -61,7 +61,7 @@ pub enum QuicError {
     Certificate(String),
     /// A connection ended by itself.
     #[error(
-        "noq gave up the connection of flow {flow} after {after:?}: {reason}; please report it \
+        "noq gave up the connection of flow {flow} after {after}: {reason}; please report it \
          with the command"
     )]
     Lost {

@@ -5,12 +5,11 @@
 //! within some tens of microseconds, and does not spin.
 
 use std::io;
-use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use trimtab_emu::{Config, Topology, hurry};
+use trimtab_emu::{Config, Topology, act_as_kernel};
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::{course, emulated};
@@ -58,9 +57,7 @@ impl<'a> RealWorld<'a> {
         (prepared, job): (&Prepared, &Job),
         late: &'a mut Histogram,
     ) -> Result<Self, QuicError> {
-        hurry();
-        // Ordinary threads are woken up to 50 us late. A kernel that refuses leaves it so.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        act_as_kernel();
         let clock = Clock::new(FAR);
         let mut flows = Vec::new();
         for (number, member) in course::members(prepared, job).into_iter().enumerate() {
