@@ -24,6 +24,7 @@ use crate::datapath;
   trimtab compare --scenario scenarios/mortise/grid.toml --json grid.json --out grid/
   trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
   trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
+  trimtab compare --datapath quic --app web --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
 
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {

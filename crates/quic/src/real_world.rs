@@ -210,3 +210,56 @@ impl World for RealWorld<'_> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use trimtab_emu::ServerSide;
+    use trimtab_lab::run::prepare::prepare;
+    use trimtab_lab::scenario::Scenario;
+
+    use super::*;
+
+    /// How long from a call of `set_knob`, at any moment, to the first packet that leaves under it.
+    #[test]
+    fn a_knob_that_is_turned_reaches_the_wire_at_once() {
+        let mut topology = match Topology::new(ServerSide::Private) {
+            Ok(topology) => topology,
+            Err(reason) => {
+                let is_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
+                assert!(!is_ci, "CI must run this test: {reason}");
+                println!("skipped: {reason}");
+                return;
+            }
+        };
+        let text = "cc = [\"copa\"]\ntraces = [\"constant:12Mbit/s\"]\nrtt = \"40ms\"\n\
+                    duration = \"5s\"\n[[app]]\nkind = \"bulk\"\n";
+        let plan = Scenario::parse(text).unwrap().plan().unwrap();
+        let prepared = prepare(&plan).unwrap();
+        let (identity, mut late) = (Identity::new().unwrap(), Histogram::default());
+        let run = (&prepared, &plan.jobs[0]);
+        let mut world = RealWorld::begin(&identity, &mut topology, run, &mut late).unwrap();
+        let handle = world.flows()[0].handle().unwrap().clone();
+        world.run_until(Time::from_secs(1)).unwrap();
+        let mut took = Vec::new();
+        for turn in 0..50 {
+            world.run_until(world.now() + Duration::from_millis(41)).unwrap();
+            let delta = if turn % 2 == 0 { 0.1 } else { 0.5 };
+            let begin = world.clock.now();
+            handle.set_knob("delta", delta).unwrap();
+            loop {
+                world.wait(begin + Duration::from_secs(1)).unwrap();
+                let sent = world.flows()[0].sent();
+                world.step().unwrap();
+                let is_turned = handle.metrics().unwrap().knobs.get("delta") == Some(delta);
+                if is_turned && world.flows()[0].sent() > sent {
+                    break;
+                }
+            }
+            took.push(world.clock.now().since(begin));
+        }
+        took.sort_unstable();
+        let [median, p90, max] = [25, 45, 49].map(|at| took[at]);
+        println!("a knob is on the wire after {median} (median), {p90} (p90), {max} (most)");
+        assert!(median < Duration::from_millis(5), "{took:?}");
+    }
+}
