@@ -9,17 +9,18 @@ use trimtab_lab::run::datapath::{Datapath, RunError};
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::scenario::{Job, Scenario};
-use trimtab_sim::Histogram;
 
 use crate::admission;
 use crate::error::QuicError;
 use crate::identity::Identity;
-use crate::real_world::RealWorld;
+use crate::real_world::{Pace, RealWorld};
 use crate::run::QuicRun;
 
 const NAME: &str = "quic";
 /// How late timers of noq may be: what its pacer lets out at once takes longer on most links.
 const LATE_MAX_MS: f64 = 1.0;
+/// A thread that sleeps less than the rest of the time may limit what noq sends.
+const AWAKE_MAX: f64 = 0.8;
 
 /// How true all runs were.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +28,8 @@ struct Truth {
     links: Fidelity,
     /// The 99th percentile of how late noq's timers were, in the worst run, in milliseconds.
     timers_late_p99_ms: f64,
+    /// The share of the time in which noq's thread did not sleep, in the worst run.
+    awake: f64,
 }
 
 /// noq over real sockets and an emulated link, in real time.
@@ -60,8 +63,8 @@ impl Real {
 
     fn run(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, QuicError> {
         let mut topology = Topology::new(ServerSide::Private)?;
-        let mut late = Histogram::default();
-        let world = RealWorld::begin(&self.identity, &mut topology, (prepared, job), &mut late)?;
+        let mut pace = Pace::default();
+        let world = RealWorld::begin(&self.identity, &mut topology, (prepared, job), &mut pace)?;
         let run = QuicRun::new(world, prepared, job);
         let measurement = Course::new(prepared, job, run).measure();
         let report = topology.stop()?;
@@ -69,8 +72,9 @@ impl Real {
         let mut truth = lock(&self.truth);
         truth.links.add(&report);
         truth.links.lost_elsewhere += overflows;
-        let late_p99_ms = late.quantile(0.99).as_millis_f64();
+        let late_p99_ms = pace.late.quantile(0.99).as_millis_f64();
         truth.timers_late_p99_ms = truth.timers_late_p99_ms.max(late_p99_ms);
+        truth.awake = truth.awake.max(pace.awake());
         measurement
     }
 }
@@ -109,7 +113,7 @@ impl Datapath for Real {
 
 impl Truth {
     fn warnings(&self) -> Vec<String> {
-        let Self { links, timers_late_p99_ms } = self;
+        let Self { links, timers_late_p99_ms, awake } = self;
         let mut warnings = Vec::new();
         if !links.is_good() {
             warnings.push(links.to_string());
@@ -119,6 +123,13 @@ impl Truth {
                 "this machine was too busy for noq's timers: in the worst run, they were up to \
                  {timers_late_p99_ms:.2} ms late at the 99th percentile; use fewer --jobs, or end \
                  other programs"
+            ));
+        }
+        if *awake > AWAKE_MAX {
+            warnings.push(format!(
+                "noq's thread was busy for {:.0}% of the worst run, so it may have limited what was \
+                 sent; use links of a lower rate, fewer flows or fewer --jobs",
+                100.0 * awake
             ));
         }
         warnings
@@ -155,6 +166,8 @@ mod tests {
         assert_eq!(good.warnings(), Vec::<String>::new());
         let late = Truth { timers_late_p99_ms: 4.5, ..good }.warnings();
         assert!(late[0].contains("4.50 ms late") && late[0].contains("fewer --jobs"), "{late:?}");
+        let busy = Truth { awake: 0.93, ..good }.warnings();
+        assert!(busy[0].contains("busy for 93%") && busy[0].contains("lower rate"), "{busy:?}");
         let links = Fidelity { runs: 1, late_p99_ms: 0.1, lost_elsewhere: 2 };
         let lost = Truth { links, ..good }.warnings();
         assert!(lost.len() == 1 && lost[0].contains("2 were lost elsewhere"), "{lost:?}");

@@ -33,6 +33,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// acknowledgement.
 const QUIET: Duration = Duration::from_millis(50);
 
+/// How well the thread of a run keeps up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pace {
+    /// How late it woke for what was due.
+    pub(crate) late: Histogram,
+    /// How long the run took, and how much of that the thread slept.
+    took: Duration,
+    slept: Duration,
+}
+
+impl Pace {
+    /// The share of the run in which the thread did not sleep.
+    pub(crate) fn awake(&self) -> f64 {
+        if self.took.is_zero() { 0.0 } else { 1.0 - self.slept.ratio(self.took) }
+    }
+}
+
 /// Flows of noq in real time.
 pub(crate) struct RealWorld<'a> {
     clock: Clock,
@@ -41,8 +58,7 @@ pub(crate) struct RealWorld<'a> {
     room: Room,
     /// When something arrived, or was due, last.
     active_at: Time,
-    /// How late it woke for what was due.
-    late: &'a mut Histogram,
+    pace: &'a mut Pace,
 }
 
 impl<'a> RealWorld<'a> {
@@ -55,7 +71,7 @@ impl<'a> RealWorld<'a> {
         identity: &Identity,
         topology: &mut Topology,
         (prepared, job): (&Prepared, &Job),
-        late: &'a mut Histogram,
+        pace: &'a mut Pace,
     ) -> Result<Self, QuicError> {
         act_as_kernel();
         let clock = Clock::new(FAR);
@@ -71,7 +87,7 @@ impl<'a> RealWorld<'a> {
         let ports = flows.iter().map(|flow| flow.carrier.port()).collect();
         let watch = Arc::new(Mutex::new(Watch::new(ports)));
         let (room, active_at) = (Room::new(), Time::ZERO);
-        let mut world = Self { clock, flows, watch, room, active_at, late };
+        let mut world = Self { clock, flows, watch, room, active_at, pace };
 
         let config = |(down, up)| Config { down, up, seed: job.seed, log: None };
         topology.start(&config(emulated::path(job)))?;
@@ -83,7 +99,7 @@ impl<'a> RealWorld<'a> {
         topology.start_observed(&link, Box::new(move |passage| lock(&eye).see(passage)))?;
         world.clock = clock.beginning(clock.now());
         world.flows.iter_mut().for_each(|flow| flow.set_clock(world.clock));
-        *world.late = Histogram::default();
+        *world.pace = Pace::default();
         Ok(world)
     }
 
@@ -141,9 +157,11 @@ impl<'a> RealWorld<'a> {
             Err(rustix::io::Errno::INTR) => 0,
             Err(e) => return Err(QuicError::system("wait for datagrams")(e)),
         };
+        let woke_at = self.clock.now();
+        self.pace.slept += woke_at.since(now);
         if ready == 0 {
             // Interrupted by a signal, it may also be early.
-            self.late.record(self.clock.now().since(next));
+            self.pace.late.record(woke_at.since(next));
             return Ok(());
         }
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
@@ -182,6 +200,7 @@ impl World for RealWorld<'_> {
         while self.step()? < end {
             self.wait(end)?;
         }
+        self.pace.took = self.now().since(Time::ZERO);
         Ok(())
     }
 
@@ -235,9 +254,9 @@ mod tests {
                     duration = \"5s\"\n[[app]]\nkind = \"bulk\"\n";
         let plan = Scenario::parse(text).unwrap().plan().unwrap();
         let prepared = prepare(&plan).unwrap();
-        let (identity, mut late) = (Identity::new().unwrap(), Histogram::default());
+        let (identity, mut pace) = (Identity::new().unwrap(), Pace::default());
         let run = (&prepared, &plan.jobs[0]);
-        let mut world = RealWorld::begin(&identity, &mut topology, run, &mut late).unwrap();
+        let mut world = RealWorld::begin(&identity, &mut topology, run, &mut pace).unwrap();
         let handle = world.flows()[0].handle().unwrap().clone();
         world.run_until(Time::from_secs(1)).unwrap();
         let mut took = Vec::new();
@@ -261,5 +280,8 @@ mod tests {
         let [median, p90, max] = [25, 45, 49].map(|at| took[at]);
         println!("a knob is on the wire after {median} (median), {p90} (p90), {max} (most)");
         assert!(median < Duration::from_millis(5), "{took:?}");
+        drop(world);
+        println!("{:.2} of the time awake", pace.awake());
+        assert!(pace.awake() > 0.0 && pace.awake() < 0.8, "{pace:?}");
     }
 }
