@@ -13,6 +13,7 @@ use trimtab_units::{Duration, Rate};
 
 pub(crate) use crate::compare_args::Compare;
 use crate::compare_args::picture;
+use crate::datapath;
 pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
@@ -279,21 +280,27 @@ impl Work {
     }
 }
 
-/// Compare the simulator with another datapath: the kernel, or noq in virtual time.
+/// Compare the simulator with another datapath: the kernel, or noq.
 ///
-/// Repeats the runs of a comparison on that datapath in the simulator and prints how both differ.
-/// Ends with exit code 1 when the median of a quantity is out of its band.
+/// Repeats the runs of a comparison on that datapath in the simulator, or on another model, and
+/// prints how both differ. Ends with exit code 1 when the median of a quantity is out of its band.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --json kernel.json
   trimtab parity kernel.json
   trimtab compare --datapath quic-virtual --scenario scenarios/quic/parity.toml --json noq.json
-  trimtab parity noq.json")]
+  trimtab parity noq.json
+  trimtab compare --datapath quic --scenario scenarios/quic/sockets.toml --json quic.json
+  trimtab parity quic.json --model quic-virtual")]
 pub(crate) struct Parity {
-    /// The result of `compare --datapath kernel|quic-virtual --json`; its trace paths are relative
-    /// to the working directory
+    /// The result of `compare --datapath kernel|quic-virtual|quic --json`; its trace paths are
+    /// relative to the working directory
     #[arg(value_name = "FILE")]
     pub(crate) comparison: PathBuf,
+
+    /// What repeats the runs, and is judged by them
+    #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
+    pub(crate) model: &'static datapath::Entry,
 
     /// Write both sides as JSON; `-` for standard output, in place of the table
     #[arg(long, value_name = "FILE")]

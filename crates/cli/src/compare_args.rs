@@ -24,6 +24,7 @@ use crate::datapath;
   trimtab compare --scenario scenarios/mortise/grid.toml --json grid.json --out grid/
   trimtab compare --app bulk --cc bbr --traces constant:48Mbit/s --print-scenario > mine.toml
   trimtab compare --datapath kernel --app download --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
+  trimtab compare --datapath quic --app web --cc cubic --cc mortise --traces wifi:seed=1 --duration 30s
 
 A value that may be given several times is an axis of the grid: every combination is run.")]
 pub(crate) struct Compare {
@@ -48,7 +49,8 @@ pub(crate) struct Compare {
     pub(crate) split: Option<Part>,
 
     /// What carries out the runs: `sim`, the simulator; `kernel`, the TCP of this machine over an
-    /// emulated link, in real time, as root; or `quic-virtual`, noq's QUIC in virtual time
+    /// emulated link, in real time, as root; `quic`, noq's QUIC over such a link, likewise; or
+    /// `quic-virtual`, noq's QUIC in virtual time
     #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
     pub(crate) datapath: &'static datapath::Entry,
 

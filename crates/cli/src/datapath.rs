@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) open: fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
 }
 
-static DATAPATHS: [Entry; 3] = [
+static DATAPATHS: [Entry; 4] = [
     Entry {
         name: "sim",
         alias: None,
@@ -41,21 +41,44 @@ static DATAPATHS: [Entry; 3] = [
         alias: None,
         about: "noq, a QUIC stack, in virtual time over the simulator's link",
         transport: None,
-        open: quic_virtual,
+        open: quic::in_virtual_time,
+    },
+    Entry {
+        name: "quic",
+        alias: None,
+        about: "noq over real sockets and an emulated link",
+        transport: None,
+        open: quic::over_sockets,
     },
 ];
 
 #[cfg(feature = "quic")]
-fn quic_virtual(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
-    Ok(Box::new(trimtab_quic::Virtual::new(scenario).map_err(Failure::input)?))
+mod quic {
+    use trimtab_quic::{Real, Virtual};
+
+    use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn in_virtual_time(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Ok(Box::new(Virtual::new(scenario).map_err(Failure::input)?))
+    }
+
+    pub(super) fn over_sockets(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Ok(Box::new(Real::new(scenario).map_err(Failure::input)?))
+    }
 }
 
 #[cfg(not(feature = "quic"))]
-fn quic_virtual(_: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
-    Err(Failure::input(
-        "this trimtab was built without QUIC: build it with ./dev build, or with cargo build \
-         --release -p trimtab --features quic",
-    ))
+mod quic {
+    use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn in_virtual_time(_: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Err(Failure::input(
+            "this trimtab was built without QUIC: build it with ./dev build, or with cargo build \
+             --release -p trimtab --features quic",
+        ))
+    }
+
+    pub(super) use in_virtual_time as over_sockets;
 }
 
 /// Parses the name of a datapath.

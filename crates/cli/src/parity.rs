@@ -6,15 +6,16 @@ use std::path::Path;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::table::Style;
 use trimtab_lab::result::Comparison;
-use trimtab_lab::validate::parity::parity;
+use trimtab_lab::validate::parity::{parity, scenario};
 
 use crate::args::Parity;
 use crate::{Failure, print};
 
 pub(crate) fn run(args: &Parity) -> Result<(), Failure> {
     let comparison = load(&args.comparison)?;
-    let parity = parity(&comparison, args.work.effort())
-        .map_err(|e| Failure::input(format!("{}: {e}", args.comparison.display())))?;
+    let fail = |e| Failure::input(format!("{}: {e}", args.comparison.display()));
+    let model = (args.model.open)(&scenario(&comparison).map_err(fail)?)?;
+    let parity = parity(&comparison, model.as_ref(), args.work.effort()).map_err(fail)?;
     let as_json = || format!("{}\n", serde_json::to_string_pretty(&parity).unwrap_or_default());
     match args.json.as_deref() {
         Some(path) if path == Path::new("-") => print(&as_json())?,
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &Parity) -> Result<(), Failure> {
     if parity.holds() {
         Ok(())
     } else {
-        Err(Failure::check("the simulator is out of its bands: see the table"))
+        Err(Failure::check(format!("{} is out of its bands: see the table", parity.model.name())))
     }
 }
 

@@ -23,6 +23,9 @@ use crate::tally::Tally;
 /// How many packets are read from an end before the departures are looked at again: some tens of microseconds.
 const READ_MAX: usize = 16;
 
+/// Above the threads that stand for hosts. Low enough for threads that must run before us.
+const PRIORITY: u8 = 2;
+
 /// Memory for one packet.
 struct Buffer(Box<[u8; MTU as usize]>);
 
@@ -149,7 +152,7 @@ impl Forwarder {
 fn prepare_thread() -> Scheduling {
     // Ordinary threads are woken up to 50 us late, to save power. A kernel that refuses leaves it so.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    if sys::schedule_first().is_ok() {
+    if sys::schedule_first(PRIORITY).is_ok() {
         return Scheduling::RealTime;
     }
     // In Linux priorities are per thread, and 0 is the calling one.

@@ -39,6 +39,7 @@ mod clock;
 mod device;
 mod ecn;
 mod error;
+mod fidelity;
 mod forward;
 mod log;
 mod mahimahi;
@@ -54,8 +55,9 @@ mod tally;
 mod topology;
 pub mod watchdog;
 
-pub use clock::Clock;
+pub use clock::{Clock, act_as_kernel, hurry};
 pub use error::EmuError;
+pub use fidelity::Fidelity;
 pub use namespace::{Namespace, NamespaceId};
 pub use passage::{Direction, Fate, Observer, Passage};
 pub use report::{Calibration, DirectionReport, Drops, Report, SCHEMA, Scheduling, Spread};

@@ -189,10 +189,10 @@ pub(crate) fn unshare_user() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the calling thread run before every ordinary one (sched(7), `SCHED_FIFO`).
-pub(crate) fn schedule_first() -> io::Result<()> {
-    // Above all ordinary threads is enough: 1 leaves room for threads that must run before us.
-    let parameters = libc::sched_param { sched_priority: 1 };
+/// Lets the calling thread run before every ordinary one, and before those of a lower priority
+/// (sched(7), `SCHED_FIFO`).
+pub(crate) fn schedule_first(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: the call reads one `struct sched_param`; 0 is the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
         -1 => Err(io::Error::last_os_error()),

@@ -110,7 +110,7 @@ pub struct RunRecord {
     pub cc: String,
     /// The application.
     pub app: String,
-    /// The datapath that carried it out: `sim`, the simulator, `kernel` or `quic-virtual`.
+    /// The datapath that carried it out: `sim`, the simulator, `kernel`, `quic-virtual` or `quic`.
     #[serde(default = "simulator")]
     pub datapath: String,
     /// The transport protocol, `quic` or `tcp`.

@@ -11,10 +11,10 @@ use trimtab_units::Time;
 
 use crate::error::QuicError;
 
-/// Whether all that the scenario asks for can be run.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), QuicError> {
+/// Whether all that the scenario asks for can be run on this datapath.
+pub(crate) fn check(scenario: &Scenario, datapath: &'static str) -> Result<(), QuicError> {
     if scenario.transport == TransportKind::Tcp {
-        return Err(QuicError::Tcp);
+        return Err(QuicError::Tcp { datapath });
     }
     for scheme in scenario.schemes() {
         let label = || scheme.label().to_owned();

@@ -16,8 +16,8 @@ pub(crate) struct Client {
     pub(crate) side: Side,
     pub(crate) app: App,
     concurrency: Concurrency,
-    clock: Clock,
-    /// When it starts asking, and when it stops, by the clock of connections.
+    pub(crate) clock: Clock,
+    /// When it starts asking, and when it stops, in the time of the run.
     active: (Time, Time),
     /// Streams with responses that have not arrived.
     streams: Vec<(StreamId, Responses)>,
@@ -48,6 +48,11 @@ impl Client {
         }
     }
 
+    /// When it starts asking, and when it stops, by the clock of connections.
+    fn active(&self) -> (Time, Time) {
+        (self.clock.of_run(self.active.0), self.clock.of_run(self.active.1))
+    }
+
     /// Bytes of responses that the application has got.
     pub(crate) fn goodput(&self) -> Bytes {
         self.goodput
@@ -55,7 +60,7 @@ impl Client {
 
     /// When something is due, if nothing arrives.
     pub(crate) fn timer(&self, now: Time) -> Time {
-        let (start, stop) = self.active;
+        let (start, stop) = self.active();
         let app = match self.app.next_timer() {
             _ if now < start => start,
             // A stopped client is not asked; what it would have asked by now stays due.
@@ -113,7 +118,7 @@ impl Client {
 
     /// Asks for what the application wants now.
     fn ask(&mut self, now: Time) {
-        let (start, stop) = self.active;
+        let (start, stop) = self.active();
         while (start..stop).contains(&now)
             && let Some(Command::Request { id, size, upload }) = self.app.poll(self.clock.run(now))
         {

@@ -1,4 +1,4 @@
-//! Virtual time, in the forms that the parts of a run need.
+//! Time, virtual or real, in the forms that the parts of a run need.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use trimtab_units::{Duration, Time};
 /// before; so connections live by a clock that is ahead by `lead`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// What noq takes for time zero. Only differences matter.
+    /// What noq takes for time zero. In virtual time only differences matter.
     epoch: Instant,
     lead: Duration,
 }
@@ -17,6 +17,16 @@ impl Clock {
     /// A clock on which a run begins after `lead`.
     pub(crate) fn new(lead: Duration) -> Self {
         Self { epoch: Instant::now(), lead }
+    }
+
+    /// The same clock, by which the run begins at this time of connections.
+    pub(crate) fn beginning(self, now: Time) -> Self {
+        Self { lead: now.since(Time::ZERO), ..self }
+    }
+
+    /// The time of connections in real time.
+    pub(crate) fn now(&self) -> Time {
+        self.time(Instant::now())
     }
 
     /// The time of connections at a time of the run.
@@ -52,5 +62,7 @@ mod tests {
         assert_eq!((clock.run(early), clock.run(late)), (Time::ZERO, Time::from_millis(50)));
         assert_eq!(clock.of_run(Time::from_millis(50)), late);
         assert_eq!(clock.time(clock.instant(late)), late);
+        let later = clock.beginning(late);
+        assert_eq!((later.run(late), later.instant(late)), (Time::ZERO, clock.instant(late)));
     }
 }

@@ -1,116 +1,137 @@
-//! One flow: its client, its server, and the datagrams on their way between them and the link.
+//! One flow: its client, its server, and what carries the datagrams between them.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use noq_proto::{ClientConfig, ConnectionError, PathId, PathStats, ServerConfig};
 use trimtab_apps::{App, Application};
-use trimtab_net::{DelayConfig, DelayLine, JitterConfig};
+use trimtab_lab::run::course::Member;
+use trimtab_lab::run::prepare::Prepared;
 use trimtab_noq::{Factors, Handle};
-use trimtab_sim::Histogram;
 use trimtab_units::{Bytes, Time};
 
-use crate::admission::Governor;
+use crate::admission::{self, Governor};
+use crate::carrier::{Carrier, End};
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::error::QuicError;
 use crate::identity::Identity;
 use crate::observer::{ObservedFactory, Seen, SharedSeen};
 use crate::server::Server;
-use crate::side::{Datagram, Side, transport};
+use crate::side::{Side, transport};
 
 /// A flow of a world.
 pub(crate) struct FlowConfig {
+    /// Its number, from 0.
+    number: usize,
     /// What decides how the server sends.
-    pub(crate) governor: Governor,
+    governor: Governor,
     /// The application of its client.
-    pub(crate) app: App,
+    app: App,
     /// When the client starts asking, and when it stops, in the time of the run.
-    pub(crate) active: (Time, Time),
-    /// Propagation delay from the server to the link.
-    pub(crate) forward_delay: DelayConfig,
-    /// Propagation delay from the client to the server.
-    pub(crate) reverse_delay: DelayConfig,
-    /// Variation of the forward delay.
-    pub(crate) jitter: JitterConfig,
+    active: (Time, Time),
     /// Seed of all that is drawn.
     pub(crate) seed: u64,
 }
 
+impl FlowConfig {
+    /// That of a member of a run.
+    pub(crate) fn new(
+        number: usize,
+        member: Member<'_>,
+        prepared: &Prepared,
+        run_seed: u64,
+    ) -> Self {
+        let seed = run_seed ^ ((number as u64) << 32);
+        let end = Time::ZERO + prepared.plan.scenario.duration;
+        Self {
+            number,
+            governor: admission::governor(member.scheme, member.goal, prepared, seed),
+            app: member.app,
+            active: (Time::ZERO + member.start, end),
+            seed,
+        }
+    }
+
+    /// When the client starts asking, in the time of the run.
+    pub(crate) fn start(&self) -> Time {
+        self.active.0
+    }
+}
+
 /// A running flow.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct Flow<C> {
     number: usize,
     clock: Clock,
     client: Client,
     server: Server,
     /// What the client connects with, until it does.
     dial: Option<ClientConfig>,
-    /// When it does, and when the flow's part of the run begins, by the clock of connections.
-    begins: Time,
-    opens: Time,
+    /// When it does, by the clock of connections.
+    dials_at: Time,
+    /// When the flow's part of the run begins, in the time of the run.
+    start: Time,
     handle: Option<Handle>,
     wants_factors: bool,
     seen: SharedSeen,
-    forward: DelayLine,
-    reverse: DelayLine,
-    /// Datagrams between the server and the link.
-    outbound: VecDeque<(Time, Datagram)>,
-    /// Datagrams between the client and the server.
-    inbound: VecDeque<(Time, Datagram)>,
-    /// Whether something has reached the client since its last turn.
-    has_arrivals: bool,
+    pub(crate) carrier: C,
+    /// Whether the client has begun to connect since its last turn.
+    has_dialed: bool,
     sent: u64,
-    pub(crate) dropped: u64,
-    pub(crate) queue_delay: Histogram,
 }
 
-impl Flow {
+impl<C: Carrier> Flow<C> {
+    /// A flow whose client connects at `dials_at`, by the clock of connections.
     pub(crate) fn new(
-        number: usize,
         config: FlowConfig,
         identity: &Identity,
         clock: Clock,
+        dials_at: Time,
+        carrier: C,
     ) -> Self {
-        let FlowConfig { governor, active, seed, .. } = config;
-        let opens = clock.of_run(active.0);
+        let FlowConfig { number, governor, app, active, seed } = config;
         let seen = SharedSeen::default();
-        let observed =
-            ObservedFactory::new(governor.controllers, seen.clone(), clock.instant(opens));
+        let observed = ObservedFactory::new(governor.controllers, seen.clone());
         let mut servers = transport();
         servers.congestion_controller_factory(Arc::new(observed));
         let mut server = ServerConfig::with_crypto(identity.server.clone());
         server.transport_config(Arc::new(servers));
         let mut dial = ClientConfig::new(identity.client.clone());
         dial.transport_config(Arc::new(transport()));
-        let concurrency = config.app.concurrency();
-        let of_run = |delay: DelayConfig| delay.begin(clock.of_run(Time::ZERO));
-        Self {
+        let concurrency = app.concurrency();
+        let mut flow = Self {
             number,
             clock,
-            client: Client::new(
-                Side::client(seed),
-                config.app,
-                clock,
-                (opens, clock.of_run(active.1)),
-            ),
+            client: Client::new(Side::client(seed), app, clock, active),
             server: Server::new(Side::server(seed, server), concurrency),
             dial: Some(dial),
-            // As far ahead of its part of the run as the clock is of the run.
-            begins: Time::ZERO + active.0.since(Time::ZERO),
-            opens,
+            dials_at,
+            start: active.0,
             handle: governor.handle,
             wants_factors: governor.wants_factors,
             seen,
-            forward: DelayLine::new(of_run(config.forward_delay), config.jitter, None, seed),
-            reverse: DelayLine::plain(of_run(config.reverse_delay)),
-            outbound: VecDeque::new(),
-            inbound: VecDeque::new(),
-            has_arrivals: false,
+            carrier,
+            has_dialed: false,
             sent: 0,
-            dropped: 0,
-            queue_delay: Histogram::default(),
-        }
+        };
+        flow.set_clock(clock);
+        flow
+    }
+
+    /// The run begins by this clock.
+    pub(crate) fn set_clock(&mut self, clock: Clock) {
+        (self.clock, self.client.clock) = (clock, clock);
+        self.seen.begin(clock.instant(self.opens()));
+    }
+
+    /// When its part of the run begins, by the clock of connections.
+    pub(crate) fn opens(&self) -> Time {
+        self.clock.of_run(self.start)
+    }
+
+    /// Whether both ends know that the handshake is over.
+    pub(crate) fn is_established(&self) -> bool {
+        self.client.side.is_established() && self.server.side.is_established()
     }
 
     /// The application.
@@ -145,11 +166,13 @@ impl Flow {
 
     /// When something is due, by the clock of connections.
     pub(crate) fn next(&self, now: Time) -> Time {
-        let dial = self.dial.as_ref().map_or(Time::MAX, |_| self.begins);
-        let lines = [self.outbound.front(), self.inbound.front()];
-        let lines = lines.into_iter().flatten().map(|&(at, _)| at).min().unwrap_or(Time::MAX);
+        if self.has_dialed {
+            return now;
+        }
+        let dial = self.dial.as_ref().map_or(Time::MAX, |_| self.dials_at);
+        let arrivals = self.carrier.next(End::Server).min(self.carrier.next(End::Client));
         let timers = self.client.timer(now).min(self.server.side.timer(&self.clock));
-        if self.has_arrivals { now } else { timers.min(lines).min(dial).max(now) }
+        timers.min(arrivals).min(dial).max(now)
     }
 
     /// Does what is due at both ends.
@@ -157,16 +180,21 @@ impl Flow {
     /// # Errors
     /// The connection ended.
     pub(crate) fn turn(&mut self, now: Time) -> Result<(), QuicError> {
-        if let Some(config) = self.dial.take_if(|_| now >= self.begins) {
+        if let Some(config) = self.dial.take_if(|_| now >= self.dials_at) {
             self.client.side.connect(self.clock.instant(now), config);
-            self.has_arrivals = true;
+            self.has_dialed = true;
         }
         let done = self.server_turn(now).and_then(|()| self.client_turn(now));
         done.map_err(|reason| self.lost(now, reason.to_string()))?;
-        match now >= self.opens && !self.client.side.is_established() {
-            true => Err(self.lost(now, "the handshake did not end".to_owned())),
+        match now >= self.opens() && !self.client.side.is_established() {
+            true => Err(self.has_no_handshake(now)),
             false => Ok(()),
         }
+    }
+
+    /// The error of a handshake that takes too long.
+    pub(crate) fn has_no_handshake(&self, now: Time) -> QuicError {
+        self.lost(now, "the handshake did not end".to_owned())
     }
 
     fn lost(&self, now: Time, reason: String) -> QuicError {
@@ -175,7 +203,7 @@ impl Flow {
 
     fn server_turn(&mut self, now: Time) -> Result<(), ConnectionError> {
         let at = self.clock.instant(now);
-        let arrives = self.inbound.front().is_some_and(|&(at, _)| at <= now);
+        let arrives = self.carrier.next(End::Server) <= now;
         if !arrives && self.server.side.timer(&self.clock) > now {
             return Ok(());
         }
@@ -185,46 +213,28 @@ impl Flow {
             // The steering runs within what follows.
             handle.set_factors(Factors::from(&self.client.app.factors(self.clock.run(now))));
         }
-        while let Some(datagram) = take_due(&mut self.inbound, now) {
+        while let Some(datagram) = self.carrier.take(End::Server, now) {
             self.server.side.receive(at, datagram);
         }
-        let Self { server, forward, outbound, sent, opens, .. } = self;
+        let opens = self.opens();
+        let Self { server, carrier, sent, .. } = self;
         server.turn(at, |datagram| {
-            *sent += u64::from(now >= *opens);
-            outbound.push_back((forward.release(now), datagram));
+            *sent += u64::from(now >= opens);
+            carrier.send(End::Server, now, datagram);
         })
     }
 
     fn client_turn(&mut self, now: Time) -> Result<(), ConnectionError> {
-        if !self.has_arrivals && self.client.timer(now) > now {
+        let arrives = self.carrier.next(End::Client) <= now;
+        if !arrives && !self.has_dialed && self.client.timer(now) > now {
             return Ok(());
         }
-        self.has_arrivals = false;
-        let Self { client, inbound, reverse, .. } = self;
-        client.turn(now, |datagram| inbound.push_back((reverse.release(now), datagram)))
-    }
-
-    /// Takes the next datagram that reaches the link now. Those of the handshake pass it by: they
-    /// find no queue, whatever other flows do.
-    pub(crate) fn take_outbound(&mut self, now: Time) -> Option<Datagram> {
-        while let Some(datagram) = take_due(&mut self.outbound, now) {
-            if now >= self.opens {
-                return Some(datagram);
-            }
-            self.deliver(now, datagram);
+        self.has_dialed = false;
+        let at = self.clock.instant(now);
+        while let Some(datagram) = self.carrier.take(End::Client, now) {
+            self.client.side.receive(at, datagram);
         }
-        None
+        let Self { client, carrier, .. } = self;
+        client.turn(now, |datagram| carrier.send(End::Client, now, datagram))
     }
-
-    /// A datagram reached the client.
-    pub(crate) fn deliver(&mut self, now: Time, datagram: Datagram) {
-        self.client.side.receive(self.clock.instant(now), datagram);
-        self.has_arrivals = true;
-    }
-}
-
-/// The next datagram of a line, if it has reached the end.
-fn take_due(line: &mut VecDeque<(Time, Datagram)>, now: Time) -> Option<Datagram> {
-    line.front().filter(|&&(at, _)| at <= now)?;
-    line.pop_front().map(|(_, datagram)| datagram)
 }

@@ -12,10 +12,18 @@ use trimtab_sim::Histogram;
 /// What was seen of a connection since its run began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
+    /// When the run begins, once that is known; what comes before is the handshake.
+    from: Option<Instant>,
     /// A sample for each acknowledgement that covers the newest packet so far (RFC 9002 §5.1).
     pub(crate) rtt: Histogram,
     /// Packets declared lost. Their data is sent again.
     pub(crate) lost: u64,
+}
+
+impl Seen {
+    fn has_begun(&self, at: Instant) -> bool {
+        self.from.is_some_and(|from| at >= from)
+    }
 }
 
 /// What was seen of a connection, for its owner to read.
@@ -23,6 +31,11 @@ pub(crate) struct Seen {
 pub(crate) struct SharedSeen(Arc<Mutex<Seen>>);
 
 impl SharedSeen {
+    /// The run begins at `from`.
+    pub(crate) fn begin(&self, from: Instant) {
+        self.lock().from = Some(from);
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -32,17 +45,11 @@ impl SharedSeen {
 pub(crate) struct ObservedFactory {
     inner: Arc<dyn ControllerFactory + Send + Sync>,
     seen: SharedSeen,
-    /// When the run begins; what comes before is the handshake.
-    from: Instant,
 }
 
 impl ObservedFactory {
-    pub(crate) fn new(
-        inner: Arc<dyn ControllerFactory + Send + Sync>,
-        seen: SharedSeen,
-        from: Instant,
-    ) -> Self {
-        Self { inner, seen, from }
+    pub(crate) fn new(inner: Arc<dyn ControllerFactory + Send + Sync>, seen: SharedSeen) -> Self {
+        Self { inner, seen }
     }
 }
 
@@ -51,7 +58,6 @@ impl ControllerFactory for ObservedFactory {
         Box::new(Observed {
             inner: self.inner.clone().build(now, current_mtu),
             seen: self.seen.clone(),
-            from: self.from,
             newest: None,
             largest: None,
         })
@@ -63,7 +69,6 @@ impl ControllerFactory for ObservedFactory {
 struct Observed {
     inner: Box<dyn Controller>,
     seen: SharedSeen,
-    from: Instant,
     /// Number and sending time of the newest packet that the present acknowledgement covers.
     newest: Option<(u64, Instant)>,
     /// The largest number that was acknowledged before.
@@ -109,11 +114,12 @@ impl Controller for Observed {
             && self.largest.is_none_or(|largest| number > largest)
         {
             self.largest = Some(number);
-            if sent >= self.from {
+            let mut seen = self.seen.lock();
+            if seen.has_begun(sent) {
                 let rtt = now.saturating_duration_since(sent).as_nanos();
                 let rtt =
                     trimtab_units::Duration::from_nanos(u64::try_from(rtt).unwrap_or(u64::MAX));
-                self.seen.lock().rtt.record(rtt);
+                seen.rtt.record(rtt);
             }
         }
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
@@ -133,8 +139,9 @@ impl Controller for Observed {
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
-        if now >= self.from {
-            self.seen.lock().lost += 1;
+        {
+            let mut seen = self.seen.lock();
+            seen.lost += u64::from(seen.has_begun(now));
         }
         self.inner.on_packet_lost(lost_bytes, pn, now);
     }
@@ -163,7 +170,6 @@ impl Controller for Observed {
         Box::new(Self {
             inner: self.inner.clone_box(),
             seen: self.seen.clone(),
-            from: self.from,
             newest: self.newest,
             largest: self.largest,
         })

@@ -29,8 +29,8 @@ const STREAMS: u32 = 1000;
 /// A UDP datagram.
 #[derive(Debug)]
 pub(crate) struct Datagram {
-    data: BytesMut,
-    ecn: Option<EcnCodepoint>,
+    pub(crate) data: BytesMut,
+    pub(crate) ecn: Option<EcnCodepoint>,
 }
 
 impl Datagram {

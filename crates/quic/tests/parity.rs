@@ -4,6 +4,7 @@ use std::path::Path;
 
 use trimtab_lab::compare::compare;
 use trimtab_lab::report::table::Style;
+use trimtab_lab::run::simulator::Simulator;
 use trimtab_lab::run::{Recording, pool::Effort};
 use trimtab_lab::scenario::Scenario;
 use trimtab_lab::validate::parity::parity;
@@ -21,7 +22,7 @@ fn the_simulator_is_near_noq() {
     let effort = Effort { jobs: Some(2), quiet: true };
     let datapath = Virtual::new(&scenario).unwrap();
     let noq = compare(&scenario, effort, Recording::default(), "x", &datapath).unwrap();
-    let parity = parity(&noq, effort).unwrap();
+    let parity = parity(&noq, &Simulator, effort).unwrap();
     let table = parity.render(Style { width: 120, lines: false });
     println!("{table}");
     let [reference, model] = [&parity.reference, &parity.model].map(|side| side.datapath.as_str());

@@ -94,7 +94,7 @@ impl Place {
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
             Demand::Stack(_) => {
-                Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual".to_owned()))
+                Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual or quic".to_owned()))
             }
             Demand::Start => Err(refuse(
                 "connections of the kernel start in its own way: run it in the simulator".to_owned(),

@@ -10,12 +10,12 @@ use trimtab_apps::{App, Application, Outcome};
 use trimtab_emu::{Config, Report, ServerSide, Topology};
 use trimtab_lab::run::course::{self, Course};
 use trimtab_lab::run::datapath::{Run, Sample, Totals};
+use trimtab_lab::run::emulated;
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::{Delays, Measurement};
-use trimtab_lab::scenario::{Delay, Job};
-use trimtab_net::{Capacity, DelayConfig, LinkConfig};
-use trimtab_units::{Bytes, Duration, Rate, Time};
+use trimtab_lab::scenario::Job;
+use trimtab_units::{Bytes, Time};
 
 use crate::admission::Governor;
 use crate::client::{Client, SharedApp};
@@ -94,29 +94,10 @@ fn members(prepared: &Prepared, job: &Job) -> Result<Vec<Member>, RealError> {
     course::members(prepared, job).into_iter().map(member).collect()
 }
 
-/// A direction that only delays.
-fn delay(by: impl Into<DelayConfig>) -> LinkConfig {
-    LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(by)
-}
-
 /// The link of a run, as the simulator has it.
 fn link(prepared: &Prepared, job: &Job) -> Config {
-    // There the packets are delayed on their way to the queue, here behind it: so that they meet the trace at the
-    // same moment of the run, it is that much ahead.
-    // Where the delay steps, that holds for the first one.
-    let (there, back) = job.cell.rtt.halves();
-    let capacity = ahead(course::capacity(prepared, job), there.at(Time::ZERO));
-    let down = course::bottleneck(prepared, job, capacity).jitter(course::jitter(job)).delay(there);
-    let up = delay(back);
+    let (down, up) = emulated::link(prepared, job);
     Config { down, up, seed: job.seed, log: None }
-}
-
-/// The same capacity, `by` later in its trace.
-fn ahead(mut capacity: Capacity, by: Duration) -> Capacity {
-    if let Capacity::Trace { offset, .. } = &mut capacity {
-        *offset += by;
-    }
-    capacity
 }
 
 /// Connects every flow over a link that only delays: handshakes measure the path, and the run begins with all
@@ -127,8 +108,7 @@ fn establish(
     members: &[Member],
     job: &Job,
 ) -> Result<Vec<Connection>, RealError> {
-    let (down, up) = Delay::from(job.cell.rtt.first()).halves();
-    let (down, up) = (delay(down), delay(up));
+    let (down, up) = emulated::path(job);
     topology.start(&Config { down, up, seed: job.seed, log: None })?;
     let connections = members.iter().map(|m| connect(rig, topology, &m.governor)).collect();
     topology.stop()?;
@@ -283,50 +263,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_lab::run::prepare::prepare;
-    use trimtab_lab::scenario::Scenario;
-
     use super::*;
-
-    /// The link has the whole round-trip time, and the trace is where the simulator's would be.
-    #[test]
-    fn a_link_is_that_of_the_simulator() {
-        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/wifi-steady.trace.gz");
-        let text = format!(
-            "transport = \"tcp\"\ncc = [\"cubic\"]\ntraces = [{trace:?}]\n\
-             rtt = [\"41ms\", \"20ms\"]\nseeds = 2\n[[app]]\nkind = \"download\"\n"
-        );
-        let plan = Scenario::parse(&text).unwrap().plan().unwrap();
-        let prepared = prepare(&plan).unwrap();
-        assert_eq!(plan.jobs.len(), 4);
-        for job in &plan.jobs {
-            let Config { down, up, seed, log } = link(&prepared, job);
-            let (there, back) = job.cell.rtt.halves();
-            let by = there.at(Time::ZERO).as_millis();
-            assert_eq!((down.delay, up.delay), (there, back));
-            assert_eq!((seed, log), (job.seed, None));
-            assert_eq!(up.capacity.mean_rate(), Rate::MAX);
-            let simulated = course::capacity(&prepared, job);
-            for ms in [0, 1, 250, 4000] {
-                let at = Time::from_millis(ms);
-                let (begin, end) = (at, at + Duration::from_millis(100));
-                let (later, until) = (Time::from_millis(ms + by), Time::from_millis(ms + by + 100));
-                assert_eq!(
-                    down.capacity.bytes_between(begin, end),
-                    simulated.bytes_between(later, until),
-                    "at {ms} ms"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_constant_rate_has_no_place_to_move_to() {
-        let by = Duration::from_millis(20);
-        let moved = ahead(Capacity::Constant(Rate::from_mbps(8.0)), by);
-        assert!(matches!(moved, Capacity::Constant(rate) if rate == Rate::from_mbps(8.0)));
-        assert_eq!(delay(by).delay, by.into());
-    }
 
     #[test]
     fn a_thread_that_panics_is_told_at_the_end() {

@@ -46,4 +46,5 @@ mod watch;
 
 pub use admission::Governor;
 pub use error::RealError;
-pub use rig::{Fidelity, Rig};
+pub use rig::Rig;
+pub use trimtab_emu::Fidelity;

@@ -272,8 +272,13 @@ fn figures() {
 }
 
 #[test]
-fn quic_in_virtual_time_needs_its_feature() {
+fn quic_needs_its_feature() {
     let dir = tempfile::tempdir().unwrap();
+    let over_sockets = ["--datapath", "quic", "--transport", "tcp"];
+    let e = compare(dir.path(), &over_sockets);
+    let problem =
+        if cfg!(feature = "quic") { "--datapath quic runs QUIC" } else { "built without QUIC" };
+    assert!(e.contains(problem), "{e}");
     let on_noq = ["--datapath", "quic-virtual"];
     if cfg!(feature = "quic") {
         let e = compare(dir.path(), &[&on_noq[..], &["--transport", "tcp"]].concat());

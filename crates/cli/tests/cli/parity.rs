@@ -39,6 +39,7 @@ fn it_makes_the_same_runs_and_judges_the_difference() {
     for (datapath, transport, cc, system, quantities) in [
         ("kernel", "tcp", "cubic:linux", Value::from("6.12"), kernel),
         ("quic-virtual", "quic", "cubic", Value::Null, noq),
+        ("quic", "quic", "cubic", Value::Null, noq),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path();
@@ -76,7 +77,10 @@ fn other_files_are_refused() {
     compare(folder, "cubic", "quic");
     let message = error(folder, &["parity", "sim.json"]);
     assert!(message.contains("sim.json: the runs are those of the datapath `sim`"), "{message}");
-    assert!(message.contains("compare --datapath kernel|quic-virtual --json FILE"), "{message}");
+    assert!(
+        message.contains("compare --datapath kernel|quic-virtual|quic --json FILE"),
+        "{message}"
+    );
     fs::write(folder.join("other.json"), "{}").unwrap();
     let message = error(folder, &["parity", "other.json"]);
     assert!(message.contains("not the JSON of `trimtab compare --json`"), "{message}");

@@ -6,6 +6,7 @@
 
 pub mod course;
 pub mod datapath;
+pub mod emulated;
 pub mod links;
 pub mod pool;
 pub mod prepare;

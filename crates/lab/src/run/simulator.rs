@@ -35,7 +35,7 @@ impl Datapath for Simulator {
         match prepared.plan.scenario.schemes().find(of_stack) {
             Some(scheme) => Err(format!(
                 "{scheme}: it is a QUIC stack's own, which the simulator does not have: take \
-                 --datapath quic-virtual"
+                 --datapath quic-virtual or quic"
             )
             .into()),
             None => Ok(measure(prepared, job)),

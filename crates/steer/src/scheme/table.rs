@@ -156,7 +156,7 @@ pub static SCHEMES: [SchemeEntry; 16] = [
         name: "noq:CC",
         role: Role::Stack,
         about: "the cubic, newreno or bbr3 that the QUIC stack noq brings itself; on --datapath \
-                quic-virtual only",
+                quic-virtual and quic only",
         source: "noq-proto",
         settings: &[],
         parse: |text| Ok(StackCc::noq(text).map(Stack)?),

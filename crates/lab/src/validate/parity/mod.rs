@@ -1,4 +1,5 @@
-//! How the simulator compares with another datapath, cell by cell of a comparison that ran on it.
+//! How the simulator, or another model, compares with the datapath that a comparison ran on, cell by
+//! cell.
 //!
 //! Read [`parity`] first. `reference.rs` has the datapaths and their bands, `quantity.rs` what is
 //! compared.
@@ -14,7 +15,6 @@ use crate::result::{CellRecord, Comparison, RunRecord};
 use crate::run::Recording;
 use crate::run::datapath::Datapath;
 use crate::run::pool::Effort;
-use crate::run::simulator::Simulator;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::stats::percentile;
 use crate::stats::summary::in_order;
@@ -26,7 +26,7 @@ use reference::Reference;
 /// The schema that [`Parity::schema`] names.
 pub const SCHEMA: &str = "trimtab.parity/2";
 
-/// Why there is no comparison of the simulator and another datapath.
+/// Why there is no comparison of a datapath and its model.
 #[derive(Debug, thiserror::Error)]
 pub enum ParityError {
     /// The comparison was not run on a datapath with bands.
@@ -45,7 +45,7 @@ pub enum ParityError {
     /// Its scenario cannot be read.
     #[error("the scenario in the file: {0}")]
     Scenario(#[from] ScenarioError),
-    /// The same runs cannot be made in the simulator.
+    /// The same runs cannot be made on the model.
     #[error(transparent)]
     Compare(#[from] CompareError),
 }
@@ -57,7 +57,7 @@ pub struct Parity {
     pub schema: &'static str,
     /// Where the comparison was run.
     pub reference: Side,
-    /// Where its runs were repeated: the simulator.
+    /// Where its runs were repeated, e.g. in the simulator.
     pub model: Side,
     /// The command of the comparison.
     pub command: String,
@@ -75,9 +75,13 @@ pub struct Side {
 }
 
 impl Side {
-    /// Its system, or else its datapath.
-    fn name(&self) -> &str {
-        self.system.as_ref().unwrap_or(&self.datapath)
+    /// Its name in a sentence: the kernel's version says more than its datapath.
+    pub fn name(&self) -> &str {
+        match (self.datapath.as_str(), &self.system) {
+            ("sim", _) => "the simulator",
+            ("kernel", Some(system)) => system,
+            (datapath, _) => datapath,
+        }
     }
 }
 
@@ -174,26 +178,38 @@ impl Parity {
     }
 }
 
-/// Repeats the runs of a comparison on another datapath in the simulator, and compares the two. The
-/// kernel's CUBIC is compared with `cubic:linux`.
+/// The scenario in which a model repeats the runs of a comparison. The kernel's CUBIC is compared
+/// with `cubic:linux`.
 ///
 /// # Errors
-/// The comparison is not one on a datapath with bands, or what its scenario names cannot be read
-/// any more.
-pub fn parity(comparison: &Comparison, effort: Effort) -> Result<Parity, ParityError> {
+/// The comparison is not one on a datapath with bands, or its scenario cannot be read.
+pub fn scenario(comparison: &Comparison) -> Result<Scenario, ParityError> {
     let reference = of_runs(&comparison.runs)?;
     let mut scenario = Scenario::parse(&comparison.provenance.scenario)?;
     (reference.translate)(&mut scenario);
-    let model = compare(&scenario, effort, Recording::default(), "", &Simulator)?;
+    Ok(scenario)
+}
+
+/// Repeats the runs of a comparison on a model, and compares the two.
+///
+/// # Errors
+/// As [`scenario`]; or what the scenario names cannot be read any more, or a run fails on the model.
+pub fn parity(
+    comparison: &Comparison,
+    model: &dyn Datapath,
+    effort: Effort,
+) -> Result<Parity, ParityError> {
+    let reference = of_runs(&comparison.runs)?;
+    let repeated = compare(&scenario(comparison)?, effort, Recording::default(), "", model)?;
     Ok(Parity {
         schema: SCHEMA,
         reference: Side {
             datapath: reference.name.to_owned(),
             system: comparison.provenance.kernel.clone(),
         },
-        model: Side { datapath: Simulator.name().to_owned(), system: Simulator.system() },
+        model: Side { datapath: model.name().to_owned(), system: model.system() },
         command: comparison.provenance.command.clone(),
-        rows: rows(reference, &comparison.runs, &model.runs),
+        rows: rows(reference, &comparison.runs, &repeated.runs),
     })
 }
 
@@ -301,6 +317,7 @@ fn is_same_cell(a: &RunRecord, b: &RunRecord) -> bool {
 mod tests {
     use super::*;
     use crate::report::table::Style;
+    use crate::run::simulator::Simulator;
     use crate::testing::{close, run};
 
     /// Two seeds on each of three traces; the model's throughput is that of the reference times
@@ -393,6 +410,16 @@ mod tests {
     }
 
     #[test]
+    fn a_side_is_called_as_its_readers_know_it() {
+        let side = |datapath: &str| Side {
+            datapath: datapath.to_owned(),
+            system: Some("Linux 6.18".to_owned()),
+        };
+        let names = ["sim", "kernel", "quic"].map(|datapath| side(datapath).name().to_owned());
+        assert_eq!(names, ["the simulator", "Linux 6.18", "quic"]);
+    }
+
+    #[test]
     fn runs_of_the_simulator_are_refused() {
         let refused = |runs: Vec<RunRecord>| {
             let comparison = Comparison {
@@ -403,10 +430,10 @@ mod tests {
                 served: None,
                 runs,
             };
-            parity(&comparison, Effort::default()).unwrap_err().to_string()
+            parity(&comparison, &Simulator, Effort::default()).unwrap_err().to_string()
         };
         let e = refused(vec![run("cubic", "t", 0, 1.0)]);
-        assert!(e.contains("`sim`") && e.contains("--datapath kernel|quic-virtual"), "{e}");
+        assert!(e.contains("`sim`") && e.contains("--datapath kernel|quic-virtual|quic"), "{e}");
         assert!(refused(Vec::new()).contains("no runs"));
     }
 }

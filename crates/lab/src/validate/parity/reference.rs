@@ -1,4 +1,4 @@
-//! The datapaths that the simulator is compared with: a new one is an entry here.
+//! The datapaths that a model is compared with: a new one is an entry here.
 
 use crate::scenario::{Scenario, TransportKind};
 
@@ -6,20 +6,20 @@ use super::quantity::{
     Band, LOSS, QUEUE_DELAY, Quantity, RCT_P50, RETRANSMITS, RTT_P95, THROUGHPUT,
 };
 
-/// A datapath, and how near the simulator has to come to it.
+/// A datapath, and how near a model has to come to it.
 #[derive(Debug)]
 pub(super) struct Reference {
     /// Its name in records.
     pub(super) name: &'static str,
     /// A former name in records.
     alias: Option<&'static str>,
-    /// Makes the simulator's scenario from its own.
+    /// Makes the model's scenario from its own.
     pub(super) translate: fn(&mut Scenario),
     /// What is compared, and the bands, which medians over cells have to keep.
     pub(super) bands: &'static [(&'static Quantity, Band)],
 }
 
-pub(super) static REFERENCES: [Reference; 2] = [
+pub(super) static REFERENCES: [Reference; 3] = [
     Reference {
         name: "kernel",
         // In schema 1 of comparisons.
@@ -46,6 +46,17 @@ pub(super) static REFERENCES: [Reference; 2] = [
             (&RCT_P50, Band::percent(5.0)),
         ],
     },
+    Reference {
+        name: "quic",
+        alias: None,
+        translate: |_| {},
+        bands: &[
+            (&THROUGHPUT, Band::percent(3.0)),
+            (&QUEUE_DELAY, Band::percent(15.0).or(2.0)),
+            (&LOSS, Band::percent(15.0).or(0.5)),
+            (&RCT_P50, Band::percent(10.0)),
+        ],
+    },
 ];
 
 /// The reference of this name in records.
@@ -53,7 +64,7 @@ pub(super) fn find(datapath: &str) -> Option<&'static Reference> {
     REFERENCES.iter().find(|r| r.name == datapath || r.alias == Some(datapath))
 }
 
-/// The names of all, for a command line: `kernel|quic-virtual`.
+/// The names of all, for a command line: `kernel|quic-virtual|quic`.
 pub(super) fn names() -> String {
     REFERENCES.each_ref().map(|r| r.name).join("|")
 }

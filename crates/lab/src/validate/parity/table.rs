@@ -13,8 +13,8 @@ impl Parity {
         let mut text = String::new();
         for app in in_order(self.rows.iter().map(|r| r.app.as_str())) {
             let rows: Vec<&ParityRow> = self.rows.iter().filter(|r| r.app == app).collect();
-            let name = self.reference.name();
-            text += &format!("{app}: {name}, the simulator, and how far it is off\n");
+            let (reference, model) = (self.reference.name(), self.model.name());
+            text += &format!("{app}: {reference}, {model}, and how far it is off\n");
             text += &format!("{}\n", table(columns(&rows), style));
             text += &worst(&rows).iter().map(|line| wrapped(line, style.width)).collect::<String>();
             text += "\n";

@@ -1,4 +1,6 @@
-//! Comparisons on noq in virtual time, next to the simulator.
+//! Comparisons on noq in virtual time, next to the simulator; those over sockets are in `real.rs`.
+
+mod real;
 
 use trimtab_lab::compare::compare;
 use trimtab_lab::result::{Comparison, RunRecord};

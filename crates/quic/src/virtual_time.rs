@@ -1,4 +1,4 @@
-//! The datapath: what all runs of a comparison share.
+//! noq in virtual time as a datapath.
 
 use std::fmt;
 
@@ -11,7 +11,10 @@ use trimtab_lab::scenario::{Job, Scenario};
 use crate::admission;
 use crate::error::QuicError;
 use crate::identity::Identity;
-use crate::run::VirtualRun;
+use crate::run::QuicRun;
+use crate::virtual_world::VirtualWorld;
+
+const NAME: &str = "quic-virtual";
 
 /// noq in virtual time. Any number of runs can be made at once.
 pub struct Virtual {
@@ -26,7 +29,7 @@ impl Virtual {
     /// # Errors
     /// It asks for TCP, or a scheme needs the simulator.
     pub fn new(scenario: &Scenario) -> Result<Self, QuicError> {
-        admission::check(scenario)?;
+        admission::check(scenario, NAME)?;
         Ok(Self { identity: Identity::new()?, unseeded: admission::unseeded(scenario) })
     }
 }
@@ -39,12 +42,12 @@ impl fmt::Debug for Virtual {
 
 impl Datapath for Virtual {
     fn name(&self) -> &'static str {
-        "quic-virtual"
+        NAME
     }
 
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
-        let run = VirtualRun::new(&self.identity, prepared, job);
-        Ok(Course::new(prepared, job, run).measure()?)
+        let world = VirtualWorld::new(&self.identity, prepared, job);
+        Ok(Course::new(prepared, job, QuicRun::new(world, prepared, job)).measure()?)
     }
 
     fn warnings(&self) -> Vec<String> {
