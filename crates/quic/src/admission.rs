@@ -17,10 +17,8 @@ pub(crate) fn check(scenario: &Scenario, datapath: &'static str) -> Result<(), Q
         return Err(QuicError::Tcp { datapath });
     }
     for scheme in scenario.schemes() {
-        let label = || scheme.label().to_owned();
-        match scheme.kind().demand() {
-            Demand::Foresight => return Err(QuicError::Bound { scheme: label() }),
-            _ => {}
+        if matches!(scheme.kind().demand(), Demand::Foresight) {
+            return Err(QuicError::Bound { scheme: scheme.label().to_owned() });
         }
     }
     Ok(())
