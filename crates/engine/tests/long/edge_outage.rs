@@ -1,14 +1,12 @@
 //! Edges next to an engine whose store is away for minutes: nothing counts twice, and nothing that
 //! was acknowledged is lost.
 
-mod common;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration as StdDuration, Instant};
 use trimtab_fleet_client::{DecisionBody, Name};
 
-use common::Site;
+use crate::common::Site;
 use trimtab_fleet_client::edge::{Edge, Key, Observation, Options};
 use trimtab_servers::{Servers, Which};
 use trimtab_units::Rate;
@@ -16,11 +14,6 @@ use trimtab_units::Rate;
 /// How long each server is away, in seconds; `TRIMTAB_OUTAGE_S` sets another time for both. PostgreSQL
 /// is away for longer than edges once kept the number of a batch; NATS for less, to spare the tests a minute.
 const OUTAGES_S: [(Which, u64); 2] = [(Which::Postgres, 65), (Which::Nats, 15)];
-
-#[test]
-fn engine_process() {
-    common::run_if_asked();
-}
 
 /// A server is killed, and comes back after `away`; `each` runs all the time.
 fn outage(servers: &mut Servers, which: Which, away: StdDuration, mut each: impl FnMut()) {

@@ -1,8 +1,6 @@
 //! Experiments and staged rollouts, at engines that run as processes of their own: what edges
 //! receive, what is found, and that kills, operators and several engines do not disturb it.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod hardship;
 
 use std::collections::BTreeMap;
@@ -12,13 +10,8 @@ use trimtab_fleet_client::{
     ReportBatch, RolloutAction, RolloutBody, RolloutOrder, StopExperiment,
 };
 
-use common::{Process, Site, batch, now_ms, report};
+use crate::common::{Process, Site, batch, now_ms, report};
 use trimtab_fleet_client::experiment::{Arm, Design, Phase, Schedule, Verdict};
-
-#[test]
-fn engine_process() {
-    common::run_if_asked();
-}
 
 const AGGREGATES: usize = 12;
 
