@@ -22,7 +22,8 @@ fi
 cargo test --locked --no-run
 build_python
 said=$(mktemp)
-(cd python && exec nice -n 10 ../.venv/bin/python -m pytest) >"$said" 2>&1 &
+# A shell has its background jobs ignore Ctrl-C, and one of these tests is of that.
+(cd python && exec env --default-signal=INT nice -n 10 ../.venv/bin/python -m pytest) >"$said" 2>&1 &
 python=$!
 trap 'kill "$python" 2>/dev/null; rm -f "$said"' EXIT
 trap 'exit 130' INT TERM
