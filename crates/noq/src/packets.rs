@@ -1,20 +1,32 @@
 //! The records of packets in flight, by their numbers.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use trimtab_cc::transport::Packet;
 use trimtab_units::Time;
 
-/// Records by packet number, time of sending, and the tracker's number. The numbers of QUIC's three
-/// number spaces collide (RFC 9000 §12.3), and noq reports no spaces: during the
-/// handshake two packets of one datagram may have the same number.
+/// Packet number, time of sending, and the tracker's number. The numbers of QUIC's three number
+/// spaces collide (RFC 9000 §12.3), and noq reports no spaces: during the handshake two packets of
+/// one datagram may have the same number.
+type Key = (u64, Time, u64);
+
+/// Records by their keys, in order. Packets leave in the order of their numbers, nearly always, and
+/// most are acknowledged so: a record goes to the end, and is taken from near the beginning.
 #[derive(Debug, Default)]
-pub(crate) struct Packets(BTreeMap<(u64, Time, u64), Packet>);
+pub(crate) struct Packets {
+    /// The first one is there; of others that were taken, the key remains until it is the first.
+    records: VecDeque<(Key, Option<Packet>)>,
+}
 
 impl Packets {
     /// A packet left.
     pub(crate) fn insert(&mut self, number: u64, packet: Packet) {
-        self.0.insert((number, packet.sent_at(), packet.number()), packet);
+        let key = (number, packet.sent_at(), packet.number());
+        let place = match self.records.back() {
+            Some((last, _)) if *last > key => self.records.partition_point(|(of, _)| *of < key),
+            _ => self.records.len(),
+        };
+        self.records.insert(place, (key, Some(packet)));
     }
 
     /// Takes the record of a packet that was acknowledged: of those alike, the oldest.
@@ -29,13 +41,25 @@ impl Packets {
 
     /// Takes the record with the lowest number, if its packet was sent before that time.
     pub(crate) fn take_stale(&mut self, before: Time) -> Option<Packet> {
-        let first = self.0.first_entry()?;
-        (first.get().sent_at() < before).then(|| first.remove())
+        let (_, first) = self.records.front_mut()?;
+        let taken = first.take_if(|packet| packet.sent_at() < before);
+        self.trim();
+        taken
     }
 
-    fn take_first(&mut self, from: (u64, Time, u64), to: (u64, Time, u64)) -> Option<Packet> {
-        let (&key, _) = self.0.range(from..=to).next()?;
-        self.0.remove(&key)
+    fn take_first(&mut self, from: Key, to: Key) -> Option<Packet> {
+        let start = self.records.partition_point(|(key, _)| *key < from);
+        let mut alike = self.records.range_mut(start..).take_while(|(key, _)| *key <= to);
+        let taken = alike.find_map(|(_, record)| record.take());
+        self.trim();
+        taken
+    }
+
+    /// Has the first record be there.
+    fn trim(&mut self) {
+        while let Some((_, None)) = self.records.front() {
+            self.records.pop_front();
+        }
     }
 }
 
@@ -62,6 +86,21 @@ mod tests {
             .map(|packet| packet.unwrap().size().get());
         assert_eq!(sizes, [300, 100, 200]);
         assert!(packets.take_oldest(7).is_none());
+    }
+
+    /// As a map by key would do, whatever the order.
+    #[test]
+    fn records_are_found_in_any_order() {
+        let (mut packets, mut tracker) = (Packets::default(), Tracker::new());
+        for number in [5, 3, 4, 9, 0, 7] {
+            packets.insert(number, sent(&mut tracker, Time::from_millis(number), 100 + number));
+        }
+        for number in [4, 0, 9, 3, 8, 7, 5, 5] {
+            let size = packets.take_oldest(number).map(|packet| packet.size().get());
+            let there = [5, 3, 4, 9, 0, 7].contains(&number) && size.is_some();
+            assert_eq!(size, there.then_some(100 + number));
+        }
+        assert!(packets.records.is_empty(), "nothing of them stays");
     }
 
     #[test]
