@@ -1,6 +1,6 @@
 #!/bin/sh
 # The verbs that measure: runs one of the benchmarks in tools/bench, or python/bench.py.
-# usage: tools/dev/bench.sh sim|agent|emu|engine|kernel|mahimahi|py|step [arguments]
+# usage: tools/dev/bench.sh sim|agent|emu|engine|kernel|mahimahi|py|quic|step [arguments]
 . tools/dev/lib.sh
 
 measure() { # PACKAGE [arguments]
@@ -62,6 +62,7 @@ engine)
 	need_postgres
 	measure trimtab-engine-bench "$@"
 	;;
+quic) measure trimtab-quic-bench "$@" ;;
 step)
 	need_bpf
 	measure trimtab-step "$@"
