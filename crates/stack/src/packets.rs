@@ -1,13 +1,14 @@
-//! The records of packets in flight, by their numbers.
+//! The records of packets in flight, by the numbers that the stack tells.
 
 use std::collections::BTreeMap;
 
 use trimtab_cc::transport::Packet;
-use trimtab_units::Time;
+use trimtab_units::{Bytes, Time};
 
-/// Records by packet number, time of sending, and the tracker's number. The numbers of QUIC's three
-/// number spaces collide (RFC 9000 §12.3), and noq reports no spaces: during the
-/// handshake two packets of one datagram may have the same number.
+/// Records by number, time of sending, and the tracker's number. The numbers of QUIC's three number
+/// spaces collide (RFC 9000 §12.3), and noq reports no spaces: during the handshake two packets of
+/// one datagram may have the same number. Where a stack tells no numbers, the number is the time of
+/// sending in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Packets(BTreeMap<(u64, Time, u64), Packet>);
 
@@ -27,6 +28,23 @@ impl Packets {
         self.take_first((number, Time::ZERO, 0), (number, Time::MAX, u64::MAX))
     }
 
+    /// Takes the oldest record of those sent from one time to another, both included, or a part of it,
+    /// and its size off `left`. `None` once nothing is left to take. The number is the time.
+    pub(crate) fn take_bytes(&mut self, from: Time, to: Time, left: &mut Bytes) -> Option<Packet> {
+        if left.is_zero() {
+            return None;
+        }
+        let range = (from.as_nanos(), from, 0)..=(to.as_nanos(), to, u64::MAX);
+        let (&key, packet) = self.0.range_mut(range).next()?;
+        let part = packet.part(packet.size().min(*left));
+        *packet = packet.part(packet.size() - part.size());
+        if packet.size().is_zero() {
+            self.0.remove(&key);
+        }
+        *left -= part.size();
+        Some(part)
+    }
+
     /// Takes the record with the lowest number, if its packet was sent before that time.
     pub(crate) fn take_stale(&mut self, before: Time) -> Option<Packet> {
         let first = self.0.first_entry()?;
@@ -41,10 +59,8 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::transport::Tracker;
-    use trimtab_units::Bytes;
-
     use super::*;
+    use trimtab_cc::transport::Tracker;
 
     fn sent(tracker: &mut Tracker, at: Time, bytes: u64) -> Packet {
         tracker.on_sent(at, Bytes::new(bytes)).0
@@ -62,6 +78,29 @@ mod tests {
             .map(|packet| packet.unwrap().size().get());
         assert_eq!(sizes, [300, 100, 200]);
         assert!(packets.take_oldest(7).is_none());
+    }
+
+    #[test]
+    fn bytes_come_off_the_oldest_records_of_their_time() {
+        let (mut packets, mut tracker) = (Packets::default(), Tracker::new());
+        for (ms, bytes) in [(1, 100), (1, 200), (2, 300)] {
+            let at = Time::from_millis(ms);
+            packets.insert(at.as_nanos(), sent(&mut tracker, at, bytes));
+        }
+        let mut take = |from, to, bytes| {
+            let mut left = Bytes::new(bytes);
+            let mut taken = Vec::new();
+            let [from, to] = [from, to].map(Time::from_millis);
+            while let Some(packet) = packets.take_bytes(from, to, &mut left) {
+                taken.push((packet.number(), packet.size().get()));
+            }
+            (taken, left.get())
+        };
+        assert_eq!(take(1, 1, 150), (vec![(0, 100), (1, 50)], 0));
+        assert_eq!(take(2, 2, 100), (vec![(2, 100)], 0));
+        assert_eq!(take(0, 2, 250), (vec![(1, 150), (2, 100)], 0));
+        assert_eq!(take(0, 1, 70), (vec![], 70));
+        assert_eq!(take(0, 2, 120), (vec![(2, 100)], 20));
     }
 
     #[test]
