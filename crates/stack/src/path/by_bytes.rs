@@ -32,7 +32,8 @@ impl Path {
     }
 
     /// The acknowledgement that arrives covers so many bytes of what left at that time. `smoothed`
-    /// is the stack's estimate before it.
+    /// is the stack's estimate before it. What left over another path, before this one began, says
+    /// nothing of it (RFC 9000 §9.4).
     pub fn on_bytes_acked(
         &mut self,
         now: Instant,
@@ -41,6 +42,9 @@ impl Path {
         smoothed: Duration,
     ) {
         self.begin_acked(now, smoothed);
+        if sent < self.epoch {
+            return;
+        }
         let sent_at = self.at(sent);
         let mut left = bytes;
         while let Some(mut packet) = self.packets.take_bytes(sent_at, sent_at, &mut left) {
@@ -52,6 +56,9 @@ impl Path {
     /// flight, since loss detection goes by age and number (RFC 9002 §6.1).
     pub fn on_bytes_lost(&mut self, now: Instant, newest_sent: Instant, bytes: Bytes) {
         self.now = self.at(now);
+        if newest_sent < self.epoch {
+            return;
+        }
         let until = self.at(newest_sent);
         let mut left = bytes;
         while let Some(mut packet) = self.packets.take_bytes(Time::ZERO, until, &mut left) {

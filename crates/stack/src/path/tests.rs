@@ -149,6 +149,21 @@ fn bytes_that_never_left_are_no_acknowledgement() {
     assert_eq!(sender.path.metrics().srtt, None);
 }
 
+/// RFC 9000 §9.4: quinn reports the fate of packets of the path before this one as well.
+#[test]
+fn bytes_that_left_over_another_path_say_nothing_of_this_one() {
+    let mut sender = Sender::by_window("cubic");
+    let (start, end) = (sender.at(0), sender.at(40));
+    let before = start - Std::from_millis(10);
+    sender.path.on_bytes_sent(start, Bytes::new(1000));
+    sender.path.on_bytes_acked(end, before, Bytes::new(500), Duration::from_millis(40));
+    sender.path.on_end_acks(end, false);
+    sender.path.on_bytes_lost(end, before, Bytes::new(500));
+    sender.path.on_losses(end, false);
+    assert_eq!(sender.path.window(), INITIAL);
+    assert_eq!(sender.path.metrics().inflight, Bytes::new(1000));
+}
+
 /// quinn reports acknowledgements as sent, and nothing acknowledges them.
 #[test]
 fn an_end_that_only_receives_keeps_no_records_for_ever() {
