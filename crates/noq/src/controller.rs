@@ -1,39 +1,24 @@
-//! The trait of noq, carried out on a [`Path`] that a [`Handle`](crate::Handle) can reach as well.
+//! The trait of noq, carried out on a path that a [`Handle`](crate::Handle) can reach as well.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerMetrics};
-use trimtab_units::{Bytes, Duration, Rate};
-
-use crate::factory::lock;
-use crate::path::Path;
+use trimtab_stack::SharedPath;
+use trimtab_stack::units::{Bytes, Duration, Rate};
 
 /// The controller of a path. Its state is shared, since noq clones controllers.
 #[derive(Clone, Debug)]
-pub(crate) struct PathController {
-    path: Arc<Mutex<Path>>,
-}
-
-impl PathController {
-    pub(crate) fn new(path: Arc<Mutex<Path>>) -> Self {
-        Self { path }
-    }
-
-    fn path(&self) -> MutexGuard<'_, Path> {
-        lock(&self.path)
-    }
-}
+pub(crate) struct PathController(pub(crate) SharedPath);
 
 impl Controller for PathController {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        self.path().on_sent(now, Bytes::new(bytes.into()), pn);
+        self.0.lock().on_sent(now, Bytes::new(bytes.into()), pn);
     }
 
     fn on_cwnd_limited(&mut self) {
-        self.path().on_window_limited();
+        self.0.lock().on_window_limited();
     }
 
     fn on_ack(
@@ -46,7 +31,7 @@ impl Controller for PathController {
         rtt: &RttEstimator,
     ) {
         let smoothed = u64::try_from(rtt.get().as_nanos()).unwrap_or(u64::MAX);
-        self.path().on_acked(now, sent, pn, Duration::from_nanos(smoothed));
+        self.0.lock().on_acked(now, sent, pn, Duration::from_nanos(smoothed));
     }
 
     fn on_end_acks(
@@ -56,11 +41,11 @@ impl Controller for PathController {
         app_limited: bool,
         _largest_packet_num_acked: Option<u64>,
     ) {
-        self.path().on_end_acks(now, app_limited);
+        self.0.lock().on_end_acks(now, app_limited);
     }
 
     fn on_packet_lost(&mut self, _lost_bytes: u16, pn: u64, now: Instant) {
-        self.path().on_packet_lost(now, pn);
+        self.0.lock().on_packet_lost(now, pn);
     }
 
     fn on_congestion_event(
@@ -73,30 +58,30 @@ impl Controller for PathController {
         _largest_lost_pn: u64,
     ) {
         if is_ecn {
-            self.path().on_marked(now);
+            self.0.lock().on_marked(now);
         } else {
-            self.path().on_losses(now, is_persistent_congestion);
+            self.0.lock().on_losses(now, is_persistent_congestion);
         }
     }
 
     fn on_spurious_congestion_event(&mut self) {
-        self.path().on_spurious_loss();
+        self.0.lock().on_spurious_loss();
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.path().on_mtu(new_mtu);
+        self.0.lock().on_mtu(new_mtu);
     }
 
     fn window(&self) -> u64 {
-        self.path().window().get()
+        self.0.lock().window().get()
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let mut path = self.path();
+        let mut path = self.0.lock();
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = path.window().get();
-        metrics.ssthresh = path.driver().ssthresh().map(Bytes::get);
-        metrics.pacing_rate = path.driver().pacing_rate().map(Rate::bytes_per_sec);
+        metrics.ssthresh = path.ssthresh().map(Bytes::get);
+        metrics.pacing_rate = path.pacing_rate().map(Rate::bytes_per_sec);
         metrics.send_quantum = path.send_quantum().map(Bytes::get);
         // Bit/s here, bytes/s above: so noq has it.
         metrics.bandwidth_estimate = path.bandwidth().map(|rate| rate.bits_per_sec() as u64);
@@ -108,7 +93,7 @@ impl Controller for PathController {
     }
 
     fn initial_window(&self) -> u64 {
-        self.path().window().get()
+        self.0.lock().window().get()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

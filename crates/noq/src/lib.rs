@@ -30,30 +30,25 @@
 //! What to read first: [`Config`], then [`Handle`].
 #![deny(missing_docs)]
 
-mod config;
 mod controller;
 mod factory;
-mod handle;
-mod memory;
-mod metrics;
-mod packets;
-mod path;
-mod plan;
-mod steering;
 
-pub use config::{Config, ConfigError};
-pub use factory::TrimtabFactory;
-pub use handle::{Handle, SetKnobError};
-pub use memory::Memory;
-pub use metrics::Metrics;
-pub use plan::Start;
-/// How a connection resumes, and how far it has (RFC 9959).
-pub use trimtab_cc::resume::{Resumption, Stage};
-/// Where in its life an algorithm is, and why a knob cannot be set.
-pub use trimtab_cc::{KnobError, Phase};
-/// The application's live factors.
-pub use trimtab_qoe::{Factor, FactorError, Factors};
-/// What a path measured in an interval, and what its steering did.
-pub use trimtab_steer::{Insight, KnobValues, Reason, Report};
-/// Bytes, durations, rates and times, as they appear in reports and metrics.
-pub use trimtab_units as units;
+/// A scheme, the QoE model that it steers by, and a seed: what connections on noq begin with.
+///
+/// ```
+/// use trimtab_noq::{Config, Memory};
+///
+/// let memory = Memory::new();
+/// let config = Config::new("cubic")?.with_memory(&memory);
+/// // For each connection, with the peer's address, e.g. of `noq::Incoming::remote_address`:
+/// let (factory, handle) = config.connection_to("192.0.2.7".parse().unwrap());
+/// assert!(memory.is_empty(), "the first connection has yet to observe its path");
+/// # Ok::<(), trimtab_noq::ConfigError>(())
+/// ```
+pub type Config = trimtab_stack::Config<Noq>;
+
+pub use factory::{Noq, TrimtabFactory};
+pub use trimtab_stack::{
+    ConfigError, Factor, FactorError, Factors, Handle, Insight, KnobError, KnobValues, Memory,
+    Metrics, Phase, Reason, Report, Resumption, SetKnobError, Stage, Start, units,
+};

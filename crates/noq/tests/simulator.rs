@@ -3,10 +3,8 @@
 
 mod support;
 
-use support::{Setting, World};
-use trimtab_apps::{App, BulkConfig};
+use support::{Setting, World, simulated};
 use trimtab_noq::units::{Rate, Time};
-use trimtab_sim::{Control, FlowConfig, Transport, WorldConfig};
 
 const FROM: Time = Time::from_secs(2);
 const UNTIL: Time = Time::from_secs(22);
@@ -15,18 +13,6 @@ fn on_noq(cc: &str, setting: &Setting) -> Rate {
     let mut world = World::new(cc, setting);
     world.run_until(FROM);
     world.goodput_until(UNTIL)
-}
-
-fn simulated(cc: &str, setting: &Setting) -> Rate {
-    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
-    let app = App::bulk(&BulkConfig::default());
-    let flow = FlowConfig::new(control, Transport::quic(), app, setting.rtt);
-    let links = vec![(setting.bottleneck(), setting.seed)];
-    let mut world = trimtab_sim::World::new(&WorldConfig { links, flows: vec![flow] });
-    world.run_until(FROM);
-    let before = world.flows()[0].received().goodput;
-    world.run_until(UNTIL);
-    (world.flows()[0].received().goodput - before) / UNTIL.since(FROM)
 }
 
 #[test]
@@ -42,7 +28,7 @@ fn noq_gets_the_goodput_that_the_simulator_predicts() {
             for seed in 1..=2 {
                 let setting = Setting { seed, ..setting.clone() };
                 ours += on_noq(cc, &setting).mbps() / 2.0;
-                theirs += simulated(cc, &setting).mbps() / 2.0;
+                theirs += simulated(cc, &setting, FROM, UNTIL).mbps() / 2.0;
             }
             println!("{name}, {cc}: {ours:.2} Mbit/s on noq, {theirs:.2} simulated");
             let ratio = ours / theirs;

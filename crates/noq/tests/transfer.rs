@@ -2,30 +2,9 @@
 
 mod support;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use support::{Setting, World};
+use support::{Setting, World, first_megabyte, goodput, trace};
 use trimtab_noq::units::{Bytes, Duration, Rate, Time};
 use trimtab_noq::{Config, Factors, Memory, Stage};
-
-/// Goodput from the second second on, for ten seconds.
-fn goodput(scheme: &str, setting: &Setting) -> Rate {
-    let mut world = World::new(scheme, setting);
-    world.run_until(Time::from_secs(2));
-    let goodput = world.goodput_until(Time::from_secs(12));
-    let metrics = world.handle.metrics().unwrap();
-    println!(
-        "{scheme}: {:.2} Mbit/s, srtt {:?}, window {:?}, lost {:?} of {:?}, refused {}",
-        goodput.mbps(),
-        metrics.srtt,
-        metrics.window,
-        metrics.lost,
-        metrics.sent,
-        metrics.refused
-    );
-    assert_eq!(metrics.refused, 0, "{scheme}");
-    goodput
-}
 
 #[test]
 fn each_kind_of_scheme_fills_the_link() {
@@ -206,18 +185,6 @@ fn a_knob_is_set_live_and_a_wrong_one_is_refused() {
     assert!(problem.contains("outside its range"), "{problem}");
 }
 
-/// Everything that left the server, and when.
-fn trace(scheme: &str, seed: u64) -> u64 {
-    let setting = Setting { seed, loss: 0.005, ..Setting::default() };
-    let mut world = World::new(scheme, &setting);
-    world.run_until(Time::from_secs(3));
-    world.handle.set_scheme("bbr3").unwrap();
-    world.run_until(Time::from_secs(6));
-    let mut hasher = DefaultHasher::new();
-    world.batches.hash(&mut hasher);
-    hasher.finish()
-}
-
 #[test]
 fn the_same_seed_gives_the_same_packets() {
     assert_eq!(trace("mortise", 1), trace("mortise", 1));
@@ -259,17 +226,6 @@ fn a_client_that_moves_gets_a_fresh_path_with_what_was_set() {
     let fresh = world.handle.metrics().unwrap();
     assert!(fresh.sent < same.sent && fresh.switches == 0, "{fresh:?}");
     assert_eq!((fresh.algorithm, fresh.knobs.get("delta")), ("copa", Some(0.1)));
-}
-
-/// How long 1 MB takes from the start of a connection that runs CUBIC.
-fn first_megabyte(memory: &Memory, setting: &Setting) -> (Duration, World) {
-    let config = Config::new("cubic").unwrap().with_memory(memory);
-    let mut world = World::with(&config, setting);
-    while world.received < Bytes::new(1_000_000) {
-        world.run_until(world.now + Duration::from_millis(5));
-        assert!(world.now < Time::from_secs(60), "{:?}", world.handle.metrics());
-    }
-    (world.now.since(Time::ZERO), world)
 }
 
 /// RFC 9959: a bandwidth-delay product is 500 KB here, 34 initial windows.

@@ -6,10 +6,10 @@ use trimtab_cc::KnobError;
 use trimtab_qoe::Factors;
 use trimtab_steer::Report;
 
-use crate::config::{ConfigError, model};
-use crate::factory::{Shared, lock};
+use crate::config::ConfigError;
 use crate::metrics::Metrics;
 use crate::path::Path;
+use crate::paths::{Shared, lock};
 use crate::plan::Plan;
 
 /// Steers the paths of a factory while they run, and reads what they report. Cheap to clone; every
@@ -19,7 +19,8 @@ use crate::plan::Plan;
 /// Metrics and the last report are those of the newest path.
 ///
 /// A change takes effect at the path's next packet or acknowledgement. On a path that stands still
-/// that may be a while; `noq::Connection::set_send_window` with the value in force wakes it.
+/// that may be a while; in noq and quinn `Connection::set_send_window` with the value in force wakes
+/// it.
 #[derive(Clone, Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -67,9 +68,9 @@ impl Handle {
     /// As [`Config::new`](crate::Config::new): nothing changes.
     pub fn set_scheme(&self, text: &str) -> Result<(), ConfigError> {
         let mut next = self.shared.next();
-        let plan = Plan::read(text, &next.config.model)?;
+        let plan = Plan::read(text, &next.settings.model, next.settings.traits)?;
         self.each(|path| path.change(&plan));
-        next.config.plan = plan;
+        next.settings.plan = plan;
         Ok(())
     }
 
@@ -79,10 +80,9 @@ impl Handle {
     /// # Errors
     /// The text is neither the name of a model nor a formula: nothing changes.
     pub fn set_model(&self, text: &str) -> Result<(), ConfigError> {
-        let model = model(text)?;
         let mut next = self.shared.next();
-        next.config = next.config.clone().with_model(text)?;
-        self.each(|path| path.set_model(&model));
+        next.settings = next.settings.clone().with_model(text)?;
+        self.each(|path| path.set_model(&next.settings.model));
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Handle {
 
     /// The text of the scheme that was set last.
     pub fn scheme(&self) -> String {
-        self.shared.next().config.plan.label().to_owned()
+        self.shared.next().settings.plan.label().to_owned()
     }
 
     /// The newest path as it is now; `None` before the first, and once the connection is gone.

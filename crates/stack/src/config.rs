@@ -1,6 +1,7 @@
 //! What the caller chooses, read from text.
 
 use std::io;
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,31 +11,43 @@ use trimtab_cc::resume::Resumption;
 use trimtab_qoe::{FormulaError, Model};
 use trimtab_steer::scheme::SchemeError;
 
-use crate::factory::TrimtabFactory;
 use crate::handle::Handle;
 use crate::memory::{Memory, Place};
+use crate::paths::Paths;
 use crate::plan::{Plan, Start};
+use crate::stack::{Stack, Traits};
 
-/// A scheme, the QoE model that it steers by, and a seed: what connections begin with.
+/// A scheme, the QoE model that it steers by, and a seed: what connections on a stack begin with.
+/// Adapters name it by an alias, `trimtab_noq::Config` or `trimtab_quinn::Config`.
 ///
 /// ```
-/// use trimtab_noq::Config;
+/// use trimtab_stack::{Config, Stack};
 ///
-/// let config = Config::new("mortise")?.with_model("T - 50*D")?;
-/// let (factory, handle) = config.connection();
-/// let mut transport = noq_proto::TransportConfig::default();
-/// transport.congestion_controller_factory(factory);
-/// assert_eq!(handle.scheme(), "mortise");
-/// # Ok::<(), trimtab_noq::ConfigError>(())
+/// fn connection<S: Stack>() -> Result<(), trimtab_stack::ConfigError> {
+///     let config = Config::<S>::new("mortise")?.with_model("T - 50*D")?;
+///     // The factory is for the stack's transport configuration.
+///     let (factory, handle) = config.connection();
+///     assert_eq!(handle.scheme(), "mortise");
+/// #   drop(factory);
+///     Ok(())
+/// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct Config<S> {
+    settings: Settings,
+    stack: PhantomData<fn() -> S>,
+}
+
+/// What a configuration says.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
     pub(crate) plan: Plan,
     pub(crate) model: Model,
     pub(crate) seed: u64,
     /// What remembers destinations, and the connection's own.
     pub(crate) memory: Option<Memory>,
     pub(crate) destination: Option<IpAddr>,
+    pub(crate) traits: &'static Traits,
 }
 
 /// Why a text is no configuration, and what to do.
@@ -53,14 +66,16 @@ pub enum ConfigError {
         /// The scheme.
         scheme: String,
     },
-    /// It names an algorithm of noq's own.
+    /// It names an algorithm that a stack brings itself.
     #[error(
-        "scheme {scheme:?}: noq has it without this crate; give \
-         noq_proto::congestion::CubicConfig or one like it to the transport configuration"
+        "scheme {scheme:?}: a stack's own congestion control runs without Trimtab; give {own} or \
+         one like it to the transport configuration"
     )]
     Own {
         /// The scheme.
         scheme: String,
+        /// What the stack has of its own.
+        own: &'static str,
     },
     /// The file of a learnt model cannot be read.
     #[error("the model {} cannot be read: {cause}; name another with model=FILE", path.display())]
@@ -90,7 +105,7 @@ pub enum ConfigError {
     },
 }
 
-impl Config {
+impl<S: Stack> Config<S> {
     /// A scheme by its text, as on Trimtab's command line: `"bbr3"`, `"copa:delta=0.1"`,
     /// `"mortise"`, `"switch:cubic,bbr:every=20s"`, `"floo"`, `"muses"`. The QoE model is
     /// `download` (Mortise Eq. 6), the seed 0. Files that the text names are read here.
@@ -99,7 +114,7 @@ impl Config {
     /// The text names no scheme, or one that needs the simulator, or a file that is no model.
     pub fn new(scheme: &str) -> Result<Self, ConfigError> {
         let model = Model::download();
-        Ok(Self::of(Plan::read(scheme, &model)?, model))
+        Ok(Self::of(Plan::read(scheme, &model, S::TRAITS)?, model))
     }
 
     /// A scheme that the caller has read and made ready, by its text, e.g. the lab, which reads a
@@ -110,7 +125,23 @@ impl Config {
     }
 
     fn of(plan: Plan, model: Model) -> Self {
-        Self { plan, model, seed: 0, memory: None, destination: None }
+        Self::with(Settings {
+            plan,
+            model,
+            seed: 0,
+            memory: None,
+            destination: None,
+            traits: S::TRAITS,
+        })
+    }
+
+    fn with(settings: Settings) -> Self {
+        Self { settings, stack: PhantomData }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// With another QoE model: `download`, `vod`, `web`, `conference`, or a formula of `T`
@@ -122,45 +153,53 @@ impl Config {
     /// # Errors
     /// The text is neither; the message marks the place.
     pub fn with_model(self, text: &str) -> Result<Self, ConfigError> {
-        let model = model(text)?;
-        let plan = Plan::read(self.plan.label(), &model)?;
-        Ok(Self { plan, model, ..self })
+        self.settings.with_model(text).map(Self::with)
     }
 
     /// With a seed of the algorithms' own randomness. Default: 0. The second path of a factory gets
     /// the next number, and so on.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        Self::with(Settings { seed, ..self.settings })
     }
 
     /// With what an earlier connection observed, by a clock that begins with the connection
     /// (RFC 9959). A scheme such as `resume:cwnd=600KB,rtt=50ms:cubic` says the same in text.
     #[must_use]
     pub fn with_resumption(self, how: Resumption) -> Self {
-        Self { plan: self.plan.resuming(how), ..self }
+        let plan = self.settings.plan.resuming(how);
+        Self::with(Settings { plan, ..self.settings })
     }
 
     /// With a memory of destinations: connections of [`connection_to`](Self::connection_to) resume
     /// by it, and leave there what they observe.
     #[must_use]
     pub fn with_memory(self, memory: &Memory) -> Self {
-        Self { memory: Some(memory.clone()), ..self }
+        Self::with(Settings { memory: Some(memory.clone()), ..self.settings })
     }
 
     /// As [`connection`](Self::connection), for a connection to this peer. With a memory it
     /// resumes what the last connection to the peer observed. A path to another address of the
     /// peer begins as any new one.
-    pub fn connection_to(&self, peer: IpAddr) -> (Arc<TrimtabFactory>, Handle) {
-        Self { destination: Some(peer), ..self.clone() }.connection()
+    pub fn connection_to(&self, peer: IpAddr) -> (Arc<S::Factory>, Handle) {
+        Self::with(Settings { destination: Some(peer), ..self.settings.clone() }).connection()
     }
 
     /// A factory for the transport configuration of one connection, and the handle that steers it.
     /// A factory that several connections share makes one handle steer all of them alike.
-    pub fn connection(&self) -> (Arc<TrimtabFactory>, Handle) {
-        let factory = TrimtabFactory::new(self.clone());
-        let handle = factory.handle();
-        (Arc::new(factory), handle)
+    pub fn connection(&self) -> (Arc<S::Factory>, Handle) {
+        let paths = Paths::new(self.settings.clone());
+        let handle = paths.handle();
+        (Arc::new(paths.into()), handle)
+    }
+}
+
+impl Settings {
+    /// With the QoE model of this text.
+    pub(crate) fn with_model(self, text: &str) -> Result<Self, ConfigError> {
+        let model = model(text)?;
+        let plan = Plan::read(self.plan.label(), &model, self.traits)?;
+        Ok(Self { plan, model, ..self })
     }
 
     /// The place of a connection that begins now in the memory of destinations.
@@ -186,7 +225,7 @@ pub(crate) fn model(text: &str) -> Result<Model, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::tests::Config;
 
     #[test]
     fn a_wrong_formula_is_shown_with_its_place() {

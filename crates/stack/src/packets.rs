@@ -1,13 +1,14 @@
-//! The records of packets in flight, by their numbers.
+//! The records of packets in flight, by the numbers that the stack tells.
 
 use std::collections::VecDeque;
 
 use trimtab_cc::transport::Packet;
-use trimtab_units::Time;
+use trimtab_units::{Bytes, Time};
 
 /// Packet number, time of sending, and the tracker's number. The numbers of QUIC's three number
 /// spaces collide (RFC 9000 §12.3), and noq reports no spaces: during the handshake two packets of
-/// one datagram may have the same number.
+/// one datagram may have the same number. Where a stack tells no numbers, the number is the time of
+/// sending in nanoseconds.
 type Key = (u64, Time, u64);
 
 /// Records by their keys, in order. Packets leave in the order of their numbers, nearly always, and
@@ -39,6 +40,25 @@ impl Packets {
         self.take_first((number, Time::ZERO, 0), (number, Time::MAX, u64::MAX))
     }
 
+    /// Takes the oldest record of those sent from one time to another, both included, or a part of it,
+    /// and its size off `left`. `None` once nothing is left to take. The number is the time.
+    pub(crate) fn take_bytes(&mut self, from: Time, to: Time, left: &mut Bytes) -> Option<Packet> {
+        if left.is_zero() {
+            return None;
+        }
+        let (from, to) = ((from.as_nanos(), from, 0), (to.as_nanos(), to, u64::MAX));
+        let record = self.range(from, to).find(|record| record.is_some())?;
+        let packet = record.as_mut()?;
+        let part = packet.part(packet.size().min(*left));
+        *packet = packet.part(packet.size() - part.size());
+        if packet.size().is_zero() {
+            *record = None;
+        }
+        *left -= part.size();
+        self.trim();
+        Some(part)
+    }
+
     /// Takes the record with the lowest number, if its packet was sent before that time.
     pub(crate) fn take_stale(&mut self, before: Time) -> Option<Packet> {
         let (_, first) = self.records.front_mut()?;
@@ -48,11 +68,16 @@ impl Packets {
     }
 
     fn take_first(&mut self, from: Key, to: Key) -> Option<Packet> {
-        let start = self.records.partition_point(|(key, _)| *key < from);
-        let mut alike = self.records.range_mut(start..).take_while(|(key, _)| *key <= to);
-        let taken = alike.find_map(|(_, record)| record.take());
+        let taken = self.range(from, to).find_map(Option::take);
         self.trim();
         taken
+    }
+
+    /// The records of keys from one to another, both included.
+    fn range(&mut self, from: Key, to: Key) -> impl Iterator<Item = &mut Option<Packet>> {
+        let start = self.records.partition_point(|(key, _)| *key < from);
+        let records = self.records.range_mut(start..).take_while(move |(key, _)| *key <= to);
+        records.map(|(_, record)| record)
     }
 
     /// Has the first record be there.
@@ -65,10 +90,8 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_cc::transport::Tracker;
-    use trimtab_units::Bytes;
-
     use super::*;
+    use trimtab_cc::transport::Tracker;
 
     fn sent(tracker: &mut Tracker, at: Time, bytes: u64) -> Packet {
         tracker.on_sent(at, Bytes::new(bytes)).0
@@ -101,6 +124,29 @@ mod tests {
             assert_eq!(size, there.then_some(100 + number));
         }
         assert!(packets.records.is_empty(), "nothing of them stays");
+    }
+
+    #[test]
+    fn bytes_come_off_the_oldest_records_of_their_time() {
+        let (mut packets, mut tracker) = (Packets::default(), Tracker::new());
+        for (ms, bytes) in [(1, 100), (1, 200), (2, 300)] {
+            let at = Time::from_millis(ms);
+            packets.insert(at.as_nanos(), sent(&mut tracker, at, bytes));
+        }
+        let mut take = |from, to, bytes| {
+            let mut left = Bytes::new(bytes);
+            let mut taken = Vec::new();
+            let [from, to] = [from, to].map(Time::from_millis);
+            while let Some(packet) = packets.take_bytes(from, to, &mut left) {
+                taken.push((packet.number(), packet.size().get()));
+            }
+            (taken, left.get())
+        };
+        assert_eq!(take(1, 1, 150), (vec![(0, 100), (1, 50)], 0));
+        assert_eq!(take(2, 2, 100), (vec![(2, 100)], 0));
+        assert_eq!(take(0, 2, 250), (vec![(1, 150), (2, 100)], 0));
+        assert_eq!(take(0, 1, 70), (vec![], 70));
+        assert_eq!(take(0, 2, 120), (vec![(2, 100)], 20));
     }
 
     #[test]

@@ -22,9 +22,11 @@ pub struct Metrics {
     pub knobs: KnobValues,
     /// Where in its life the algorithm is.
     pub phase: Phase,
-    /// The congestion window.
+    /// The algorithm's congestion window. A stack that paces by window gets less
+    /// ([`Pacing::ByWindow`](crate::Pacing::ByWindow)).
     pub window: Bytes,
-    /// The pacing rate; `None` leaves it to noq, which paces at 5/4 of a window per round trip.
+    /// The pacing rate; `None` leaves it to the stack. noq and quinn then pace at 5/4 of a window per
+    /// round trip.
     pub pacing_rate: Option<Rate>,
     /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,

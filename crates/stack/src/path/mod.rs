@@ -1,10 +1,13 @@
-//! One path of a connection: noq's callbacks in, the events of `trimtab-cc` to the algorithm, and
-//! the steering once an interval. Read first: [`trimtab_cc::transport`], RFC 9002 §7.
+//! One path of a connection: the stack's callbacks in, the events of `trimtab-cc` to the algorithm,
+//! and the steering once an interval. Read first: [`trimtab_cc::transport`], RFC 9002 §7.
 //!
-//! noq reports the packets that an acknowledgement covers, then the losses that it reveals, then
-//! congestion marks. An algorithm gets losses and marks first. So the acknowledgement waits
-//! for the next callback that is none of these: noq asks for [`window`](Path::window) before it
-//! sends again.
+//! noq and quinn report the packets that an acknowledgement covers, then the losses that it reveals,
+//! then congestion marks. An algorithm gets losses and marks first. So the acknowledgement waits
+//! for the next callback that is none of these: the stack asks for [`window`](Path::window) before
+//! it sends again.
+
+mod by_bytes;
+mod by_packet;
 
 use std::time::Instant;
 
@@ -15,11 +18,12 @@ use trimtab_qoe::{Factors, Model};
 use trimtab_steer::{Driver, HostView, KnobValues};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::factory::Next;
 use crate::memory::Place;
 use crate::metrics::Metrics;
 use crate::packets::Packets;
+use crate::paths::Next;
 use crate::plan::Plan;
+use crate::stack::Pacing;
 use crate::steering::Steering;
 
 /// What leaves at once: a millisecond's worth at the pacing rate, at least two packets, at most 64
@@ -27,13 +31,24 @@ use crate::steering::Steering;
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 const QUANTUM_MAX: Bytes = Bytes::new(65_536);
 
+/// Packets that a window which stands for a rate has more than the rate fills: those whose
+/// acknowledgement the peer delays (RFC 9000 §13.2.2), and the part of one.
+const SLACK: u64 = 2;
+
 /// A path, from the first packet on.
+///
+/// A stack that reports packets by their numbers calls [`on_sent`](Self::on_sent),
+/// [`on_acked`](Self::on_acked) and [`on_packet_lost`](Self::on_packet_lost). One that reports bytes
+/// by the time of sending calls [`on_bytes_sent`](Self::on_bytes_sent),
+/// [`on_bytes_acked`](Self::on_bytes_acked) and [`on_bytes_lost`](Self::on_bytes_lost). The rest is
+/// common. For one acknowledgement the order is: acked, end of acknowledgement, losses, marks.
 #[derive(Debug)]
-pub(crate) struct Path {
+pub struct Path {
     /// When it began: time zero.
     epoch: Instant,
     now: Time,
     limits: Limits,
+    pacing: Pacing,
     tracker: Tracker,
     packets: Packets,
     driver: Driver,
@@ -41,7 +56,7 @@ pub(crate) struct Path {
     pub(crate) factors: Factors,
     /// Smoothed and lowest round-trip time; `None` before the first sample.
     rtt: Option<(Duration, Duration)>,
-    /// noq's smoothed round-trip time before the present acknowledgement.
+    /// The stack's smoothed round-trip time before the present acknowledgement.
     smoothed: Duration,
     /// In flight before the present acknowledgement; `None` between acknowledgements.
     prior_inflight: Option<Bytes>,
@@ -58,22 +73,23 @@ pub(crate) struct Path {
 impl Path {
     /// The path with this number.
     pub(crate) fn new(next: &Next, number: u64, now: Instant, mtu: u16) -> Self {
-        let Next { config, factors } = next;
-        let limits = limits(mtu, config.seed.wrapping_add(number));
-        let mut driver = config.plan.start().driver(&limits);
+        let Next { settings, factors } = next;
+        let limits = limits(mtu, settings.seed.wrapping_add(number));
+        let mut driver = settings.plan.start().driver(&limits);
         let mut place = None;
         // A path that follows the first one begins afresh (RFC 9000 §9.4).
         if number == 0 {
-            place = config.place(now);
-            if let Some(how) = config.resumption(place.as_ref(), now) {
+            place = settings.place(now);
+            if let Some(how) = settings.resumption(place.as_ref(), now) {
                 driver = driver.resuming(&limits, how);
             }
         }
-        let steering = Steering::new(&config.plan, &mut driver);
+        let steering = Steering::new(&settings.plan, &mut driver);
         Self {
             epoch: now,
             now: Time::ZERO,
             limits,
+            pacing: settings.traits.pacing,
             tracker: Tracker::new(),
             packets: Packets::default(),
             driver,
@@ -95,60 +111,38 @@ impl Path {
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// A packet that elicits an acknowledgement left.
-    pub(crate) fn on_sent(&mut self, now: Instant, size: Bytes, number: u64) {
-        self.settle();
-        self.now = self.at(now);
-        self.steer();
-        let (packet, sent) = self.tracker.on_sent(self.now, size);
-        self.packets.insert(number, packet);
-        self.driver.on_sent(&sent);
-    }
-
     /// The window kept the sender from sending.
-    pub(crate) fn on_window_limited(&mut self) {
+    pub fn on_window_limited(&mut self) {
         self.settle();
         self.tracker.on_window_limited();
     }
 
-    /// The acknowledgement that arrives covers a packet. `smoothed` is noq's estimate before it.
-    pub(crate) fn on_acked(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        number: u64,
-        smoothed: Duration,
-    ) {
+    /// An acknowledgement arrives, or covers another packet.
+    fn begin_acked(&mut self, now: Instant, smoothed: Duration) {
         self.settle();
         self.now = self.at(now);
         self.smoothed = smoothed;
         self.prior_inflight.get_or_insert(self.tracker.inflight());
-        let sent_at = self.at(sent);
-        if let Some(mut packet) = self.packets.take(number, sent_at) {
-            self.tracker.on_acked(&mut packet);
-        }
     }
 
     /// The acknowledgement covers no more packets; losses and marks may follow.
-    pub(crate) fn on_end_acks(&mut self, now: Instant, app_limited: bool) {
+    pub fn on_end_acks(&mut self, now: Instant, app_limited: bool) {
         self.now = self.at(now);
         self.waiting = Some(app_limited);
     }
 
-    /// A packet was declared lost. Packets that elicit no acknowledgement have no record.
-    pub(crate) fn on_packet_lost(&mut self, now: Instant, number: u64) {
-        self.now = self.at(now);
-        let Some(mut packet) = self.packets.take_oldest(number) else { return };
+    /// Tracker and algorithm take a packet for lost.
+    fn take_lost(&mut self, packet: &mut Packet) {
         let place = packet.number();
-        let new_range = self.last_lost.is_none_or(|last| last + 1 != place);
+        let new_range = self.last_lost.is_none_or(|last| !(last..=last + 1).contains(&place));
         self.last_lost = Some(place);
-        if let Some(lost) = self.tracker.on_lost(self.now, &mut packet, new_range) {
+        if let Some(lost) = self.tracker.on_lost(self.now, packet, new_range) {
             self.driver.on_packet_lost(&lost);
         }
     }
 
     /// The batch of losses is complete.
-    pub(crate) fn on_losses(&mut self, now: Instant, persistent: bool) {
+    pub fn on_losses(&mut self, now: Instant, persistent: bool) {
         self.now = self.at(now);
         let Some(loss) = self.tracker.end_losses(self.now) else { return };
         if self.recovery.is_none_or(|since| loss.newest_sent_at > since) {
@@ -162,27 +156,40 @@ impl Path {
     }
 
     /// The acknowledgement shows that the path marked packets (RFC 9002 §7.1).
-    pub(crate) fn on_marked(&mut self, now: Instant) {
+    pub fn on_marked(&mut self, now: Instant) {
         self.now = self.at(now);
         self.driver.on_marked(&self.tracker.marked(self.now));
     }
 
     /// All packets of the last episode of losses arrived after all.
-    pub(crate) fn on_spurious_loss(&mut self) {
+    pub fn on_spurious_loss(&mut self) {
         self.settle();
         self.driver.on_spurious_loss(self.now);
     }
 
     /// Packets have another size from now on (RFC 8899).
-    pub(crate) fn on_mtu(&mut self, mtu: u16) {
+    pub fn on_mtu(&mut self, mtu: u16) {
         self.limits = limits(mtu, self.limits.seed);
         self.driver.on_mtu(&self.limits);
     }
 
-    /// The congestion window.
-    pub(crate) fn window(&mut self) -> Bytes {
+    /// What may be in flight. For a stack that paces by rate it is the algorithm's congestion window.
+    /// Where the stack paces by window, it is at most what the algorithm's rate puts in flight in a
+    /// round trip, so that the window makes the rate.
+    pub fn window(&mut self) -> Bytes {
         self.settle();
-        self.driver.window()
+        self.offered()
+    }
+
+    fn offered(&self) -> Bytes {
+        let window = self.driver.window();
+        match (self.pacing, self.driver.pacing_rate(), self.rtt) {
+            (Pacing::ByWindow, Some(rate), Some((srtt, _))) => {
+                let paced = rate * srtt + self.limits.mss * SLACK;
+                window.min(paced.max(self.limits.min_window))
+            }
+            _ => window,
+        }
     }
 
     /// The algorithm.
@@ -190,14 +197,24 @@ impl Path {
         &self.driver
     }
 
+    /// The algorithm's pacing rate; `None` leaves it to the stack.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.driver.pacing_rate()
+    }
+
+    /// The window below which the algorithm is in slow start, where it has one.
+    pub fn ssthresh(&self) -> Option<Bytes> {
+        self.driver.ssthresh()
+    }
+
     /// The most that leaves at once; `None` without a pacing rate.
-    pub(crate) fn send_quantum(&self) -> Option<Bytes> {
+    pub fn send_quantum(&self) -> Option<Bytes> {
         let rate = self.driver.pacing_rate()?;
         Some((rate * QUANTUM_TIME).max(self.limits.mss * 2).min(QUANTUM_MAX))
     }
 
     /// The highest delivery rate of the last 10 s.
-    pub(crate) fn bandwidth(&self) -> Option<Rate> {
+    pub fn bandwidth(&self) -> Option<Rate> {
         self.driver.switcher()?.path().bandwidth()
     }
 
@@ -208,7 +225,7 @@ impl Path {
         // RFC 9002 §7.8: a sender that waits for the pacer uses its window, if at least half of it.
         if app_limited {
             self.tracker.on_app_limited();
-        } else if prior.is_some_and(|prior| prior * 2 >= self.driver.window()) {
+        } else if prior.is_some_and(|prior| prior * 2 >= self.offered()) {
             self.tracker.on_window_limited();
         }
         if let Some(sample) = self.tracker.rtt_sample(now) {
@@ -231,7 +248,7 @@ impl Path {
         self.steer();
     }
 
-    /// RFC 9002 §5.3. noq's own estimate takes this sample in later, less the peer's delay.
+    /// RFC 9002 §5.3. The stack's own estimate takes this sample in later, less the peer's delay.
     fn take_rtt(&mut self, sample: Duration) {
         self.rtt = Some(match self.rtt {
             None => {
@@ -242,14 +259,19 @@ impl Path {
         });
     }
 
-    /// Lets go of records that noq will never mention again: of packets whose keys were discarded
-    /// (RFC 9002 §6.4), of lost probes of the packet size, and of the path before a rebinding.
-    /// Whatever is that much older than an acknowledged packet would have been declared lost
+    /// Lets go of records that the stack will never mention again: of packets whose keys were
+    /// discarded (RFC 9002 §6.4), of lost probes of the packet size, and of the path before a
+    /// rebinding. Whatever is that much older than an acknowledged packet would have been declared lost
     /// (§6.1.2).
     fn discard_before(&mut self, newest: Time) {
         let Some((srtt, _)) = self.rtt else { return };
         let old = srtt.max(self.now.since(newest)) * 2;
-        let before = newest.min(Time::ZERO + self.now.since(Time::ZERO + old));
+        let before = newest.min(self.now - old);
+        self.discard_older(before);
+    }
+
+    /// Whatever was sent before then leaves flight without a signal.
+    fn discard_older(&mut self, before: Time) {
         while let Some(mut packet) = self.packets.take_stale(before) {
             if let Some(discarded) = self.tracker.on_discarded(self.now, &mut packet) {
                 self.driver.on_discarded(&discarded);
@@ -257,8 +279,8 @@ impl Path {
         }
     }
 
-    /// Timers of the algorithm and reports to its steering. noq has no timer for controllers, so
-    /// both wait for the next packet or acknowledgement.
+    /// Timers of the algorithm and reports to its steering. Stacks have no timer for controllers,
+    /// so both wait for the next packet or acknowledgement.
     fn steer(&mut self) {
         let now = self.now;
         self.driver.on_timer(now);
@@ -321,7 +343,7 @@ impl Path {
 }
 
 impl Drop for Path {
-    /// noq lets go of a controller when its path or its connection is over.
+    /// The stack lets go of a controller when its path or its connection is over.
     fn drop(&mut self) {
         self.settle();
         if let (Some(place), Some(state)) = (&self.place, self.driver.resume()) {
@@ -336,5 +358,4 @@ fn limits(mtu: u16, seed: u64) -> Limits {
 }
 
 #[cfg(test)]
-#[path = "path_tests.rs"]
 mod tests;

@@ -13,6 +13,7 @@ use trimtab_steer::{Driver, Steerer, Unusable};
 use trimtab_units::Time;
 
 use crate::ConfigError;
+use crate::stack::Traits;
 
 /// A scheme that any number of paths can begin to run, without I/O.
 #[derive(Clone, Debug)]
@@ -35,7 +36,11 @@ pub enum Start {
 
 impl Plan {
     /// Reads the text, and the files that it names.
-    pub(crate) fn read(text: &str, model: &Model) -> Result<Self, ConfigError> {
+    pub(crate) fn read(
+        text: &str,
+        model: &Model,
+        traits: &'static Traits,
+    ) -> Result<Self, ConfigError> {
         let scheme: Scheme = text.parse()?;
         let resumption = match scheme.kind() {
             SchemeKind::Resume(resuming) => Some(resuming.resumption(Time::ZERO)),
@@ -44,7 +49,8 @@ impl Plan {
         let start = match scheme.kind().governing() {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
             SchemeKind::Stack(_) => {
-                return Err(ConfigError::Own { scheme: scheme.label().to_owned() });
+                let scheme = scheme.label().to_owned();
+                return Err(ConfigError::Own { scheme, own: traits.own });
             }
             kind if matches!(kind.demand(), Demand::Foresight) => {
                 return Err(ConfigError::Bound { scheme: scheme.label().to_owned() });
@@ -149,9 +155,11 @@ fn unusable(path: &Path, problem: &dyn std::error::Error) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Stack;
+    use crate::tests::Own;
 
     fn refused(text: &str) -> String {
-        Plan::read(text, &Model::download()).unwrap_err().to_string()
+        Plan::read(text, &Model::download(), Own::TRAITS).unwrap_err().to_string()
     }
 
     #[test]
@@ -173,7 +181,8 @@ mod tests {
 
     #[test]
     fn with_a_fallback_the_file_need_not_be_there() {
-        let plan = Plan::read("floo:model=nowhere:safe=copa", &Model::download()).unwrap();
+        let plan =
+            Plan::read("floo:model=nowhere:safe=copa", &Model::download(), Own::TRAITS).unwrap();
         assert!(
             matches!(plan.start(), Start::Algorithm(spec, _) if spec.algorithm().name == "copa")
         );

@@ -9,7 +9,7 @@ use lru::LruCache;
 use trimtab_cc::resume::{CarefulResume, Saved};
 use trimtab_units::{Bytes, Duration, Time};
 
-use crate::factory::lock;
+use crate::paths::lock;
 
 /// Destinations that a memory holds by default: about 1 MB.
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
@@ -22,16 +22,8 @@ const CAPACITY: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 /// destination, and what it refutes is deleted. A destination is an IPv4 address, or the first 64
 /// bits of an IPv6 address.
 ///
-/// ```
-/// use trimtab_noq::{Config, Memory};
-///
-/// let memory = Memory::new();
-/// let config = Config::new("cubic")?.with_memory(&memory);
-/// // For each connection, with the peer's address, e.g. of `noq::Incoming::remote_address`:
-/// let (factory, handle) = config.connection_to("192.0.2.7".parse().unwrap());
-/// assert!(memory.is_empty(), "the first connection has yet to observe its path");
-/// # Ok::<(), trimtab_noq::ConfigError>(())
-/// ```
+/// [`Config::with_memory`](crate::Config::with_memory) takes it, and
+/// [`Config::connection_to`](crate::Config::connection_to) asks it for the peer.
 #[derive(Clone, Debug)]
 pub struct Memory {
     sets: Arc<Mutex<LruCache<IpAddr, Set>>>,

@@ -1,0 +1,117 @@
+//! A QUIC server whose connections are steered by Mortise, and a client, over loopback.
+//!
+//! ```sh
+//! cargo run -p trimtab-quinn --example quinn_server_and_client
+//! ```
+//!
+//! The client asks for responses of several sizes. The server sets the size of each as a live
+//! factor, changes the algorithm in the middle, and prints reports. It ends after some seconds.
+
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::rustls::RootCertStore;
+use quinn::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
+use trimtab_quinn::units::Bytes;
+use trimtab_quinn::{Config, Factors, Handle, Metrics};
+
+/// What the client asks for, in bytes.
+const RESPONSES: [u64; 4] = [100_000, 8_000_000, 100_000, 8_000_000];
+/// No run takes longer.
+const LIMIT: Duration = Duration::from_secs(20);
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let (received, metrics) = tokio::time::timeout(LIMIT, run()).await??;
+    println!("{received} bytes arrived");
+    println!("{metrics:#?}");
+    Ok(())
+}
+
+/// Serves one client; the bytes that it received, and its connection at the end.
+pub async fn run() -> Result<(usize, Metrics), Failure> {
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let certificate = CertificateDer::from(signed.cert);
+    let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
+    let tls = ServerConfig::with_single_cert(vec![certificate.clone()], key.into())?;
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = Endpoint::server(tls.clone(), any_port)?;
+    let address = server.local_addr()?;
+
+    let client = tokio::spawn(request(certificate, address));
+    let incoming = server.accept().await.ok_or("the endpoint was closed")?;
+    let metrics = serve(incoming, tls).await?;
+    Ok((client.await??, metrics))
+}
+
+/// Answers the requests of a connection: each is a stream with the size of the response.
+async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Metrics, Failure> {
+    // These lines put a connection under Trimtab.
+    let (factory, handle) = Config::new("mortise")?.with_model("download")?.connection();
+    let mut transport = TransportConfig::default();
+    transport.congestion_controller_factory(factory);
+    let mut config = tls;
+    config.transport_config(Arc::new(transport));
+    let connection = incoming.accept_with(Arc::new(config))?.await?;
+
+    let mut answered = 0;
+    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+        let mut size = [0; 8];
+        receive.read_exact(&mut size).await?;
+        let size = u64::from_be_bytes(size);
+        // The network cannot see how much is to come.
+        handle.set_factors(Factors::new().with_request(Bytes::new(size)));
+        send.write_all(&vec![0; usize::try_from(size)?]).await?;
+        send.finish()?;
+        send.stopped().await?;
+        print_reports(size, &handle);
+        answered += 1;
+        if answered == RESPONSES.len() / 2 {
+            handle.set_scheme("bbr3")?;
+        }
+    }
+    // As long as the connection is there.
+    handle.metrics().ok_or_else(|| "the path is gone".into())
+}
+
+/// The last report of a response, of the many that there are at round trips of microseconds.
+fn print_reports(size: u64, handle: &Handle) {
+    let reports = handle.take_reports();
+    let Some(last) = reports.last() else { return };
+    println!(
+        "{size} bytes: {} reports; {} window {} B, srtt {:.3} ms, delivery {:.0} Mbit/s, {:?}",
+        reports.len(),
+        last.algorithm,
+        last.window.get(),
+        last.srtt.as_millis_f64(),
+        last.delivery_rate_any.unwrap_or_default().mbps(),
+        handle.metrics().and_then(|metrics| metrics.reason),
+    );
+}
+
+/// Asks for all responses, one after the other; the bytes of them all.
+async fn request(
+    certificate: CertificateDer<'static>,
+    address: SocketAddr,
+) -> Result<usize, Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate)?;
+    let mut client = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())?;
+    client.set_default_client_config(ClientConfig::with_root_certificates(Arc::new(roots))?);
+    let connection = client.connect(address, "localhost")?.await?;
+    let mut received = 0;
+    for size in RESPONSES {
+        let (mut send, mut receive) = connection.open_bi().await?;
+        send.write_all(&size.to_be_bytes()).await?;
+        send.finish()?;
+        received += receive.read_to_end(usize::try_from(size)?).await?.len();
+    }
+    connection.close(0_u32.into(), b"done");
+    client.wait_idle().await;
+    Ok(received)
+}

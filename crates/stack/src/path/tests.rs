@@ -1,0 +1,224 @@
+use std::time::Duration as Std;
+
+use super::*;
+use crate::tests::{Config, next};
+
+const MTU: u16 = 1200;
+/// RFC 9002 §7.2.
+const INITIAL: Bytes = Bytes::new(10 * MTU as u64);
+
+/// A path in the hands of a stack that does as noq does, or as quinn does.
+struct Sender {
+    path: Path,
+    epoch: Instant,
+}
+
+impl Sender {
+    fn new(scheme: &str) -> Self {
+        let config = Config::new(scheme).expect("it is a scheme");
+        let epoch = Instant::now();
+        Self { path: Path::new(&next(&config), 0, epoch, MTU), epoch }
+    }
+
+    /// On a stack that goes by windows.
+    fn by_window(scheme: &str) -> Self {
+        let mut sender = Self::new(scheme);
+        sender.path.pacing = Pacing::ByWindow;
+        sender
+    }
+
+    fn at(&self, ms: u64) -> Instant {
+        self.epoch + Std::from_millis(ms)
+    }
+
+    fn send(&mut self, ms: u64, numbers: impl Iterator<Item = u64>) {
+        let now = self.at(ms);
+        numbers.for_each(|number| self.path.on_sent(now, Bytes::new(MTU.into()), number));
+    }
+
+    /// An acknowledgement of packets that were sent at that time.
+    fn ack(&mut self, ms: u64, sent_ms: u64, numbers: impl Iterator<Item = u64>) {
+        let (now, sent, rtt) = (self.at(ms), self.at(sent_ms), Duration::from_millis(40));
+        numbers.for_each(|number| self.path.on_acked(now, sent, number, rtt));
+        self.path.on_end_acks(now, false);
+    }
+
+    fn lose(&mut self, ms: u64, numbers: impl Iterator<Item = u64>, persistent: bool) {
+        let now = self.at(ms);
+        numbers.for_each(|number| self.path.on_packet_lost(now, number));
+        self.path.on_losses(now, persistent);
+    }
+}
+
+#[test]
+fn losses_come_before_the_acknowledgement_that_reveals_them() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    sender.ack(40, 0, 3..10);
+    sender.lose(40, 0..3, false);
+    // RFC 9438 §4.6: 0.7 of the window, which did not grow by seven packets first.
+    assert_eq!(sender.path.window(), INITIAL.mul_f64(0.7));
+    assert_eq!(sender.path.metrics().inflight, Bytes::ZERO);
+    assert_eq!(sender.path.metrics().lost, Bytes::new(3 * 1200));
+}
+
+#[test]
+fn losses_that_were_none_are_undone() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    sender.ack(40, 0, 3..10);
+    sender.lose(40, 0..3, false);
+    assert!(sender.path.window() < INITIAL);
+    sender.path.on_spurious_loss();
+    assert!(sender.path.window() >= INITIAL);
+}
+
+#[test]
+fn persistent_congestion_leaves_the_smallest_window() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..5);
+    sender.ack(40, 0, 0..5);
+    sender.send(100, 5..15);
+    sender.send(5000, 15..16);
+    sender.ack(5040, 5000, 15..16);
+    sender.lose(5040, 5..15, true);
+    // RFC 9002 §7.6.2; the acknowledgement may add what it covers.
+    assert!(sender.path.window() <= Bytes::new(3 * 1200), "{:?}", sender.path.window());
+}
+
+#[test]
+fn a_mark_counts_once_in_a_round_trip() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    sender.ack(40, 0, 0..5);
+    let marked = sender.at(40);
+    sender.path.on_marked(marked);
+    let after = sender.path.window();
+    assert_eq!(after, INITIAL.mul_f64(0.7));
+    sender.ack(41, 0, 5..10);
+    let marked = sender.at(41);
+    sender.path.on_marked(marked);
+    assert_eq!(sender.path.window(), after);
+}
+
+#[test]
+fn records_that_the_stack_never_mentions_again_leave_flight() {
+    let mut sender = Sender::new("cubic");
+    // Its keys are discarded before anything acknowledges it.
+    sender.send(0, 0..1);
+    sender.send(10, 1..3);
+    sender.ack(50, 10, 1..3);
+    assert_eq!(sender.path.metrics().inflight, Bytes::new(1200));
+    sender.send(200, 3..4);
+    sender.ack(240, 200, 3..4);
+    assert!(!sender.path.window().is_zero());
+    assert_eq!(sender.path.metrics().inflight, Bytes::ZERO);
+}
+
+/// Ten packets leave at once. Some of them, and then others, arrive, and the rest is lost as a sum.
+#[test]
+fn bytes_are_accounted_for_as_packets_are() {
+    let mut sender = Sender::by_window("cubic");
+    let (start, end) = (sender.at(0), sender.at(40));
+    let packet = Bytes::new(MTU.into());
+    sender.path.on_bytes_sent(start, packet * 9 + Bytes::new(300));
+    assert_eq!(sender.path.metrics().inflight, packet * 9 + Bytes::new(300));
+    for bytes in [packet, packet, Bytes::new(300), packet, packet] {
+        sender.path.on_bytes_acked(end, start, bytes, Duration::from_millis(40));
+    }
+    sender.path.on_end_acks(end, false);
+    sender.path.on_bytes_lost(end, start, packet * 5);
+    sender.path.on_losses(end, false);
+    assert_eq!(sender.path.window(), INITIAL.mul_f64(0.7));
+    let metrics = sender.path.metrics();
+    assert_eq!((metrics.inflight, metrics.lost), (Bytes::ZERO, packet * 5));
+    assert_eq!(metrics.delivered, packet * 4 + Bytes::new(300));
+}
+
+/// A probe of the packet size is acknowledged, although it was not reported as sent.
+#[test]
+fn bytes_that_never_left_are_no_acknowledgement() {
+    let mut sender = Sender::by_window("cubic");
+    let (start, end) = (sender.at(0), sender.at(40));
+    sender.path.on_bytes_sent(start, Bytes::new(1000));
+    let probed = sender.at(1);
+    sender.path.on_bytes_acked(end, probed, Bytes::new(1452), Duration::from_millis(40));
+    sender.path.on_end_acks(end, true);
+    sender.path.window();
+    assert_eq!(sender.path.metrics().inflight, Bytes::new(1000));
+    assert_eq!(sender.path.metrics().srtt, None);
+}
+
+/// RFC 9000 §9.4: quinn reports the fate of packets of the path before this one as well.
+#[test]
+fn bytes_that_left_over_another_path_say_nothing_of_this_one() {
+    let mut sender = Sender::by_window("cubic");
+    let (start, end) = (sender.at(0), sender.at(40));
+    let before = start - Std::from_millis(10);
+    sender.path.on_bytes_sent(start, Bytes::new(1000));
+    sender.path.on_bytes_acked(end, before, Bytes::new(500), Duration::from_millis(40));
+    sender.path.on_end_acks(end, false);
+    sender.path.on_bytes_lost(end, before, Bytes::new(500));
+    sender.path.on_losses(end, false);
+    assert_eq!(sender.path.window(), INITIAL);
+    assert_eq!(sender.path.metrics().inflight, Bytes::new(1000));
+}
+
+/// quinn reports acknowledgements as sent, and nothing acknowledges them.
+#[test]
+fn an_end_that_only_receives_keeps_no_records_for_ever() {
+    let mut sender = Sender::by_window("bbr3");
+    for ms in 0..60_000 {
+        let now = sender.at(ms);
+        sender.path.on_bytes_sent(now, Bytes::new(40));
+    }
+    assert!(sender.path.metrics().inflight <= Bytes::new(40 * 10_001));
+}
+
+/// 40 ms of a rate, and two packets, where the stack paces by window; else the algorithm's window.
+#[test]
+fn a_window_makes_the_rate_where_the_stack_paces_by_window() {
+    for (mut sender, by_window) in [(Sender::new("bbr3"), false), (Sender::by_window("bbr3"), true)]
+    {
+        for round in 0..20 {
+            sender.send(round * 40, round * 10..round * 10 + 10);
+            sender.ack(round * 40 + 40, round * 40, round * 10..round * 10 + 10);
+        }
+        let window = sender.path.window();
+        let metrics = sender.path.metrics();
+        let made = metrics.pacing_rate.expect("BBR has one") * metrics.srtt.expect("it is known");
+        let made = made + Bytes::new(2 * u64::from(MTU));
+        let expected = if by_window { metrics.window.min(made) } else { metrics.window };
+        assert_eq!(window, expected);
+        assert!(made < metrics.window, "BBR's window is two round trips: {metrics:?}");
+    }
+    let mut sender = Sender::by_window("cubic");
+    sender.send(0, 0..10);
+    sender.ack(40, 0, 0..10);
+    assert_eq!(sender.path.window(), sender.path.metrics().window, "CUBIC has no rate");
+}
+
+#[test]
+fn a_larger_packet_raises_the_smallest_window() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    sender.ack(40, 0, 9..10);
+    sender.lose(40, 0..9, true);
+    sender.path.on_mtu(9000);
+    assert!(sender.path.window() >= Bytes::new(2 * 9000));
+}
+
+/// Nothing but packets and acknowledgements drives the steering.
+#[test]
+fn reports_come_once_an_interval() {
+    let mut sender = Sender::new("cubic");
+    for round in 0..50 {
+        sender.send(round * 40, round * 2..round * 2 + 2);
+        sender.ack(round * 40 + 40, round * 40, round * 2..round * 2 + 2);
+    }
+    // From the first round trip, at 40 ms, to 2 s: each 120 ms, three round trips, is the first
+    // callback after 100 ms.
+    sender.path.window();
+    assert_eq!(sender.path.steering.take_reports().len(), 16);
+    assert_eq!(sender.path.steering.last().expect("there is one").srtt, Duration::from_millis(40));
+}
