@@ -23,7 +23,10 @@ cargo test --locked --no-run
 build_python
 said=$(mktemp)
 # A shell has its background jobs ignore Ctrl-C, and one of these tests is of that.
-(cd python && exec env --default-signal=INT nice -n 10 ../.venv/bin/python -m pytest) >"$said" 2>&1 &
+interruptible='import signal, sys, pytest
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main())'
+(cd python && exec nice -n 10 ../.venv/bin/python -c "$interruptible") >"$said" 2>&1 &
 python=$!
 trap 'kill "$python" 2>/dev/null; rm -f "$said"' EXIT
 trap 'exit 130' INT TERM
