@@ -65,6 +65,7 @@ impl Memory {
     }
 
     /// Forgets all destinations, e.g. when the host's own network has changed (RFC 9959 §4.1).
+    /// Connections that live leave what they observed when they end: close them first.
     pub fn clear(&self) {
         lock(&self.sets).clear();
     }
