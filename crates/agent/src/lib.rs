@@ -6,8 +6,9 @@
 //! before. When it is killed, they go on with their last knobs, and the next agent takes them up
 //! there. Those whose programs it replaces get back their algorithms' own knobs.
 //!
-//! What to read first: [`Config`], which says what can be asked for; `core`, in which connections come, go and are
-//! looked at; `connection`, what a look is; `connection/guard.rs`, when a connection goes back to the fallback.
+//! What to read first: [`Config`], which says what can be asked for; `core`, in which connections
+//! come, go and are looked at; `connection`, what a look is; `connection/back.rs`, when a connection
+//! goes back to the fallback.
 
 mod config;
 mod connection;
@@ -23,11 +24,8 @@ pub use config::{
     Config, ConfigError, Customized, DatapathOptions, Detail, Fleet, Forest, Learnt, Matches, Mode,
     Ports, Prefix, Rule, Safety, Select, Share, Sockets, Steering, Turns,
 };
-pub use connection::Harm;
-pub use connection::Measured;
 pub use connection::Standing;
 pub use connection::{Cause, Change, Decision};
-pub use core::Arm;
 pub use core::Core;
 pub use core::Tally;
 pub use daemon::run;
@@ -39,6 +37,7 @@ pub use doors::{ask_flows, ask_status, ask_why};
 pub use error::Error;
 pub use kernel::Assigned;
 pub use kernel::{Unloaded, unload};
+pub use trimtab_steer::safety::{Arm, Harm, Measured};
 
 /// Default folder of the sockets and the lock.
 pub const FOLDER: &str = "/run/trimtab";

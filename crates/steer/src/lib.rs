@@ -6,7 +6,7 @@
 //!
 //! Without features it needs no std, only an allocator: reports, actions, [`Driver`] and [`Mortise`].
 //! What is heavier is a feature: `select` (the choice of an algorithm), `lstm` (Muses' network),
-//! `customize` (PCC customization) and `scheme` (steerings by name, which needs all of these).
+//! `customize` (PCC customization), `safety` (holdback and guard) and `scheme` (steerings by name, which needs all of these).
 //!
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.
 
@@ -24,6 +24,8 @@ mod driver;
 pub mod muses;
 mod reason;
 mod report;
+#[cfg(feature = "safety")]
+pub mod safety;
 mod schedule;
 #[cfg(feature = "scheme")]
 pub mod scheme;

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 use trimtab_datapath::Algorithm;
 use trimtab_qoe::{Factors, Model};
-use trimtab_units::Duration;
 
 pub use check::{Checked, check};
 pub use error::ConfigError;
@@ -24,8 +23,9 @@ pub use fleet::{Customized, Fleet};
 pub use forest::Forest;
 pub use learnt::Learnt;
 pub use steering::Steering;
+pub use trimtab_steer::safety::{Safety, Share};
 pub use turns::{Select, Turns};
-pub use value::{Ports, Prefix, Share};
+pub use value::{Ports, Prefix};
 
 use crate::datapath;
 use error::Source;
@@ -88,19 +88,6 @@ pub struct Config {
     pub fleet: Option<Fleet>,
     /// In the order of the file: the first that matches is in force.
     pub rules: Vec<Rule>,
-}
-
-/// When a connection goes back to the fallback.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Safety {
-    /// Lost share of what was sent, above which a connection suffers.
-    pub loss: Share,
-    /// Mean queueing delay above which it suffers.
-    pub delay: Duration,
-    /// It goes back after suffering for so long.
-    pub after: Duration,
-    /// And is steered again after so long; each time twice as long, up to 16 times.
-    pub rest: Duration,
 }
 
 /// Where the sockets and the lock are.

@@ -8,8 +8,9 @@ use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use trimtab_units::Duration;
 
-use super::value::{OneOrMany, Ports, Prefix, Share, Text};
+use super::value::{OneOrMany, Ports, Prefix, Text};
 use super::{Detail, Mode};
+use super::{Safety, Share};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,14 +96,8 @@ pub(super) struct RawSafety {
 
 impl Default for RawSafety {
     fn default() -> Self {
-        Self {
-            // Below 5 % the download model deducts nothing for retransmissions (Mortise Eq. 6); above, its
-            // score falls by 4 points of a hundred with each.
-            loss: Text(Share::new(0.05)),
-            delay: Text(Duration::from_millis(500)),
-            after: Text(Duration::from_secs(5)),
-            rest: Text(Duration::from_secs(60)),
-        }
+        let Safety { loss, delay, after, rest } = Safety::default();
+        Self { loss: Text(loss), delay: Text(delay), after: Text(after), rest: Text(rest) }
     }
 }
 

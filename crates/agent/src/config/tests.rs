@@ -1,6 +1,7 @@
 use super::*;
 use crate::datapath::named;
 use trimtab_steer::scheme::MortiseSettings;
+use trimtab_units::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(Path::new("agent.toml"), text)

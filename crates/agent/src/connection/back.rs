@@ -6,13 +6,12 @@
 use trimtab_cc::migrate::Switch;
 use trimtab_datapath::Algorithm;
 use trimtab_steer::Steer;
+use trimtab_steer::safety::{Measured, Verdict};
 use trimtab_units::Time;
 
 use super::{Connection, DELTA_FIRST, SAFE_DELTA, Setting};
 use crate::config::{Rule, Steering};
 use crate::connection::decision::{Cause, Change, Decision, seconds};
-use crate::connection::guard::Verdict;
-use crate::connection::window::Measured;
 use crate::daemon::logging;
 use crate::datapath::{Link, algorithm};
 

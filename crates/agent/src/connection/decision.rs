@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use trimtab_steer::safety::Harm;
 use trimtab_steer::{Insight, Reason, Report};
 use trimtab_units::Time;
 
 use crate::config::Rule;
-use crate::connection::guard::Harm;
 
 /// Decisions that are remembered of each connection.
 const KEPT: usize = 8;

@@ -5,11 +5,9 @@ pub(crate) mod customize;
 pub(crate) mod decision;
 pub(crate) mod ended;
 mod fleet;
-pub(crate) mod guard;
 pub(crate) mod responses;
 pub(crate) mod sizes;
 mod standing;
-pub(crate) mod window;
 
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
@@ -20,6 +18,7 @@ use trimtab_datapath::Algorithm;
 use trimtab_fleet_client::edge::Edge;
 use trimtab_qoe::{Factor, Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
+use trimtab_steer::safety::{Arm, Guard, Measured, Window};
 use trimtab_steer::scheme::MortiseSettings;
 use trimtab_steer::select::{Policy, Selector, SelectorConfig};
 use trimtab_steer::{Action, Distrust, Mortise, Report, Schedule, Steer, Steerer};
@@ -28,18 +27,13 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
 use crate::connection::customize::Part;
 use crate::connection::decision::{Decisions, seconds};
-use crate::connection::guard::Guard;
 use crate::connection::responses::Responses;
 use crate::connection::sizes::Sizes;
-use crate::connection::window::Window;
-use crate::core::arm::Arm;
 use crate::daemon::logging;
 use crate::datapath::{self, Link};
 
 pub use decision::{Cause, Change, Decision};
-pub use guard::Harm;
 pub use standing::Standing;
-pub use window::Measured;
 
 /// Between looks at a connection on which nothing happens: first, and at most.
 const IDLE_FIRST: Duration = Duration::from_millis(20);

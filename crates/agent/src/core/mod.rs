@@ -1,9 +1,7 @@
 //! The agent without its doors: connections come and go, each is looked at when it is due.
 
-pub(crate) mod arm;
 pub(crate) mod tally;
 
-pub use arm::Arm;
 pub use tally::Tally;
 
 use std::cmp::Reverse;
@@ -16,6 +14,7 @@ use trimtab_fleet_client::edge::Edge;
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::Distrust;
 use trimtab_steer::distill::TREE;
+use trimtab_steer::safety::Arm;
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Mode, Rule, Steering};

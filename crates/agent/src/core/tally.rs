@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use trimtab_steer::safety::{Arm, Measured};
 use trimtab_units::{Bytes, Duration};
-
-use crate::connection::window::Measured;
-use crate::core::arm::Arm;
 
 /// Upper bounds of the classes of round-trip times, in seconds; above the last is one more class.
 pub(crate) const RTT_BOUNDS_S: [f64; 9] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0];

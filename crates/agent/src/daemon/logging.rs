@@ -6,9 +6,9 @@ use std::fmt;
 use log::{Level, LevelFilter, Log, Metadata, Record, log_enabled};
 use rustix::fs::fstat;
 use trimtab_datapath::Identity;
+use trimtab_steer::safety::Arm;
 
 use crate::config::{Detail, Prefix};
-use crate::core::arm;
 
 /// Writes the lines of this project's crates, and of no library that it uses.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn connection(who: &Identity) -> String {
 
 /// The prefix by which destinations are compared.
 pub(crate) fn network(client: std::net::IpAddr) -> Prefix {
-    Prefix::of(client, arm::bits(client))
+    Prefix::of(client, Arm::prefix(client))
 }
 
 #[cfg(test)]

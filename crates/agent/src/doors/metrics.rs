@@ -279,10 +279,10 @@ pub(crate) fn page(status: Status, programs: Option<ProgramTime>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::arm::Arm;
     use crate::core::tally::Tally;
     use crate::doors::view::{DatapathStatus, EdgeStatus};
     use crate::kernel::assign::Assigned;
+    use trimtab_steer::safety::Arm;
 
     fn status(rules: Vec<RuleStatus>) -> Status {
         Status {

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::config::Mode;
     use crate::connection::Standing;
-    use crate::core::arm::Arm;
+    use trimtab_steer::safety::Arm;
 
     fn flow(id: u64, mbps: f64, rtt_ms: f64) -> FlowView {
         FlowView {

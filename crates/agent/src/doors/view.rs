@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use trimtab_datapath::FlowId;
+use trimtab_steer::safety::Arm;
 use trimtab_units::Time;
 
 use crate::config::Mode;
 use crate::connection::decision::Decision;
 use crate::connection::{Connection, Standing};
-use crate::core::arm::Arm;
 use crate::core::tally::{NO_RULE, Tally};
 use crate::core::{Core, addresses};
 use crate::datapath::{Datapath, Link};

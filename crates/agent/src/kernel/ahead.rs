@@ -12,11 +12,11 @@ use std::net::IpAddr;
 
 use trimtab_datapath::{By, Error, Towards};
 use trimtab_fleet_client::edge::{Edge, Key};
+use trimtab_steer::safety::Arm;
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Customized, Mode, Rule, Steering};
 use crate::connection::Setting;
-use crate::core::arm::{self, Arm};
 use crate::datapath::Datapath;
 use crate::kernel::places::{Places, Who};
 
@@ -233,6 +233,6 @@ fn bits(customized: &Customized, remote: IpAddr, config: &Config) -> u8 {
     let aggregate = customized.of(remote);
     let within = config.rules.iter().flat_map(|rule| &rule.matches.to);
     let finer = within.filter(|to| aggregate.contains(to.base())).map(|to| to.bits());
-    let compared = if config.holdback.get() > 0.0 { arm::bits(remote) } else { 0 };
+    let compared = if config.holdback.get() > 0.0 { Arm::prefix(remote) } else { 0 };
     finer.chain([aggregate.bits(), compared]).max().unwrap_or(0)
 }

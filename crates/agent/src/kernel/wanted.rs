@@ -1,11 +1,12 @@
 //! What the rules want of the kernel's sockets.
 
 use trimtab_kernel::{Algorithm, Socket};
+use trimtab_steer::safety::Arm;
 use trimtab_units::Time;
 
 use super::assign::{Wanted, name_of};
 use super::places::Who;
-use crate::core::{Arm, Core};
+use crate::core::Core;
 use crate::datapath::{Datapath, Link};
 
 impl<D: Datapath> Core<D> {

@@ -1,13 +1,14 @@
-//! The comparison: some destination prefixes are left alone, so that what steering brings can be seen.
+//! The comparison: some destination prefixes are left alone, so that what steering brings can be
+//! seen.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Prefix, Share};
+use super::Share;
 
 /// Which side of the comparison a connection is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arm {
     /// Steered, or with the rule's knobs.
@@ -25,34 +26,45 @@ impl Arm {
         }
     }
 
-    /// The arm of a destination. Both arms are whole prefixes, /24 and /48, since connections to one place share its
-    /// bottleneck: steering one would change the other.
+    /// The arm of a destination. Both arms are whole prefixes, /24 and /48, since connections to one
+    /// place share its bottleneck: steering one would change the other.
     pub fn of(destination: IpAddr, holdback: Share) -> Self {
-        let destination = destination.to_canonical();
-        let prefix = Prefix::of(destination, bits(destination)).base();
-        let hash = match prefix {
-            IpAddr::V4(a) => fnv(&a.octets()),
-            IpAddr::V6(a) => fnv(&a.octets()),
-        };
+        let unused = |bits: u32| bits - u32::from(Self::prefix(destination));
+        match destination.to_canonical() {
+            IpAddr::V4(a) => {
+                let base = a.to_bits() & (u32::MAX << unused(u32::BITS));
+                Self::of_key(&base.to_be_bytes(), holdback)
+            }
+            IpAddr::V6(a) => {
+                let base = a.to_bits() & (u128::MAX << unused(u128::BITS));
+                Self::of_key(&base.to_be_bytes(), holdback)
+            }
+        }
+    }
+
+    /// The arm of anything with a key, e.g. of a user.
+    pub fn of_key(key: &[u8], holdback: Share) -> Self {
         // 53 bits, as a double holds.
-        let place = (mix(hash) >> 11) as f64 / (1_u64 << 53) as f64;
+        let place = (mix(fnv(key)) >> 11) as f64 / (1_u64 << 53) as f64;
         if place < holdback.get() { Self::Holdback } else { Self::Treated }
+    }
+
+    /// How many of a destination's bits all of an arm share.
+    pub fn prefix(destination: IpAddr) -> u8 {
+        if destination.to_canonical().is_ipv4() { 24 } else { 48 }
     }
 }
 
-/// Bits of a destination that all of an arm share.
-pub(crate) fn bits(destination: IpAddr) -> u8 {
-    if destination.to_canonical().is_ipv4() { 24 } else { 48 }
-}
-
-/// FNV-1a (draft-eastlake-fnv §2): the same on every machine and in every version, so that no prefix changes sides.
+/// FNV-1a (draft-eastlake-fnv §2): the same on every machine and in every version, so that no
+/// prefix changes sides.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
     })
 }
 
-/// Spreads the hash's bits, of which FNV leaves the upper ones alike for short inputs (the finaliser of MurmurHash3).
+/// Spreads the hash's bits, of which FNV leaves the upper ones alike for short inputs (the
+/// finaliser of MurmurHash3).
 fn mix(mut hash: u64) -> u64 {
     hash ^= hash >> 33;
     hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);

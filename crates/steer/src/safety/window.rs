@@ -1,15 +1,16 @@
 //! A second of a connection: long enough to score, and to see harm in.
 
 use trimtab_qoe::{OperatingPoint, Samples};
-use trimtab_steer::Report;
 use trimtab_units::{Bytes, Duration, Time};
+
+use crate::Report;
 
 /// Windows end with the first report after this.
 const LENGTH: Duration = Duration::from_secs(1);
 
 /// Collects reports.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Window {
+pub struct Window {
     length: Duration,
     sent: Bytes,
     acked: Bytes,
@@ -45,7 +46,7 @@ pub struct Measured {
 impl Window {
     /// Takes a report in, and what it says of distributions where the QoE model reads `samples`;
     /// gives the window when it is over.
-    pub(crate) fn on_report(&mut self, report: &Report, samples: bool) -> Option<Measured> {
+    pub fn on_report(&mut self, report: &Report, samples: bool) -> Option<Measured> {
         if samples {
             report.add_to(&mut self.samples);
         }

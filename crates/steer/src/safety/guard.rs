@@ -8,20 +8,46 @@
 
 use trimtab_units::{Duration, Time};
 
-use crate::config::Safety;
-use crate::connection::window::Measured;
+use super::{Measured, Share};
 
 /// Rests double up to this.
 const REST_MAX: u32 = 16;
-/// Harm is more than this many times what the connection suffers without steering. Of 8 % random loss, a stretch of
-/// 5 s at 1 Mbit/s shows 6.8 to 9.2 % (one standard deviation to both sides), so chance alone does not reach it.
+/// Harm is more than this many times what the connection suffers without steering. Of 8 % random
+/// loss, a stretch of 5 s at 1 Mbit/s shows 6.8 to 9.2 % (one standard deviation to both sides), so
+/// chance alone does not reach it.
 const MORE: f64 = 1.5;
 /// What the path does by itself is believed for so many rests, since paths change.
 const KNOWN_FOR: f64 = 10.0;
 
+/// When a connection goes back to the fallback.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Safety {
+    /// Lost share of what was sent, above which a connection suffers. Default: 5 %.
+    pub loss: Share,
+    /// Mean queueing delay above which it suffers. Default: 500 ms.
+    pub delay: Duration,
+    /// It goes back after suffering for so long. Default: 5 s.
+    pub after: Duration,
+    /// And is steered again after so long; each time twice as long, up to 16 times. Default: 60 s.
+    pub rest: Duration,
+}
+
+impl Default for Safety {
+    fn default() -> Self {
+        Self {
+            // Below 5 % the download model deducts nothing for retransmissions (Mortise Eq. 6);
+            // above, its score falls by 4 points of a hundred with each.
+            loss: Share::new(0.05),
+            delay: Duration::from_millis(500),
+            after: Duration::from_secs(5),
+            rest: Duration::from_secs(60),
+        }
+    }
+}
+
 /// Watches one connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Guard {
+pub struct Guard {
     /// What it suffers now.
     suffers: Stretch,
     /// What it saw without steering outside of rests, where algorithms take turns.
@@ -45,7 +71,7 @@ pub enum Harm {
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Nothing.
     Go,
     /// Back to the fallback.
@@ -122,17 +148,13 @@ struct Rest {
 }
 
 impl Guard {
-    pub(crate) fn is_resting(&self) -> bool {
+    /// Whether the connection rests with the fallback.
+    pub fn is_resting(&self) -> bool {
         self.rest.is_some()
     }
 
     /// Takes a window in, in which the connection was steered or not.
-    pub(crate) fn on_window(
-        &mut self,
-        window: &Measured,
-        safety: &Safety,
-        is_steered: bool,
-    ) -> Verdict {
+    pub fn on_window(&mut self, window: &Measured, safety: &Safety, is_steered: bool) -> Verdict {
         if self.rest.is_some() {
             return self.on_rest(window, safety);
         }
@@ -203,7 +225,6 @@ mod tests {
     use trimtab_units::{Bytes, Rate};
 
     use super::*;
-    use crate::config::Share;
 
     fn safety() -> Safety {
         Safety {
