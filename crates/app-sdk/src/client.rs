@@ -11,8 +11,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect,
     getpeername, getsockname, recv, send, socket_with,
 };
+use trimtab_qoe::Factors;
 
-use crate::live::Live;
 use crate::wire::{Answer, MESSAGE_MAX, Message};
 
 /// Where the agent listens, unless its configuration says otherwise.
@@ -127,7 +127,7 @@ impl Hints {
         &self,
         socket: impl AsFd,
         model: Option<&str>,
-        live: &Live,
+        live: &Factors,
     ) -> Result<Connection, HintError> {
         let connection = Connection::of(socket)?;
         self.refusal_of_before()?;
@@ -147,11 +147,12 @@ impl Hints {
         }
     }
 
-    /// Says what has changed on a connection. Does not wait.
+    /// Says what has changed on a connection: factors that are not set stay as they were said before.
+    /// Does not wait.
     ///
     /// # Errors
     /// The agent is busy or gone, or refused an earlier hint, which it says with the next one.
-    pub fn update(&self, connection: &Connection, live: &Live) -> Result<(), HintError> {
+    pub fn update(&self, connection: &Connection, live: &Factors) -> Result<(), HintError> {
         self.refusal_of_before()?;
         self.send(connection, None, live, false)
     }
@@ -160,7 +161,7 @@ impl Hints {
         &self,
         connection: &Connection,
         model: Option<&str>,
-        live: &Live,
+        live: &Factors,
         answer: bool,
     ) -> Result<(), HintError> {
         let message = Message {
@@ -168,7 +169,7 @@ impl Hints {
             local: connection.local,
             remote: connection.remote,
             model: model.map(str::to_owned),
-            factors: live.factors.clone(),
+            factors: live.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             answer,
         };
         // Nothing of a message can fail to be written as JSON.

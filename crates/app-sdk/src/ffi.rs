@@ -7,10 +7,10 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration};
 
 use crate::client::{Connection, HintError, Hints};
-use crate::live::Live;
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
@@ -38,7 +38,7 @@ pub struct RawLive {
     mean_response_bytes: c_double,
 }
 
-impl From<RawLive> for Live {
+impl From<RawLive> for Factors {
     fn from(raw: RawLive) -> Self {
         let known = |value: f64| (value.is_finite() && value >= 0.0).then_some(value);
         let size = |value: f64| known(value).map(|bytes| Bytes::new(bytes as u64));
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn trimtab_hints_describe(
             }
         }
     };
-    let live = live.map_or_else(Live::new, |live| Live::from(*live));
+    let live = live.map_or_else(Factors::new, |live| Factors::from(*live));
     let (Some(hints), true) = (hints, fd >= 0) else {
         say("a handle and an open descriptor are needed");
         return -1;
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn trimtab_hints_update(
     // SAFETY: the caller's promise.
     let socket = unsafe { BorrowedFd::borrow_raw(fd) };
     Connection::of(socket)
-        .and_then(|connection| hints.update(&connection, &Live::from(*live)))
+        .and_then(|connection| hints.update(&connection, &Factors::from(*live)))
         .map_or_else(|error| failed(&error), |()| 0)
 }
 

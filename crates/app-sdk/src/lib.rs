@@ -5,16 +5,17 @@
 //!
 //! ```no_run
 //! use std::net::TcpListener;
-//! use trimtab_app_sdk::{Hints, Live};
+//! use trimtab_app_sdk::{Factors, Hints};
 //! use trimtab_units::Bytes;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let hints = Hints::connect()?;
 //! let (stream, _) = TcpListener::bind("[::]:8080")?.accept()?;
 //! let size = Bytes::new(2_500_000);
-//! let connection = hints.describe(&stream, Some("download"), &Live::new().with_request(size))?;
+//! let live = Factors::new().with_request(size);
+//! let connection = hints.describe(&stream, Some("download"), &live)?;
 //! // … and whenever something changes:
-//! hints.update(&connection, &Live::new().with_remaining(size / 2))?;
+//! hints.update(&connection, &Factors::new().with_remaining(size / 2))?;
 //! # Ok(())
 //! # }
 //! ```
@@ -24,8 +25,8 @@
 
 mod client;
 pub mod ffi;
-mod live;
 pub mod wire;
 
 pub use client::{Connection, HintError, Hints, SOCKET};
-pub use live::Live;
+/// Live factors, in the words that formulas, the agent and the adapters for QUIC stacks have for them.
+pub use trimtab_qoe::{Factor, FactorError, Factors};

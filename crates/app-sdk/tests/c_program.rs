@@ -13,7 +13,7 @@ use rustix::net::{
     listen, recv, send, socket_with,
 };
 use trimtab_app_sdk::wire::{Answer, Message};
-use trimtab_app_sdk::{HintError, Hints, Live};
+use trimtab_app_sdk::{Factors, HintError, Hints};
 
 /// The library for C is in the same folder as the programs that are built for tests.
 fn library() -> PathBuf {
@@ -141,7 +141,8 @@ fn what_was_refused_is_told_with_the_next_call_and_a_busy_agent_holds_nobody_up(
         _ => Some(Answer::Refused("no factor of that name".to_owned())),
     });
     let hints = Hints::connect_to(&path).unwrap();
-    let live = Live::new().with_own("viewers", 12.0);
+    let mut live = Factors::new();
+    live.set_named("viewers", 12.0).unwrap();
     let connection = hints.describe(&stream, Some("download"), &live).unwrap();
     hints.update(&connection, &live).unwrap();
     let error = loop {

@@ -138,6 +138,12 @@ impl Factors {
             None => self.get_user(name),
         }
     }
+    /// The factors that are set, by their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        let known = Factor::ALL.into_iter().filter_map(|f| Some((f.name(), self.get(f)?)));
+        known.chain(self.user[..self.user_len].iter().map(|(name, value)| (name.as_str(), *value)))
+    }
+
     /// These, and where one is not set, the one of `others`. A name that no longer fits is left out.
     #[must_use]
     pub fn or(&self, others: &Factors) -> Self {
@@ -249,6 +255,14 @@ mod tests {
         assert_eq!(f.set_named("one_more", 1.0), Err(FactorError::Full("one_more".into())));
         f.set_named("C", 2.0).unwrap();
         assert_eq!(f.get(Factor::Chunk), Some(2.0));
+    }
+
+    #[test]
+    fn those_that_are_set_are_listed() {
+        let mut f = Factors::new().with_buffer(Duration::from_secs(2));
+        f.set_named("mine", 3.0).unwrap();
+        assert_eq!(f.iter().collect::<Vec<_>>(), [("V", 2.0), ("mine", 3.0)]);
+        assert_eq!(Factors::new().iter().next(), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rustix::net::{connect, recv, send, socket};
 use rustix::thread::{Uid, set_thread_res_uid};
 use trimtab_agent::{ask_status, ask_why};
 use trimtab_app_sdk::wire::{Answer, Message};
-use trimtab_app_sdk::{HintError, Hints, Live};
+use trimtab_app_sdk::{Factors, HintError, Hints};
 use trimtab_units::Bytes;
 
 use crate::common::{self, Wire, need_kernel, wait_for};
@@ -47,6 +47,13 @@ fn factors(setup: &Setup, port: u16) -> Vec<(String, Option<f64>)> {
     ask_why(&setup.socket(), &format!(":{port}")).expect("the connection").factors
 }
 
+/// A factor of the application's own.
+fn own(name: &str, value: f64) -> Factors {
+    let mut factors = Factors::new();
+    factors.set_named(name, value).expect("the name is free");
+    factors
+}
+
 const RULE: &str = "[[rule]]\nname = \"all\"\nqoe = \"download\"\n";
 
 #[test]
@@ -71,29 +78,29 @@ fn without_privilege_one_speaks_for_ones_own_connections_and_for_nobody_elses() 
 
     // Whose way to the agent it is was settled when it was opened.
     let hints = as_user(ALICE, || Hints::connect_to(&path).unwrap());
-    let live = Live::new().with_request(Bytes::new(1_000_000));
+    let live = Factors::new().with_request(Bytes::new(1_000_000));
     let named = hints.describe(&stream, None, &live).unwrap();
     assert_eq!(factors(&setup, port), [("R".to_owned(), Some(8.0))]);
     // Her own formula, with a factor of her own.
-    let live = Live::new().with_own("patience", 3.0);
+    let live = own("patience", 3.0);
     hints.describe(&stream, Some("T - patience * D"), &live).unwrap();
     assert_eq!(factors(&setup, port), [("patience".to_owned(), Some(3.0))]);
-    hints.update(&named, &Live::new().with_own("patience", 4.0)).unwrap();
+    hints.update(&named, &own("patience", 4.0)).unwrap();
     wait_for("the update", || {
         (factors(&setup, port) == [("patience".to_owned(), Some(4.0))]).then_some(())
     });
-    let error = hints.describe(&stream, Some("T - patince"), &Live::new()).unwrap_err();
+    let error = hints.describe(&stream, Some("T - patince"), &Factors::new()).unwrap_err();
     let HintError::Refused(why) = error else { panic!("{error}") };
     assert!(why.starts_with("the QoE model: ") && why.contains("patince"), "{why}");
     as_user(MALLORY, || {
         let hints = Hints::connect_to(&path).unwrap();
-        let live = Live::new().with_own("patience", 99.0);
+        let live = own("patience", 99.0);
         let error = hints.describe(&stream, None, &live).unwrap_err();
         let HintError::Refused(why) = error else { panic!("{error}") };
         assert!(why.contains("belongs to user 61001"), "{why}");
         // Of her own she may speak, and the control socket is not hers.
         let (own, _far) = connection(&algorithm);
-        hints.describe(&own, Some("web"), &Live::new()).unwrap();
+        hints.describe(&own, Some("web"), &Factors::new()).unwrap();
         let error = ask_status(&setup.socket()).unwrap_err().to_string();
         assert!(
             error.contains("not allowed to ask the agent") && error.contains("[sockets] group"),
@@ -105,8 +112,8 @@ fn without_privilege_one_speaks_for_ones_own_connections_and_for_nobody_elses() 
 
     // Root may speak for all; a connection that the agent does not steer is none of its business.
     let hints = Hints::connect_to(&path).unwrap();
-    hints.describe(&stream, None, &Live::new().with_own("patience", 5.0)).unwrap();
-    let error = hints.describe(&far, None, &Live::new()).unwrap_err();
+    hints.describe(&stream, None, &own("patience", 5.0)).unwrap();
+    let error = hints.describe(&far, None, &Factors::new()).unwrap_err();
     assert!(matches!(&error, HintError::Unknown(why) if why.contains("TCP_CONGESTION")), "{error}");
 }
 
@@ -119,7 +126,7 @@ fn application_of_its_own() {
     let algorithm = std::env::var("TRIMTAB_TEST_ALGORITHM").expect("an algorithm");
     let (stream, _far) = connection(&algorithm);
     let hints = Hints::connect_to(Path::new(&path)).expect("the agent");
-    let live = Live::new().with_request(Bytes::new(250_000));
+    let live = Factors::new().with_request(Bytes::new(250_000));
     let said = hints.describe(&stream, None, &live).map_err(|e| e.to_string());
     println!("port {} {said:?}", stream.local_addr().expect("address").port());
     let _ = std::io::stdin().read_line(&mut String::new());
@@ -168,7 +175,7 @@ fn nonsense_on_the_hints_socket_is_refused_and_a_flood_starves_nobody() {
     let (stream, _far) = connection(&setup.algorithm());
     let port = stream.local_addr().unwrap().port();
     let hints = Hints::connect_to(&path).unwrap();
-    let live = |value: f64| Live::new().with_own("mine", value);
+    let live = |value: f64| own("mine", value);
     let named = hints.describe(&stream, Some("T - mine * D"), &live(0.0)).unwrap();
     for value in [f64::NAN, f64::INFINITY] {
         // JSON has no such numbers, so that they do not even arrive as such.
