@@ -9,7 +9,7 @@ use trimtab_cc::muses::State;
 use trimtab_cc::resume::{CarefulResume, Resume, Resumption};
 use trimtab_cc::{
     Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, KnobError, Loss,
-    LostPacket, Marked, Phase, Sent, Timeout,
+    LostPacket, Marked, Phase, Sent, Spec, Timeout,
 };
 use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -333,16 +333,27 @@ impl Driver {
         match action {
             Action::Set(values) => values.apply(self.algorithm_mut()).map_err(ActionError::Knob),
             Action::Switch { to, how } => {
-                let switcher = match &mut self.running {
-                    Running::Switching(cca) => cca,
-                    Running::SwitchingResuming(cca) => cca.inner_mut(),
-                    Running::Fixed(_) | Running::Resuming(_) => {
-                        return Err(ActionError::NotSwitching);
-                    }
-                };
-                switcher.request(*to, *how, now);
+                self.switcher_mut()?.request(*to, *how, now);
                 Ok(())
             }
+        }
+    }
+
+    /// Lets another algorithm take over at once, since the running one does harm
+    /// ([`Switcher::give_way`]).
+    ///
+    /// # Errors
+    /// The connection cannot switch: nothing changes.
+    pub fn give_way(&mut self, now: Time, to: Spec) -> Result<(), ActionError> {
+        self.switcher_mut()?.give_way(to, now);
+        Ok(())
+    }
+
+    fn switcher_mut(&mut self) -> Result<&mut Switcher, ActionError> {
+        match &mut self.running {
+            Running::Switching(cca) => Ok(cca),
+            Running::SwitchingResuming(cca) => Ok(cca.inner_mut()),
+            Running::Fixed(_) | Running::Resuming(_) => Err(ActionError::NotSwitching),
         }
     }
 

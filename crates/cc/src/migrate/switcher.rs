@@ -105,6 +105,22 @@ impl Switcher {
         }
     }
 
+    /// Lets another algorithm take over at once, with all that is known of the path, where the running
+    /// one does harm: it may never converge, and losses are repaired because of it. The queue that it
+    /// leaves behind is known as such, as it would not be with a part switch.
+    pub fn give_way(&mut self, to: Spec, now: Time) {
+        self.pending = None;
+        if to.is_same(&self.spec) {
+            return;
+        }
+        let mut new = self.build(&to);
+        match HandOver::of(&self.cca, &self.path, now) {
+            Some(record) => new.take_over(&record),
+            None => new.inherit(self.cca.window(), self.path.srtt()),
+        }
+        self.install(to, new);
+    }
+
     /// The algorithm that runs.
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -149,15 +165,12 @@ impl Switcher {
         }
     }
 
-    /// Even while losses are being repaired: a window that runs away is why there are any.
     fn give_way_if_alarmed(&mut self, now: Time) {
         if let (Some(safe), Controller::Muses(muses)) = (self.safe, &self.cca)
             && muses.alarm().is_some()
-            && let Some(record) = HandOver::of(&self.cca, &self.path, now)
+            && self.path.min_rtt().is_some()
         {
-            let mut new = self.build(&safe);
-            new.take_over(&record);
-            self.install(safe, new);
+            self.give_way(safe, now);
         }
     }
 

@@ -80,6 +80,24 @@ fn a_part_switch_is_made_at_once_and_starts_anew() {
     assert_eq!((cca.window(), cca.ssthresh()), (window, None));
 }
 
+/// In slow start, and with a request that waits.
+#[test]
+fn what_does_harm_gives_way_at_once_with_what_is_known() {
+    let (mut cca, now) = connection("newreno");
+    cca.request(spec("cubic"), Switch::Full, now);
+    let window = cca.window();
+    cca.give_way(spec("copa"), now);
+    assert_eq!((name(&cca), cca.phase()), ("copa", Phase::Steady));
+    assert_eq!((cca.window(), cca.switches()), (window, 1));
+    assert!(cca.pending().is_none(), "that was for the one that gave way");
+    cca.give_way(spec("copa"), now);
+    assert_eq!(cca.switches(), 1, "it runs already");
+    // Before the first round trip there is only the window.
+    let mut fresh = Switcher::new(spec("cubic"), &Config::with_mss(MSS, 0));
+    fresh.give_way(spec("newreno"), Time::ZERO);
+    assert_eq!((name(&fresh), fresh.phase()), ("newreno", Phase::SlowStart));
+}
+
 #[test]
 fn where_nothing_ever_converged_the_new_one_starts_from_the_beginning() {
     let (mut cca, now) = connection("newreno");
