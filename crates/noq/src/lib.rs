@@ -5,7 +5,7 @@
 //! connection lives. noq obeys the congestion window and the pacing rate.
 //!
 //! ```
-//! use trimtab_noq::{Config, Factors};
+//! use trimtab_noq::Config;
 //! use trimtab_noq::units::Bytes;
 //!
 //! // For each connection: a factory for noq, a handle for the application.
@@ -15,7 +15,9 @@
 //! // Give it to `noq::ServerConfig::transport_config`, and that to `Incoming::accept_with`.
 //!
 //! // Whenever a response begins:
-//! handle.set_factors(Factors::new().with_request(Bytes::new(600_000)));
+//! let response = handle.begin_response(Bytes::new(600_000));
+//! // When its last byte was acknowledged:
+//! response.end();
 //! // At any time:
 //! handle.set_scheme("bbr3")?;
 //! for report in handle.take_reports() {
@@ -49,6 +51,7 @@ pub type Config = trimtab_stack::Config<Noq>;
 
 pub use factory::{Noq, TrimtabFactory};
 pub use trimtab_stack::{
-    ConfigError, Factor, FactorError, Factors, Handle, Insight, KnobError, KnobValues, Memory,
-    Metrics, Phase, Reason, Report, Resumption, SetKnobError, Stage, Start, units,
+    Arm, ConfigError, Factor, FactorError, Factors, Handle, Harm, Insight, KnobError, KnobValues,
+    Memory, Metrics, Phase, Reason, Report, Response, Resumption, Safety, SetKnobError, Share,
+    Stage, Start, units,
 };

@@ -4,8 +4,8 @@
 //! cargo run -p trimtab-quinn --example quinn_server_and_client
 //! ```
 //!
-//! The client asks for responses of several sizes. The server sets the size of each as a live
-//! factor, changes the algorithm in the middle, and prints reports. It ends after some seconds.
+//! The client asks for responses of several sizes. The server states the size of each,
+//! changes the algorithm in the middle, and prints reports. It ends after some seconds.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use trimtab_quinn::units::Bytes;
-use trimtab_quinn::{Config, Factors, Handle, Metrics};
+use trimtab_quinn::{Config, Handle, Metrics};
 
 /// What the client asks for, in bytes.
 const RESPONSES: [u64; 4] = [100_000, 8_000_000, 100_000, 8_000_000];
@@ -65,10 +65,11 @@ async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Metrics, Failure
         receive.read_exact(&mut size).await?;
         let size = u64::from_be_bytes(size);
         // The network cannot see how much is to come.
-        handle.set_factors(Factors::new().with_request(Bytes::new(size)));
+        let response = handle.begin_response(Bytes::new(size));
         send.write_all(&vec![0; usize::try_from(size)?]).await?;
         send.finish()?;
         send.stopped().await?;
+        response.end();
         print_reports(size, &handle);
         answered += 1;
         if answered == RESPONSES.len() / 2 {

@@ -5,7 +5,7 @@
 //! a window that makes the rate.
 //!
 //! ```
-//! use trimtab_quinn::{Config, Factors};
+//! use trimtab_quinn::Config;
 //! use trimtab_quinn::units::Bytes;
 //!
 //! // For each connection: a factory for quinn, a handle for the application.
@@ -15,7 +15,9 @@
 //! // Give it to `quinn::ServerConfig::transport_config`, and that to `Incoming::accept_with`.
 //!
 //! // Whenever a response begins:
-//! handle.set_factors(Factors::new().with_request(Bytes::new(600_000)));
+//! let response = handle.begin_response(Bytes::new(600_000));
+//! // When its last byte was acknowledged:
+//! response.end();
 //! // At any time:
 //! handle.set_scheme("bbr3")?;
 //! for report in handle.take_reports() {
@@ -49,6 +51,7 @@ pub type Config = trimtab_stack::Config<Quinn>;
 
 pub use factory::{Quinn, TrimtabFactory};
 pub use trimtab_stack::{
-    ConfigError, Factor, FactorError, Factors, Handle, Insight, KnobError, KnobValues, Memory,
-    Metrics, Phase, Reason, Report, Resumption, SetKnobError, Stage, Start, units,
+    Arm, ConfigError, Factor, FactorError, Factors, Handle, Harm, Insight, KnobError, KnobValues,
+    Memory, Metrics, Phase, Reason, Report, Response, Resumption, Safety, SetKnobError, Share,
+    Stage, Start, units,
 };

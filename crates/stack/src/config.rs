@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use trimtab_cc::resume::Resumption;
 use trimtab_qoe::{FormulaError, Model};
+use trimtab_steer::safety::{Arm, Safety, Share};
 use trimtab_steer::scheme::SchemeError;
 
 use crate::handle::Handle;
@@ -47,6 +48,12 @@ pub(crate) struct Settings {
     /// What remembers destinations, and the connection's own.
     pub(crate) memory: Option<Memory>,
     pub(crate) destination: Option<IpAddr>,
+    /// What runs in the holdback, and where the guard goes back to, whatever scheme is set later.
+    pub(crate) baseline: Arc<Plan>,
+    holdback: Share,
+    /// What the arm goes by, in place of the destination.
+    key: Option<Arc<[u8]>>,
+    pub(crate) guard: Option<Safety>,
     pub(crate) traits: &'static Traits,
 }
 
@@ -126,11 +133,15 @@ impl<S: Stack> Config<S> {
 
     fn of(plan: Plan, model: Model) -> Self {
         Self::with(Settings {
+            baseline: Arc::new(plan.baseline()),
             plan,
             model,
             seed: 0,
             memory: None,
             destination: None,
+            holdback: Share::default(),
+            key: None,
+            guard: None,
             traits: S::TRAITS,
         })
     }
@@ -153,7 +164,7 @@ impl<S: Stack> Config<S> {
     /// # Errors
     /// The text is neither; the message marks the place.
     pub fn with_model(self, text: &str) -> Result<Self, ConfigError> {
-        self.settings.with_model(text).map(Self::with)
+        self.settings.with_model(text, &[]).map(Self::with)
     }
 
     /// With a seed of the algorithms' own randomness. Default: 0. The second path of a factory gets
@@ -178,7 +189,55 @@ impl<S: Stack> Config<S> {
         Self::with(Settings { memory: Some(memory.clone()), ..self.settings })
     }
 
-    /// As [`connection`](Self::connection), for a connection to this peer. With a memory it
+    /// With another baseline: the scheme that the holdback runs, and to which the guard goes back.
+    /// Default: the fallback that the scheme names (`safe=`), else the algorithm with which the
+    /// scheme begins, with the algorithm's own knobs, e.g. `copa` for `mortise`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_baseline(self, scheme: &str) -> Result<Self, ConfigError> {
+        let baseline = Plan::read(scheme, &self.settings.model, S::TRAITS)?;
+        Ok(Self::with(Settings { baseline: Arc::new(baseline), ..self.settings }))
+    }
+
+    /// With a holdback: this share of the connections runs the baseline, so that the effect of the
+    /// scheme can be measured. Metrics and [`Handle::arm`] show the arm. Default: none.
+    ///
+    /// The arm goes by a hash that is the same on every machine: of the peer's network, /24 or /48,
+    /// since connections to one place share its bottleneck, or of a [key](Self::with_key). A
+    /// connection that has neither is not in the holdback.
+    #[must_use]
+    pub fn with_holdback(self, share: Share) -> Self {
+        Self::with(Settings { holdback: share, ..self.settings })
+    }
+
+    /// With a key that decides on the arm in place of the peer's address, e.g. that of a user.
+    /// Connections with one key are in one arm.
+    #[must_use]
+    pub fn with_key(self, key: &[u8]) -> Self {
+        Self::with(Settings { key: Some(key.into()), ..self.settings })
+    }
+
+    /// With the guard of Trimtab's agent: a path that suffers from its scheme, by losses or a long
+    /// queue, goes back to the baseline, and is steered again after a rest. The rest shows what the
+    /// path does by itself; where that is about as bad, it ends. Default: none.
+    ///
+    /// ```
+    /// use trimtab_stack::{Config, Safety, Share, Stack};
+    ///
+    /// fn config<S: Stack>() -> Result<Config<S>, trimtab_stack::ConfigError> {
+    ///     let safety = Safety { loss: Share::new(0.03), ..Safety::default() };
+    ///     let config = Config::new("mortise")?.with_baseline("cubic")?;
+    ///     Ok(config.with_guard(safety).with_holdback(Share::new(0.1)))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_guard(self, safety: Safety) -> Self {
+        Self::with(Settings { guard: Some(safety), ..self.settings })
+    }
+
+    /// As [`connection`](Self::connection), for a connection to this peer. With a holdback the peer
+    /// decides on its arm. With a memory it
     /// resumes what the last connection to the peer observed. A path to another address of the
     /// peer begins as any new one.
     pub fn connection_to(&self, peer: IpAddr) -> (Arc<S::Factory>, Handle) {
@@ -195,11 +254,22 @@ impl<S: Stack> Config<S> {
 }
 
 impl Settings {
-    /// With the QoE model of this text.
-    pub(crate) fn with_model(self, text: &str) -> Result<Self, ConfigError> {
-        let model = model(text)?;
+    /// With the QoE model of this text, which may name these factors of the application's own.
+    pub(crate) fn with_model(self, text: &str, own: &[&str]) -> Result<Self, ConfigError> {
+        let model = model(text, own)?;
         let plan = Plan::read(self.plan.label(), &model, self.traits)?;
-        Ok(Self { plan, model, ..self })
+        let mut baseline = self.baseline;
+        Arc::make_mut(&mut baseline).set_model(&model);
+        Ok(Self { plan, model, baseline, ..self })
+    }
+
+    /// The arm of a connection.
+    pub(crate) fn arm(&self) -> Arm {
+        match (&self.key, self.destination) {
+            (Some(key), _) => Arm::of_key(key, self.holdback),
+            (None, Some(destination)) => Arm::of(destination, self.holdback),
+            (None, None) => Arm::Treated,
+        }
     }
 
     /// The place of a connection that begins now in the memory of destinations.
@@ -207,9 +277,14 @@ impl Settings {
         Some(Place::take(self.memory.as_ref()?, self.destination?, now))
     }
 
-    /// How such a connection resumes: by the memory, else as the scheme says.
-    pub(crate) fn resumption(&self, place: Option<&Place>, now: Instant) -> Option<Resumption> {
-        let by_scheme = self.plan.resumption();
+    /// How such a connection resumes: by the memory, else as its plan says.
+    pub(crate) fn resumption(
+        &self,
+        plan: &Plan,
+        place: Option<&Place>,
+        now: Instant,
+    ) -> Option<Resumption> {
+        let by_scheme = plan.resumption();
         let Some(place) = place else { return by_scheme };
         let by_scheme = by_scheme.unwrap_or_default();
         let saved = place.saved(now).or(by_scheme.saved);
@@ -218,8 +293,8 @@ impl Settings {
 }
 
 /// The QoE model of a text.
-pub(crate) fn model(text: &str) -> Result<Model, ConfigError> {
-    Model::parse(text, &[])
+fn model(text: &str, own: &[&str]) -> Result<Model, ConfigError> {
+    Model::parse(text, own)
         .map_err(|problem| ConfigError::Model { pointer: problem.pointer(text), problem })
 }
 

@@ -3,10 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use trimtab_cc::KnobError;
-use trimtab_qoe::Factors;
+use trimtab_qoe::{Factor, Factors};
 use trimtab_steer::Report;
+use trimtab_steer::safety::Arm;
+use trimtab_units::Bytes;
 
 use crate::config::ConfigError;
+use crate::hints::Response;
 use crate::metrics::Metrics;
 use crate::path::Path;
 use crate::paths::{Shared, lock};
@@ -21,6 +24,9 @@ use crate::plan::Plan;
 /// A change takes effect at the path's next packet or acknowledgement. On a path that stands still
 /// that may be a while; in noq and quinn `Connection::set_send_window` with the value in force wakes
 /// it.
+///
+/// A connection in the holdback ([`Config::with_holdback`](crate::Config::with_holdback)) keeps its
+/// scheme and its knobs: changes are checked, and take effect in the other arm only.
 #[derive(Clone, Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -81,7 +87,7 @@ impl Handle {
     /// The text is neither the name of a model nor a formula: nothing changes.
     pub fn set_model(&self, text: &str) -> Result<(), ConfigError> {
         let mut next = self.shared.next();
-        next.settings = next.settings.clone().with_model(text)?;
+        next.settings = next.settings.clone().with_model(text, &[])?;
         self.each(|path| path.set_model(&next.settings.model));
         Ok(())
     }
@@ -89,9 +95,38 @@ impl Handle {
     /// Sets the application's live factors, such as the size of the response (`R`) or the playback
     /// buffer (`V`). The next report carries them. A factor that is not set is absent.
     pub fn set_factors(&self, factors: Factors) {
-        let mut next = self.shared.next();
-        next.factors = factors;
-        self.each(|path| path.factors = factors);
+        self.shared.say(|hints| hints.set(factors));
+    }
+
+    /// States what is good for the connection, as `Hints::describe` of `trimtab-app-sdk` does for
+    /// TCP: a QoE model, unless that of the configuration is right, and what is known at the
+    /// beginning. A formula may name factors of the application's own that `live` sets.
+    ///
+    /// # Errors
+    /// As [`set_model`](Self::set_model): nothing changes.
+    pub fn describe(&self, model: Option<&str>, live: &Factors) -> Result<(), ConfigError> {
+        if let Some(text) = model {
+            let names = live.iter().map(|(name, _)| name);
+            let own: Vec<&str> = names.filter(|name| Factor::from_name(name).is_none()).collect();
+            let mut next = self.shared.next();
+            next.settings = next.settings.clone().with_model(text, &own)?;
+            self.each(|path| path.set_model(&next.settings.model));
+        }
+        self.update(live);
+        Ok(())
+    }
+
+    /// States what has changed, as `Hints::update` of `trimtab-app-sdk`: factors that are not set
+    /// stay as they were.
+    pub fn update(&self, live: &Factors) {
+        self.shared.say(|hints| hints.update(live));
+    }
+
+    /// A response of this size begins: call it before its first byte is written. As long as it
+    /// lives, the factors are of the responses that are open: `R` is the size of the oldest,
+    /// `remaining` what is left of all, `Rbar` their mean size. Other factors stay as they were set.
+    pub fn begin_response(&self, size: Bytes) -> Response {
+        Response::begin(self.shared.clone(), size)
     }
 
     /// Sets a knob of the algorithm that runs, in the knob's unit. A steering that turns the same
@@ -114,9 +149,14 @@ impl Handle {
         })
     }
 
-    /// The text of the scheme that was set last.
+    /// The text of the scheme that was set last. [`Metrics::scheme`] is the one that runs.
     pub fn scheme(&self) -> String {
         self.shared.next().settings.plan.label().to_owned()
+    }
+
+    /// The arm of the comparison in which the connection is.
+    pub fn arm(&self) -> Arm {
+        self.shared.next().settings.arm()
     }
 
     /// The newest path as it is now; `None` before the first, and once the connection is gone.

@@ -3,8 +3,9 @@
 //! A stack asks a factory for a congestion controller of each path, and calls the controller for
 //! what it sends and for what becomes of it. An adapter is a crate that translates these calls. All
 //! else is here: schemes by their text ([`Config`]), the handle that changes a connection while it
-//! lives ([`Handle`]), steering, reports ([`Report`]), [`Metrics`], and the [`Memory`] from which
-//! connections resume. `trimtab-noq` and `trimtab-quinn` are such adapters.
+//! lives ([`Handle`]), steering, reports ([`Report`]), [`Metrics`], holdback ([`Arm`]) and guard
+//! ([`Safety`]), and the [`Memory`] from which connections resume. `trimtab-noq` and
+//! `trimtab-quinn` are such adapters.
 //!
 //! An adapter has four parts:
 //!
@@ -88,7 +89,9 @@
 #![deny(missing_docs)]
 
 mod config;
+mod guarded;
 mod handle;
+mod hints;
 mod memory;
 mod metrics;
 mod packets;
@@ -102,6 +105,7 @@ mod tests;
 
 pub use config::{Config, ConfigError};
 pub use handle::{Handle, SetKnobError};
+pub use hints::Response;
 pub use memory::Memory;
 pub use metrics::Metrics;
 pub use path::Path;
@@ -114,6 +118,8 @@ pub use trimtab_cc::resume::{Resumption, Stage};
 pub use trimtab_cc::{KnobError, Phase};
 /// The application's live factors.
 pub use trimtab_qoe::{Factor, FactorError, Factors};
+/// Which connections are left alone for comparison, and what ends a steering that does harm.
+pub use trimtab_steer::safety::{Arm, Harm, Safety, Share};
 /// What a path measured in an interval, and what its steering did.
 pub use trimtab_steer::{Insight, KnobValues, Reason, Report};
 /// Bytes, durations, rates and times, as they appear in reports and metrics.

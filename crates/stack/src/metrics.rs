@@ -2,6 +2,7 @@
 
 use trimtab_cc::Phase;
 use trimtab_cc::resume::Stage;
+use trimtab_steer::safety::{Arm, Harm};
 use trimtab_steer::{Insight, KnobValues, Reason};
 use trimtab_units::{Bytes, Duration, Rate};
 
@@ -10,8 +11,17 @@ use trimtab_units::{Bytes, Duration, Rate};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// The text of the scheme.
+    /// The text of the scheme that runs, or is about to. In the holdback and in a rest it is that of
+    /// the baseline.
     pub scheme: String,
+    /// Whether the connection is in the comparison's holdback
+    /// ([`Config::with_holdback`](crate::Config::with_holdback)).
+    pub arm: Arm,
+    /// From what the path rests, while it does: the guard let the baseline take over
+    /// ([`Config::with_guard`](crate::Config::with_guard)).
+    pub resting: Option<Harm>,
+    /// How often the guard let the baseline take over.
+    pub fallbacks: u64,
     /// The algorithm that runs, by its name in [`trimtab_cc::ALGORITHMS`].
     pub algorithm: &'static str,
     /// How far it has resumed what an earlier connection observed; `None` where it does not.

@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use trimtab_qoe::Factors;
-
 use crate::config::Settings;
 use crate::handle::Handle;
+use crate::hints::Hints;
 use crate::path::Path;
 
 /// Makes the paths of a connection: what the adapter's factory holds.
@@ -35,7 +34,7 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct Next {
     pub(crate) settings: Settings,
-    pub(crate) factors: Factors,
+    pub(crate) hints: Hints,
 }
 
 /// The data, also after a panic elsewhere: every change is complete when the lock is released.
@@ -45,7 +44,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Paths {
     pub(crate) fn new(settings: Settings) -> Self {
-        let next = Next { settings, factors: Factors::new() };
+        let next = Next { settings, hints: Hints::default() };
         let shared =
             Shared { next: Mutex::new(next), paths: Mutex::default(), made: AtomicU64::new(0) };
         Self { shared: Arc::new(shared) }
@@ -80,6 +79,14 @@ impl Shared {
     /// What the next path begins with.
     pub(crate) fn next(&self) -> MutexGuard<'_, Next> {
         lock(&self.next)
+    }
+
+    /// Changes what is known of the application, and tells the paths.
+    pub(crate) fn say<T>(&self, change: impl FnOnce(&mut Hints) -> T) -> T {
+        let mut next = self.next();
+        let result = change(&mut next.hints);
+        self.paths().iter().for_each(|path| lock(path).set_hints(&next.hints));
+        result
     }
 
     /// The paths whose controllers live.

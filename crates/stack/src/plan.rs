@@ -5,11 +5,11 @@ use std::path::Path;
 
 use trimtab_cc::migrate::Switcher;
 use trimtab_cc::resume::Resumption;
-use trimtab_cc::{Config as Limits, Spec};
+use trimtab_cc::{ALGORITHMS, Config as Limits, Spec};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::{By, Demand, Goal, LearntModel, MusesSettings, Scheme, SchemeKind};
-use trimtab_steer::{Driver, Steerer, Unusable};
+use trimtab_steer::{Driver, Steer, Steerer, Unusable};
 use trimtab_units::Time;
 
 use crate::ConfigError;
@@ -76,6 +76,27 @@ impl Plan {
         Self { resumption: Some(how), ..self }
     }
 
+    /// What this steers away from: its fallback, or the algorithm with which it begins, with the
+    /// algorithm's own knobs. A learnt policy without a fallback has NewReno, which RFC 9002 §7
+    /// describes.
+    pub(crate) fn baseline(&self) -> Self {
+        let spec = match &self.start {
+            Start::Algorithm(spec, steerer) => {
+                let own = steerer.as_ref().and_then(Steer::fallback);
+                own.unwrap_or_else(|| Spec::of(spec.algorithm()))
+            }
+            Start::Learnt(_, safe) => safe.unwrap_or_else(|| Spec::of(&ALGORITHMS[0])),
+        };
+        Self::prepared(&text(&spec), Start::Algorithm(spec, None))
+    }
+
+    /// The steering follows another model.
+    pub(crate) fn set_model(&mut self, model: &Model) {
+        if let Some(steerer) = self.steerer_mut() {
+            steerer.on_model(model);
+        }
+    }
+
     /// The text.
     pub(crate) fn label(&self) -> &str {
         &self.label
@@ -91,8 +112,7 @@ impl Plan {
         &self.start
     }
 
-    /// What is to steer the path.
-    pub(crate) fn steerer_mut(&mut self) -> Option<&mut Steerer> {
+    fn steerer_mut(&mut self) -> Option<&mut Steerer> {
         match &mut self.start {
             Start::Algorithm(_, steerer) => steerer.as_mut(),
             Start::Learnt(..) => None,
@@ -116,6 +136,13 @@ impl Start {
             Self::Learnt(..) => None,
         }
     }
+}
+
+/// The text of an algorithm with its knobs.
+fn text(spec: &Spec) -> String {
+    let knobs: Vec<_> = spec.settings().iter().map(|(knob, v)| format!("{knob}={v}")).collect();
+    let separator = if knobs.is_empty() { "" } else { ":" };
+    format!("{}{separator}{}", spec.algorithm().name, knobs.join(","))
 }
 
 fn policy(settings: &MusesSettings) -> Result<Policy, ConfigError> {
@@ -187,5 +214,30 @@ mod tests {
             matches!(plan.start(), Start::Algorithm(spec, _) if spec.algorithm().name == "copa")
         );
         assert_eq!(plan.label(), "floo:model=nowhere:safe=copa");
+    }
+
+    #[test]
+    fn a_baseline_is_the_fallback_or_the_algorithm_as_it_is_alone() {
+        for (scheme, baseline) in [
+            ("mortise", "copa"),
+            ("copa:delta=0.1", "copa"),
+            ("mortise:bbr3", "bbr3"),
+            ("switch:bbr,cubic:every=3s", "bbr"),
+            ("floo:safe=cubic", "cubic"),
+            ("muses:safe=bbr3", "bbr3"),
+            ("muses:safe=none", "newreno"),
+            ("muses:safe=copa:delta=0.2", "copa:delta=0.2"),
+        ] {
+            let read = |text: &str| Plan::read(text, &Model::download(), Own::TRAITS).unwrap();
+            let derived = read(scheme).baseline();
+            assert_eq!(derived.label(), baseline, "{scheme}");
+            // The text leads back to it.
+            let (Start::Algorithm(a, None), Start::Algorithm(b, None)) =
+                (derived.start(), read(baseline).start().clone())
+            else {
+                panic!("{scheme}: {derived:?}")
+            };
+            assert!(a.is_same(&b), "{scheme}");
+        }
     }
 }

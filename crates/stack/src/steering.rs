@@ -4,13 +4,17 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use trimtab_cc::Config as Limits;
 use trimtab_cc::migrate::{HandOver, Migrate, Switch, Switcher};
 use trimtab_cc::resume::Resumption;
+use trimtab_cc::{Config as Limits, Spec};
 use trimtab_qoe::Model;
-use trimtab_steer::{Action, Driver, HostView, Insight, Needs, Reason, Report, Steer, Steerer};
+use trimtab_steer::safety::{Harm, Verdict};
+use trimtab_steer::{
+    Action, ActionError, Driver, HostView, Insight, Needs, Reason, Report, Steer, Steerer,
+};
 use trimtab_units::{Duration, Time};
 
+use crate::guarded::{Guarded, deviates, untouched};
 use crate::plan::{Plan, Start};
 
 /// How often a path reports that nothing steers.
@@ -32,13 +36,15 @@ pub(crate) struct Steering {
     switches: u64,
     reason: Option<Reason>,
     refused: u64,
+    /// Boxed, since few connections have one.
+    guard: Option<Box<Guarded>>,
     last: Option<Report>,
     waiting: VecDeque<Report>,
 }
 
 impl Steering {
     /// Of a path that begins with this plan.
-    pub(crate) fn new(plan: &Plan, driver: &mut Driver) -> Self {
+    pub(crate) fn new(plan: &Plan, guard: Option<Guarded>, driver: &mut Driver) -> Self {
         let steering = Self {
             label: plan.label().to_owned(),
             steerer: plan.start().steerer(),
@@ -47,6 +53,7 @@ impl Steering {
             switches: 0,
             reason: None,
             refused: 0,
+            guard: guard.map(Box::new),
             last: None,
             waiting: VecDeque::new(),
         };
@@ -60,7 +67,8 @@ impl Steering {
     }
 
     fn interval(&self, srtt: Duration) -> Duration {
-        self.steerer.as_ref().map_or(UNSTEERED, |steerer| steerer.interval(srtt))
+        let asked = self.steerer.as_ref().map_or(UNSTEERED, |steerer| steerer.interval(srtt));
+        self.guard.as_ref().map_or(asked, |guard| guard.interval(asked))
     }
 
     /// The first round trip is known: intervals begin.
@@ -76,9 +84,14 @@ impl Steering {
     /// The steering, and those that are to come, follow another model.
     pub(crate) fn set_model(&mut self, model: &Model) {
         let arriving = self.arriving.as_mut().and_then(Option::as_mut);
-        let wanted = self.wanted.as_mut().and_then(Plan::steerer_mut);
-        for steerer in self.steerer.iter_mut().chain(arriving).chain(wanted) {
+        for steerer in self.steerer.iter_mut().chain(arriving) {
             steerer.on_model(model);
+        }
+        if let Some(wanted) = &mut self.wanted {
+            wanted.set_model(model);
+        }
+        if let Some(guard) = &mut self.guard {
+            guard.set_model(model);
         }
     }
 
@@ -96,7 +109,10 @@ impl Steering {
         driver: &mut Driver,
     ) {
         if let Some(plan) = self.wanted.take() {
-            self.begin_change(&plan, now, view, limits, driver);
+            if let Some(guard) = &mut self.guard {
+                guard.follow(plan.clone());
+            }
+            self.begin_change(&plan, change_over(now), now, view, limits, driver);
         }
         let pending = driver.switcher().is_some_and(|switcher| switcher.pending().is_some());
         if !pending && let Some(steerer) = self.arriving.take() {
@@ -105,6 +121,7 @@ impl Steering {
         }
         if let Some(report) = driver.report(now, *view) {
             self.on_report(&report, driver);
+            self.watch(&report, view, limits, driver);
             driver.report_after(now, self.interval(view.srtt));
             if self.waiting.len() == REPORTS_MAX {
                 self.waiting.pop_front();
@@ -123,11 +140,37 @@ impl Steering {
         }
     }
 
-    /// Another algorithm takes over as Floo has it (§3.4), once the running one has converged. What
-    /// cannot be reached so is replaced at once, and gets what is known of the path.
+    /// Lets the baseline take over where the path suffers from its steering, and ends its rest. In
+    /// trouble the running algorithm may never converge, so the baseline does not wait for that.
+    fn watch(&mut self, report: &Report, view: &HostView, limits: &Limits, driver: &mut Driver) {
+        let Some(mut guard) = self.guard.take() else { return };
+        let (now, interval) = (report.now, guard.interval(self.interval(view.srtt)));
+        let deviates = |baseline: &Plan| deviates(driver, &self.label, baseline, limits);
+        match guard.on_report(report, interval, deviates) {
+            Verdict::Go => {}
+            Verdict::Back(_) => {
+                let baseline = guard.baseline();
+                let give_way = |driver: &mut Driver, to| driver.give_way(now, to);
+                self.begin_change(baseline, give_way, now, view, limits, driver);
+                if let Start::Algorithm(spec, _) = baseline.start()
+                    && untouched(spec, limits).apply(driver.algorithm_mut()).is_err()
+                {
+                    self.refused += 1;
+                }
+            }
+            Verdict::Again | Verdict::NotOurs => {
+                self.begin_change(guard.plan(), change_over(now), now, view, limits, driver);
+            }
+        }
+        self.guard = Some(guard);
+    }
+
+    /// Another algorithm takes over. What cannot be reached so is replaced at once, and gets what is
+    /// known of the path.
     fn begin_change(
         &mut self,
         plan: &Plan,
+        switch: impl FnOnce(&mut Driver, Spec) -> Result<(), ActionError>,
         now: Time,
         view: &HostView,
         limits: &Limits,
@@ -138,7 +181,7 @@ impl Steering {
         self.arriving = Some(plan.start().steerer());
         self.reason = None;
         if let Start::Algorithm(spec, _) = plan.start()
-            && driver.act(now, &Action::Switch { to: *spec, how: Switch::Full }).is_ok()
+            && switch(driver, *spec).is_ok()
         {
             return;
         }
@@ -177,6 +220,16 @@ impl Steering {
         self.refused
     }
 
+    /// From what the path rests.
+    pub(crate) fn resting(&self) -> Option<Harm> {
+        self.guard.as_ref()?.resting()
+    }
+
+    /// How often the path went back to its baseline.
+    pub(crate) fn fallbacks(&self) -> u64 {
+        self.guard.as_ref().map_or(0, |guard| guard.fallbacks())
+    }
+
     /// What the steering shows of itself.
     pub(crate) fn insight(&self) -> Insight {
         self.steerer.as_ref().map_or_else(Insight::default, Steer::insight)
@@ -191,4 +244,9 @@ impl Steering {
     pub(crate) fn take_reports(&mut self) -> VecDeque<Report> {
         mem::take(&mut self.waiting)
     }
+}
+
+/// The way of Floo (§3.4): once the running algorithm has converged.
+fn change_over(now: Time) -> impl FnOnce(&mut Driver, Spec) -> Result<(), ActionError> {
+    move |driver, to| driver.act(now, &Action::Switch { to, how: Switch::Full })
 }

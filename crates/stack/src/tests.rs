@@ -1,7 +1,6 @@
 //! A stack for tests.
 
-use trimtab_qoe::Factors;
-
+use crate::hints::Hints;
 use crate::paths::{Next, Paths};
 use crate::stack::{Pacing, Stack, Traits};
 
@@ -18,5 +17,5 @@ pub(crate) type Config = crate::Config<Own>;
 
 /// What the next path begins with.
 pub(crate) fn next(config: &Config) -> Next {
-    Next { settings: config.settings().clone(), factors: Factors::new() }
+    Next { settings: config.settings().clone(), hints: Hints::default() }
 }

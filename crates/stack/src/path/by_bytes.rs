@@ -20,6 +20,7 @@ impl Path {
         self.settle();
         self.now = self.at(now);
         self.steer();
+        self.responses.on_sent(self.now);
         self.discard_older(self.now - FATE_MAX);
         let mut left = bytes;
         while !left.is_zero() {

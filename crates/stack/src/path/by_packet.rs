@@ -12,6 +12,7 @@ impl Path {
         self.settle();
         self.now = self.at(now);
         self.steer();
+        self.responses.on_sent(self.now);
         let (packet, sent) = self.tracker.on_sent(self.now, size);
         self.packets.insert(number, packet);
         self.driver.on_sent(&sent);

@@ -15,9 +15,12 @@ use trimtab_cc::resume::CarefulResume;
 use trimtab_cc::transport::{Packet, Tracker};
 use trimtab_cc::{Config as Limits, KnobError, set_knob};
 use trimtab_qoe::{Factors, Model};
+use trimtab_steer::safety::Arm;
 use trimtab_steer::{Driver, HostView, KnobValues};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::guarded::Guarded;
+use crate::hints::{Hints, Responses};
 use crate::memory::Place;
 use crate::metrics::Metrics;
 use crate::packets::Packets;
@@ -53,7 +56,11 @@ pub struct Path {
     packets: Packets,
     driver: Driver,
     pub(crate) steering: Steering,
-    pub(crate) factors: Factors,
+    arm: Arm,
+    factors: Factors,
+    /// What of the open responses has not arrived.
+    remaining: Bytes,
+    pub(crate) responses: Responses,
     /// Smoothed and lowest round-trip time; `None` before the first sample.
     rtt: Option<(Duration, Duration)>,
     /// The stack's smoothed round-trip time before the present acknowledgement.
@@ -73,18 +80,23 @@ pub struct Path {
 impl Path {
     /// The path with this number.
     pub(crate) fn new(next: &Next, number: u64, now: Instant, mtu: u16) -> Self {
-        let Next { settings, factors } = next;
+        let Next { settings, hints } = next;
         let limits = limits(mtu, settings.seed.wrapping_add(number));
-        let mut driver = settings.plan.start().driver(&limits);
+        let arm = settings.arm();
+        let plan = if arm == Arm::Holdback { &*settings.baseline } else { &settings.plan };
+        let mut driver = plan.start().driver(&limits);
         let mut place = None;
         // A path that follows the first one begins afresh (RFC 9000 §9.4).
         if number == 0 {
             place = settings.place(now);
-            if let Some(how) = settings.resumption(place.as_ref(), now) {
+            if let Some(how) = settings.resumption(plan, place.as_ref(), now) {
                 driver = driver.resuming(&limits, how);
             }
         }
-        let steering = Steering::new(&settings.plan, &mut driver);
+        let guard = settings.guard.filter(|_| arm == Arm::Treated);
+        let guard =
+            guard.map(|safety| Guarded::new(safety, plan.clone(), settings.baseline.clone()));
+        let steering = Steering::new(plan, guard, &mut driver);
         Self {
             epoch: now,
             now: Time::ZERO,
@@ -94,7 +106,10 @@ impl Path {
             packets: Packets::default(),
             driver,
             steering,
-            factors: *factors,
+            arm,
+            factors: hints.factors(),
+            remaining: hints.remaining(),
+            responses: Responses::of(hints),
             rtt: None,
             smoothed: Duration::ZERO,
             prior_inflight: None,
@@ -294,15 +309,31 @@ impl Path {
             min_rtt,
             inflight: self.tracker.inflight(),
             mss: self.limits.mss,
-            unsent: Bytes::ZERO,
+            unsent: self.remaining - self.tracker.inflight(),
             factors: self.factors,
         };
         self.steering.turn(now, &view, &self.limits, &mut self.driver);
     }
 
-    /// Another scheme is to run, from the next callback on.
+    /// What the application says from now on.
+    pub(crate) fn set_hints(&mut self, hints: &Hints) {
+        (self.factors, self.remaining) = (hints.factors(), hints.remaining());
+    }
+
+    /// A response of this size arrived whole.
+    pub(crate) fn on_response_end(&mut self, id: u64, size: Bytes) {
+        let Some((wait, duration)) = self.responses.end(id, self.now) else { return };
+        if let Some(collector) = self.driver.collector_mut() {
+            collector.on_response_sent(wait);
+            collector.on_response_arrived(size, duration);
+        }
+    }
+
+    /// Another scheme is to run, from the next callback on. The holdback stays as it is.
     pub(crate) fn change(&mut self, plan: &Plan) {
-        self.steering.change(plan.clone());
+        if self.arm == Arm::Treated {
+            self.steering.change(plan.clone());
+        }
     }
 
     /// The steering follows another model.
@@ -310,8 +341,11 @@ impl Path {
         self.steering.set_model(model);
     }
 
-    /// Turns a knob of the algorithm that runs.
+    /// Turns a knob of the algorithm that runs. The holdback stays as it is.
     pub(crate) fn set_knob(&mut self, name: &str, value: f64) -> Result<(), KnobError> {
+        if self.arm == Arm::Holdback {
+            return Ok(());
+        }
         set_knob(self.driver.algorithm_mut(), name, value)
     }
 
@@ -320,6 +354,9 @@ impl Path {
         let switcher = self.driver.switcher();
         Metrics {
             scheme: self.steering.label().to_owned(),
+            arm: self.arm,
+            resting: self.steering.resting(),
+            fallbacks: self.steering.fallbacks(),
             algorithm: self.driver.name(),
             resume: self.driver.resume().map(CarefulResume::stage),
             pending: switcher.and_then(|s| s.pending()).map(|spec| spec.algorithm().name),

@@ -34,22 +34,24 @@ pub(crate) struct Setting {
     pub(crate) rtt: Duration,
     pub(crate) loss: f64,
     pub(crate) mark: f64,
+    /// In bandwidth-delay products.
+    pub(crate) buffer: f64,
     pub(crate) seed: u64,
 }
 
 impl Default for Setting {
-    /// 8 Mbit/s, 40 ms.
+    /// 8 Mbit/s, 40 ms, a buffer of one bandwidth-delay product.
     fn default() -> Self {
         let (rate, rtt) = (Rate::from_mbps(8.0), Duration::from_millis(40));
-        Self { rate, rtt, loss: 0.0, mark: 0.0, seed: 1 }
+        Self { rate, rtt, loss: 0.0, mark: 0.0, buffer: 1.0, seed: 1 }
     }
 }
 
 impl Setting {
-    /// A buffer of one bandwidth-delay product before it.
+    /// The link, behind its buffer.
     pub(crate) fn bottleneck(&self) -> LinkConfig {
         LinkConfig::new(Capacity::Constant(self.rate))
-            .queue(QueueConfig::drop_tail_bytes(self.rate * self.rtt))
+            .queue(QueueConfig::drop_tail_bytes((self.rate * self.rtt).mul_f64(self.buffer)))
             .loss(LossConfig::Independent(self.loss))
             .mark(MarkConfig::Random(self.mark))
     }
@@ -109,8 +111,10 @@ impl World {
         let (factory, handle) = config.connection_to(Ipv4Addr::LOCALHOST.into());
         let mut transport = TransportConfig::default();
         transport.congestion_controller_factory(factory);
-        // The application stops soon after it has no more data: 3 bandwidth-delay products.
-        transport.send_window((setting.rate * setting.rtt).get() * 3);
+        // The application stops soon after it has no more data: what path and buffer hold, and a
+        // bandwidth-delay product.
+        let held = (setting.rate * setting.rtt).mul_f64(2.0 + setting.buffer);
+        transport.send_window(held.get());
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], private.into()).unwrap();
         let plain = Arc::new(server.clone());
