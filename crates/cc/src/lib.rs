@@ -59,7 +59,7 @@ use crate::episode::Episode;
 use crate::muses::State;
 use crate::window::Window;
 
-/// What every algorithm is built from: the transport's limits and a seed.
+/// What every algorithm is built from: the transport's limits, a seed and a clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Bytes of a full-size packet as it counts against the window (the maximum datagram size of
@@ -73,6 +73,10 @@ pub struct Config {
     pub paced: bool,
     /// Seed of the algorithm's own randomness (BBR's start in its gain cycle, for one).
     pub seed: u64,
+    /// What a clock that all senders share says when the connection's own says zero, such as the
+    /// time since 1970. Copa drains the queue at its ticks (knob `competitive` at 2). Default: zero,
+    /// which fits connections that share a clock.
+    pub clock: Duration,
 }
 
 impl Config {
@@ -80,7 +84,7 @@ impl Config {
     pub const fn with_mss(mss: Bytes, seed: u64) -> Self {
         let n = mss.get();
         let [initial_window, min_window] = [Bytes::new(10 * n), Bytes::new(2 * n)];
-        Self { mss, initial_window, min_window, paced: false, seed }
+        Self { mss, initial_window, min_window, paced: false, seed, clock: Duration::ZERO }
     }
 }
 

@@ -8,10 +8,12 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "models.bpf.h"
-#include "core/switch.h"
 
 /* Set before loading; the verifier sees constants. */
 const volatile struct tt_settings tt_settings = { .slot_count = 1 };
+
+#define TT_CLOCK_US tt_settings.clock_us
+#include "core/switch.h"
 
 /* What was acknowledged since the algorithm last ran. */
 struct tt_pending {

@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 13
+#define TT_LAYOUT_VERSION 14
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -310,13 +310,15 @@
 #define TT_EVENTS_BYTES (1 << 20)
 /*
  * What is set before loading: the number of slots, the names under which the algorithms are
- * registered, then least and greatest value of each knob, algorithm by algorithm by TT_CCA_* less 1.
+ * registered, then least and greatest value of each knob, algorithm by algorithm by TT_CCA_* less 1,
+ * and what the common clock of senders says when CLOCK_MONOTONIC says zero.
  */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4
 #define TT_SETTINGS_LEAST_AT 84
 #define TT_SETTINGS_MOST_AT 404
-#define TT_SETTINGS_SIZE 724
+#define TT_SETTINGS_CLOCK_AT 728
+#define TT_SETTINGS_SIZE 736
 
 #ifndef TT_RUST
 #include "types.h"
@@ -336,6 +338,8 @@ struct tt_settings {
 	char names[TT_CCAS][TT_CA_NAME_SIZE];
 	u32 least[TT_CCAS][TT_KNOBS_MAX];
 	u32 most[TT_CCAS][TT_KNOBS_MAX];
+	u32 rest;
+	u64 clock_us;
 };
 struct tt_towards_key {
 	TT_TOWARDS_KEY_FIELDS(TT_C_FIELD, TT_C_ARRAY)
@@ -362,6 +366,7 @@ _Static_assert(sizeof(struct tt_settings) == TT_SETTINGS_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, names) == TT_SETTINGS_NAMES_AT, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, least) == TT_SETTINGS_LEAST_AT, "layout");
 _Static_assert(__builtin_offsetof(struct tt_settings, most) == TT_SETTINGS_MOST_AT, "layout");
+_Static_assert(__builtin_offsetof(struct tt_settings, clock_us) == TT_SETTINGS_CLOCK_AT, "layout");
 _Static_assert(sizeof(struct tt_towards_key) == TT_TOWARDS_KEY_SIZE, "layout");
 _Static_assert(__builtin_offsetof(struct tt_towards_key, addr) * 8 - 32 == TT_TOWARDS_WHO_BITS, "layout");
 _Static_assert(sizeof(struct tt_slot) == TT_SLOT_SIZE, "layout");

@@ -10,6 +10,7 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{
     ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapMut, Object, ObjectBuilder, OpenObject,
 };
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use sha2::{Digest as _, Sha256};
 
 use crate::algorithm::Algorithm;
@@ -18,7 +19,7 @@ use crate::error::{Error, said};
 use crate::kernel::{self, Form, Registration};
 use crate::knobs;
 use crate::layout::{
-    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_LEAST_AT, SETTINGS_MOST_AT, SETTINGS_NAMES_AT,
+    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_CLOCK_AT, SETTINGS_LEAST_AT, SETTINGS_MOST_AT, SETTINGS_NAMES_AT,
     SETTINGS_SIZE,
 };
 use crate::mapping::{Mapping, point_to};
@@ -44,7 +45,7 @@ const REGISTER: &str = "register the congestion control";
 pub(crate) fn fingerprint(options: &Options) -> u64 {
     let mut hash = Sha256::new();
     hash.update(&OBJECT.0);
-    hash.update(settings(options));
+    hash.update(settings(options, 0));
     hash.update([u8::from(options.unrestricted)]);
     let hash = hash.finalize();
     // 0 says that nothing is complete.
@@ -242,8 +243,16 @@ fn struct_ops(algorithm: Algorithm, form: Form) -> String {
     format!("{}_{since}", algorithm.name())
 }
 
+/// What the common clock of senders (the time since 1970) says when `CLOCK_MONOTONIC` says zero, in
+/// us. Copa's flows drain a queue together by it, also those of different hosts.
+fn common_clock_us() -> u64 {
+    let [common, own] = [ClockId::Realtime, ClockId::Monotonic].map(clock_gettime);
+    let us = |time: Timespec| time.tv_sec * 1_000_000 + time.tv_nsec / 1000;
+    (us(common) - us(own)).try_into().unwrap_or(0)
+}
+
 /// `tt_settings` of `bpf/layout.h`: the constants of the programs.
-fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
+fn settings(options: &Options, clock_us: u64) -> [u8; SETTINGS_SIZE] {
     let mut settings = [0; SETTINGS_SIZE];
     settings[..SETTINGS_NAMES_AT].copy_from_slice(&options.slots.to_ne_bytes());
     for algorithm in Algorithm::ALL {
@@ -260,6 +269,7 @@ fn settings(options: &Options) -> [u8; SETTINGS_SIZE] {
             settings[at + place..].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         }
     }
+    settings[SETTINGS_CLOCK_AT..].copy_from_slice(&clock_us.to_ne_bytes());
     settings
 }
 
@@ -290,7 +300,7 @@ fn prepare(
         } else if name.ends_with(".rodata") {
             // Its one constant, `tt_settings`.
             let Some(value) = map.initial_value_mut() else { continue };
-            value.copy_from_slice(&settings(options));
+            value.copy_from_slice(&settings(options, common_clock_us()));
         }
     }
     Ok(())

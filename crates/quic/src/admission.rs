@@ -9,6 +9,7 @@ use trimtab_noq::{Config, Handle, Start};
 use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
 use trimtab_units::Time;
 
+use crate::clock::Clock;
 use crate::error::QuicError;
 
 /// Whether all that the scenario asks for can be run on this datapath.
@@ -53,6 +54,7 @@ pub(crate) fn governor(
     app: &PreparedApp,
     prepared: &Prepared,
     seed: u64,
+    clock: Clock,
 ) -> Governor {
     let governing = scheme.kind().governing();
     let start = match governing {
@@ -68,6 +70,7 @@ pub(crate) fn governor(
         }
     };
     let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
+    let config = config.with_clock(clock.instant(Time::ZERO));
     let config = match scheme.kind() {
         SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
         _ => config,

@@ -40,12 +40,13 @@ impl FlowConfig {
         member: Member<'_>,
         prepared: &Prepared,
         run_seed: u64,
+        clock: Clock,
     ) -> Self {
         let seed = run_seed ^ ((number as u64) << 32);
         let end = Time::ZERO + prepared.plan.scenario.duration;
         Self {
             number,
-            governor: admission::governor(member.scheme, member.goal, prepared, seed),
+            governor: admission::governor(member.scheme, member.goal, prepared, seed, clock),
             app: member.app,
             active: (Time::ZERO + member.start, end),
             seed,

@@ -81,7 +81,7 @@ impl<'a> RealWorld<'a> {
             let client = (topology.client(), topology.client_address());
             let sockets = Sockets::open(server, client)
                 .map_err(QuicError::system("open the sockets of a connection"))?;
-            let config = FlowConfig::new(number, member, prepared, job.seed);
+            let config = FlowConfig::new(number, member, prepared, job.seed, clock);
             flows.push(Flow::new(config, identity, clock, Time::ZERO, sockets));
         }
         let ports = flows.iter().map(|flow| flow.carrier.port()).collect();

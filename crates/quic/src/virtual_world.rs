@@ -121,7 +121,7 @@ impl VirtualWorld {
     pub(crate) fn new(identity: &Identity, prepared: &Prepared, job: &Job) -> Self {
         let clock = Clock::new(lead(job));
         let flow = |(number, member)| {
-            let config = FlowConfig::new(number, member, prepared, job.seed);
+            let config = FlowConfig::new(number, member, prepared, job.seed, clock);
             let lines = Lines::new(job, clock, config.seed);
             // As far ahead of its part of the run as the clock is of the run.
             let dials_at = config.start();

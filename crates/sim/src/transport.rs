@@ -129,6 +129,7 @@ impl Transport {
             min_window: self.packet * self.min_window,
             paced: self.pacing != Pacing::Unpaced,
             seed,
+            clock: Duration::ZERO,
         }
     }
 }

@@ -5,12 +5,13 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use trimtab_cc::resume::Resumption;
 use trimtab_qoe::{FormulaError, Model};
 use trimtab_steer::safety::{Arm, Safety, Share};
 use trimtab_steer::scheme::SchemeError;
+use trimtab_units::Duration;
 
 use crate::handle::Handle;
 use crate::memory::{Memory, Place};
@@ -54,6 +55,8 @@ pub(crate) struct Settings {
     /// What the arm goes by, in place of the destination.
     key: Option<Arc<[u8]>>,
     pub(crate) guard: Option<Safety>,
+    /// When the clock that all senders share says zero; `None` for the time since 1970.
+    clock_zero: Option<Instant>,
     pub(crate) traits: &'static Traits,
 }
 
@@ -142,6 +145,7 @@ impl<S: Stack> Config<S> {
             holdback: Share::default(),
             key: None,
             guard: None,
+            clock_zero: None,
             traits: S::TRAITS,
         })
     }
@@ -172,6 +176,14 @@ impl<S: Stack> Config<S> {
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self::with(Settings { seed, ..self.settings })
+    }
+
+    /// With a clock that says zero at this time. Flows of Copa that share a queue drain it together,
+    /// at times that all senders know. Default: the time since 1970, by the system's clock. In virtual
+    /// time that would be another one in each run.
+    #[must_use]
+    pub fn with_clock(self, zero: Instant) -> Self {
+        Self::with(Settings { clock_zero: Some(zero), ..self.settings })
     }
 
     /// With what an earlier connection observed, by a clock that begins with the connection
@@ -254,6 +266,15 @@ impl<S: Stack> Config<S> {
 }
 
 impl Settings {
+    /// What the clock that all senders share says at this time, which is about now.
+    pub(crate) fn clock(&self, now: Instant) -> Duration {
+        let clock = match self.clock_zero {
+            Some(zero) => now.saturating_duration_since(zero),
+            None => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        };
+        Duration::from_nanos(u64::try_from(clock.as_nanos()).unwrap_or(0))
+    }
+
     /// With the QoE model of this text, which may name these factors of the application's own.
     pub(crate) fn with_model(self, text: &str, own: &[&str]) -> Result<Self, ConfigError> {
         let model = model(text, own)?;

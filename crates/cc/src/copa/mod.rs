@@ -3,8 +3,8 @@
 //!
 //! Read first: Arun and Balakrishnan, "Copa: practical delay-based congestion control for the
 //! Internet", NSDI 2018; the section numbers are of that paper. `velocity.rs` has §2.2's velocity,
-//! `mode.rs` §2.4's competitive mode, `blame.rs` whose losses are whose, `knobs.rs` what can be
-//! steered.
+//! `mode.rs` §2.4's competitive mode, `ticks.rs` when flows of one kind drain the queue, `blame.rs`
+//! whose losses are whose, `knobs.rs` what can be steered.
 //!
 //! Where the paper is silent or a sender would come to harm, this departs from it:
 //! * One acknowledgement moves the window by at most what it acknowledges: no faster than slow
@@ -24,6 +24,7 @@ mod knobs;
 mod migrate;
 mod mode;
 mod rival;
+mod ticks;
 mod velocity;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -32,6 +33,7 @@ use self::blame::Blame;
 use self::knobs::{Rivalry, Values};
 use self::mode::{EMPTY_SLACK, Mode, Sight};
 use self::rival::Rival;
+use self::ticks::Ticks;
 use self::velocity::{Direction, Velocity};
 use crate::ceiling::Ceiling;
 use crate::episode::Episode;
@@ -118,6 +120,8 @@ pub struct Copa {
     sampled_at: Time,
     /// When the last silence ended.
     heard_again_at: Time,
+    /// When it was last looked whether to drain the queue.
+    looked_at: Time,
     round: Round,
     episode: Episode,
     /// What congestion marks leave.
@@ -178,6 +182,7 @@ impl Copa {
             rtt_max: WindowedMax::new(),
             sampled_at: Time::ZERO,
             heard_again_at: Time::ZERO,
+            looked_at: Time::ZERO,
             round: Round::default(),
             episode: Episode::default(),
             ceiling: Ceiling::default(),
@@ -247,6 +252,8 @@ impl Copa {
     fn drain_queue(&mut self, ack: &Ack, floor: bool) {
         let (now, srtt) = (ack.now, ack.srtt);
         let competes = self.values.competitive != Rivalry::Yield;
+        let ticks = Ticks::between(self.looked_at, now, self.limits.clock);
+        self.looked_at = now;
         if let Some(drain) = self.drain {
             // Nothing but the minimum itself: a drain that ended on less would let the minimum drift.
             if floor || now >= drain.until {
@@ -266,23 +273,24 @@ impl Copa {
             }
             return;
         }
-        let patience = if self.competes_as_cubic() {
-            self.mode.confirms_after()
-        } else {
-            Duration::from_secs_f64(self.values.min_rtt_window / 2.0)
-        };
+        let patience = Duration::from_secs_f64(self.values.min_rtt_window / 2.0);
         // On the way down from another algorithm's window the queue empties as it is; and what was
         // in flight while the link stood still tells nothing of what the path holds.
         if self.descent.is_none()
             && ack.newest_sent_at >= self.heard_again_at
             && let Some((standing, queueing)) = self.delays()
         {
-            let wanted = self.mode.wants_drain(now, srtt, patience, competes);
+            let rtt_min = standing - queueing;
+            let wanted = if self.keeps_rival() {
+                let base = Duration::from_secs_f64(rtt_min);
+                self.mode.wants_joint_drain(now, srtt, base, patience, ticks)
+            } else {
+                self.mode.wants_drain(now, srtt, patience, competes)
+            };
             let small = self.mode.is_small(now, srtt) && self.is_held_by(EMPTY_SLACK);
             if !wanted && !small {
                 return;
             }
-            let rtt_min = standing - queueing;
             let path = self.window * rtt_min / standing;
             let shallow = 1.0 - EMPTY_SLACK.as_secs_f64() / rtt_min;
             let share = if wanted { DRAIN_SHARE } else { shallow.max(DRAIN_SHARE) };

@@ -10,6 +10,8 @@
 
 use trimtab_units::{Duration, Time};
 
+use super::ticks::Ticks;
+
 /// A queue whose delay is below this share of its swing is nearly empty. The paper takes a tenth
 /// (§2.4), which its own flows do not always reach: two of delta 0.04 alone on a link swing between
 /// 17 and 97 packets, four of 0.1 between 10 and 79. They would take each other for strangers, and
@@ -26,6 +28,10 @@ const SMALL_ROUNDS: u64 = 5;
 const SMALL_SHARE: u64 = 10;
 /// A queue that was not nearly empty for so many round trips may belong to others (§2.4).
 const EMPTY_ROUNDS: u64 = 5;
+/// At a tick, a flow with the window of CUBIC at hand drains a queue that was not for so many.
+const HELP_ROUNDS: u64 = 3;
+/// There are so many round trips at least from tick to tick.
+const TICK_ROUNDS: u64 = 10;
 /// A drain that emptied the queue says who filled it, and one that did not, what a queue of no more
 /// than [`EMPTY_SLACK`] is; this long is the next one not asked for.
 const ALONE: Duration = Duration::from_secs(1);
@@ -49,16 +55,14 @@ const LOST_GAP: u32 = 5;
 /// A flow that competes again within so many round trips keeps its 1/delta. The queue was empty
 /// for a moment, and the others stayed.
 const KEPT_ROUNDS: u32 = 50;
-/// With CUBIC's window (`rival.rs`), it looks whether the others are still there after so long. Each
-/// time that they are, it waits twice as long. A drain costs a flow of long round trips its share
-/// for seconds. With a drain each 15 s, and leaving at 0.3 of the swing, one flow next to one CUBIC
-/// flow got 0.55 of its rate at 150 ms and 0.63 at 300 ms; now it gets 0.77 at both (48 Mbit/s, one
-/// bandwidth-delay product, 0.5 ms of jitter). With 8 s it gets 0.86 and 0.82. But of 60 seeds of
-/// `sim/tests/sharing.rs`, four flows of its own kind then have a Jain's index below 0.9 in five, and
-/// with 15 s in none. The price: after others that filled the queue for 90 s have left, the queue of
-/// the next 88 s is up to 18% longer on the mean (20 to 300 ms, one and four such products).
-const CONFIRM: Duration = Duration::from_secs(15);
-const CONFIRM_MAX: Duration = Duration::from_secs(60);
+/// With CUBIC's window (`rival.rs`), it looks whether the others are still there at ticks so far
+/// apart, and at every second and every fourth of them once they were. A drain costs a flow of long
+/// round trips its share for seconds, so there are so many round trips at least from tick to tick,
+/// as they are with an empty queue.
+const CONFIRM: Duration = Duration::from_secs(16);
+const CONFIRM_ROUNDS: u64 = 60;
+/// A tick this part of that time after the last drain is too soon.
+const CONFIRM_SOONEST: u64 = 4;
 /// The second doubling reaches the most.
 const CONFIRMED_MAX: u32 = 2;
 
@@ -154,15 +158,34 @@ impl Mode {
         if stays { EMPTY_SHARE_LOST } else { EMPTY_SHARE }
     }
 
-    /// How long after the last drain it looks again whether the others are still there, with CUBIC's
-    /// window.
-    pub(super) fn confirms_after(&self) -> Duration {
-        (CONFIRM * (1 << self.confirmed)).min(CONFIRM_MAX)
+    /// With the window of CUBIC, the time from one tick to the next at which it looks whether the
+    /// others are still there.
+    fn confirms_each(&self, base: Duration) -> Duration {
+        CONFIRM.max(base * CONFIRM_ROUNDS) * (1 << self.confirmed)
+    }
+
+    /// Whether it is time to drain the queue, for one that would compete with the window of CUBIC:
+    /// at ticks, with flows of its kind. To see who fills it, when it was not nearly empty for three
+    /// round trips; those that may not know it yet help those that ask after five. To see whether
+    /// others still do. To see the minimum round-trip time again, after `patience`.
+    pub(super) fn wants_joint_drain(
+        &self,
+        now: Time,
+        srtt: Duration,
+        base: Duration,
+        patience: Duration,
+        ticks: Ticks,
+    ) -> bool {
+        if self.is_competitive() {
+            let each = self.confirms_each(base);
+            return ticks.come(each) && now.since(self.drained_at) > each / CONFIRM_SOONEST;
+        }
+        let helps = now.since(self.empty_at) > srtt * HELP_ROUNDS;
+        helps && ticks.come(srtt * TICK_ROUNDS) || self.is_stale(now, srtt, patience)
     }
 
     /// Whether it is time to drain the queue. To see who fills it: when it was not nearly empty for
-    /// five round trips. To see the minimum round-trip time again, or whether those that fill the
-    /// queue are still there: after `patience`.
+    /// five round trips. To see the minimum round-trip time again: after `patience`.
     pub(super) fn wants_drain(
         &self,
         now: Time,
@@ -170,9 +193,14 @@ impl Mode {
         patience: Duration,
         competes: bool,
     ) -> bool {
-        let stale = self.floor_at.max(self.drained_at);
         let strange = competes && self.inverse.is_none() && self.is_full(now, srtt);
-        strange || now.since(stale) > patience.max(srtt * EMPTY_ROUNDS)
+        strange || self.is_stale(now, srtt, patience)
+    }
+
+    /// Whether the minimum round-trip time was not seen for so long.
+    fn is_stale(&self, now: Time, srtt: Duration, patience: Duration) -> bool {
+        let seen = self.floor_at.max(self.drained_at);
+        now.since(seen) > patience.max(srtt * EMPTY_ROUNDS)
     }
 
     /// Whether the queue was nearly empty for five round trips, but never empty. It may be none: see
@@ -432,13 +460,13 @@ mod tests {
         assert!(!leaves(10_001) && leaves(10_000));
     }
 
-    /// Each drain that finds the others doubles the time to the next, up to a minute.
+    /// Each drain that finds the others doubles the time to the next, up to four times.
     #[test]
     fn it_looks_for_the_others_ever_less_often() {
         let mut mode = competing();
-        let waits = |mode: &Mode| mode.confirms_after();
+        let waits = |mode: &Mode| mode.confirms_each(RTT);
         let seconds = Duration::from_secs;
-        for (drain, want) in [(1, 15), (2, 30), (3, 60), (4, 60)] {
+        for (drain, want) in [(1, 16), (2, 32), (3, 64), (4, 64)] {
             assert_eq!(waits(&mode), seconds(want));
             let from = at(1000 + 1000 * drain);
             mode.on_drained(from, from + RTT, RTT, 0.5);
@@ -454,10 +482,40 @@ mod tests {
             assert!(mode.is_competitive());
             waits(&mode)
         };
-        assert_eq!((again(49), again(50)), (seconds(60), seconds(15)));
+        assert_eq!((again(49), again(50)), (seconds(64), seconds(16)));
         mode.on_rtt(at(9000), &sight(0));
         mode.on_drained(at(9000), at(9100), RTT, 0.5);
-        assert_eq!(waits(&mode), seconds(15), "the queue emptied: they are gone");
+        assert_eq!(waits(&mode), seconds(16), "the queue emptied: they are gone");
+        assert_eq!(mode.confirms_each(RTT * 5), seconds(30), "60 round trips at least");
+    }
+
+    /// With the window of CUBIC at hand it drains at ticks, with all others of its kind.
+    #[test]
+    fn flows_of_a_kind_drain_the_queue_at_ticks() {
+        let patience = Duration::from_secs(15);
+        let wants = |mode: &Mode, before, now| {
+            let ticks = Ticks::between(at(before), at(now), Duration::ZERO);
+            mode.wants_joint_drain(at(now), RTT, RTT, patience, ticks)
+        };
+        // Ten round trips are a second: so are the ticks.
+        let mut mode = Mode::new(Time::ZERO);
+        mode.on_rtt(at(2600), &sight(0));
+        mode.on_rtt(at(2699), &sight(30_000));
+        assert!(!wants(&mode, 2999, 3000), "it was nearly empty three round trips ago");
+        mode.empty_at = at(2699) - RTT;
+        assert!(wants(&mode, 2999, 3000) && !wants(&mode, 3000, 3001));
+        // Without a tick, only the minimum that was not seen for long.
+        mode.floor_at = at(1000);
+        assert!(!wants(&mode, 15_998, 15_999) && wants(&mode, 16_001, 16_002));
+
+        // Competing since 1 s, it looks for the others each 16 s; not within four of them.
+        let mut mode = competing();
+        assert!(wants(&mode, 15_999, 16_000) && !wants(&mode, 16_000, 31_999));
+        mode.drained_at = at(12_000);
+        assert!(!wants(&mode, 15_999, 16_000) && wants(&mode, 31_999, 32_000));
+        mode.on_drained(at(31_000), at(31_100), RTT, 0.5);
+        assert!(!wants(&mode, 47_999, 48_000), "they were there: each 32 s");
+        assert!(wants(&mode, 63_999, 64_000));
     }
 
     /// A queue of at most 1 ms that is never below a tenth of that may be none.

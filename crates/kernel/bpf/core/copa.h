@@ -230,12 +230,16 @@ TT_INLINE void tt_copa_heed_silence(struct tt_copa *c, const struct tt_ack *ack)
 TT_CHECKED_ONCE int tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *ack, bool floor)
 {
 	u64 now_us, srtt_us, standing_us, base_us, less_us, patience_us;
+	struct tt_ticks ticks;
 	bool wanted, small;
 
 	if (!c || !ack)
 		return 0;
 	now_us = ack->now_us;
 	srtt_us = ack->srtt_us;
+	ticks.before_us = c->looked_us;
+	ticks.now_us = now_us;
+	c->looked_us = now_us;
 	if (c->drain.until_us) {
 		if (floor || now_us >= c->drain.until_us)
 			tt_copa_end_drain(c, now_us, srtt_us);
@@ -247,17 +251,19 @@ TT_CHECKED_ONCE int tt_copa_drain_queue(struct tt_copa *c, const struct tt_ack *
 	 */
 	if (c->descent_bytes || ack->newest_sent_us < c->heard_again_us)
 		return 0;
-	patience_us = tt_copa_competes_as_cubic(c) ? tt_mode_confirms_after_us(&c->mode)
-						   : c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2;
-	wanted = tt_mode_wants_drain(&c->mode, now_us, srtt_us, patience_us, c->knobs[TT_COPA_COMPETITIVE]);
-	small = tt_mode_is_small(&c->mode, now_us, srtt_us) && tt_copa_is_held_by(c, TT_EMPTY_SLACK_US);
-	if (!wanted && !small)
-		return 0;
+	patience_us = c->knobs[TT_COPA_MIN_RTT_WINDOW] / 2;
 	standing_us = tt_filter_get(&c->rtt_standing);
 	base_us = tt_copa_base_us(c);
 	if (!standing_us || !base_us)
 		return 0;
 	base_us = tt_min(base_us, standing_us);
+	if (tt_copa_keeps_rival(c))
+		wanted = tt_mode_wants_joint_drain(&c->mode, srtt_us, base_us, patience_us, &ticks);
+	else
+		wanted = tt_mode_wants_drain(&c->mode, now_us, srtt_us, patience_us, c->knobs[TT_COPA_COMPETITIVE]);
+	small = tt_mode_is_small(&c->mode, now_us, srtt_us) && tt_copa_is_held_by(c, TT_EMPTY_SLACK_US);
+	if (!wanted && !small)
+		return 0;
 	c->drain.path_bytes = (c->window_q16 >> TT_WINDOW_SHIFT) * base_us / standing_us;
 	less_us = base_us / TT_DRAIN_SHARE_DEN * (TT_DRAIN_SHARE_DEN - TT_DRAIN_SHARE_NUM);
 	if (!wanted)

@@ -46,6 +46,35 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 	}
 }
 
+/* --- When flows of one kind drain the queue: crates/cc/src/copa/ticks.rs. */
+
+/* What the common clock of senders says when `now_us` is zero. */
+#ifndef TT_CLOCK_US
+#define TT_CLOCK_US 0
+#endif
+
+#define TT_TICK_SHORTEST_US 250000ULL
+/* The longest period is four and a half hours. */
+#define TT_TICK_DOUBLINGS 16
+
+/* The clock between two looks at it. */
+struct tt_ticks {
+	u64 before_us;
+	u64 now_us;
+};
+
+/* Whether a multiple of this period came: of 250 ms, or that doubled until it is `least_us`. */
+TT_INLINE bool tt_ticks_come(const struct tt_ticks *ticks, u64 least_us)
+{
+	u64 period_us = TT_TICK_SHORTEST_US;
+	u32 i;
+
+	for (i = 0; i < TT_TICK_DOUBLINGS; i++)
+		if (period_us < least_us)
+			period_us *= 2;
+	return (ticks->before_us + TT_CLOCK_US) / period_us != (ticks->now_us + TT_CLOCK_US) / period_us;
+}
+
 /* --- TCP-competitive mode (§2.4). */
 
 /* A queue whose delay is below 3/10 of its swing, or below 1 ms, is nearly empty. */
@@ -54,6 +83,10 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 #define TT_EMPTY_SLACK_US 1000
 /* A queue that was not nearly empty for so many round trips may belong to others. */
 #define TT_EMPTY_ROUNDS 5
+/* At a tick, a flow with CUBIC's window at hand drains one that was not for so many. */
+#define TT_HELP_ROUNDS 3
+/* There are so many round trips at least from tick to tick. */
+#define TT_TICK_ROUNDS 10
 /* A queue of at most the slack may be none, if for so many round trips it was never below this share of it. */
 #define TT_SMALL_ROUNDS 5
 #define TT_SMALL_SHARE 10
@@ -70,9 +103,10 @@ TT_INLINE void tt_velocity_on_decision(struct tt_velocity *v, u32 direction, u64
 #define TT_LOST_GAP 5
 /* A flow that competes again within so many round trips keeps its 1/delta. */
 #define TT_KEPT_ROUNDS 50
-/* With CUBIC's window it looks whether the others are still there after so long, twice as long each time they were. */
-#define TT_CONFIRM_US 15000000ULL
-#define TT_CONFIRM_MAX_US 60000000ULL
+/* With CUBIC's window it looks whether the others are still there at ticks so far apart; twice as far once they were. */
+#define TT_CONFIRM_US 16000000ULL
+#define TT_CONFIRM_ROUNDS 60
+#define TT_CONFIRM_SOONEST 4
 #define TT_CONFIRMED_MAX 2
 
 TT_INLINE void tt_mode_reset(struct tt_mode *m, u64 now_us)
@@ -140,19 +174,40 @@ TT_INLINE bool tt_mode_is_small(const struct tt_mode *m, u64 now_us, u64 srtt_us
 	return tt_less(now_us, m->small_from_us) > srtt_us * TT_SMALL_ROUNDS;
 }
 
-/* How long after the last drain it looks again whether the others are still there, with CUBIC's window. */
-TT_INLINE u64 tt_mode_confirms_after_us(const struct tt_mode *m)
+/* With CUBIC's window, the time from one tick to the next at which it looks whether the others are still there. */
+TT_INLINE u64 tt_mode_confirms_each_us(const struct tt_mode *m, u64 base_us)
 {
-	return tt_min(TT_CONFIRM_US << tt_min(m->confirmed, TT_CONFIRMED_MAX), TT_CONFIRM_MAX_US);
+	return tt_max(TT_CONFIRM_US, base_us * TT_CONFIRM_ROUNDS) << tt_min(m->confirmed, TT_CONFIRMED_MAX);
+}
+
+/* Whether the minimum round-trip time was not seen for so long. */
+TT_INLINE bool tt_mode_is_stale(const struct tt_mode *m, u64 now_us, u64 srtt_us, u64 patience_us)
+{
+	u64 seen_us = tt_max(m->floor_at_us, m->drained_at_us);
+
+	return tt_less(now_us, seen_us) > tt_max(patience_us, srtt_us * TT_EMPTY_ROUNDS);
+}
+
+/* Whether it is time to drain the queue, for one that would compete with CUBIC's window. */
+TT_INLINE bool tt_mode_wants_joint_drain(const struct tt_mode *m, u64 srtt_us, u64 base_us, u64 patience_us,
+					 const struct tt_ticks *ticks)
+{
+	u64 now_us = ticks->now_us, each_us;
+
+	if (m->inverse_q16) {
+		each_us = tt_mode_confirms_each_us(m, base_us);
+		return tt_less(now_us, m->drained_at_us) > each_us / TT_CONFIRM_SOONEST && tt_ticks_come(ticks, each_us);
+	}
+	if (tt_less(now_us, m->empty_at_us) > srtt_us * TT_HELP_ROUNDS && tt_ticks_come(ticks, srtt_us * TT_TICK_ROUNDS))
+		return true;
+	return tt_mode_is_stale(m, now_us, srtt_us, patience_us);
 }
 
 TT_INLINE bool tt_mode_wants_drain(const struct tt_mode *m, u64 now_us, u64 srtt_us, u64 patience_us, bool competes)
 {
-	u64 stale_us = tt_less(now_us, tt_max(m->floor_at_us, m->drained_at_us));
-
 	if (competes && !m->inverse_q16 && tt_mode_is_full(m, now_us, srtt_us))
 		return true;
-	return stale_us > tt_max(patience_us, srtt_us * TT_EMPTY_ROUNDS);
+	return tt_mode_is_stale(m, now_us, srtt_us, patience_us);
 }
 
 /* A drain that began at `from_us` ended. `inverse_q16` is the 1/delta that is set, 0 where it must not compete. */

@@ -92,6 +92,7 @@ struct tt_copa {
 	u64 round_start_us;
 	u64 observed_us; /* when the filters got their last sample */
 	u64 heard_again_us; /* when the last silence ended */
+	u64 looked_us; /* when it was last looked whether to drain the queue */
 	u64 descent_bytes; /* what the path holds, while the window falls from where another algorithm left it; else 0 */
 	u32 mss_bytes;
 	u32 window_min_bytes;

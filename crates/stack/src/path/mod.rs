@@ -81,7 +81,11 @@ impl Path {
     /// The path with this number.
     pub(crate) fn new(next: &Next, number: u64, now: Instant, mtu: u16) -> Self {
         let Next { settings, hints } = next;
-        let limits = limits(mtu, settings.seed.wrapping_add(number));
+        // RFC 9002 §7.2.
+        let mss = Bytes::new(mtu.into());
+        let seed = settings.seed.wrapping_add(number);
+        let clock = settings.clock(now);
+        let limits = Limits { paced: true, clock, ..Limits::with_mss(mss, seed) };
         let arm = settings.arm();
         let plan = if arm == Arm::Holdback { &*settings.baseline } else { &settings.plan };
         let mut driver = plan.start().driver(&limits);
@@ -184,7 +188,8 @@ impl Path {
 
     /// Packets have another size from now on (RFC 8899).
     pub fn on_mtu(&mut self, mtu: u16) {
-        self.limits = limits(mtu, self.limits.seed);
+        let Limits { paced, clock, seed, .. } = self.limits;
+        self.limits = Limits { paced, clock, ..Limits::with_mss(Bytes::new(mtu.into()), seed) };
         self.driver.on_mtu(&self.limits);
     }
 
@@ -387,11 +392,6 @@ impl Drop for Path {
             place.leave(state, self.epoch, self.now);
         }
     }
-}
-
-/// What algorithms are built from (RFC 9002 §7.2), for packets of this size.
-fn limits(mtu: u16, seed: u64) -> Limits {
-    Limits { paced: true, ..Limits::with_mss(Bytes::new(mtu.into()), seed) }
 }
 
 #[cfg(test)]
