@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use h3::error::StreamError;
-use h3::quic;
+use h3::error::{ConnectionError, StreamError};
+use h3::quic::{self, ConnectionErrorIncoming};
 use h3::server::RequestStream;
 use http::HeaderMap;
-use trimtab_h3_noq::h3;
+use trimtab_h3_noq::{h3, noq};
 use trimtab_noq::units::{Bytes, Duration};
 use trimtab_noq::{Factors, Handle, Metrics};
 
@@ -77,7 +77,7 @@ impl Answering {
         stream: &mut RequestStream<impl quic::SendStream<bytes::Bytes>, bytes::Bytes>,
     ) -> Result<(), StreamError> {
         match stream.finish().await {
-            Err(problem) if !problem.is_h3_no_error() => Err(problem),
+            Err(problem) if !closed_without_error(&problem) => Err(problem),
             _ => {
                 self.of.lock().delivered += 1;
                 Ok(())
@@ -91,6 +91,25 @@ impl Drop for Answering {
         let mut state = self.of.lock();
         state.open.retain(|open| open.number != self.number);
         self.of.handle.set_factors(factors(&state.open));
+    }
+}
+
+/// Whether the client has closed the connection, and not for an error.
+fn closed_without_error(problem: &StreamError) -> bool {
+    let StreamError::ConnectionError { 0: ConnectionError::Remote { 0: close, .. }, .. } = problem
+    else {
+        return problem.is_h3_no_error();
+    };
+    match close {
+        // libcurl's code. One that HTTP/3 does not know is no error (RFC 9114 §8).
+        ConnectionErrorIncoming::ApplicationClose { error_code: 0 } => true,
+        // aioquic closes in the name of QUIC, by NO_ERROR (RFC 9000 §20.1).
+        ConnectionErrorIncoming::Undefined(cause) => matches!(
+            cause.downcast_ref(),
+            Some(noq::ConnectionError::ConnectionClosed(close))
+                if close.error_code == noq::TransportErrorCode::NO_ERROR
+        ),
+        _ => problem.is_h3_no_error(),
     }
 }
 
