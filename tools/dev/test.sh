@@ -14,6 +14,8 @@ if [ -n "${CI:-}" ]; then
 	need_command nginx nginx-light
 	need_command curl curl
 	need_command chromium chromium
+	need_command gtlsclient ngtcp2-client
+	need_http3_clients
 fi
 if [ $# -gt 0 ]; then
 	exec cargo test --locked --no-fail-fast "$@"

@@ -26,6 +26,13 @@ need_python() {
 	python_done=yes
 }
 
+# Clients of HTTP/3 that the tests of crates/h3-noq run.
+need_http3_clients() {
+	need_python
+	.venv/bin/uv pip install --quiet --python .venv/bin/python aioquic==1.7.2 curl_cffi==0.17.0 >&2 ||
+		die "uv could not install aioquic and curl_cffi (above)"
+}
+
 build_python() {
 	need_rust
 	need_python

@@ -23,8 +23,14 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts one; none where this machine has none, which CI may not say.
+    /// Starts one that reaches this machine alone; none where this machine has none, which CI may
+    /// not say.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_for("127.0.0.1", &[])
+    }
+
+    /// Starts one that reaches a host alone, with further options of its command.
+    pub(crate) fn start_for(host: &str, options: &[String]) -> Option<Self> {
         if Command::new(PROGRAM).arg("--version").output().is_err() {
             assert!(
                 std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
@@ -36,15 +42,16 @@ impl Browser {
         let folder = tempfile::tempdir().expect("a folder");
         let pipes = ["say", "hear"].map(|name| folder.path().join(name));
         assert!(Command::new("mkfifo").args(&pipes).status().expect("mkfifo").success());
-        // Any name but this machine's own leads nowhere.
-        let script = "exec \"$0\" --headless=new --no-sandbox --disable-gpu \
-                      --remote-debugging-pipe --host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE \
-                      127.0.0.1' --user-data-dir=\"$1\" --window-size=1180,1400 about:blank \
-                      3<\"$2\" 4>\"$3\"";
+        let script = "profile=$1 say=$2 hear=$3; shift 3; exec \"$0\" --headless=new --no-sandbox \
+                      --disable-gpu --remote-debugging-pipe --user-data-dir=\"$profile\" \
+                      --window-size=1180,1400 \"$@\" about:blank 3<\"$say\" 4>\"$hear\"";
         let child = Command::new("sh")
             .args(["-c", script, PROGRAM])
             .arg(folder.path().join("profile"))
             .args(&pipes)
+            // Any other name leads nowhere.
+            .arg(format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {host}"))
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
