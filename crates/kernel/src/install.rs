@@ -19,8 +19,8 @@ use crate::error::{Error, said};
 use crate::kernel::{self, Form, Registration};
 use crate::knobs;
 use crate::layout::{
-    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_CLOCK_AT, SETTINGS_LEAST_AT, SETTINGS_MOST_AT, SETTINGS_NAMES_AT,
-    SETTINGS_SIZE,
+    CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_CLOCK_AT, SETTINGS_LEAST_AT, SETTINGS_MOST_AT,
+    SETTINGS_NAMES_AT, SETTINGS_SIZE,
 };
 use crate::mapping::{Mapping, point_to};
 use crate::pins::{MAPS, Pins};

@@ -500,9 +500,9 @@ mod tests {
         // Ten round trips are a second: so are the ticks.
         let mut mode = Mode::new(Time::ZERO);
         mode.on_rtt(at(2600), &sight(0));
-        mode.on_rtt(at(2699), &sight(30_000));
+        mode.on_rtt(at(2700), &sight(30_000));
         assert!(!wants(&mode, 2999, 3000), "it was nearly empty three round trips ago");
-        mode.empty_at = at(2699) - RTT;
+        mode.empty_at = at(2699);
         assert!(wants(&mode, 2999, 3000) && !wants(&mode, 3000, 3001));
         // Without a tick, only the minimum that was not seen for long.
         mode.floor_at = at(1000);

@@ -24,9 +24,10 @@ fn busy(now: u64, rtt: u64) -> Ack {
 }
 
 /// Past slow start with 100 packets of window on a path of 20 ms, as Mortise sets it but for δ, with
-/// which the window grows in any queue here.
+/// which the window grows in any queue here. A second of the common clock ends after 400 ms.
 fn beginning(competitive: f64) -> Copa {
-    let mut copa = Copa::new(&Config::with_mss(MSS, 0));
+    let clock = Duration::from_millis(600);
+    let mut copa = Copa::new(&Config { clock, ..Config::with_mss(MSS, 0) });
     for (knob, value) in
         [("delta", 0.01), ("competitive", competitive), ("loss_beta", 0.7), ("loss_tolerance", 0.1)]
     {

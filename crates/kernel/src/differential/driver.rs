@@ -186,6 +186,7 @@ impl Path {
             min_window: Bytes::new(self.mss),
             paced: false,
             seed,
+            clock: Duration::ZERO,
         }
     }
 

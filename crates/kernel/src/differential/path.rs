@@ -70,6 +70,7 @@ impl Path {
             min_window: Bytes::new(2 * mss),
             paced: false,
             seed,
+            clock: Duration::ZERO,
         };
         let mut words = knobs::defaults(Algorithm::Copa);
         let window = knobs::find(Algorithm::Copa, "initial_window").expect("a knob");

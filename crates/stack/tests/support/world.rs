@@ -108,6 +108,8 @@ impl World {
         let cert: CertificateDer<'static> = params.self_signed(&key).unwrap().into();
         let private = PrivatePkcs8KeyDer::from(key.serialize_der());
 
+        let epoch = Instant::now();
+        let config = config.clone().with_clock(epoch);
         let (factory, handle) = config.connection_to(Ipv4Addr::LOCALHOST.into());
         let mut transport = TransportConfig::default();
         transport.congestion_controller_factory(factory);
@@ -143,7 +145,6 @@ impl World {
             out: Link::new(out, setting.seed),
             peer,
         };
-        let epoch = Instant::now();
         let mut dialling = stack::endpoint(seeded(2), None);
         let connection = dialling.connect(epoch, client, address(1), "localhost").unwrap();
         let mut client = side(dialling, &back, address(1));
