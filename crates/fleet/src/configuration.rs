@@ -1,5 +1,7 @@
 //! A configuration as edges get it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use trimtab_cc::{KnobError, Spec};
 
@@ -42,6 +44,17 @@ impl Configuration {
     }
 }
 
+/// The scheme's text, e.g. `vivace:gamma=100,omega=0.5`.
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.algorithm)?;
+        for (i, (knob, value)) in self.knobs.iter().enumerate() {
+            write!(f, "{}{knob}={value}", if i == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +71,17 @@ mod tests {
         assert_eq!(spec.algorithm().name, "vivace");
         assert_eq!(spec.settings(), [("gamma", 100.0), ("omega", 0.5)]);
         assert_eq!(of("cubic", &[]).unwrap().settings(), []);
+    }
+
+    #[test]
+    fn its_text_names_the_same_scheme() {
+        for knobs in [&[][..], &[("gamma", 2.0)], &[("gamma", 1000.0 / 3.0), ("omega", 0.5)]] {
+            let knobs: Vec<_> = knobs.iter().map(|(name, v)| ((*name).to_owned(), *v)).collect();
+            let configuration = Configuration { version: 1, algorithm: "vivace".to_owned(), knobs };
+            let text = configuration.to_string();
+            let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert!(spec.is_same(&configuration.spec().unwrap()), "{text}");
+        }
     }
 
     #[test]

@@ -69,6 +69,20 @@ impl fmt::Display for ServiceName {
 pub struct Prefix(IpNet);
 
 impl Prefix {
+    /// Bits that tell destinations apart unless somebody says otherwise: of IPv4, of IPv6.
+    pub const BITS: [u8; 2] = [24, 48];
+
+    /// The subnet of an address with so many bits, for IPv4 and IPv6. An IPv6 address that stands for
+    /// an IPv4 address counts as that.
+    ///
+    /// # Panics
+    /// There are more than 32 bits for IPv4, or more than 128 for IPv6.
+    pub fn of(address: IpAddr, [v4, v6]: [u8; 2]) -> Self {
+        let address = address.to_canonical();
+        let bits = if address.is_ipv4() { v4 } else { v6 };
+        Self(IpNet::new(address, bits).expect("no more bits than an address has").trunc())
+    }
+
     /// Whether an address is in the subnet.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)

@@ -68,7 +68,8 @@ impl Handle {
 
     /// Has another scheme run, by its text ([`Config::new`](crate::Config::new)). The algorithm
     /// takes over with what is known of the path as soon as the running one has converged (Floo
-    /// §3.4); until then [`Metrics::pending`] names it.
+    /// §3.4); until then [`Metrics::pending`] names it. Where the same algorithm runs, its knobs are
+    /// turned at once, and it goes on.
     ///
     /// # Errors
     /// As [`Config::new`](crate::Config::new): nothing changes.

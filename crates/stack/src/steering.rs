@@ -246,7 +246,13 @@ impl Steering {
     }
 }
 
-/// The way of Floo (§3.4): once the running algorithm has converged.
+/// The way of Floo (§3.4): once the running algorithm has converged. Where only knobs differ, they
+/// are turned at once, and all that it learnt of the path stays.
 fn change_over(now: Time) -> impl FnOnce(&mut Driver, Spec) -> Result<(), ActionError> {
-    move |driver, to| driver.act(now, &Action::Switch { to, how: Switch::Full })
+    move |driver, to| {
+        if driver.turn(to) {
+            return Ok(());
+        }
+        driver.act(now, &Action::Switch { to, how: Switch::Full })
+    }
 }

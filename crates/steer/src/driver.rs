@@ -339,6 +339,13 @@ impl Driver {
         }
     }
 
+    /// Turns the knobs of the algorithm that runs to those of another spec of it
+    /// ([`Switcher::turn`]). `false` where another algorithm runs, or the connection cannot switch:
+    /// nothing changes.
+    pub fn turn(&mut self, to: Spec) -> bool {
+        self.switcher_mut().is_ok_and(|switcher| switcher.turn(to))
+    }
+
     /// Lets another algorithm take over at once, since the running one does harm
     /// ([`Switcher::give_way`]).
     ///

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use trimtab_fleet_client::edge::{Key, Options, ServiceName};
+use trimtab_fleet_client::edge::{self, Key, Options, ServiceName};
 
 use super::error::{ConfigError, Source};
 use super::raw::{Raw, RawRule};
@@ -13,8 +13,6 @@ use super::value::Prefix;
 pub(super) const FLEET: &str = "fleet";
 /// The algorithm of such a rule, unless it names another (paper 002 §2.1).
 pub(super) const ALGORITHM: &str = "vivace";
-/// Destinations in one of these share a configuration, unless the rule says otherwise.
-const PREFIXES: [u8; 2] = [24, 48];
 
 /// The engine of the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +106,7 @@ impl Customized {
         };
         let name = service.get_ref().parse::<ServiceName>();
         let name = name.map_err(|e| source.error(service.span().start, &e.to_string()))?;
-        let prefix = raw.prefix.as_ref().map_or(PREFIXES, |given| *given.get_ref());
+        let prefix = raw.prefix.as_ref().map_or(edge::Prefix::BITS, |given| *given.get_ref());
         if let Some(given) = raw.prefix.as_ref().filter(|_| prefix[0] > 32 || prefix[1] > 128) {
             let what = "prefix = [bits of IPv4, bits of IPv6], at most [32, 128]";
             return Err(source.error(given.span().start, what));
@@ -118,8 +116,7 @@ impl Customized {
 
     /// The aggregate of a destination.
     pub fn key(&self, destination: IpAddr) -> Key {
-        let prefix = self.of(destination).to_string();
-        let prefix = prefix.parse().expect("no bit is set behind its length");
+        let prefix = edge::Prefix::of(destination, self.prefix);
         Key { service: self.service.clone(), prefix }
     }
 

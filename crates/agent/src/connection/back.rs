@@ -25,8 +25,9 @@ impl<L: Link> Connection<L> {
         match self.guard.on_window(measured, setting.safety, is_steered) {
             Verdict::Go => None,
             Verdict::Back(harm) => {
-                if let (Some(part), Some(edge)) = (self.part.as_deref_mut(), setting.edge) {
-                    part.pause(edge);
+                let customizing = self.customizing.as_deref_mut();
+                if let (Some(customizing), Some(edge)) = (customizing, setting.edge) {
+                    customizing.part.pause(edge);
                 }
                 let cause = Cause::Harm {
                     harm,

@@ -6,7 +6,7 @@ use trimtab_fleet_client::edge::Edge;
 
 use super::{Connection, NEW_WITHIN, Setting};
 use crate::config::{Customized, Mode};
-use crate::connection::customize::Part;
+use crate::connection::customize::Customizing;
 use crate::connection::decision::Cause;
 use crate::connection::responses::Responses;
 use crate::datapath::Link;
@@ -19,7 +19,7 @@ impl<L: Link> Connection<L> {
         // was another configuration.
         let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
         let before = if is_new { None } else { self.link.totals() };
-        self.part = Some(Box::new(Part::new(key, before.unwrap_or_default())));
+        self.customizing = Some(Box::new(Customizing::new(key, before.unwrap_or_default())));
         self.responses = if is_new {
             Responses::from_the_beginning(identity.opened)
         } else {
@@ -31,23 +31,25 @@ impl<L: Link> Connection<L> {
     /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its
     /// next monitor interval begins.
     pub(super) fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
-        let (Some(mut part), Some(edge)) = (self.part.take(), setting.edge) else { return None };
+        let (Some(mut customizing), Some(edge)) = (self.customizing.take(), setting.edge) else {
+            return None;
+        };
         self.notice_others();
         if let Some(totals) = self.link.totals() {
             // What ran something else than the engine chose says nothing of what it chose.
             if setting.mode == Mode::Apply && !self.yielded && !self.guard.is_resting() {
-                part.on_totals(totals);
+                customizing.on_totals(totals);
             } else {
-                part.leave_out(totals);
+                customizing.leave_out(totals);
             }
         }
         if self.guard.is_resting() {
-            self.part = Some(part);
+            self.customizing = Some(customizing);
             return None;
         }
-        let is_first = !part.has_followed() && self.link.identity().towards;
-        let note = part.follow(edge).and_then(|to| {
-            let (running, aggregate) = (self.link.algorithm(), part.key().to_string());
+        let is_first = !customizing.part.has_followed() && self.link.identity().towards;
+        let note = customizing.part.follow(edge).and_then(|to| {
+            let (running, aggregate) = (self.link.algorithm(), customizing.part.key().to_string());
             if to.algorithm != running.name() {
                 return Some(format!(
                     "{aggregate}: the engine configures {}, and the rule is about {}: name that \
@@ -70,7 +72,7 @@ impl<L: Link> Connection<L> {
             }
             None
         });
-        self.part = Some(part);
+        self.customizing = Some(customizing);
         note
     }
 
@@ -82,17 +84,17 @@ impl<L: Link> Connection<L> {
 
     /// It ends with these sums, or its rule does: hands in what it saw for its aggregate.
     pub(crate) fn end(&mut self, mode: Mode, edge: Option<&Edge>, last: Option<&Totals>) {
-        let (Some(mut part), Some(edge)) = (self.part.take(), edge) else { return };
+        let (Some(mut customizing), Some(edge)) = (self.customizing.take(), edge) else { return };
         let is_steered = mode == Mode::Apply && !self.yielded && !self.guard.is_resting();
         if let Some(last) = last.filter(|_| is_steered) {
-            part.on_totals(*last);
-            part.on_responses(self.responses.at_the_end(last.last));
+            customizing.on_totals(*last);
+            customizing.part.on_responses(self.responses.at_the_end(last.last));
         }
-        part.hand_in(edge);
+        customizing.part.hand_in(edge);
     }
 
     /// Whether to wait for the kernel's close event, which has the last sums; only once.
     pub(crate) fn awaits_end(&mut self) -> bool {
-        self.part.is_some() && !std::mem::replace(&mut self.has_ended, true)
+        self.customizing.is_some() && !std::mem::replace(&mut self.has_ended, true)
     }
 }

@@ -25,7 +25,7 @@ use trimtab_steer::{Action, Distrust, Mortise, Report, Schedule, Steer, Steerer}
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
-use crate::connection::customize::Part;
+use crate::connection::customize::Customizing;
 use crate::connection::decision::{Decisions, seconds};
 use crate::connection::responses::Responses;
 use crate::connection::sizes::Sizes;
@@ -118,7 +118,7 @@ pub(crate) struct Connection<L> {
     sizes: Sizes,
     responses: Responses,
     /// Its part in what an edge reports of its aggregate.
-    part: Option<Box<Part>>,
+    customizing: Option<Box<Customizing>>,
     /// The connection has ended; it waits for the kernel's close event.
     has_ended: bool,
     /// That the guard of Muses spoke was told.
@@ -163,7 +163,7 @@ impl<L: Link> Connection<L> {
             asked: Vec::new(),
             sizes: Sizes::default(),
             responses: Responses::default(),
-            part: None,
+            customizing: None,
             has_ended: false,
             told_guard: false,
             is_refused: false,
@@ -566,11 +566,11 @@ impl<L: Link> Connection<L> {
             let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
             self.responses.complete(&mut report, remaining);
         }
-        if let Some(part) = self.part.as_deref_mut() {
+        if let Some(customizing) = self.customizing.as_deref_mut() {
             let times = self.responses.times(&report);
             // What ran something else than the engine chose says nothing of what it chose.
             if setting.mode == Mode::Apply && !self.yielded && !self.guard.is_resting() {
-                part.on_responses(times);
+                customizing.part.on_responses(times);
             }
         }
         let mut looked = Looked { reported: true, ..Looked::default() };
@@ -602,7 +602,7 @@ impl<L: Link> Connection<L> {
                 rarely if rarely > RARELY => MEASURE,
                 interval => interval,
             },
-            None if self.part.is_some() => RESPONSES,
+            None if self.customizing.is_some() => RESPONSES,
             None => MEASURE,
         };
         looked.next = Some(setting.now + interval.mul_f64(setting.stretch));

@@ -105,6 +105,23 @@ impl Switcher {
         }
     }
 
+    /// Turns the knobs of the algorithm that runs to those of another spec of it, and forgets a
+    /// request that waits. All that it knows stays. `false` where another algorithm runs: nothing
+    /// changes.
+    pub fn turn(&mut self, to: Spec) -> bool {
+        if to.algorithm().name != self.spec.algorithm().name {
+            return false;
+        }
+        let wanted = to.build(&self.config);
+        for i in 0..wanted.knobs().len() {
+            if let Some(value) = wanted.knob(i).filter(|value| self.cca.knob(i) != Some(*value)) {
+                self.cca.apply_knob(i, value);
+            }
+        }
+        (self.spec, self.pending) = (to, None);
+        true
+    }
+
     /// Lets another algorithm take over at once, with all that is known of the path, where the running
     /// one does harm: it may never converge, and losses are repaired because of it. The queue that it
     /// leaves behind is known as such, as it would not be with a part switch.

@@ -223,6 +223,18 @@ fn knobs_that_were_turned_survive_a_switch_away_and_back() {
     assert_eq!(delta(&cca), 0.1);
 }
 
+#[test]
+fn another_spec_of_the_same_algorithm_only_turns_knobs() {
+    let (mut cca, now) = connection("copa:mvfst");
+    let (window, switches) = (cca.window(), cca.switches());
+    cca.request(spec("bbr"), Switch::Full, now);
+    assert!(!cca.turn(spec("bbr")), "it does not run yet");
+    assert!(cca.turn(spec("copa:delta=0.1")));
+    assert_eq!((get_knob(&cca, "delta"), get_knob(&cca, "competitive")), (Some(0.1), Some(1.0)));
+    assert_eq!((cca.window(), cca.switches(), cca.pending().is_none()), (window, switches, true));
+    assert!(cca.spec().is_same(&spec("copa:delta=0.1")), "it comes back so");
+}
+
 /// Where an algorithm operates: a window is as much per round trip, a model has its own bandwidth
 /// and allows twice what it uses.
 #[test]

@@ -7,7 +7,8 @@
 //! engine is back, as far as there is room.
 //!
 //! [`Edge`] is for a host of connections: the agent on Linux TCP, a QUIC stack, a test. It never
-//! waits for the network: two threads talk to the engine. [`Book`] is what it knows, without clock,
+//! waits for the network: two threads talk to the engine. [`Part`] keeps one connection's account
+//! with it. [`Book`] is what it knows, without clock,
 //! thread or socket.
 //!
 //! ```no_run
@@ -36,10 +37,12 @@
 
 mod book;
 mod outbox;
+mod part;
 mod run;
 mod state;
 
 pub use book::{Book, Ended, InForce, Observation};
+pub use part::{Measured, Part};
 pub use run::{Edge, Options, StartError, Status};
 pub use state::StateError;
 pub use trimtab_fleet::{Configuration, Interval, Key, Prefix, Report, ServiceName, Sketch};
