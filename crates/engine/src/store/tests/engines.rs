@@ -58,10 +58,11 @@ fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
         for store in [&one, &other] {
             scope.spawn(|| {
                 let mut slow = |open: &Open| {
-                    // A decision that takes this long, so that what counts is who waits for whom and not the processor.
+                    // A decision that takes this long, so that what counts is who waits for whom and
+                    // not the processor or the database.
                     let before = inside.fetch_add(1, SeqCst);
                     overlaps.fetch_add(before, SeqCst);
-                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    std::thread::sleep(std::time::Duration::from_millis(15));
                     inside.fetch_sub(1, SeqCst);
                     decide(open)
                 };
@@ -70,9 +71,10 @@ fn two_engines_that_begin_at_the_same_part_decide_side_by_side() {
         }
     });
     assert_eq!(decided(&one, &prefixes).len(), prefixes.len(), "one decision for each");
-    // In lock-step, each waiting for the part that the other one has, 14 and 33 did; side by side 160 to 180.
+    // With 5 ms for a decision, in lock-step, each waiting for the part that the other one has, 14 and
+    // 33 did; side by side 160 to 180, and 60 on a machine with much else to do.
     let overlaps = overlaps.into_inner();
-    assert!(overlaps >= prefixes.len() / 3, "{overlaps} began while the other engine decided");
+    assert!(overlaps >= prefixes.len() / 4, "{overlaps} began while the other engine decided");
 }
 
 #[test]
