@@ -103,7 +103,7 @@ TT_INLINE bool tt_ticks_come(const struct tt_ticks *ticks, u64 least_us)
 #define TT_LOST_GAP 5
 /* A flow that competes again within so many round trips keeps its 1/delta. */
 #define TT_KEPT_ROUNDS 50
-/* With CUBIC's window it looks whether the others are still there at ticks so far apart; twice as far once they were. */
+/* With CUBIC's window it looks for the others at ticks so far apart; twice as far once they were there. */
 #define TT_CONFIRM_US 16000000ULL
 #define TT_CONFIRM_ROUNDS 60
 #define TT_CONFIRM_SOONEST 4
