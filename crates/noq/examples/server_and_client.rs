@@ -4,6 +4,8 @@
 //! cargo run -p trimtab-noq --example server_and_client
 //! ```
 //!
+//! With `QLOGDIR=FOLDER` it logs there what the congestion control does, in the format qlog.
+//!
 //! The client asks for responses of several sizes. The server states the size of each,
 //! changes the algorithm in the middle, and prints reports. It ends after some seconds.
 
@@ -16,7 +18,7 @@ use noq::rustls::RootCertStore;
 use noq::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use noq::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use trimtab_noq::units::Bytes;
-use trimtab_noq::{Config, Handle, Metrics};
+use trimtab_noq::{Config, Handle, Metrics, Qlog};
 
 /// What the client asks for, in bytes.
 const RESPONSES: [u64; 4] = [100_000, 8_000_000, 100_000, 8_000_000];
@@ -43,16 +45,27 @@ pub async fn run() -> Result<(usize, Metrics), Failure> {
     let server = Endpoint::server(tls.clone(), any_port)?;
     let address = server.local_addr()?;
 
+    let qlog = Qlog::from_env()?.map(Qlog::at_server);
     let client = tokio::spawn(request(certificate, address));
     let incoming = server.accept().await.ok_or("the endpoint was closed")?;
-    let metrics = serve(incoming, tls).await?;
-    Ok((client.await??, metrics))
+    let metrics = serve(incoming, tls, qlog.clone()).await?;
+    let received = client.await??;
+    server.wait_idle().await;
+    if let Some(qlog) = qlog {
+        qlog.flush();
+    }
+    Ok((received, metrics))
 }
 
 /// Answers the requests of a connection: each is a stream with the size of the response.
-async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Metrics, Failure> {
+async fn serve(
+    incoming: Incoming,
+    tls: ServerConfig,
+    qlog: Option<Qlog>,
+) -> Result<Metrics, Failure> {
     // These lines put a connection under Trimtab.
-    let (factory, handle) = Config::new("mortise")?.with_model("download")?.connection();
+    let steering = Config::new("mortise")?.with_model("download")?.with_qlog(qlog);
+    let (factory, handle) = steering.connection();
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(factory);
     let mut config = tls;

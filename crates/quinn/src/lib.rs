@@ -52,6 +52,6 @@ pub type Config = trimtab_stack::Config<Quinn>;
 pub use factory::{Quinn, TrimtabFactory};
 pub use trimtab_stack::{
     Arm, ConfigError, Factor, FactorError, Factors, Handle, Harm, Insight, KnobError, KnobValues,
-    Memory, Metrics, Phase, Reason, Report, Response, Resumption, Safety, SetKnobError, Share,
-    Stage, Start, units,
+    Memory, Metrics, Phase, Qlog, Reason, Report, Response, Resumption, Safety, SetKnobError,
+    Share, Stage, Start, units,
 };

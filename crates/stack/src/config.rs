@@ -17,6 +17,7 @@ use crate::handle::Handle;
 use crate::memory::{Memory, Place};
 use crate::paths::Paths;
 use crate::plan::{Plan, Start};
+use crate::qlog::Qlog;
 use crate::stack::{Stack, Traits};
 
 /// A scheme, the QoE model that it steers by, and a seed: what connections on a stack begin with.
@@ -55,6 +56,8 @@ pub(crate) struct Settings {
     /// What the arm goes by, in place of the destination.
     key: Option<Arc<[u8]>>,
     pub(crate) guard: Option<Safety>,
+    /// Where the logs of paths go.
+    pub(crate) qlog: Option<Qlog>,
     /// When the clock that all senders share says zero; `None` for the time since 1970.
     clock_zero: Option<Instant>,
     pub(crate) traits: &'static Traits,
@@ -145,6 +148,7 @@ impl<S: Stack> Config<S> {
             holdback: Share::default(),
             key: None,
             guard: None,
+            qlog: None,
             clock_zero: None,
             traits: S::TRAITS,
         })
@@ -246,6 +250,23 @@ impl<S: Stack> Config<S> {
     #[must_use]
     pub fn with_guard(self, safety: Safety) -> Self {
         Self::with(Settings { guard: Some(safety), ..self.settings })
+    }
+
+    /// With a log of each path in the format qlog, for qvis and other readers. Default: none, which
+    /// costs nothing.
+    ///
+    /// ```
+    /// use trimtab_stack::{Config, Qlog, Stack};
+    ///
+    /// fn config<S: Stack>() -> Result<Config<S>, Box<dyn std::error::Error>> {
+    ///     // Logs go to the folder that `QLOGDIR` names; there are none without it.
+    ///     let qlog = Qlog::from_env()?.map(Qlog::at_server);
+    ///     Ok(Config::new("mortise")?.with_qlog(qlog))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_qlog(self, qlog: impl Into<Option<Qlog>>) -> Self {
+        Self::with(Settings { qlog: qlog.into(), ..self.settings })
     }
 
     /// As [`connection`](Self::connection), for a connection to this peer. With a holdback the peer

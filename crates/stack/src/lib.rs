@@ -4,7 +4,7 @@
 //! what it sends and for what becomes of it. An adapter is a crate that translates these calls. All
 //! else is here: schemes by their text ([`Config`]), the handle that changes a connection while it
 //! lives ([`Handle`]), steering, reports ([`Report`]), [`Metrics`], holdback ([`Arm`]) and guard
-//! ([`Safety`]), and the [`Memory`] from which connections resume. `trimtab-noq` and
+//! ([`Safety`]), the [`Memory`] from which connections resume, and logs ([`Qlog`]). `trimtab-noq` and
 //! `trimtab-quinn` are such adapters.
 //!
 //! An adapter has four parts:
@@ -98,6 +98,7 @@ mod packets;
 mod path;
 mod paths;
 mod plan;
+mod qlog;
 mod stack;
 mod steering;
 #[cfg(test)]
@@ -111,6 +112,7 @@ pub use metrics::Metrics;
 pub use path::Path;
 pub use paths::{Paths, SharedPath};
 pub use plan::Start;
+pub use qlog::Qlog;
 pub use stack::{Pacing, Stack, Traits};
 /// How a connection resumes, and how far it has (RFC 9959).
 pub use trimtab_cc::resume::{Resumption, Stage};

@@ -139,7 +139,7 @@ impl Start {
 }
 
 /// The text of an algorithm with its knobs.
-fn text(spec: &Spec) -> String {
+pub(crate) fn text(spec: &Spec) -> String {
     let knobs: Vec<_> = spec.settings().iter().map(|(knob, v)| format!("{knob}={v}")).collect();
     let separator = if knobs.is_empty() { "" } else { ":" };
     format!("{}{separator}{}", spec.algorithm().name, knobs.join(","))

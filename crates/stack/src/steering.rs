@@ -36,6 +36,8 @@ pub(crate) struct Steering {
     switches: u64,
     reason: Option<Reason>,
     refused: u64,
+    /// What it asked for at the last report, and whether that was refused.
+    acted: Option<(Action, bool)>,
     /// Boxed, since few connections have one.
     guard: Option<Box<Guarded>>,
     last: Option<Report>,
@@ -53,6 +55,7 @@ impl Steering {
             switches: 0,
             reason: None,
             refused: 0,
+            acted: None,
             guard: guard.map(Box::new),
             last: None,
             waiting: VecDeque::new(),
@@ -135,9 +138,9 @@ impl Steering {
         let Some(steerer) = &mut self.steerer else { return };
         let Some(action) = steerer.on_report(report) else { return };
         self.reason = steerer.reason(&action);
-        if driver.act(report.now, &action).is_err() {
-            self.refused += 1;
-        }
+        let refused = driver.act(report.now, &action).is_err();
+        self.refused += u64::from(refused);
+        self.acted = Some((action, refused));
     }
 
     /// Lets the baseline take over where the path suffers from its steering, and ends its rest. In
@@ -218,6 +221,11 @@ impl Steering {
     /// How many actions the algorithm refused.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Takes what it asked for last, and whether that was refused, if nobody took it yet.
+    pub(crate) fn take_acted(&mut self) -> Option<(Action, bool)> {
+        self.acted.take()
     }
 
     /// From what the path rests.

@@ -12,7 +12,7 @@ use http::Request;
 use noq::{Endpoint, Incoming, ServerConfig, TransportConfig};
 use tokio::task::JoinSet;
 use trimtab_h3_noq::{BidiStream, Connection, h3, noq};
-use trimtab_noq::Config;
+use trimtab_noq::{Config, Qlog};
 
 use super::Failure;
 use super::identity::Identity;
@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// Seconds after which a silent connection is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) idle: u32,
+    /// Folder for a log of each connection in the format qlog
+    #[arg(long, value_name = "FOLDER", env = "QLOGDIR")]
+    pub(crate) qlog: Option<PathBuf>,
     /// Print a line of metrics when a connection ends
     #[arg(long)]
     pub(crate) report: bool,
@@ -68,6 +71,7 @@ pub(crate) struct Server {
     endpoint: Endpoint,
     config: ServerConfig,
     steering: Config,
+    qlog: Option<Qlog>,
     idle: Duration,
     identity: Identity,
 }
@@ -80,11 +84,13 @@ impl Server {
             _ => Identity::self_signed(options.name.clone())?,
         };
         let config = identity.server_config()?;
+        let qlog = options.qlog.as_ref().map(Qlog::in_folder).transpose()?.map(Qlog::at_server);
         let steering = Config::new(&options.cc)?.with_model(&options.model)?;
+        let steering = steering.with_qlog(qlog.clone());
         let endpoint = Endpoint::server(config.clone(), options.listen)
             .map_err(|e| format!("cannot listen on {}: {e}; choose --listen", options.listen))?;
         let idle = Duration::from_secs(options.idle.into());
-        Ok(Self { endpoint, config, steering, idle, identity })
+        Ok(Self { endpoint, config, steering, qlog, idle, identity })
     }
 
     /// The hash of the server's key, for a browser that is to trust it.
@@ -118,6 +124,9 @@ impl Server {
                     interrupted?;
                     self.endpoint.close(h3_no_error(), b"the server ends");
                     self.endpoint.wait_idle().await;
+                    if let Some(qlog) = self.qlog {
+                        qlog.flush();
+                    }
                     return Ok(());
                 }
             };

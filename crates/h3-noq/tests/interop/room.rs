@@ -75,6 +75,7 @@ impl Room {
             cc: "mortise".to_owned(),
             model: model.to_owned(),
             idle: 10,
+            qlog: None,
             report: true,
         };
         let within = runtime.handle().clone();

@@ -12,7 +12,7 @@ use crate::client::fetch;
 use crate::client::trust::Trust;
 use crate::common::server::{Options, Server};
 use crate::file_server::site::Site;
-use crate::support::{Files, Response, ask, get, hash, noise, options, request, write};
+use crate::support::{Files, Response, ask, get, hash, noise, options, request, wait_for, write};
 
 #[tokio::test]
 async fn files_come_with_their_kind_and_length() {
@@ -40,6 +40,25 @@ async fn files_come_with_their_kind_and_length() {
     }
     let refused = ask(&session, Method::DELETE, "/", &[]).await;
     assert_eq!((refused.status.as_u16(), refused.header("allow")), (405, "GET, HEAD"));
+}
+
+/// A log on real sockets; crates/noq/tests/qlog.rs has a reader open one.
+#[tokio::test]
+async fn a_connection_is_logged() {
+    let logs = tempfile::tempdir().unwrap();
+    let own = Options { qlog: Some(logs.path().join("made")), ..options("mortise") };
+    let files = Files::serve_with(&own, &[("file", &noise(300_000, 1))]);
+    let session = files.connect().await;
+    assert_eq!(get(&session, "/file").await.body.len(), 300_000);
+    drop(session);
+    let log = wait_for("log", || {
+        let file = std::fs::read_dir(logs.path().join("made")).ok()?.next()?.ok()?;
+        let text = std::fs::read_to_string(file.path()).ok()?;
+        text.contains("recovery:metrics_updated").then_some(text)
+    })
+    .await;
+    assert!(log.starts_with("\x1E{\"qlog_version\":\"0.3\""), "{log}");
+    assert!(log.contains(r#""new":"mortise","trigger":"begin""#), "{log}");
 }
 
 #[tokio::test]

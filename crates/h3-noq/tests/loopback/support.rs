@@ -27,6 +27,11 @@ pub(crate) struct Files {
 impl Files {
     /// Serves these files under a scheme.
     pub(crate) fn serve(cc: &str, files: &[(&str, &[u8])]) -> Self {
+        Self::serve_with(&options(cc), files)
+    }
+
+    /// Serves these files by a server that is started so.
+    pub(crate) fn serve_with(options: &Options, files: &[(&str, &[u8])]) -> Self {
         let outer = tempfile::tempdir().expect("a folder");
         let folder = outer.path().join("www");
         for (name, contents) in files {
@@ -34,7 +39,7 @@ impl Files {
             std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
             std::fs::write(file, contents).expect("a file");
         }
-        let server = Server::new(&options(cc)).expect("a server");
+        let server = Server::new(options).expect("a server");
         let address = server.address().expect("an address");
         let site = Site::open(&folder).expect("the folder");
         let reports = Arc::<Mutex<Vec<Report>>>::default();
@@ -81,6 +86,7 @@ pub(crate) fn options(cc: &str) -> Options {
         cc: cc.to_owned(),
         model: "download".to_owned(),
         idle: 2,
+        qlog: None,
         report: true,
     }
 }

@@ -65,5 +65,8 @@ impl Path {
         while let Some(mut packet) = self.packets.take_bytes(Time::ZERO, until, &mut left) {
             self.take_lost(&mut packet);
         }
+        if let Some(trace) = &mut self.trace {
+            trace.on_bytes_lost(self.now, bytes - left);
+        }
     }
 }

@@ -32,6 +32,9 @@ impl Path {
     pub fn on_packet_lost(&mut self, now: Instant, number: u64) {
         self.now = self.at(now);
         if let Some(mut packet) = self.packets.take_oldest(number) {
+            if let Some(trace) = &mut self.trace {
+                trace.on_packet_lost(self.now, number, packet.size());
+            }
             self.take_lost(&mut packet);
         }
     }

@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::packets::Packets;
 use crate::paths::Next;
 use crate::plan::Plan;
+use crate::qlog::{Sight, Trace};
 use crate::stack::Pacing;
 use crate::steering::Steering;
 
@@ -75,6 +76,8 @@ pub struct Path {
     last_lost: Option<u64>,
     /// Where what it observes is left at the end.
     place: Option<Place>,
+    /// Its log. Boxed, since few connections have one.
+    trace: Option<Box<Trace>>,
 }
 
 impl Path {
@@ -101,6 +104,11 @@ impl Path {
         let guard =
             guard.map(|safety| Guarded::new(safety, plan.clone(), settings.baseline.clone()));
         let steering = Steering::new(plan, guard, &mut driver);
+        let trace = settings.qlog.as_ref().map(|qlog| {
+            let mut trace = qlog.begin(plan.label(), number, clock);
+            trace.on_begin(&limits, &driver, plan.label());
+            Box::new(trace)
+        });
         Self {
             epoch: now,
             now: Time::ZERO,
@@ -121,6 +129,7 @@ impl Path {
             recovery: None,
             last_lost: None,
             place,
+            trace,
         }
     }
 
@@ -172,18 +181,27 @@ impl Path {
         if persistent {
             self.driver.on_timeout(&loss.timeout());
         }
+        if let Some(trace) = &mut self.trace {
+            trace.on_losses(self.now, &self.driver, persistent);
+        }
     }
 
     /// The acknowledgement shows that the path marked packets (RFC 9002 §7.1).
     pub fn on_marked(&mut self, now: Instant) {
         self.now = self.at(now);
         self.driver.on_marked(&self.tracker.marked(self.now));
+        if let Some(trace) = &mut self.trace {
+            trace.on_marked(self.now, &self.driver);
+        }
     }
 
     /// All packets of the last episode of losses arrived after all.
     pub fn on_spurious_loss(&mut self) {
         self.settle();
         self.driver.on_spurious_loss(self.now);
+        if let Some(trace) = &mut self.trace {
+            trace.on_spurious_loss(self.now, &self.driver);
+        }
     }
 
     /// Packets have another size from now on (RFC 8899).
@@ -191,6 +209,9 @@ impl Path {
         let Limits { paced, clock, seed, .. } = self.limits;
         self.limits = Limits { paced, clock, ..Limits::with_mss(Bytes::new(mtu.into()), seed) };
         self.driver.on_mtu(&self.limits);
+        if let Some(trace) = &mut self.trace {
+            trace.on_mtu(self.now, &self.limits);
+        }
     }
 
     /// What may be in flight. For a stack that paces by rate it is the algorithm's congestion window.
@@ -258,6 +279,10 @@ impl Path {
             ack.in_recovery = self.recovery.is_some();
             self.driver.on_ack(&ack);
             self.driver.decide();
+            let (inflight, rtt) = (self.tracker.inflight(), self.rtt);
+            if let Some(trace) = &mut self.trace {
+                trace.on_ack(now, &Sight { driver: &self.driver, inflight, rtt }, app_limited);
+            }
         }
         if newest > self.recovery {
             self.recovery = None;
@@ -270,6 +295,9 @@ impl Path {
 
     /// RFC 9002 §5.3. The stack's own estimate takes this sample in later, less the peer's delay.
     fn take_rtt(&mut self, sample: Duration) {
+        if let Some(trace) = &mut self.trace {
+            trace.on_rtt(sample, self.rtt.map(|_| self.smoothed));
+        }
         self.rtt = Some(match self.rtt {
             None => {
                 self.steering.begin(self.now, sample, &mut self.driver);
@@ -318,6 +346,9 @@ impl Path {
             factors: self.factors,
         };
         self.steering.turn(now, &view, &self.limits, &mut self.driver);
+        if let Some(trace) = &mut self.trace {
+            trace.on_turn(now, &mut self.steering, &self.driver);
+        }
     }
 
     /// What the application says from now on.
@@ -338,6 +369,9 @@ impl Path {
     pub(crate) fn change(&mut self, plan: &Plan) {
         if self.arm == Arm::Treated {
             self.steering.change(plan.clone());
+            if let Some(trace) = &mut self.trace {
+                trace.on_change();
+            }
         }
     }
 
@@ -351,7 +385,11 @@ impl Path {
         if self.arm == Arm::Holdback {
             return Ok(());
         }
-        set_knob(self.driver.algorithm_mut(), name, value)
+        set_knob(self.driver.algorithm_mut(), name, value)?;
+        if let Some(trace) = &mut self.trace {
+            trace.on_knob(self.now, name, value);
+        }
+        Ok(())
     }
 
     /// What is known of it now.
@@ -390,6 +428,10 @@ impl Drop for Path {
         self.settle();
         if let (Some(place), Some(state)) = (&self.place, self.driver.resume()) {
             place.leave(state, self.epoch, self.now);
+        }
+        let (inflight, rtt) = (self.tracker.inflight(), self.rtt);
+        if let Some(trace) = &mut self.trace {
+            trace.on_end(self.now, &Sight { driver: &self.driver, inflight, rtt });
         }
     }
 }
