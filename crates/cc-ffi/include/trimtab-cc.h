@@ -68,6 +68,13 @@ struct trimtab_cc_loss {
 	uint64_t prior_inflight_bytes; /* before */
 };
 
+struct trimtab_cc_marked {
+	uint64_t now_ns;
+	uint64_t newest_sent_ns;       /* when the newest packet that the acknowledgement covers was sent */
+	uint64_t inflight_bytes;       /* after the acknowledgement */
+	uint64_t prior_inflight_bytes; /* before it */
+};
+
 /* Begins a connection with a rule-based algorithm: "cubic", "copa:delta=0.1", … as
  * `trimtab cc list` has them. Gives 0, or -1 where there is no such algorithm or the
  * configuration cannot be; then the struct must not be used. */
@@ -86,6 +93,10 @@ void trimtab_cc_on_sent(struct trimtab_cc *cc, uint64_t now_ns, uint64_t bytes, 
 			int app_limited);
 void trimtab_cc_on_ack(struct trimtab_cc *cc, const struct trimtab_cc_ack *ack);
 void trimtab_cc_on_loss(struct trimtab_cc *cc, const struct trimtab_cc_loss *loss);
+/* An acknowledgement says that the path marked packets (ECN): in QUIC the peer's count of CE went up
+ * (RFC 9000, section 13.4), in TCP the first echo in a round trip. By how many does not matter.
+ * Call it after trimtab_cc_on_loss and before trimtab_cc_on_ack for that acknowledgement. */
+void trimtab_cc_on_marked(struct trimtab_cc *cc, const struct trimtab_cc_marked *marked);
 /* TCP's retransmission timeout or QUIC's persistent congestion: everything in flight was written off. */
 void trimtab_cc_on_timeout(struct trimtab_cc *cc, uint64_t now_ns, uint64_t prior_inflight_bytes,
 			   uint64_t inflight_bytes);

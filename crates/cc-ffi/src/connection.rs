@@ -2,7 +2,7 @@
 
 use trimtab_cc::migrate::{HandOver, Migrate, PathView};
 use trimtab_cc::muses::{Muses, Trees};
-use trimtab_cc::{Ack, Config, CongestionControl, Controller, Loss, Sent, Spec, Timeout};
+use trimtab_cc::{Ack, Config, CongestionControl, Controller, Loss, Marked, Sent, Spec, Timeout};
 use trimtab_units::Time;
 
 /// The algorithm of a connection.
@@ -62,6 +62,14 @@ impl Connection {
             path.on_loss(loss);
         }
         self.cca.on_loss(loss);
+    }
+
+    /// The path marked packets.
+    pub fn on_marked(&mut self, marked: &Marked) {
+        if let Some((_, path)) = &mut self.safe {
+            path.on_marked(marked);
+        }
+        self.cca.on_marked(marked);
     }
 
     /// Everything in flight was written off.

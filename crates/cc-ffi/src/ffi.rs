@@ -6,7 +6,7 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use trimtab_cc::muses::Trees;
 use trimtab_cc::{
-    Ack, Config, CongestionControl, Controller, Loss, RateSample, Sent, Spec, Timeout,
+    Ack, Config, CongestionControl, Controller, Loss, Marked, RateSample, Sent, Spec, Timeout,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -112,6 +112,20 @@ pub struct RawLoss {
     /// In flight after.
     pub inflight_bytes: u64,
     /// In flight before.
+    pub prior_inflight_bytes: u64,
+}
+
+/// `struct trimtab_cc_marked`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RawMarked {
+    /// When.
+    pub now_ns: u64,
+    /// When the newest packet that the acknowledgement covers was sent.
+    pub newest_sent_ns: u64,
+    /// In flight after it.
+    pub inflight_bytes: u64,
+    /// In flight before it.
     pub prior_inflight_bytes: u64,
 }
 
@@ -283,6 +297,24 @@ pub unsafe extern "C" fn trimtab_cc_on_loss(cc: *mut RawCc, loss: *const RawLoss
     };
     // SAFETY: the caller's promise.
     unsafe { of(cc) }.on_loss(&loss);
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created, `marked` points to one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_on_marked(cc: *mut RawCc, marked: *const RawMarked) {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { &*marked };
+    let marked = Marked {
+        now: Time::from_nanos(raw.now_ns),
+        newest_sent_at: Time::from_nanos(raw.newest_sent_ns),
+        inflight: Bytes::new(raw.inflight_bytes),
+        prior_inflight: Bytes::new(raw.prior_inflight_bytes),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { of(cc) }.on_marked(&marked);
 }
 
 /// See `trimtab-cc.h`.

@@ -53,6 +53,9 @@ fn the_header_has_the_same_structs() {
     same("offsetof(struct trimtab_cc_ack, rate)", offset_of!(RawAck, rate));
     same("offsetof(struct trimtab_cc_ack, in_recovery)", offset_of!(RawAck, in_recovery));
     same("offsetof(struct trimtab_cc_loss, inflight_bytes)", offset_of!(RawLoss, inflight_bytes));
+    same("sizeof(struct trimtab_cc_marked)", size_of::<RawMarked>());
+    let prior = offset_of!(RawMarked, prior_inflight_bytes);
+    same("offsetof(struct trimtab_cc_marked, prior_inflight_bytes)", prior);
     c += "return 0; }\n";
 
     let folder = tempfile::tempdir().unwrap();
@@ -133,6 +136,32 @@ fn trees_decide_and_start_where_another_connection_ended() {
         assert_eq!(trimtab_cc_next_timer(&mut cc), u64::MAX);
         trimtab_cc_on_timeout(&mut cc, 90_000_000, 15_000, 0);
         assert_eq!(trimtab_cc_window(&mut cc), 3_000);
+    }
+}
+
+/// RFC 9002 §7.1: as a loss, once in a round trip. Copa, whose papers know no marks, is bounded.
+#[test]
+fn a_mark_is_answered_once_in_a_round_trip() {
+    let mark = |now_ms: u64, sent_ms: u64, inflight_bytes| RawMarked {
+        now_ns: now_ms * 1_000_000,
+        newest_sent_ns: sent_ms * 1_000_000,
+        inflight_bytes,
+        prior_inflight_bytes: inflight_bytes,
+    };
+    for name in [c"cubic", c"copa"] {
+        let mut cc = create(name, &CONFIG).unwrap();
+        // SAFETY: it was created.
+        unsafe {
+            let before = trimtab_cc_window(&mut cc);
+            trimtab_cc_on_sent(&mut cc, 0, 15_000, 15_000, 0);
+            trimtab_cc_on_marked(&mut cc, &mark(40, 0, 15_000));
+            let after = trimtab_cc_window(&mut cc);
+            assert_eq!(after, before * 7 / 10, "RFC 9438 §4.6");
+            trimtab_cc_on_marked(&mut cc, &mark(41, 1, 13_500));
+            assert_eq!(trimtab_cc_window(&mut cc), after);
+            trimtab_cc_on_marked(&mut cc, &mark(90, 50, 9_000));
+            assert!(trimtab_cc_window(&mut cc) < after);
+        }
     }
 }
 
