@@ -51,14 +51,14 @@ impl Controller for PathController {
     fn on_congestion_event(
         &mut self,
         now: Instant,
-        _sent: Instant,
+        sent: Instant,
         is_persistent_congestion: bool,
         is_ecn: bool,
         _lost_bytes: u64,
         _largest_lost_pn: u64,
     ) {
         if is_ecn {
-            self.0.lock().on_marked(now);
+            self.0.lock().on_marked(now, sent);
         } else {
             self.0.lock().on_losses(now, is_persistent_congestion);
         }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{Setting, World, simulated};
+use support::{MarkConfig, Setting, World, simulated};
 use trimtab_noq::units::{Rate, Time};
 
 const FROM: Time = Time::from_secs(2);
@@ -20,7 +20,7 @@ fn noq_gets_the_goodput_that_the_simulator_predicts() {
     let settings = [
         ("undisturbed", Setting::default()),
         ("1% loss", Setting { loss: 0.01, ..Setting::default() }),
-        ("1% marks", Setting { mark: 0.01, ..Setting::default() }),
+        ("1% marks", Setting { mark: MarkConfig::Random(0.01), ..Setting::default() }),
     ];
     for (name, setting) in settings {
         for cc in ["newreno", "cubic", "bbr", "bbr3", "copa:mvfst", "vivace"] {

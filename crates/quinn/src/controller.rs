@@ -51,7 +51,7 @@ impl Controller for PathController {
     ) {
         let mut path = self.0.lock();
         if lost_bytes == 0 {
-            path.on_marked(now);
+            path.on_marked(now, sent);
         } else {
             path.on_bytes_lost(now, sent, Bytes::new(lost_bytes));
             path.on_losses(now, is_persistent_congestion);

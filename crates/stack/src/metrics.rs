@@ -53,6 +53,9 @@ pub struct Metrics {
     pub delivered: Bytes,
     /// Bytes declared lost.
     pub lost: Bytes,
+    /// How many acknowledgements reported congestion marks (ECN). 0 where the path marks nothing,
+    /// and where the stack gave ECN up, because a host or a router on the path clears the field.
+    pub marked: u64,
     /// How often another algorithm took over.
     pub switches: u64,
     /// Why the steering asked for its last action; `None` before that and without steering.

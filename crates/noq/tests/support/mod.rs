@@ -14,7 +14,7 @@ mod stack {
         EndpointConfig, Incoming, ServerConfig, StreamId, TransportConfig,
     };
     use noq_proto::{FourTuple, Transmit};
-    pub(super) use trimtab_noq::{Config, Handle, Memory, units};
+    pub(super) use trimtab_noq::{Config, Handle, Memory, Metrics, units};
 
     /// What leaves at once, as with segmentation offload.
     const DATAGRAMS_MAX: NonZeroUsize = NonZeroUsize::new(10).unwrap();
@@ -45,4 +45,6 @@ mod stack {
 #[path = "../../../stack/tests/support/world.rs"]
 mod world;
 
-pub(crate) use world::{Setting, World, first_megabyte, goodput, simulated, trace};
+pub(crate) use world::{
+    MarkConfig, Setting, World, first_megabyte, goodput, over_marks, simulated, trace,
+};

@@ -241,17 +241,17 @@ fn a_connection_resumes() {
     assert!(mean_ms(&runs[1].0) < mean_ms(&runs[0].0) * 0.75);
 }
 
-/// RFC 3168: where the link marks, CUBIC keeps the queue short and loses nothing.
+/// RFC 3168: where the link marks, senders keep the queue short and lose nothing.
 #[test]
 fn marks_reach_the_sender() {
     let text = format!(
-        "cc = [\"cubic\"]\n{LINK}mark = \"0.3BDP\"\nduration = \"20s\"\nwarmup = \"5s\"\n\
+        "cc = [\"cubic\", \"bbr3\"]\n{LINK}mark = \"0.3BDP\"\nduration = \"20s\"\nwarmup = \"5s\"\n\
          [[app]]\nkind = \"bulk\"\n"
     );
     for (noq, sim) in both(&text) {
         // Slow start overflows the buffer before the first mark is answered.
         let (loss, queue) = (noq.loss_ratio, noq.queue_delay_ms.mean);
-        println!("loss {loss} and {}, queue {queue} ms", sim.loss_ratio);
+        println!("{}: loss {loss} and {}, queue {queue} ms", noq.cc, sim.loss_ratio);
         assert!(loss < 0.003 && (loss - sim.loss_ratio).abs() < 0.001);
         assert!(queue < 10.0, "of 40 ms");
         assert!(apart(noq.throughput_mbps, sim.throughput_mbps) < 0.05);

@@ -5,7 +5,7 @@
 use trimtab_quinn::Config;
 use trimtab_quinn::units::{Rate, Time};
 
-use crate::support::{MODEL, Setting, World, simulated};
+use crate::support::{MODEL, MarkConfig, Setting, World, simulated};
 
 const FROM: Time = Time::from_secs(2);
 const UNTIL: Time = Time::from_secs(22);
@@ -22,7 +22,7 @@ fn quinn_gets_the_goodput_that_the_simulator_predicts() {
     let settings = [
         ("undisturbed", Setting::default()),
         ("1% loss", Setting { loss: 0.01, ..Setting::default() }),
-        ("1% marks", Setting { mark: 0.01, ..Setting::default() }),
+        ("1% marks", Setting { mark: MarkConfig::Random(0.01), ..Setting::default() }),
     ];
     for (name, setting) in settings {
         for scheme in ["newreno", "cubic", "bbr", "bbr3", "copa:mvfst", "vivace", "mortise"] {

@@ -12,7 +12,7 @@ mod stack {
         ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
         EndpointConfig, Incoming, ServerConfig, StreamId, TransportConfig,
     };
-    pub(super) use trimtab_quinn::{Config, Handle, Memory, units};
+    pub(super) use trimtab_quinn::{Config, Handle, Memory, Metrics, units};
 
     /// What leaves at once, as with segmentation offload.
     const DATAGRAMS_MAX: usize = 10;
@@ -43,4 +43,6 @@ mod stack {
 #[path = "../../../stack/tests/support/world.rs"]
 mod world;
 
-pub(crate) use world::{MODEL, Setting, World, first_megabyte, goodput, simulated, trace};
+pub(crate) use world::{
+    MODEL, MarkConfig, Setting, World, first_megabyte, goodput, over_marks, simulated, trace,
+};

@@ -3,7 +3,7 @@
 use trimtab_quinn::units::{Bytes, Duration, Rate, Time};
 use trimtab_quinn::{Config, Factors, Memory, Stage};
 
-use crate::support::{Setting, World, first_megabyte, goodput, trace};
+use crate::support::{MarkConfig, Setting, World, first_megabyte, goodput, over_marks, trace};
 
 #[test]
 fn each_kind_of_scheme_fills_the_link() {
@@ -31,10 +31,22 @@ fn random_loss_and_marks_do_not_stop_a_transfer() {
     }
     // CUBIC answers each loss: about 1.2 packets per round trip and square root of the loss.
     assert!(goodput("cubic", &lossy).mbps() > 1.0);
-    let marking = Setting { mark: 0.01, ..Setting::default() };
+    let marking = Setting { mark: MarkConfig::Random(0.01), ..Setting::default() };
     let marked = goodput("cubic", &marking);
     let unmarked = goodput("cubic", &Setting::default());
     assert!(marked.mbps() > 1.0 && marked < unmarked.mul_f64(0.9), "{marked:?}");
+}
+
+/// RFC 3168 §5: a mark stands where a packet would have been dropped. BBRv1 does not answer, as in
+/// Linux.
+#[test]
+fn marks_keep_the_queue_short_without_losses() {
+    for scheme in ["cubic", "bbr3", "copa:mvfst", "vivace", "mortise"] {
+        let (goodput, [before, after]) = over_marks(scheme);
+        assert!(goodput.mbps() > 0.8 * 8.0, "{scheme}: {goodput:?}");
+        assert_eq!(after.lost, before.lost, "{scheme}");
+        assert!(after.marked > 0 && after.srtt.unwrap() < Duration::from_millis(70), "{scheme}");
+    }
 }
 
 /// quinn ignores rates. Vivace's window is twice what is in flight, so the window that makes the

@@ -72,6 +72,8 @@ pub struct Path {
     waiting: Option<bool>,
     /// When the recovery period began, while it lasts (RFC 9002 §7.3.2).
     recovery: Option<Time>,
+    /// How many acknowledgements reported marks.
+    marked: u64,
     /// The packet that was lost last, by the tracker's number.
     last_lost: Option<u64>,
     /// Where what it observes is left at the end.
@@ -127,6 +129,7 @@ impl Path {
             prior_inflight: None,
             waiting: None,
             recovery: None,
+            marked: 0,
             last_lost: None,
             place,
             trace,
@@ -186,9 +189,16 @@ impl Path {
         }
     }
 
-    /// The acknowledgement shows that the path marked packets (RFC 9002 §7.1).
-    pub fn on_marked(&mut self, now: Instant) {
+    /// The acknowledgement shows that the path marked packets (RFC 9002 §7.1). The newest packet that
+    /// it covers left at `newest_sent`. Marks of another path, before this one began, say nothing of
+    /// it (RFC 9000 §9.4). Stacks tell no number of marks, and no algorithm of Trimtab asks for one:
+    /// all answer once in a round trip (RFC 9002 §7.3.1).
+    pub fn on_marked(&mut self, now: Instant, newest_sent: Instant) {
         self.now = self.at(now);
+        if newest_sent < self.epoch {
+            return;
+        }
+        self.marked += 1;
         self.driver.on_marked(&self.tracker.marked(self.now));
         if let Some(trace) = &mut self.trace {
             trace.on_marked(self.now, &self.driver);
@@ -414,6 +424,7 @@ impl Path {
             sent: self.tracker.sent(),
             delivered: self.tracker.delivered(),
             lost: self.tracker.lost(),
+            marked: self.marked,
             switches: self.steering.switches(&self.driver),
             reason: self.steering.reason(),
             refused: self.steering.refused(),

@@ -91,14 +91,24 @@ fn a_mark_counts_once_in_a_round_trip() {
     let mut sender = Sender::new("cubic");
     sender.send(0, 0..10);
     sender.ack(40, 0, 0..5);
-    let marked = sender.at(40);
-    sender.path.on_marked(marked);
+    let (marked, newest) = (sender.at(40), sender.at(0));
+    sender.path.on_marked(marked, newest);
     let after = sender.path.window();
     assert_eq!(after, INITIAL.mul_f64(0.7));
     sender.ack(41, 0, 5..10);
     let marked = sender.at(41);
-    sender.path.on_marked(marked);
-    assert_eq!(sender.path.window(), after);
+    sender.path.on_marked(marked, newest);
+    assert_eq!((sender.path.window(), sender.path.metrics().marked), (after, 2));
+}
+
+/// RFC 9000 §9.4: both stacks report to the new path what the old one did to packets.
+#[test]
+fn a_mark_of_another_path_says_nothing_of_this_one() {
+    let mut sender = Sender::new("cubic");
+    let (marked, before) = (sender.at(40), sender.at(0) - Std::from_millis(1));
+    sender.send(0, 0..10);
+    sender.path.on_marked(marked, before);
+    assert_eq!((sender.path.window(), sender.path.metrics().marked), (INITIAL, 0));
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn losses_and_marks_change_the_state() {
     drop(path);
     let mut path = logged("cubic", &qlog, epoch);
     drive(&mut path, epoch, 3);
-    path.on_marked(at(130));
+    path.on_marked(at(130), at(80));
     drop(path);
     // A stack that tells no packets.
     let mut path = logged("cubic", &qlog, epoch);

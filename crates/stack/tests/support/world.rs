@@ -12,7 +12,8 @@ use std::time::Instant;
 use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use trimtab_apps::{App, BulkConfig};
-use trimtab_net::{Capacity, Event, Link, LinkConfig, LossConfig, MarkConfig, Packet, QueueConfig};
+pub(crate) use trimtab_net::MarkConfig;
+use trimtab_net::{Capacity, Event, Link, LinkConfig, LossConfig, Packet, QueueConfig};
 use trimtab_qoe::{Factors, Model};
 use trimtab_sim::{Control, FlowConfig, Transport, WorldConfig};
 use trimtab_steer::Unusable;
@@ -21,7 +22,8 @@ use trimtab_steer::scheme::{Goal, Scheme};
 use super::stack::units::{Bytes, Duration, Rate, Time};
 use super::stack::{
     self, ClientConfig, Config, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
-    Endpoint, EndpointConfig, Handle, Incoming, Memory, ServerConfig, StreamId, TransportConfig,
+    Endpoint, EndpointConfig, Handle, Incoming, Memory, Metrics, ServerConfig, StreamId,
+    TransportConfig,
 };
 
 /// Headers of IPv4 and UDP.
@@ -33,7 +35,7 @@ pub(crate) struct Setting {
     pub(crate) rate: Rate,
     pub(crate) rtt: Duration,
     pub(crate) loss: f64,
-    pub(crate) mark: f64,
+    pub(crate) mark: MarkConfig,
     /// In bandwidth-delay products.
     pub(crate) buffer: f64,
     pub(crate) seed: u64,
@@ -43,7 +45,7 @@ impl Default for Setting {
     /// 8 Mbit/s, 40 ms, a buffer of one bandwidth-delay product.
     fn default() -> Self {
         let (rate, rtt) = (Rate::from_mbps(8.0), Duration::from_millis(40));
-        Self { rate, rtt, loss: 0.0, mark: 0.0, buffer: 1.0, seed: 1 }
+        Self { rate, rtt, loss: 0.0, mark: MarkConfig::None, buffer: 1.0, seed: 1 }
     }
 }
 
@@ -53,7 +55,7 @@ impl Setting {
         LinkConfig::new(Capacity::Constant(self.rate))
             .queue(QueueConfig::drop_tail_bytes((self.rate * self.rtt).mul_f64(self.buffer)))
             .loss(LossConfig::Independent(self.loss))
-            .mark(MarkConfig::Random(self.mark))
+            .mark(self.mark)
     }
 }
 
@@ -321,6 +323,26 @@ pub(crate) fn goodput(scheme: &str, setting: &Setting) -> Rate {
     );
     assert_eq!(metrics.refused, 0, "{scheme}");
     goodput
+}
+
+/// A queue that marks from 10 ms on, where an unanswered one grows to 80 ms: ten seconds' goodput, and
+/// the path before and after them.
+pub(crate) fn over_marks(scheme: &str) -> (Rate, [Metrics; 2]) {
+    let threshold = Rate::from_mbps(8.0) * Duration::from_millis(10);
+    let setting = Setting { buffer: 2.0, mark: MarkConfig::Above(threshold), ..Setting::default() };
+    let mut world = World::new(scheme, &setting);
+    world.run_until(Time::from_secs(3));
+    let before = world.handle.metrics().unwrap();
+    let goodput = world.goodput_until(Time::from_secs(13));
+    let after = world.handle.metrics().unwrap();
+    println!(
+        "{scheme}: {:.2} Mbit/s, srtt {:?}, {} acknowledgements with marks, lost {:?}",
+        goodput.mbps(),
+        after.srtt,
+        after.marked - before.marked,
+        after.lost - before.lost
+    );
+    (goodput, [before, after])
 }
 
 /// Everything that left the server, and when.
