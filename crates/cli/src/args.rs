@@ -38,6 +38,7 @@ pub(crate) enum Command {
     /// Customization for a fleet of servers.
     #[command(subcommand)]
     Fleet(Fleet),
+    Conform(Conform),
     Parity(Parity),
     Validate(Validate),
     Emu(Box<Emu>),
@@ -278,6 +279,48 @@ impl Work {
     pub(crate) fn effort(&self) -> Effort {
         Effort { jobs: self.jobs.map(usize::from), quiet: self.quiet }
     }
+}
+
+/// Check congestion controllers against their specifications, and for defects met in the field.
+///
+/// Each check puts a connection on a path in virtual time, measures a behaviour that shows from
+/// outside, and gives a verdict. Ends with exit code 1 when an algorithm of Trimtab fails.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab conform
+  trimtab conform --subject sim:cubic --subject noq:cubic --check cubic-idle
+  trimtab conform --subject noq:trimtab/copa --json copa.json
+  trimtab conform --list
+
+`docs/reference/conformance.md` has the verdicts, and what they say of noq.")]
+pub(crate) struct Conform {
+    /// What is checked: sim:ALGORITHM, Trimtab's in the simulator; noq:trimtab/ALGORITHM, Trimtab's
+    /// on the QUIC stack noq; noq:newreno, noq:cubic or noq:bbr3, noq's own. Repeat for several
+    /// [default: the main ones of each]
+    #[arg(long, value_name = "SUBJECT")]
+    pub(crate) subject: Vec<String>,
+
+    /// A check. Repeat for several [default: all]
+    #[arg(long, value_name = "CHECK", value_parser = checks())]
+    pub(crate) check: Vec<String>,
+
+    /// Describe the checks, and check nothing
+    #[arg(long, conflicts_with_all = ["subject", "json"])]
+    pub(crate) list: bool,
+
+    /// Write the verdicts as JSON; `-` for standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// The checks as values of an option.
+fn checks() -> impl TypedValueParser<Value = String> {
+    let checks = trimtab_lab::conform::checks();
+    let names = checks.map(|check| PossibleValue::new(check.name).help(check.about));
+    PossibleValuesParser::new(names)
 }
 
 /// Compare the simulator with another datapath: the kernel, or noq.

@@ -1,12 +1,13 @@
 //! The `trimtab` command: parse, call one library function, map the result to an exit code.
 //!
-//! Exit codes: 0 done, 1 a check failed (`validate`, `parity`, `doctor`), 2 bad input or nowhere to
-//! write, 130 interrupted; `emu` ends with the code of its program.
+//! Exit codes: 0 done, 1 a check failed (`conform`, `validate`, `parity`, `doctor`), 2 bad input or
+//! nowhere to write, 130 interrupted; `emu` ends with the code of its program.
 
 mod agent;
 mod args;
 mod compare;
 mod compare_args;
+mod conform;
 mod datapath;
 mod emu;
 mod engine;
@@ -89,6 +90,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Cc(Cc::List { json }) => list::schemes(json),
         Command::App(AppCommand::List { json }) => list::applications(json),
         Command::Fleet(args) => fleet::run(&args),
+        Command::Conform(args) => conform::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),

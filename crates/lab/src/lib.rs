@@ -7,6 +7,7 @@
 
 mod bound;
 pub mod compare;
+pub mod conform;
 pub mod fetch;
 pub mod fleet;
 pub mod listing;

@@ -164,7 +164,7 @@ impl<T> Link<T> {
         let size = packet.size + self.overhead;
         self.stats.arrivals.add(size);
         let passes_policer = |policer: &mut Policer| policer.passes(now, size);
-        let cause = if self.loss.drops_next() {
+        let cause = if self.loss.drops_next(now) {
             DropCause::RandomLoss
         } else if !self.policer.as_mut().is_none_or(passes_policer) {
             DropCause::Policer

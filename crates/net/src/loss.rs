@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
+use trimtab_units::Time;
 
 use crate::seed::{Purpose, generator};
 
@@ -34,6 +35,16 @@ pub enum LossConfig {
     /// These packets are lost, counted from 0 in the order in which they come to the link: to repeat
     /// the losses of a recorded run, or to have them evenly spaced. Ascending.
     Listed(Arc<[u64]>),
+    /// Each packet that comes to the link from `from` on and before `until` is lost with this
+    /// probability, and no other: a bad start, or with probability 1 an outage.
+    During {
+        /// The probability.
+        probability: f64,
+        /// When losses begin.
+        from: Time,
+        /// When they end.
+        until: Time,
+    },
 }
 
 impl LossConfig {
@@ -65,13 +76,16 @@ impl Loss {
             LossConfig::GilbertElliott { to_bad, to_good, .. } => {
                 random.random::<f64>() * (to_bad + to_good) < to_bad
             }
-            LossConfig::None | LossConfig::Independent(_) | LossConfig::Listed(_) => false,
+            LossConfig::None
+            | LossConfig::Independent(_)
+            | LossConfig::Listed(_)
+            | LossConfig::During { .. } => false,
         };
         Self { config, is_bad, seen: 0, listed: 0, random }
     }
 
-    /// Whether the next packet is lost.
-    pub(crate) fn drops_next(&mut self) -> bool {
+    /// Whether the next packet is lost, which comes now.
+    pub(crate) fn drops_next(&mut self, now: Time) -> bool {
         match &self.config {
             LossConfig::None => false,
             &LossConfig::Independent(probability) => self.random.random::<f64>() < probability,
@@ -89,6 +103,9 @@ impl Loss {
                 }
                 lost.get(self.listed) == Some(&this)
             }
+            &LossConfig::During { probability, from, until } => {
+                (from..until).contains(&now) && self.random.random::<f64>() < probability
+            }
         }
     }
 }
@@ -102,7 +119,7 @@ mod tests {
     /// The share of packets lost, and the mean length of a run of losses.
     fn measure(config: LossConfig) -> (f64, f64) {
         let mut loss = Loss::new(config, 3);
-        let lost: Vec<bool> = (0..PACKETS).map(|_| loss.drops_next()).collect();
+        let lost: Vec<bool> = (0..PACKETS).map(|_| loss.drops_next(Time::ZERO)).collect();
         let losses = lost.iter().filter(|&&lost| lost).count() as f64;
         let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
         (losses / PACKETS as f64, losses / runs)
@@ -139,8 +156,21 @@ mod tests {
     #[test]
     fn listed_packets_are_lost_and_no_others() {
         let mut loss = Loss::new(LossConfig::Listed([0, 3, 3, 4, 9].into()), 3);
-        let lost: Vec<u64> = (0..20).filter(|_| loss.drops_next()).collect();
+        let lost: Vec<u64> = (0..20).filter(|_| loss.drops_next(Time::ZERO)).collect();
         assert_eq!(lost, [0, 3, 4, 9]);
+    }
+
+    #[test]
+    fn losses_of_a_time_have_their_rate_then_and_only_then() {
+        let (from, until) = (Time::from_secs(2), Time::from_secs(4));
+        let mut loss = Loss::new(LossConfig::During { probability: 0.3, from, until }, 3);
+        let mut share = |at: Time| {
+            let lost = (0..PACKETS).filter(|_| loss.drops_next(at)).count();
+            lost as f64 / PACKETS as f64
+        };
+        let before = Time::from_nanos(1_999_999_999);
+        assert_eq!([before, until].map(&mut share), [0.0, 0.0]);
+        assert!((share(from) - 0.3).abs() < 0.003);
     }
 
     #[test]

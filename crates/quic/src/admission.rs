@@ -81,7 +81,7 @@ pub(crate) fn governor(
 }
 
 /// noq's own algorithm, as it comes.
-fn own(cc: StackCc) -> Arc<dyn ControllerFactory + Send + Sync> {
+pub(crate) fn own(cc: StackCc) -> Arc<dyn ControllerFactory + Send + Sync> {
     match cc {
         StackCc::NoqCubic => Arc::new(CubicConfig::default()),
         StackCc::NoqNewReno => Arc::new(NewRenoConfig::default()),

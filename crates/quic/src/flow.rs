@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use noq_proto::congestion::Controller;
 use noq_proto::{ClientConfig, ConnectionError, PathId, PathStats, ServerConfig};
 use trimtab_apps::{App, Application};
 use trimtab_lab::run::course::Member;
@@ -51,6 +52,11 @@ impl FlowConfig {
             active: (Time::ZERO + member.start, end),
             seed,
         }
+    }
+
+    /// A flow on its own, which asks from the start and never stops.
+    pub(crate) fn alone(governor: Governor, app: App, seed: u64) -> Self {
+        Self { number: 0, governor, app, active: (Time::ZERO, Time::MAX), seed }
     }
 
     /// When the client starts asking, in the time of the run.
@@ -163,6 +169,11 @@ impl<C: Carrier> Flow<C> {
     /// noq's figures of the server's path; `None` before the handshake.
     pub(crate) fn path(&mut self) -> Option<PathStats> {
         self.server.side.connection()?.path_stats(PathId::ZERO)
+    }
+
+    /// The server's congestion controller; `None` before the handshake.
+    pub(crate) fn controller(&mut self) -> Option<&dyn Controller> {
+        self.server.side.connection()?.congestion_state(PathId::ZERO)
     }
 
     /// When something is due, by the clock of connections.

@@ -7,6 +7,7 @@
 //!
 //! * [`Virtual`] has the link of the simulator. No socket is opened and no clock is read: the same
 //!   job gives the same record, always.
+//! * [`OnNoq`] is a congestion controller under the checks of `trimtab conform`, in virtual time.
 //! * [`Real`] has UDP sockets in two network namespaces and the link emulator between them, in real
 //!   time.
 //!
@@ -46,6 +47,7 @@ mod admission;
 mod carrier;
 mod client;
 mod clock;
+mod conform;
 mod error;
 mod flow;
 mod identity;
@@ -61,6 +63,7 @@ mod virtual_world;
 mod watch;
 mod world;
 
+pub use conform::OnNoq;
 pub use error::QuicError;
 pub use real::Real;
 pub use virtual_time::Virtual;

@@ -18,9 +18,16 @@ pub(crate) struct Seen {
     pub(crate) rtt: Histogram,
     /// Packets declared lost. Their data is sent again.
     pub(crate) lost: u64,
+    /// Bytes in flight, as they count against the window; some of the handshake's may stay in it.
+    pub(crate) inflight: u64,
 }
 
 impl Seen {
+    /// So many bytes are no longer in flight.
+    fn left(&mut self, bytes: u64) {
+        self.inflight = self.inflight.saturating_sub(bytes);
+    }
+
     fn has_begun(&self, at: Instant) -> bool {
         self.from.is_some_and(|from| at >= from)
     }
@@ -81,6 +88,7 @@ impl Controller for Observed {
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+        self.seen.lock().inflight += u64::from(bytes);
         self.inner.on_packet_sent(now, bytes, pn);
     }
 
@@ -100,6 +108,7 @@ impl Controller for Observed {
         if self.newest.is_none_or(|(newest, _)| pn > newest) {
             self.newest = Some((pn, sent));
         }
+        self.seen.lock().left(bytes);
         self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 
@@ -142,6 +151,7 @@ impl Controller for Observed {
         {
             let mut seen = self.seen.lock();
             seen.lost += u64::from(seen.has_begun(now));
+            seen.left(lost_bytes.into());
         }
         self.inner.on_packet_lost(lost_bytes, pn, now);
     }

@@ -18,7 +18,7 @@ use crate::identity::NAME;
 /// Headers of IPv4 and UDP.
 pub(crate) const HEADERS: Bytes = Bytes::new(28);
 /// The payload of a UDP datagram in a packet of 1500 bytes, the simulator's.
-const PAYLOAD: u16 = 1472;
+pub(crate) const PAYLOAD: u16 = 1472;
 /// What leaves at once, as with segmentation offload.
 const DATAGRAMS_MAX: NonZeroUsize = NonZeroUsize::new(10).unwrap();
 /// A terabyte: only the congestion window limits a sender.

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use trimtab_lab::run::course;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::scenario::Job;
-use trimtab_net::{Capacity, DelayConfig, DelayLine, Event, Link, Packet};
+use trimtab_net::{
+    Capacity, DelayConfig, DelayLine, Event, JitterConfig, Link, LinkConfig, Packet,
+};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::carrier::{Carrier, End};
@@ -15,6 +17,14 @@ use crate::flow::{Flow, FlowConfig};
 use crate::identity::Identity;
 use crate::side::Datagram;
 use crate::world::{Crossed, World};
+
+/// The propagation of a path, in the time of the run.
+pub(crate) struct Propagation {
+    /// From the server to the client, and back.
+    pub(crate) halves: (DelayConfig, DelayConfig),
+    /// How much a packet to the client is late.
+    pub(crate) jitter: JitterConfig,
+}
 
 /// What the link carries.
 #[derive(Debug)]
@@ -38,11 +48,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    fn new(job: &Job, clock: Clock, seed: u64) -> Self {
-        let (there, back) = job.cell.rtt.halves();
-        let of_run = |delay: DelayConfig| delay.begin(clock.of_run(Time::ZERO));
+    fn new(propagation: &Propagation, clock: Clock, seed: u64) -> Self {
+        let Propagation { halves: (there, back), jitter } = propagation;
+        let of_run = |delay: &DelayConfig| delay.clone().begin(clock.of_run(Time::ZERO));
         Self {
-            forward: DelayLine::new(of_run(there), course::jitter(job), None, seed),
+            forward: DelayLine::new(of_run(there), *jitter, None, seed),
             reverse: DelayLine::plain(of_run(back)),
             outbound: VecDeque::new(),
             inbound: VecDeque::new(),
@@ -117,20 +127,34 @@ pub(crate) struct VirtualWorld {
 }
 
 impl VirtualWorld {
-    /// A world before its first handshake.
+    /// The world of a run, before its first handshake.
     pub(crate) fn new(identity: &Identity, prepared: &Prepared, job: &Job) -> Self {
-        let clock = Clock::new(lead(job));
-        let flow = |(number, member)| {
-            let config = FlowConfig::new(number, member, prepared, job.seed, clock);
-            let lines = Lines::new(job, clock, config.seed);
+        let clock = Clock::new(lead(job.cell.rtt.longest() + job.cell.jitter));
+        let flow = |(number, member)| FlowConfig::new(number, member, prepared, job.seed, clock);
+        let flows = course::members(prepared, job).into_iter().enumerate().map(flow).collect();
+        let link = course::bottleneck(prepared, job, course::capacity(prepared, job));
+        let propagation =
+            Propagation { halves: job.cell.rtt.halves(), jitter: course::jitter(job) };
+        Self::with(identity, clock, (&link, job.seed), &propagation, flows)
+    }
+
+    /// Flows over a link with its seed, before their first handshake.
+    pub(crate) fn with(
+        identity: &Identity,
+        clock: Clock,
+        (link, seed): (&LinkConfig, u64),
+        propagation: &Propagation,
+        flows: Vec<FlowConfig>,
+    ) -> Self {
+        let flow = |config: FlowConfig| {
+            let lines = Lines::new(propagation, clock, config.seed);
             // As far ahead of its part of the run as the clock is of the run.
             let dials_at = config.start();
             Flow::new(config, identity, clock, dials_at, lines)
         };
-        let flows = course::members(prepared, job).into_iter().enumerate().map(flow).collect();
-        let capacity = course::capacity(prepared, job);
-        let link = course::bottleneck(prepared, job, capacity.clone());
-        Self { clock, now: Time::ZERO, link: Link::new(&link, job.seed), capacity, flows }
+        let flows = flows.into_iter().map(flow).collect();
+        let capacity = link.capacity.clone();
+        Self { clock, now: Time::ZERO, link: Link::new(link, seed), capacity, flows }
     }
 
     /// When something is due.
@@ -181,8 +205,8 @@ impl VirtualWorld {
 
 /// How long before a flow's part of the run its handshake begins: two round trips, until the client
 /// knows that the server knows that all is well (RFC 9001 §4.1.2).
-fn lead(job: &Job) -> Duration {
-    (job.cell.rtt.longest() + job.cell.jitter) * 2 + Duration::from_millis(1)
+pub(crate) fn lead(longest_rtt: Duration) -> Duration {
+    longest_rtt * 2 + Duration::from_millis(1)
 }
 
 impl World for VirtualWorld {

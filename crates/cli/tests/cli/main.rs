@@ -2,6 +2,7 @@
 
 mod agent;
 mod commands;
+mod conform;
 mod emu;
 mod errors;
 mod fetch;

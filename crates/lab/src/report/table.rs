@@ -112,7 +112,7 @@ fn served_lines(served: &Served) -> Vec<String> {
 }
 
 /// A sentence in lines of at most `width` characters, broken between words.
-pub(crate) fn wrapped(sentence: &str, width: usize) -> String {
+pub fn wrapped(sentence: &str, width: usize) -> String {
     let (mut text, mut used) = (String::new(), 0);
     for word in sentence.split(' ') {
         let length = word.chars().count();

@@ -30,6 +30,8 @@ use crate::qlog::{Sight, Trace};
 use crate::stack::Pacing;
 use crate::steering::Steering;
 
+/// The most bytes of an initial window of more than two packets (RFC 9002 §7.2).
+const INITIAL_WINDOW_MAX: Bytes = Bytes::new(14_720);
 /// What leaves at once: a millisecond's worth at the pacing rate, at least two packets, at most 64
 /// KB (draft-ietf-ccwg-bbr §5.6.3). The simulator does the same.
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
@@ -82,15 +84,20 @@ pub struct Path {
     trace: Option<Box<Trace>>,
 }
 
+/// The limits of a path whose packets have this size, those of RFC 9002 §7.2: the initial window is
+/// 10 packets, but no more than 14,720 bytes or 2 packets.
+fn limits(mtu: u16, seed: u64) -> Limits {
+    let limits = Limits::with_mss(Bytes::new(mtu.into()), seed);
+    let most = INITIAL_WINDOW_MAX.max(limits.mss * 2);
+    Limits { paced: true, initial_window: limits.initial_window.min(most), ..limits }
+}
+
 impl Path {
     /// The path with this number.
     pub(crate) fn new(next: &Next, number: u64, now: Instant, mtu: u16) -> Self {
         let Next { settings, hints } = next;
-        // RFC 9002 §7.2.
-        let mss = Bytes::new(mtu.into());
         let seed = settings.seed.wrapping_add(number);
-        let clock = settings.clock(now);
-        let limits = Limits { paced: true, clock, ..Limits::with_mss(mss, seed) };
+        let limits = Limits { clock: settings.clock(now), ..limits(mtu, seed) };
         let arm = settings.arm();
         let plan = if arm == Arm::Holdback { &*settings.baseline } else { &settings.plan };
         let mut driver = plan.start().driver(&limits);
@@ -216,8 +223,8 @@ impl Path {
 
     /// Packets have another size from now on (RFC 8899).
     pub fn on_mtu(&mut self, mtu: u16) {
-        let Limits { paced, clock, seed, .. } = self.limits;
-        self.limits = Limits { paced, clock, ..Limits::with_mss(Bytes::new(mtu.into()), seed) };
+        let Limits { clock, seed, .. } = self.limits;
+        self.limits = Limits { clock, ..limits(mtu, seed) };
         self.driver.on_mtu(&self.limits);
         if let Some(trace) = &mut self.trace {
             trace.on_mtu(self.now, &self.limits);

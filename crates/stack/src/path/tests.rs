@@ -232,3 +232,14 @@ fn reports_come_once_an_interval() {
     assert_eq!(sender.path.steering.take_reports().len(), 16);
     assert_eq!(sender.path.steering.last().expect("there is one").srtt, Duration::from_millis(40));
 }
+
+/// RFC 9002 §7.2: ten packets, of which no more than 14,720 bytes where packets are large, but two
+/// packets in any case.
+#[test]
+fn the_initial_window_is_limited_where_packets_are_large() {
+    for (mtu, window) in [(1200, 12_000), (1472, 14_720), (4000, 14_720), (8972, 17_944)] {
+        let config = Config::new("cubic").expect("it is a scheme");
+        let mut path = Path::new(&next(&config), 0, Instant::now(), mtu);
+        assert_eq!(path.window(), Bytes::new(window), "packets of {mtu} bytes");
+    }
+}

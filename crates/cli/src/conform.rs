@@ -1,0 +1,95 @@
+//! `trimtab conform`.
+
+use std::path::Path;
+
+use trimtab_lab::conform::{self, Check, Simulated, Subject};
+use trimtab_lab::report::output::write_file;
+use trimtab_lab::report::table::{Style, wrapped};
+
+use crate::args::Conform;
+use crate::{Failure, print};
+
+/// Characters in a line of a description.
+const WIDTH: usize = 92;
+
+/// What is checked where the user names nothing.
+static SUBJECTS: &[&str] = &["sim:newreno", "sim:cubic", "sim:bbr", "sim:bbr3", "sim:copa"];
+
+pub(crate) fn run(args: &Conform) -> Result<(), Failure> {
+    let checks: Vec<&'static Check> = conform::checks()
+        .filter(|check| args.check.is_empty() || args.check.iter().any(|name| name == check.name))
+        .collect();
+    if args.list {
+        return print(&checks.into_iter().map(described).collect::<String>());
+    }
+    let named: Vec<&str> = args.subject.iter().map(String::as_str).collect();
+    let defaults = || SUBJECTS.iter().chain(quic::SUBJECTS).copied().collect();
+    let named: Vec<&str> = if named.is_empty() { defaults() } else { named };
+    let subjects = named.into_iter().map(subject).collect::<Result<Vec<_>, _>>()?;
+    let result = conform::conform(&checks, &subjects, args.work.effort());
+    let result = result.map_err(Failure::interrupted)?;
+    let as_json = || format!("{}\n", serde_json::to_string_pretty(&result).unwrap_or_default());
+    match args.json.as_deref() {
+        Some(path) if path == Path::new("-") => print(&as_json())?,
+        Some(path) => {
+            write_file(path, |out| out.write_all(as_json().as_bytes())).map_err(Failure::input)?;
+            print(&result.render(Style::of_stdout()))?;
+        }
+        None => print(&result.render(Style::of_stdout()))?,
+    }
+    if result.holds() {
+        Ok(())
+    } else {
+        Err(Failure::check("an algorithm of Trimtab fails a check: see the table"))
+    }
+}
+
+fn described(check: &Check) -> String {
+    let Check { name, clause, about, scene, .. } = check;
+    let scene = wrapped(&format!("Path: {scene}."), WIDTH).replace('\n', "\n    ");
+    let about = wrapped(about, WIDTH).replace('\n', "\n    ");
+    format!("{name} ({clause})\n    {about}{}\n", scene.trim_end())
+}
+
+/// What a name stands for.
+fn subject(name: &str) -> Result<Box<dyn Subject>, Failure> {
+    let fail = |e: &dyn std::fmt::Display| Failure::input(format!("--subject {name}: {e}"));
+    match name.split_once(':') {
+        Some(("sim", text)) => Ok(Box::new(Simulated::new(text).map_err(|e| fail(&e))?)),
+        Some(("noq", text)) => quic::on_noq(text).map_err(|e| fail(&e)),
+        _ => Err(fail(&"a subject is sim:ALGORITHM, noq:trimtab/ALGORITHM or noq:ALGORITHM")),
+    }
+}
+
+#[cfg(feature = "quic")]
+mod quic {
+    use trimtab_lab::run::datapath::RunError;
+    use trimtab_quic::OnNoq;
+
+    use super::Subject;
+
+    pub(super) static SUBJECTS: &[&str] = &[
+        "noq:trimtab/newreno",
+        "noq:trimtab/cubic",
+        "noq:trimtab/bbr3",
+        "noq:newreno",
+        "noq:cubic",
+        "noq:bbr3",
+    ];
+
+    pub(super) fn on_noq(text: &str) -> Result<Box<dyn Subject>, RunError> {
+        Ok(Box::new(OnNoq::named(text)?))
+    }
+}
+
+#[cfg(not(feature = "quic"))]
+mod quic {
+    use super::Subject;
+
+    pub(super) static SUBJECTS: &[&str] = &[];
+
+    pub(super) fn on_noq(_: &str) -> Result<Box<dyn Subject>, &'static str> {
+        Err("this trimtab was built without QUIC: build it with ./dev build, or with cargo build \
+             --release -p trimtab --features quic")
+    }
+}
