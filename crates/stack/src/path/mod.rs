@@ -114,7 +114,7 @@ impl Path {
             guard.map(|safety| Guarded::new(safety, plan.clone(), settings.baseline.clone()));
         let steering = Steering::new(plan, guard, &mut driver);
         let trace = settings.qlog.as_ref().map(|qlog| {
-            let mut trace = qlog.begin(plan.label(), number, clock);
+            let mut trace = qlog.begin(plan.label(), number, limits.clock);
             trace.on_begin(&limits, &driver, plan.label());
             Box::new(trace)
         });
