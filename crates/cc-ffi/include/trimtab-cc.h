@@ -68,6 +68,18 @@ struct trimtab_cc_loss {
 	uint64_t prior_inflight_bytes; /* before */
 };
 
+/* One packet of a loss. */
+struct trimtab_cc_lost_packet {
+	uint64_t now_ns;
+	uint64_t bytes;                    /* its size */
+	uint64_t sent_ns;                  /* when it was sent */
+	uint64_t tx_in_flight_bytes;       /* when it was sent, itself included */
+	uint64_t lost_since_sent_bytes;    /* declared lost since it was sent, itself included */
+	uint64_t delivered_at_send_bytes;  /* of the connection, when it was sent */
+	uint8_t app_limited;               /* whether the application limited the sender when it was sent */
+	uint8_t new_range;                 /* whether the packet before it, in the order of sending, is not lost */
+};
+
 struct trimtab_cc_marked {
 	uint64_t now_ns;
 	uint64_t newest_sent_ns;       /* when the newest packet that the acknowledgement covers was sent */
@@ -87,12 +99,23 @@ int trimtab_cc_create(struct trimtab_cc *cc, const char *algorithm, const struct
 int trimtab_cc_create_muses(struct trimtab_cc *cc, const void *model, size_t model_bytes, const char *safe,
 			    const struct trimtab_cc_config *config);
 
+/* The handshake is done and has measured the path's round-trip time; nothing was sent yet. */
+void trimtab_cc_on_established(struct trimtab_cc *cc, uint64_t rtt_ns);
 /* A packet left; inflight_bytes includes it. app_limited: whether the application, not the
  * window, limits the sender. */
 void trimtab_cc_on_sent(struct trimtab_cc *cc, uint64_t now_ns, uint64_t bytes, uint64_t inflight_bytes,
 			int app_limited);
 void trimtab_cc_on_ack(struct trimtab_cc *cc, const struct trimtab_cc_ack *ack);
+/* Each packet of a loss, before trimtab_cc_on_loss for all that are declared lost together. BBRv3
+ * reacts to single packets; where they are not told, it knows of losses by the rate samples only. */
+void trimtab_cc_on_packet_lost(struct trimtab_cc *cc, const struct trimtab_cc_lost_packet *lost);
 void trimtab_cc_on_loss(struct trimtab_cc *cc, const struct trimtab_cc_loss *loss);
+/* All packets of the last episode of losses arrived after all: what they cost is given back (RFC 9438,
+ * section 4.9). */
+void trimtab_cc_on_spurious_loss(struct trimtab_cc *cc, uint64_t now_ns);
+/* Packets left flight that neither arrived nor were lost, such as those of keys that were discarded
+ * (RFC 9002, section 6.4). */
+void trimtab_cc_on_discarded(struct trimtab_cc *cc, uint64_t now_ns, uint64_t bytes, uint64_t inflight_bytes);
 /* An acknowledgement says that the path marked packets (ECN): in QUIC the peer's count of CE went up
  * (RFC 9000, section 13.4), in TCP the first echo in a round trip. By how many does not matter.
  * Call it after trimtab_cc_on_loss and before trimtab_cc_on_ack for that acknowledgement. */
@@ -100,6 +123,13 @@ void trimtab_cc_on_marked(struct trimtab_cc *cc, const struct trimtab_cc_marked 
 /* TCP's retransmission timeout or QUIC's persistent congestion: everything in flight was written off. */
 void trimtab_cc_on_timeout(struct trimtab_cc *cc, uint64_t now_ns, uint64_t prior_inflight_bytes,
 			   uint64_t inflight_bytes);
+
+/* Packets have another size from now on, which path MTU discovery found (RFC 8899). The window stays
+ * as it is in bytes, but is at least the new minimum. Gives 0, or -1 where the configuration cannot be;
+ * then nothing changes. The seed is not read.
+ *
+ * A connection that moves to another path begins anew there (RFC 9000, section 9.4): create it again. */
+int trimtab_cc_on_mtu(struct trimtab_cc *cc, const struct trimtab_cc_config *config);
 
 /* When the algorithm wants trimtab_cc_on_timer to be called; TRIMTAB_CC_NEVER for never. */
 uint64_t trimtab_cc_next_timer(struct trimtab_cc *cc);

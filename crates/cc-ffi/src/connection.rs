@@ -2,7 +2,9 @@
 
 use trimtab_cc::migrate::{HandOver, Migrate, PathView};
 use trimtab_cc::muses::{Muses, Trees};
-use trimtab_cc::{Ack, Config, CongestionControl, Controller, Loss, Marked, Sent, Spec, Timeout};
+use trimtab_cc::{
+    Ack, Config, CongestionControl, Controller, Discarded, Loss, Marked, Sent, Spec, Timeout,
+};
 use trimtab_units::Time;
 
 /// The algorithm of a connection.
@@ -78,6 +80,20 @@ impl Connection {
             path.on_timeout(timeout);
         }
         self.cca.on_timeout(timeout);
+    }
+
+    /// Packets left flight that neither arrived nor were lost.
+    pub fn on_discarded(&mut self, discarded: &Discarded) {
+        if let Some((_, path)) = &mut self.safe {
+            path.on_discarded(discarded);
+        }
+        self.cca.on_discarded(discarded);
+    }
+
+    /// Packets have another size, and with it the limits, their seed aside.
+    pub fn on_mtu(&mut self, limits: &Config) {
+        self.config = Config { seed: self.config.seed, ..*limits };
+        self.cca.on_mtu(&self.config);
     }
 
     fn give_way_if_alarmed(&mut self, now: Time) {

@@ -6,7 +6,8 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use trimtab_cc::muses::Trees;
 use trimtab_cc::{
-    Ack, Config, CongestionControl, Controller, Loss, Marked, RateSample, Sent, Spec, Timeout,
+    Ack, Config, CongestionControl, Controller, Discarded, Loss, LostPacket, Marked, RateSample,
+    Sent, Spec, Timeout,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -113,6 +114,28 @@ pub struct RawLoss {
     pub inflight_bytes: u64,
     /// In flight before.
     pub prior_inflight_bytes: u64,
+}
+
+/// `struct trimtab_cc_lost_packet`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RawLostPacket {
+    /// When it was declared lost.
+    pub now_ns: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent_ns: u64,
+    /// In flight when it was sent, itself included.
+    pub tx_in_flight_bytes: u64,
+    /// Declared lost since it was sent, itself included.
+    pub lost_since_sent_bytes: u64,
+    /// Delivered when it was sent.
+    pub delivered_at_send_bytes: u64,
+    /// Not 0 where the application limited the sender then.
+    pub app_limited: u8,
+    /// Not 0 where the packet before it was not lost.
+    pub new_range: u8,
 }
 
 /// `struct trimtab_cc_marked`.
@@ -226,6 +249,16 @@ pub unsafe extern "C" fn trimtab_cc_create_muses(
 /// # Safety
 /// `cc` was created.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_on_established(cc: *mut RawCc, rtt_ns: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { of(cc) }.controller_mut().on_established(Duration::from_nanos(rtt_ns));
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_on_sent(
     cc: *mut RawCc,
     now_ns: u64,
@@ -283,6 +316,28 @@ pub unsafe extern "C" fn trimtab_cc_on_ack(cc: *mut RawCc, ack: *const RawAck) {
 /// See `trimtab-cc.h`.
 ///
 /// # Safety
+/// `cc` was created, `lost` points to one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_on_packet_lost(cc: *mut RawCc, lost: *const RawLostPacket) {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { &*lost };
+    let lost = LostPacket {
+        now: Time::from_nanos(raw.now_ns),
+        bytes: Bytes::new(raw.bytes),
+        sent_at: Time::from_nanos(raw.sent_ns),
+        tx_in_flight: Bytes::new(raw.tx_in_flight_bytes),
+        lost_since_sent: Bytes::new(raw.lost_since_sent_bytes),
+        app_limited: raw.app_limited != 0,
+        delivered_at_send: Bytes::new(raw.delivered_at_send_bytes),
+        new_range: raw.new_range != 0,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { of(cc) }.controller_mut().on_packet_lost(&lost);
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
 /// `cc` was created, `loss` points to one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_on_loss(cc: *mut RawCc, loss: *const RawLoss) {
@@ -297,6 +352,52 @@ pub unsafe extern "C" fn trimtab_cc_on_loss(cc: *mut RawCc, loss: *const RawLoss
     };
     // SAFETY: the caller's promise.
     unsafe { of(cc) }.on_loss(&loss);
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_on_spurious_loss(cc: *mut RawCc, now_ns: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { of(cc) }.controller_mut().on_spurious_loss(Time::from_nanos(now_ns));
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_on_discarded(
+    cc: *mut RawCc,
+    now_ns: u64,
+    bytes: u64,
+    inflight_bytes: u64,
+) {
+    let discarded = Discarded {
+        now: Time::from_nanos(now_ns),
+        bytes: Bytes::new(bytes),
+        inflight: Bytes::new(inflight_bytes),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { of(cc) }.on_discarded(&discarded);
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created, `config_` points to one or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_on_mtu(cc: *mut RawCc, config_: *const RawConfig) -> c_int {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match config_.as_ref().and_then(config) {
+            Some(limits) => of(cc).on_mtu(&limits),
+            None => return -1,
+        }
+    }
+    0
 }
 
 /// See `trimtab-cc.h`.

@@ -53,6 +53,11 @@ fn the_header_has_the_same_structs() {
     same("offsetof(struct trimtab_cc_ack, rate)", offset_of!(RawAck, rate));
     same("offsetof(struct trimtab_cc_ack, in_recovery)", offset_of!(RawAck, in_recovery));
     same("offsetof(struct trimtab_cc_loss, inflight_bytes)", offset_of!(RawLoss, inflight_bytes));
+    same("sizeof(struct trimtab_cc_lost_packet)", size_of::<RawLostPacket>());
+    let range = offset_of!(RawLostPacket, new_range);
+    same("offsetof(struct trimtab_cc_lost_packet, new_range)", range);
+    let delivered = offset_of!(RawLostPacket, delivered_at_send_bytes);
+    same("offsetof(struct trimtab_cc_lost_packet, delivered_at_send_bytes)", delivered);
     same("sizeof(struct trimtab_cc_marked)", size_of::<RawMarked>());
     let prior = offset_of!(RawMarked, prior_inflight_bytes);
     same("offsetof(struct trimtab_cc_marked, prior_inflight_bytes)", prior);
@@ -165,6 +170,106 @@ fn a_mark_is_answered_once_in_a_round_trip() {
     }
 }
 
+/// A loss of one packet, of `inflight_bytes`.
+fn loss(now_ms: u64, sent_ms: u64, inflight_bytes: u64) -> RawLoss {
+    RawLoss {
+        now_ns: now_ms * 1_000_000,
+        lost_bytes: 1500,
+        newest_sent_ns: sent_ms * 1_000_000,
+        inflight_bytes: inflight_bytes - 1500,
+        prior_inflight_bytes: inflight_bytes,
+    }
+}
+
+/// RFC 9438 §4.9: CUBIC gets back what a loss took that was none.
+#[test]
+fn a_spurious_loss_is_undone() {
+    let mut cc = create(c"cubic", &CONFIG).unwrap();
+    // SAFETY: it was created.
+    unsafe {
+        trimtab_cc_on_established(&mut cc, 40_000_000);
+        let before = trimtab_cc_window(&mut cc);
+        trimtab_cc_on_sent(&mut cc, 0, 15_000, 15_000, 0);
+        trimtab_cc_on_loss(&mut cc, &loss(40, 0, 15_000));
+        assert_eq!(trimtab_cc_window(&mut cc), before * 7 / 10);
+        trimtab_cc_on_spurious_loss(&mut cc, 45_000_000);
+        assert_eq!(trimtab_cc_window(&mut cc), before);
+    }
+}
+
+/// The window stays, but for the minimum, which is two of the new packets.
+#[test]
+fn packets_of_another_size_change_the_limits() {
+    let mut cc = create(c"cubic", &CONFIG).unwrap();
+    let large = RawConfig { mss_bytes: 9000, ..CONFIG };
+    // SAFETY: it was created, and null is one of what may be given.
+    unsafe {
+        let before = trimtab_cc_window(&mut cc);
+        assert_eq!(trimtab_cc_on_mtu(&mut cc, null()), -1);
+        assert_eq!(trimtab_cc_on_mtu(&mut cc, &RawConfig { mss_bytes: 0, ..CONFIG }), -1);
+        assert_eq!(trimtab_cc_on_mtu(&mut cc, &RawConfig { mss_bytes: 1200, ..CONFIG }), 0);
+        assert_eq!(trimtab_cc_window(&mut cc), before);
+        assert_eq!(trimtab_cc_on_mtu(&mut cc, &large), 0);
+        trimtab_cc_on_discarded(&mut cc, 1_000_000, 1200, 0);
+        trimtab_cc_on_timeout(&mut cc, 90_000_000, 15_000, 0);
+        assert_eq!(trimtab_cc_window(&mut cc), 18_000);
+    }
+}
+
+/// BBRv3's Startup ends in a round that loses six ranges, which it sees where the caller reports each
+/// packet: it then paces by no more than was delivered.
+#[test]
+fn bbr3_sees_single_packets() {
+    // Rounds of 40 ms, each with twice as many packets; in the last, every other one is lost.
+    let paced = |told: bool| {
+        let mut cc = create(c"bbr3", &CONFIG).unwrap();
+        let (mut delivered, mut round_began) = (0, 0);
+        // SAFETY: it was created.
+        unsafe {
+            for round in 0..6 {
+                let (packets, now) = (10_u64 << round, 40 * (round + 2));
+                trimtab_cc_on_sent(&mut cc, (now - 40) * 1_000_000, 1500, packets * 1500, 0);
+                let lossy = round == 5;
+                for place in 0..8 * u64::from(lossy) {
+                    let lost = RawLostPacket {
+                        now_ns: now * 1_000_000,
+                        bytes: 1500,
+                        sent_ns: (now - 40) * 1_000_000,
+                        tx_in_flight_bytes: packets * 1500,
+                        lost_since_sent_bytes: 1500 * (place + 1),
+                        delivered_at_send_bytes: round_began,
+                        app_limited: 0,
+                        new_range: 1,
+                    };
+                    if told {
+                        trimtab_cc_on_packet_lost(&mut cc, &lost);
+                    }
+                    trimtab_cc_on_loss(&mut cc, &loss(now, now - 40, packets * 1500));
+                }
+                let bytes = packets * 1500 / if lossy { 2 } else { 1 };
+                delivered += bytes;
+                let mut ack = ack(now, delivered, bytes);
+                ack.acked_bytes = bytes;
+                ack.rate.prior_delivered_bytes = round_began;
+                ack.rate.tx_in_flight_bytes = packets * 1500;
+                ack.rate.lost_bytes = 12_000 * u64::from(lossy);
+                ack.in_recovery = u8::from(lossy);
+                trimtab_cc_on_ack(&mut cc, &ack);
+                round_began = delivered;
+            }
+            // The round ends when a packet is acknowledged that left after these.
+            let mut last = ack(330, delivered + 1500, 240_000);
+            last.rate.prior_delivered_bytes = round_began;
+            (last.rate.tx_in_flight_bytes, last.rate.lost_bytes) = (480_000, 12_000);
+            last.in_recovery = 1;
+            trimtab_cc_on_ack(&mut cc, &last);
+            trimtab_cc_pacing_rate(&mut cc)
+        }
+    };
+    let (told, untold) = (paced(true), paced(false));
+    assert!(told * 2 < untold, "{told} of {untold} bytes per second");
+}
+
 /// Tree 0 doubles for ever here; the guard gives the connection to CUBIC, with a window that the path carries.
 #[test]
 fn a_window_that_runs_away_is_taken_away() {
@@ -181,16 +286,7 @@ fn a_window_that_runs_away_is_taken_away() {
         }
         let window = trimtab_cc_window(&mut cc);
         assert!((15_000..=120_000).contains(&window), "{window} bytes for a path of 60,000");
-        trimtab_cc_on_loss(
-            &mut cc,
-            &RawLoss {
-                now_ns: 3_000_000_000,
-                lost_bytes: 1500,
-                newest_sent_ns: 2_990_000_000,
-                inflight_bytes: window,
-                prior_inflight_bytes: window,
-            },
-        );
+        trimtab_cc_on_loss(&mut cc, &loss(3_000, 2_990, window));
         assert!(trimtab_cc_window(&mut cc) < window, "CUBIC halves, or nearly");
     }
 }
