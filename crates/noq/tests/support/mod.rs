@@ -42,6 +42,8 @@ mod stack {
     }
 }
 
+#[path = "../../../stack/tests/support/switches.rs"]
+pub(crate) mod switches;
 #[path = "../../../stack/tests/support/world.rs"]
 mod world;
 

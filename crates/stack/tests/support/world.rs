@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use trimtab_apps::{App, BulkConfig};
 pub(crate) use trimtab_net::MarkConfig;
-use trimtab_net::{Capacity, Event, Link, LinkConfig, LossConfig, Packet, QueueConfig};
+use trimtab_net::{Capacity, Event, Link, LinkConfig, LinkStats, LossConfig, Packet, QueueConfig};
 use trimtab_qoe::{Factors, Model};
 use trimtab_sim::{Control, FlowConfig, Transport, WorldConfig};
 use trimtab_steer::Unusable;
@@ -38,14 +38,17 @@ pub(crate) struct Setting {
     pub(crate) mark: MarkConfig,
     /// In bandwidth-delay products.
     pub(crate) buffer: f64,
+    /// What the application writes ahead of what path and buffer hold, in bandwidth-delay products.
+    pub(crate) ahead: f64,
     pub(crate) seed: u64,
 }
 
 impl Default for Setting {
-    /// 8 Mbit/s, 40 ms, a buffer of one bandwidth-delay product.
+    /// 8 Mbit/s, 40 ms, a buffer of one bandwidth-delay product. The application stops soon after it
+    /// has no more data.
     fn default() -> Self {
         let (rate, rtt) = (Rate::from_mbps(8.0), Duration::from_millis(40));
-        Self { rate, rtt, loss: 0.0, mark: MarkConfig::None, buffer: 1.0, seed: 1 }
+        Self { rate, rtt, loss: 0.0, mark: MarkConfig::None, buffer: 1.0, ahead: 1.0, seed: 1 }
     }
 }
 
@@ -95,6 +98,10 @@ pub(crate) struct World {
     pub(crate) has_data: bool,
     pub(crate) batches: Vec<Batch>,
     pub(crate) received: Bytes,
+    /// When the client's application got data last.
+    pub(crate) read_at: Time,
+    /// The longest that it has waited for data.
+    pub(crate) longest_wait: Duration,
 }
 
 impl World {
@@ -117,9 +124,7 @@ impl World {
         let (factory, handle) = config.connection_to(Ipv4Addr::LOCALHOST.into());
         let mut transport = TransportConfig::default();
         transport.congestion_controller_factory(factory);
-        // The application stops soon after it has no more data: what path and buffer hold, and a
-        // bandwidth-delay product.
-        let held = (setting.rate * setting.rtt).mul_f64(2.0 + setting.buffer);
+        let held = (setting.rate * setting.rtt).mul_f64(1.0 + setting.buffer + setting.ahead);
         transport.send_window(held.get());
         let mut server =
             ServerConfig::with_single_cert(vec![cert.clone()], private.into()).unwrap();
@@ -164,7 +169,14 @@ impl World {
             has_data: true,
             batches: Vec::new(),
             received: Bytes::ZERO,
+            read_at: Time::ZERO,
+            longest_wait: Duration::ZERO,
         }
+    }
+
+    /// What the server has sent into the link, and what the link dropped.
+    pub(crate) fn link(&self) -> &LinkStats {
+        self.server.out.stats()
     }
 
     /// The server gets the client's datagrams from another address from now on.
@@ -245,6 +257,8 @@ impl World {
         let Ok(mut chunks) = stream.read(true) else { return };
         while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
             self.received += Bytes::new(chunk.bytes.len() as u64);
+            self.longest_wait = self.longest_wait.max(self.now.since(self.read_at));
+            self.read_at = self.now;
         }
         let _ = chunks.finalize();
     }

@@ -1,6 +1,5 @@
 //! Controllers with a watch on each call: how long it takes, and what it allocates.
 
-use std::alloc::System;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,12 +7,10 @@ use std::time::{Duration, Instant};
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::Region;
 
+use crate::memory::ALLOCATOR;
 use crate::transfer::Controllers;
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Packets before this one are the warm-up: windows and queues reach their size.
 const WARM_UP: u64 = 20_000;
