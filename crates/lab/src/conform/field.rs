@@ -3,7 +3,7 @@
 use trimtab_units::{Duration, Time};
 
 use super::check::{By, Check, Finding, all, delay_keepers};
-use super::film::film;
+use super::film::{film, median};
 use super::subject::Scene;
 
 const MS: Duration = Duration::from_millis(1);
@@ -20,10 +20,8 @@ pub(super) static CHECKS: &[Check] = &[
         applies: delay_keepers,
         measure: |subject| {
             let film = film(subject, &Scene::new(5.0, MS * 100).buffer(208), 30.0, MS * 20)?;
-            let mut rtts: Vec<f64> =
-                film.between(10.0, 30.0).iter().map(|look| look.srtt.as_millis_f64()).collect();
-            rtts.sort_by(f64::total_cmp);
-            Ok(Finding::new(rtts[rtts.len() / 2], 100.0, 160.0, "ms"))
+            let rtts = film.between(10.0, 30.0).iter().map(|look| look.srtt.as_millis_f64());
+            Ok(Finding::new(median(rtts.collect()), 100.0, 160.0, "ms"))
         },
     },
     Check {
