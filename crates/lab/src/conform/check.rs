@@ -94,11 +94,3 @@ pub(super) fn paced_bbr(subject: &dyn Subject) -> Result<(), &'static str> {
 pub(super) fn bbr3(subject: &dyn Subject) -> Result<(), &'static str> {
     (subject.family() == Family::Bbr3).then_some(()).ok_or("it is not BBR version 3")
 }
-
-/// All but those that fill a queue until it overflows.
-pub(super) fn delay_keepers(subject: &dyn Subject) -> Result<(), &'static str> {
-    match subject.family() {
-        Family::Reno | Family::Cubic => Err("it fills any queue until it overflows, by design"),
-        Family::Bbr1 | Family::Bbr3 | Family::Other => Ok(()),
-    }
-}
