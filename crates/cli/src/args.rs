@@ -292,11 +292,11 @@ impl Work {
   trimtab conform --subject noq:trimtab/copa --json copa.json
   trimtab conform --list
 
-`docs/reference/conformance.md` has the verdicts, and what they say of noq.")]
+`docs/reference/conformance.md` has the verdicts, and what they say of noq and quinn.")]
 pub(crate) struct Conform {
     /// What is checked: sim:ALGORITHM, Trimtab's in the simulator; noq:trimtab/ALGORITHM, Trimtab's
-    /// on the QUIC stack noq; noq:newreno, noq:cubic or noq:bbr3, noq's own. Repeat for several
-    /// [default: the main ones of each]
+    /// on the QUIC stack noq; noq:newreno, noq:cubic or noq:bbr3, noq's own; quinn:newreno,
+    /// quinn:cubic or quinn:bbr, quinn's own. Repeat for several [default: the main ones of each]
     #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Vec<String>,
 

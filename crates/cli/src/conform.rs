@@ -56,15 +56,17 @@ fn subject(name: &str) -> Result<Box<dyn Subject>, Failure> {
     let fail = |e: &dyn std::fmt::Display| Failure::input(format!("--subject {name}: {e}"));
     match name.split_once(':') {
         Some(("sim", text)) => Ok(Box::new(Simulated::new(text).map_err(|e| fail(&e))?)),
-        Some(("noq", text)) => quic::on_noq(text).map_err(|e| fail(&e)),
-        _ => Err(fail(&"a subject is sim:ALGORITHM, noq:trimtab/ALGORITHM or noq:ALGORITHM")),
+        Some((stack @ ("noq" | "quinn"), text)) => quic::subject(stack, text).map_err(|e| fail(&e)),
+        _ => Err(fail(
+            &"a subject is sim:ALGORITHM, noq:trimtab/ALGORITHM, noq:ALGORITHM or quinn:ALGORITHM",
+        )),
     }
 }
 
 #[cfg(feature = "quic")]
 mod quic {
     use trimtab_lab::run::datapath::RunError;
-    use trimtab_quic::OnNoq;
+    use trimtab_quic::{OnNoq, OnQuinn};
 
     use super::Subject;
 
@@ -75,10 +77,16 @@ mod quic {
         "noq:newreno",
         "noq:cubic",
         "noq:bbr3",
+        "quinn:newreno",
+        "quinn:cubic",
+        "quinn:bbr",
     ];
 
-    pub(super) fn on_noq(text: &str) -> Result<Box<dyn Subject>, RunError> {
-        Ok(Box::new(OnNoq::named(text)?))
+    pub(super) fn subject(stack: &str, text: &str) -> Result<Box<dyn Subject>, RunError> {
+        Ok(match stack {
+            "noq" => Box::new(OnNoq::named(text)?),
+            _ => Box::new(OnQuinn::named(text)?),
+        })
     }
 }
 
@@ -88,7 +96,7 @@ mod quic {
 
     pub(super) static SUBJECTS: &[&str] = &[];
 
-    pub(super) fn on_noq(_: &str) -> Result<Box<dyn Subject>, &'static str> {
+    pub(super) fn subject(_: &str, _: &str) -> Result<Box<dyn Subject>, &'static str> {
         Err("this trimtab was built without QUIC: build it with ./dev build, or with cargo build \
              --release -p trimtab --features quic")
     }

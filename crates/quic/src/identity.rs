@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use noq_proto::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use noq_proto::rustls::client::Resumption;
 use noq_proto::rustls::crypto::{CryptoProvider, ring};
 use noq_proto::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
@@ -27,8 +27,17 @@ pub(crate) struct Identity {
 impl Identity {
     /// A fresh one.
     pub(crate) fn new() -> Result<Self, QuicError> {
-        make().map_err(|e| QuicError::Certificate(e.to_string()))
+        let (server, client) = configs()?;
+        let fail = |e: NoInitialCipherSuite| QuicError::Certificate(e.to_string());
+        let server = QuicServerConfig::try_from(server).map_err(fail)?;
+        let client = QuicClientConfig::try_from(client).map_err(fail)?;
+        Ok(Self { server: Arc::new(server), client: Arc::new(client) })
     }
+}
+
+/// What a stack needs for a server with a fresh certificate, and for a client that trusts it.
+pub(crate) fn configs() -> Result<(ServerConfig, ClientConfig), QuicError> {
+    make().map_err(|e| QuicError::Certificate(e.to_string()))
 }
 
 /// The cipher that most processors are fastest at; QUIC's first packets need it in any case.
@@ -38,7 +47,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-fn make() -> Result<Identity, Box<dyn Error>> {
+fn make() -> Result<(ServerConfig, ClientConfig), Box<dyn Error>> {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519)?;
     let mut params = rcgen::CertificateParams::new(vec![NAME.to_owned()])?;
     // One that is drawn may be a byte shorter.
@@ -60,7 +69,5 @@ fn make() -> Result<Identity, Box<dyn Error>> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.resumption = Resumption::disabled();
-    let (server, client) =
-        (QuicServerConfig::try_from(server)?, QuicClientConfig::try_from(client)?);
-    Ok(Identity { server: Arc::new(server), client: Arc::new(client) })
+    Ok((server, client))
 }

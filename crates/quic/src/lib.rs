@@ -7,7 +7,8 @@
 //!
 //! * [`Virtual`] has the link of the simulator. No socket is opened and no clock is read: the same
 //!   job gives the same record, always.
-//! * [`OnNoq`] is a congestion controller under the checks of `trimtab conform`, in virtual time.
+//! * [`OnNoq`] and [`OnQuinn`] are congestion controllers under the checks of `trimtab conform`, in
+//!   virtual time.
 //! * [`Real`] has UDP sockets in two network namespaces and the link emulator between them, in real
 //!   time.
 //!
@@ -52,6 +53,7 @@ mod error;
 mod flow;
 mod identity;
 mod observer;
+mod quinn;
 mod real;
 mod real_world;
 mod run;
@@ -65,5 +67,6 @@ mod world;
 
 pub use conform::OnNoq;
 pub use error::QuicError;
+pub use quinn::OnQuinn;
 pub use real::Real;
 pub use virtual_time::Virtual;

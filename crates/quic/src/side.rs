@@ -183,6 +183,7 @@ impl Side {
     }
 }
 
-fn address(port: u16) -> SocketAddr {
+/// An address of an end.
+pub(crate) fn address(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
 }

@@ -1,5 +1,5 @@
-//! The checks of `trimtab conform` on noq: Trimtab's algorithms pass, controllers that were made
-//! wrong fail the checks of what was made wrong, and noq's own fail what the book says.
+//! The checks of `trimtab conform` on QUIC stacks: Trimtab's algorithms pass, controllers that were
+//! made wrong fail the checks of what was made wrong, and the stacks' own fail what the book says.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics, NewRenoConfig};
 use trimtab_lab::conform::{By, Check, Conformance, Family, Subject, checks, conform};
 use trimtab_lab::run::pool::Effort;
-use trimtab_quic::OnNoq;
+use trimtab_quic::{OnNoq, OnQuinn};
 
 /// What is wrong with a controller.
 #[derive(Clone, Copy, Debug)]
@@ -119,8 +119,15 @@ fn named(names: &[&str]) -> Vec<&'static Check> {
 }
 
 /// Checks of many packets, which take seconds each on a busy machine.
-const SLOW: [&str; 4] =
-    ["field-fast-long", "field-overshoot", "field-bad-start", "bbr-random-loss"];
+const SLOW: [&str; 7] = [
+    "field-fast-long",
+    "field-overshoot",
+    "field-bad-start",
+    "bbr-random-loss",
+    "bbr-rise",
+    "bbr-fall",
+    "bbr-policer",
+];
 
 #[test]
 fn trimtabs_algorithms_conform_on_noq() {
@@ -174,8 +181,7 @@ fn wrong_controllers_fail_the_checks_of_what_is_wrong() {
 #[test]
 fn noqs_own_controllers_fail_what_the_page_says() {
     let of = |name, these: &[&str]| {
-        let subject: Box<dyn Subject> = Box::new(OnNoq::named(name).unwrap());
-        failed(&run(&named(these), &[subject]))
+        failed(&run(&named(these), &[Box::new(OnNoq::named(name).unwrap())]))
     };
     let cubic = ["initial-window", "reno-friendly", "reno-friendly-beyond", "cubic-idle"];
     assert_eq!(of("cubic", &cubic), ["initial-window", "reno-friendly-beyond", "cubic-idle"]);
@@ -183,4 +189,20 @@ fn noqs_own_controllers_fail_what_the_page_says() {
     assert_eq!(of("newreno", &reno), ["initial-window"]);
     let bbr3 = ["bbr-startup-exit", "bbr-bandwidth", "field-limited-burst"];
     assert_eq!(of("bbr3", &bbr3), ["bbr-bandwidth", "field-limited-burst"]);
+}
+
+/// The same of quinn 0.11.
+#[test]
+fn quinns_own_controllers_fail_what_the_page_says() {
+    let of = |name, these: &[&str]| {
+        failed(&run(&named(these), &[Box::new(OnQuinn::named(name).unwrap())]))
+    };
+    let cubic = ["initial-window", "cubic-reduction", "reno-friendly-beyond", "cubic-idle"];
+    assert_eq!(of("cubic", &cubic), ["initial-window", "reno-friendly-beyond", "cubic-idle"]);
+    let reno = ["slow-start", "reno-reduction", "reno-avoidance", "persistent-congestion"];
+    assert_eq!(of("newreno", &reno), [""; 0]);
+    let bbr = ["initial-window", "window-kept", "bbr-probe-rtt", "field-standing-queue"];
+    assert_eq!(of("bbr", &bbr), ["initial-window", "bbr-probe-rtt", "field-standing-queue"]);
+    let problem = OnQuinn::named("copa").unwrap_err().to_string();
+    assert!(problem.contains("newreno, cubic and bbr"), "{problem}");
 }

@@ -1,8 +1,9 @@
 //! draft-ietf-ccwg-bbr: what can be seen from outside of the states, and test cases of its appendix.
 
-use trimtab_units::{Duration, Rate};
+use trimtab_net::{Capacity, PolicerConfig, generate};
+use trimtab_units::{Bytes, Duration, Rate};
 
-use super::check::{By, Check, Finding, bbr};
+use super::check::{By, Check, Finding, bbr, bbr3, paced_bbr};
 use super::film::{Film, film};
 use super::rfc9002::unreached;
 use super::subject::{Family, Look, Scene};
@@ -23,7 +24,7 @@ pub(super) static CHECKS: &[Check] = &[
         about: "STARTUP ends after three rounds in which the bandwidth grew by less than a quarter.",
         scene: "10 Mbit/s, 40 ms; rounds from when the link is full to when the pacing rate falls",
         by: By::Algorithm,
-        applies: bbr,
+        applies: paced_bbr,
         measure: |subject| {
             let film = film(subject, &path(), 3.0, MS)?;
             let full = film.looks.iter().find(|look| film.packets(look.inflight) >= BDP);
@@ -42,7 +43,7 @@ pub(super) static CHECKS: &[Check] = &[
         about: "DRAIN empties the queue that STARTUP made.",
         scene: "10 Mbit/s, 40 ms; least in flight in the second after STARTUP, over the BDP",
         by: By::Algorithm,
-        applies: bbr,
+        applies: paced_bbr,
         measure: |subject| {
             let film = film(subject, &path(), 4.0, MS)?;
             let Some(exit) = startup_exit(&film) else { return unreached("BDP") };
@@ -58,13 +59,12 @@ pub(super) static CHECKS: &[Check] = &[
         scene: "10 Mbit/s, 40 ms; median pacing rate from 2 to 12 s, less its margin of 1%, over \
                 the link's rate",
         by: By::Algorithm,
-        applies: bbr,
+        applies: paced_bbr,
         measure: |subject| {
             let film = film(subject, &path(), 12.0, MS * 5)?;
             let link = MBPS * subject.packet().as_f64() / 1500.0;
-            let looks = film.between(2.0, 12.0).iter();
-            let rates: Vec<f64> = looks.filter_map(|look| Some(look.pacing?.mbps())).collect();
-            Ok(Finding::new(median(rates) / MARGIN / link, 0.98, 1.02, "times"))
+            let pacing = film.median_pacing(2.0, 12.0);
+            Ok(Finding::new(pacing / MARGIN / link, 0.98, 1.02, "times"))
         },
     },
     Check {
@@ -104,6 +104,20 @@ pub(super) static CHECKS: &[Check] = &[
         },
     },
     Check {
+        name: "bbr-longer-path",
+        clause: "draft-ietf-ccwg-bbr, BBR.min_rtt Min Filter",
+        about: "A longer path is believed when the lowest round-trip time is 10 s old, and filled.",
+        scene: "10 Mbit/s, 20 ms, which becomes 200 ms at 4 s, a queue of 200 packets; goodput from \
+                20 to 24 s, over the link's rate",
+        by: By::Algorithm,
+        applies: bbr,
+        measure: |subject| {
+            let scene = Scene::new(MBPS, MS * 20).buffer(200).rtt_from(4.0, MS * 200);
+            let film = film(subject, &scene, 24.0, MS * 20)?;
+            Ok(Finding::new(film.goodput(20.0, 24.0) / MBPS, 0.7, 1.0, "times"))
+        },
+    },
+    Check {
         name: "bbr-random-loss",
         clause: "draft-ietf-ccwg-bbr, BBR.LossThresh",
         about: "Random loss below 2% does not starve the flow, as it does CUBIC.",
@@ -116,10 +130,112 @@ pub(super) static CHECKS: &[Check] = &[
             Ok(Finding::new(film.goodput(3.0, 13.0) / 100.0, 0.5, 1.0, "times"))
         },
     },
+    Check {
+        name: "bbr-startup-limited",
+        clause: "draft-ietf-ccwg-bbr, Never Exiting PROBE_UP (or STARTUP) When Application-Limited",
+        about: "A flow that the application limits does not leave STARTUP without a loss: it is fast \
+                when there is more to send.",
+        scene: "10 Mbit/s, 40 ms, 3 kB every 40 ms for 5 s, then 5 MB; goodput from 0.5 to 1.5 s \
+                into these, over the link's rate",
+        by: By::Algorithm,
+        applies: bbr,
+        measure: |subject| {
+            let trickle = (0..125).map(|number| (number * 40, 3000));
+            let scene = path().asking(trickle.chain([(5000, 5_000_000)]));
+            let film = film(subject, &scene, 6.5, MS * 5)?;
+            Ok(Finding::new(film.goodput(5.5, 6.5) / MBPS, 0.85, 1.0, "times"))
+        },
+    },
+    Check {
+        name: "bbr-rise",
+        clause: "draft-ietf-ccwg-bbr, Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached",
+        about: "Ten times the bandwidth is found within some probes.",
+        scene: "10 Mbit/s, which becomes 100 Mbit/s at 4 s, 40 ms; seconds from then until goodput \
+                over 200 ms is 85 Mbit/s",
+        by: By::Algorithm,
+        applies: bbr,
+        measure: |subject| {
+            let film = film(subject, &stepping([(4, MBPS), (20, 10.0 * MBPS)]), 16.0, MS * 20)?;
+            let fast = (205..800).map(|look| f64::from(look) / 50.0);
+            let fast = fast.into_iter().find(|&end| film.goodput(end - 0.2, end) >= 85.0);
+            Ok(Finding::new(fast.unwrap_or(f64::NAN) - 4.0, 0.2, 8.0, "s"))
+        },
+    },
+    Check {
+        name: "bbr-fall",
+        clause: "draft-ietf-ccwg-bbr, Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
+        about: "A tenth of the bandwidth is believed after the filter of the maximum has expired.",
+        scene: "100 Mbit/s, which becomes 10 Mbit/s at 4 s, 40 ms, a queue of 333 packets; median \
+                pacing rate from 14 to 20 s, over the link's rate",
+        by: By::Algorithm,
+        applies: paced_bbr,
+        measure: |subject| {
+            let scene = stepping([(4, 10.0 * MBPS), (20, MBPS)]).buffer(333);
+            let film = film(subject, &scene, 20.0, MS * 20)?;
+            Ok(Finding::new(film.median_pacing(14.0, 20.0) / MBPS, 0.7, 1.3, "times"))
+        },
+    },
+    Check {
+        name: "bbr-policer",
+        clause: "draft-ietf-ccwg-bbr, Handling Token Bucket Policers",
+        about: "Behind a policer the flow conforms to its rate without excessive loss.",
+        scene: "100 Mbit/s, 40 ms, policed to 10 Mbit/s with a bucket of 50 kB; packets lost from \
+                10 to 20 s",
+        by: By::Algorithm,
+        applies: bbr3,
+        measure: |subject| {
+            let mut scene = Scene::new(100.0, Duration::from_secs_f64(RTT));
+            let (rate, burst) = (Rate::from_mbps(MBPS), Bytes::new(50_000));
+            scene.link.policer = Some(PolicerConfig { rate, burst });
+            let film = film(subject, &scene, 20.0, MS * 20)?;
+            let (from, to) = (film.at(10.0), film.at(20.0));
+            let share = (to.lost - from.lost) as f64 / (to.sent - from.sent) as f64;
+            Ok(Finding::new(100.0 * share, 0.0, 5.0, "%"))
+        },
+    },
+    Check {
+        name: "bbr-small-bdp",
+        clause: "draft-ietf-ccwg-bbr, Correctly Managing Sub-Packet BDPs",
+        about: "Where a packet fills the path, the window is at least four packets.",
+        scene: "1 Mbit/s, 8 ms, a queue of 100 packets; the smallest window from 3 to 12 s",
+        by: By::Algorithm,
+        applies: bbr,
+        measure: |subject| {
+            let film = film(subject, &Scene::new(1.0, MS * 8).buffer(100), 12.0, MS * 10)?;
+            let least = film.between(3.0, 12.0).iter().map(|look| look.window).min();
+            let least = film.packets(least.unwrap_or_default());
+            Ok(Finding::new(least, 3.99, 20.0, "packets"))
+        },
+    },
+    Check {
+        name: "bbr-idle-probe-rtt",
+        clause: "draft-ietf-ccwg-bbr, Skipping PROBE_RTT Due to Application-Limited Sending",
+        about: "After a pause that drained the queue there is no ProbeRTT.",
+        scene: "10 Mbit/s, 40 ms, 3 MB, nothing until 9 s, 3 MB; goodput in the second after, over \
+                the link's rate",
+        by: By::Algorithm,
+        applies: bbr,
+        measure: |subject| {
+            let scene = path().asking([(0, 3_000_000), (9000, 3_000_000)]);
+            let film = film(subject, &scene, 10.2, MS * 5)?;
+            Ok(Finding::new(film.goodput(9.1, 10.1) / MBPS, 0.9, 1.0, "times"))
+        },
+    },
 ];
 
 fn path() -> Scene {
     Scene::new(MBPS, Duration::from_secs_f64(RTT)).buffer(1000)
+}
+
+/// The same, but that its rate in Mbit/s changes: how many seconds each rate lasts.
+fn stepping(rates: [(u64, f64); 2]) -> Scene {
+    let steps = rates.map(|(lasts, mbps)| (Duration::from_secs(lasts), Rate::from_mbps(mbps)));
+    let mut scene = path();
+    // The rates are none that a trace cannot have.
+    if let Ok(trace) = generate::steps(&steps) {
+        scene.link.capacity = Capacity::trace(trace);
+    }
+    scene
 }
 
 /// When the pacing rate falls for the first time, in seconds.
@@ -127,9 +243,4 @@ fn startup_exit(film: &Film) -> Option<f64> {
     let fast = |look: &Look| look.pacing.map_or(0.0, Rate::mbps);
     let exit = film.looks.windows(2).find(|pair| fast(&pair[1]) < 0.7 * fast(&pair[0]))?;
     Some(exit[1].at.as_secs_f64())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -17,7 +17,7 @@ pub struct Check {
     /// What brings the behaviour about.
     pub by: By,
     /// Whether it applies, else why it does not.
-    pub(super) applies: fn(Family) -> Result<(), &'static str>,
+    pub(super) applies: fn(&dyn Subject) -> Result<(), &'static str>,
     /// Measures it.
     pub(super) measure: fn(&dyn Subject) -> Result<Finding, RunError>,
 }
@@ -56,34 +56,41 @@ impl Finding {
 }
 
 /// All senders.
-pub(super) fn all(_: Family) -> Result<(), &'static str> {
+pub(super) fn all(_: &dyn Subject) -> Result<(), &'static str> {
     Ok(())
 }
 
 /// Senders with the states of RFC 9002 §7.3.
-pub(super) fn slow_starters(family: Family) -> Result<(), &'static str> {
-    family.has_slow_start().then_some(()).ok_or("it has other states than those of RFC 9002 §7.3")
+pub(super) fn slow_starters(subject: &dyn Subject) -> Result<(), &'static str> {
+    subject
+        .family()
+        .has_slow_start()
+        .then_some(())
+        .ok_or("it has other states than those of RFC 9002 §7.3")
 }
 
 /// Reno.
-pub(super) fn reno(family: Family) -> Result<(), &'static str> {
-    (family == Family::Reno).then_some(()).ok_or("it is not Reno")
+pub(super) fn reno(subject: &dyn Subject) -> Result<(), &'static str> {
+    (subject.family() == Family::Reno).then_some(()).ok_or("it is not Reno")
 }
 
 /// CUBIC.
-pub(super) fn cubic(family: Family) -> Result<(), &'static str> {
-    (family == Family::Cubic).then_some(()).ok_or("it is not CUBIC")
+pub(super) fn cubic(subject: &dyn Subject) -> Result<(), &'static str> {
+    (subject.family() == Family::Cubic).then_some(()).ok_or("it is not CUBIC")
 }
 
 /// All versions of BBR.
-pub(super) fn bbr(family: Family) -> Result<(), &'static str> {
-    family.is_bbr().then_some(()).ok_or("it is not BBR")
+pub(super) fn bbr(subject: &dyn Subject) -> Result<(), &'static str> {
+    subject.family().is_bbr().then_some(()).ok_or("it is not BBR")
 }
 
-/// All but those that fill a queue until it overflows.
-pub(super) fn delay_keepers(family: Family) -> Result<(), &'static str> {
-    match family {
-        Family::Reno | Family::Cubic => Err("it fills any queue until it overflows, by design"),
-        Family::Bbr1 | Family::Bbr3 | Family::Other => Ok(()),
-    }
+/// All versions of BBR, where their pacing rate is obeyed.
+pub(super) fn paced_bbr(subject: &dyn Subject) -> Result<(), &'static str> {
+    bbr(subject)?;
+    subject.obeys_rate().then_some(()).ok_or("its transport does not obey its pacing rate")
+}
+
+/// BBR from version 3 on.
+pub(super) fn bbr3(subject: &dyn Subject) -> Result<(), &'static str> {
+    (subject.family() == Family::Bbr3).then_some(()).ok_or("it is not BBR version 3")
 }

@@ -2,8 +2,8 @@
 
 use trimtab_units::{Duration, Time};
 
-use super::check::{By, Check, Finding, all, delay_keepers};
-use super::film::film;
+use super::check::{By, Check, Finding, all, bbr};
+use super::film::{film, median};
 use super::subject::Scene;
 
 const MS: Duration = Duration::from_millis(1);
@@ -14,16 +14,14 @@ pub(super) static CHECKS: &[Check] = &[
     Check {
         name: "field-standing-queue",
         clause: "moq-dev/moq#2432",
-        about: "A link that is too slow for its source keeps a short round-trip time.",
+        about: "BBR keeps the round-trip time of a link that is too slow for its source short.",
         scene: "5 Mbit/s, 100 ms, a queue of 500 ms; median round-trip time from 10 to 30 s",
         by: By::Algorithm,
-        applies: delay_keepers,
+        applies: bbr,
         measure: |subject| {
             let film = film(subject, &Scene::new(5.0, MS * 100).buffer(208), 30.0, MS * 20)?;
-            let mut rtts: Vec<f64> =
-                film.between(10.0, 30.0).iter().map(|look| look.srtt.as_millis_f64()).collect();
-            rtts.sort_by(f64::total_cmp);
-            Ok(Finding::new(rtts[rtts.len() / 2], 100.0, 160.0, "ms"))
+            let rtts = film.between(10.0, 30.0).iter().map(|look| look.srtt.as_millis_f64());
+            Ok(Finding::new(median(rtts.collect()), 100.0, 160.0, "ms"))
         },
     },
     Check {

@@ -74,6 +74,13 @@ impl Film {
         bytes.bits() / 1e6 / (to - from)
     }
 
+    /// The median of the controller's pacing rate from one time to another, in Mbit/s; NaN where it
+    /// gives none.
+    pub(super) fn median_pacing(&self, from: f64, to: f64) -> f64 {
+        let rates = self.between(from, to).iter().filter_map(|look| Some(look.pacing?.mbps()));
+        median(rates.collect())
+    }
+
     /// The falls of the window.
     pub(super) fn falls(&self) -> Vec<Fall> {
         let pairs = self.looks.windows(2);
@@ -84,4 +91,10 @@ impl Film {
         });
         falls.filter(|fall| fall.after < fall.before * (1.0 - FALL)).collect()
     }
+}
+
+/// The middle value; NaN where there is none.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

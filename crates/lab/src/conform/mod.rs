@@ -149,7 +149,7 @@ pub fn conform(
     let each = |&check: &&'static Check| subjects.iter().map(move |subject| (check, subject));
     let jobs: Vec<(&'static Check, &Box<dyn Subject>)> = checks.iter().flat_map(each).collect();
     let rows = run_all(&jobs, effort, |&(check, subject)| {
-        let verdict = match (check.applies)(subject.family()) {
+        let verdict = match (check.applies)(subject.as_ref()) {
             Err(reason) => Verdict::NotApplicable(reason),
             Ok(()) => match (check.measure)(subject.as_ref()) {
                 Ok(finding) => Verdict::Measured(finding),

@@ -57,6 +57,11 @@ pub trait Subject: Send + Sync {
     /// of ours.
     fn is_ours(&self, by: By) -> bool;
 
+    /// Whether the transport obeys the controller's pacing rate.
+    fn obeys_rate(&self) -> bool {
+        true
+    }
+
     /// What a full packet counts against the window.
     fn packet(&self) -> Bytes;
 
