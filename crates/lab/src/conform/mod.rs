@@ -193,6 +193,7 @@ mod tests {
             ("cubic:fast_convergence=0", "fast-convergence"),
             ("cubic:hystart=0", "hystart-exit"),
             ("cubic:hystart=2", "hystart-css"),
+            ("cubic:hystart=2", "hystart-resume"),
         ] {
             let check: Vec<_> = checks().filter(|check| check.name == fails).collect();
             let conformance = conform(&check, &[simulated(name)], effort).unwrap();

@@ -36,4 +36,19 @@ pub(super) static CHECKS: &[Check] = &[
             Ok(Finding::new(growth, 1.15, 1.35, "times"))
         },
     },
+    Check {
+        name: "hystart-resume",
+        clause: "RFC 9406 §4.2",
+        about: "Where the round-trip time falls again in that time, slow start goes on.",
+        scene: "1 Gbit/s, 100 ms, which becomes 130 ms from 0.4 to 0.6 s; growth per 100 ms from \
+                0.9 to 1.1 s",
+        by: By::Algorithm,
+        applies: cubic,
+        measure: |subject| {
+            let scene = Scene::new(1000.0, MS * 100).rtt_during(0.4, 0.6, MS * 130);
+            let film = film(subject, &scene, 1.2, MS)?;
+            let growth = (film.window(1.1) / film.window(0.9)).sqrt();
+            Ok(Finding::new(growth, 1.6, 2.1, "times"))
+        },
+    },
 ];

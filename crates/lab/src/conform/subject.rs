@@ -163,6 +163,15 @@ impl Scene {
         self
     }
 
+    /// The propagation is this from one time to another, in seconds.
+    pub(super) fn rtt_during(mut self, from: f64, until: f64, then: Duration) -> Self {
+        let first = self.rtt.at(Time::ZERO);
+        let [before, during] = [from, until - from].map(Duration::from_secs_f64);
+        let rest = Duration::from_secs(24 * 3600);
+        self.rtt = DelayConfig::steps([(before, first), (during, then), (rest, first)]);
+        self
+    }
+
     /// The client asks for responses of so many bytes at these times, in milliseconds.
     pub(super) fn asking(mut self, requests: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let (mut text, mut before) = (String::new(), 0);
