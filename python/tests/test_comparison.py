@@ -130,7 +130,7 @@ def test_axes_take_any_iterable(tmp_path: Path) -> None:
         ({"rtt": 20}, TypeError, "rtt=20 is no text: write it with its unit"),
         ({"duration": 4}, TypeError, "duration=4 is no text"),
         ({"jobs": 0}, ValueError, "jobs=0 is out of range: give 1 to 65535"),
-        ({"transport": "sctp"}, ValueError, "write quic or tcp"),
+        ({"transport": "sctp"}, ValueError, "write quic, noq or tcp"),
         ({"scenario": "missing.toml"}, ValueError, "cannot read the scenario missing.toml"),
         ({"traces": "missing.trace"}, ValueError, "missing.trace"),
         ({"seed": 3}, TypeError, "unexpected keyword argument 'seed'"),

@@ -475,6 +475,8 @@ fn scheme(text: &str) -> Result<(String, String), String> {
 pub(crate) enum Transport {
     /// QUIC by its RFCs
     Quic,
+    /// QUIC as in the stack noq, whose pacer saves up what it did not send
+    Noq,
     /// TCP as in Linux: one byte stream, delivered in order
     Tcp,
 }
@@ -483,6 +485,7 @@ impl From<Transport> for TransportKind {
     fn from(transport: Transport) -> Self {
         match transport {
             Transport::Quic => Self::Quic,
+            Transport::Noq => Self::Noq,
             Transport::Tcp => Self::Tcp,
         }
     }

@@ -224,6 +224,7 @@ fn all<T: FromStr<Err: std::fmt::Display>>(keyword: &str, texts: &[String]) -> P
 }
 
 fn transport_of(text: &str) -> PyResult<TransportKind> {
-    let found = [TransportKind::Quic, TransportKind::Tcp].into_iter().find(|t| t.name() == text);
-    found.ok_or_else(|| refuse(format!("transport={text:?}: write quic or tcp")))
+    let all = [TransportKind::Quic, TransportKind::Noq, TransportKind::Tcp];
+    let found = all.into_iter().find(|t| t.name() == text);
+    found.ok_or_else(|| refuse(format!("transport={text:?}: write quic, noq or tcp")))
 }

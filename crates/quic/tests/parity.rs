@@ -18,7 +18,7 @@ fn the_simulator_is_near_noq() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quic/parity.toml");
     let mut scenario = Scenario::load(&file).unwrap();
     assert!(scenario.thin.is_some_and(|cells| cells >= 60));
-    scenario.thin = Some(6);
+    (scenario.thin, scenario.seeds) = (Some(6), 2);
     let effort = Effort { jobs: Some(2), quiet: true };
     let datapath = Virtual::new(&scenario).unwrap();
     let noq = compare(&scenario, effort, Recording::default(), "x", &datapath).unwrap();

@@ -8,6 +8,12 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 const BURST_MAX: Bytes = Bytes::new(65_536);
 /// This much time's worth leaves at once (Linux: `sk_pacing_shift` 10, about a millisecond).
 const BURST_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
+/// The credit of noq's token bucket: this many packets or this much time's worth, whichever is more,
+/// at most so much time's worth (noq-proto 1.4: `MIN_BURST_SIZE`, `TARGET_BURST_INTERVAL`,
+/// `MAX_BURST_INTERVAL`).
+const CREDIT_PACKETS: u64 = 10;
+const CREDIT_TIME: Duration = Duration::from_millis(2);
+const CREDIT_TIME_MAX: Duration = Duration::from_millis(10);
 
 /// Lets packets go in bursts of about a millisecond's worth, at least two packets, and then waits as
 /// long as they take at the pacing rate, as Linux and QUIC stacks with segmentation offload do.
@@ -29,6 +35,8 @@ pub(crate) struct Pacer {
     /// The most that a timer is late, and how late the one for the next burst is.
     timer_late: Duration,
     oversleeps: Duration,
+    /// Whether it makes up for what it could have sent and did not, as a token bucket.
+    credit: bool,
     random: Pcg32,
 }
 
@@ -38,8 +46,15 @@ pub(crate) fn burst(rate: Rate, packet: Bytes) -> Bytes {
     (rate * BURST_TIME).max(packet * 2).min(BURST_MAX)
 }
 
+/// How long ago the burst that leaves now could have left, at most: what a full bucket holds takes
+/// that long, less the packet that leaves.
+fn credit(rate: Rate, packet: Bytes) -> Duration {
+    let (held, packet) = (packet * CREDIT_PACKETS / rate, packet / rate);
+    held.max(CREDIT_TIME).min(CREDIT_TIME_MAX).max(packet) - packet
+}
+
 impl Pacer {
-    pub(crate) fn new(catches_up: bool, timer_late: Duration, seed: u64) -> Self {
+    pub(crate) fn new(catches_up: bool, timer_late: Duration, credit: bool, seed: u64) -> Self {
         Self {
             next: Time::ZERO,
             burst_at: Time::ZERO,
@@ -49,6 +64,7 @@ impl Pacer {
             late: Duration::ZERO,
             timer_late,
             oversleeps: Duration::ZERO,
+            credit,
             random: Pcg32::seed_from_u64(seed),
         }
     }
@@ -81,7 +97,8 @@ impl Pacer {
             }
             self.burst_at = now;
             self.burst_left = burst(rate, packet);
-            self.next = now;
+            let least = if self.credit { now - credit(rate, packet) } else { now };
+            self.next = self.next.max(least);
             if !self.timer_late.is_zero() {
                 self.oversleeps = self.timer_late.mul_f64(self.random.random());
             }
@@ -104,7 +121,7 @@ mod tests {
     /// Sends on a timer alone for two seconds: the share of the rate, and the largest burst.
     fn on_a_timer(rate: Rate, timer_late: Duration) -> (f64, Bytes) {
         let packet = Bytes::new(1500);
-        let mut pacer = Pacer::new(true, timer_late, 1);
+        let mut pacer = Pacer::new(true, timer_late, false, 1);
         let mut now = Time::ZERO;
         let (mut sent, mut largest) = (Bytes::ZERO, Bytes::ZERO);
         while now < Time::from_secs(2) {
@@ -141,9 +158,40 @@ mod tests {
     #[test]
     fn a_burst_that_is_due_may_leave_before_the_timer() {
         let packet = Bytes::new(1500);
-        let mut pacer = Pacer::new(true, Duration::from_micros(100), 1);
+        let mut pacer = Pacer::new(true, Duration::from_micros(100), false, 1);
         pacer.on_sent(Time::from_millis(1), packet, Rate::from_mbps(12.0), packet);
         assert!(pacer.wakes_at() > pacer.next());
         assert!(pacer.allows(pacer.next(), packet));
+    }
+    /// At 12 Mbit/s ten packets take 10 ms, and at 1.2 Mbit/s one does.
+    #[test]
+    fn a_bucket_lets_out_what_was_saved_and_then_keeps_the_rate() {
+        let packet = Bytes::new(1500);
+        for (mbps, saved) in [(1.2, 1), (12.0, 10), (120.0, 20)] {
+            let rate = Rate::from_mbps(mbps);
+            let mut pacer = Pacer::new(false, Duration::ZERO, true, 1);
+            let mut now = Time::from_secs(1);
+            let mut count_until = |end: Time| {
+                let mut sent = 0_u64;
+                while now < end {
+                    while pacer.allows(now, packet) {
+                        pacer.on_sent(now, packet, rate, packet);
+                        sent += 1;
+                    }
+                    now = pacer.wakes_at().max(now);
+                    if now >= end {
+                        break;
+                    }
+                }
+                sent
+            };
+            let at_once = count_until(Time::from_secs(1) + Duration::from_nanos(1));
+            // Bursts have two packets and more, so that the last one may go beyond.
+            let burst = burst(rate, packet) / packet.get();
+            assert!((saved..saved + burst.get()).contains(&at_once), "{mbps} Mbit/s: {at_once}");
+            let then = count_until(Time::from_secs(2));
+            let expected = (rate * Duration::from_secs(1)).ratio(packet);
+            assert!((then as f64 - expected).abs() <= burst.get() as f64 + 1.0, "{mbps}: {then}");
+        }
     }
 }

@@ -148,6 +148,7 @@ impl Sender {
             pacer: Pacer::new(
                 transport.loss_detection == LossDetection::RackTlp,
                 transport.timer_late,
+                transport.pacing_credit,
                 seed,
             ),
             pace: (Bytes::ZERO, Duration::ZERO, Rate::ZERO),

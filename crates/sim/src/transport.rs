@@ -1,4 +1,5 @@
-//! What kind of transport a flow is: QUIC as its RFCs have it, or TCP as Linux has it.
+//! What kind of transport a flow is: QUIC as its RFCs have it or as noq paces it, or TCP as Linux has
+//! it.
 
 use trimtab_cc::Config;
 use trimtab_units::{Bytes, Duration};
@@ -45,6 +46,10 @@ pub struct Transport {
     /// The most that the timer of pacing is late, all values alike. What is due then leaves before,
     /// if an acknowledgement arrives.
     pub timer_late: Duration,
+    /// Whether what the pacing rate allowed and the sender did not send may leave at once later: up to
+    /// ten packets or 2 ms' worth, whichever is more, but at most 10 ms' worth (`rate_capacity` in
+    /// noq-proto 1.4).
+    pub pacing_credit: bool,
     /// Whether the window is validated after idle times (RFC 5681 §4.1; Linux's
     /// `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
@@ -89,10 +94,16 @@ impl Transport {
             ack_wait: Duration::ZERO,
             ack_wait_least: Duration::ZERO,
             timer_late: Duration::ZERO,
+            pacing_credit: false,
             idle_restart: false,
             proportional_rate_reduction: false,
             pacing: Pacing::Multiple(1.25),
         }
+    }
+
+    /// QUIC as in the stack noq, whose pacer is a token bucket.
+    pub const fn noq() -> Self {
+        Self { pacing_credit: true, ..Self::quic() }
     }
 
     /// TCP as in Linux, timestamps on, paced by TCP itself or by the `fq` queueing discipline.
@@ -110,6 +121,7 @@ impl Transport {
             ack_wait: Duration::from_micros(100),
             ack_wait_least: Duration::from_micros(100),
             timer_late: Duration::ZERO,
+            pacing_credit: false,
             idle_restart: true,
             proportional_rate_reduction: true,
             pacing: Pacing::Linux { slow_start: 2.0, avoidance: 1.2 },

@@ -192,7 +192,7 @@ fn missing(kernel: &str) -> String {
 
 /// Checks what only the simulator does.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), RealError> {
-    if scenario.transport == TransportKind::Quic {
+    if scenario.transport != TransportKind::Tcp {
         let problem = "the kernel's datapath is TCP: run it with --transport tcp, or set transport = \"tcp\" in the \
                        scenario";
         return Err(RealError::Scenario(problem.to_owned()));

@@ -66,6 +66,7 @@ pub(crate) fn begin<'a>(
     let scenario = &prepared.plan.scenario;
     let transport = match scenario.transport {
         TransportKind::Quic => Transport::quic(),
+        TransportKind::Noq => Transport::noq(),
         TransportKind::Tcp => Transport::linux_tcp(),
     };
     let end = Time::ZERO + scenario.duration;

@@ -10,6 +10,9 @@ pub enum TransportKind {
     /// other where the application has several, everything paced.
     #[default]
     Quic,
+    /// QUIC as in the stack noq: its pacer lets out at once what it could have sent before, up to ten
+    /// packets on slow links.
+    Noq,
     /// TCP as in Linux: RACK-TLP and timeouts of 200 ms and more, one byte stream delivered in order,
     /// delayed acknowledgements, the window reset after idle times for algorithms that leave that to TCP.
     Tcp,
@@ -20,6 +23,7 @@ impl TransportKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quic => "quic",
+            Self::Noq => "noq",
             Self::Tcp => "tcp",
         }
     }
@@ -28,6 +32,7 @@ impl TransportKind {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Quic => "QUIC",
+            Self::Noq => "QUIC as in noq",
             Self::Tcp => "TCP",
         }
     }

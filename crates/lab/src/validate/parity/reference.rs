@@ -38,7 +38,7 @@ pub(super) static REFERENCES: [Reference; 3] = [
     Reference {
         name: "quic-virtual",
         alias: None,
-        translate: |_| {},
+        translate: as_noq,
         bands: &[
             (&THROUGHPUT, Band::percent(2.0)),
             (&QUEUE_DELAY, Band::percent(15.0).or(2.0)),
@@ -49,7 +49,7 @@ pub(super) static REFERENCES: [Reference; 3] = [
     Reference {
         name: "quic",
         alias: None,
-        translate: |_| {},
+        translate: as_noq,
         bands: &[
             (&THROUGHPUT, Band::percent(3.0)),
             (&QUEUE_DELAY, Band::percent(15.0).or(2.0)),
@@ -58,6 +58,11 @@ pub(super) static REFERENCES: [Reference; 3] = [
         ],
     },
 ];
+
+/// The simulator paces as noq does; noq itself takes it for QUIC.
+fn as_noq(scenario: &mut Scenario) {
+    scenario.transport = TransportKind::Noq;
+}
 
 /// The reference of this name in records.
 pub(super) fn find(datapath: &str) -> Option<&'static Reference> {
