@@ -46,6 +46,8 @@ impl Follower {
         let scheme =
             part.follow(edge).map_or_else(|| FIRST.to_owned(), |chosen| chosen.to_string());
         let (factory, handle) = Config::new(&scheme)?.connection_to(peer);
+        // Reports are kept from the first call on.
+        handle.take_reports();
         Ok((factory, Self { part, handle }))
     }
 

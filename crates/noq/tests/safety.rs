@@ -110,6 +110,7 @@ fn the_holdback_keeps_the_baseline_whatever_the_caller_sets() {
     let all = Config::new("mortise").unwrap().with_holdback(Share::new(1.0));
     let mut world = World::with(&all, &Setting::default());
     world.run_until(Time::from_secs(2));
+    assert_eq!(world.handle.take_reports().len(), 1, "the last; later ones are kept");
     world.handle.set_scheme("bbr3").unwrap();
     world.handle.set_knob("delta", 0.1).unwrap();
     assert!(world.handle.set_scheme("bbr4").is_err(), "it refuses mistakes all the same");

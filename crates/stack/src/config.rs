@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     /// What the arm goes by, in place of the destination.
     key: Option<Arc<[u8]>>,
     pub(crate) guard: Option<Safety>,
+    /// Whether somebody takes reports.
+    pub(crate) keeps_reports: bool,
     /// Where the logs of paths go.
     pub(crate) qlog: Option<Qlog>,
     /// When the clock that all senders share says zero; `None` for the time since 1970.
@@ -148,6 +150,7 @@ impl<S: Stack> Config<S> {
             holdback: Share::default(),
             key: None,
             guard: None,
+            keeps_reports: false,
             qlog: None,
             clock_zero: None,
             traits: S::TRAITS,

@@ -176,8 +176,10 @@ impl Handle {
     }
 
     /// Takes the reports of all paths that nobody took yet, each path's in the order of time.
-    /// The last 64 of each path are kept.
+    /// The last 64 of each path are kept, from the first call on: it gives the last report alone.
+    /// Call it before the connection begins to get all.
     pub fn take_reports(&self) -> Vec<Report> {
+        self.shared.next().settings.keeps_reports = true;
         let mut all = Vec::new();
         self.each(|path| all.extend(path.steering.take_reports()));
         all

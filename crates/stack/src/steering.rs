@@ -41,12 +41,19 @@ pub(crate) struct Steering {
     /// Boxed, since few connections have one.
     guard: Option<Box<Guarded>>,
     last: Option<Report>,
+    /// Whether somebody takes reports.
+    keeps: bool,
     waiting: VecDeque<Report>,
 }
 
 impl Steering {
-    /// Of a path that begins with this plan.
-    pub(crate) fn new(plan: &Plan, guard: Option<Guarded>, driver: &mut Driver) -> Self {
+    /// Of a path that begins with this plan, and keeps reports for the caller or not.
+    pub(crate) fn new(
+        plan: &Plan,
+        guard: Option<Guarded>,
+        keeps: bool,
+        driver: &mut Driver,
+    ) -> Self {
         let steering = Self {
             label: plan.label().to_owned(),
             steerer: plan.start().steerer(),
@@ -58,6 +65,7 @@ impl Steering {
             acted: None,
             guard: guard.map(Box::new),
             last: None,
+            keeps,
             waiting: VecDeque::new(),
         };
         // The first report is due when the first round trip is known.
@@ -126,10 +134,12 @@ impl Steering {
             self.on_report(&report, driver);
             self.watch(&report, view, limits, driver);
             driver.report_after(now, self.interval(view.srtt));
-            if self.waiting.len() == REPORTS_MAX {
-                self.waiting.pop_front();
+            if self.keeps {
+                if self.waiting.len() == REPORTS_MAX {
+                    self.waiting.pop_front();
+                }
+                self.waiting.push_back(report.clone());
             }
-            self.waiting.push_back(report.clone());
             self.last = Some(report);
         }
     }
@@ -248,8 +258,12 @@ impl Steering {
         self.last.as_ref()
     }
 
-    /// Takes the reports that wait.
+    /// Takes the reports that wait; at the first call only the last one does. 64 reports take 72 KB,
+    /// so they are kept only for a caller who takes them.
     pub(crate) fn take_reports(&mut self) -> VecDeque<Report> {
+        if !mem::replace(&mut self.keeps, true) {
+            self.waiting.extend(self.last.clone());
+        }
         mem::take(&mut self.waiting)
     }
 }

@@ -98,6 +98,7 @@ fn live_factors_move_mortise() {
         let config = Config::new("mortise").unwrap().with_model("download").unwrap();
         let mut world = World::with(&config, &Setting::default());
         world.handle.set_factors(Factors::new().with_request(request));
+        assert!(world.handle.take_reports().is_empty(), "they are kept from now on");
         world.run_until(Time::from_secs(10));
         let metrics = world.handle.metrics().unwrap();
         let reports = world.handle.take_reports();

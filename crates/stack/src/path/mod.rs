@@ -112,7 +112,7 @@ impl Path {
         let guard = settings.guard.filter(|_| arm == Arm::Treated);
         let guard =
             guard.map(|safety| Guarded::new(safety, plan.clone(), settings.baseline.clone()));
-        let steering = Steering::new(plan, guard, &mut driver);
+        let steering = Steering::new(plan, guard, settings.keeps_reports, &mut driver);
         let trace = settings.qlog.as_ref().map(|qlog| {
             let mut trace = qlog.begin(plan.label(), number, limits.clock);
             trace.on_begin(&limits, &driver, plan.label());

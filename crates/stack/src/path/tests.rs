@@ -222,6 +222,7 @@ fn a_larger_packet_raises_the_smallest_window() {
 #[test]
 fn reports_come_once_an_interval() {
     let mut sender = Sender::new("cubic");
+    assert!(sender.path.steering.take_reports().is_empty());
     for round in 0..50 {
         sender.send(round * 40, round * 2..round * 2 + 2);
         sender.ack(round * 40 + 40, round * 40, round * 2..round * 2 + 2);

@@ -1,6 +1,7 @@
 //! What Trimtab costs in the QUIC stack noq, and what switching a live connection does. Tests do not
 //! depend on it.
 
+mod connections;
 mod costs;
 mod memory;
 mod switches;
@@ -27,6 +28,8 @@ enum Part {
     Costs,
     /// Ten virtual minutes of a connection whose algorithm changes each second
     Switches,
+    /// A thousand connections of a server, steered and unsteered
+    Connections,
 }
 
 /// What Trimtab costs in a QUIC stack, compared with the stack's own congestion control.
@@ -53,6 +56,8 @@ enum BenchError {
     Config(#[from] ConfigError),
     #[error("a transfer over loopback failed: {0}")]
     Transfer(Failure),
+    #[error("a thousand connections over loopback failed: {0}")]
+    Connections(Failure),
     #[error("cannot write {}: {cause}", path.display())]
     Json { path: PathBuf, cause: std::io::Error },
 }
@@ -62,6 +67,7 @@ enum BenchError {
 struct Figures {
     costs: Option<Vec<costs::Line>>,
     switches: Option<Vec<switches::Line>>,
+    connections: Option<connections::Steering>,
 }
 
 fn main() -> ExitCode {
@@ -91,6 +97,11 @@ fn run(cli: &Cli) -> Result<(), BenchError> {
                 let lines = switches::measure();
                 switches::print(&lines);
                 figures.switches = Some(lines);
+            }
+            Part::Connections => {
+                let steering = connections::measure(cli.rounds)?;
+                connections::print(&steering);
+                figures.connections = Some(steering);
             }
         }
     }

@@ -42,10 +42,7 @@ pub(crate) struct Cost {
 impl Bench {
     /// Transfers of so many bytes.
     pub(crate) fn new(bytes: u64) -> Result<Self, Failure> {
-        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        let certificate = CertificateDer::from(signed.cert);
-        let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
-        let tls = ServerConfig::with_single_cert(vec![certificate.clone()], key.into())?;
+        let (tls, certificate) = identity()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { runtime, tls, certificate, bytes })
     }
@@ -95,6 +92,15 @@ impl Bench {
         }
         Ok(cost)
     }
+}
+
+/// A server's configuration, and the certificate that its clients trust.
+pub(crate) fn identity() -> Result<(ServerConfig, CertificateDer<'static>), Failure> {
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let certificate = CertificateDer::from(signed.cert);
+    let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
+    let tls = ServerConfig::with_single_cert(vec![certificate.clone()], key.into())?;
+    Ok((tls, certificate))
 }
 
 async fn send(server: Endpoint, bytes: u64) -> Result<(), Failure> {
