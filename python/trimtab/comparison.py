@@ -150,7 +150,7 @@ def compare(
         cc: Congestion controls, e.g. ``cubic``, ``copa:delta=0.1`` or ``mortise``.
         traces: Files in Mahimahi's format, globs, or generated traces, e.g. ``constant:12Mbit/s``
             or ``cellular:seed=1``.
-        transport: ``quic`` or ``tcp``; default: ``quic``.
+        transport: ``quic``, ``noq`` or ``tcp``; default: ``quic``.
         workload: A file of requests that downloads replay.
         qoe: The QoE model, or a formula in T, D and L.
         rtt: Base round-trip times, e.g. ``20ms`` or ``step:20ms@20s,150ms@20s``.
