@@ -571,7 +571,7 @@ mod tests {
             assert!(e.contains(place) && e.contains(words), "{lines}: {e}");
         }
         let e = error(&format!("transport = \"udp\"\n{SMALL}"));
-        assert!(e.contains("line 1, column 13") && e.contains("`quic` or `tcp`"), "{e}");
+        assert!(e.contains("line 1, column 13") && e.contains("`quic`, `noq`, `tcp`"), "{e}");
     }
 
     /// What the record of a comparison says is what was run.
