@@ -113,7 +113,7 @@ pub struct RunRecord {
     /// The datapath that carried it out: `sim`, the simulator, `kernel`, `quic-virtual` or `quic`.
     #[serde(default = "simulator")]
     pub datapath: String,
-    /// The transport protocol, `quic` or `tcp`.
+    /// The transport protocol, `quic`, `noq` or `tcp`.
     #[serde(default)]
     pub transport: TransportKind,
     /// The trace of the bottleneck.
