@@ -41,6 +41,7 @@ mod stack {
 }
 
 #[path = "../../../stack/tests/support/world.rs"]
+#[allow(dead_code, reason = "tests of noq use other parts of it, too")]
 mod world;
 
 pub(crate) use world::{
