@@ -7,12 +7,14 @@ def below: map(select(.to < 0.97)) | length;
 def row(name; f): map(select(f)) | "\(name): \(gmean(.to)) of the best, below it in \(below) of \(length)";
 [.runs | map(select(.app == "download")) | group_by([.trace, .cell])[]
   | (map(select(.cc == $cc))[0]) as $its
-  | (map(select(.cc as $c | fixed | index($c)) | .qoe.mean) | max) as $best
+  | (map(select(.cc as $c | fixed | index($c))) | max_by(.qoe.mean)) as $best
   | (map(select(.cc == "omniscient"))[0].qoe.mean) as $bound
-  | {cell: $its.cell, to: ($its.qoe.mean / $best), of: ($its.qoe.mean / $bound)}]
+  | {cell: $its.cell, best: $best.cc, to: ($its.qoe.mean / $best.qoe.mean), of: ($its.qoe.mean / $bound)}]
 | row("all cells"; true),
   row("1 flow"; .cell.flows == 1),
   row("4 flows"; .cell.flows == 4),
   row("16 flows"; .cell.flows == 16),
   row("buffer of 30 KB"; .cell.buffer_bytes == 30000),
-  "1 flow, of omniscient: \(map(select(.cell.flows == 1)) | gmean(.of))"
+  "1 flow, of omniscient: \(map(select(.cell.flows == 1)) | gmean(.of))",
+  "best where it is below: " + (map(select(.to < 0.97)) | group_by(.best) | sort_by(-length)
+    | map("\(.[0].best) \(length)") | join(", "))

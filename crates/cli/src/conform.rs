@@ -32,8 +32,9 @@ pub(crate) fn run(args: &Conform) -> Result<(), Failure> {
     match args.json.as_deref() {
         Some(path) if path == Path::new("-") => print(&as_json())?,
         Some(path) => {
-            write_file(path, |out| out.write_all(as_json().as_bytes())).map_err(Failure::input)?;
+            // A minute's result must not be lost to a full disk.
             print(&result.render(Style::of_stdout()))?;
+            write_file(path, |out| out.write_all(as_json().as_bytes())).map_err(Failure::input)?;
         }
         None => print(&result.render(Style::of_stdout()))?,
     }

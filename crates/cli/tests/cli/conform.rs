@@ -32,6 +32,19 @@ fn what_departs_ends_with_code_1_and_says_from_what() {
     assert!(table.contains(sentence), "{table}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn verdicts_are_shown_where_the_file_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let args =
+        ["conform", "--subject", "sim:cubic", "--check", "slow-start", "--json", "/dev/full"];
+    let output = trimtab(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("1 pass, 0 fail"));
+    let problem = String::from_utf8(output.stderr).unwrap();
+    assert!(problem.contains("/dev/full"), "{problem}");
+}
+
 #[test]
 fn checks_are_described_and_wrong_names_refused() {
     let folder = tempfile::tempdir().unwrap();
