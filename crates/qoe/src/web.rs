@@ -14,26 +14,38 @@ pub fn web_qoe(completions: &[Duration]) -> Option<f64> {
     Some(-sum / completions.len() as f64)
 }
 
-/// The web model: `f = −(Rbar/T + D)` in seconds (Mortise Eq. 22, negated so that more is better).
+/// The web model: `f = −(S/T + D)` in seconds (Mortise Eq. 22, negated so that more is better).
 ///
-/// Reads the factor [`Factor::MeanResponse`]. It has no loss term, so β is 0; λ is Eq. 23, and the
-/// download model's λ without loss.
+/// S is what the path carries until a response in flight is complete, on average. Of a single one it
+/// is its size, [`Factor::MeanResponse`], as in the paper. Several share the path: in the order in
+/// which they were asked for, n of size R are complete after R, 2 R … n R. So S is halfway from
+/// their mean size to all that is outstanding, [`Factor::Remaining`]. The paper's `n` responses have
+/// a throughput of T each, which a backlog has not.
+///
+/// It has no loss term, so β is 0; λ is Eq. 23 with S, and the download model's λ without loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Web;
 
 impl Web {
     /// The model as a formula.
-    pub const FORMULA: &'static str = "-(Rbar/T + D)";
+    pub const FORMULA: &'static str = "-((Rbar + max(Rbar, remaining))/2/T + D)";
+
+    /// What is carried until a response is complete, in Mbit; `None` without a mean response size.
+    fn carried(factors: &Factors) -> Option<f64> {
+        let size = factors.positive(Factor::MeanResponse)?;
+        let outstanding = factors.get(Factor::Remaining).unwrap_or(size);
+        Some(0.5 * (size + size.max(outstanding)))
+    }
 
     /// The score in seconds, negative; NaN without a mean response size.
     pub fn score(&self, point: &OperatingPoint, factors: &Factors) -> f64 {
-        let Some(size) = factors.positive(Factor::MeanResponse) else { return f64::NAN };
+        let Some(size) = Self::carried(factors) else { return f64::NAN };
         -(size / point.throughput_mbps() + point.delay_s())
     }
 
     /// The derivatives of the score; NaN without a mean response size.
     pub fn gradient(&self, point: &OperatingPoint, factors: &Factors) -> Gradient {
-        let Some(size) = factors.positive(Factor::MeanResponse) else { return Gradient::NAN };
+        let Some(size) = Self::carried(factors) else { return Gradient::NAN };
         let t = point.throughput_mbps();
         Gradient { throughput: size / (t * t), delay: -1.0, loss: 0.0 }
     }
@@ -41,6 +53,8 @@ impl Web {
 
 #[cfg(test)]
 mod tests {
+    use trimtab_units::Rate;
+
     use super::*;
 
     #[test]
@@ -48,5 +62,28 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(web_qoe(&[]), None);
         assert!((web_qoe(&[ms(100), ms(300)]).unwrap() + 0.2).abs() < 1e-12);
+    }
+
+    /// Ten responses of 0.8 Mbit: after the last one has left, 8 Mbit were carried, and after the
+    /// first 0.8, so 4.4 on average. A single one waits for itself, also when part of it is there.
+    #[test]
+    fn responses_wait_for_those_before_them() {
+        let point = OperatingPoint {
+            throughput: Rate::from_mbps(10.0),
+            delay: Duration::from_millis(50),
+            loss: 0.0,
+        };
+        let mut factors = Factors::new();
+        factors.set(Factor::MeanResponse, 0.8);
+        let alone = Web.gradient(&point, &factors);
+        assert!((alone.throughput - 0.008).abs() < 1e-12);
+        for (remaining, carried) in [(8.0, 4.4), (0.8, 0.8), (0.3, 0.8), (0.0, 0.8)] {
+            factors.set(Factor::Remaining, remaining);
+            let score = Web.score(&point, &factors);
+            assert!((score + carried / 10.0 + 0.05).abs() < 1e-12, "{remaining}: {score}");
+            let gradient = Web.gradient(&point, &factors);
+            assert!((gradient.throughput - carried / 100.0).abs() < 1e-12, "{remaining}");
+            assert_eq!((gradient.delay, gradient.loss), (-1.0, 0.0));
+        }
     }
 }

@@ -99,7 +99,7 @@ proptest! {
         let spread = samples(&around(mbps), &around(d), &around(l));
         let mut f = Factors::new();
         for (factor, value) in [(Factor::Request, 4.87), (Factor::Chunk, 6.0),
-            (Factor::Buffer, 1.0), (Factor::MeanResponse, 0.8)] {
+            (Factor::Buffer, 1.0), (Factor::MeanResponse, 0.8), (Factor::Remaining, 3.1)] {
             f.set(factor, value);
         }
         for (text, model) in [
