@@ -1,8 +1,7 @@
 //! Network conditions: everything of a path but its capacity (Floo §4.3.1, Table 4).
 
+use trimtab_net::wsp;
 use trimtab_units::Duration;
-
-use crate::wsp;
 
 /// Parameters of Table 4, and so dimensions of the design.
 const PARAMETERS: usize = 4;

@@ -2,8 +2,8 @@
 //!
 //! An [`Episode`] is one connection over one path, in which an algorithm is chosen every selection
 //! period; it forks, so what each choice would have cost can be tried. A [`Course`] draws episodes:
-//! links ([`links`]), the rest of the path by a space-filling design ([`condition`], [`wsp`]), an
-//! application. [`muses`] has flows that stop every 10 ms instead. The Python package `trimtab`
+//! links ([`links`]), the rest of the path by a space-filling design ([`condition`],
+//! [`trimtab_net::wsp`]), an application. [`muses`] has flows that stop every 10 ms instead. The Python package `trimtab`
 //! learns on them (`crates/py`, `python/trimtab`).
 //!
 //! What to read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control"
@@ -46,7 +46,6 @@ mod course;
 mod episode;
 pub mod links;
 pub mod muses;
-pub mod wsp;
 
 pub use course::{Course, CourseConfig, CourseError};
 pub use episode::{Draw, Episode, Objective, Rules, Step, Traffic};

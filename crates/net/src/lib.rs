@@ -52,6 +52,7 @@ mod stats;
 mod trace;
 mod trace_file;
 mod trace_stats;
+pub mod wsp;
 
 pub use capacity::Capacity;
 pub use config::{LinkConfig, QueueConfig};

@@ -33,8 +33,8 @@ fn axis(scenario: &Scenario) -> Option<(&'static str, Vec<String>)> {
         ("flows", texts(&scenario.flows)),
         ("rivals", scenario.rivals.iter().map(|set| set.name.clone()).collect()),
     ];
-    // Of a thinned grid a trace has some of the values only.
-    if scenario.thin.is_some() || scenario.share_min.is_some() {
+    // Of a thinned grid or a design a trace has some of the values only.
+    if scenario.thin.is_some() || scenario.share_min.is_some() || scenario.design.is_some() {
         return None;
     }
     let mut several = axes.into_iter().filter(|(_, values)| values.len() > 1);

@@ -4,7 +4,8 @@ use trimtab_net::{Capacity, MarkConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate};
 
 use super::{
-    Buffer, Competitor, Delay, Mark, NamedTrace, PathSettings, Probability, Scenario, ScenarioError,
+    Buffer, Competitor, Delay, Design, Mark, NamedTrace, PathSettings, Probability, Scenario,
+    ScenarioError,
 };
 use crate::run::links;
 
@@ -153,7 +154,11 @@ impl Scenario {
             .iter()
             .map(|t| links::capacity(&t.source))
             .collect::<Result<Vec<Capacity>, _>>()?;
-        let points = if self.path.is_empty() { self.points(&links)? } else { self.own_points() };
+        let points = match (&self.path[..], &self.design) {
+            ([], None) => self.points(&links)?,
+            ([], Some(design)) => self.designed(design, &links)?,
+            (_, _) => self.own_points(),
+        };
         let mut jobs = Vec::new();
         for app in 0..self.app.len() {
             for (trace, cell, path) in &points {
@@ -189,11 +194,7 @@ impl Scenario {
         let points: Vec<usize> = (0..links.len() * cells.len())
             .filter(|p| self.has_share(rates[p / cells.len()], &cells[p % cells.len()]))
             .collect();
-        if let (Some(share), true) = (self.share_min, points.is_empty()) {
-            return Err(ScenarioError::Invalid(format!(
-                "no trace gives each flow {share}: lower share_min, or name faster traces or fewer flows"
-            )));
-        }
+        self.some_left(&points)?;
         // Thinned last, so that the sample has its size, balanced over what is left.
         let points = match self.thin {
             Some(size) => spread(&axes, points, size as usize),
@@ -203,12 +204,45 @@ impl Scenario {
         Ok(points.into_iter().map(at).collect())
     }
 
+    /// The points of the design with each number of flows and set of rivals, or as many of them as
+    /// `thin` leaves, by trace. The traces that `share_min` leaves take turns.
+    fn designed(&self, design: &Design, links: &[Capacity]) -> Result<Vec<Point>, ScenarioError> {
+        let mut points: Vec<Point> = Vec::new();
+        // Only flows and rivals are axes of their own next to a design.
+        for other in &self.cells() {
+            let traces: Vec<usize> = (0..links.len())
+                .filter(|&trace| self.has_share(links[trace].mean_rate(), other))
+                .collect();
+            if traces.is_empty() {
+                continue;
+            }
+            let cells = design.cells(other.flows, other.rivals).into_iter().enumerate();
+            points.extend(cells.map(|(at, cell)| (traces[at % traces.len()], cell, None)));
+        }
+        self.some_left(&points)?;
+        let size = self.thin.map_or(points.len(), |size| size as usize);
+        let kept = spread(&[points.len()], (0..points.len()).collect(), size);
+        let mut points: Vec<Point> = kept.into_iter().map(|at| points[at].clone()).collect();
+        points.sort_by_key(|(trace, _, _)| *trace);
+        Ok(points)
+    }
+
     /// The paths of the scenario, or as many of them as `thin` leaves.
     fn own_points(&self) -> Vec<Point> {
         let all: Vec<usize> = (0..self.path.len()).collect();
         let size = self.thin.map_or(all.len(), |size| size as usize);
         let kept = spread(&[self.path.len()], all, size);
         kept.into_iter().map(|path| (path, self.path[path].cell(), Some(path))).collect()
+    }
+
+    /// An error where `share_min` leaves no point.
+    fn some_left<T>(&self, points: &[T]) -> Result<(), ScenarioError> {
+        match self.share_min {
+            Some(share) if points.is_empty() => Err(ScenarioError::Invalid(format!(
+                "no trace gives each flow {share}: lower share_min, or name faster traces or fewer flows"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Whether an equal share of a link with this mean rate is enough for each flow of the cell.

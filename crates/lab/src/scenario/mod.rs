@@ -24,6 +24,7 @@
 
 mod app;
 mod delay;
+mod design;
 mod given;
 mod grid;
 mod path;
@@ -41,6 +42,7 @@ use trimtab_units::{Duration, Rate};
 
 pub use app::{AppKind, AppSettings};
 pub use delay::{Delay, DelayError};
+pub use design::{Design, Range};
 pub use given::Given;
 pub use grid::{Cell, Job, Plan};
 pub use path::PathSettings;
@@ -118,6 +120,10 @@ pub struct Scenario {
     /// that `share_min` leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thin: Option<u32>,
+    /// Points drawn evenly from ranges of round-trip times, buffers, losses and jitter, in place of
+    /// these four axes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<Design>,
     /// The applications; every cell is run with each.
     #[serde(default)]
     pub app: Vec<AppSettings>,
@@ -250,6 +256,7 @@ impl Default for Scenario {
             first_seed: 0,
             share_min: None,
             thin: None,
+            design: None,
             app: Vec::new(),
             competitor: Vec::new(),
             rivals: Vec::new(),
@@ -362,18 +369,17 @@ impl Scenario {
             return fail("seeds, flows and thin are at least 1".into());
         }
         rivals::validate(self)?;
+        design::validate(self)?;
         let last = self.first_seed.checked_add(u64::from(self.seeds - 1));
         if last.is_none_or(|last| i64::try_from(last).is_err()) {
             let most = i64::MAX;
             return fail(format!("the last seed is above {most}: lower `first_seed`"));
         }
-        let axes = [
-            self.traces.len().max(self.path.len()),
-            self.cells().len(),
-            self.app.len(),
-            self.cc.len(),
-            self.seeds as usize,
-        ];
+        let (traces, cells) = match &self.design {
+            Some(design) => (1, design.points as usize * self.cells().len()),
+            None => (self.traces.len().max(self.path.len()), self.cells().len()),
+        };
+        let axes = [traces, cells, self.app.len(), self.cc.len(), self.seeds as usize];
         if self.thin.is_none()
             && axes.iter().try_fold(1_usize, |n, a| n.checked_mul(*a)).is_none_or(|n| n > RUNS_MAX)
         {

@@ -41,7 +41,7 @@ impl Quantity for Probability {
 /// Why a text is no buffer size, loss rate or mark.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct QuantityError(String);
+pub struct QuantityError(pub(super) String);
 
 /// The size of a bottleneck's buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +99,11 @@ impl Probability {
     pub const fn get(self) -> f64 {
         self.0
     }
+
+    /// From percent, 0 to 100.
+    pub(super) const fn from_percent(percent: f64) -> Self {
+        Self(percent / 100.0)
+    }
 }
 
 impl FromStr for Probability {
@@ -117,7 +122,7 @@ impl FromStr for Probability {
         if !(0.0..=100.0).contains(&percent) {
             return Err(fail("it lies between 0% and 100%"));
         }
-        Ok(Self(percent / 100.0))
+        Ok(Self::from_percent(percent))
     }
 }
 
