@@ -21,8 +21,8 @@ pub(crate) const HEADERS: Bytes = Bytes::new(28);
 pub(crate) const PAYLOAD: u16 = 1472;
 /// What leaves at once, as with segmentation offload.
 const DATAGRAMS_MAX: NonZeroUsize = NonZeroUsize::new(10).unwrap();
-/// A terabyte: only the congestion window limits a sender.
-const WINDOW: u64 = 1 << 40;
+/// A terabyte, as a window of flow control: only the congestion window limits a sender.
+pub(crate) const UNLIMITED: Bytes = Bytes::new(1 << 40);
 /// Requests that may be open at once; the client holds back what comes above.
 const STREAMS: u32 = 1000;
 
@@ -50,18 +50,19 @@ impl Datagram {
     }
 }
 
-/// How both ends speak: packets of one size, and no limit but the congestion window.
-pub(crate) fn transport() -> TransportConfig {
-    let window = VarInt::from_u64(WINDOW).unwrap_or(VarInt::MAX);
+/// How both ends speak: packets of one size, and no limit but the congestion window and that of a
+/// stream that the end receives.
+pub(crate) fn transport(stream_window: Bytes) -> TransportConfig {
+    let window = |bytes: Bytes| VarInt::from_u64(bytes.get()).unwrap_or(VarInt::MAX);
     let mut transport = TransportConfig::default();
     transport
         .initial_mtu(PAYLOAD)
         .min_mtu(PAYLOAD)
         .mtu_discovery_config(None)
         .max_idle_timeout(None)
-        .stream_receive_window(window)
-        .receive_window(window)
-        .send_window(WINDOW)
+        .stream_receive_window(window(stream_window))
+        .receive_window(window(UNLIMITED))
+        .send_window(UNLIMITED.get())
         .max_concurrent_bidi_streams(STREAMS.into());
     transport
 }
