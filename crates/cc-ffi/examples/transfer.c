@@ -44,7 +44,7 @@ static size_t read_file(const char *path)
 
 int main(int count, char **arguments)
 {
-	struct trimtab_cc_config config = { PACKET, 0, 0, 1 };
+	struct trimtab_cc_config config = { .mss_bytes = PACKET, .seed = 1 };
 	struct trimtab_cc cc;
 	uint64_t now = 0, free_at = 0, next_send = 0, min_rtt = UINT64_MAX, srtt = 0;
 	uint64_t head = 0, tail = 0, inflight = 0, delivered = 0, lost = 0, delivered_ns = 0, waited = 0;

@@ -12,14 +12,16 @@ use trimtab_units::Time;
 pub struct Connection {
     cca: Controller,
     config: Config,
-    /// What takes over when the guard of a learnt policy speaks, and what it will need to know.
-    safe: Option<(Spec, PathView)>,
+    /// What the next algorithm will need to know.
+    path: PathView,
+    /// What takes over when the guard of a learnt policy speaks.
+    safe: Option<Spec>,
 }
 
 impl Connection {
     /// With a rule-based algorithm.
     pub fn new(spec: &Spec, config: &Config) -> Self {
-        Self { cca: spec.build(config), config: *config, safe: None }
+        Self { cca: spec.build(config), config: *config, path: PathView::new(), safe: None }
     }
 
     /// With the trees of a model; `safe` takes over for good when their guard speaks.
@@ -27,7 +29,8 @@ impl Connection {
         Self {
             cca: Muses::with_trees(config, trees).into(),
             config: *config,
-            safe: safe.map(|spec| (spec, PathView::new())),
+            path: PathView::new(),
+            safe,
         }
     }
 
@@ -43,50 +46,38 @@ impl Connection {
 
     /// A packet left.
     pub fn on_sent(&mut self, sent: &Sent) {
-        if let Some((_, path)) = &mut self.safe {
-            path.on_sent(sent);
-        }
+        self.path.on_sent(sent);
         self.cca.on_sent(sent);
     }
 
     /// Data was acknowledged.
     pub fn on_ack(&mut self, ack: &Ack) {
-        if let Some((_, path)) = &mut self.safe {
-            path.on_ack(ack);
-        }
+        self.path.on_ack(ack);
         self.cca.on_ack(ack);
         self.give_way_if_alarmed(ack.now);
     }
 
     /// Packets were declared lost.
     pub fn on_loss(&mut self, loss: &Loss) {
-        if let Some((_, path)) = &mut self.safe {
-            path.on_loss(loss);
-        }
+        self.path.on_loss(loss);
         self.cca.on_loss(loss);
     }
 
     /// The path marked packets.
     pub fn on_marked(&mut self, marked: &Marked) {
-        if let Some((_, path)) = &mut self.safe {
-            path.on_marked(marked);
-        }
+        self.path.on_marked(marked);
         self.cca.on_marked(marked);
     }
 
     /// Everything in flight was written off.
     pub fn on_timeout(&mut self, timeout: &Timeout) {
-        if let Some((_, path)) = &mut self.safe {
-            path.on_timeout(timeout);
-        }
+        self.path.on_timeout(timeout);
         self.cca.on_timeout(timeout);
     }
 
     /// Packets left flight that neither arrived nor were lost.
     pub fn on_discarded(&mut self, discarded: &Discarded) {
-        if let Some((_, path)) = &mut self.safe {
-            path.on_discarded(discarded);
-        }
+        self.path.on_discarded(discarded);
         self.cca.on_discarded(discarded);
     }
 
@@ -96,15 +87,38 @@ impl Connection {
         self.cca.on_mtu(&self.config);
     }
 
-    fn give_way_if_alarmed(&mut self, now: Time) {
-        if let (Some((spec, path)), Controller::Muses(muses)) = (&self.safe, &self.cca)
-            && muses.alarm().is_some()
-            && let Some(record) = HandOver::of(&self.cca, path, now)
-        {
-            let mut new = spec.build(&self.config);
+    /// Another algorithm, or the same with other knobs, goes on at `now`. The knobs of the same one
+    /// turn, and nothing else changes. Another takes over with what is known of the path; before
+    /// the first round trip that is nothing, and it begins anew.
+    pub fn change(&mut self, to: &Spec, now: Time) {
+        let wanted = to.build(&self.config);
+        if to.algorithm().name == self.cca.name() {
+            for i in 0..wanted.knobs().len() {
+                if let Some(value) = wanted.knob(i).filter(|value| self.cca.knob(i) != Some(*value))
+                {
+                    self.cca.apply_knob(i, value);
+                }
+            }
+        } else {
+            self.replace(wanted, now);
+        }
+    }
+
+    fn replace(&mut self, mut new: Controller, now: Time) {
+        if let Some(record) = HandOver::of(&self.cca, &self.path, now) {
             new.take_over(&record);
-            self.cca = new;
-            self.safe = None;
+        }
+        self.cca = new;
+        self.safe = None;
+    }
+
+    fn give_way_if_alarmed(&mut self, now: Time) {
+        if let (Some(spec), Controller::Muses(muses)) = (&self.safe, &self.cca)
+            && muses.alarm().is_some()
+            && self.path.min_rtt().is_some()
+        {
+            let new = spec.build(&self.config);
+            self.replace(new, now);
         }
     }
 }

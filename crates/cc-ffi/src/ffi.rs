@@ -6,8 +6,8 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use trimtab_cc::muses::Trees;
 use trimtab_cc::{
-    Ack, Config, CongestionControl, Controller, Discarded, Loss, LostPacket, Marked, RateSample,
-    Sent, Spec, Timeout,
+    Ack, Config, CongestionControl, Controller, Discarded, Loss, LostPacket, Marked, Phase,
+    RateSample, Sent, Spec, Timeout,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -50,6 +50,8 @@ pub struct RawConfig {
     pub min_window_bytes: u64,
     /// Of the algorithm's own randomness.
     pub seed: u64,
+    /// Not 0 where the transport paces algorithms without a rate of their own.
+    pub paced: u8,
 }
 
 /// `struct trimtab_cc_rate`.
@@ -160,6 +162,7 @@ fn config(raw: &RawConfig) -> Option<Config> {
         return None;
     }
     let mut config = Config::with_mss(Bytes::new(raw.mss_bytes), raw.seed);
+    config.paced = raw.paced != 0;
     if raw.initial_window_bytes > 0 {
         config.initial_window = Bytes::new(raw.initial_window_bytes);
     }
@@ -403,6 +406,26 @@ pub unsafe extern "C" fn trimtab_cc_on_mtu(cc: *mut RawCc, config_: *const RawCo
 /// See `trimtab-cc.h`.
 ///
 /// # Safety
+/// `cc` was created, `algorithm` ends with a zero or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_change(
+    cc: *mut RawCc,
+    now_ns: u64,
+    algorithm: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match spec(algorithm) {
+            Some(spec) => of(cc).change(&spec, Time::from_nanos(now_ns)),
+            None => return -1,
+        }
+    }
+    0
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
 /// `cc` was created, `marked` points to one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_on_marked(cc: *mut RawCc, marked: *const RawMarked) {
@@ -476,6 +499,22 @@ pub unsafe extern "C" fn trimtab_cc_window(cc: *mut RawCc) -> u64 {
 pub unsafe extern "C" fn trimtab_cc_pacing_rate(cc: *mut RawCc) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { of(cc) }.controller().pacing_rate().map_or(0, Rate::bytes_per_sec)
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_phase(cc: *mut RawCc) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { of(cc) }.controller().phase() {
+        Phase::SlowStart => 0,
+        Phase::Drain => 1,
+        Phase::Steady => 2,
+        Phase::Recovery => 3,
+        Phase::ProbeRtt => 4,
+    }
 }
 
 /// See `trimtab-cc.h`.

@@ -14,10 +14,10 @@ mod ffi;
 
 pub use connection::Connection;
 pub use ffi::{
-    RawAck, RawCc, RawConfig, RawLoss, RawLostPacket, RawMarked, RawRate, SIZE, trimtab_cc_create,
-    trimtab_cc_create_muses, trimtab_cc_next_timer, trimtab_cc_on_ack, trimtab_cc_on_discarded,
-    trimtab_cc_on_established, trimtab_cc_on_loss, trimtab_cc_on_marked, trimtab_cc_on_mtu,
-    trimtab_cc_on_packet_lost, trimtab_cc_on_sent, trimtab_cc_on_spurious_loss,
-    trimtab_cc_on_timeout, trimtab_cc_on_timer, trimtab_cc_pacing_rate, trimtab_cc_start_with,
-    trimtab_cc_tree, trimtab_cc_window,
+    RawAck, RawCc, RawConfig, RawLoss, RawLostPacket, RawMarked, RawRate, SIZE, trimtab_cc_change,
+    trimtab_cc_create, trimtab_cc_create_muses, trimtab_cc_next_timer, trimtab_cc_on_ack,
+    trimtab_cc_on_discarded, trimtab_cc_on_established, trimtab_cc_on_loss, trimtab_cc_on_marked,
+    trimtab_cc_on_mtu, trimtab_cc_on_packet_lost, trimtab_cc_on_sent, trimtab_cc_on_spurious_loss,
+    trimtab_cc_on_timeout, trimtab_cc_on_timer, trimtab_cc_pacing_rate, trimtab_cc_phase,
+    trimtab_cc_start_with, trimtab_cc_tree, trimtab_cc_window,
 };
