@@ -82,6 +82,54 @@ check_steering() {
 	esac
 }
 
+# Compiles a program of crates/cc-ffi/picoquic with the adapter, into $folder. $2 and on are options.
+link_picoquic() {
+	program=$1
+	shift
+	cc -std=gnu99 -O1 -Wall -Wextra -Werror -Icrates/cc-ffi/include -Icrates/cc-ffi/picoquic \
+		-isystem "$picoquic_sources/picoquic/picoquic" -o "$folder/picoquic-$program" "$@" \
+		"crates/cc-ffi/picoquic/$program.c" crates/cc-ffi/picoquic/trimtab-picoquic.c \
+		out/libtrimtab-cc.a "$picoquic_built/picoquic/libpicoquic-core.a" \
+		"$picoquic_built/picotls/libpicotls-openssl.a" \
+		"$picoquic_built/picotls/libpicotls-minicrypto.a" \
+		"$picoquic_built/picotls/libpicotls-core.a" -lssl -lcrypto -lpthread -lm
+}
+
+# A transfer in picoquic with the remaining arguments must bring so many Mbit/s of 20, and wait no
+# longer than so many ms.
+carry() {
+	least=$1
+	most=$2
+	shift 2
+	controllers=$*
+	printed=$("$folder/picoquic-transfer" -c "$picoquic_sources/picoquic/certs" "$@") ||
+		die "libcc: the transfer in picoquic failed (above): $controllers"
+	say "picoquic $controllers: $printed"
+	printf '%s\n' "$printed" | sed 's/^\([0-9.]*\) Mbit.*waited \([0-9.]*\) ms.*/\1 \2/' |
+		awk -v least="$least" -v most="$most" '{ exit !($1 >= least && $2 <= most) }' ||
+		die "libcc: in picoquic $controllers brings less than $least Mbit/s, or waits above $most ms"
+}
+
+# In picoquic: each notification, and transfers between two of its contexts in virtual time.
+check_picoquic() {
+	need_picoquic
+	link_picoquic notify -Wl,--wrap=malloc
+	notified=$("$folder/picoquic-notify") ||
+		die "libcc: a notification of picoquic's has the wrong effect: $(echo "$notified" | tail -n 1)"
+	say "picoquic's notifications: $(echo "$notified" | grep -c '^ok') checks hold"
+	link_picoquic transfer
+	carry 17 100 picoquic:cubic
+	carry 17 100 cubic
+	carry 17 20 picoquic:bbr
+	carry 17 20 bbr3
+	carry 15 15 copa
+	carry 18 5 -a 2 copa
+	carry 17 40 vivace
+	carry 12 30 -l 200 bbr3
+	carry 15 20 -m 20 cubic
+	carry 17 60 -s 10 cubic copa:delta=0.1
+}
+
 need_rust
 case ${1:-} in
 "") build_host ;;
@@ -89,8 +137,13 @@ case ${1:-} in
 	build_host
 	check "$folder/transfer"
 	check_steering "$folder/delta"
+	check_picoquic
 	;;
--*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | TARGET…]" ;;
+--picoquic)
+	build_host
+	check_picoquic
+	;;
+-*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | --picoquic | TARGET…]" ;;
 *)
 	for target in "$@"; do
 		build_target "$target"
