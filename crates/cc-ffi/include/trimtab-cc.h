@@ -138,6 +138,10 @@ int trimtab_cc_on_mtu(struct trimtab_cc *cc, const struct trimtab_cc_config *con
  * path. Gives 0, or -1 where there is no such algorithm; then nothing changes. */
 int trimtab_cc_change(struct trimtab_cc *cc, uint64_t now_ns, const char *algorithm);
 
+/* The value of a knob of the algorithm that runs, such as "delta" of Copa, in the knob's unit; not a
+ * number where it has none of that name. */
+double trimtab_cc_knob(struct trimtab_cc *cc, const char *name);
+
 /* When the algorithm wants trimtab_cc_on_timer to be called; TRIMTAB_CC_NEVER for never. */
 uint64_t trimtab_cc_next_timer(struct trimtab_cc *cc);
 void trimtab_cc_on_timer(struct trimtab_cc *cc, uint64_t now_ns);

@@ -288,6 +288,30 @@ static void changes(void)
 	end(flow);
 }
 
+static void steers(void)
+{
+	struct flow *flow = begin("mortise:conference");
+	uint64_t i;
+
+	expect(
+		trimtab_picoquic_check("mortise:nothing") == -1 && trimtab_picoquic_check("mortise") == 0,
+		"Mortise has the QoE models that there are", 0);
+	expect(trimtab_picoquic_set_factor(flow->cnx, "R", 8.0) == 0, "a factor is taken", 0);
+	measure_rtt(flow);
+	for (i = 0; i < 400; i++)
+		round_trip(flow, 30, 1);
+	notify(flow, picoquic_congestion_notification_reset, NULL);
+	expect(
+		flow->path->cwin == 10 * MTU, "a steered path begins anew as others do", flow->path->cwin);
+	expect(trimtab_picoquic_change(flow->cnx, "cubic") == 0 &&
+			   trimtab_picoquic_set_factor(flow->cnx, "R", 8.0) == -1,
+		"a change ends the steering", 0);
+	expect(trimtab_picoquic_change(flow->cnx, "mortise:vod") == 0 &&
+			   trimtab_picoquic_set_factor(flow->cnx, "V", 10.0) == 0,
+		"and begins it", 0);
+	end(flow);
+}
+
 int main(void)
 {
 	picoquic_register_all_congestion_control_algorithms();
@@ -295,5 +319,6 @@ int main(void)
 	seeds();
 	rates();
 	changes();
+	steers();
 	return 0;
 }

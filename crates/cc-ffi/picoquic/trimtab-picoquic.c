@@ -11,15 +11,16 @@
 #include "picoquic_internal.h"
 #include "cc_common.h"
 
-#include "trimtab-cc.h"
+#include "trimtab-cc-steer.h"
 #include "trimtab-picoquic.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_S UINT64_C(1000000000)
 
-/* No number of an algorithm of picoquic's. */
-#define ALGORITHM_NUMBER 84
+#define ALGORITHM_NUMBER 84 /* none of picoquic's own */
 #define DEFAULT_ALGORITHM "cubic"
+#define MORTISE "mortise"
+#define DEFAULT_MODEL "download"
 
 /* The state of a path. Times are picoquic's microseconds. */
 struct state {
@@ -39,12 +40,11 @@ struct state {
 
 static struct trimtab_cc_config limits(picoquic_path_t *path, uint64_t initial_window)
 {
-	struct trimtab_cc_config config = {0};
+	struct trimtab_cc_config config = {.mss_bytes = path->send_mtu,
+		.initial_window_bytes = initial_window,
+		.seed = picoquic_val64_connection_id(path->cnx->initial_cnxid) ^ path->unique_path_id,
+		.paced = 1};
 
-	config.mss_bytes = path->send_mtu;
-	config.initial_window_bytes = initial_window;
-	config.seed = picoquic_val64_connection_id(path->cnx->initial_cnxid) ^ path->unique_path_id;
-	config.paced = 1;
 	return config;
 }
 
@@ -56,9 +56,37 @@ static void establish(struct state *state, uint64_t rtt)
 	}
 }
 
+/* The QoE model of "mortise" or "mortise:MODEL"; NULL for another text. */
+static char const *model_of(char const *options)
+{
+	size_t length = strlen(MORTISE);
+
+	if (!options || strncmp(options, MORTISE, length) != 0)
+		return NULL;
+	if (options[length] == 0)
+		return DEFAULT_MODEL;
+	return options[length] == ':' ? options + length + 1 : NULL;
+}
+
+static int change(struct trimtab_cc *cc, char const *options, uint64_t now)
+{
+	char const *model = model_of(options);
+
+	return model ? trimtab_cc_steer(cc, now * NS_PER_US, model)
+	             : trimtab_cc_change(cc, now * NS_PER_US, options);
+}
+
+static int create(struct trimtab_cc *cc, char const *options,
+	struct trimtab_cc_config const *config, uint64_t now)
+{
+	if (trimtab_cc_create(cc, model_of(options) ? "copa" : options, config) != 0)
+		return -1;
+	return model_of(options) ? change(cc, options, now) : 0;
+}
+
 /* Begins anew, with an initial window in bytes, or 0 for the usual one. */
-static void begin(
-	struct state *state, picoquic_path_t *path, char const *options, uint64_t initial_window)
+static void begin(struct state *state, picoquic_path_t *path, char const *options,
+	uint64_t initial_window, uint64_t now)
 {
 	struct trimtab_cc_config config = limits(path, initial_window);
 
@@ -67,7 +95,7 @@ static void begin(
 	state->mtu = path->send_mtu;
 	state->sent = path->bytes_sent;
 	state->inflight = path->bytes_in_transit;
-	if (trimtab_cc_create(&state->cc, options, &config) != 0) {
+	if (create(&state->cc, options, &config, now) != 0) {
 		picoquic_log_app_message(path->cnx,
 			"trimtab: there is no algorithm \"%s\", so the path gets " DEFAULT_ALGORITHM
 			"; `trimtab cc list` prints those there are",
@@ -167,12 +195,30 @@ static void sample_rate(
 	rate->app_limited = (uint8_t)ack->is_app_limited;
 }
 
+/* Whether the window has kept packets back since then. */
+static int blocked_since(picoquic_path_t *path, uint64_t time)
+{
+	return path->last_cwin_blocked_time != 0 && path->last_cwin_blocked_time >= time;
+}
+
 static void on_ack(
 	struct state *state, picoquic_path_t *path, picoquic_per_ack_state_t const *ack, uint64_t now)
 {
 	uint64_t sent_at = newest_sent(path, ack, now);
 	uint64_t before = path->bytes_in_transit + ack->nb_bytes_acknowledged;
-	struct trimtab_cc_ack event;
+	struct trimtab_cc_ack event = {
+		.now_ns = now * NS_PER_US,
+		.acked_bytes = ack->nb_bytes_acknowledged,
+		.rtt_ns = ack->rtt_measurement * NS_PER_US,
+		.srtt_ns = path->smoothed_rtt * NS_PER_US,
+		.min_rtt_ns = path->rtt_min * NS_PER_US,
+		.inflight_bytes = path->bytes_in_transit,
+		.prior_inflight_bytes = before,
+		.delivered_bytes = path->delivered,
+		.newest_sent_ns = sent_at * NS_PER_US,
+		.in_recovery = state->recovery_from != 0 && sent_at <= state->recovery_from,
+		.cwnd_limited = ack->is_cwnd_limited || blocked_since(path, sent_at),
+	};
 
 	if (state->marked) {
 		struct trimtab_cc_marked marked = {
@@ -181,20 +227,6 @@ static void on_ack(
 		trimtab_cc_on_marked(&state->cc, &marked);
 		state->marked = 0;
 	}
-	memset(&event, 0, sizeof(event));
-	event.now_ns = now * NS_PER_US;
-	event.acked_bytes = ack->nb_bytes_acknowledged;
-	event.rtt_ns = ack->rtt_measurement * NS_PER_US;
-	event.srtt_ns = path->smoothed_rtt * NS_PER_US;
-	event.min_rtt_ns = path->rtt_min * NS_PER_US;
-	event.inflight_bytes = path->bytes_in_transit;
-	event.prior_inflight_bytes = before;
-	event.delivered_bytes = path->delivered;
-	event.newest_sent_ns = sent_at * NS_PER_US;
-	event.in_recovery = state->recovery_from != 0 && sent_at <= state->recovery_from;
-	/* The window has kept packets back since the newest that arrived was sent. */
-	event.cwnd_limited = ack->is_cwnd_limited || (path->last_cwin_blocked_time != 0 &&
-													 path->last_cwin_blocked_time >= sent_at);
 	sample_rate(path, ack, &event.rate);
 	trimtab_cc_on_ack(&state->cc, &event);
 	state->inflight = path->bytes_in_transit;
@@ -209,18 +241,18 @@ static void on_lost(struct state *state, picoquic_path_t *path, picoquic_per_ack
 	uint64_t before = path->bytes_in_transit;
 	uint64_t bytes = ack->nb_bytes_newly_lost < before ? ack->nb_bytes_newly_lost : before;
 	int new_episode = ack->lost_packet_sent_time > state->recovery_from || state->losses == 0;
-	struct trimtab_cc_lost_packet packet = {0};
-	struct trimtab_cc_loss loss = {
-		now * NS_PER_US, bytes, ack->lost_packet_sent_time * NS_PER_US, before - bytes, before};
+	struct trimtab_cc_lost_packet packet = {
+		.now_ns = now * NS_PER_US,
+		.bytes = bytes,
+		.sent_ns = ack->lost_packet_sent_time * NS_PER_US,
+		.tx_in_flight_bytes = ack->inflight_prior + bytes,
+		.lost_since_sent_bytes = ack->nb_bytes_lost_since_packet_sent,
+		.delivered_at_send_bytes = path->delivered - ack->nb_bytes_delivered_since_packet_sent,
+		.app_limited = (uint8_t)ack->is_app_limited,
+		.new_range = new_episode || ack->lost_packet_number != state->last_lost + 1,
+	};
+	struct trimtab_cc_loss loss = {packet.now_ns, bytes, packet.sent_ns, before - bytes, before};
 
-	packet.now_ns = now * NS_PER_US;
-	packet.bytes = bytes;
-	packet.sent_ns = ack->lost_packet_sent_time * NS_PER_US;
-	packet.tx_in_flight_bytes = ack->inflight_prior + bytes;
-	packet.lost_since_sent_bytes = ack->nb_bytes_lost_since_packet_sent;
-	packet.delivered_at_send_bytes = path->delivered - ack->nb_bytes_delivered_since_packet_sent;
-	packet.app_limited = (uint8_t)ack->is_app_limited;
-	packet.new_range = new_episode || ack->lost_packet_number != state->last_lost + 1;
 	if (new_episode) {
 		state->recovery_from = now;
 		state->first_lost = ack->lost_packet_number;
@@ -245,23 +277,13 @@ static void on_spurious(struct state *state, picoquic_per_ack_state_t const *ack
 		trimtab_cc_on_spurious_loss(&state->cc, now * NS_PER_US);
 }
 
-/* The notification comes before the packet counts as sent. */
-static void on_restart(
-	struct state *state, picoquic_path_t *path, picoquic_per_ack_state_t const *ack, uint64_t now)
-{
-	state->inflight = ack->inflight_prior;
-	report_sent(state, path, path->send_mtu, now, ack->is_app_limited);
-	state->sent += path->send_mtu;
-}
-
 static void trimtab_init(picoquic_path_t *path, char const *options, uint64_t now)
 {
 	struct state *state = malloc(sizeof(*state));
 
-	(void)now;
 	path->congestion_alg_state = state;
 	if (state) {
-		begin(state, path, options ? options : DEFAULT_ALGORITHM, 0);
+		begin(state, path, options ? options : DEFAULT_ALGORITHM, 0, now);
 		apply(state, path);
 	}
 }
@@ -280,10 +302,8 @@ static void trimtab_notify(picoquic_cnx_t *cnx, picoquic_path_t *path,
 		on_ack(state, path, ack, now);
 		break;
 	case picoquic_congestion_notification_repeat:
-		on_lost(state, path, ack, now, 0);
-		break;
 	case picoquic_congestion_notification_timeout:
-		on_lost(state, path, ack, now, 1);
+		on_lost(state, path, ack, now, notification == picoquic_congestion_notification_timeout);
 		break;
 	case picoquic_congestion_notification_spurious_repeat:
 		on_spurious(state, ack, now);
@@ -298,14 +318,20 @@ static void trimtab_notify(picoquic_cnx_t *cnx, picoquic_path_t *path,
 	case picoquic_congestion_notification_seed_cwin:
 		/* It comes with the first round-trip time. A jump goes to half of the window that was
 		 * saved: RFC 9959, section 3.3. The Safe Retreat of its section 3.5 is not done. */
-		if (ack->nb_bytes_acknowledged / 2 > trimtab_cc_window(&state->cc))
-			begin(state, path, state->options, ack->nb_bytes_acknowledged / 2);
+		if (ack->nb_bytes_acknowledged / 2 > trimtab_cc_window(&state->cc)) {
+			trimtab_cc_free(&state->cc);
+			begin(state, path, state->options, ack->nb_bytes_acknowledged / 2, now);
+		}
 		break;
 	case picoquic_congestion_notification_reset:
-		begin(state, path, state->options, 0);
+		trimtab_cc_free(&state->cc);
+		begin(state, path, state->options, 0, now);
 		break;
 	case picoquic_congestion_notification_restart_from_idle:
-		on_restart(state, path, ack, now);
+		/* It comes before the packet counts as sent. */
+		state->inflight = ack->inflight_prior;
+		report_sent(state, path, path->send_mtu, now, ack->is_app_limited);
+		state->sent += path->send_mtu;
 		break;
 	case picoquic_congestion_notification_cwin_blocked:  /* read from the path at each ACK */
 	case picoquic_congestion_notification_lost_feedback: /* no event of RFC 9002 */
@@ -316,7 +342,11 @@ static void trimtab_notify(picoquic_cnx_t *cnx, picoquic_path_t *path,
 
 static void trimtab_delete(picoquic_path_t *path)
 {
-	free(path->congestion_alg_state);
+	struct state *state = path->congestion_alg_state;
+
+	if (state)
+		trimtab_cc_free(&state->cc);
+	free(state);
 	path->congestion_alg_state = NULL;
 }
 
@@ -335,8 +365,11 @@ int trimtab_picoquic_check(char const *options)
 {
 	struct trimtab_cc_config config = {.mss_bytes = 1500};
 	struct trimtab_cc cc;
+	int result = create(&cc, options, &config, 0);
 
-	return trimtab_cc_create(&cc, options, &config);
+	if (result == 0)
+		trimtab_cc_free(&cc);
+	return result;
 }
 
 int trimtab_picoquic_change(picoquic_cnx_t *cnx, char const *options)
@@ -355,9 +388,24 @@ int trimtab_picoquic_change(picoquic_cnx_t *cnx, char const *options)
 		if (!state)
 			continue;
 		catch_up(state, path, now);
-		trimtab_cc_change(&state->cc, now * NS_PER_US, options);
+		change(&state->cc, options, now);
 		state->options = options;
 		apply(state, path);
 	}
 	return 0;
+}
+
+int trimtab_picoquic_set_factor(picoquic_cnx_t *cnx, char const *name, double value)
+{
+	int i, result = -1;
+
+	if (cnx->congestion_alg != &trimtab_picoquic_algorithm)
+		return -1;
+	for (i = 0; i < cnx->nb_paths; i++) {
+		struct state *state = cnx->path[i]->congestion_alg_state;
+
+		if (state && trimtab_cc_set_factor(&state->cc, name, value) == 0)
+			result = 0;
+	}
+	return result;
 }

@@ -7,7 +7,7 @@ use core::mem::{MaybeUninit, align_of, size_of};
 use trimtab_cc::muses::Trees;
 use trimtab_cc::{
     Ack, Config, CongestionControl, Controller, Discarded, Loss, LostPacket, Marked, Phase,
-    RateSample, Sent, Spec, Timeout,
+    RateSample, Sent, Spec, Timeout, get_knob,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -22,7 +22,8 @@ pub const SIZE: usize = 4096;
 pub struct RawCc([MaybeUninit<u8>; SIZE]);
 
 const _: () = assert!(size_of::<Connection>() <= SIZE && align_of::<Connection>() <= 16);
-// It is written over without being dropped.
+// It is written over without being dropped; what steers is dropped by `trimtab_cc_free`.
+#[cfg(not(feature = "steer"))]
 const _: () = assert!(!core::mem::needs_drop::<Connection>());
 
 impl RawCc {
@@ -192,7 +193,7 @@ unsafe fn put(cc: *mut RawCc, connection: Connection) -> c_int {
 
 /// # Safety
 /// `cc` holds a connection that was created, and nobody else uses it now.
-unsafe fn of<'a>(cc: *mut RawCc) -> &'a mut Connection {
+pub(crate) unsafe fn of<'a>(cc: *mut RawCc) -> &'a mut Connection {
     // SAFETY: the caller's promise.
     unsafe { &mut *cc.cast::<Connection>() }
 }
@@ -468,7 +469,7 @@ pub unsafe extern "C" fn trimtab_cc_on_timeout(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_next_timer(cc: *mut RawCc) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { of(cc) }.controller().next_timer().map_or(NEVER, Time::as_nanos)
+    unsafe { of(cc) }.next_timer().map_or(NEVER, Time::as_nanos)
 }
 
 /// See `trimtab-cc.h`.
@@ -478,7 +479,7 @@ pub unsafe extern "C" fn trimtab_cc_next_timer(cc: *mut RawCc) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_on_timer(cc: *mut RawCc, now_ns: u64) {
     // SAFETY: the caller's promise.
-    unsafe { of(cc) }.controller_mut().on_timer(Time::from_nanos(now_ns));
+    unsafe { of(cc) }.on_timer(Time::from_nanos(now_ns));
 }
 
 /// See `trimtab-cc.h`.
@@ -499,6 +500,21 @@ pub unsafe extern "C" fn trimtab_cc_window(cc: *mut RawCc) -> u64 {
 pub unsafe extern "C" fn trimtab_cc_pacing_rate(cc: *mut RawCc) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { of(cc) }.controller().pacing_rate().map_or(0, Rate::bytes_per_sec)
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created, `name` ends with a zero or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_knob(cc: *mut RawCc, name: *const c_char) -> f64 {
+    if name.is_null() {
+        return f64::NAN;
+    }
+    // SAFETY: the caller's promises.
+    let (name, connection) = unsafe { (CStr::from_ptr(name), of(cc)) };
+    let value = name.to_str().ok().and_then(|name| get_knob(connection.controller(), name));
+    value.unwrap_or(f64::NAN)
 }
 
 /// See `trimtab-cc.h`.
