@@ -122,7 +122,7 @@ carry() {
 # In picoquic: each notification, and transfers between two of its contexts in virtual time.
 check_picoquic() {
 	need_picoquic
-	link_picoquic notify -Wl,--wrap=malloc
+	link_picoquic notify -Wl,--wrap=malloc -fsanitize=address,undefined
 	notified=$("$folder/picoquic-notify") ||
 		die "libcc: a notification of picoquic's has the wrong effect: $(echo "$notified" | tail -n 1)"
 	say "picoquic's notifications: $(echo "$notified" | grep -c '^ok') checks hold"

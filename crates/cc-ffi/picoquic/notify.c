@@ -255,6 +255,28 @@ static void rates(void)
 	end(flow);
 }
 
+/* picoquic creates the state of a path by itself, and frees it with the connection. */
+static void contexts(void)
+{
+	struct flow *flow = begin("cubic");
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(4434)};
+	uint64_t state, rate;
+	picoquic_cnx_t *cnx;
+
+	picoquic_set_default_congestion_algorithm_ex(
+		flow->quic, &trimtab_picoquic_algorithm, "mortise:vod");
+	cnx = picoquic_create_cnx(flow->quic, picoquic_null_connection_id, picoquic_null_connection_id,
+		(struct sockaddr *)&to, flow->now, 0, "test.example.com", "trimtab", 1);
+	expect(cnx && cnx->path[0]->cwin == 10 * cnx->path[0]->send_mtu,
+		"connections of a context begin with its default", 0);
+	expect(trimtab_picoquic_set_factor(cnx, "V", 10.0) == 0, "which may be Mortise", 0);
+	cnx->congestion_alg->alg_delete(cnx->path[0]);
+	expect(!cnx->path[0]->congestion_alg_state, "a state is freed once", 0);
+	cnx->congestion_alg->alg_observe(cnx->path[0], &state, &rate);
+	expect(state == 0 && rate == 0, "a path without one may be observed", state);
+	end(flow);
+}
+
 static void changes(void)
 {
 	struct flow *flow = begin("no such algorithm");
@@ -318,6 +340,7 @@ int main(void)
 	windows();
 	seeds();
 	rates();
+	contexts();
 	changes();
 	steers();
 	return 0;
