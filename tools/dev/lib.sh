@@ -13,3 +13,4 @@ have() { command -v "$1" >/dev/null 2>&1; }
 . tools/dev/lib/packages.sh
 . tools/dev/lib/rust.sh
 . tools/dev/lib/python.sh
+. tools/dev/lib/picoquic.sh

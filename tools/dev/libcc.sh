@@ -1,15 +1,14 @@
 #!/bin/sh
-# ./dev libcc: libtrimtab-cc.a, the C library without std. For this machine it holds the functions
-# of the header alone, in one object. For other targets it is rustc's archive: several MB, of which
+# ./dev libcc: libtrimtab-cc.a, the C library without std, and libtrimtab-cc-steer.a, which has
+# Mortise as well. For this machine each holds the functions of the headers alone, in one object. For other targets it is rustc's archive: several MB, of which
 # a linker takes little. The host's tools read no foreign objects.
 . tools/dev/lib.sh
 
-# Builds crates/cc-ffi/static for a target; the result is $archive.
+# Builds crates/cc-ffi/static for a target; the result is $archive. $2 is cargo's features.
 build_archive() {
-	say "building libtrimtab-cc for $1"
 	dir=${CARGO_TARGET_DIR:-$PWD/target}/libcc
 	cargo build --release --locked --manifest-path crates/cc-ffi/static/Cargo.toml \
-		--target "$1" --target-dir "$dir"
+		--target "$1" --target-dir "$dir" --features "$2"
 	archive=$dir/$1/release/libtrimtab_cc_static.a
 }
 
@@ -17,29 +16,40 @@ build_target() {
 	rustup target add "$1" >&2 ||
 		die "libcc: this toolchain has no target $1, or it cannot be fetched;" \
 			"\`rustup target list\` names those there are"
-	build_archive "$1"
+	say "building libtrimtab-cc for $1"
+	build_archive "$1" ""
 	mkdir -p "out/$1"
 	cp "$archive" "out/$1/libtrimtab-cc.a"
 	say "the library is out/$1/libtrimtab-cc.a"
 }
 
-build_host() {
-	need_command objcopy binutils
-	build_archive "$(rustc -vV | sed -n 's/^host: //p')"
+# build_library NAME FEATURES HEADER...: out/NAME.a with the functions of the headers.
+build_library() {
+	library=$1
+	say "building $library"
+	build_archive "$host" "$2"
+	shift 2
 	folder=$(dirname "$archive")
-	functions=$(grep -o 'trimtab_cc_[a-z_]*(' crates/cc-ffi/include/trimtab-cc.h | tr -d '(' |
-		sort -u)
+	functions=$(cat "$@" | grep -o 'trimtab_cc_[a-z_]*(' | tr -d '(' | sort -u)
 	# Bitcode for the linker of rustc, which others take for an object of theirs.
 	objcopy -R .llvmbc -R .llvmcmd "$archive" "$folder/plain.a"
 	# shellcheck disable=SC2046,SC2086 # a word for each function
-	ld -r --gc-sections $(printf ' -u %s' $functions) -o "$folder/trimtab-cc.o" "$folder/plain.a"
+	ld -r --gc-sections $(printf ' -u %s' $functions) -o "$folder/$library.o" "$folder/plain.a"
 	# shellcheck disable=SC2046,SC2086 # as above
 	objcopy $(printf ' --keep-global-symbol=%s' $functions) --strip-unneeded -R .comment \
-		"$folder/trimtab-cc.o"
+		"$folder/$library.o"
 	mkdir -p out
-	rm -f out/libtrimtab-cc.a
-	ar rcs out/libtrimtab-cc.a "$folder/trimtab-cc.o"
-	say "the library is out/libtrimtab-cc.a, $(wc -c <out/libtrimtab-cc.a) bytes"
+	rm -f "out/$library.a"
+	ar rcs "out/$library.a" "$folder/$library.o"
+	say "the library is out/$library.a, $(wc -c <"out/$library.a") bytes"
+}
+
+build_host() {
+	need_command objcopy binutils
+	host=$(rustc -vV | sed -n 's/^host: //p')
+	include=crates/cc-ffi/include
+	build_library libtrimtab-cc-steer steer $include/trimtab-cc.h $include/trimtab-cc-steer.h
+	build_library libtrimtab-cc "" $include/trimtab-cc.h
 }
 
 # It must be small (the limit is that of the issue that asked for it), allocate nothing, and carry a
@@ -60,26 +70,75 @@ check() {
 	done
 }
 
-# A steered connection, by crates/steer/static, which does not link where something brings std.
-# $1 is where to put the example's program.
+# A steered connection: it must need neither std nor serde. $1 is where to put the example's program.
 check_steering() {
-	manifest=crates/steer/static/Cargo.toml
-	cargo build --release --locked --manifest-path "$manifest" --target-dir "$dir"
-	tree=$(cargo tree --locked --manifest-path "$manifest" --edges normal --prefix none)
+	manifest=crates/cc-ffi/static/Cargo.toml
+	tree=$(cargo tree --locked --manifest-path "$manifest" --features steer --edges normal \
+		--prefix none)
 	if printf '%s\n' "$tree" | grep -E '^(serde|safetensors|exmex) '; then
 		die "libcc: a steered connection needs none of these;" \
 			"make them optional in crates/steer/Cargo.toml"
 	fi
-	cc -std=c99 -Wall -Wextra -Werror -o "$1" crates/steer/static/delta.c \
-		"$dir/release/libtrimtab_steer_static.a" -lm
-	printed=$("$1")
-	say "steered without std: $printed"
+	cc -std=c99 -Wall -Wextra -Werror -Icrates/cc-ffi/include -DTRIMTAB_CC_STEER -o "$1" \
+		crates/cc-ffi/examples/transfer.c out/libtrimtab-cc-steer.a
+	printed=$("$1" mortise download)
+	say "transfer mortise download: $printed"
 	# Within the range of Mortise, and not where every flow starts.
 	case $printed in
-	"delta 0.0350") die "libcc: Mortise has decided nothing" ;;
-	"delta 0."[0-9]*) ;;
-	*) die "libcc: '$printed' is no delta" ;;
+	*"delta 0.0350") die "libcc: Mortise has decided nothing" ;;
+	"used 9"[0-9].*"delta 0."[0-9]*) ;;
+	*) die "libcc: that is less than 90% of the link, or no delta" ;;
 	esac
+}
+
+# Compiles a program of crates/cc-ffi/picoquic with the adapter, into $folder. $2 and on are options.
+link_picoquic() {
+	program=$1
+	shift
+	cc -std=gnu99 -O1 -Wall -Wextra -Werror -Icrates/cc-ffi/include -Icrates/cc-ffi/picoquic \
+		-isystem "$picoquic_sources/picoquic/picoquic" -o "$folder/picoquic-$program" "$@" \
+		"crates/cc-ffi/picoquic/$program.c" crates/cc-ffi/picoquic/trimtab-picoquic.c \
+		out/libtrimtab-cc-steer.a "$picoquic_built/picoquic/libpicoquic-core.a" \
+		"$picoquic_built/picotls/libpicotls-openssl.a" \
+		"$picoquic_built/picotls/libpicotls-minicrypto.a" \
+		"$picoquic_built/picotls/libpicotls-core.a" -lssl -lcrypto -lpthread -lm
+}
+
+# A transfer in picoquic with the remaining arguments must bring so many Mbit/s of 20, and wait no
+# longer than so many ms.
+carry() {
+	least=$1
+	most=$2
+	shift 2
+	controllers=$*
+	printed=$("$folder/picoquic-transfer" -c "$picoquic_sources/picoquic/certs" "$@") ||
+		die "libcc: the transfer in picoquic failed (above): $controllers"
+	say "picoquic $controllers: $printed"
+	printf '%s\n' "$printed" | sed 's/^\([0-9.]*\) Mbit.*waited \([0-9.]*\) ms.*/\1 \2/' |
+		awk -v least="$least" -v most="$most" '{ exit !($1 >= least && $2 <= most) }' ||
+		die "libcc: in picoquic $controllers brings less than $least Mbit/s, or waits above $most ms"
+}
+
+# In picoquic: each notification, and transfers between two of its contexts in virtual time.
+check_picoquic() {
+	need_picoquic
+	link_picoquic notify -Wl,--wrap=malloc -fsanitize=address,undefined
+	notified=$("$folder/picoquic-notify") ||
+		die "libcc: a notification of picoquic's has the wrong effect: $(echo "$notified" | tail -n 1)"
+	say "picoquic's notifications: $(echo "$notified" | grep -c '^ok') checks hold"
+	link_picoquic transfer
+	carry 17 100 picoquic:cubic
+	carry 17 100 cubic
+	carry 17 20 picoquic:bbr
+	carry 17 20 bbr3
+	carry 14 15 copa
+	carry 18 5 -a 2 copa
+	carry 17 40 vivace
+	carry 17 40 mortise:vod
+	carry 10 10 mortise:conference
+	carry 12 30 -l 200 bbr3
+	carry 15 20 -m 20 cubic
+	carry 17 60 -s 10 cubic copa:delta=0.1
 }
 
 need_rust
@@ -88,9 +147,14 @@ case ${1:-} in
 --check)
 	build_host
 	check "$folder/transfer"
-	check_steering "$folder/delta"
+	check_steering "$folder/steered"
+	check_picoquic
 	;;
--*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | TARGET…]" ;;
+--picoquic)
+	build_host
+	check_picoquic
+	;;
+-*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | --picoquic | TARGET…]" ;;
 *)
 	for target in "$@"; do
 		build_target "$target"

@@ -4,12 +4,18 @@
  *
  *   transfer ALGORITHM            as in: transfer cubic
  *   transfer MODEL.trees SAFE     as in: transfer muses.trees cubic
+ *   transfer mortise MODEL        as in: transfer mortise download
+ *
+ * The last needs TRIMTAB_CC_STEER and libtrimtab-cc-steer.a; requests have 1 MB.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trimtab-cc.h"
+#if defined(TRIMTAB_CC_STEER)
+#include "trimtab-cc-steer.h"
+#endif
 
 #define MS UINT64_C(1000000)
 #define PACKET UINT64_C(1500)
@@ -44,7 +50,7 @@ static size_t read_file(const char *path)
 
 int main(int count, char **arguments)
 {
-	struct trimtab_cc_config config = { PACKET, 0, 0, 1 };
+	struct trimtab_cc_config config = { .mss_bytes = PACKET, .seed = 1 };
 	struct trimtab_cc cc;
 	uint64_t now = 0, free_at = 0, next_send = 0, min_rtt = UINT64_MAX, srtt = 0;
 	uint64_t head = 0, tail = 0, inflight = 0, delivered = 0, lost = 0, delivered_ns = 0, waited = 0;
@@ -52,6 +58,11 @@ int main(int count, char **arguments)
 
 	if (count == 2)
 		failed = trimtab_cc_create(&cc, arguments[1], &config);
+#if defined(TRIMTAB_CC_STEER)
+	else if (count == 3 && strcmp(arguments[1], "mortise") == 0)
+		failed = trimtab_cc_create(&cc, "copa", &config) || trimtab_cc_steer(&cc, 0, arguments[2]) ||
+			 trimtab_cc_set_factor(&cc, "R", 8.0);
+#endif
 	else if (count == 3)
 		failed = trimtab_cc_create_muses(&cc, model, read_file(arguments[1]), arguments[2], &config);
 	else
@@ -121,8 +132,13 @@ int main(int count, char **arguments)
 			trimtab_cc_on_sent(&cc, now, PACKET, inflight, 0);
 		}
 	}
-	printf("used %.1f%%, waited %.1f ms, lost %.2f%%, tree %d\n",
+	printf("used %.1f%%, waited %.1f ms, lost %.2f%%, tree %d",
 	       100.0 * delivered / PACKET * PACKET_TIME / delivered_ns,
 	       (double)waited / (delivered / PACKET) / MS, 100.0 * lost / (lost + delivered), trimtab_cc_tree(&cc));
+#if defined(TRIMTAB_CC_STEER)
+	printf(", delta %.4f", trimtab_cc_knob(&cc, "delta"));
+	trimtab_cc_free(&cc);
+#endif
+	printf("\n");
 	return 0;
 }

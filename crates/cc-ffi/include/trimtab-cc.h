@@ -33,6 +33,7 @@ struct trimtab_cc_config {
 	uint64_t initial_window_bytes; /* 0: 10 packets */
 	uint64_t min_window_bytes;     /* 0: 2 packets */
 	uint64_t seed;                 /* of the algorithm's own randomness */
+	uint8_t paced;                 /* whether packets are paced where the algorithm gives no rate */
 };
 
 /* How fast the path delivered, measured on one acknowledged packet (draft-cheng-iccrg-delivery-rate-estimation). */
@@ -131,6 +132,16 @@ void trimtab_cc_on_timeout(struct trimtab_cc *cc, uint64_t now_ns, uint64_t prio
  * A connection that moves to another path begins anew there (RFC 9000, section 9.4): create it again. */
 int trimtab_cc_on_mtu(struct trimtab_cc *cc, const struct trimtab_cc_config *config);
 
+/* Another algorithm goes on, or the same with other knobs: "copa:delta=0.1" as for
+ * trimtab_cc_create. Knobs that the text does not name have their default. Where the algorithm
+ * stays, its knobs turn and nothing else changes. Another one takes over with what is known of the
+ * path. Gives 0, or -1 where there is no such algorithm; then nothing changes. */
+int trimtab_cc_change(struct trimtab_cc *cc, uint64_t now_ns, const char *algorithm);
+
+/* The value of a knob of the algorithm that runs, such as "delta" of Copa, in the knob's unit; not a
+ * number where it has none of that name. */
+double trimtab_cc_knob(struct trimtab_cc *cc, const char *name);
+
 /* When the algorithm wants trimtab_cc_on_timer to be called; TRIMTAB_CC_NEVER for never. */
 uint64_t trimtab_cc_next_timer(struct trimtab_cc *cc);
 void trimtab_cc_on_timer(struct trimtab_cc *cc, uint64_t now_ns);
@@ -139,6 +150,11 @@ void trimtab_cc_on_timer(struct trimtab_cc *cc, uint64_t now_ns);
 uint64_t trimtab_cc_window(struct trimtab_cc *cc);
 /* Bytes per second to pace at; 0 where the algorithm leaves it to the transport (RFC 9002, section 7.7). */
 uint64_t trimtab_cc_pacing_rate(struct trimtab_cc *cc);
+
+/* Where in its life the algorithm is: 0 search for the path's capacity (slow start, Startup),
+ * 1 emptying the queue that it left, 2 steady, 3 window reduction after a loss, 4 below capacity to
+ * measure the minimum round-trip time. */
+int trimtab_cc_phase(struct trimtab_cc *cc);
 
 /* The number of the tree that decides now; -1 where none does. A new connection over the same
  * path should start with the one that the last ended with. A tree that is not there changes

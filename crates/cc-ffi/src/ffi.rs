@@ -6,8 +6,8 @@ use core::mem::{MaybeUninit, align_of, size_of};
 
 use trimtab_cc::muses::Trees;
 use trimtab_cc::{
-    Ack, Config, CongestionControl, Controller, Discarded, Loss, LostPacket, Marked, RateSample,
-    Sent, Spec, Timeout,
+    Ack, Config, CongestionControl, Controller, Discarded, Loss, LostPacket, Marked, Phase,
+    RateSample, Sent, Spec, Timeout, get_knob,
 };
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -22,7 +22,8 @@ pub const SIZE: usize = 4096;
 pub struct RawCc([MaybeUninit<u8>; SIZE]);
 
 const _: () = assert!(size_of::<Connection>() <= SIZE && align_of::<Connection>() <= 16);
-// It is written over without being dropped.
+// It is written over without being dropped; what steers is dropped by `trimtab_cc_free`.
+#[cfg(not(feature = "steer"))]
 const _: () = assert!(!core::mem::needs_drop::<Connection>());
 
 impl RawCc {
@@ -50,6 +51,8 @@ pub struct RawConfig {
     pub min_window_bytes: u64,
     /// Of the algorithm's own randomness.
     pub seed: u64,
+    /// Not 0 where the transport paces algorithms without a rate of their own.
+    pub paced: u8,
 }
 
 /// `struct trimtab_cc_rate`.
@@ -160,6 +163,7 @@ fn config(raw: &RawConfig) -> Option<Config> {
         return None;
     }
     let mut config = Config::with_mss(Bytes::new(raw.mss_bytes), raw.seed);
+    config.paced = raw.paced != 0;
     if raw.initial_window_bytes > 0 {
         config.initial_window = Bytes::new(raw.initial_window_bytes);
     }
@@ -189,7 +193,7 @@ unsafe fn put(cc: *mut RawCc, connection: Connection) -> c_int {
 
 /// # Safety
 /// `cc` holds a connection that was created, and nobody else uses it now.
-unsafe fn of<'a>(cc: *mut RawCc) -> &'a mut Connection {
+pub(crate) unsafe fn of<'a>(cc: *mut RawCc) -> &'a mut Connection {
     // SAFETY: the caller's promise.
     unsafe { &mut *cc.cast::<Connection>() }
 }
@@ -403,6 +407,26 @@ pub unsafe extern "C" fn trimtab_cc_on_mtu(cc: *mut RawCc, config_: *const RawCo
 /// See `trimtab-cc.h`.
 ///
 /// # Safety
+/// `cc` was created, `algorithm` ends with a zero or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_change(
+    cc: *mut RawCc,
+    now_ns: u64,
+    algorithm: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match spec(algorithm) {
+            Some(spec) => of(cc).change(&spec, Time::from_nanos(now_ns)),
+            None => return -1,
+        }
+    }
+    0
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
 /// `cc` was created, `marked` points to one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_on_marked(cc: *mut RawCc, marked: *const RawMarked) {
@@ -445,7 +469,7 @@ pub unsafe extern "C" fn trimtab_cc_on_timeout(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_next_timer(cc: *mut RawCc) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { of(cc) }.controller().next_timer().map_or(NEVER, Time::as_nanos)
+    unsafe { of(cc) }.next_timer().map_or(NEVER, Time::as_nanos)
 }
 
 /// See `trimtab-cc.h`.
@@ -455,7 +479,7 @@ pub unsafe extern "C" fn trimtab_cc_next_timer(cc: *mut RawCc) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trimtab_cc_on_timer(cc: *mut RawCc, now_ns: u64) {
     // SAFETY: the caller's promise.
-    unsafe { of(cc) }.controller_mut().on_timer(Time::from_nanos(now_ns));
+    unsafe { of(cc) }.on_timer(Time::from_nanos(now_ns));
 }
 
 /// See `trimtab-cc.h`.
@@ -476,6 +500,37 @@ pub unsafe extern "C" fn trimtab_cc_window(cc: *mut RawCc) -> u64 {
 pub unsafe extern "C" fn trimtab_cc_pacing_rate(cc: *mut RawCc) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { of(cc) }.controller().pacing_rate().map_or(0, Rate::bytes_per_sec)
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created, `name` ends with a zero or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_knob(cc: *mut RawCc, name: *const c_char) -> f64 {
+    if name.is_null() {
+        return f64::NAN;
+    }
+    // SAFETY: the caller's promises.
+    let (name, connection) = unsafe { (CStr::from_ptr(name), of(cc)) };
+    let value = name.to_str().ok().and_then(|name| get_knob(connection.controller(), name));
+    value.unwrap_or(f64::NAN)
+}
+
+/// See `trimtab-cc.h`.
+///
+/// # Safety
+/// `cc` was created.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trimtab_cc_phase(cc: *mut RawCc) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { of(cc) }.controller().phase() {
+        Phase::SlowStart => 0,
+        Phase::Drain => 1,
+        Phase::Steady => 2,
+        Phase::Recovery => 3,
+        Phase::ProbeRtt => 4,
+    }
 }
 
 /// See `trimtab-cc.h`.

@@ -13,7 +13,7 @@ use trimtab_cc_ffi::*;
 static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
 
 const CONFIG: RawConfig =
-    RawConfig { mss_bytes: 1500, initial_window_bytes: 0, min_window_bytes: 0, seed: 1 };
+    RawConfig { mss_bytes: 1500, initial_window_bytes: 0, min_window_bytes: 0, seed: 1, paced: 0 };
 
 fn create(name: &CStr, config: &RawConfig) -> Option<RawCc> {
     let mut cc = RawCc::new();
@@ -46,6 +46,7 @@ fn the_header_has_the_same_structs() {
     same("sizeof(struct trimtab_cc_ack)", size_of::<RawAck>());
     same("sizeof(struct trimtab_cc_loss)", size_of::<RawLoss>());
     same("offsetof(struct trimtab_cc_config, seed)", offset_of!(RawConfig, seed));
+    same("offsetof(struct trimtab_cc_config, paced)", offset_of!(RawConfig, paced));
     same("offsetof(struct trimtab_cc_rate, lost_bytes)", offset_of!(RawRate, lost_bytes));
     same("offsetof(struct trimtab_cc_rate, app_limited)", offset_of!(RawRate, app_limited));
     same("offsetof(struct trimtab_cc_ack, min_rtt_ns)", offset_of!(RawAck, min_rtt_ns));
@@ -289,4 +290,54 @@ fn a_window_that_runs_away_is_taken_away() {
         trimtab_cc_on_loss(&mut cc, &loss(3_000, 2_990, window));
         assert!(trimtab_cc_window(&mut cc) < window, "CUBIC halves, or nearly");
     }
+}
+
+/// A live connection gets other knobs, then another algorithm, without a search for the path's
+/// capacity. A text that names none changes nothing.
+#[test]
+fn a_change_keeps_what_is_known_of_the_path() {
+    let mut cc = create(c"cubic", &CONFIG).unwrap();
+    // SAFETY: it was created, and null is one of what may be given.
+    unsafe {
+        assert_eq!(trimtab_cc_phase(&mut cc), 0, "slow start");
+        let mut delivered = 0;
+        for round in 1..=20 {
+            for packet in 0..10 {
+                delivered += 1500;
+                let mut ack = ack(40 * round + packet, delivered, 60_000);
+                ack.srtt_ns += 20_000_000; // a queue, without which losses say little of the path
+                trimtab_cc_on_ack(&mut cc, &ack);
+            }
+        }
+        trimtab_cc_on_loss(&mut cc, &loss(900, 860, 60_000));
+        let window = trimtab_cc_window(&mut cc);
+        for refused in [c"quick".as_ptr(), c"copa:delta=9".as_ptr(), null()] {
+            assert_eq!(trimtab_cc_change(&mut cc, 910_000_000, refused), -1);
+        }
+        assert_eq!(trimtab_cc_change(&mut cc, 910_000_000, c"cubic:beta=0.5".as_ptr()), 0);
+        assert_eq!(trimtab_cc_window(&mut cc), window);
+        trimtab_cc_on_loss(&mut cc, &loss(1000, 960, window));
+        assert_eq!(trimtab_cc_window(&mut cc), window / 2, "the knob has turned");
+        assert_eq!(trimtab_cc_change(&mut cc, 1_010_000_000, c"copa:delta=0.1".as_ptr()), 0);
+        assert_eq!(trimtab_cc_phase(&mut cc), 2, "Copa needs no slow start");
+        assert!(trimtab_cc_window(&mut cc) >= window / 2);
+        assert!(trimtab_cc_pacing_rate(&mut cc) > 0, "Copa paces, CUBIC does not");
+    }
+}
+
+/// RFC 9406 §4.2: slow start grows by at most 8 packets for an acknowledgement, unless the
+/// transport paces.
+#[test]
+fn a_transport_that_paces_may_grow_by_all_that_was_acknowledged() {
+    let grown = |paced| {
+        let mut cc = create(c"cubic", &RawConfig { paced, ..CONFIG }).unwrap();
+        let mut ack = ack(40, 15_000, 15_000);
+        (ack.acked_bytes, ack.cwnd_limited) = (15_000, 1);
+        // SAFETY: it was created.
+        unsafe {
+            trimtab_cc_on_ack(&mut cc, &ack);
+            trimtab_cc_window(&mut cc)
+        }
+    };
+    assert_eq!((grown(0), grown(1)), (15_000 + 8 * 1500, 30_000));
 }

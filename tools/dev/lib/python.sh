@@ -8,13 +8,17 @@ python_fits() {
 	python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 }
 
-need_python() {
-	[ -z "$python_done" ] || return 0
+need_interpreter() {
 	python_fits || install_packages "Python 3.11 or newer with venv" python3 python3-venv
 	# Older systems have an older one.
 	python_fits ||
 		die "this needs Python 3.11 or newer with venv as python3," \
 			"and the system's packages have none: install one"
+}
+
+need_python() {
+	[ -z "$python_done" ] || return 0
+	need_interpreter
 	[ -x .venv/bin/python ] || python3 -m venv .venv
 	if ! cmp -s python/requirements.txt .venv/installed; then
 		say "installing the versions of python/requirements.txt into .venv (700 MB; JAX is most of it)"

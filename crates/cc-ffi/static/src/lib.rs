@@ -1,6 +1,9 @@
 //! The C library: the functions of `trimtab-cc-ffi`, and what a library without `std` must bring itself.
 #![no_std]
 
+#[cfg(feature = "steer")]
+mod allocator;
+
 pub use trimtab_cc_ffi::*;
 
 /// Nothing in the library panics (its crates are tested with overflow checks on); if it did, the
