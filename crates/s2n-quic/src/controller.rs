@@ -98,8 +98,8 @@ impl CongestionController for PathController {
         self.congestion_window().saturating_sub(self.inflight) < self.mtu
     }
 
-    /// RFC 9002 §7.3.2 allows one more packet when the window is reduced. The simulator and the other
-    /// stacks do without.
+    /// RFC 9002 §7.3.2 allows one more packet when the window is reduced. The simulator and the
+    /// other stacks do without.
     fn requires_fast_retransmission(&self) -> bool {
         false
     }

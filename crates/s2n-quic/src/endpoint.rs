@@ -1,10 +1,11 @@
 //! What an endpoint of s2n-quic is given: a provider of congestion controllers, and a subscriber to
 //! events that tells which connection a controller is of.
 //!
-//! s2n-quic names the peer's address to the provider, and not the connection. Several connections may
-//! have one address, and a connection may move. So the two work together. The endpoint creates the
-//! context of a connection, and asks for a controller at once. When it asks without a context before,
-//! the controller is of a new path, and an event names its connection before the path is used.
+//! s2n-quic names the peer's address to the provider, and not the connection. Several connections
+//! may have one address, and a connection may move. So the two work together. The endpoint creates
+//! the context of a connection, and asks for a controller at once. When it asks without a context
+//! before, the controller is of a new path, and an event names its connection before the path is
+//! used.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

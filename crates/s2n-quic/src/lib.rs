@@ -30,12 +30,12 @@
 //! # }
 //! ```
 //!
-//! The steering runs inside s2n-quic's callbacks, once an interval; there is no thread and no timer.
-//! The clock is s2n-quic's.
+//! The steering runs inside s2n-quic's callbacks, once an interval; there is no thread and no
+//! timer. The clock is s2n-quic's.
 //!
-//! The crate needs `s2n-quic-core` alone, where the trait for congestion controllers is. So it builds
-//! without the TLS library that `s2n-quic` comes with. The feature `sockets` adds `s2n-quic`, for the
-//! example and the tests.
+//! The crate needs `s2n-quic-core` alone, where the trait for congestion controllers is. So it
+//! builds without the TLS library that `s2n-quic` comes with. The feature `sockets` adds
+//! `s2n-quic`, for the example and the tests.
 //!
 //! What to read first: [`endpoint`], then [`Handle`].
 #![deny(missing_docs)]

@@ -1,8 +1,8 @@
 //! When the next packet may leave: s2n-quic has no pacer for controllers of others.
 //!
-//! It is a token bucket, like noq's, so that the simulator's transport `noq` describes both. What was
-//! not sent in time may leave at once later: ten packets or 2 ms of the rate, whichever is more, but
-//! at most 10 ms of the rate.
+//! It is a token bucket, like noq's, so that the simulator's transport `noq` describes both. What
+//! was not sent in time may leave at once later: ten packets or 2 ms of the rate, whichever is
+//! more, but at most 10 ms of the rate.
 
 use trimtab_stack::units::{Bytes, Duration, Rate};
 
@@ -81,7 +81,8 @@ mod tests {
         }
     }
 
-    /// 10 ms of 8 Mbit/s are fewer than ten packets, and ten packets are more than 2 ms of 24 Mbit/s.
+    /// 10 ms of 8 Mbit/s are fewer than ten packets, and ten packets are more than 2 ms of 24
+    /// Mbit/s.
     #[test]
     fn an_idle_sender_saves_no_more_than_the_bucket_holds() {
         for (mbps, bytes) in [(8.0, 10_000), (24.0, 12_000), (80.0, 20_000)] {

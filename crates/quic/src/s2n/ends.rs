@@ -1,5 +1,5 @@
-//! Server and client: tasks of s2n-quic's executor. The client drives the application's state machine
-//! over one stream, whose responses follow each other.
+//! Server and client: tasks of s2n-quic's executor. The client drives the application's state
+//! machine over one stream, whose responses follow each other.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;

@@ -68,8 +68,8 @@ impl SharedWire {
     }
 }
 
-/// A time of connections by s2n-quic's clock, which has microseconds, and rounds time zero up by one:
-/// a timer for this time never fires before it.
+/// A time of connections by s2n-quic's clock, which has microseconds, and rounds time zero up by
+/// one: a timer for this time never fires before it.
 pub(super) fn timestamp(zero: Timestamp, at: Time) -> Timestamp {
     zero + Std::from_micros(at.as_nanos().div_ceil(1000) + 1)
 }

@@ -33,8 +33,8 @@ const WINDOW: u64 = u32::MAX as u64;
 /// So much of responses waits to be sent, at most.
 const AHEAD: u32 = 4_000_000;
 
-/// s2n-quic acknowledges packets in order by time alone, by default after 25 ms. RFC 9000 §13.2.2 has
-/// every other packet acknowledged, as noq does, which is about this.
+/// s2n-quic acknowledges packets in order by time alone, by default after 25 ms. RFC 9000 §13.2.2
+/// has every other packet acknowledged, as noq does, which is about this.
 const ACK_DELAY: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// What governs the server.

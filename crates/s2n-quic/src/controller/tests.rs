@@ -146,7 +146,8 @@ fn an_application_that_sends_little_does_not_grow_the_window() {
     }
 }
 
-/// RFC 9002 §7.7: CUBIC has no rate, so 5/4 of a window per round trip; 12 KB and what they grew by.
+/// RFC 9002 §7.7: CUBIC has no rate, so 5/4 of a window per round trip; 12 KB and what they grew
+/// by.
 #[test]
 fn departures_keep_the_pace_and_a_knob_moves_them_at_once() {
     let mut sender = Sender::new("cubic");

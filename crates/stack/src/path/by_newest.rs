@@ -3,8 +3,9 @@
 //! that reveals them.
 //!
 //! Which other packets a sum covers is not known. Nearly always they are the ones just before the
-//! newest, so those are taken. Where that was wrong, the lost packet that was taken for acknowledged
-//! has an older one stand for it: sums are exact, and single packets around a gap are not.
+//! newest, so those are taken. Where that was wrong, the lost packet that was taken for
+//! acknowledged has an older one stand for it: sums are exact, and single packets around a gap are
+//! not.
 
 use std::time::Instant;
 
@@ -23,8 +24,8 @@ impl Path {
         }
     }
 
-    /// A packet of so many bytes was declared lost, by this number. The batch of losses ends with the
-    /// next callback of another kind.
+    /// A packet of so many bytes was declared lost, by this number. The batch of losses ends with
+    /// the next callback of another kind.
     pub fn on_loss(&mut self, now: Instant, number: u64, bytes: Bytes, persistent: bool) {
         if self.losing.is_none() {
             self.settle();
@@ -40,8 +41,8 @@ impl Path {
         }
     }
 
-    /// So many bytes, of the oldest packets, leave flight without a signal: their keys were discarded
-    /// (RFC 9002 §6.4), or they were probes of the packet size (RFC 8899 §3).
+    /// So many bytes, of the oldest packets, leave flight without a signal: their keys were
+    /// discarded (RFC 9002 §6.4), or they were probes of the packet size (RFC 8899 §3).
     pub fn on_bytes_discarded(&mut self, bytes: Bytes) {
         self.settle();
         let mut left = bytes;
@@ -53,8 +54,8 @@ impl Path {
     }
 
     /// The rate at which a stack sends that has no pacer of its own: the algorithm's, else 5/4 of a
-    /// window per round trip (RFC 9002 §7.7). `None` before the first round trip is known, where the
-    /// algorithm has no rate.
+    /// window per round trip (RFC 9002 §7.7). `None` before the first round trip is known, where
+    /// the algorithm has no rate.
     pub fn pace(&self) -> Option<Rate> {
         self.pacing_rate().or_else(|| {
             let (srtt, _) = self.rtt.filter(|(srtt, _)| !srtt.is_zero())?;
