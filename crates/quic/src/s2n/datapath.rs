@@ -71,7 +71,10 @@ impl Datapath for S2nVirtual {
     }
 
     fn warnings(&self) -> Vec<String> {
-        vec!["s2n-quic draws its keys from the system: a run may differ by some bytes".to_owned()]
+        vec![
+            "s2n-quic draws its keys from the system: the same seed gives other results each time"
+                .to_owned(),
+        ]
     }
 }
 

@@ -1,9 +1,9 @@
 //! s2n-quic in virtual time, with one connection: under the checks of `trimtab conform`, and as a
 //! datapath of a comparison.
 //!
-//! s2n-quic is no sans-IO stack. It runs on an executor whose clock is virtual, and whose network
-//! is ours (`network.rs`). Its TLS draws keys from the system, so two runs may differ by some
-//! bytes.
+//! s2n-quic is no sans-IO stack. It runs on an executor whose clock is virtual, and whose network is
+//! ours (`network.rs`). It draws keys from the system, so two runs differ: the goodput of CUBIC by
+//! less than a percent, that of Vivace by a tenth.
 //!
 //! `world.rs` has what happens when, `ends.rs` server and client, `watched.rs` what is seen of a
 //! controller, `datapath.rs` a run of a comparison.
