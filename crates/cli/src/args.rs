@@ -336,8 +336,8 @@ fn checks() -> impl TypedValueParser<Value = String> {
   trimtab compare --datapath quic --scenario scenarios/quic/sockets.toml --json quic.json
   trimtab parity quic.json --model quic-virtual")]
 pub(crate) struct Parity {
-    /// The result of `compare --datapath kernel|quic-virtual|quic --json`; its trace paths are
-    /// relative to the working directory
+    /// The result of `compare --datapath kernel|quic-virtual|quic|s2n-virtual --json`; its trace
+    /// paths are relative to the working directory
     #[arg(value_name = "FILE")]
     pub(crate) comparison: PathBuf,
 

@@ -58,8 +58,10 @@ fn subject(name: &str) -> Result<Box<dyn Subject>, Failure> {
     match name.split_once(':') {
         Some(("sim", text)) => Ok(Box::new(Simulated::new(text).map_err(|e| fail(&e))?)),
         Some((stack @ ("noq" | "quinn"), text)) => quic::subject(stack, text).map_err(|e| fail(&e)),
+        Some(("s2n", text)) => s2n::subject(text).map_err(|e| fail(&e)),
         _ => Err(fail(
-            &"a subject is sim:ALGORITHM, noq:trimtab/ALGORITHM, noq:ALGORITHM or quinn:ALGORITHM",
+            &"a subject is sim:ALGORITHM, noq:trimtab/ALGORITHM, noq:ALGORITHM, quinn:ALGORITHM, \
+              s2n:trimtab/ALGORITHM or s2n:ALGORITHM",
         )),
     }
 }
@@ -100,5 +102,27 @@ mod quic {
     pub(super) fn subject(_: &str, _: &str) -> Result<Box<dyn Subject>, &'static str> {
         Err("this trimtab was built without QUIC: build it with ./dev build, or with cargo build \
              --release -p trimtab --features quic")
+    }
+}
+
+#[cfg(feature = "s2n")]
+mod s2n {
+    use trimtab_lab::run::datapath::RunError;
+    use trimtab_quic::OnS2n;
+
+    use super::Subject;
+
+    pub(super) fn subject(text: &str) -> Result<Box<dyn Subject>, RunError> {
+        Ok(Box::new(OnS2n::named(text)?))
+    }
+}
+
+#[cfg(not(feature = "s2n"))]
+mod s2n {
+    use super::Subject;
+
+    pub(super) fn subject(_: &str) -> Result<Box<dyn Subject>, &'static str> {
+        Err("this trimtab was built without s2n-quic: build it with cargo build --release \
+             -p trimtab --features s2n")
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) open: fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
 }
 
-static DATAPATHS: [Entry; 4] = [
+static DATAPATHS: [Entry; 5] = [
     Entry {
         name: "sim",
         alias: None,
@@ -50,6 +50,13 @@ static DATAPATHS: [Entry; 4] = [
         transport: None,
         open: quic::over_sockets,
     },
+    Entry {
+        name: "s2n-virtual",
+        alias: None,
+        about: "s2n-quic in virtual time over the simulator's link; builds with --features s2n",
+        transport: None,
+        open: s2n::in_virtual_time,
+    },
 ];
 
 #[cfg(feature = "quic")]
@@ -64,6 +71,29 @@ mod quic {
 
     pub(super) fn over_sockets(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
         Ok(Box::new(Real::new(scenario).map_err(Failure::input)?))
+    }
+}
+
+#[cfg(feature = "s2n")]
+mod s2n {
+    use trimtab_quic::S2nVirtual;
+
+    use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn in_virtual_time(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Ok(Box::new(S2nVirtual::new(scenario).map_err(Failure::input)?))
+    }
+}
+
+#[cfg(not(feature = "s2n"))]
+mod s2n {
+    use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn in_virtual_time(_: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Err(Failure::input(
+            "this trimtab was built without s2n-quic: build it with cargo build --release \
+             -p trimtab --features s2n",
+        ))
     }
 }
 

@@ -110,7 +110,8 @@ pub struct RunRecord {
     pub cc: String,
     /// The application.
     pub app: String,
-    /// The datapath that carried it out: `sim`, the simulator, `kernel`, `quic-virtual` or `quic`.
+    /// The datapath that carried it out: `sim`, the simulator, `kernel`, `quic-virtual`, `quic` or
+    /// `s2n-virtual`.
     #[serde(default = "simulator")]
     pub datapath: String,
     /// The transport protocol, `quic`, `noq` or `tcp`.

@@ -31,6 +31,9 @@
 //! # }
 //! ```
 //!
+//! With the feature `s2n` there are the same in virtual time on s2n-quic, `S2nVirtual` and `OnS2n`. It
+//! compiles s2n-quic's TLS, which is C.
+//!
 //! What both share is in `flow.rs` (the two ends of a flow) and `run.rs` (what a run measures). They
 //! meet their surroundings at two traits: `Carrier` takes a flow's datagrams, `World` is the clock
 //! and the network of all flows.
@@ -57,6 +60,8 @@ mod quinn;
 mod real;
 mod real_world;
 mod run;
+#[cfg(feature = "s2n")]
+mod s2n;
 mod server;
 mod side;
 mod socket;
@@ -69,4 +74,6 @@ pub use conform::OnNoq;
 pub use error::QuicError;
 pub use quinn::OnQuinn;
 pub use real::Real;
+#[cfg(feature = "s2n")]
+pub use s2n::{OnS2n, S2nVirtual};
 pub use virtual_time::Virtual;

@@ -4,8 +4,8 @@
 //! what it sends and for what becomes of it. An adapter is a crate that translates these calls. All
 //! else is here: schemes by their text ([`Config`]), the handle that changes a connection while it
 //! lives ([`Handle`]), steering, reports ([`Report`]), [`Metrics`], holdback ([`Arm`]) and guard
-//! ([`Safety`]), the [`Memory`] from which connections resume, and logs ([`Qlog`]). `trimtab-noq` and
-//! `trimtab-quinn` are such adapters.
+//! ([`Safety`]), the [`Memory`] from which connections resume, and logs ([`Qlog`]). `trimtab-noq`,
+//! `trimtab-quinn` and `trimtab-s2n-quic` are such adapters.
 //!
 //! An adapter has four parts:
 //!

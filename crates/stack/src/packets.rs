@@ -19,6 +19,18 @@ pub(crate) struct Packets {
     records: VecDeque<(Key, Option<Packet>)>,
 }
 
+/// Takes a record, or a part of it, and its size off `left`. `None` where nothing is left to take.
+fn take_part(record: &mut Option<Packet>, left: &mut Bytes) -> Option<Packet> {
+    let packet = record.as_mut().filter(|_| !left.is_zero())?;
+    let part = packet.part(packet.size().min(*left));
+    *packet = packet.part(packet.size() - part.size());
+    if packet.size().is_zero() {
+        *record = None;
+    }
+    *left -= part.size();
+    Some(part)
+}
+
 impl Packets {
     /// A packet left.
     pub(crate) fn insert(&mut self, number: u64, packet: Packet) {
@@ -43,20 +55,29 @@ impl Packets {
     /// Takes the oldest record of those sent from one time to another, both included, or a part of it,
     /// and its size off `left`. `None` once nothing is left to take. The number is the time.
     pub(crate) fn take_bytes(&mut self, from: Time, to: Time, left: &mut Bytes) -> Option<Packet> {
-        if left.is_zero() {
-            return None;
-        }
         let (from, to) = ((from.as_nanos(), from, 0), (to.as_nanos(), to, u64::MAX));
         let record = self.range(from, to).find(|record| record.is_some())?;
-        let packet = record.as_mut()?;
-        let part = packet.part(packet.size().min(*left));
-        *packet = packet.part(packet.size() - part.size());
-        if packet.size().is_zero() {
-            *record = None;
-        }
-        *left -= part.size();
+        let part = take_part(record, left);
         self.trim();
-        Some(part)
+        part
+    }
+
+    /// Takes the record with the highest number up to this one, or a part of it, and its size off
+    /// `left`. `None` once nothing is left to take.
+    pub(crate) fn take_down(&mut self, number: u64, left: &mut Bytes) -> Option<Packet> {
+        let end = self.records.partition_point(|(key, _)| key.0 <= number);
+        let mut down = self.records.range_mut(..end).rev().map(|(_, record)| record);
+        let record = down.find(|record| record.is_some());
+        let part = take_part(record?, left);
+        self.trim();
+        part
+    }
+
+    /// The same with the lowest number.
+    pub(crate) fn take_up(&mut self, left: &mut Bytes) -> Option<Packet> {
+        let part = take_part(&mut self.records.front_mut()?.1, left);
+        self.trim();
+        part
     }
 
     /// Takes the record with the lowest number, if its packet was sent before that time.
@@ -151,6 +172,27 @@ mod tests {
         assert_eq!(take(0, 2, 250), (vec![(1, 150), (2, 100)], 0));
         assert_eq!(take(0, 1, 70), (vec![], 70));
         assert_eq!(take(0, 2, 120), (vec![(2, 100)], 20));
+    }
+
+    #[test]
+    fn sums_come_off_the_newest_records_and_then_older_ones() {
+        let (mut packets, mut tracker) = (Packets::default(), Tracker::new());
+        for number in 0..6 {
+            packets.insert(number, sent(&mut tracker, Time::from_millis(number), 100));
+        }
+        let mut left = Bytes::new(150);
+        let taken = [(); 3].map(|()| packets.take_down(3, &mut left));
+        assert_eq!(
+            taken.map(|part| part.map(|p| (p.number(), p.size().get()))),
+            [Some((3, 100)), Some((2, 50)), None]
+        );
+        let mut left = Bytes::new(120);
+        let taken = [(); 3].map(|()| packets.take_up(&mut left));
+        assert_eq!(taken.map(|part| part.map(|p| p.number())), [Some(0), Some(1), None]);
+        // Number 3 was taken before, so 2 stands for it.
+        let mut left = Bytes::new(50);
+        assert_eq!(packets.take_down(3, &mut left).map(|part| part.number()), Some(2));
+        assert!(packets.take_down(5, &mut left).is_none(), "nothing is left to take");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! it sends again.
 
 mod by_bytes;
+mod by_newest;
 mod by_packet;
 
 use std::time::Instant;
@@ -48,6 +49,10 @@ const SLACK: u64 = 2;
 /// by the time of sending calls [`on_bytes_sent`](Self::on_bytes_sent),
 /// [`on_bytes_acked`](Self::on_bytes_acked) and [`on_bytes_lost`](Self::on_bytes_lost). The rest is
 /// common. For one acknowledgement the order is: acked, end of acknowledgement, losses, marks.
+///
+/// One that reports the newest packet of an acknowledgement and a sum calls
+/// [`on_sent`](Self::on_sent), [`on_loss`](Self::on_loss) and
+/// [`on_newest_acked`](Self::on_newest_acked). There the order is: losses, marks, acked, end.
 #[derive(Debug)]
 pub struct Path {
     /// When it began: time zero.
@@ -78,6 +83,8 @@ pub struct Path {
     marked: u64,
     /// The packet that was lost last, by the tracker's number.
     last_lost: Option<u64>,
+    /// The batch of losses that has not ended: whether it is persistent congestion.
+    losing: Option<bool>,
     /// Where what it observes is left at the end.
     place: Option<Place>,
     /// Its log. Boxed, since few connections have one.
@@ -138,6 +145,7 @@ impl Path {
             recovery: None,
             marked: 0,
             last_lost: None,
+            losing: None,
             place,
             trace,
         }
@@ -182,6 +190,10 @@ impl Path {
     /// The batch of losses is complete.
     pub fn on_losses(&mut self, now: Instant, persistent: bool) {
         self.now = self.at(now);
+        self.end_losses(persistent);
+    }
+
+    fn end_losses(&mut self, persistent: bool) {
         let Some(loss) = self.tracker.end_losses(self.now) else { return };
         if self.recovery.is_none_or(|since| loss.newest_sent_at > since) {
             self.recovery = Some(self.now);
@@ -204,6 +216,9 @@ impl Path {
         self.now = self.at(now);
         if newest_sent < self.epoch {
             return;
+        }
+        if let Some(persistent) = self.losing.take() {
+            self.end_losses(persistent);
         }
         self.marked += 1;
         self.driver.on_marked(&self.tracker.marked(self.now));
@@ -276,8 +291,11 @@ impl Path {
         self.driver.switcher()?.path().bandwidth()
     }
 
-    /// Tells the algorithm of the acknowledgement that waits.
+    /// Tells the algorithm of the losses and of the acknowledgement that wait.
     fn settle(&mut self) {
+        if let Some(persistent) = self.losing.take() {
+            self.end_losses(persistent);
+        }
         let Some(app_limited) = self.waiting.take() else { return };
         let (now, prior) = (self.now, self.prior_inflight.take());
         // RFC 9002 §7.8: a sender that waits for the pacer uses its window, if at least half of it.

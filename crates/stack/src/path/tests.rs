@@ -174,6 +174,45 @@ fn bytes_that_left_over_another_path_say_nothing_of_this_one() {
     assert_eq!(sender.path.metrics().inflight, Bytes::new(1000));
 }
 
+/// Ten packets, of which the last arrives with six others as a sum, and three are lost before.
+#[test]
+fn a_sum_and_its_newest_packet_stand_for_all_that_was_acknowledged() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    let (packet, rtt) = (Bytes::new(MTU.into()), Duration::from_millis(40));
+    let end = sender.at(40);
+    for number in [0, 4, 5] {
+        sender.path.on_loss(end, number, packet, false);
+    }
+    assert_eq!(sender.path.metrics().lost, packet * 3);
+    sender.path.on_newest_acked(end, 9, packet * 7, rtt);
+    sender.path.on_end_acks(end, false);
+    assert_eq!(sender.path.window(), INITIAL.mul_f64(0.7), "one reduction, and no growth first");
+    let metrics = sender.path.metrics();
+    assert_eq!((metrics.inflight, metrics.delivered), (Bytes::ZERO, packet * 7));
+    assert_eq!(metrics.srtt, Some(rtt), "the sample is that of the newest packet");
+}
+
+/// Of packets 0 to 9, 9 and 7 arrive first. 8 is taken for acknowledged, and found lost later.
+#[test]
+fn a_lost_packet_that_was_taken_for_acknowledged_is_counted_all_the_same() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    let (packet, rtt) = (Bytes::new(MTU.into()), Duration::from_millis(40));
+    let end = sender.at(40);
+    sender.path.on_newest_acked(end, 9, packet * 2, rtt);
+    sender.path.on_end_acks(end, false);
+    sender.path.on_loss(sender.epoch + Std::from_millis(41), 8, packet, false);
+    assert!(sender.path.window() < INITIAL);
+    let metrics = sender.path.metrics();
+    assert_eq!((metrics.lost, metrics.delivered), (packet, packet * 2));
+    assert_eq!(metrics.inflight, packet * 7);
+    // Keys are discarded: the oldest leave flight, and nothing else changes.
+    let window = sender.path.window();
+    sender.path.on_bytes_discarded(packet * 3);
+    assert_eq!((sender.path.metrics().inflight, sender.path.window()), (packet * 4, window));
+}
+
 /// quinn reports acknowledgements as sent, and nothing acknowledges them.
 #[test]
 fn an_end_that_only_receives_keeps_no_records_for_ever() {

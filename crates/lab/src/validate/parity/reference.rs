@@ -19,7 +19,7 @@ pub(super) struct Reference {
     pub(super) bands: &'static [(&'static Quantity, Band)],
 }
 
-pub(super) static REFERENCES: [Reference; 3] = [
+pub(super) static REFERENCES: [Reference; 4] = [
     Reference {
         name: "kernel",
         // In schema 1 of comparisons.
@@ -35,17 +35,7 @@ pub(super) static REFERENCES: [Reference; 3] = [
             (&RCT_P50, Band::percent(10.0)),
         ],
     },
-    Reference {
-        name: "quic-virtual",
-        alias: None,
-        translate: as_noq,
-        bands: &[
-            (&THROUGHPUT, Band::percent(2.0)),
-            (&QUEUE_DELAY, Band::percent(15.0).or(2.0)),
-            (&LOSS, Band::percent(15.0).or(0.5)),
-            (&RCT_P50, Band::percent(5.0)),
-        ],
-    },
+    Reference { name: "quic-virtual", alias: None, translate: as_noq, bands: &IN_VIRTUAL_TIME },
     Reference {
         name: "quic",
         alias: None,
@@ -57,6 +47,21 @@ pub(super) static REFERENCES: [Reference; 3] = [
             (&RCT_P50, Band::percent(10.0)),
         ],
     },
+    Reference {
+        name: "s2n-virtual",
+        alias: None,
+        // Our adapter for s2n-quic paces by a bucket like noq's.
+        translate: as_noq,
+        bands: &IN_VIRTUAL_TIME,
+    },
+];
+
+/// The bands of a QUIC stack in virtual time.
+static IN_VIRTUAL_TIME: [(&Quantity, Band); 4] = [
+    (&THROUGHPUT, Band::percent(2.0)),
+    (&QUEUE_DELAY, Band::percent(15.0).or(2.0)),
+    (&LOSS, Band::percent(15.0).or(0.5)),
+    (&RCT_P50, Band::percent(5.0)),
 ];
 
 /// The simulator paces as noq does; noq itself takes it for QUIC.
@@ -69,7 +74,7 @@ pub(super) fn find(datapath: &str) -> Option<&'static Reference> {
     REFERENCES.iter().find(|r| r.name == datapath || r.alias == Some(datapath))
 }
 
-/// The names of all, for a command line: `kernel|quic-virtual|quic`.
+/// The names of all, for a command line: `kernel|quic-virtual|quic|s2n-virtual`.
 pub(super) fn names() -> String {
     REFERENCES.each_ref().map(|r| r.name).join("|")
 }
