@@ -76,7 +76,7 @@ fn losses_reach_the_algorithm_packet_by_packet() {
 }
 
 /// RFC 3168 §5: a mark stands where a packet would have been dropped. CUBIC and BBRv3 get little more
-/// than a half of the link; the README of the crate says so.
+/// than a half of the link, as in the README of the crate.
 #[test]
 fn marks_keep_the_queue_short_without_losses() {
     let threshold = rate() * Duration::from_millis(10);
