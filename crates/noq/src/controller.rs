@@ -14,7 +14,7 @@ pub(crate) struct PathController(pub(crate) SharedPath);
 
 impl Controller for PathController {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        self.0.lock().on_sent(now, Bytes::new(bytes.into()), pn);
+        self.0.on_sent(now, Bytes::new(bytes.into()), pn);
     }
 
     fn on_cwnd_limited(&mut self) {
@@ -73,18 +73,18 @@ impl Controller for PathController {
     }
 
     fn window(&self) -> u64 {
-        self.0.lock().window().get()
+        self.0.offer().window.get()
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let mut path = self.0.lock();
+        let offer = self.0.offer();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = path.window().get();
-        metrics.ssthresh = path.ssthresh().map(Bytes::get);
-        metrics.pacing_rate = path.pacing_rate().map(Rate::bytes_per_sec);
-        metrics.send_quantum = path.send_quantum().map(Bytes::get);
+        metrics.congestion_window = offer.window.get();
+        metrics.ssthresh = offer.ssthresh.map(Bytes::get);
+        metrics.pacing_rate = offer.pacing_rate.map(Rate::bytes_per_sec);
+        metrics.send_quantum = offer.send_quantum.map(Bytes::get);
         // Bit/s here, bytes/s above: so noq has it.
-        metrics.bandwidth_estimate = path.bandwidth().map(|rate| rate.bits_per_sec() as u64);
+        metrics.bandwidth_estimate = offer.bandwidth.map(|rate| rate.bits_per_sec() as u64);
         metrics
     }
 
@@ -93,7 +93,7 @@ impl Controller for PathController {
     }
 
     fn initial_window(&self) -> u64 {
-        self.0.lock().window().get()
+        self.0.offer().window.get()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

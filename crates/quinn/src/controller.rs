@@ -64,15 +64,15 @@ impl Controller for PathController {
 
     /// One byte more, since quinn keeps what is in flight below the window.
     fn window(&self) -> u64 {
-        self.0.lock().window().get().saturating_add(1)
+        self.0.offer().window.get().saturating_add(1)
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let mut path = self.0.lock();
+        let offer = self.0.offer();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = path.window().get();
-        metrics.ssthresh = path.ssthresh().map(Bytes::get);
-        metrics.pacing_rate = path.pacing_rate().map(|rate| rate.bits_per_sec() as u64);
+        metrics.congestion_window = offer.window.get();
+        metrics.ssthresh = offer.ssthresh.map(Bytes::get);
+        metrics.pacing_rate = offer.pacing_rate.map(|rate| rate.bits_per_sec() as u64);
         metrics
     }
 

@@ -1,6 +1,6 @@
 //! What the caller keeps of a connection.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use trimtab_cc::KnobError;
 use trimtab_qoe::{Factor, Factors};
@@ -12,7 +12,7 @@ use crate::config::ConfigError;
 use crate::hints::Response;
 use crate::metrics::Metrics;
 use crate::path::Path;
-use crate::paths::{Shared, lock};
+use crate::paths::{Kept, Shared};
 use crate::plan::Plan;
 
 /// Steers the paths of a factory while they run, and reads what they report. Cheap to clone; every
@@ -58,11 +58,11 @@ impl Handle {
 
     fn each(&self, mut change: impl FnMut(&mut Path)) {
         for path in self.shared.paths() {
-            change(&mut lock(&path));
+            change(&mut path.lock());
         }
     }
 
-    fn newest(&self) -> Option<Arc<Mutex<Path>>> {
+    fn newest(&self) -> Option<Arc<Kept>> {
         self.shared.paths().pop()
     }
 
@@ -141,7 +141,7 @@ impl Handle {
             return Err(SetKnobError::NoPath(name.to_owned()));
         }
         paths.iter().try_for_each(|path| {
-            let mut path = lock(path);
+            let mut path = path.lock();
             path.set_knob(name, value).map_err(|cause| SetKnobError::Knob {
                 name: name.to_owned(),
                 algorithm: path.driver().name(),
@@ -162,17 +162,17 @@ impl Handle {
 
     /// The newest path as it is now; `None` before the first, and once the connection is gone.
     pub fn metrics(&self) -> Option<Metrics> {
-        self.newest().map(|path| lock(&path).metrics())
+        self.newest().map(|path| path.lock().metrics())
     }
 
     /// All paths as they are now, the oldest first.
     pub fn all_metrics(&self) -> Vec<Metrics> {
-        self.shared.paths().iter().map(|path| lock(path).metrics()).collect()
+        self.shared.paths().iter().map(|path| path.lock().metrics()).collect()
     }
 
     /// The last report; `None` before the first, and once the connection is gone.
     pub fn last_report(&self) -> Option<Report> {
-        self.newest().and_then(|path| lock(&path).steering.last().cloned())
+        self.newest().and_then(|path| path.lock().steering.last().cloned())
     }
 
     /// Takes the reports of all paths that nobody took yet, each path's in the order of time.

@@ -23,7 +23,7 @@ impl Response {
     pub(crate) fn begin(shared: Arc<Shared>, size: Bytes) -> Self {
         let id = shared.say(|hints| hints.begin(size));
         for path in shared.paths() {
-            crate::paths::lock(&path).responses.begin(id);
+            path.lock().responses.begin(id);
         }
         Self { shared, id }
     }
@@ -39,7 +39,7 @@ impl Response {
     pub fn end(self) {
         let size = self.shared.say(|hints| hints.size(self.id));
         for path in self.shared.paths() {
-            crate::paths::lock(&path).on_response_end(self.id, size);
+            path.lock().on_response_end(self.id, size);
         }
     }
 }
@@ -48,7 +48,7 @@ impl Drop for Response {
     fn drop(&mut self) {
         self.shared.say(|hints| hints.forget(self.id));
         for path in self.shared.paths() {
-            crate::paths::lock(&path).responses.forget(self.id);
+            path.lock().responses.forget(self.id);
         }
     }
 }

@@ -71,7 +71,7 @@
 //!         path.on_losses(now, false);
 //!     }
 //!     fn window(&self) -> u64 {
-//!         self.0.lock().window().get()
+//!         self.0.offer().window.get()
 //!     }
 //! }
 //!
@@ -94,6 +94,7 @@ mod handle;
 mod hints;
 mod memory;
 mod metrics;
+mod offer;
 mod packets;
 mod path;
 mod paths;
@@ -109,6 +110,7 @@ pub use handle::{Handle, SetKnobError};
 pub use hints::Response;
 pub use memory::Memory;
 pub use metrics::Metrics;
+pub use offer::Offer;
 pub use path::Path;
 pub use paths::{Paths, SharedPath};
 pub use plan::Start;

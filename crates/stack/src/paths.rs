@@ -4,9 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use trimtab_units::Bytes;
+
 use crate::config::Settings;
 use crate::handle::Handle;
 use crate::hints::Hints;
+use crate::offer::{LastOffer, Offer};
 use crate::path::Path;
 
 /// Makes the paths of a connection: what the adapter's factory holds.
@@ -18,7 +21,14 @@ pub struct Paths {
 /// A path in the hands of a controller. Cheap to clone: stacks clone controllers, and all clones
 /// share one path.
 #[derive(Clone, Debug)]
-pub struct SharedPath(Arc<Mutex<Path>>);
+pub struct SharedPath(Arc<Kept>);
+
+/// A path, and what it offered last.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    path: Mutex<Path>,
+    offer: LastOffer,
+}
 
 /// What a factory and its handles have in common.
 #[derive(Debug)]
@@ -26,7 +36,7 @@ pub(crate) struct Shared {
     /// What the next path begins with.
     next: Mutex<Next>,
     /// In the order in which they were made.
-    paths: Mutex<Vec<Weak<Mutex<Path>>>>,
+    paths: Mutex<Vec<Weak<Kept>>>,
     made: AtomicU64,
 }
 
@@ -60,7 +70,8 @@ impl Paths {
         let number = self.shared.made.fetch_add(1, Ordering::Relaxed);
         // Held until the path is listed: a change in between would miss it.
         let next = self.shared.next();
-        let path = Arc::new(Mutex::new(Path::new(&next, number, now, mtu)));
+        let path = Mutex::new(Path::new(&next, number, now, mtu));
+        let path = Arc::new(Kept { path, offer: LastOffer::default() });
         let mut paths = lock(&self.shared.paths);
         paths.retain(|path| path.strong_count() > 0);
         paths.push(Arc::downgrade(&path));
@@ -71,7 +82,30 @@ impl Paths {
 impl SharedPath {
     /// The path, for one callback.
     pub fn lock(&self) -> MutexGuard<'_, Path> {
-        lock(&self.0)
+        self.0.lock()
+    }
+
+    /// What the path offers now. It takes the path's lock only after something has changed.
+    pub fn offer(&self) -> Offer {
+        let Kept { path, offer } = &*self.0;
+        offer.get().unwrap_or_else(|| offer.look(&mut lock(path)))
+    }
+
+    /// [`Path::on_sent`], and a look at what the path offers from then on: a stack asks for that
+    /// before the next packet.
+    pub fn on_sent(&self, now: Instant, size: Bytes, number: u64) {
+        let mut path = self.lock();
+        path.on_sent(now, size, number);
+        self.0.offer.look(&mut path);
+    }
+}
+
+impl Kept {
+    /// The path, which may change from now on.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Path> {
+        let path = lock(&self.path);
+        self.offer.forget();
+        path
     }
 }
 
@@ -85,12 +119,12 @@ impl Shared {
     pub(crate) fn say<T>(&self, change: impl FnOnce(&mut Hints) -> T) -> T {
         let mut next = self.next();
         let result = change(&mut next.hints);
-        self.paths().iter().for_each(|path| lock(path).set_hints(&next.hints));
+        self.paths().iter().for_each(|path| path.lock().set_hints(&next.hints));
         result
     }
 
     /// The paths whose controllers live.
-    pub(crate) fn paths(&self) -> Vec<Arc<Mutex<Path>>> {
+    pub(crate) fn paths(&self) -> Vec<Arc<Kept>> {
         lock(&self.paths).iter().filter_map(Weak::upgrade).collect()
     }
 }
