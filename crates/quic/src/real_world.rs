@@ -90,7 +90,7 @@ impl<'a> RealWorld<'a> {
         let mut world = Self { clock, flows, watch, room, active_at, pace };
 
         let config = |(down, up)| Config { down, up, seed: job.seed, log: None };
-        topology.start(&config(emulated::path(job)))?;
+        topology.start(&config(emulated::path(job.cell.rtt.first())))?;
         let established = world.establish(job.cell.rtt.longest());
         topology.stop()?;
         established?;

@@ -4,6 +4,7 @@
 use trimtab_net::{Capacity, DelayConfig, LinkConfig};
 use trimtab_units::{Duration, Rate, Time};
 
+use crate::conform::Scene;
 use crate::run::course;
 use crate::run::prepare::Prepared;
 use crate::scenario::{Delay, Job};
@@ -19,10 +20,18 @@ pub fn link(prepared: &Prepared, job: &Job) -> (LinkConfig, LinkConfig) {
     (down, delay(back))
 }
 
-/// The path without its bottleneck, which only delays, as it is when the run begins: towards the
-/// client, and back.
-pub fn path(job: &Job) -> (LinkConfig, LinkConfig) {
-    let (there, back) = Delay::from(job.cell.rtt.first()).halves();
+/// The link of a scene as the simulator has it: towards the client, and back.
+pub fn scene(scene: &Scene) -> (LinkConfig, LinkConfig) {
+    let half = scene.rtt.map(|delay| delay / 2);
+    let mut down = scene.link.clone().delay(half.clone());
+    down.capacity = ahead(down.capacity, half.at(Time::ZERO));
+    (down, delay(half))
+}
+
+/// A path without its bottleneck, which only delays: towards the client, and back. `rtt` is the one
+/// that the run begins with.
+pub fn path(rtt: Duration) -> (LinkConfig, LinkConfig) {
+    let (there, back) = Delay::from(rtt).halves();
     (delay(there), delay(back))
 }
 
