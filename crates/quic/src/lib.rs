@@ -31,6 +31,9 @@
 //! # }
 //! ```
 //!
+//! Where the environment variable `QLOGDIR` names a folder, both write a log of each flow's server
+//! there, in the format qlog.
+//!
 //! What both share is in `flow.rs` (the two ends of a flow) and `run.rs` (what a run measures). They
 //! meet their surroundings at two traits: `Carrier` takes a flow's datagrams, `World` is the clock
 //! and the network of all flows.
@@ -52,6 +55,7 @@ mod conform;
 mod error;
 mod flow;
 mod identity;
+mod logs;
 mod observer;
 mod quinn;
 mod real;
