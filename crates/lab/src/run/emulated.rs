@@ -92,4 +92,26 @@ mod tests {
         assert!(matches!(moved, Capacity::Constant(rate) if rate == Rate::from_mbps(8.0)));
         assert_eq!(delay(by).delay, by.into());
     }
+
+    /// Half of the round trip is on each way at any time, and the trace is half of it ahead.
+    #[test]
+    fn a_scene_is_that_of_the_simulator() {
+        let ms = Duration::from_millis;
+        let steps = [(ms(1000), Rate::from_mbps(8.0)), (ms(1000), Rate::from_mbps(24.0))];
+        let capacity = Capacity::trace(trimtab_net::generate::steps(&steps).unwrap());
+        let link = LinkConfig::new(capacity.clone());
+        let rtt = DelayConfig::steps([(ms(500), ms(40)), (ms(9500), ms(100))]);
+        let app = trimtab_apps::App::bulk(&trimtab_apps::BulkConfig::default());
+        let (down, up) = scene(&Scene { link, rtt, app, seed: 1 });
+        for (at, half) in [(0, 20), (499, 20), (501, 50)] {
+            let at = Time::from_millis(at);
+            assert_eq!([down.delay.at(at), up.delay.at(at)], [ms(half); 2]);
+        }
+        let bytes = |of: &Capacity, from| {
+            of.bytes_between(Time::from_millis(from), Time::from_millis(from + 100))
+        };
+        assert_eq!(bytes(&down.capacity, 930), bytes(&capacity, 950));
+        assert_ne!(bytes(&down.capacity, 930), bytes(&capacity, 930));
+        assert_eq!(up.capacity.mean_rate(), Rate::MAX);
+    }
 }
