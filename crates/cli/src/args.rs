@@ -283,20 +283,23 @@ impl Work {
 
 /// Check congestion controllers against their specifications, and for defects met in the field.
 ///
-/// Each check puts a connection on a path in virtual time, measures a behaviour that shows from
-/// outside, and gives a verdict. Ends with exit code 1 when an algorithm of Trimtab fails.
+/// Each check puts a connection on a path in virtual time, or that of the kernel on one in real time,
+/// measures a behaviour that shows from outside, and gives a verdict. Ends with exit code 1 when an algorithm of Trimtab fails.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab conform
   trimtab conform --subject sim:cubic --subject noq:cubic --check cubic-idle
   trimtab conform --subject noq:trimtab/copa --json copa.json
+  sudo trimtab conform --subject kernel:cubic --check reno-friendly-beyond
   trimtab conform --list
 
-`docs/reference/conformance.md` has the verdicts, and what they say of noq and quinn.")]
+`docs/reference/conformance.md` has the verdicts, and what they say of noq, quinn and Linux.")]
 pub(crate) struct Conform {
     /// What is checked: sim:ALGORITHM, Trimtab's in the simulator; noq:trimtab/ALGORITHM, Trimtab's
     /// on the QUIC stack noq; noq:newreno, noq:cubic or noq:bbr3, noq's own; quinn:newreno,
-    /// quinn:cubic or quinn:bbr, quinn's own. Repeat for several [default: the main ones of each]
+    /// quinn:cubic or quinn:bbr, quinn's own; kernel:cubic, kernel:reno or kernel:bbr, Linux's own,
+    /// and kernel:trimtab/ALGORITHM, Trimtab's in eBPF, both in real time and as root. Repeat for
+    /// several [default: the main ones of each in virtual time]
     #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Vec<String>,
 

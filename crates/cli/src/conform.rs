@@ -5,6 +5,7 @@ use std::path::Path;
 use trimtab_lab::conform::{self, Check, Simulated, Subject};
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::table::{Style, wrapped};
+use trimtab_testbed::OnKernel;
 
 use crate::args::Conform;
 use crate::{Failure, print};
@@ -38,6 +39,9 @@ pub(crate) fn run(args: &Conform) -> Result<(), Failure> {
         }
         None => print(&result.render(Style::of_stdout()))?,
     }
+    for warning in subjects.iter().flat_map(|subject| subject.warnings()) {
+        eprintln!("warning: {warning}");
+    }
     if result.holds() {
         Ok(())
     } else {
@@ -59,9 +63,10 @@ fn subject(name: &str) -> Result<Box<dyn Subject>, Failure> {
         Some(("sim", text)) => Ok(Box::new(Simulated::new(text).map_err(|e| fail(&e))?)),
         Some((stack @ ("noq" | "quinn"), text)) => quic::subject(stack, text).map_err(|e| fail(&e)),
         Some(("s2n", text)) => s2n::subject(text).map_err(|e| fail(&e)),
+        Some(("kernel", text)) => Ok(Box::new(OnKernel::named(text).map_err(|e| fail(&e))?)),
         _ => Err(fail(
             &"a subject is sim:ALGORITHM, noq:trimtab/ALGORITHM, noq:ALGORITHM, quinn:ALGORITHM, \
-              s2n:trimtab/ALGORITHM or s2n:ALGORITHM",
+              s2n:trimtab/ALGORITHM, s2n:ALGORITHM, kernel:trimtab/ALGORITHM or kernel:ALGORITHM",
         )),
     }
 }

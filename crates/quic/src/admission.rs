@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use trimtab_lab::run::prepare::{Prepared, PreparedApp};
 use trimtab_lab::scenario::{Scenario, TransportKind};
-use trimtab_noq::{Config, Handle, Start};
+use trimtab_noq::{Config, Handle, Qlog, Start};
 use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
 use trimtab_units::Time;
 
@@ -53,8 +53,8 @@ pub(crate) fn governor(
     scheme: &Scheme,
     app: &PreparedApp,
     prepared: &Prepared,
-    seed: u64,
-    clock: Clock,
+    (seed, clock): (u64, Clock),
+    log: Option<Qlog>,
 ) -> Governor {
     let governing = scheme.kind().governing();
     let start = match governing {
@@ -70,7 +70,7 @@ pub(crate) fn governor(
         }
     };
     let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
-    let config = config.with_clock(clock.instant(Time::ZERO));
+    let config = config.with_qlog(log).with_clock(clock.instant(Time::ZERO));
     let config = match scheme.kind() {
         SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
         _ => config,

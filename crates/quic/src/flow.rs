@@ -7,6 +7,7 @@ use noq_proto::{ClientConfig, ConnectionError, PathId, PathStats, ServerConfig};
 use trimtab_apps::{App, Application, Concurrency};
 use trimtab_lab::run::course::Member;
 use trimtab_lab::run::prepare::Prepared;
+use trimtab_lab::scenario::Job;
 use trimtab_noq::{Factors, Handle};
 use trimtab_units::{Bytes, Time};
 
@@ -16,6 +17,7 @@ use crate::client::Client;
 use crate::clock::Clock;
 use crate::error::QuicError;
 use crate::identity::Identity;
+use crate::logs::RunLogs;
 use crate::observer::{ObservedFactory, Seen, SharedSeen};
 use crate::server::Server;
 use crate::side::{Side, UNLIMITED, transport};
@@ -51,15 +53,17 @@ impl FlowConfig {
     pub(crate) fn new(
         number: usize,
         member: Member<'_>,
-        prepared: &Prepared,
-        run_seed: u64,
+        (prepared, job): (&Prepared, &Job),
+        logs: RunLogs<'_>,
         clock: Clock,
     ) -> Self {
-        let seed = run_seed ^ ((number as u64) << 32);
+        let seed = job.seed ^ ((number as u64) << 32);
+        let log = logs.of(number, member.scheme);
+        let (scheme, goal) = (member.scheme, member.goal);
         let end = Time::ZERO + prepared.plan.scenario.duration;
         Self {
             number,
-            governor: admission::governor(member.scheme, member.goal, prepared, seed, clock),
+            governor: admission::governor(scheme, goal, prepared, (seed, clock), log),
             stream_window: stream_window(member.app.concurrency()),
             app: member.app,
             active: (Time::ZERO + member.start, end),

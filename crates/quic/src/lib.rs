@@ -34,6 +34,9 @@
 //! With the feature `s2n` there are the same in virtual time on s2n-quic, `S2nVirtual` and `OnS2n`. It
 //! compiles s2n-quic's TLS, which is C.
 //!
+//! Where the environment variable `QLOGDIR` names a folder, both write a log of each flow's server
+//! there, in the format qlog.
+//!
 //! What both share is in `flow.rs` (the two ends of a flow) and `run.rs` (what a run measures). They
 //! meet their surroundings at two traits: `Carrier` takes a flow's datagrams, `World` is the clock
 //! and the network of all flows.
@@ -55,6 +58,7 @@ mod conform;
 mod error;
 mod flow;
 mod identity;
+mod logs;
 mod observer;
 mod quinn;
 mod real;

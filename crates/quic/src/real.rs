@@ -9,10 +9,12 @@ use trimtab_lab::run::datapath::{Datapath, RunError};
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::scenario::{Job, Scenario};
+use trimtab_noq::Qlog;
 
 use crate::admission;
 use crate::error::QuicError;
 use crate::identity::Identity;
+use crate::logs::{self, RunLogs};
 use crate::real_world::{Pace, RealWorld};
 use crate::run::QuicRun;
 
@@ -37,14 +39,15 @@ pub struct Real {
     identity: Identity,
     kernel: String,
     truth: Mutex<Truth>,
+    qlog: Option<Qlog>,
 }
 
 impl Real {
     /// Checks that the scenario can be run here.
     ///
     /// # Errors
-    /// It asks for TCP, a scheme needs the simulator, or the rights for namespaces are missing: one
-    /// message that says what to do.
+    /// It asks for TCP, a scheme needs the simulator, the rights for namespaces are missing, or the
+    /// folder `QLOGDIR` cannot be made: one message that says what to do.
     pub fn new(scenario: &Scenario) -> Result<Self, QuicError> {
         admission::check(scenario, NAME)?;
         if !rustix::process::geteuid().is_root() {
@@ -53,7 +56,14 @@ impl Real {
         // Whether links can be made shows before the first run.
         drop(Topology::new(ServerSide::Private)?);
         let kernel = format!("Linux {}", rustix::system::uname().release().to_string_lossy());
-        Ok(Self { identity: Identity::new()?, kernel, truth: Mutex::default() })
+        let (identity, qlog) = (Identity::new()?, logs::from_env()?);
+        Ok(Self { identity, kernel, truth: Mutex::default(), qlog })
+    }
+
+    /// Logs each flow of each run there, and not where `QLOGDIR` says. Default: there, if it is set.
+    #[must_use]
+    pub fn with_qlog(self, qlog: impl Into<Option<Qlog>>) -> Self {
+        Self { qlog: qlog.into(), ..self }
     }
 
     /// How true the links have been so far.
@@ -64,10 +74,13 @@ impl Real {
     fn run(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, QuicError> {
         let mut topology = Topology::new(ServerSide::Private)?;
         let mut pace = Pace::default();
-        let world = RealWorld::begin(&self.identity, &mut topology, (prepared, job), &mut pace)?;
+        let logs = RunLogs::new(self.qlog.as_ref(), prepared, job);
+        let run = (prepared, job, logs);
+        let world = RealWorld::begin(&self.identity, &mut topology, run, &mut pace)?;
         let run = QuicRun::new(world, prepared, job);
         let measurement = Course::new(prepared, job, run).measure();
         let report = topology.stop()?;
+        logs.flush();
         let overflows = overflows(&topology)?;
         let mut truth = lock(&self.truth);
         truth.links.add(&report);

@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::error::QuicError;
 use crate::flow::{Flow, FlowConfig};
 use crate::identity::Identity;
+use crate::logs::RunLogs;
 use crate::socket::{Room, Socket, Sockets};
 use crate::watch::Watch;
 use crate::world::{Crossed, World};
@@ -70,7 +71,7 @@ impl<'a> RealWorld<'a> {
     pub(crate) fn begin(
         identity: &Identity,
         topology: &mut Topology,
-        (prepared, job): (&Prepared, &Job),
+        (prepared, job, logs): (&Prepared, &Job, RunLogs<'_>),
         pace: &'a mut Pace,
     ) -> Result<Self, QuicError> {
         act_as_kernel();
@@ -81,7 +82,7 @@ impl<'a> RealWorld<'a> {
             let client = (topology.client(), topology.client_address());
             let sockets = Sockets::open(server, client)
                 .map_err(QuicError::system("open the sockets of a connection"))?;
-            let config = FlowConfig::new(number, member, prepared, job.seed, clock);
+            let config = FlowConfig::new(number, member, (prepared, job), logs, clock);
             flows.push(Flow::new(config, identity, clock, Time::ZERO, sockets));
         }
         let ports = flows.iter().map(|flow| flow.carrier.port()).collect();
@@ -90,7 +91,7 @@ impl<'a> RealWorld<'a> {
         let mut world = Self { clock, flows, watch, room, active_at, pace };
 
         let config = |(down, up)| Config { down, up, seed: job.seed, log: None };
-        topology.start(&config(emulated::path(job)))?;
+        topology.start(&config(emulated::path(job.cell.rtt.first())))?;
         let established = world.establish(job.cell.rtt.longest());
         topology.stop()?;
         established?;
@@ -255,7 +256,8 @@ mod tests {
         let plan = Scenario::parse(text).unwrap().plan().unwrap();
         let prepared = prepare(&plan).unwrap();
         let (identity, mut pace) = (Identity::new().unwrap(), Pace::default());
-        let run = (&prepared, &plan.jobs[0]);
+        let logs = RunLogs::new(None, &prepared, &plan.jobs[0]);
+        let run = (&prepared, &plan.jobs[0], logs);
         let mut world = RealWorld::begin(&identity, &mut topology, run, &mut pace).unwrap();
         let handle = world.flows()[0].handle().unwrap().clone();
         world.run_until(Time::from_secs(1)).unwrap();

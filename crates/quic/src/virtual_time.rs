@@ -7,10 +7,12 @@ use trimtab_lab::run::datapath::{Datapath, RunError};
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::scenario::{Job, Scenario};
+use trimtab_noq::Qlog;
 
 use crate::admission;
 use crate::error::QuicError;
 use crate::identity::Identity;
+use crate::logs::{self, RunLogs};
 use crate::run::QuicRun;
 use crate::virtual_world::VirtualWorld;
 
@@ -21,16 +23,24 @@ pub struct Virtual {
     identity: Identity,
     /// What cannot be repeated.
     unseeded: Vec<String>,
+    qlog: Option<Qlog>,
 }
 
 impl Virtual {
     /// Checks that the scenario can be run.
     ///
     /// # Errors
-    /// It asks for TCP, or a scheme needs the simulator.
+    /// It asks for TCP, a scheme needs the simulator, or the folder `QLOGDIR` cannot be made.
     pub fn new(scenario: &Scenario) -> Result<Self, QuicError> {
         admission::check(scenario, NAME)?;
-        Ok(Self { identity: Identity::new()?, unseeded: admission::unseeded(scenario) })
+        let (identity, unseeded) = (Identity::new()?, admission::unseeded(scenario));
+        Ok(Self { identity, unseeded, qlog: logs::from_env()? })
+    }
+
+    /// Logs each flow of each run there, and not where `QLOGDIR` says. Default: there, if it is set.
+    #[must_use]
+    pub fn with_qlog(self, qlog: impl Into<Option<Qlog>>) -> Self {
+        Self { qlog: qlog.into(), ..self }
     }
 }
 
@@ -46,8 +56,11 @@ impl Datapath for Virtual {
     }
 
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
-        let world = VirtualWorld::new(&self.identity, prepared, job);
-        Ok(Course::new(prepared, job, QuicRun::new(world, prepared, job)).measure()?)
+        let logs = RunLogs::new(self.qlog.as_ref(), prepared, job);
+        let world = VirtualWorld::new(&self.identity, prepared, job, logs);
+        let measurement = Course::new(prepared, job, QuicRun::new(world, prepared, job)).measure();
+        logs.flush();
+        Ok(measurement?)
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::error::QuicError;
 use crate::flow::{Flow, FlowConfig};
 use crate::identity::Identity;
+use crate::logs::RunLogs;
 use crate::side::Datagram;
 use crate::world::{Crossed, World};
 
@@ -128,9 +129,15 @@ pub(crate) struct VirtualWorld {
 
 impl VirtualWorld {
     /// The world of a run, before its first handshake.
-    pub(crate) fn new(identity: &Identity, prepared: &Prepared, job: &Job) -> Self {
+    pub(crate) fn new(
+        identity: &Identity,
+        prepared: &Prepared,
+        job: &Job,
+        logs: RunLogs<'_>,
+    ) -> Self {
         let clock = Clock::new(lead(job.cell.rtt.longest() + job.cell.jitter));
-        let flow = |(number, member)| FlowConfig::new(number, member, prepared, job.seed, clock);
+        let run = (prepared, job);
+        let flow = |(number, member)| FlowConfig::new(number, member, run, logs, clock);
         let flows = course::members(prepared, job).into_iter().enumerate().map(flow).collect();
         let link = course::bottleneck(prepared, job, course::capacity(prepared, job));
         let propagation =

@@ -128,6 +128,30 @@ impl Governor {
         }
     }
 
+    /// One of the kernel's own by the kernel's name, and our name of the same. Whether this kernel
+    /// has it: [`offered`].
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn kernels(name: &str) -> Result<(Self, &'static str), String> {
+        let Some(&(ours, kernel)) = KERNEL.iter().find(|(_, kernel)| *kernel == name) else {
+            let names = KERNEL.map(|(_, kernel)| kernel).join(", ");
+            return Err(format!("the kernel's own are {names}; ours are trimtab/ALGORITHM"));
+        };
+        Ok((Self::Kernel(kernel), ours))
+    }
+
+    /// An algorithm in eBPF that nothing steers.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn ebpf(spec: Spec) -> Result<Self, String> {
+        let name = spec.algorithm().name;
+        let wrong = || format!("eBPF has no {name}; it has copa, cubic, bbr and vivace");
+        let algorithm = Algorithm::from_name(name).ok_or_else(wrong)?;
+        Ok(Self::Ebpf { algorithm, spec, steerer: None })
+    }
+
     /// What steers its connections, at their beginning.
     pub(crate) fn steerer(&self) -> Option<Steerer> {
         match self {
@@ -174,6 +198,14 @@ fn kernels(scheme: &Scheme, spec: &Spec) -> Result<&'static str, String> {
             "the kernel's {kernel} has no knobs for a single connection; name it without any"
         ));
     }
+    offered(kernel)
+}
+
+/// One of the kernel's own, if this kernel has it, and this user may take it.
+///
+/// # Errors
+/// What there is, and what to do.
+pub(crate) fn offered(kernel: &'static str) -> Result<&'static str, String> {
     // Asking for it loads its module, where there is one.
     let offers = TcpListener::bind("127.0.0.1:0")
         .and_then(|socket| Ok(set_tcp_congestion(&socket, kernel)?))

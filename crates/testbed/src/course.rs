@@ -33,15 +33,15 @@ use crate::watch::Watch;
 pub(crate) const SOCKET_MEMORY: &str = "4096 1048576 67108864";
 
 /// A flow before it has a connection.
-struct Member {
-    governor: Governor,
-    app: App,
-    start: Time,
+pub(crate) struct Member {
+    pub(crate) governor: Governor,
+    pub(crate) app: App,
+    pub(crate) start: Time,
 }
 
 /// A flow of the run.
-struct Flow {
-    connection: Connection,
+pub(crate) struct Flow {
+    pub(crate) connection: Connection,
     app: SharedApp,
     received: Arc<AtomicU64>,
     insight: SharedInsight,
@@ -54,14 +54,14 @@ pub(crate) fn run(
     job: &Job,
 ) -> Result<(Measurement, Report), RealError> {
     let members = members(prepared, job)?;
-    let mut topology = Topology::new(ServerSide::Private)?;
-    topology.client().set_sysctl("net.ipv4.tcp_rmem", SOCKET_MEMORY)?;
-    topology.server().set_sysctl("net.ipv4.tcp_wmem", SOCKET_MEMORY)?;
+    let mut topology = topology()?;
     if prepared.plan.scenario.mark.is_some() {
         // The client asks for ECN, and the server's default is to agree.
         topology.client().set_sysctl("net.ipv4.tcp_ecn", "1")?;
     }
-    let connections = establish(rig, &mut topology, &members, job)?;
+    let (down, up) = emulated::path(job.cell.rtt.first());
+    let path = Config { down, up, seed: job.seed, log: None };
+    let connections = establish(rig, &mut topology, &members, &path)?;
     let ports = connections.iter().map(|c| c.port).collect();
     let watch = Arc::new(Mutex::new(Watch::new(ports)));
     let eye = Arc::clone(&watch);
@@ -85,6 +85,14 @@ pub(crate) fn run(
     Ok((measurement?, report?))
 }
 
+/// Namespaces in which the window and not a buffer limits a flow.
+pub(crate) fn topology() -> Result<Topology, RealError> {
+    let topology = Topology::new(ServerSide::Private)?;
+    topology.client().set_sysctl("net.ipv4.tcp_rmem", SOCKET_MEMORY)?;
+    topology.server().set_sysctl("net.ipv4.tcp_wmem", SOCKET_MEMORY)?;
+    Ok(topology)
+}
+
 /// Who takes part: the flows of the simulator, and the same requests.
 fn members(prepared: &Prepared, job: &Job) -> Result<Vec<Member>, RealError> {
     let member = |member: course::Member<'_>| {
@@ -102,14 +110,13 @@ fn link(prepared: &Prepared, job: &Job) -> Config {
 
 /// Connects every flow over a link that only delays: handshakes measure the path, and the run begins with all
 /// connections established, as it does in the simulator.
-fn establish(
+pub(crate) fn establish(
     rig: &Rig,
     topology: &mut Topology,
     members: &[Member],
-    job: &Job,
+    path: &Config,
 ) -> Result<Vec<Connection>, RealError> {
-    let (down, up) = emulated::path(job);
-    topology.start(&Config { down, up, seed: job.seed, log: None })?;
+    topology.start(path)?;
     let connections = members.iter().map(|m| connect(rig, topology, &m.governor)).collect();
     topology.stop()?;
     connections
@@ -117,7 +124,7 @@ fn establish(
 
 /// The threads of a run.
 #[derive(Default)]
-struct Crew {
+pub(crate) struct Crew {
     threads: Vec<JoinHandle<()>>,
     /// All sockets, to end the threads that wait for them.
     sockets: Vec<TcpStream>,
@@ -126,7 +133,7 @@ struct Crew {
 
 impl Crew {
     /// Starts all clients, servers and the steering.
-    fn begin(
+    pub(crate) fn begin(
         &mut self,
         members: Vec<Member>,
         connections: Vec<Connection>,
@@ -179,7 +186,7 @@ impl Crew {
     }
 
     /// Ends all connections and waits for the threads.
-    fn end(self) -> Result<(), RealError> {
+    pub(crate) fn end(self) -> Result<(), RealError> {
         self.stop.store(true, Ordering::Relaxed);
         for socket in self.sockets {
             // It may have ended by itself.
@@ -231,7 +238,8 @@ impl Run for KernelRun {
         Sample {
             queue_delay_ms,
             rtt_ms,
-            cwnd_bytes: sys::window(&first.connection.server).map_or(f64::NAN, Bytes::as_f64),
+            cwnd_bytes: sys::info(&first.connection.server)
+                .map_or(f64::NAN, |info| (info.packet * u64::from(info.window)).as_f64()),
             delta: delta.unwrap_or(f64::NAN),
             insight: first.insight.get(),
         }
@@ -252,7 +260,8 @@ impl Run for KernelRun {
 }
 
 impl Flow {
-    fn received(&self) -> Bytes {
+    /// Bytes that its client has got.
+    pub(crate) fn received(&self) -> Bytes {
         Bytes::new(self.received.load(Ordering::Relaxed))
     }
 }

@@ -19,6 +19,12 @@ pub enum RealError {
         "a fleet on the kernel's TCP needs root, for network namespaces and eBPF: run the command with sudo"
     )]
     FleetNotRoot,
+    /// The caller is not root.
+    #[error(
+        "checks of the kernel's TCP need root, for network namespaces and eBPF: run the command with sudo, or \
+         check sim:ALGORITHM"
+    )]
+    ConformNotRoot,
     /// A process of a fleet did not start, or ended.
     #[error("{process}: {problem}")]
     Process {
@@ -75,6 +81,12 @@ pub enum RealError {
     NoName {
         /// How many were tried.
         tried: u32,
+    },
+    /// A connection ended by itself.
+    #[error("the kernel ended the connection after {:.2} s", after.as_secs_f64())]
+    Ended {
+        /// How long it lasted.
+        after: trimtab_units::Duration,
     },
     /// The user asked to stop.
     #[error("interrupted")]

@@ -25,6 +25,7 @@
 //! # }
 //! ```
 //!
+//! [`OnKernel`] puts a congestion control of the kernel into the scenes of `trimtab conform`.
 //! [`fleet`] is a fleet on the kernel: an engine and edges as in production.
 //!
 //! What to read first: `course.rs` for what happens in a run, `watch.rs` for how packets are
@@ -33,6 +34,7 @@
 mod admission;
 mod client;
 mod clock;
+mod conform;
 mod connection;
 mod course;
 mod error;
@@ -45,6 +47,7 @@ mod sys;
 mod watch;
 
 pub use admission::Governor;
+pub use conform::OnKernel;
 pub use error::RealError;
 pub use rig::Rig;
 pub use trimtab_emu::Fidelity;

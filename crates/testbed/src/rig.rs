@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trimtab_emu::{Fidelity, ServerSide, Topology};
+use trimtab_emu::{Fidelity, Report, ServerSide, Topology};
 use trimtab_kernel::{Datapath, Error, Options, unload_pins};
 use trimtab_lab::run::datapath::RunError;
 use trimtab_lab::run::prepare::Prepared;
@@ -50,9 +50,13 @@ impl Rig {
         if !rustix::process::geteuid().is_root() {
             return Err(RealError::NotRoot);
         }
+        Self::for_runs(places.iter().any(|place| matches!(place, Place::Ebpf(_))))
+    }
+
+    /// For runs of root, with eBPF or without.
+    pub(crate) fn for_runs(needs_ebpf: bool) -> Result<Self, RealError> {
         // Whether links can be made shows before the first run.
         drop(Topology::new(ServerSide::Private)?);
-        let needs_ebpf = places.iter().any(|place| matches!(place, Place::Ebpf(_)));
         let copa = if needs_ebpf { Some((load()?, Mutex::new(()))) } else { None };
         Ok(Self {
             kernel: kernel(),
@@ -60,6 +64,11 @@ impl Rig {
             port: AtomicU16::new(PORT_MIN),
             fidelity: Mutex::default(),
         })
+    }
+
+    /// Counts the link of a run in.
+    pub(crate) fn add(&self, report: &Report) {
+        lock(&self.fidelity).add(report);
     }
 
     /// How true the links have been so far.
@@ -100,7 +109,7 @@ impl trimtab_lab::run::datapath::Datapath for Rig {
     /// Takes the scenario's duration, and what outstanding requests take after it.
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
         let (measurement, report) = course::run(self, prepared, job)?;
-        lock(&self.fidelity).add(&report);
+        self.add(&report);
         Ok(measurement)
     }
 

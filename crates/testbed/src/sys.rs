@@ -5,7 +5,7 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-use trimtab_units::{Bytes, Rate};
+use trimtab_units::{Bytes, Duration, Rate};
 
 /// Above what any link here carries, and not the value that means "no pacing".
 const FAST: Rate = Rate::from_bytes_per_sec(1 << 40);
@@ -28,14 +28,37 @@ pub(crate) fn pace(socket: &TcpStream) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Where `struct tcp_info` of linux/tcp.h has `tcpi_snd_mss` and `tcpi_snd_cwnd`. Fields are only
-/// ever added at its end.
-const SND_MSS: usize = 16;
-const SND_CWND: usize = 80;
-const LENGTH: usize = 104;
+/// What the kernel tells of a connection (`TCP_INFO`), as far as it is used here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TcpInfo {
+    /// Whether losses are being repaired and the window goes down to the threshold (RFC 6937).
+    pub(crate) is_reducing: bool,
+    /// Payload of a full packet.
+    pub(crate) packet: Bytes,
+    /// The congestion window, the slow-start threshold, and what is in flight, in packets.
+    pub(crate) window: u32,
+    pub(crate) threshold: u32,
+    pub(crate) inflight: u32,
+    /// Packets with data that left so far, and how many of them carried what had been sent before.
+    pub(crate) sent: u64,
+    pub(crate) resent: u64,
+    /// The smoothed round-trip time.
+    pub(crate) srtt: Duration,
+    /// What the connection is paced at.
+    pub(crate) pacing: Rate,
+}
 
-/// The congestion window of a connection (`TCP_INFO`); `None` when it has ended.
-pub(crate) fn window(socket: &TcpStream) -> Option<Bytes> {
+/// `TCP_ESTABLISHED` of linux/tcp_states.h.
+const ESTABLISHED: u8 = 1;
+/// States of the congestion control in which the window is brought to the threshold: `TCP_CA_CWR`
+/// and `TCP_CA_Recovery` of linux/tcp.h.
+const REDUCING: [u8; 2] = [2, 3];
+/// As far as `struct tcp_info` of linux/tcp.h is read: to the end of `tcpi_data_segs_out`, which
+/// Linux has since 4.6. Fields are only ever added at its end.
+const LENGTH: usize = 160;
+
+/// What the kernel tells of a connection; `None` when it has ended.
+pub(crate) fn info(socket: &TcpStream) -> Option<TcpInfo> {
     let mut info = [0_u8; LENGTH];
     let mut length = LENGTH as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many, and how many it wrote to `length`.
@@ -48,14 +71,25 @@ pub(crate) fn window(socket: &TcpStream) -> Option<Bytes> {
             &raw mut length,
         )
     };
-    let field = |at: usize| {
-        let bytes = info.get(at..at + 4)?;
-        Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)))
-    };
-    if result != 0 || (length as usize) < SND_CWND + 4 {
+    if result != 0 || (length as usize) < LENGTH || info[0] != ESTABLISHED {
         return None;
     }
-    Some(Bytes::new(field(SND_MSS)? * field(SND_CWND)?))
+    // Where `tcpi_snd_mss` and the others lie.
+    let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+    let pacing = info[104..112].try_into().map_or(0, u64::from_ne_bytes);
+    let [unacked, sacked, lost, retransmitted] = [24, 28, 32, 36].map(word);
+    Some(TcpInfo {
+        is_reducing: REDUCING.contains(&info[1]),
+        packet: Bytes::new(word(16).into()),
+        window: word(80),
+        threshold: word(76),
+        // tcp_packets_in_flight() of net/tcp.h.
+        inflight: (unacked + retransmitted).saturating_sub(sacked + lost),
+        sent: word(156).into(),
+        resent: word(100).into(),
+        srtt: Duration::from_micros(word(68).into()),
+        pacing: Rate::from_bytes_per_sec(pacing),
+    })
 }
 
 #[cfg(test)]
@@ -70,7 +104,9 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         pace(&client).unwrap();
         // Linux begins with ten packets (RFC 6928), of 536 bytes (RFC 9293, section 3.7.1) or more.
-        let window = window(&client).unwrap();
-        assert!((5360..10_000_000).contains(&window.get()), "{window:?}");
+        let info = info(&client).unwrap();
+        let window = info.packet * u64::from(info.window);
+        assert!((5360..10_000_000).contains(&window.get()), "{info:?}");
+        assert_eq!((info.inflight, info.sent, info.is_reducing), (0, 0, false));
     }
 }

@@ -1,11 +1,12 @@
 //! Runs on a real kernel. Skipped, with the reason, where the rights or the kernel for them are missing.
 
 use trimtab_kernel::{Doctor, Health};
+use trimtab_lab::conform::{Conformance, Subject, Verdict, checks, conform};
 use trimtab_lab::result::{Comparison, RunRecord};
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::pool::Effort;
 use trimtab_lab::scenario::Scenario;
-use trimtab_testbed::{RealError, Rig};
+use trimtab_testbed::{OnKernel, RealError, Rig};
 
 /// Why these tests cannot run here; in CI they can.
 fn reason_to_skip() -> Option<String> {
@@ -132,4 +133,44 @@ fn what_cannot_run_is_refused_before_anything_does() {
     assert!(matches!(&e, RealError::Scheme { scheme, .. } if scheme == "omniscient"));
     let e = with("cc = [\"cubic\"]\ntransport = \"quic\"");
     assert!(e.to_string().contains("--transport tcp"), "{e}");
+}
+
+/// These checks of a subject on the kernel.
+fn conformance(subject: &str, names: &[&str]) -> Conformance {
+    let checks: Vec<_> = checks().filter(|check| names.contains(&check.name)).collect();
+    assert_eq!(checks.len(), names.len());
+    let subject = OnKernel::named(subject).unwrap();
+    let subjects: [Box<dyn Subject>; 1] = [Box::new(subject)];
+    let effort = Effort { jobs: None, quiet: true };
+    let conformance = conform(&checks, &subjects, effort).unwrap();
+    println!("{:?}\n{:?}", conformance.rows, subjects[0].warnings());
+    conformance
+}
+
+#[test]
+fn the_kernels_cubic_passes_checks_and_says_what_cannot_be_seen_of_it() {
+    if reason_to_skip().is_some() {
+        return;
+    }
+    let names = ["initial-window", "window-kept", "one-reduction", "cubic-reduction"];
+    let rows = conformance("cubic", &names).rows;
+    let words: Vec<_> = rows.iter().map(|row| (row.check.name, row.verdict.word())).collect();
+    let verdicts = ["pass", "n/a", "pass", "pass"];
+    assert_eq!(words, names.into_iter().zip(verdicts).collect::<Vec<_>>());
+    assert!(!rows[0].ours, "it is Linux's");
+    let Verdict::NotApplicable(reason) = &rows[1].verdict else { unreachable!("its word is n/a") };
+    assert!(reason.contains("TCP_INFO is sampled"), "{reason}");
+}
+
+/// The same algorithm in eBPF, but that a loss takes a tenth of its window and not three.
+#[test]
+fn a_cubic_that_yields_too_little_fails() {
+    if reason_to_skip().is_some() {
+        return;
+    }
+    let conformance = conformance("trimtab/cubic:beta=0.9", &["cubic-reduction"]);
+    assert!(!conformance.holds());
+    let [row] = &conformance.rows[..] else { panic!("{:?}", conformance.rows) };
+    let Verdict::Measured(finding) = &row.verdict else { panic!("{:?}", row.verdict) };
+    assert!((finding.value - 0.9).abs() < 0.05, "{finding:?}");
 }

@@ -44,7 +44,7 @@ pub enum Verdict {
     Measured(Finding),
     /// The transport ended the connection, and what it said.
     Ended(String),
-    /// It does not apply, and why.
+    /// It does not apply, or cannot be seen there, and why.
     NotApplicable(&'static str),
 }
 
@@ -137,7 +137,10 @@ impl Serialize for Row {
     }
 }
 
-/// Does these checks of these subjects, on several cores.
+/// A check of a subject that is to be done.
+type Job<'a> = (&'static Check, &'a dyn Subject);
+
+/// Does these checks of these subjects, on several cores. Those in real time come last.
 ///
 /// # Errors
 /// The user asked to stop.
@@ -146,26 +149,40 @@ pub fn conform(
     subjects: &[Box<dyn Subject>],
     effort: Effort,
 ) -> Result<Conformance, Interrupted> {
-    let each = |&check: &&'static Check| subjects.iter().map(move |subject| (check, subject));
-    let jobs: Vec<(&'static Check, &Box<dyn Subject>)> = checks.iter().flat_map(each).collect();
-    let rows = run_all(&jobs, effort, |&(check, subject)| {
-        let verdict = match (check.applies)(subject.as_ref()) {
-            Err(reason) => Verdict::NotApplicable(reason),
-            Ok(()) => match (check.measure)(subject.as_ref()) {
-                Ok(finding) => Verdict::Measured(finding),
-                Err(reason) => Verdict::Ended(reason.to_string()),
-            },
-        };
-        let (name, ours) = (subject.name().to_owned(), subject.is_ours(check.by));
-        Row { check, subject: name, ours, verdict }
-    })?;
-    Ok(Conformance { schema: SCHEMA, rows })
+    let each = |&check: &&'static Check| subjects.iter().map(move |s| (check, s.as_ref()));
+    let jobs: Vec<(usize, Job<'_>)> = checks.iter().flat_map(each).enumerate().collect();
+    let (virtual_time, real_time): (Vec<_>, Vec<_>) =
+        jobs.into_iter().partition(|(_, (_, subject))| subject.at_once().is_none());
+    let mut rows = run_all(&virtual_time, effort, |&(place, job)| (place, row(job)))?;
+    let at_once = real_time.iter().filter_map(|(_, (_, subject))| subject.at_once()).min();
+    let effort = Effort { jobs: effort.jobs.or(at_once), ..effort };
+    rows.extend(run_all(&real_time, effort, |&(place, job)| (place, row(job)))?);
+    rows.sort_by_key(|(place, _)| *place);
+    Ok(Conformance { schema: SCHEMA, rows: rows.into_iter().map(|(_, row)| row).collect() })
+}
+
+/// Does a check of a subject.
+fn row((check, subject): Job<'_>) -> Row {
+    let applies = (check.applies)(subject).and_then(|()| subject.observes(check));
+    let verdict = match applies.map(|()| (check.measure)(subject)) {
+        Err(reason) => Verdict::NotApplicable(reason),
+        Ok(Ok(finding)) => Verdict::Measured(finding),
+        Ok(Err(reason)) => Verdict::Ended(reason.to_string()),
+    };
+    let (name, ours) = (subject.name().to_owned(), subject.is_ours(check.by));
+    Row { check, subject: name, ours, verdict }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use trimtab_units::{Bytes, Time};
+
     use super::*;
     use crate::report::table::Style;
+    use crate::run::datapath::RunError;
 
     fn simulated(name: &str) -> Box<dyn Subject> {
         Box::new(Simulated::new(name).unwrap())
@@ -227,5 +244,80 @@ mod tests {
         assert!((slow_start["value"].as_f64().unwrap() - 1.0).abs() < 0.05);
         assert_eq!((&drain["verdict"], &drain["reason"]), (&"n/a".into(), &"it is not BBR".into()));
         assert!(drain["value"].is_null());
+    }
+
+    /// A subject in real time, as far as the order of checks goes.
+    struct InRealTime {
+        inner: Simulated,
+        running: Arc<AtomicBool>,
+    }
+
+    struct RealTrial {
+        inner: Box<dyn Trial>,
+        running: Arc<AtomicBool>,
+    }
+
+    impl Subject for InRealTime {
+        fn name(&self) -> &str {
+            "real"
+        }
+
+        fn family(&self) -> Family {
+            self.inner.family()
+        }
+
+        fn is_ours(&self, by: By) -> bool {
+            self.inner.is_ours(by)
+        }
+
+        fn packet(&self) -> Bytes {
+            self.inner.packet()
+        }
+
+        fn observes(&self, check: &Check) -> Result<(), &'static str> {
+            if check.name == "pacing" { Err("not seen there") } else { Ok(()) }
+        }
+
+        fn at_once(&self) -> Option<usize> {
+            Some(1)
+        }
+
+        fn begin(&self, scene: &Scene) -> Result<Box<dyn Trial>, RunError> {
+            assert!(!self.running.swap(true, Ordering::SeqCst), "two at once");
+            let (inner, running) = (self.inner.begin(scene)?, Arc::clone(&self.running));
+            Ok(Box::new(RealTrial { inner, running }))
+        }
+    }
+
+    impl Trial for RealTrial {
+        fn run_until(&mut self, until: Time) -> Result<(), RunError> {
+            self.inner.run_until(until)
+        }
+
+        fn look(&mut self) -> Look {
+            self.inner.look()
+        }
+    }
+
+    impl Drop for RealTrial {
+        fn drop(&mut self) {
+            self.running.store(false, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn checks_in_real_time_are_one_at_a_time_and_rows_by_check() {
+        let names = ["initial-window", "slow-start", "one-reduction", "pacing"];
+        let these: Vec<_> = checks().filter(|check| names.contains(&check.name)).collect();
+        let inner = Simulated::new("newreno").unwrap();
+        let real = InRealTime { inner, running: Arc::default() };
+        let subjects = [Box::new(real), simulated("cubic")];
+        let effort = Effort { jobs: None, quiet: true };
+        let rows = conform(&these, &subjects, effort).unwrap().rows;
+        let order: Vec<_> = rows.iter().map(|row| (row.check.name, &*row.subject)).collect();
+        let by_check = |name| [(name, "real"), (name, "sim:cubic")];
+        assert_eq!(order, names.into_iter().flat_map(by_check).collect::<Vec<_>>());
+        assert!(rows.iter().all(|row| row.verdict.conforms()));
+        assert_eq!(rows[6].verdict, Verdict::NotApplicable("not seen there"));
     }
 }

@@ -4,7 +4,7 @@ use trimtab_apps::{App, BulkConfig, DownloadConfig, Workload};
 use trimtab_net::{Capacity, DelayConfig, LinkConfig, LossConfig, QueueConfig};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use super::check::By;
+use super::check::{By, Check};
 use crate::run::datapath::RunError;
 
 /// Whose behaviour a congestion control is meant to have, which says what clauses apply to it.
@@ -35,7 +35,7 @@ impl Family {
     }
 
     /// Whether it is a version of BBR.
-    pub(crate) fn is_bbr(self) -> bool {
+    pub fn is_bbr(self) -> bool {
         matches!(self, Self::Bbr1 | Self::Bbr3)
     }
 
@@ -65,7 +65,28 @@ pub trait Subject: Send + Sync {
     /// What a full packet counts against the window.
     fn packet(&self) -> Bytes;
 
-    /// Begins a connection in a scene. The same scene gives the same trial.
+    /// Whether what the check is about can be seen there, else why it cannot.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn observes(&self, check: &Check) -> Result<(), &'static str> {
+        let _ = check;
+        Ok(())
+    }
+
+    /// How many checks at once do not disturb each other; `None` for one per core. Where there is a
+    /// number, time is real, and nothing else is checked meanwhile.
+    fn at_once(&self) -> Option<usize> {
+        None
+    }
+
+    /// What readers of the verdicts must know of all trials so far, such as a machine that was too
+    /// busy.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Begins a connection in a scene. In virtual time the same scene gives the same trial.
     ///
     /// # Errors
     /// The connection cannot be made.

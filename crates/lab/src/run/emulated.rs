@@ -4,6 +4,7 @@
 use trimtab_net::{Capacity, DelayConfig, LinkConfig};
 use trimtab_units::{Duration, Rate, Time};
 
+use crate::conform::Scene;
 use crate::run::course;
 use crate::run::prepare::Prepared;
 use crate::scenario::{Delay, Job};
@@ -19,10 +20,18 @@ pub fn link(prepared: &Prepared, job: &Job) -> (LinkConfig, LinkConfig) {
     (down, delay(back))
 }
 
-/// The path without its bottleneck, which only delays, as it is when the run begins: towards the
-/// client, and back.
-pub fn path(job: &Job) -> (LinkConfig, LinkConfig) {
-    let (there, back) = Delay::from(job.cell.rtt.first()).halves();
+/// The link of a scene as the simulator has it: towards the client, and back.
+pub fn scene(scene: &Scene) -> (LinkConfig, LinkConfig) {
+    let half = scene.rtt.map(|delay| delay / 2);
+    let mut down = scene.link.clone().delay(half.clone());
+    down.capacity = ahead(down.capacity, half.at(Time::ZERO));
+    (down, delay(half))
+}
+
+/// A path without its bottleneck, which only delays: towards the client, and back. `rtt` is the one
+/// that the run begins with.
+pub fn path(rtt: Duration) -> (LinkConfig, LinkConfig) {
+    let (there, back) = Delay::from(rtt).halves();
     (delay(there), delay(back))
 }
 
@@ -82,5 +91,27 @@ mod tests {
         let moved = ahead(Capacity::Constant(Rate::from_mbps(8.0)), by);
         assert!(matches!(moved, Capacity::Constant(rate) if rate == Rate::from_mbps(8.0)));
         assert_eq!(delay(by).delay, by.into());
+    }
+
+    /// Half of the round trip is on each way at any time, and the trace is half of it ahead.
+    #[test]
+    fn a_scene_is_that_of_the_simulator() {
+        let ms = Duration::from_millis;
+        let steps = [(ms(1000), Rate::from_mbps(8.0)), (ms(1000), Rate::from_mbps(24.0))];
+        let capacity = Capacity::trace(trimtab_net::generate::steps(&steps).unwrap());
+        let link = LinkConfig::new(capacity.clone());
+        let rtt = DelayConfig::steps([(ms(500), ms(40)), (ms(9500), ms(100))]);
+        let app = trimtab_apps::App::bulk(&trimtab_apps::BulkConfig::default());
+        let (down, up) = scene(&Scene { link, rtt, app, seed: 1 });
+        for (at, half) in [(0, 20), (499, 20), (501, 50)] {
+            let at = Time::from_millis(at);
+            assert_eq!([down.delay.at(at), up.delay.at(at)], [ms(half); 2]);
+        }
+        let bytes = |of: &Capacity, from| {
+            of.bytes_between(Time::from_millis(from), Time::from_millis(from + 100))
+        };
+        assert_eq!(bytes(&down.capacity, 930), bytes(&capacity, 950));
+        assert_ne!(bytes(&down.capacity, 930), bytes(&capacity, 930));
+        assert_eq!(up.capacity.mean_rate(), Rate::MAX);
     }
 }

@@ -8,6 +8,7 @@ use trimtab_lab::run::datapath::Datapath;
 use trimtab_lab::run::simulator::Simulator;
 use trimtab_lab::run::{Recording, pool::Effort};
 use trimtab_lab::scenario::Scenario;
+use trimtab_noq::Qlog;
 use trimtab_quic::Virtual;
 
 fn on(datapath: &dyn Datapath, scenario: &Scenario) -> Comparison {
@@ -47,6 +48,35 @@ fn the_same_seed_gives_the_same_record_and_another_seed_another() {
     let [first, second] =
         [0, 1].map(|seed| runs.iter().find(|run| run.seed == seed && run.cc == "bbr3").unwrap());
     assert_ne!(first.throughput_mbps, second.throughput_mbps);
+}
+
+/// The same record with logs as without, and in the logs what the scheme did.
+#[test]
+fn each_flow_of_each_run_has_a_log_with_its_name() {
+    let text = format!(
+        "cc = [\"mortise\", \"cubic\"]\n{LINK}duration = \"3s\"\n[[app]]\nkind = \"bulk\"\n\
+         [[competitor]]\ncc = \"noq:cubic\"\n"
+    );
+    let scenario = Scenario::parse(&text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let qlog = Qlog::in_folder(folder.path()).unwrap().at_server();
+    let datapath = Virtual::new(&scenario).unwrap().with_qlog(qlog);
+    let logged = serde_json::to_value(on(&datapath, &scenario).runs).unwrap();
+    assert_eq!(logged, serde_json::to_value(on_noq(&text)).unwrap());
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    // noq's own controller has none.
+    let [mortise, cubic] = &files[..] else { panic!("{files:?}") };
+    for (file, begins, scheme) in [
+        (mortise, "run-0-mortise-seed-0-flow-0-", "mortise"),
+        (cubic, "run-1-cubic-seed-0-flow-0-", "cubic"),
+    ] {
+        assert!(file.file_name().unwrap().to_str().unwrap().starts_with(begins), "{file:?}");
+        let log = std::fs::read_to_string(file).unwrap();
+        assert!(log.contains(&format!("\"scheme\":\"{scheme}\"")), "{log}");
+        assert_eq!(log.contains("trimtab:steered"), scheme == "mortise", "{file:?}");
+    }
 }
 
 #[test]

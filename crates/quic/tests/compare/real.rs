@@ -8,6 +8,7 @@ use trimtab_lab::result::{Comparison, RunRecord};
 use trimtab_lab::run::datapath::Datapath;
 use trimtab_lab::run::{Recording, pool::Effort};
 use trimtab_lab::scenario::Scenario;
+use trimtab_noq::Qlog;
 use trimtab_quic::{Real, Virtual};
 
 use crate::{LINK, apart, on_noq};
@@ -132,4 +133,24 @@ fn tcp_is_refused_before_any_right_is_asked_for() {
         .map(|e| e.to_string());
     assert!(real.starts_with("--datapath quic runs QUIC"), "{real}");
     assert!(noq.starts_with("--datapath quic-virtual runs QUIC"), "{noq}");
+}
+
+#[test]
+fn a_run_over_sockets_has_a_log_too() {
+    if !can() {
+        return;
+    }
+    let text =
+        format!("cc = [\"cubic\"]\n{LINK}seeds = 1\nduration = \"1s\"\n[[app]]\nkind = \"bulk\"\n");
+    let scenario = Scenario::parse(&text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let qlog = Qlog::in_folder(folder.path()).unwrap().at_server();
+    let datapath = Real::new(&scenario).unwrap().with_qlog(qlog);
+    let effort = Effort { jobs: Some(1), quiet: true };
+    compare(&scenario, effort, Recording::default(), "x", &datapath).unwrap();
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    assert!(file.file_name().to_str().unwrap().starts_with("run-0-cubic-seed-0-flow-0-"));
+    let log = std::fs::read_to_string(file.path()).unwrap();
+    assert!(log.contains("\"scheme\":\"cubic\"") && log.contains("recovery:metrics_updated"));
 }
