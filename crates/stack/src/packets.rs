@@ -91,7 +91,11 @@ impl Packets {
     fn take_first(&mut self, from: Key, to: Key) -> Option<Packet> {
         // Nearly always it is the very first. Every record before another was looked at then.
         if self.records.front().is_some_and(|(key, _)| (from..=to).contains(key)) {
-            return self.records.pop_front().and_then(|(_, record)| record).inspect(|_| self.trim());
+            return self
+                .records
+                .pop_front()
+                .and_then(|(_, record)| record)
+                .inspect(|_| self.trim());
         }
         let taken = self.range(from, to).find_map(Option::take);
         self.trim();
