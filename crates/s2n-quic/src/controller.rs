@@ -1,5 +1,6 @@
 //! The trait of s2n-quic, carried out on a path that a [`Handle`](crate::Handle) can reach as well.
 
+use std::mem::take;
 use std::time::{Duration as Std, Instant};
 
 use s2n_quic_core::random;
@@ -25,6 +26,8 @@ pub struct PathController {
     sent: u64,
     /// Whether the application left the window open with the last packet that carried its data.
     app_limited: bool,
+    /// Whether the acknowledgement that comes next has marks.
+    marked: bool,
     /// The smoothed round-trip time before and after the last sample.
     smoothed: [Duration; 2],
     pacer: Pacer,
@@ -60,6 +63,7 @@ impl PathController {
             inflight: 0,
             sent: 0,
             app_limited: false,
+            marked: false,
             smoothed: [Duration::ZERO; 2],
             pacer: Pacer::default(),
         }
@@ -154,6 +158,9 @@ impl CongestionController for PathController {
         self.leave(clamp(acked));
         let mut path = self.slot.path();
         path.on_newest_acked(now, newest_acked_packet_info.0, acked, self.smoothed[0]);
+        if take(&mut self.marked) {
+            path.on_marked(now, now);
+        }
         path.on_end_acks(now, self.app_limited);
     }
 
@@ -173,15 +180,16 @@ impl CongestionController for PathController {
         self.slot.path().on_loss(now, packet_info.0, lost, persistent_congestion);
     }
 
-    /// No algorithm of Trimtab asks for the number of marks: all answer once in a round trip.
+    /// Comes before the acknowledgement that has the marks. They wait for it: the newest packet that
+    /// it covers tells whether they belong to the last reduction (RFC 9002 §7.3.2). No algorithm of
+    /// Trimtab asks for their number.
     fn on_explicit_congestion<Pub: Publisher>(
         &mut self,
         _ce_count: u64,
-        event_time: Timestamp,
+        _event_time: Timestamp,
         _publisher: &mut Pub,
     ) {
-        let now = self.at(event_time);
-        self.slot.path().on_marked(now, now);
+        self.marked = true;
     }
 
     fn on_mtu_update<Pub: Publisher>(&mut self, max_data_size: u16, _publisher: &mut Pub) {

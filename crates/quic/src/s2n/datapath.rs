@@ -14,7 +14,7 @@ use trimtab_s2n_quic::{Config, Start};
 use trimtab_steer::scheme::{Demand, SchemeKind};
 use trimtab_units::{Bytes, Time};
 
-use super::world::{Governor, S2nWorld, lead};
+use super::world::{ACK_DELAY, Governor, S2nWorld, lead};
 use crate::admission;
 use crate::clock::Clock;
 use crate::error::QuicError;
@@ -63,9 +63,8 @@ impl Datapath for S2nVirtual {
         let link = course::bottleneck(prepared, job, course::capacity(prepared, job));
         let propagation =
             Propagation { halves: job.cell.rtt.halves(), jitter: course::jitter(job) };
-        let seeded = (&link, job.seed);
-        let world =
-            S2nWorld::new(clock, seeded, &propagation, governor, member.app, wants_factors)?;
+        let (seeded, client) = ((&link, job.seed), (member.app, ACK_DELAY));
+        let world = S2nWorld::new(clock, seeded, &propagation, governor, client, wants_factors)?;
         let run = S2nRun { world, capacity: link.capacity.clone() };
         Course::new(prepared, job, run).measure()
     }

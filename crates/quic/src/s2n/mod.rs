@@ -25,7 +25,7 @@ use trimtab_s2n_quic::Config;
 use trimtab_units::{Bytes, Time};
 
 pub use self::datapath::S2nVirtual;
-use self::world::{Governor, S2nWorld, lead};
+use self::world::{ACK_DELAY, Governor, S2nWorld, lead};
 use crate::clock::Clock;
 use crate::side::PAYLOAD;
 use crate::virtual_world::Propagation;
@@ -113,8 +113,8 @@ impl Subject for OnS2n {
         let propagation = Propagation { halves: (half(), half()), jitter: JitterConfig::None };
         let governor = self.governor(scene.seed, clock);
         let link = (&scene.link, scene.seed);
-        let app = scene.app.clone();
-        Ok(Box::new(S2nWorld::new(clock, link, &propagation, governor, app, false)?))
+        let client = (scene.app.clone(), ACK_DELAY);
+        Ok(Box::new(S2nWorld::new(clock, link, &propagation, governor, client, false)?))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A connection of s2n-quic over a link of the simulator: how it is set up, and goes on.
 
 use std::sync::Arc;
+use std::time::Duration as Std;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -35,7 +36,7 @@ const AHEAD: u32 = 4_000_000;
 
 /// s2n-quic acknowledges packets in order by time alone, by default after 25 ms. RFC 9000 §13.2.2
 /// has every other packet acknowledged, as noq does, which is about this.
-const ACK_DELAY: std::time::Duration = std::time::Duration::from_millis(2);
+pub(super) const ACK_DELAY: Std = Std::from_millis(2);
 
 /// What governs the server.
 pub(super) enum Governor {
@@ -70,9 +71,9 @@ fn identity() -> Result<(String, String), RunError> {
     Ok((pem("CERTIFICATE", certificate.der()), pem("PRIVATE KEY", &key.serialize_der())))
 }
 
-fn limits() -> Result<Limits, RunError> {
+fn limits(ack_delay: Std) -> Result<Limits, RunError> {
     Ok(Limits::new()
-        .with_max_ack_delay(ACK_DELAY)?
+        .with_max_ack_delay(ack_delay)?
         .with_data_window(WINDOW)?
         .with_bidirectional_local_data_window(WINDOW)?
         .with_bidirectional_remote_data_window(WINDOW)?
@@ -91,13 +92,14 @@ pub(super) fn lead(longest_rtt: Duration) -> Duration {
 }
 
 impl S2nWorld {
-    /// A path before its first handshake. A client asks from the start of the run on.
+    /// A path before its first handshake. A client asks from the start of the run on, and
+    /// acknowledges after so long.
     pub(super) fn new(
         clock: Clock,
         link: (&LinkConfig, u64),
         propagation: &Propagation,
         governor: Governor,
-        app: App,
+        (app, ack_delay): (App, Std),
         wants_factors: bool,
     ) -> Result<Self, RunError> {
         let (seen, ends) = (SharedSeen::default(), Shared::new(app));
@@ -134,7 +136,7 @@ impl S2nWorld {
             let client = Client::builder()
                 .with_io(io(&handle)?)?
                 .with_tls(tls.with_certificate(certificate)?.build()?)?
-                .with_limits(limits()?)?
+                .with_limits(limits(ack_delay)?)?
                 .start()?;
             let serving = ends::serve(server, both.clone(), times, wants_factors);
             spawn(both.clone().keep(serving));
@@ -215,7 +217,7 @@ fn server<E: Endpoint>(
     Ok(Server::builder()
         .with_io(io(handle)?)?
         .with_tls(tls)?
-        .with_limits(limits()?)?
+        .with_limits(limits(ACK_DELAY)?)?
         .with_congestion_controller(controllers)?
         .with_event(events)?
         .start()?)

@@ -1,6 +1,6 @@
 //! A stack that reports of an acknowledgement the newest packet and the sum of bytes, and each lost
-//! packet by its number, as s2n-quic does. It reports losses and marks before the acknowledgement
-//! that reveals them.
+//! packet by its number, as s2n-quic does. It reports losses before the acknowledgement that reveals
+//! them.
 //!
 //! Which other packets a sum covers is not known. Nearly always they are the ones just before the
 //! newest, so those are taken. Where that was wrong, the lost packet that was taken for

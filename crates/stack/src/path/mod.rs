@@ -52,7 +52,7 @@ const SLACK: u64 = 2;
 ///
 /// One that reports the newest packet of an acknowledgement and a sum calls
 /// [`on_sent`](Self::on_sent), [`on_loss`](Self::on_loss) and
-/// [`on_newest_acked`](Self::on_newest_acked). There the order is: losses, marks, acked, end.
+/// [`on_newest_acked`](Self::on_newest_acked). There the order is: losses, acked, marks, end.
 #[derive(Debug)]
 pub struct Path {
     /// When it began: time zero.
