@@ -9,7 +9,7 @@ use trimtab_lab::run::course::Member;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::scenario::Job;
 use trimtab_noq::{Factors, Handle};
-use trimtab_units::{Bytes, Time};
+use trimtab_units::{Bytes, Rate, Time};
 
 use crate::admission::{self, Governor};
 use crate::carrier::{Carrier, End};
@@ -38,13 +38,15 @@ pub(crate) struct FlowConfig {
     pub(crate) seed: u64,
 }
 
-/// What the client buffers of a stream, twice what noq's default is. noq gives up a connection of
-/// whose stream more than 1024 pieces are out of order; at most half of the packets of this window
-/// are, 874 of 1430 bytes. Where all responses take one stream, only the congestion window limits it.
-fn stream_window(concurrency: Concurrency) -> Bytes {
+/// What the client buffers of a stream. noq gives up a connection of whose stream more than 1024
+/// pieces are out of order; at most half of the packets of 2.5 MB are, 874 of 1430 bytes. That is
+/// twice noq's default. Where all responses take one stream, it is no limit for a fast and long path.
+fn stream_window(concurrency: Concurrency, mean_rate: Rate, job: &Job) -> Bytes {
+    let bounded = Bytes::new(2_500_000);
+    let held = mean_rate * job.cell.rtt.longest() + job.cell.buffer_bytes(mean_rate);
     match concurrency {
-        Concurrency::InOrder => UNLIMITED,
-        Concurrency::Streams => Bytes::new(2_500_000),
+        Concurrency::InOrder if held * 2 > bounded => UNLIMITED,
+        Concurrency::InOrder | Concurrency::Streams => bounded,
     }
 }
 
@@ -60,11 +62,12 @@ impl FlowConfig {
         let seed = job.seed ^ ((number as u64) << 32);
         let log = logs.of(number, member.scheme);
         let (scheme, goal) = (member.scheme, member.goal);
+        let mean_rate = prepared.plan.links[job.trace].mean_rate();
         let end = Time::ZERO + prepared.plan.scenario.duration;
         Self {
             number,
             governor: admission::governor(scheme, goal, prepared, (seed, clock), log),
-            stream_window: stream_window(member.app.concurrency()),
+            stream_window: stream_window(member.app.concurrency(), mean_rate, job),
             app: member.app,
             active: (Time::ZERO + member.start, end),
             seed,
