@@ -43,9 +43,9 @@ pub(crate) struct FlowConfig {
 /// twice noq's default. Where all responses take one stream, it is no limit for a fast and long path.
 fn stream_window(concurrency: Concurrency, mean_rate: Rate, job: &Job) -> Bytes {
     let bounded = Bytes::new(2_500_000);
-    let held = mean_rate * job.cell.rtt.longest() + job.cell.buffer_bytes(mean_rate);
+    let held = mean_rate * job.cell.rtt.longest();
     match concurrency {
-        Concurrency::InOrder if held * 2 > bounded => UNLIMITED,
+        Concurrency::InOrder if held > bounded => UNLIMITED,
         Concurrency::InOrder | Concurrency::Streams => bounded,
     }
 }
