@@ -125,14 +125,15 @@ fn a_scheme_set_while_data_flows_is_on_the_wire_within_milliseconds() {
 
 /// A link that sends each millisecond, and acknowledgements 2 ms late: 3 ms that Copa takes for a
 /// queue. Its target is 1/(delta · 3 ms) then (NSDI 2018 §2.1), 8 Mbit/s of 1500 bytes, however much
-/// the link carries. One acknowledgement in a round trip or so is prompt, so it never learns better.
+/// the link carries. About one acknowledgement in a round trip is prompt, and shows what the minimum
+/// is.
 #[test]
 fn copa_takes_the_delay_of_acknowledgements_for_a_queue() {
     let capacity = links::capacity(&"step:8Mbit/s,24Mbit/s@6s".parse().unwrap()).unwrap();
     let rtt = Duration::from_millis(80);
     let buffer = QueueConfig::drop_tail_bytes(Rate::from_mbps(16.0) * rtt);
     let link = LinkConfig::new(capacity).queue(buffer);
-    let [late, prompt] = [2, 0].map(|ms| {
+    let [longest, late, prompt] = [25, 2, 0].map(|ms| {
         let mut world = world_over("copa", &link, rtt, Std::from_millis(ms));
         let [before, after] = [7, 12].map(|end| {
             world.run_until(Time::from_secs(end)).unwrap();
@@ -142,7 +143,7 @@ fn copa_takes_the_delay_of_acknowledgements_for_a_queue() {
         println!("copa, acknowledgements after {ms} ms: {goodput:.2} Mbit/s");
         goodput
     });
-    assert!((7.0..13.0).contains(&late), "{late} Mbit/s");
+    assert!(longest < 20.0 && late < 13.0, "{longest} and {late} Mbit/s");
     assert!(prompt > 0.8 * 24.0, "{prompt} Mbit/s");
 }
 
