@@ -94,7 +94,7 @@ mod tests {
     use crate::tests::Config;
     use crate::units::{self, Bytes};
 
-    /// What is kept is what the path offers, whatever happened and whoever did it.
+    /// What is kept is what the path offers, after callbacks and after changes by a handle.
     #[test]
     fn an_offer_is_never_older_than_the_last_change() {
         let (paths, handle) = Config::new("copa:delta=0.5").unwrap().connection();

@@ -118,26 +118,35 @@ fn apart(a: f64, b: f64) -> f64 {
 /// random loss hits other packets here, so what it costs is alike over time only.
 #[test]
 fn bulk_data_is_as_in_the_simulator() {
-    for (loss, seeds, goodput) in [("0%", 1, 0.02), ("1%", 2, 0.1)] {
+    for (loss, seeds, goodput) in [("0%", 1, 0.02), ("1%", 4, 0.1)] {
         let text = format!(
             "cc = [\"newreno\", \"cubic\", \"bbr\", \"bbr3\", \"copa:mvfst\", \"vivace\"]\n\
              {LINK}loss = \"{loss}\"\nseeds = {seeds}\nduration = \"20s\"\nwarmup = \"3s\"\n\
              [[app]]\nkind = \"bulk\"\n"
         );
+        // The simulator's BBRv3 gets 8.6 to 10 Mbit/s with these seeds: the mean over them is compared.
+        let mut rates = std::collections::BTreeMap::<String, (f64, f64)>::new();
         for (noq, sim) in both(&text) {
+            let sums = rates.entry(noq.cc.clone()).or_default();
+            *sums = (sums.0 + noq.throughput_mbps, sums.1 + sim.throughput_mbps);
             let figures = |run: &RunRecord| {
                 let (rate, queue) = (run.throughput_mbps, run.queue_delay_ms.mean);
                 format!("{rate:.2} Mbit/s, queue {queue:.1} ms, loss {:.4}", run.loss_ratio)
             };
             let both = format!("{loss}, {}: {}; {}", noq.cc, figures(&noq), figures(&sim));
             println!("{both}");
-            assert!(apart(noq.throughput_mbps, sim.throughput_mbps) < goodput, "{both}");
             // noq's pacer lets bursts of ten packets out: 10 ms of this link.
             assert!((noq.queue_delay_ms.mean - sim.queue_delay_ms.mean).abs() < 7.0, "{both}");
             assert!((noq.loss_ratio - sim.loss_ratio).abs() < 0.015, "{both}");
             assert!((noq.retransmit_ratio - noq.loss_ratio).abs() < 0.002, "{both}");
             let rtt = noq.rtt_ms.mean - noq.queue_delay_ms.mean;
             assert!((39.0..43.0).contains(&rtt), "{both}: {rtt} ms without the queue");
+        }
+        for (cc, (noq, sim)) in rates {
+            assert!(
+                apart(noq, sim) < goodput,
+                "{loss}, {cc}: {noq} and {sim}, sums over the seeds"
+            );
         }
     }
 }

@@ -116,7 +116,7 @@ fn a_connection_that_ends_fails_its_run_at_once() {
     if !can() {
         return;
     }
-    let text = "cc = [\"bbr\"]\ntraces = [\"constant:60Mbit/s\"]\nrtt = \"300ms\"\n\
+    let text = "cc = [\"bbr\"]\ntraces = [\"constant:80Mbit/s\"]\nrtt = \"300ms\"\n\
                 buffer = \"30KB\"\nduration = \"30s\"\n[[app]]\nkind = \"bulk\"\n";
     let begin = Instant::now();
     let error = over_sockets(text, 1).0.unwrap_err().to_string();
