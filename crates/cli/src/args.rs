@@ -284,7 +284,8 @@ impl Work {
 /// Check congestion controllers against their specifications, and for defects met in the field.
 ///
 /// Each check puts a connection on a path in virtual time, or that of the kernel on one in real time,
-/// measures a behaviour that shows from outside, and gives a verdict. Ends with exit code 1 when an algorithm of Trimtab fails.
+/// measures a behaviour that shows from outside, and gives a verdict. Ends with exit code 1 when an
+/// algorithm of Trimtab fails.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab conform

@@ -39,8 +39,9 @@ impl Offer {
 /// `None` as a number.
 const NONE: u64 = u64::MAX;
 
-/// The offer of the last look, until the path changes. It is written under the path's lock only. A
-/// reader that finds it current gets the offer of that look, or of a later one.
+/// The offer of the last look, until the path changes. It is written under the path's lock, and by
+/// controllers only: a stack calls those of a path one at a time. Handles, from other threads, only
+/// have it forgotten. So a reader that finds it current gets one offer, and not parts of two.
 #[derive(Debug, Default)]
 pub(crate) struct LastOffer {
     is_current: AtomicBool,
