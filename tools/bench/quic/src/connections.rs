@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 1000;
 /// Handshakes that take place at once: more would overflow the sockets.
 const DIALLING: usize = 20;
 /// Responses on each connection, this far apart.
-const RESPONSES: u32 = 12;
+const RESPONSES: u32 = 48;
 const INTERVAL: Duration = Duration::from_millis(250);
 const RESPONSE: usize = 6_000;
 /// No round takes longer.
