@@ -168,3 +168,48 @@ pub struct Idle {
     /// The retransmission timeout.
     pub rto: Duration,
 }
+
+/// What a receiver said of one packet (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1, RFC
+/// 8888 §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it left, by the sender's clock.
+    pub sent_at: Time,
+    /// When it arrived, by the receiver's clock, whose origin is anywhere; `None`: it has not.
+    pub arrived_at: Option<Time>,
+    /// Its size.
+    pub bytes: Bytes,
+    /// The probe of which it is a part, by its [`Probe::id`].
+    pub probe: Option<u32>,
+    /// Whether it arrived with a congestion mark (CE).
+    pub marked: bool,
+}
+
+/// A receiver's feedback on packets, one by one: what transports of media give.
+#[derive(Clone, Copy, Debug)]
+pub struct Feedback<'a> {
+    /// When it arrived at the sender.
+    pub now: Time,
+    /// The packets, in the order in which they left. None of them was in an earlier feedback as
+    /// arrived; one that was reported missing may come again.
+    pub packets: &'a [Arrival],
+    /// Round-trip time of the newest packet that arrived, the receiver's wait excluded where it is
+    /// known.
+    pub rtt: Option<Duration>,
+    /// Bytes in flight after it.
+    pub inflight: Bytes,
+}
+
+/// Packets that an algorithm wants to leave at once, to see what the path carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Its packets come back under this number ([`Arrival::probe`]).
+    pub id: u32,
+    /// The rate to send them at, whatever the pacing rate is. Padding fills what the application
+    /// does not.
+    pub rate: Rate,
+    /// The least number of packets.
+    pub packets: u32,
+    /// The least number of bytes.
+    pub bytes: Bytes,
+}

@@ -48,7 +48,10 @@ mod westwood;
 mod window;
 
 pub use algorithms::*;
-pub use event::{Ack, Discarded, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
+pub use event::{
+    Ack, Arrival, Discarded, Feedback, Idle, Loss, LostPacket, Marked, Probe, RateSample, Sent,
+    Timeout,
+};
 pub use knob::{Knob, KnobError};
 pub use muses::Decision;
 pub use spec::{KNOBS_MAX, Spec, SpecError};
@@ -186,6 +189,11 @@ pub trait CongestionControl {
     /// Called by transports that validate the window after idle times (RFC 5681 §4.1).
     fn on_idle(&mut self, _idle: &Idle) {}
 
+    /// A receiver told of packets one by one, with the times of their arrivals. Transports of media
+    /// call it, after [`on_ack`](Self::on_ack) and its siblings for the same feedback. An algorithm
+    /// that estimates from arrivals takes acknowledgements for them where this is never called.
+    fn on_feedback(&mut self, _feedback: &Feedback<'_>) {}
+
     /// The state for which the algorithm waits for a [`Decision`] from outside, if it does. Without
     /// one its window stays, and the next state takes the place of this one.
     fn awaiting(&self) -> Option<&State> {
@@ -208,6 +216,18 @@ pub trait CongestionControl {
 
     /// The rate to pace packets at; `None` leaves it to the transport.
     fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The bitrate that an encoder should fill, for algorithms that set one. A transport of media
+    /// makes it of window, round-trip time and pacing rate for the others.
+    fn target(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The probe that is to leave now, once. A transport of media asks after every event, and before
+    /// it sends; others send none.
+    fn take_probe(&mut self, _now: Time) -> Option<Probe> {
         None
     }
 

@@ -8,8 +8,8 @@ use trimtab_cc::migrate::Switcher;
 use trimtab_cc::muses::State;
 use trimtab_cc::resume::{CarefulResume, Resume, Resumption};
 use trimtab_cc::{
-    Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, KnobError, Loss,
-    LostPacket, Marked, Phase, Sent, Spec, Timeout,
+    Ack, Config, CongestionControl, Controller, Decision, Discarded, Feedback, Idle, KnobError,
+    Loss, LostPacket, Marked, Phase, Probe, Sent, Spec, Timeout,
 };
 use trimtab_qoe::Factors;
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -233,6 +233,7 @@ impl Driver {
         on_established: Duration;
         on_packet_lost: &LostPacket;
         on_marked: &Marked;
+        on_feedback: &Feedback<'_>;
         on_timeout: &Timeout;
         on_discarded: &Discarded;
         on_spurious_loss: Time;
@@ -397,6 +398,28 @@ impl Driver {
     #[inline]
     pub fn pacing_rate(&self) -> Option<Rate> {
         of_running!(self, pacing_rate)
+    }
+
+    /// See [`CongestionControl::target`].
+    #[inline]
+    pub fn target(&self) -> Option<Rate> {
+        of_running!(self, target)
+    }
+
+    /// The bitrate that an encoder should fill, headers included: the algorithm's
+    /// [`target`](Self::target), or for one without what its window lets pass in a round trip of
+    /// this length, at most its pacing rate. Muses drove WebRTC's encoder by such a rate (§IV-E).
+    pub fn encoder_rate(&self, srtt: Duration) -> Rate {
+        self.target().unwrap_or_else(|| {
+            let by_window = self.window() / srtt;
+            self.pacing_rate().map_or(by_window, |pacing| pacing.min(by_window))
+        })
+    }
+
+    /// See [`CongestionControl::take_probe`].
+    #[inline]
+    pub fn take_probe(&mut self, now: Time) -> Option<Probe> {
+        of_running!(mut self, take_probe, now)
     }
 
     /// See [`CongestionControl::phase`].

@@ -5,8 +5,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use super::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::muses::{DRIVEN, Muses, State};
 use crate::{
-    ALGORITHMS, Ack, Config, CongestionControl, Controller, Decision, Discarded, Idle, Knob, Loss,
-    LostPacket, Marked, Phase, Sent, Spec, Timeout,
+    ALGORITHMS, Ack, Config, CongestionControl, Controller, Decision, Discarded, Feedback, Idle,
+    Knob, Loss, LostPacket, Marked, Phase, Probe, Sent, Spec, Timeout,
 };
 
 /// How much goes over to the new algorithm.
@@ -323,6 +323,10 @@ impl CongestionControl for Switcher {
         self.cca.on_idle(idle);
     }
 
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.cca.on_feedback(feedback);
+    }
+
     fn awaiting(&self) -> Option<&State> {
         self.cca.awaiting()
     }
@@ -345,6 +349,14 @@ impl CongestionControl for Switcher {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.cca.pacing_rate()
+    }
+
+    fn target(&self) -> Option<Rate> {
+        self.cca.target()
+    }
+
+    fn take_probe(&mut self, now: Time) -> Option<Probe> {
+        self.cca.take_probe(now)
     }
 
     fn ssthresh(&self) -> Option<Bytes> {

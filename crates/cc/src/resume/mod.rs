@@ -52,8 +52,8 @@ use crate::knob::knobs;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::muses::State;
 use crate::{
-    Ack, Config, CongestionControl, Decision, Discarded, Idle, Knob, Loss, LostPacket, Marked,
-    Phase, Sent, Timeout,
+    Ack, Config, CongestionControl, Decision, Discarded, Feedback, Idle, Knob, Loss, LostPacket,
+    Marked, Phase, Probe, Sent, Timeout,
 };
 
 use state::Order;
@@ -204,6 +204,11 @@ impl<C: Migrate> CongestionControl for Resume<C> {
         self.state.hold(self.cca.window());
     }
 
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.cca.on_feedback(feedback);
+        self.state.hold(self.cca.window());
+    }
+
     fn awaiting(&self) -> Option<&State> {
         self.cca.awaiting()
     }
@@ -233,6 +238,14 @@ impl<C: Migrate> CongestionControl for Resume<C> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.state.pacing_rate().or_else(|| self.cca.pacing_rate())
+    }
+
+    fn target(&self) -> Option<Rate> {
+        self.cca.target()
+    }
+
+    fn take_probe(&mut self, now: Time) -> Option<Probe> {
+        self.cca.take_probe(now)
     }
 
     fn ssthresh(&self) -> Option<Bytes> {
