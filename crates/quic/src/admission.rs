@@ -5,7 +5,8 @@ use std::sync::Arc;
 use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use trimtab_lab::run::prepare::{Prepared, PreparedApp};
 use trimtab_lab::scenario::{Scenario, TransportKind};
-use trimtab_noq::{Config, Handle, Qlog, Start};
+use trimtab_noq::{Config, Handle, Qlog};
+use trimtab_stack::{Stack, Start};
 use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
 use trimtab_units::Time;
 
@@ -56,11 +57,25 @@ pub(crate) fn governor(
     (seed, clock): (u64, Clock),
     log: Option<Qlog>,
 ) -> Governor {
+    if let SchemeKind::Stack(cc) = scheme.kind().governing() {
+        return Governor { controllers: own(*cc), handle: None, wants_factors: false };
+    }
+    let (config, wants_factors) = config(scheme, app, prepared, (seed, clock));
+    let config: Config = config.with_qlog(log);
+    let (controllers, handle) = config.connection();
+    Governor { controllers, handle: Some(handle), wants_factors }
+}
+
+/// What a flow of a scheme begins with, on any stack but as the stack's own algorithm, and whether
+/// its steering asks for the application's factors.
+pub(crate) fn config<S: Stack>(
+    scheme: &Scheme,
+    app: &PreparedApp,
+    prepared: &Prepared,
+    (seed, clock): (u64, Clock),
+) -> (trimtab_stack::Config<S>, bool) {
     let governing = scheme.kind().governing();
     let start = match governing {
-        SchemeKind::Stack(cc) => {
-            return Governor { controllers: own(*cc), handle: None, wants_factors: false };
-        }
         SchemeKind::Muses(settings) => {
             Start::Learnt(prepared.policy(settings).clone(), settings.safe)
         }
@@ -69,15 +84,13 @@ pub(crate) fn governor(
             Start::Algorithm(spec, steerer)
         }
     };
-    let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
-    let config = config.with_qlog(log).with_clock(clock.instant(Time::ZERO));
+    let config = trimtab_stack::Config::prepared(scheme.label(), start, app.model.clone());
+    let config = config.with_seed(seed).with_clock(clock.instant(Time::ZERO));
     let config = match scheme.kind() {
         SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
         _ => config,
     };
-    let (controllers, handle) = config.connection();
-    let wants_factors = !matches!(governing.demand(), Demand::Algorithm(_));
-    Governor { controllers, handle: Some(handle), wants_factors }
+    (config, !matches!(governing.demand(), Demand::Algorithm(_)))
 }
 
 /// noq's own algorithm, as it comes.

@@ -10,8 +10,7 @@ use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::{Delays, Measurement};
 use trimtab_lab::scenario::{Job, Scenario};
 use trimtab_net::Capacity;
-use trimtab_s2n_quic::{Config, Start};
-use trimtab_steer::scheme::{Demand, SchemeKind};
+use trimtab_steer::scheme::SchemeKind;
 use trimtab_units::{Bytes, Time};
 
 use super::world::{ACK_DELAY, Governor, S2nWorld, lead};
@@ -59,7 +58,13 @@ impl Datapath for S2nVirtual {
             );
         }
         let clock = Clock::new(lead(job.cell.rtt.longest() + job.cell.jitter));
-        let (governor, wants_factors) = governor(&member, prepared, job.seed, clock)?;
+        let scheme = member.scheme;
+        if let SchemeKind::Stack(_) = scheme.kind().governing() {
+            return Err(format!("{scheme}: it is of another stack than s2n-quic").into());
+        }
+        let (config, wants_factors) =
+            admission::config(scheme, member.goal, prepared, (job.seed, clock));
+        let governor = Governor::Ours(Arc::new(config));
         let link = course::bottleneck(prepared, job, course::capacity(prepared, job));
         let propagation =
             Propagation { halves: job.cell.rtt.halves(), jitter: course::jitter(job) };
@@ -75,37 +80,6 @@ impl Datapath for S2nVirtual {
                 .to_owned(),
         ]
     }
-}
-
-/// What governs the flow, and whether its steering asks for the application's factors.
-fn governor(
-    member: &Member<'_>,
-    prepared: &Prepared,
-    seed: u64,
-    clock: Clock,
-) -> Result<(Governor, bool), RunError> {
-    let (scheme, app) = (member.scheme, member.goal);
-    let governing = scheme.kind().governing();
-    let start = match governing {
-        SchemeKind::Stack(_) => {
-            return Err(format!("{scheme}: it is of another stack than s2n-quic").into());
-        }
-        SchemeKind::Muses(settings) => {
-            Start::Learnt(prepared.policy(settings).clone(), settings.safe)
-        }
-        kind => {
-            let (spec, steerer) = prepared.steering(kind, app);
-            Start::Algorithm(spec, steerer)
-        }
-    };
-    let config = Config::prepared(scheme.label(), start, app.model.clone()).with_seed(seed);
-    let config = config.with_clock(clock.instant(Time::ZERO));
-    let config = match scheme.kind() {
-        SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
-        _ => config,
-    };
-    let wants_factors = !matches!(governing.demand(), Demand::Algorithm(_));
-    Ok((Governor::Ours(Arc::new(config)), wants_factors))
 }
 
 /// A run.
