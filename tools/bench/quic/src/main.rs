@@ -4,6 +4,7 @@
 mod connections;
 mod costs;
 mod memory;
+mod packets;
 mod switches;
 mod transfer;
 mod watched;
@@ -30,6 +31,8 @@ enum Part {
     Switches,
     /// A thousand connections of a server, steered and unsteered
     Connections,
+    /// Packets per second of one core in virtual time
+    Packets,
 }
 
 /// What Trimtab costs in a QUIC stack, compared with the stack's own congestion control.
@@ -58,6 +61,8 @@ enum BenchError {
     Transfer(Failure),
     #[error("a thousand connections over loopback failed: {0}")]
     Connections(Failure),
+    #[error("a transfer in virtual time failed: {0}")]
+    Packets(Failure),
     #[error("cannot write {}: {cause}", path.display())]
     Json { path: PathBuf, cause: std::io::Error },
 }
@@ -68,6 +73,7 @@ struct Figures {
     costs: Option<Vec<costs::Line>>,
     switches: Option<Vec<switches::Line>>,
     connections: Option<connections::Steering>,
+    packets: Option<Vec<packets::Line>>,
 }
 
 fn main() -> ExitCode {
@@ -102,6 +108,11 @@ fn run(cli: &Cli) -> Result<(), BenchError> {
                 let steering = connections::measure(cli.rounds)?;
                 connections::print(&steering);
                 figures.connections = Some(steering);
+            }
+            Part::Packets => {
+                let lines = packets::measure(cli.rounds).map_err(BenchError::Packets)?;
+                packets::print(&lines);
+                figures.packets = Some(lines);
             }
         }
     }
