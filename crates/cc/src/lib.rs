@@ -22,12 +22,14 @@ extern crate std;
 
 mod algorithms;
 mod bbr;
+mod by_rate;
 mod ceiling;
 mod copa;
 mod cubic;
 mod episode;
 mod event;
 mod filter;
+mod gcc;
 mod hystart;
 mod hystart_linux;
 mod illinois;
