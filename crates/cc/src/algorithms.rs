@@ -62,6 +62,8 @@ algorithms! {
     Illinois in crate::illinois,
     /// MMSys 2016, libwebrtc `goog_cc`.
     Gcc in crate::gcc,
+    /// RFC 8698.
+    Nada in crate::nada,
 }
 
 /// A named set of knob values.
