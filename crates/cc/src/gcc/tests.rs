@@ -139,6 +139,19 @@ fn losses_count_from_a_tenth() {
     assert!(many < 0.8, "{many} Mbit/s with 20%");
 }
 
+/// The newer loss part bears 5% that is there at any rate, and takes 20% for 75 kbit/s over the excess
+/// above 5%, 500 kbit/s at once and less as long as it lasts.
+#[test]
+fn the_newer_loss_part_bears_a_loss_at_any_rate() {
+    let of = |lossy| one(&Path { lossy, ..Path::constant(2.5) }, "gcc:v2", 60);
+    let few = target(between(&of(20), 30, 60));
+    assert!(few > 2.0, "{few} Mbit/s with 5%");
+    let many = target(between(&of(5), 30, 60));
+    assert!(many < 0.5, "{many} Mbit/s with 20%");
+    let slots = one(&Path::constant(2.5), "gcc:v2", 60);
+    assert!(delivered(between(&slots, 20, 60)) > 2.1);
+}
+
 /// Over acknowledgements the search finds 48 Mbit/s within a second, and the flow keeps to it.
 #[test]
 fn acknowledgements_stand_in_for_arrivals() {
