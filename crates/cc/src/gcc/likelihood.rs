@@ -1,16 +1,18 @@
 //! The newer loss part: of several bandwidths, the one that best explains what was lost, next to a
-//! loss that the path has at any rate (libwebrtc `loss_based_bwe_v2.cc`, with its default settings).
+//! loss that the path has at any rate (libwebrtc `loss_based_bwe_v2.cc`, with its default
+//! settings).
 //!
 //! A packet is lost with the inherent loss, and otherwise as the share by which the sending rate
-//! exceeds the bandwidth. Each candidate bandwidth gets the inherent loss that makes the observations
-//! likely, by a step of Newton's method, and the likeliest candidate wins, with a bias to high ones.
+//! exceeds the bandwidth. Each candidate bandwidth gets the inherent loss that makes the
+//! observations likely, by a step of Newton's method, and the likeliest candidate wins, with a bias
+//! to high ones.
 
 use libm::log;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-/// Observations kept (`ObservationWindowSize`), their least length (`ObservationDurationLowerBound`),
-/// how many it takes (`MinNumObservations`), and the weight of each by the next
-/// (`TemporalWeightFactor`, `InstantUpperBoundTemporalWeightFactor`).
+/// Observations kept (`ObservationWindowSize`), their least length
+/// (`ObservationDurationLowerBound`), how many it takes (`MinNumObservations`), and the weight of
+/// each by the next (`TemporalWeightFactor`, `InstantUpperBoundTemporalWeightFactor`).
 const OBSERVATIONS: usize = 20;
 const LENGTH: Duration = Duration::from_millis(250);
 const NEEDED: u32 = 3;

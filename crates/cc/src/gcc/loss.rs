@@ -261,7 +261,8 @@ mod tests {
         }
     }
 
-    /// `UpdateEstimate()`: 8% and 1 kbit/s above the least of the last second while up to 2% is lost.
+    /// `UpdateEstimate()`: 8% and 1 kbit/s above the least of the last second while up to 2% is
+    /// lost.
     #[test]
     fn the_rate_grows_by_eight_percent_in_a_second_while_hardly_anything_is_lost() {
         let mut part = LossPart::new(Rate::from_mbps(1.0), &Values::default());

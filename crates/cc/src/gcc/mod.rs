@@ -1,18 +1,21 @@
-//! Google congestion control (GCC), the rate controller of WebRTC: a target that follows the trend of
-//! the one-way delay and the share of lost packets, with probes for what the path carries beyond it.
+//! Google congestion control (GCC), the rate controller of WebRTC: a target that follows the trend
+//! of the one-way delay and the share of lost packets, with probes for what the path carries beyond
+//! it.
 //!
 //! Read first: Carlucci et al., "Analysis and design of the Google congestion control for Web
 //! real-time communication", MMSys 2016, and draft-ietf-rmcat-gcc-02. Where they differ, libwebrtc
 //! (`modules/congestion_controller/goog_cc`, `modules/remote_bitrate_estimator`) is the authority;
 //! the files name its files and functions. `groups.rs` and `trend.rs` see the delay grow, `aimd.rs`
-//! makes a rate of that, `loss.rs` and `likelihood.rs` the target of both; `probe.rs`, `cluster.rs` and `alr.rs` probe.
+//! makes a rate of that, `loss.rs` and `likelihood.rs` the target of both; `probe.rs`, `cluster.rs`
+//! and `alr.rs` probe.
 //!
 //! Four things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
 //!   now of the newest packet that it acknowledges, and there are no probes (`search.rs`).
-//! * Such a transport paces at the target. Media is paced at 2.5 times that (`kDefaultPaceMultiplier`),
-//!   as frames come in bursts.
-//! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer them.
+//! * Such a transport paces at the target. Media is paced at 2.5 times that
+//!   (`kDefaultPaceMultiplier`), as frames come in bursts.
+//! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer
+//!   them.
 //! * A timeout halves the target. Libwebrtc waits for 3 s of silence, which counts here as well.
 
 mod acked;

@@ -7,8 +7,8 @@ use crate::Probe;
 
 /// A probe's result comes within this, or never (`kMaxWaitingTimeForProbingResult`).
 const WAIT: Duration = Duration::from_secs(1);
-/// A result above this share of the probe's rate is reason for the next, at so many times the result
-/// (`further_probe_threshold`, `further_exponential_probe_scale`).
+/// A result above this share of the probe's rate is reason for the next, at so many times the
+/// result (`further_probe_threshold`, `further_exponential_probe_scale`).
 const FURTHER: f64 = 0.7;
 const FURTHER_SCALE: f64 = 2.0;
 /// In application-limited regions, every so often at so many times the target
@@ -20,9 +20,9 @@ const ALR_SCALE: f64 = 2.0;
 const LOSS_LIMITED_SCALE: f64 = 1.5;
 /// A fall below this share of the target (`kBitrateDropThreshold`) is probed anew once the queue is
 /// gone within so long (`kBitrateDropTimeout`), at this share of the target before
-/// (`kProbeFractionAfterDrop`), where a result is expected within 5% (`kProbeUncertainty`); not more
-/// often than this (`kMinTimeBetweenAlrProbes`), and only inside an application-limited region or so
-/// soon after it (`kAlrEndedTimeout`).
+/// (`kProbeFractionAfterDrop`), where a result is expected within 5% (`kProbeUncertainty`); not
+/// more often than this (`kMinTimeBetweenAlrProbes`), and only inside an application-limited region
+/// or so soon after it (`kAlrEndedTimeout`).
 const DROP: f64 = 0.66;
 const DROP_WITHIN: Duration = Duration::from_secs(5);
 const DROP_SCALE: f64 = 0.85;
