@@ -6,9 +6,12 @@
 //! for the next callback that is none of these: the stack asks for [`window`](Path::window) before
 //! it sends again.
 
+mod by_arrival;
 mod by_bytes;
 mod by_newest;
 mod by_packet;
+
+pub use by_arrival::{Reported, ReportedFate};
 
 use std::time::Instant;
 
@@ -53,6 +56,9 @@ const SLACK: u64 = 2;
 /// One that reports the newest packet of an acknowledgement and a sum calls
 /// [`on_sent`](Self::on_sent), [`on_loss`](Self::on_loss) and
 /// [`on_newest_acked`](Self::on_newest_acked). There the order is: losses, acked, marks, end.
+///
+/// One that carries media calls [`on_sent`](Self::on_sent) and, with all that feedback reports,
+/// [`on_feedback`](Self::on_feedback).
 #[derive(Debug)]
 pub struct Path {
     /// When it began: time zero.
@@ -442,6 +448,7 @@ impl Path {
             phase: self.driver.phase(),
             window: self.driver.window(),
             pacing_rate: self.driver.pacing_rate(),
+            target: self.encoder_rate(),
             srtt: self.rtt.map(|(srtt, _)| srtt),
             min_rtt: self.rtt.map(|(_, min)| min),
             delivery_rate: self.bandwidth(),
