@@ -30,6 +30,7 @@
 mod abr;
 mod app;
 mod bulk;
+mod call;
 mod distribution;
 mod download;
 mod draw;
@@ -51,6 +52,9 @@ pub use app::{
     Session, UnknownApp,
 };
 pub use bulk::{Bulk, BulkConfig};
+pub use call::{
+    AudioRecord, CallRecord, Clip, FrameRecord, Freezes, Lag, Picture, Point, Quality, Rung,
+};
 pub use distribution::CdnDistribution;
 pub use download::{Download, DownloadConfig, Loop};
 pub use factors::{AppFactors, Playback};

@@ -101,7 +101,7 @@ impl Measurement {
         let app = &prepared.apps[job.app];
         let warm = prepared.plan.scenario.warmup.as_millis_f64();
         let of_flow = |(i, flow): (usize, &FlowMeasurement)| {
-            let bulk = matches!(flow.outcome, Outcome::Endless);
+            let bulk = matches!(flow.outcome, Outcome::Call(_) | Outcome::Endless);
             units(app, &flow.outcome, i as u32, self.point(flow), &flow.rtts, self.ended)
                 .into_iter()
                 .filter(move |u| u.start_ms >= warm || bulk || !u.finished)
@@ -263,16 +263,16 @@ fn finished(outcome: &Outcome) -> u64 {
     let n = match outcome {
         Outcome::Requests(r) => r.iter().filter(|r| r.completed_at.is_some()).count(),
         Outcome::Video(v) => v.chunks.iter().filter(|c| c.completed_at.is_some()).count(),
-        Outcome::Endless => 0,
+        Outcome::Call(_) | Outcome::Endless => 0,
     };
     n as u64
 }
 
-/// Requests that did not finish. Video ends with the run: the chunk in download is none.
+/// Requests that did not finish. Video and calls end with the run: the chunk in download is none.
 fn unfinished(outcome: &Outcome) -> u64 {
     match outcome {
         Outcome::Requests(r) => r.iter().filter(|r| r.completed_at.is_none()).count() as u64,
-        Outcome::Video(_) | Outcome::Endless => 0,
+        Outcome::Video(_) | Outcome::Call(_) | Outcome::Endless => 0,
     }
 }
 
