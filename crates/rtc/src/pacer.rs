@@ -122,7 +122,7 @@ impl Pacer {
             return Some(self.free_at);
         }
         let mut path = self.shared.path.lock();
-        if path.inflight() + head <= path.window() {
+        if path.inflight() < path.window() {
             return Some(self.free_at);
         }
         // So much leaves at any rate: after a loss of all packets, feedback has to come again.

@@ -14,6 +14,11 @@ use crate::bitrates::Bitrates;
 pub(crate) const PACE_FACTOR: f64 = 2.5;
 /// The longest that the pacer may take for what waits (libwebrtc, `kMaxExpectedQueueLength`).
 const QUEUE_MAX: units::Duration = units::Duration::from_secs(2);
+/// What waits in the pacer longer than a frame at the target is taken off what the encoder gets …
+const BACKLOG: units::Duration = units::Duration::from_millis(40);
+/// … so that it is gone after this. libwebrtc pushes back likewise where a window is full
+/// (`CongestionWindowPushbackController`); the times are ours.
+const RELIEF: units::Duration = units::Duration::from_millis(250);
 /// So many probes may be under way.
 const PROBES_MAX: usize = 16;
 
@@ -97,16 +102,19 @@ pub struct Target(pub(crate) Arc<Shared>);
 
 impl Target {
     /// The bitrate to encode at, the headers of RTP included. It is in the range of
-    /// [`Bitrates`], always.
+    /// [`Bitrates`], always. While packets wait in the pacer for more than 40 ms it is lower than
+    /// the algorithm's target.
     pub fn bitrate(&self) -> Rate {
-        self.0.target()
+        let (target, queued) = (self.0.target(), self.0.books().queued);
+        let relief = (queued - target * BACKLOG) / RELIEF;
+        self.0.bitrates.clamp(Some(target - relief))
     }
 
     /// How long the pacer would take at the target for what waits in it. An encoder that leaves
     /// out frames while this is long keeps the delay short.
     pub fn backlog(&self) -> Duration {
         let queued = self.0.books().queued;
-        Duration::from_nanos((queued / self.bitrate()).as_nanos())
+        Duration::from_nanos((queued / self.0.target()).as_nanos())
     }
 
     /// So many bytes more than the next frame has would let a probe of the path leave with it. A

@@ -48,8 +48,15 @@ fn a_healthy_link_is_used() {
     for (scheme, seen) in runs(&Setting::of_mbps(2.0), 60) {
         let steady = &seen[20..];
         let (used, low) = (mean(steady, |s| s.arrived), least(steady, |s| s.arrived));
-        println!("{scheme}: {used:.2} Mbit/s of 2, at least {low:.2} in a second");
-        assert!(used > 1.2 && low > 0.4, "{scheme}: {seen:?}");
+        let backlog = mean(steady, |second| second.backlog_ms);
+        println!(
+            "{scheme}: {used:.2} Mbit/s of 2, at least {low:.2} in a second, up to {backlog:.0} ms \
+             in the pacer"
+        );
+        // An encoder that follows the target keeps the pacer short. Vivace tries rates of several
+        // times the link's, and this encoder fills them.
+        assert!(backlog < 500.0 || scheme == "vivace", "{scheme}: {seen:?}");
+        assert!(used > 1.0 && low > 0.4, "{scheme}: {seen:?}");
     }
 }
 
@@ -82,7 +89,7 @@ fn an_outage_is_survived() {
         println!("{scheme}: {low:.3} Mbit/s without feedback, then {used:.2}");
         // Packets leave on, or nobody would see the end of it; but not as before.
         assert!(low > 0.01 && low < 1.0, "{scheme}: {without:?}");
-        assert!(used > 1.0, "{scheme}: {after:?}");
+        assert!(used > 0.8, "{scheme}: {after:?}");
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Second {
     pub(crate) queue_ms: f64,
     /// Packets that the link dropped.
     pub(crate) dropped: u64,
+    /// The longest that the pacer needed for what waited in it, in ms.
+    pub(crate) backlog_ms: f64,
 }
 
 /// A sender, a link and a receiver.
@@ -159,6 +161,8 @@ impl World {
 
     /// A frame of the target's size, and the filler that a probe asks for.
     fn encode(&mut self) {
+        let backlog_ms = self.target.backlog().as_secs_f64() * 1e3;
+        self.second.backlog_ms = self.second.backlog_ms.max(backlog_ms);
         let bitrate = self.target.bitrate().min(self.setting.content);
         let mut left = (bitrate * FRAME).get().max(200);
         if self.setting.content == Rate::MAX {

@@ -37,6 +37,53 @@ pub enum ReportedFate {
     Missing,
 }
 
+/// How long the way back is remembered: as Copa and BBR remember the round-trip time.
+const RETURN_WINDOW: Duration = Duration::from_secs(10);
+/// A smoothed turnaround is that of about so many packets.
+const TURNAROUND_PACKETS: f64 = 32.0;
+
+/// What a receiver of media adds to the way of a packet.
+///
+/// It reports in batches, and does not tell how long a report waited. What is the same in all reports
+/// is the way back. So the shortest time from an arrival to its report, by two clocks whose offset is
+/// unknown, stands for the way back, and a round trip is that and the packet's way there: the offset
+/// cancels.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Receiver {
+    /// The shortest time from an arrival to its report, in nanoseconds by two clocks: of the present
+    /// stretch of time, and of the one before.
+    shortest: [Option<i64>; 2],
+    since: Time,
+    /// Smoothed mean time from a packet's sending to its report.
+    turnaround: Option<Duration>,
+}
+
+impl Receiver {
+    /// Packets that were reported now took so long from sending to report, in the mean.
+    fn took(&mut self, mean: Duration, packets: u64) {
+        let weight = packets as f64 / (packets as f64 + TURNAROUND_PACKETS);
+        self.turnaround = Some(
+            self.turnaround
+                .map_or(mean, |before| before.mul_f64(1.0 - weight) + mean.mul_f64(weight)),
+        );
+    }
+
+    /// The round-trip time of the newest packet of a report, without the receiver's wait.
+    fn round_trip(&mut self, now: Time, sent_at: Time, arrived_at: Time) -> Duration {
+        let [now_ns, sent, arrived] =
+            [now, sent_at, arrived_at].map(|at| i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
+        if now.since(self.since) > RETURN_WINDOW {
+            (self.shortest, self.since) = ([None, self.shortest[0]], now);
+        }
+        let back = now_ns.saturating_sub(arrived);
+        let shortest = self.shortest[0].map_or(back, |shortest| shortest.min(back));
+        self.shortest[0] = Some(shortest);
+        let shortest = self.shortest[1].map_or(shortest, |before| before.min(shortest));
+        let there = arrived.saturating_sub(sent);
+        Duration::from_nanos(u64::try_from(there.saturating_add(shortest)).unwrap_or(0))
+    }
+}
+
 impl Path {
     /// Feedback arrived on these packets, which are in the order of their numbers. A packet that is
     /// reported a second time is passed over.
@@ -49,6 +96,7 @@ impl Path {
         self.smoothed = self.rtt.map_or(Duration::ZERO, |(smoothed, _)| smoothed);
         let prior = self.tracker.inflight();
         let mut arrivals = Vec::with_capacity(reported.len());
+        let (mut turnarounds, mut newest) = ((Duration::ZERO, 0), None);
         let (mut missing, mut any_marked) = (Vec::new(), false);
         for report in reported {
             let Some(mut packet) = self.packets.take_oldest(report.number) else { continue };
@@ -63,10 +111,13 @@ impl Path {
                 ReportedFate::Arrived { at, marked } => {
                     self.prior_inflight.get_or_insert(prior);
                     self.tracker.on_acked(&mut packet);
+                    turnarounds.0 += self.now.since(packet.sent_at());
+                    turnarounds.1 += 1;
                     any_marked |= marked;
                     // Without a time it is acknowledged, and no arrival.
-                    let Some(at) = at else { continue };
-                    arrival.arrived_at = Some(receiver_time(at));
+                    let Some(at) = at.map(receiver_time) else { continue };
+                    newest = Some((packet.sent_at(), at));
+                    arrival.arrived_at = Some(at);
                     arrival.marked = marked;
                 }
                 ReportedFate::Missing => missing.push((report.number, packet)),
@@ -86,7 +137,14 @@ impl Path {
         if any_marked {
             self.on_marked(now, now);
         }
-        let rtt = self.tracker.rtt_sample(self.now);
+        if turnarounds.1 > 0 {
+            self.receiver.took(turnarounds.0 / turnarounds.1, turnarounds.1);
+        }
+        if self.tracker.rtt_sample(self.now).is_some() {
+            let of = |(sent_at, at)| self.receiver.round_trip(self.now, sent_at, at);
+            self.sample = newest.map(of);
+        }
+        let rtt = self.sample;
         self.waiting = Some(prior * 2 < self.offered());
         self.settle();
         let inflight = self.tracker.inflight();
@@ -113,9 +171,12 @@ impl Path {
         self.encoder_rate()
     }
 
+    /// A window lets so much pass as it holds in the mean time from a packet's sending to its report
+    /// (Little's law). Receivers report in batches, so that is more than the round-trip time, which
+    /// the newest packet of a batch measures.
     pub(super) fn encoder_rate(&self) -> Option<Rate> {
-        match self.rtt {
-            Some((srtt, _)) if !srtt.is_zero() => Some(self.driver.encoder_rate(srtt)),
+        match self.receiver.turnaround.or(self.rtt.map(|(srtt, _)| srtt)) {
+            Some(time) if !time.is_zero() => Some(self.driver.encoder_rate(time)),
             _ => self.driver.target(),
         }
     }
