@@ -97,6 +97,8 @@ const KNOWN: [(&str, &str, usize, usize); 23] = [
     ("vivace", "gold", 1, 6),
     ("ledbat", "lime", 4, 7),
     ("illinois", "pink", 5, 5),
+    ("gcc", "sky", 2, 7),
+    ("nada", "teal", 5, 3),
     ("muses", "gold", 0, 1),
 ];
 
