@@ -8,11 +8,14 @@
 //! What to read first: `live/mod.rs`.
 #![deny(missing_docs)]
 
+#[cfg(feature = "browser")]
 mod admission;
+#[cfg(feature = "browser")]
 mod error;
 #[cfg(feature = "browser")]
 mod live;
 
+#[cfg(feature = "browser")]
 pub use error::WebrtcError;
 #[cfg(feature = "browser")]
 pub use live::{
