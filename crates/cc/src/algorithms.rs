@@ -60,6 +60,10 @@ algorithms! {
     Ledbat in crate::ledbat,
     /// Performance Evaluation 2008, Linux `tcp_illinois.c`.
     Illinois in crate::illinois,
+    /// MMSys 2016, libwebrtc `goog_cc`.
+    Gcc in crate::gcc,
+    /// RFC 8698.
+    Nada in crate::nada,
 }
 
 /// A named set of knob values.

@@ -6,6 +6,7 @@ use crate::migrate::HandOver;
 use crate::{Ack, Loss, Timeout};
 
 pub(crate) mod link;
+pub(crate) mod media;
 
 /// An acknowledgement of `acked` bytes sent at `sent`; the window limits the sender, and nothing
 /// is known of what was delivered before.

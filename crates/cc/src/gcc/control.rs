@@ -1,0 +1,140 @@
+//! GCC as a congestion control: what each event of a transport does, and what it may send.
+
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use super::search::Search;
+use super::{Gcc, PACE, PROCESS_EVERY, Told};
+use crate::by_rate::Transport;
+use crate::knob::knob_methods;
+use crate::{
+    Ack, Arrival, Config, CongestionControl, Feedback, Loss, LostPacket, Marked, Phase, Probe,
+    Sent, Timeout,
+};
+
+impl CongestionControl for Gcc {
+    fn on_established(&mut self, rtt: Duration) {
+        self.srtt = rtt;
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.loss.on_sent(sent.now);
+        self.alr.on_sent(sent.now, sent.bytes, self.loss.target());
+        if sent.now.since(self.processed_at) >= PROCESS_EVERY {
+            self.process(sent.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.srtt = ack.srtt;
+        let uses = !self.ceiling.is_set() || ack.prior_inflight * 3 >= self.ceiling.get();
+        self.ceiling.on_ack(ack, uses, self.config.mss);
+        match self.told {
+            Told::Media => return,
+            Told::Nothing => {
+                let rate = self.start_rate().max(self.window_rate());
+                self.begin(rate);
+                self.told = Told::Acks(Some(Search::new(rate, ack.now)));
+            }
+            Told::Acks(_) => {}
+        }
+        let packets = ack.acked.get().div_ceil(self.config.mss.get().max(1));
+        let lost = core::mem::take(&mut self.lost);
+        self.loss.count(u32::try_from(packets).unwrap_or(u32::MAX).saturating_add(lost), lost);
+        let arrival = Arrival {
+            sent_at: ack.newest_sent_at,
+            arrived_at: Some(ack.now),
+            bytes: ack.acked,
+            probe: None,
+            marked: false,
+        };
+        let Ack { now, rtt, inflight, .. } = *ack;
+        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight });
+        self.search(ack);
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        if !matches!(self.told, Told::Media) {
+            // What acknowledgements told is of another kind.
+            let known = matches!(self.told, Told::Acks(None));
+            self.begin(if known { self.loss.target() } else { self.start_rate() });
+            self.told = Told::Media;
+        }
+        let lost = feedback.packets.iter().filter(|packet| packet.arrived_at.is_none()).count();
+        let count = |packets: usize| u32::try_from(packets).unwrap_or(u32::MAX);
+        self.loss.count(count(feedback.packets.len()), count(lost));
+        self.receive(feedback);
+    }
+
+    /// Counted with the acknowledgement that follows, or by the feedback.
+    fn on_packet_lost(&mut self, _lost: &LostPacket) {
+        if !matches!(self.told, Told::Media) {
+            self.lost = self.lost.saturating_add(1);
+        }
+    }
+
+    /// Losses count by packet, in the loss part.
+    fn on_loss(&mut self, _loss: &Loss) {}
+
+    fn on_marked(&mut self, marked: &Marked) {
+        // The window holds more than a round trip: the bound is one of what is in flight.
+        self.ceiling.on_marked(marked, marked.prior_inflight, self.config.mss);
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        if let Told::Acks(search) = &mut self.told {
+            *search = None;
+        }
+        self.go(self.rate().mul_f64(0.5), timeout.now);
+    }
+
+    fn on_mtu(&mut self, limits: &Config) {
+        let initial_window = self.config.initial_window.max(limits.min_window);
+        self.config = Config { initial_window, seed: self.config.seed, ..*limits };
+        self.ceiling.on_mtu(limits.mss);
+    }
+
+    fn window(&self) -> Bytes {
+        let held = match self.told {
+            Told::Nothing => self.config.initial_window,
+            Told::Acks(_) => self.held(Transport::Stream),
+            Told::Media => self.held(Transport::Media),
+        };
+        held.min(self.ceiling.get()).max(self.config.min_window)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(match self.told {
+            Told::Nothing => self.rate().mul_f64(PACE).max(self.window_rate()),
+            Told::Acks(_) => self.rate(),
+            Told::Media => self.rate().mul_f64(PACE),
+        })
+    }
+
+    fn target(&self) -> Option<Rate> {
+        Some(self.rate())
+    }
+
+    fn take_probe(&mut self, now: Time) -> Option<Probe> {
+        if now.since(self.processed_at) >= PROCESS_EVERY {
+            self.process(now);
+        }
+        let (since, calm) = (self.alr.since(), self.is_calm());
+        let probe = self.probing.take(now, since, calm, &self.values)?;
+        self.clusters.expect(&probe);
+        Some(probe)
+    }
+
+    fn phase(&self) -> Phase {
+        match self.told {
+            Told::Nothing | Told::Acks(Some(_)) => Phase::SlowStart,
+            Told::Acks(None) | Told::Media => Phase::Steady,
+        }
+    }
+
+    /// It has no recovery: losses are a share of what was sent.
+    fn manages_recovery(&self) -> bool {
+        true
+    }
+
+    knob_methods!(self.values, then on_knob);
+}

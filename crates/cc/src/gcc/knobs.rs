@@ -1,0 +1,62 @@
+//! GCC's knobs. Defaults are the constants of libwebrtc.
+
+use crate::Preset;
+use crate::knob::knobs;
+
+knobs! {
+    /// The values of GCC's knobs.
+    pub(super) struct Values {
+        // aimd_rate_control.cc MultiplicativeRateIncrease().
+        growth: f64 = 1.08, 1.0..=2.0, "1/s",
+            "factor of the rate in a second while the capacity is unknown: more finds it sooner \
+             and overshoots more";
+        // aimd_rate_control.cc kDefaultBackoffFactor.
+        decrease: f64 = 0.85, 0.5..=0.98, "1",
+            "share of the throughput that an overuse leaves: less empties the queue sooner";
+        // aimd_rate_control.cc AdditiveRateIncrease(): 1 is libwebrtc's.
+        step: f64 = 1.0, 0.1..=16.0, "1",
+            "factor of the additive increase near the capacity: more follows it sooner and \
+             queues more often";
+        // trendline_estimator.cc k_up_, k_down_, kDefaultTrendlineThresholdGain.
+        k_up: f64 = 0.0087, 0.0..=0.1, "1/ms",
+            "how fast the threshold rises to a trend above it: more yields less to rivals";
+        k_down: f64 = 0.039, 0.0..=0.1, "1/ms",
+            "how fast the threshold falls to a trend below it: more sees small queues sooner";
+        gain: f64 = 4.0, 0.5..=32.0, "1",
+            "factor of the trend before it is compared: more sees small queues, and noise";
+        // trendline_estimator.h enable_cap.
+        capped: bool = 0.0, 0.0..=1.0, "1",
+            "1: the trend is at most that of the least delays at both ends of the window; \
+             overlooks spikes";
+        // probe_controller.cc first_exponential_probe_scale, second_exponential_probe_scale.
+        probe_first: f64 = 3.0, 1.0..=20.0, "1",
+            "rate of the first probe by the start rate: more finds fast paths at once";
+        probe_second: f64 = 6.0, 0.0..=20.0, "1",
+            "rate of the second probe by the start rate; 0: none";
+        // send_side_bandwidth_estimation.cc kDefaultLowLossThreshold, kDefaultHighLossThreshold.
+        loss_low: f64 = 0.02, 0.0..=0.5, "1",
+            "the rate grows while no greater share of packets is lost";
+        loss_high: f64 = 0.1, 0.0..=1.0, "1",
+            "the rate falls when a greater share of packets is lost: more bears random loss";
+        // bwe_defines.h kCongestionControllerMinBitrate; kDefaultMaxBitrate.
+        rate_min: f64 = 0.005, 0.001..=10.0, "Mbit/s",
+            "the target never falls below it";
+        rate_max: f64 = 1000.0, 0.01..=1000.0, "Mbit/s",
+            "the target never rises above it; probes stop there, or at 5 Mbit/s by default";
+        // WebRTC's start rate (bitrate_constraints.h kDefaultStartBitrateBps).
+        rate_start: f64 = 0.3, 0.01..=100.0, "Mbit/s",
+            "the target before anything is known of the path";
+    }
+}
+
+impl Values {
+    /// The most that a probe is sent at. Without a configured maximum libwebrtc stops at 5 Mbit/s
+    /// (probe_controller.cc kDefaultMaxProbingBitrate).
+    pub(super) fn probe_max(&self) -> f64 {
+        const UNCONFIGURED: f64 = 5.0;
+        let most = crate::Knob::named(Self::KNOBS, "rate_max").max;
+        if self.rate_max < most { self.rate_max } else { UNCONFIGURED }
+    }
+}
+
+pub(super) const PRESETS: &[Preset] = &[];
