@@ -74,7 +74,7 @@ const MARKERS: [&str; 8] = [
 
 /// The looks of schemes that papers compare: colour, dash pattern, marker. No two have both the same dash
 /// pattern and the same tone.
-const KNOWN: [(&str, &str, usize, usize); 23] = [
+const KNOWN: [(&str, &str, usize, usize); 25] = [
     ("mortise", "vermilion", 0, 3),
     ("mortise-disc", "amber", 6, 3),
     ("floo", "crimson", 1, 2),
