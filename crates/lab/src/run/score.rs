@@ -1,6 +1,6 @@
 //! What users felt: from what an application went through to experience per request or chunk.
 
-use trimtab_apps::{CallRecord, Outcome, RequestRecord, VideoRecord};
+use trimtab_apps::{CallRecord, CloudGame, Outcome, RequestRecord, VideoRecord};
 use trimtab_qoe::{Factors, Model, OperatingPoint, Samples, Sketch, download_qoe, streaming_qoe};
 use trimtab_units::{Duration, Rate, Time};
 
@@ -150,10 +150,11 @@ fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, felt: &Felt) -> Vec
         .collect()
 }
 
-/// A call is one unit, scored by Mortise Eq. 13.
+/// A call is one unit: a conference is scored by Mortise Eq. 13, a game by its own formula.
 fn call(app: &PreparedApp, record: &CallRecord, flow: u32, felt: &Felt) -> UnitRecord {
     let qoe = match &app.model {
         model @ Model::Formula(_) => felt.score(model, felt.point.throughput, &app.factors),
+        _ if app.settings.kind.name() == CloudGame::INFO.name => CloudGame::qoe(record),
         _ => record.qoe(),
     };
     let shown = record.frames.iter().filter(|frame| frame.presented_at.is_some());
