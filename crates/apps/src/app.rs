@@ -11,8 +11,9 @@ use thiserror::Error;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::{
-    AppError, AppFactors, Bulk, BulkConfig, Download, DownloadConfig, Live, Outcome, RequestRecord,
-    Setting, Settings, Vod, VodConfig, VodConfigError, Web, WebConfig,
+    AppError, AppFactors, Bulk, BulkConfig, Call, CloudGame, Conference, Download, DownloadConfig,
+    Live, Outcome, RequestRecord, Setting, Settings, Vod, VodConfig, VodConfigError, Web,
+    WebConfig,
 };
 
 /// Names one request of one application: 0, 1, 2, … in the order in which they are sent.
@@ -84,6 +85,17 @@ pub trait Application {
 
     /// What the run achieved up to `now`.
     fn outcome(&self, now: Time) -> Outcome;
+
+    /// The call, of an application that makes media as it goes and makes no requests. Its first
+    /// [`poll`](Self::poll) begins it.
+    fn call(&self) -> Option<&Call> {
+        None
+    }
+
+    /// The call, for the transport that carries it.
+    fn call_mut(&mut self) -> Option<&mut Call> {
+        None
+    }
 }
 
 macro_rules! applications {
@@ -111,6 +123,10 @@ applications! {
     Bulk,
     /// Live video.
     Live,
+    /// A video conference.
+    Conference,
+    /// A game that a server renders.
+    CloudGame,
 }
 
 impl App {
@@ -152,6 +168,8 @@ pub struct AppInfo {
     pub experience: &'static str,
     /// Whether experience spans orders of magnitude, so that its axis is logarithmic.
     pub log: bool,
+    /// Whether it makes media as it goes, which takes a transport of media ([`Application::call`]).
+    pub media: bool,
     /// Its settings.
     pub settings: &'static [Setting],
     /// The built-in QoE models that suit it, the default first.
@@ -295,6 +313,11 @@ mod tests {
             let recipe = kind.recipe(&Settings::default()).unwrap();
             let session = Session { length: Duration::from_secs(10), seed: 1, quantile: None };
             let mut app = recipe.client(&session);
+            if kind.info().media {
+                assert_eq!(app.poll(Time::ZERO), None, "{kind} makes no requests");
+                assert_eq!(app.call().map(Call::next_capture), Some(Time::ZERO), "{kind} begins");
+                continue;
+            }
             let first = std::iter::from_fn(|| {
                 let at = app.next_timer()?;
                 Some(app.poll(at))

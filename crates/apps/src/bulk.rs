@@ -77,6 +77,7 @@ impl Bulk {
         users: "bulk transfers",
         experience: "One endless transfer per flow, to see how links are shared.",
         log: false,
+        media: false,
         settings: &[],
         // They steer. A transfer without an end has no completion time and no picture, so it is scored
         // by its throughput (Mortise Fig. 15 has both).

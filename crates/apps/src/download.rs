@@ -76,6 +76,7 @@ impl Download {
                      waiting time, in Mbit/s, less a penalty when much had to be sent again (Mortise, \
                      eq. 6): higher is better.",
         log: true,
+        media: false,
         settings: &[
             Setting {
                 name: "workload",

@@ -50,6 +50,13 @@ impl Draw {
         low * libm::pow(above, -1.0 / alpha)
     }
 
+    /// From Laplace's distribution of mean 0 and this scale.
+    pub(crate) fn laplace(&mut self, scale: f64) -> f64 {
+        let u = self.unit() - 0.5;
+        // 1 − 2|u| is in [0, 1], and zero once in 2⁵³ draws.
+        (-scale * libm::log((1.0 - 2.0 * u.abs()).max(f64::MIN_POSITIVE))).copysign(u)
+    }
+
     /// Exponential with mean 1.
     pub(crate) fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())

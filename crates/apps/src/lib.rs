@@ -24,12 +24,15 @@
 //!
 //! What to read first: `outcome.rs` for what a run achieves, then the file of the application:
 //! `download.rs` (Mortise §4 and Appendix B), `vod/mod.rs` with the rules in `abr/`,
-//! `web.rs` (Floo §4.2), or `bulk.rs`.
+//! `web.rs` (Floo §4.2), `bulk.rs`, or `conference.rs` with the pieces in `call/` (Mortise App. C).
 #![forbid(unsafe_code)]
 
 mod abr;
 mod app;
 mod bulk;
+mod call;
+mod cloud_game;
+mod conference;
 mod distribution;
 mod download;
 mod draw;
@@ -51,6 +54,12 @@ pub use app::{
     Session, UnknownApp,
 };
 pub use bulk::{Bulk, BulkConfig};
+pub use call::{
+    AudioRecord, Call, CallConfig, CallRecord, Captured, Clip, FRAME_PACKETS_MAX, FrameRecord,
+    Freezes, Lag, Picture, Point, Protection, Quality, Resolution, Rung, VideoPacket,
+};
+pub use cloud_game::CloudGame;
+pub use conference::Conference;
 pub use distribution::CdnDistribution;
 pub use download::{Download, DownloadConfig, Loop};
 pub use factors::{AppFactors, Playback};

@@ -111,6 +111,7 @@ impl Live {
                      bitrate less 2.66 per second of stalling (Mortise, eq. 8), less 0.1 per second \
                      behind the live edge (our own price): higher is better, and it can be negative.",
         log: false,
+        media: false,
         settings: &[
             ABR,
             LADDER,

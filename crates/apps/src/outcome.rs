@@ -2,7 +2,7 @@
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use crate::RequestId;
+use crate::{CallRecord, RequestId};
 
 /// What the run of an application achieved so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub enum Outcome {
     Requests(Vec<RequestRecord>),
     /// What the viewer saw.
     Video(VideoRecord),
+    /// What one end of a call saw of the other.
+    Call(CallRecord),
 }
 
 /// The life of one request.

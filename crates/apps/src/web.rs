@@ -99,6 +99,7 @@ impl Web {
                      are complete (Mortise, eq. 22): the negative of the mean completion time, so \
                      nearer to zero is better.",
         log: false,
+        media: false,
         settings: &[Setting {
             name: "pauses",
             form: Form::Flag,

@@ -20,6 +20,17 @@ pub enum CompareError {
     /// The scenario is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The datapath cannot carry an application.
+    #[error(
+        "{app} makes media as it goes, and --datapath {datapath} carries requests only: \
+         take --datapath sim"
+    )]
+    Media {
+        /// The application.
+        app: &'static str,
+        /// The datapath.
+        datapath: &'static str,
+    },
     /// Something that it names is wrong.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -44,6 +55,11 @@ pub fn compare(
     command: &str,
     datapath: &dyn Datapath,
 ) -> Result<Comparison, CompareError> {
+    if !datapath.carries_media()
+        && let Some(app) = scenario.app.iter().map(|app| app.kind.info()).find(|info| info.media)
+    {
+        return Err(CompareError::Media { app: app.name, datapath: datapath.name() });
+    }
     let prepared = prepare(&scenario.plan()?)?;
     for warning in prepared.warnings() {
         eprintln!("warning: {warning}");

@@ -151,7 +151,8 @@ pub struct RunRecord {
     /// Request completion times, of unfinished ones the wait so far; download and web only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rct_ms: Option<RctRecord>,
-    /// Mean bitrate of the chunks that played; video only.
+    /// Mean bitrate of the chunks that played, or of the frames that were presented; video and calls
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bitrate_kbps_mean: Option<f64>,
     /// Time stalled over time watched; video only.
@@ -166,6 +167,19 @@ pub struct RunRecord {
     /// Mean time behind the live edge, segment by segment; live video only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
+    /// VMAF of what the viewer saw, 0 to 100; calls only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vmaf: Option<f64>,
+    /// From the capture of a frame, of games from the input that it answers, to the screen; calls
+    /// only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_delay_ms: Option<DelayRecord>,
+    /// Time for which the picture stood still over the call's length; calls only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freeze_ratio: Option<f64>,
+    /// Frames that were never presented over those captured; calls only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop_ratio: Option<f64>,
     /// Throughput of each flow while all are active, competitors last; runs with several flows only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_throughput_mbps: Vec<f64>,

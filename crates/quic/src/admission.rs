@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use trimtab_lab::run::prepare::{Prepared, PreparedApp};
+use trimtab_lab::run::stack;
 use trimtab_lab::scenario::{Scenario, TransportKind};
 use trimtab_noq::{Config, Handle, Qlog};
-use trimtab_stack::{Stack, Start};
+use trimtab_stack::Stack;
 use trimtab_steer::scheme::{Demand, Scheme, SchemeKind, StackCc};
 use trimtab_units::Time;
 
@@ -74,23 +75,7 @@ pub(crate) fn config<S: Stack>(
     prepared: &Prepared,
     (seed, clock): (u64, Clock),
 ) -> (trimtab_stack::Config<S>, bool) {
-    let governing = scheme.kind().governing();
-    let start = match governing {
-        SchemeKind::Muses(settings) => {
-            Start::Learnt(prepared.policy(settings).clone(), settings.safe)
-        }
-        kind => {
-            let (spec, steerer) = prepared.steering(kind, app);
-            Start::Algorithm(spec, steerer)
-        }
-    };
-    let config = trimtab_stack::Config::prepared(scheme.label(), start, app.model.clone());
-    let config = config.with_seed(seed).with_clock(clock.instant(Time::ZERO));
-    let config = match scheme.kind() {
-        SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
-        _ => config,
-    };
-    (config, !matches!(governing.demand(), Demand::Algorithm(_)))
+    stack::config(scheme, app, prepared, (seed, clock.instant(Time::ZERO)))
 }
 
 /// noq's own algorithm, as it comes.

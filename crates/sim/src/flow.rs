@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use trimtab_apps::{App, Application, Command, Concurrency};
+use trimtab_apps::{App, Application, Call, Command, Concurrency};
 use trimtab_cc::resume::Resumption;
 use trimtab_cc::set_knob;
 use trimtab_net::{DelayConfig, DelayLine, JitterConfig};
@@ -14,6 +14,7 @@ use trimtab_units::{Bytes, Duration, Time};
 use crate::control::Control;
 use crate::governor::Governor;
 use crate::histogram::Histogram;
+use crate::media::{self, Media};
 use crate::receiver::Receiver;
 use crate::sender::{AckInfo, Outgoing, SendTotals, Sender};
 use crate::streams::{Progress, ReceiveStreams, SendStreams};
@@ -77,6 +78,8 @@ pub(crate) enum Upstream {
     Ack(AckInfo),
     /// Request number `number` of the flow, for a response of `size` bytes.
     Request { number: u32, size: Bytes, upload: Bytes },
+    /// Report number `number` of a flow of media, of that size.
+    Report { number: u64, size: Bytes },
 }
 
 /// What a client received.
@@ -111,6 +114,8 @@ pub struct Flow {
     pub(crate) stop: Time,
     pub(crate) received: ReceiveTotals,
     steerer: Option<Steerer>,
+    /// What carries a call, in the place of streams; the sender then keeps only the account.
+    media: Option<Box<Media>>,
     /// Requests made by the client.
     asked: u32,
     /// Requests answered in order by the server, and those that came too early.
@@ -121,7 +126,11 @@ pub struct Flow {
 impl Flow {
     /// A flow over a path of this round-trip time.
     pub(crate) fn new(config: &FlowConfig, rtt: Duration) -> Self {
-        let transport = config.transport;
+        let call = config.app.call();
+        let transport = match call {
+            Some(_) => media::transport(config.transport),
+            None => config.transport,
+        };
         let governor = config.control.governor(&transport.cc_config(config.seed), config.resume);
         let steerer = config.control.steerer();
         // TCP is one byte stream, whatever the application would like.
@@ -158,6 +167,7 @@ impl Flow {
             stop: config.stop,
             received: ReceiveTotals::default(),
             steerer,
+            media: call.map(|call| Box::new(Media::new(call, config.seed))),
             asked: 0,
             answered: 0,
             early: Vec::new(),
@@ -225,6 +235,37 @@ impl Flow {
         }
     }
 
+    /// What carries a call, with the account of its packets, and the call.
+    fn media(&mut self) -> Option<(&mut Media, &mut Sender, &mut Call)> {
+        Some((self.media.as_mut()?, &mut self.sender, self.app.call_mut()?))
+    }
+
+    /// The next packet of the server, if one may leave now. Call until it returns `None`.
+    #[inline]
+    pub(crate) fn poll_send(&mut self, now: Time) -> Option<Outgoing> {
+        match self.media() {
+            None => self.sender.poll_send(now),
+            Some((media, sender, call)) => media.poll_send(now, sender, call),
+        }
+    }
+
+    /// Whether the server has anything to send, for the first time or again.
+    pub(crate) fn has_data(&self) -> bool {
+        self.media.as_ref().map_or_else(|| self.sender.has_data(), |media| media.has_data())
+    }
+
+    /// What the client reports of a call, as a message on its way.
+    pub(crate) fn poll_report(&mut self, now: Time) -> Option<Upstream> {
+        let (media, sender, call) = self.media()?;
+        let (number, size) = media.report(now, call, sender.rtt().smoothed())?;
+        Some(Upstream::Report { number, size })
+    }
+
+    /// The client has begun. Whether the server has to be woken, since it sends unasked.
+    pub(crate) fn begin_media(&mut self, now: Time) -> bool {
+        self.media().is_some_and(|(media, sender, call)| media.begin(now, sender, call))
+    }
+
     /// What the client wants next, as a request on its way.
     pub(crate) fn poll_app(&mut self, now: Time) -> Option<Upstream> {
         if now >= self.stop {
@@ -240,6 +281,9 @@ impl Flow {
     /// When the client's side has something to do.
     pub(crate) fn client_timer(&self, now: Time) -> Time {
         let mut next = self.receiver.ack_at();
+        if let (Some(media), Some(call)) = (&self.media, self.app.call()) {
+            next = next.min(media.client_timer(call));
+        }
         if let Some(&(at, _)) = self.repeat.front() {
             next = next.min(at);
         }
@@ -256,6 +300,11 @@ impl Flow {
 
     /// A data packet reached the client.
     pub(crate) fn deliver(&mut self, now: Time, packet: Outgoing) {
+        if let Some((media, sender, call)) = self.media() {
+            let fresh = media.deliver(now, packet.number, call, sender.rtt().smoothed());
+            self.received.goodput += fresh;
+            return;
+        }
         let (app, received) = (&mut self.app, &mut self.received);
         self.receiver.on_packet(now, &packet, |progress: Progress| {
             received.goodput += progress.newly;
@@ -280,6 +329,11 @@ impl Flow {
                 }
             }
             Upstream::Request { number, size, .. } => self.answer(now, number, size),
+            Upstream::Report { number, .. } => {
+                if let Some((media, sender, call)) = self.media() {
+                    media.arrive(now, number, sender, call);
+                }
+            }
         }
     }
 
@@ -300,12 +354,18 @@ impl Flow {
 
     /// When the server's side has something to do.
     pub(crate) fn server_timer(&self) -> Time {
-        self.sender.next_timer()
+        match (&self.media, self.app.call()) {
+            (Some(media), Some(call)) => media.server_timer(&self.sender, call),
+            _ => self.sender.next_timer(),
+        }
     }
 
     /// Does what is due on the server's side.
     pub(crate) fn on_server_timer(&mut self, now: Time) {
-        self.sender.on_timer(now);
+        match self.media() {
+            None => self.sender.on_timer(now),
+            Some((media, sender, call)) => media.on_server_timer(now, sender, call),
+        }
         self.steer(now);
     }
 
@@ -313,7 +373,8 @@ impl Flow {
     fn steer(&mut self, now: Time) {
         let sender = &mut self.sender;
         let (srtt, min_rtt) = (sender.rtt().smoothed(), sender.rtt().min());
-        let (inflight, unsent) = (sender.inflight(), sender.unsent());
+        let unsent = self.media.as_ref().map_or_else(|| sender.unsent(), |media| media.unsent());
+        let inflight = sender.inflight();
         let (Some(steerer), Some(driver)) = (&mut self.steerer, sender.governor.driver_mut())
         else {
             return;

@@ -3,8 +3,8 @@
 use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::resume::CarefulResume;
 use trimtab_cc::{
-    Ack, Controller, Decision, Discarded, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec,
-    Timeout,
+    Ack, Controller, Decision, Discarded, Feedback, Idle, Loss, LostPacket, Marked, Phase, Sent,
+    Spec, Timeout,
 };
 use trimtab_steer::{Action, Collector, Driver};
 use trimtab_units::{Bytes, Duration, Rate, Time};
@@ -35,7 +35,8 @@ impl Governor {
     forward!(
         on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket,
         on_loss: &Loss, on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle,
-        on_spurious_loss: Time, on_timer: Time, on_discarded: &Discarded, on_decision: Decision
+        on_spurious_loss: Time, on_timer: Time, on_discarded: &Discarded, on_decision: Decision,
+        on_feedback: &Feedback<'_>
     );
 
     /// The most that may be in flight now.

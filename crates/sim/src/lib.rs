@@ -4,7 +4,7 @@
 //! one copy, run both, and what differs is what the knob did. The same seeds give the same bytes.
 //!
 //! What to read first: `world.rs` for what happens when, `sender.rs` for the transport (RFC 9002,
-//! RFC 8985), `transport.rs` for how QUIC and Linux TCP differ.
+//! RFC 8985), `transport.rs` for how QUIC and Linux TCP differ, `media/mod.rs` for what carries calls.
 
 mod agenda;
 mod control;
@@ -12,6 +12,7 @@ mod flow;
 mod foresight;
 mod governor;
 mod histogram;
+mod media;
 mod omniscient;
 mod pacer;
 mod packets;

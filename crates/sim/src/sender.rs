@@ -86,11 +86,11 @@ pub(crate) struct Sender {
     pub(crate) totals: SendTotals,
     responses: Responses,
     transport: Transport,
-    rtt: RttEstimator,
+    pub(crate) rtt: RttEstimator,
     packets: SentPackets,
     /// Numbers of lost packets whose data is to be sent again.
     resend: VecDeque<u64>,
-    tracker: Tracker,
+    pub(crate) tracker: Tracker,
     // Timers.
     last_sent_at: Time,
     backoff: u32,

@@ -208,7 +208,7 @@ impl World {
         if sees {
             self.look(flow);
         }
-        while let Some(packet) = self.flows[flow].sender.poll_send(now) {
+        while let Some(packet) = self.flows[flow].poll_send(now) {
             if sees {
                 self.foresee(flow, packet.size);
                 self.look(flow);
@@ -242,7 +242,7 @@ impl World {
         let f = &self.flows[flow];
         let mut next = f.server_timer();
         if let Some(every) = f.sender.governor.looks_every()
-            && f.sender.has_data()
+            && f.has_data()
         {
             next = next.min(self.now + every);
         }
@@ -258,7 +258,7 @@ impl World {
         let (capacity, queue, queue_limit) = foresight.see(bottleneck, at);
         let (mut peers, mut least_inflight) = (0, Bytes::MAX);
         for other in &self.flows {
-            if other.sender.governor.looks_every().is_some() && other.sender.has_data() {
+            if other.sender.governor.looks_every().is_some() && other.has_data() {
                 peers += 1;
                 least_inflight = least_inflight.min(other.sender.inflight());
             }
@@ -366,6 +366,7 @@ impl World {
         let size = match message {
             Upstream::Ack(_) => self.flows[flow].transport.ack_size,
             Upstream::Request { upload, .. } => upload,
+            Upstream::Report { size, .. } => size,
         };
         let cargo = Cargo::Upstream { flow: flow as u32, hop: hop as u32, message };
         if self.links[link].send(self.now, Packet { size, payload: cargo }).is_err() {
@@ -374,7 +375,7 @@ impl World {
         self.arm_link(link);
     }
 
-    /// A lost acknowledgement is made up for by the next one; a lost request is sent again.
+    /// A lost acknowledgement or report is made up for by the next one; a lost request is sent again.
     fn dropped_back(&mut self, flow: usize, message: Upstream) {
         if let Upstream::Request { .. } = message {
             let at = self.now + REQUEST_RETRY;
@@ -431,6 +432,12 @@ impl World {
             }
             while let Some(request) = self.flows[flow].poll_app(now) {
                 self.send_back(flow, 0, request);
+            }
+            if self.flows[flow].begin_media(now) {
+                self.pump(flow);
+            }
+            while let Some(report) = self.flows[flow].poll_report(now) {
+                self.send_back(flow, 0, report);
             }
         }
         if self.flows[flow].receiver.ack_at() <= now {

@@ -5,7 +5,7 @@
 //! else is here: schemes by their text ([`Config`]), the handle that changes a connection while it
 //! lives ([`Handle`]), steering, reports ([`Report`]), [`Metrics`], holdback ([`Arm`]) and guard
 //! ([`Safety`]), the [`Memory`] from which connections resume, and logs ([`Qlog`]). `trimtab-noq`,
-//! `trimtab-quinn` and `trimtab-s2n-quic` are such adapters.
+//! `trimtab-quinn` and `trimtab-s2n-quic` are such adapters, and `trimtab-rtc` is one for WebRTC.
 //!
 //! An adapter has four parts:
 //!
@@ -111,15 +111,15 @@ pub use hints::Response;
 pub use memory::Memory;
 pub use metrics::Metrics;
 pub use offer::Offer;
-pub use path::Path;
+pub use path::{Path, Reported, ReportedFate};
 pub use paths::{Paths, SharedPath};
 pub use plan::Start;
 pub use qlog::Qlog;
 pub use stack::{Pacing, Stack, Traits};
 /// How a connection resumes, and how far it has (RFC 9959).
 pub use trimtab_cc::resume::{Resumption, Stage};
-/// Where in its life an algorithm is, and why a knob cannot be set.
-pub use trimtab_cc::{KnobError, Phase};
+/// Where in its life an algorithm is, why a knob cannot be set, and what a sender of media is to probe.
+pub use trimtab_cc::{KnobError, Phase, Probe};
 /// The application's live factors.
 pub use trimtab_qoe::{Factor, FactorError, Factors};
 /// Which connections are left alone for comparison, and what ends a steering that does harm.

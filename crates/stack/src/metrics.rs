@@ -38,6 +38,10 @@ pub struct Metrics {
     /// The pacing rate; `None` leaves it to the stack. noq and quinn then pace at 5/4 of a window per
     /// round trip.
     pub pacing_rate: Option<Rate>,
+    /// The bitrate that an encoder of live media should fill, headers included: the algorithm's
+    /// target, or what its window and pacing rate make of the round-trip time. `None` where the
+    /// algorithm sets none and no round trip was measured yet.
+    pub target: Option<Rate>,
     /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
     /// Lowest round-trip time since the path began; `None` before the first sample.

@@ -156,6 +156,7 @@ impl Vod {
                      its bitrate less 2.66 per second of stalling (Mortise, eq. 8): higher is better, \
                      and it can be negative.",
         log: false,
+        media: false,
         settings: &[
             ABR,
             LADDER,

@@ -238,7 +238,7 @@ impl Connection {
                     |c: &&trimtab_apps::ChunkRecord| Some(c.completed_at?.since(c.requested_at));
                 chunks.iter().filter_map(busy).fold(Duration::ZERO, |sum, d| sum + d)
             }
-            Outcome::Endless => now.since(Time::ZERO),
+            Outcome::Call(_) | Outcome::Endless => now.since(Time::ZERO),
         };
         came.throughput_mbps = (received.goodput / took.max(Duration::from_micros(1))).mbps();
         came

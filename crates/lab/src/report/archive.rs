@@ -184,6 +184,11 @@ pub fn runs_table(runs: &[RunRecord]) -> Table {
         ("rivals_loss_ratio", rivals(|r| r.loss_ratio)),
         ("cell_rivals", text(all().map(|r| r.cell.rivals.as_str()))),
         ("cell_rtt_steps", text(all().map(|r| r.cell.rtt_steps.as_str()))),
+        ("vmaf", maybe(all().map(|r| r.vmaf))),
+        ("frame_delay_ms_mean", maybe(all().map(|r| r.frame_delay_ms.map(|d| d.mean)))),
+        ("frame_delay_ms_p95", maybe(all().map(|r| r.frame_delay_ms.map(|d| d.p95)))),
+        ("freeze_ratio", maybe(all().map(|r| r.freeze_ratio))),
+        ("drop_ratio", maybe(all().map(|r| r.drop_ratio))),
     ]
 }
 
@@ -391,6 +396,8 @@ mod tests {
         (r.bitrate_kbps_mean, r.stall_ratio, r.stalls) = (Some(n()), Some(n()), Some(seed + 3));
         (r.startup_ms, r.latency_ms, r.jain, r.friendliness) =
             (Some(n()), Some(n()), Some(n()), Some(n()));
+        (r.vmaf, r.freeze_ratio, r.drop_ratio) = (Some(n()), Some(n()), Some(n()));
+        r.frame_delay_ms = Some(DelayRecord { mean: n(), p95: n() });
         r
     }
 
@@ -401,7 +408,16 @@ mod tests {
         let json: Vec<serde_json::Value> =
             runs.iter().map(|run| serde_json::to_value(run).unwrap()).collect();
         let field = |row: usize, name: &str| {
-            let groups = ["cell", "qoe", "rtt_ms", "queue_delay_ms", "rct_ms", "users", "rivals"];
+            let groups = [
+                "cell",
+                "qoe",
+                "rtt_ms",
+                "queue_delay_ms",
+                "rct_ms",
+                "frame_delay_ms",
+                "users",
+                "rivals",
+            ];
             let inner = groups.iter().find_map(|group| {
                 let rest = name.strip_prefix(group)?.strip_prefix('_')?;
                 json[row].get(group)?.get(rest)

@@ -263,11 +263,11 @@ impl<'a, R: Run> Course<'a, R> {
     }
 }
 
-/// Whether no request is outstanding. Video and bulk data end with the run.
+/// Whether no request is outstanding. Video, calls and bulk data end with the run.
 fn is_answered(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Requests(r) => r.iter().all(|r| r.completed_at.is_some()),
-        Outcome::Video(_) | Outcome::Endless => true,
+        Outcome::Video(_) | Outcome::Call(_) | Outcome::Endless => true,
     }
 }
 

@@ -23,6 +23,11 @@ pub trait Datapath: Sync {
     /// Its name on the command line and in records.
     fn name(&self) -> &'static str;
 
+    /// Whether it has a transport of media, for applications that make no requests.
+    fn carries_media(&self) -> bool {
+        false
+    }
+
     /// The system that carries the packets, for the record; `None` for the simulator.
     fn system(&self) -> Option<String> {
         None

@@ -14,6 +14,7 @@ pub mod record;
 pub mod score;
 pub mod selection;
 pub mod simulator;
+pub mod stack;
 pub mod steering;
 mod suits;
 pub mod switches;

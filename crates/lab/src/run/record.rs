@@ -1,6 +1,6 @@
 //! From what a run measured to its record.
 
-use trimtab_apps::Outcome;
+use trimtab_apps::{CallRecord, Outcome};
 use trimtab_qoe::Sketch;
 use trimtab_sim::Histogram;
 use trimtab_units::{Bytes, Duration, Time};
@@ -101,7 +101,7 @@ impl Measurement {
         let app = &prepared.apps[job.app];
         let warm = prepared.plan.scenario.warmup.as_millis_f64();
         let of_flow = |(i, flow): (usize, &FlowMeasurement)| {
-            let bulk = matches!(flow.outcome, Outcome::Endless);
+            let bulk = matches!(flow.outcome, Outcome::Call(_) | Outcome::Endless);
             units(app, &flow.outcome, i as u32, self.point(flow), &flow.rtts, self.ended)
                 .into_iter()
                 .filter(move |u| u.start_ms >= warm || bulk || !u.finished)
@@ -185,6 +185,7 @@ pub fn record(
     let rtt = merged(&measured.own, |f| f.rtt);
     let queue = merged(&measured.own, |f| f.queue);
     let video = video(&outcomes, measured.ended);
+    let seen = Seen::of(&outcomes);
     let mean_of = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
     let across = measured.users(prepared, job, &units);
     let rivals = measured.rivals(prepared, job, &rates);
@@ -221,11 +222,15 @@ pub fn record(
         requests: outcomes.iter().map(|o| finished(o)).sum(),
         unfinished: outcomes.iter().map(|o| unfinished(o)).sum(),
         rct_ms: is_request.then(|| RctRecord::of(units.iter().map(|u| u.duration_ms))).flatten(),
-        bitrate_kbps_mean: video.map(|v| v.bitrate_kbps),
+        bitrate_kbps_mean: video.map(|v| v.bitrate_kbps).or(seen.map(|s| s.bitrate_kbps)),
         stall_ratio: video.map(|v| v.stall_ratio),
         stalls: video.map(|v| v.stalls),
         startup_ms: video.map(|v| v.startup_ms),
         latency_ms: video.and_then(|v| v.latency_ms),
+        vmaf: seen.map(|s| s.vmaf),
+        frame_delay_ms: seen.map(|s| s.delay),
+        freeze_ratio: seen.map(|s| s.freeze_ratio),
+        drop_ratio: seen.map(|s| s.drop_ratio),
         jain: (own.len() > 1).then(|| jain(&own)).flatten(),
         friendliness: rivals
             .as_ref()
@@ -263,16 +268,16 @@ fn finished(outcome: &Outcome) -> u64 {
     let n = match outcome {
         Outcome::Requests(r) => r.iter().filter(|r| r.completed_at.is_some()).count(),
         Outcome::Video(v) => v.chunks.iter().filter(|c| c.completed_at.is_some()).count(),
-        Outcome::Endless => 0,
+        Outcome::Call(_) | Outcome::Endless => 0,
     };
     n as u64
 }
 
-/// Requests that did not finish. Video ends with the run: the chunk in download is none.
+/// Requests that did not finish. Video and calls end with the run: the chunk in download is none.
 fn unfinished(outcome: &Outcome) -> u64 {
     match outcome {
         Outcome::Requests(r) => r.iter().filter(|r| r.completed_at.is_none()).count() as u64,
-        Outcome::Video(_) | Outcome::Endless => 0,
+        Outcome::Video(_) | Outcome::Call(_) | Outcome::Endless => 0,
     }
 }
 
@@ -317,6 +322,43 @@ fn video(outcomes: &[&Outcome], ended: Time) -> Option<Video> {
         latency_ms: (!latencies.is_empty())
             .then(|| latencies.iter().sum::<f64>() / latencies.len() as f64),
     })
+}
+
+/// What people in the calls of a run saw of each other.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    vmaf: f64,
+    delay: DelayRecord,
+    freeze_ratio: f64,
+    drop_ratio: f64,
+    bitrate_kbps: f64,
+}
+
+impl Seen {
+    /// Means over the flows; `None` unless they are calls. A call in which nothing was presented has
+    /// the delay of its whole length.
+    fn of(outcomes: &[&Outcome]) -> Option<Self> {
+        let calls: Vec<_> = outcomes
+            .iter()
+            .filter_map(|o| if let Outcome::Call(call) = o { Some(call) } else { None })
+            .collect();
+        let mean = |of: &dyn Fn(&CallRecord) -> f64| {
+            calls.iter().map(|call| of(call)).sum::<f64>() / calls.len() as f64
+        };
+        let ms = |call: &CallRecord, delay: Option<Duration>| {
+            delay.unwrap_or(call.length()).as_millis_f64()
+        };
+        (!calls.is_empty()).then(|| Self {
+            vmaf: mean(&CallRecord::vmaf),
+            delay: DelayRecord {
+                mean: mean(&|call| ms(call, call.mean_delay())),
+                p95: mean(&|call| ms(call, call.delay_quantile(0.95))),
+            },
+            freeze_ratio: mean(&CallRecord::freeze_ratio),
+            drop_ratio: mean(&CallRecord::drop_ratio),
+            bitrate_kbps: mean(&|call| call.bitrate().mbps() * 1000.0),
+        })
+    }
 }
 
 #[cfg(test)]

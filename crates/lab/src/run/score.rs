@@ -1,6 +1,6 @@
 //! What users felt: from what an application went through to experience per request or chunk.
 
-use trimtab_apps::{Outcome, RequestRecord, VideoRecord};
+use trimtab_apps::{CallRecord, CloudGame, Outcome, RequestRecord, VideoRecord};
 use trimtab_qoe::{Factors, Model, OperatingPoint, Samples, Sketch, download_qoe, streaming_qoe};
 use trimtab_units::{Duration, Rate, Time};
 
@@ -46,7 +46,7 @@ impl Felt {
                     .iter()
                     .filter_map(|c| Some(c.size / c.completed_at?.since(c.requested_at)))
                     .for_each(|rate| samples.add_throughput(rate)),
-                Outcome::Endless => {}
+                Outcome::Call(_) | Outcome::Endless => {}
             }
             samples.add_delays(rtts);
         }
@@ -83,6 +83,7 @@ pub fn units(
             requests.iter().map(|r| request(app, r, flow, &felt, end)).collect()
         }
         Outcome::Video(video) => chunks(app, video, flow, &felt),
+        Outcome::Call(record) => vec![call(app, record, flow, &felt)],
         Outcome::Endless => vec![bulk(app, flow, &felt, end)],
     }
 }
@@ -149,6 +150,26 @@ fn chunks(app: &PreparedApp, video: &VideoRecord, flow: u32, felt: &Felt) -> Vec
         .collect()
 }
 
+/// A call is one unit: a conference is scored by Mortise Eq. 13, a game by its own formula.
+fn call(app: &PreparedApp, record: &CallRecord, flow: u32, felt: &Felt) -> UnitRecord {
+    let qoe = match &app.model {
+        model @ Model::Formula(_) => felt.score(model, felt.point.throughput, &app.factors),
+        _ if app.settings.kind.name() == CloudGame::INFO.name => CloudGame::qoe(record),
+        _ => record.qoe(),
+    };
+    let shown = record.frames.iter().filter(|frame| frame.presented_at.is_some());
+    UnitRecord {
+        flow,
+        start_ms: record.start.as_millis_f64(),
+        bytes: shown.map(|frame| frame.bytes.get()).sum(),
+        duration_ms: record.length().as_millis_f64(),
+        finished: true,
+        qoe,
+        bitrate_kbps: Some(record.bitrate().mbps() * 1000.0),
+        ..UnitRecord::default()
+    }
+}
+
 fn bulk(app: &PreparedApp, flow: u32, felt: &Felt, end: Time) -> UnitRecord {
     let throughput = felt.point.throughput;
     let qoe = match &app.model {
@@ -173,7 +194,7 @@ pub fn is_ratio(app: &PreparedApp, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Video(_) => false,
         Outcome::Requests(_) => !matches!(app.model, Model::Web(_)),
-        Outcome::Endless => true,
+        Outcome::Call(_) | Outcome::Endless => true,
     }
 }
 

@@ -30,6 +30,10 @@ impl Datapath for Simulator {
         "sim"
     }
 
+    fn carries_media(&self) -> bool {
+        true
+    }
+
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
         let of_stack = |scheme: &&Scheme| matches!(scheme.kind(), SchemeKind::Stack(_));
         match prepared.plan.scenario.schemes().find(of_stack) {

@@ -6,9 +6,12 @@
 //! for the next callback that is none of these: the stack asks for [`window`](Path::window) before
 //! it sends again.
 
+mod by_arrival;
 mod by_bytes;
 mod by_newest;
 mod by_packet;
+
+pub use by_arrival::{Reported, ReportedFate};
 
 use std::time::Instant;
 
@@ -20,6 +23,7 @@ use trimtab_steer::safety::Arm;
 use trimtab_steer::{Driver, HostView, KnobValues};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use self::by_arrival::Receiver;
 use crate::guarded::Guarded;
 use crate::hints::{Hints, Responses};
 use crate::memory::Place;
@@ -53,6 +57,9 @@ const SLACK: u64 = 2;
 /// One that reports the newest packet of an acknowledgement and a sum calls
 /// [`on_sent`](Self::on_sent), [`on_loss`](Self::on_loss) and
 /// [`on_newest_acked`](Self::on_newest_acked). There the order is: losses, acked, marks, end.
+///
+/// One that carries media calls [`on_sent`](Self::on_sent) and, with all that feedback reports,
+/// [`on_feedback`](Self::on_feedback).
 #[derive(Debug)]
 pub struct Path {
     /// When it began: time zero.
@@ -71,6 +78,9 @@ pub struct Path {
     pub(crate) responses: Responses,
     /// Smoothed and lowest round-trip time; `None` before the first sample.
     rtt: Option<(Duration, Duration)>,
+    /// What a receiver of media adds, and the round-trip time of the present report without that.
+    receiver: Receiver,
+    sample: Option<Duration>,
     /// The stack's smoothed round-trip time before the present acknowledgement.
     smoothed: Duration,
     /// In flight before the present acknowledgement; `None` between acknowledgements.
@@ -139,6 +149,8 @@ impl Path {
             remaining: hints.remaining(),
             responses: Responses::of(hints),
             rtt: None,
+            receiver: Receiver::default(),
+            sample: None,
             smoothed: Duration::ZERO,
             prior_inflight: None,
             waiting: None,
@@ -304,7 +316,8 @@ impl Path {
         } else if prior.is_some_and(|prior| prior * 2 >= self.offered()) {
             self.tracker.on_window_limited();
         }
-        if let Some(sample) = self.tracker.rtt_sample(now) {
+        let sample = self.sample.take().or_else(|| self.tracker.rtt_sample(now));
+        if let Some(sample) = sample {
             self.take_rtt(sample);
         }
         let newest = self.tracker.newest().map(Packet::sent_at);
@@ -312,6 +325,7 @@ impl Path {
             && let Some(mut ack) = self.tracker.end_ack(now, srtt, min_rtt)
         {
             ack.in_recovery = self.recovery.is_some();
+            ack.rtt = ack.rtt.and(sample);
             self.driver.on_ack(&ack);
             self.driver.decide();
             let (inflight, rtt) = (self.tracker.inflight(), self.rtt);
@@ -442,6 +456,7 @@ impl Path {
             phase: self.driver.phase(),
             window: self.driver.window(),
             pacing_rate: self.driver.pacing_rate(),
+            target: self.encoder_rate(),
             srtt: self.rtt.map(|(srtt, _)| srtt),
             min_rtt: self.rtt.map(|(_, min)| min),
             delivery_rate: self.bandwidth(),

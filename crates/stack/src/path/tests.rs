@@ -283,3 +283,66 @@ fn the_initial_window_is_limited_where_packets_are_large() {
         assert_eq!(path.window(), Bytes::new(window), "packets of {mtu} bytes");
     }
 }
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Feedback that reports these packets as arrived so much after `sent_ms`, and the rest as missing.
+fn feedback(
+    sender: &mut Sender,
+    ms: u64,
+    all: std::ops::Range<u64>,
+    arrived: impl Fn(u64) -> bool,
+) {
+    let reported: Vec<_> = all
+        .map(|number| {
+            let at = Some(Std::from_millis(ms + number));
+            let fate = match arrived(number) {
+                true => ReportedFate::Arrived { at, marked: false },
+                false => ReportedFate::Missing,
+            };
+            Reported { number, fate, probe: None }
+        })
+        .collect();
+    let now = sender.at(ms);
+    sender.path.on_feedback(now, &reported);
+}
+
+#[test]
+fn feedback_acknowledges_and_reveals_losses_at_once() {
+    let mut sender = Sender::new("cubic");
+    assert_eq!(sender.path.target(), None, "nothing is known of the path");
+    sender.send(0, 0..10);
+    feedback(&mut sender, 50, 0..10, |number| number >= 3);
+    // RFC 9438 §4.6, as with acknowledgements.
+    assert_eq!(sender.path.window(), INITIAL.mul_f64(0.7));
+    assert_eq!(sender.path.metrics().lost, Bytes::new(3 * 1200));
+    assert_eq!((sender.path.inflight(), sender.path.srtt()), (Bytes::ZERO, Some(ms(50))));
+    // A window per round trip.
+    assert_eq!(sender.path.target(), Some(INITIAL.mul_f64(0.7) / ms(50)));
+    assert_eq!(sender.path.metrics().target, sender.path.target());
+    feedback(&mut sender, 60, 0..10, |_| true);
+    assert_eq!(sender.path.metrics().delivered, Bytes::new(7 * 1200), "once is enough");
+}
+
+#[test]
+fn a_sender_of_media_grows_while_it_uses_half_of_its_window() {
+    for (packets, grows) in [(10, true), (4, false)] {
+        let mut sender = Sender::new("newreno");
+        sender.send(0, 0..packets);
+        feedback(&mut sender, 50, 0..packets, |_| true);
+        assert_eq!(sender.path.window() > INITIAL, grows, "{packets} packets");
+    }
+}
+
+#[test]
+fn silence_writes_off_all_that_is_in_flight() {
+    let mut sender = Sender::new("cubic");
+    sender.send(0, 0..10);
+    sender.path.on_silence(sender.at(1000));
+    assert_eq!(sender.path.inflight(), Bytes::ZERO);
+    assert_eq!(sender.path.metrics().lost, Bytes::new(10 * 1200));
+    // RFC 9002 §7.6.2.
+    assert_eq!(sender.path.window(), Bytes::new(2 * 1200));
+}

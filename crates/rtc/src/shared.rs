@@ -1,0 +1,128 @@
+//! What estimator, pacer and encoder have in common.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use trimtab_stack::SharedPath;
+use trimtab_stack::units::{self, Bytes, Rate};
+
+use crate::bitrates::Bitrates;
+
+/// How much faster than the target packets leave (libwebrtc, `PacingController`,
+/// `kDefaultPaceMultiplier`).
+pub(crate) const PACE_FACTOR: f64 = 2.5;
+/// The longest that the pacer may take for what waits (libwebrtc, `kMaxExpectedQueueLength`).
+const QUEUE_MAX: units::Duration = units::Duration::from_secs(2);
+/// What waits in the pacer longer than a frame at the target is taken off what the encoder gets …
+const BACKLOG: units::Duration = units::Duration::from_millis(40);
+/// … so that it is gone after this. libwebrtc pushes back likewise where a window is full
+/// (`CongestionWindowPushbackController`); the times are ours.
+const RELIEF: units::Duration = units::Duration::from_millis(250);
+/// So many probes may be under way.
+const PROBES_MAX: usize = 16;
+
+/// One sender.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) path: SharedPath,
+    pub(crate) bitrates: Bitrates,
+    books: Mutex<Books>,
+}
+
+/// What estimator and pacer keep for each other.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    /// How many packets left. The next one gets this number, and so it does in the history of
+    /// `rtc-interceptor`, which is the next in the chain.
+    pub(crate) sent: u64,
+    /// When a packet left first of those on which no feedback came.
+    pub(crate) waiting_since: Option<Instant>,
+    /// Bytes that wait in the pacer.
+    pub(crate) queued: Bytes,
+    /// Bytes that a waiting probe needs, those that wait in the pacer included.
+    pub(crate) wanted: Bytes,
+    /// Packets of probes, by the numbers from the first to the last.
+    probes: VecDeque<Span>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: u64,
+    last: u64,
+    id: u32,
+}
+
+impl Books {
+    /// The packet that leaves now belongs to this probe.
+    pub(crate) fn mark_probe(&mut self, id: u32) {
+        let number = self.sent;
+        match self.probes.back_mut() {
+            Some(span) if span.id == id => span.last = number,
+            _ => {
+                if self.probes.len() == PROBES_MAX {
+                    self.probes.pop_front();
+                }
+                self.probes.push_back(Span { first: number, last: number, id });
+            }
+        }
+    }
+
+    /// The probe of a packet.
+    pub(crate) fn probe_of(&self, number: u64) -> Option<u32> {
+        let of = |span: &&Span| (span.first..=span.last).contains(&number);
+        self.probes.iter().find(of).map(|span| span.id)
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(path: SharedPath, bitrates: Bitrates) -> Self {
+        Self { path, bitrates, books: Mutex::default() }
+    }
+
+    /// The data, also after a panic elsewhere: every change is complete when the lock is released.
+    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn target(&self) -> Rate {
+        self.bitrates.clamp(self.path.lock().target())
+    }
+
+    /// The rate at which packets leave while so many bytes wait.
+    pub(crate) fn pace(&self, queued: Bytes) -> Rate {
+        self.target().mul_f64(PACE_FACTOR).max(queued / QUEUE_MAX)
+    }
+}
+
+/// What an encoder follows. Cheap to clone; every method takes a lock for some microseconds and may
+/// be called from any thread.
+#[derive(Clone, Debug)]
+pub struct Target(pub(crate) Arc<Shared>);
+
+impl Target {
+    /// The bitrate to encode at, the headers of RTP included. It is in the range of
+    /// [`Bitrates`], always. While packets wait in the pacer for more than 40 ms it is lower than
+    /// the algorithm's target.
+    pub fn bitrate(&self) -> Rate {
+        let (target, queued) = (self.0.target(), self.0.books().queued);
+        let relief = (queued - target * BACKLOG) / RELIEF;
+        self.0.bitrates.clamp(Some(target - relief))
+    }
+
+    /// How long the pacer would take at the target for what waits in it. An encoder that leaves
+    /// out frames while this is long keeps the delay short.
+    pub fn backlog(&self) -> Duration {
+        let queued = self.0.books().queued;
+        Duration::from_nanos((queued / self.0.target()).as_nanos())
+    }
+
+    /// So many bytes more than the next frame has would let a probe of the path leave with it. A
+    /// sender may append them as filler that a decoder passes over, e.g. H.264's NAL units of type
+    /// 12. Zero while no probe waits. Probes are what finds capacity fast; an algorithm grows
+    /// without them as well.
+    pub fn padding(&self) -> Bytes {
+        let books = self.0.books();
+        books.wanted - books.queued
+    }
+}

@@ -1,0 +1,359 @@
+//! The sending end: packets, their pace, and what feedback says of them.
+
+mod feedback;
+
+use std::collections::VecDeque;
+
+use trimtab_apps::{Call, Captured, FRAME_PACKETS_MAX, Protection, VideoPacket};
+use trimtab_cc::transport::Packet;
+use trimtab_cc::{Probe, transport};
+use trimtab_units::{Bytes, Duration, Rate, Time};
+
+use super::content::{Content, Report};
+use super::history::History;
+use super::parity::GROUP;
+use super::{HEADER, PAYLOAD};
+use crate::pacer::Pacer;
+use crate::sender::{Outgoing, Sender};
+use crate::streams::Chunk;
+
+/// The pacer sends at this multiple of the encoder's bitrate (libwebrtc,
+/// `kDefaultPacingMultiplier`), so that a frame does not take a whole frame's time.
+pub(super) const PACING: f64 = 2.5;
+/// … or as fast as what waits is gone by then (`kMaxExpectedQueueLength`).
+const QUEUE_MAX: Duration = Duration::from_secs(2);
+/// The encoder skips frames while a packet waits for longer than this. Ours: libwebrtc relies on
+/// controllers of rates, whose pacer is never blocked; a window blocks it.
+const BACKLOG_MAX: Duration = Duration::from_millis(250);
+/// What waits beyond a frame is taken off the encoder's bitrate, to be gone after this time. Ours.
+const BACKLOG_GONE: Duration = Duration::from_millis(250);
+/// Packets that are remembered: over ten seconds at 2.5 Mbit/s.
+const HISTORY: usize = 4096;
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    record: Packet,
+    content: Content,
+    probe: Option<u32>,
+}
+
+/// A packet of video, by its sequence number.
+#[derive(Clone, Copy, Debug)]
+struct Video {
+    packet: VideoPacket,
+    /// When it was sent last; never while it waits.
+    sent_at: Time,
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Time,
+    content: Content,
+}
+
+/// A probe that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Probing {
+    probe: Probe,
+    packets: u32,
+    bytes: Bytes,
+    next_at: Time,
+}
+
+/// The sending end of a flow of media.
+#[derive(Clone, Debug)]
+pub(super) struct MediaSender {
+    protection: Protection,
+    sent: History<Sent>,
+    video: History<Video>,
+    /// What waits: audio first, then repairs, then video with its parity.
+    audio: VecDeque<Waiting>,
+    repairs: VecDeque<Waiting>,
+    frames: VecDeque<Waiting>,
+    waiting: Bytes,
+    pacer: Pacer,
+    probing: Option<Probing>,
+    /// When the pacer lets the next packet go, where one waits for it.
+    paced_until: Time,
+    /// Packets below are not in flight any more.
+    settled: u64,
+    /// The latest feedback, or the first packet after all was settled.
+    progress_at: Time,
+    backoff: u32,
+    /// The present loss episode began then.
+    episode: Option<Time>,
+    /// How long packets are in flight on average, the receiver's wait included; zero before any
+    /// feedback.
+    flight: Duration,
+}
+
+impl MediaSender {
+    pub(super) fn new(protection: Protection, seed: u64) -> Self {
+        Self {
+            protection,
+            sent: History::new(HISTORY),
+            video: History::new(HISTORY),
+            audio: VecDeque::new(),
+            repairs: VecDeque::new(),
+            frames: VecDeque::new(),
+            waiting: Bytes::ZERO,
+            pacer: Pacer::new(false, Duration::ZERO, false, seed),
+            probing: None,
+            paced_until: Time::MAX,
+            settled: 0,
+            progress_at: Time::ZERO,
+            backoff: 0,
+            episode: None,
+            flight: Duration::ZERO,
+        }
+    }
+
+    /// What a packet carries.
+    pub(super) fn content(&self, number: u64) -> Option<Content> {
+        self.sent.get(number).map(|sent| sent.content)
+    }
+
+    /// The packet of video of that sequence number.
+    pub(super) fn video(&self, sequence: u64) -> Option<VideoPacket> {
+        self.video.get(sequence).map(|video| video.packet)
+    }
+
+    pub(super) fn has_data(&self) -> bool {
+        !self.audio.is_empty() || !self.repairs.is_empty() || !self.frames.is_empty()
+    }
+
+    pub(super) fn unsent(&self) -> Bytes {
+        self.waiting
+    }
+
+    /// The rate that the governor gives for everything, headers included. A window lets pass what
+    /// it holds in the time that packets are in flight, which is longer than the round trip: they
+    /// wait for feedback.
+    fn rate(&self, base: &mut Sender) -> Rate {
+        let (window, time) = (base.governor.window(), self.flight.max(base.rtt.smoothed()));
+        match base.governor.driver_mut() {
+            Some(driver) => driver.encoder_rate(time),
+            None => window / time,
+        }
+    }
+
+    /// Asks the encoder for what remains for video after headers, audio, parity and what waits.
+    pub(super) fn ask(&mut self, base: &mut Sender, call: &mut Call) {
+        let rate = self.rate(base);
+        let interval = call.interval();
+        let audio = match call.audio_rate() {
+            Rate::ZERO => Rate::ZERO,
+            rate => rate + HEADER / Duration::from_millis(20),
+        };
+        let frame = (rate.max(audio) - audio) * interval;
+        let late = (self.waiting.max(frame) - frame) / BACKLOG_GONE;
+        let frame = frame.max(late * interval) - late * interval;
+        let packets = frame.get().div_ceil((PAYLOAD + HEADER).get());
+        let shared = if self.protection.parity { frame * 5 / 6 } else { frame };
+        let payload = shared.max(HEADER * packets) - HEADER * packets;
+        call.ask(payload / interval);
+    }
+
+    /// The next packet that may leave now. Call until it returns `None`.
+    pub(super) fn poll(
+        &mut self,
+        now: Time,
+        base: &mut Sender,
+        call: &mut Call,
+    ) -> Option<Outgoing> {
+        while call.next_capture() <= now {
+            let congested =
+                self.frames.front().is_some_and(|waiting| now > waiting.since + BACKLOG_MAX);
+            match call.capture(now, congested) {
+                Some(captured) => self.packetize(now, captured),
+                None => break,
+            }
+        }
+        self.paced_until = Time::MAX;
+        if self.probing.is_none()
+            && let Some(probe) = base.governor.driver_mut().and_then(|d| d.take_probe(now))
+        {
+            self.probing = Some(Probing { probe, packets: 0, bytes: Bytes::ZERO, next_at: now });
+        }
+        if let Some(waiting) = self.audio.pop_front() {
+            return Some(self.send(now, waiting.content, None, base));
+        }
+        if let Some(probing) = self.probing {
+            return self.poll_probe(now, probing, base);
+        }
+        let Some(next) = self.repairs.front().or(self.frames.front()) else {
+            base.tracker.on_app_limited();
+            return None;
+        };
+        let size = next.content.size();
+        if base.tracker.inflight() + size > base.governor.window() {
+            base.tracker.on_window_limited();
+            return None;
+        }
+        if !self.pacer.allows(now, size) {
+            self.paced_until = self.pacer.next();
+            if base.tracker.inflight() * 2 >= base.governor.window() {
+                base.tracker.on_window_limited();
+            }
+            return None;
+        }
+        let content = self.pop()?;
+        let pace = self.pace(base);
+        self.pacer.on_sent(now, size, pace, PAYLOAD + HEADER);
+        Some(self.send(now, content, None, base))
+    }
+
+    /// A packet of a probe: what waits, or padding. Neither window nor pace bounds it.
+    fn poll_probe(
+        &mut self,
+        now: Time,
+        mut probing: Probing,
+        base: &mut Sender,
+    ) -> Option<Outgoing> {
+        let Probe { id, rate, packets, bytes } = probing.probe;
+        if now < probing.next_at {
+            self.paced_until = probing.next_at;
+            return None;
+        }
+        let content = self.pop().unwrap_or(Content::Padding { bytes: PAYLOAD });
+        let size = content.size();
+        probing.packets += 1;
+        probing.bytes += size;
+        probing.next_at = probing.next_at + size / rate;
+        let is_done = probing.packets >= packets && probing.bytes >= bytes;
+        self.probing = (!is_done).then_some(probing);
+        Some(self.send(now, content, Some(id), base))
+    }
+
+    fn pop(&mut self) -> Option<Content> {
+        if let Some(waiting) = self.repairs.pop_front() {
+            return Some(waiting.content);
+        }
+        let content = self.frames.pop_front()?.content;
+        self.waiting -= content.size();
+        Some(content)
+    }
+
+    fn pace(&self, base: &mut Sender) -> Rate {
+        let given = base.governor.pacing_rate();
+        let rate = given.unwrap_or_else(|| self.rate(base).mul_f64(PACING));
+        rate.max(self.waiting / QUEUE_MAX)
+    }
+
+    fn send(
+        &mut self,
+        now: Time,
+        content: Content,
+        probe: Option<u32>,
+        base: &mut Sender,
+    ) -> Outgoing {
+        let size = content.size();
+        if base.tracker.inflight().is_zero() {
+            self.progress_at = now;
+        }
+        let (record, sent) = base.tracker.on_sent(now, size);
+        let number = self.sent.push(Sent { record, content, probe });
+        debug_assert_eq!(number, record.number(), "the tracker counts as the history does");
+        if let Content::Video { sequence, .. } | Content::Again { sequence, .. } = content
+            && let Some(video) = self.video.get_mut(sequence)
+        {
+            video.sent_at = now;
+        }
+        base.totals.packets += 1;
+        base.totals.bytes += size;
+        base.totals.retransmits += u64::from(matches!(content, Content::Again { .. }));
+        base.governor.on_sent(&sent);
+        let len = (size - HEADER).get() as u32;
+        let chunk = Chunk { stream: 0, len, offset: 0 };
+        Outgoing { number, size, chunk, capable: false, reduced: false, marked: false }
+    }
+
+    /// Cuts a frame into packets, as equal as can be.
+    fn packetize(&mut self, now: Time, captured: Captured) {
+        let since = now;
+        let (frame, bytes, key, media_time) = match captured {
+            Captured::Audio { number, bytes } => {
+                self.audio.push_back(Waiting { since, content: Content::Audio { number, bytes } });
+                return;
+            }
+            Captured::Video { frame, bytes, key, media_time } => (frame, bytes, key, media_time),
+        };
+        let count = bytes.get().div_ceil(PAYLOAD.get()).min(u64::from(FRAME_PACKETS_MAX)) as u16;
+        let first = self.video.end();
+        let part = Bytes::new(bytes.get().div_ceil(u64::from(count)));
+        for index in 0..count {
+            let packet = VideoPacket { frame, index, count, key, media_time, bytes: part };
+            let sequence = self.video.push(Video { packet, sent_at: Time::MAX });
+            self.enqueue(since, Content::Video { sequence, packet });
+        }
+        if self.protection.parity {
+            let mut left = u32::from(count);
+            while left > 0 {
+                let covered = left.min(GROUP);
+                let first = first + u64::from(u32::from(count) - left);
+                // RFC 5109 §7.3, §7.4: 10 bytes for the group and 4 for its mask.
+                let bytes = part + Bytes::new(14);
+                self.enqueue(since, Content::Parity { first, count: covered, bytes });
+                left -= covered;
+            }
+        }
+    }
+
+    fn enqueue(&mut self, since: Time, content: Content) {
+        self.waiting += content.size();
+        self.frames.push_back(Waiting { since, content });
+    }
+
+    /// When it has something to do.
+    pub(super) fn next_timer(&self, base: &Sender, call: &Call) -> Time {
+        let governor = base.governor.next_timer().unwrap_or(Time::MAX);
+        call.next_capture().min(self.paced_until).min(governor).min(self.timeout_at(base))
+    }
+
+    /// Does what is due but for sending.
+    pub(super) fn on_timer(&mut self, now: Time, base: &mut Sender, call: &mut Call) {
+        base.governor.on_timer(now);
+        if self.timeout_at(base) <= now {
+            self.on_timeout(now, base);
+        }
+        self.ask(base, call);
+    }
+
+    /// Something came back.
+    pub(super) fn on_report(
+        &mut self,
+        now: Time,
+        report: Report,
+        base: &mut Sender,
+        call: &mut Call,
+    ) {
+        match report {
+            Report::Feedback(feedback) => {
+                self.on_feedback(now, &feedback, base);
+                self.ask(base, call);
+            }
+            Report::Repair(sequences) => self.repair(now, &sequences, base.rtt.smoothed()),
+            Report::Key => call.request_key(),
+            Report::Input(made_at) => call.on_input(made_at),
+        }
+    }
+
+    /// Queues packets that were asked for again, unless they left within the last round trip (libwebrtc,
+    /// `RtpPacketHistory::GetPacketAndMarkAsPending`).
+    fn repair(&mut self, now: Time, sequences: &[u64], rtt: Duration) {
+        for &sequence in sequences {
+            let Some(video) = self.video.get_mut(sequence) else { continue };
+            if video.sent_at != Time::MAX && now >= video.sent_at + rtt {
+                video.sent_at = Time::MAX;
+                let content = Content::Again { sequence, packet: video.packet };
+                self.repairs.push_back(Waiting { since: now, content });
+            }
+        }
+    }
+
+    fn is_in_flight(sent: &Sent) -> bool {
+        sent.record.fate() == transport::Fate::InFlight
+    }
+}

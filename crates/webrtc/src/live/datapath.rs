@@ -1,0 +1,110 @@
+//! WebRTC to a browser as a datapath.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use trimtab_emu::{Config as Link, Fidelity, ServerSide, Topology, act_as_kernel};
+use trimtab_lab::run::course::{Course, members};
+use trimtab_lab::run::datapath::{Datapath, RunError};
+use trimtab_lab::run::prepare::Prepared;
+use trimtab_lab::run::record::Measurement;
+use trimtab_lab::run::{emulated, stack};
+use trimtab_lab::scenario::{Job, Scenario};
+use trimtab_rtc::units::Time;
+use trimtab_rtc::{Bitrates, Config};
+
+use super::Live;
+use super::run::{CallRun, lock};
+use super::studio::{Size, Studio};
+use super::watch::Watch;
+use crate::admission;
+use crate::error::WebrtcError;
+
+const NAME: &str = "webrtc";
+/// What is sent: 360 lines, which one core encodes in a tenth of real time.
+const SIZE: Size = Size { width: 640, height: 360 };
+const CLIP: &str = "bunny";
+
+/// Calls from a live encoder to Chromium behind an emulated link, in real time.
+pub struct Browsers {
+    studio: Studio,
+    kernel: String,
+    fidelity: Mutex<Fidelity>,
+}
+
+impl Browsers {
+    /// Checks that the scenario can be run here.
+    ///
+    /// # Errors
+    /// The application is no call, several flows or competitors take part, or ffmpeg, the clips or
+    /// the rights are missing: one message that says what to do.
+    pub fn new(scenario: &Scenario) -> Result<Self, WebrtcError> {
+        admission::check(scenario, NAME)?;
+        let studio = Studio::from_env()?;
+        // Whether links can be made shows before the first run.
+        drop(Topology::new(ServerSide::Private)?);
+        let kernel = format!("Linux {}", rustix::system::uname().release().to_string_lossy());
+        Ok(Self { studio, kernel, fidelity: Mutex::default() })
+    }
+
+    fn run(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, WebrtcError> {
+        act_as_kernel();
+        let clip = self.studio.clip(CLIP, SIZE)?;
+        let mut topology = Topology::new(ServerSide::Private)?;
+        let members = members(prepared, job);
+        let member = &members[0];
+        let begin = (job.seed, std::time::Instant::now());
+        let (config, _) = stack::config(member.scheme, member.goal, prepared, begin);
+        let config: Config = config;
+        let (down, up) = emulated::link(prepared, job);
+        let link = Link { down, up, seed: job.seed, log: None };
+        let watch = Arc::new(Mutex::new(Watch::default()));
+        let eye = watch.clone();
+        let observer = Box::new(move |passage: &trimtab_emu::Passage<'_>| lock(&eye).see(passage));
+        let live = Live::begin(
+            &mut topology,
+            &clip,
+            (&config, Bitrates::default()),
+            job.cell.rtt.first(),
+            (&link, observer),
+        )?;
+        let end = Time::ZERO + prepared.plan.scenario.duration;
+        let run = CallRun::new(live, &self.studio, watch, end);
+        let measurement = Course::new(prepared, job, run).measure();
+        let report = topology.stop()?;
+        self.fidelity.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(&report);
+        measurement
+    }
+}
+
+impl fmt::Debug for Browsers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Browsers").field("fidelity", &self.fidelity).finish_non_exhaustive()
+    }
+}
+
+impl Datapath for Browsers {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn system(&self) -> Option<String> {
+        Some(self.kernel.clone())
+    }
+
+    /// One: encoder and browser keep a core each busy.
+    fn jobs(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
+        // A thread of its own, which the run puts before others.
+        let done = std::thread::scope(|scope| scope.spawn(|| self.run(prepared, job)).join());
+        Ok(done.map_err(|_| WebrtcError::Thread)??)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let fidelity = self.fidelity.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if fidelity.is_good() { Vec::new() } else { vec![fidelity.to_string()] }
+    }
+}
