@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) open: fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
 }
 
-static DATAPATHS: [Entry; 5] = [
+static DATAPATHS: [Entry; 6] = [
     Entry {
         name: "sim",
         alias: None,
@@ -57,6 +57,13 @@ static DATAPATHS: [Entry; 5] = [
         transport: None,
         open: s2n::in_virtual_time,
     },
+    Entry {
+        name: "webrtc",
+        alias: None,
+        about: "Calls to Chromium over an emulated link; builds with --features webrtc",
+        transport: None,
+        open: webrtc::to_a_browser,
+    },
 ];
 
 #[cfg(feature = "quic")]
@@ -82,6 +89,29 @@ mod s2n {
 
     pub(super) fn in_virtual_time(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
         Ok(Box::new(S2nVirtual::new(scenario).map_err(Failure::input)?))
+    }
+}
+
+#[cfg(feature = "webrtc")]
+mod webrtc {
+    use trimtab_webrtc::Browsers;
+
+    use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn to_a_browser(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Ok(Box::new(Browsers::new(scenario).map_err(Failure::input)?))
+    }
+}
+
+#[cfg(not(feature = "webrtc"))]
+mod webrtc {
+    use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn to_a_browser(_: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Err(Failure::input(
+            "this trimtab was built without WebRTC: build it with cargo build --release -p trimtab \
+             --features webrtc",
+        ))
     }
 }
 

@@ -8,8 +8,8 @@ use support::{Second, Setting, World, mean};
 use trimtab_rtc::Bitrates;
 use trimtab_rtc::units::{Rate, Time};
 
-/// By window alone, by window and rate, by rate, and steered.
-const SCHEMES: [&str; 5] = ["copa", "cubic", "bbr", "vivace", "mortise"];
+/// By a target, by window alone, by window and rate, by rate, and steered.
+const SCHEMES: [&str; 6] = ["gcc", "copa", "cubic", "bbr", "vivace", "mortise"];
 
 /// A run of each scheme, for so many seconds.
 fn runs(setting: &Setting, seconds: u64) -> impl Iterator<Item = (&'static str, Vec<Second>)> {
@@ -89,7 +89,9 @@ fn an_outage_is_survived() {
         println!("{scheme}: {low:.3} Mbit/s without feedback, then {used:.2}");
         // Packets leave on, or nobody would see the end of it; but not as before.
         assert!(low > 0.01 && low < 1.0, "{scheme}: {without:?}");
-        assert!(used > 0.8, "{scheme}: {after:?}");
+        // GCC grows by 8% a second from there, unless a probe finds more.
+        let least_used = if scheme == "gcc" { 0.1 } else { 0.8 };
+        assert!(used > least_used, "{scheme}: {after:?}");
     }
 }
 

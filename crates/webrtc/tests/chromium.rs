@@ -36,7 +36,7 @@ fn chromium_presents_a_call_that_follows_the_link() {
         .delay(half);
     let up = LinkConfig::new(Capacity::Constant(Rate::MAX)).delay(half);
     let link = Link { down, up, seed: 1, log: None };
-    let config = Config::new("copa").expect("a scheme");
+    let config = Config::new(&std::env::var("CC").unwrap_or("gcc".into())).expect("a scheme");
     let bitrates = Bitrates::default();
     let length = Duration::from_secs(10);
     let made = call(

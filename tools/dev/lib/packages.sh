@@ -49,7 +49,7 @@ need_c() {
 }
 need_cxx() {
 	printf '#include <cstdlib>\nint main() { return 0; }\n' | c++ -x c++ - -o /dev/null 2>/dev/null ||
-		install_packages "a C++ compiler, for libFuzzer" g++
+		install_packages "a C++ compiler" g++
 }
 
 # The eBPF programs are built by clang, and the library that loads them by make; it needs these

