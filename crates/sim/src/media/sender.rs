@@ -5,8 +5,8 @@ mod feedback;
 use std::collections::VecDeque;
 
 use trimtab_apps::{Call, Captured, FRAME_PACKETS_MAX, Protection, VideoPacket};
+use trimtab_cc::Probe;
 use trimtab_cc::transport::Packet;
-use trimtab_cc::{Probe, transport};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::content::{Content, Report};
@@ -131,16 +131,12 @@ impl MediaSender {
     /// The rate that the governor gives for everything, headers included. A window lets pass what
     /// it holds in the time that packets are in flight, which is longer than the round trip: they
     /// wait for feedback.
-    fn rate(&self, base: &mut Sender) -> Rate {
-        let (window, time) = (base.governor.window(), self.flight.max(base.rtt.smoothed()));
-        match base.governor.driver_mut() {
-            Some(driver) => driver.encoder_rate(time),
-            None => window / time,
-        }
+    fn rate(&self, base: &Sender) -> Rate {
+        base.governor.encoder_rate(self.flight.max(base.rtt.smoothed()))
     }
 
     /// Asks the encoder for what remains for video after headers, audio, parity and what waits.
-    pub(super) fn ask(&mut self, base: &mut Sender, call: &mut Call) {
+    pub(super) fn ask(&self, base: &Sender, call: &mut Call) {
         let rate = self.rate(base);
         let interval = call.interval();
         let audio = match call.audio_rate() {
@@ -221,7 +217,7 @@ impl MediaSender {
         let size = content.size();
         probing.packets += 1;
         probing.bytes += size;
-        probing.next_at = probing.next_at + size / rate;
+        probing.next_at += size / rate;
         let is_done = probing.packets >= packets && probing.bytes >= bytes;
         self.probing = (!is_done).then_some(probing);
         Some(self.send(now, content, Some(id), base))
@@ -236,7 +232,7 @@ impl MediaSender {
         Some(content)
     }
 
-    fn pace(&self, base: &mut Sender) -> Rate {
+    fn pace(&self, base: &Sender) -> Rate {
         let given = base.governor.pacing_rate();
         let rate = given.unwrap_or_else(|| self.rate(base).mul_f64(PACING));
         rate.max(self.waiting / QUEUE_MAX)
@@ -351,9 +347,5 @@ impl MediaSender {
                 self.repairs.push_back(Waiting { since: now, content });
             }
         }
-    }
-
-    fn is_in_flight(sent: &Sent) -> bool {
-        sent.record.fate() == transport::Fate::InFlight
     }
 }
