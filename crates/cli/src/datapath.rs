@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub(crate) open: fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
 }
 
-static DATAPATHS: [Entry; 6] = [
+static DATAPATHS: [Entry; 7] = [
     Entry {
         name: "sim",
         alias: None,
@@ -56,6 +56,13 @@ static DATAPATHS: [Entry; 6] = [
         about: "s2n-quic in virtual time over the simulator's link; builds with --features s2n",
         transport: None,
         open: s2n::in_virtual_time,
+    },
+    Entry {
+        name: "webrtc-virtual",
+        alias: None,
+        about: "Calls over WebRTC's interceptors in virtual time; builds with --features webrtc",
+        transport: None,
+        open: webrtc::in_virtual_time,
     },
     Entry {
         name: "webrtc",
@@ -94,9 +101,13 @@ mod s2n {
 
 #[cfg(feature = "webrtc")]
 mod webrtc {
-    use trimtab_webrtc::Browsers;
+    use trimtab_webrtc::{Browsers, Virtual};
 
     use super::{Datapath, Failure, Scenario};
+
+    pub(super) fn in_virtual_time(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        Ok(Box::new(Virtual::new(scenario).map_err(Failure::input)?))
+    }
 
     pub(super) fn to_a_browser(scenario: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
         Ok(Box::new(Browsers::new(scenario).map_err(Failure::input)?))
@@ -113,6 +124,8 @@ mod webrtc {
              --features webrtc",
         ))
     }
+
+    pub(super) use to_a_browser as in_virtual_time;
 }
 
 #[cfg(not(feature = "s2n"))]

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use openh264::formats::YUVBuffer;
 use trimtab_rtc::{Bitrates, Config};
-use trimtab_webrtc::{CLOCK_RATE, Encoder, FPS, Peer};
+use trimtab_webrtc::{CLOCK_RATE, Encoder, Peer};
 
 const PAGE: &str = include_str!("sender.html");
+const FPS: u32 = 25;
 const SIZE: (usize, usize) = (640, 360);
 
 fn main() -> Result<(), Box<dyn Error>> {

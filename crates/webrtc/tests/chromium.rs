@@ -7,7 +7,7 @@ use trimtab_emu::{Config as Link, EmuError, ServerSide, Topology};
 use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_rtc::units::{Bytes, Duration, Rate};
 use trimtab_rtc::{Bitrates, Config};
-use trimtab_webrtc::{FPS, Size, Studio, call};
+use trimtab_webrtc::{Scene, Size, Studio, call};
 
 /// Whether a test skips, with the reason; in CI that is a failure.
 fn skip(why: &str) {
@@ -41,7 +41,7 @@ fn chromium_presents_a_call_that_follows_the_link() {
     let length = Duration::from_secs(10);
     let made = call(
         &mut topology,
-        (&studio, &clip),
+        (&studio, Scene { clip: &clip, fps: 25 }),
         (&config, bitrates),
         Duration::from_millis(40),
         (&link, length),
@@ -70,5 +70,5 @@ fn chromium_presents_a_call_that_follows_the_link() {
             f.delay()
         );
     }
-    assert_eq!(record.frames.len() as u64, 10 * u64::from(FPS));
+    assert_eq!(record.frames.len() as u64, 250);
 }

@@ -13,8 +13,8 @@ const AVERAGE: f64 = 0.25;
 /// Weight of the variation, QDELAY_DEV_AVG_G, and what it is divided by, QDELAY_DEV_NORM, in ms.
 const VARIATION: f64 = 1.0 / 64.0;
 const VARIATION_UNIT: f64 = 25.0;
-/// The target is looked at so often (RFC 8298 §4.1.2.1). The draft averages 50 samples and takes the
-/// variance of 200; exponential averages of these lengths need no room for them.
+/// The target is looked at so often (RFC 8298 §4.1.2.1). The draft averages 50 samples and takes
+/// the variance of 200; exponential averages of these lengths need no room for them.
 const LOOK: Duration = Duration::from_millis(50);
 const MEAN_OF: f64 = 50.0;
 const VARIANCE_OF: f64 = 200.0;
@@ -106,7 +106,8 @@ impl Delay {
         self.target = self.target.min(values.target_high).max(low);
     }
 
-    /// How much too long the average queue is, 0 to 1 (`l4s_alpha_v`); zero up to half of the target.
+    /// How much too long the average queue is, 0 to 1 (`l4s_alpha_v`); zero up to half of the
+    /// target.
     pub(super) fn excess(&self) -> f64 {
         let half = self.target / 2.0;
         ((self.average - half) / half).clamp(0.0, 1.0)
@@ -162,7 +163,8 @@ mod tests {
         }
     }
 
-    /// A queue of 200 ms that others keep full becomes the target; an empty one is the lower target.
+    /// A queue of 200 ms that others keep full becomes the target; an empty one is the lower
+    /// target.
     #[test]
     fn the_target_follows_a_queue_that_others_fill() {
         let mut delay = Delay::new(&Values::default());

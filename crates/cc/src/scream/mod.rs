@@ -1,9 +1,10 @@
-//! SCReAMv2: a window by which media is self-clocked, and a target that is what the window carries in
-//! a round trip.
+//! SCReAMv2: a window by which media is self-clocked, and a target that is what the window carries
+//! in a round trip.
 //!
 //! Read first: draft-ietf-rmcat-rfc8298bis (SCReAMv2; until 2025 draft-johansson-ccwg-rfc8298bis-
 //! screamv2). The comments have its section titles and variables, as section numbers move between
-//! drafts. `window.rs` has the reference window, `delay.rs` the queueing delay, this file the rates.
+//! drafts. `window.rs` has the reference window, `delay.rs` the queueing delay, this file the
+//! rates.
 //!
 //! Where it departs, or is silent:
 //! * A loss or a mark reduces the window once in a round trip, as the draft says; its pseudo-code
@@ -12,8 +13,8 @@
 //!   `frame_size_dev`, which correct the target by it. They count as zero here.
 //! * The clock drift that the draft corrects by a long average is left to the least delay of ten
 //!   minutes (`one_way.rs`).
-//! * Without `on_feedback` acknowledgements are the arrivals, and the window is the reference window
-//!   without the overhead for frames. It begins with the initial window of the transport.
+//! * Without `on_feedback` acknowledgements are the arrivals, and the window is the reference
+//!   window without the overhead for frames. It begins with the initial window of the transport.
 //! * A timeout leaves the least window (RFC 5681 §3.1).
 
 mod delay;
@@ -38,8 +39,8 @@ use crate::{
 
 /// Flows of shorter round trips grow and fall as if theirs were so long, VIRTUAL_RTT.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
-/// Bytes in flight by the reference window, REF_WND_OVERHEAD_MIN and what is added where the delay is
-/// steady, up to REF_WND_OVERHEAD_MAX.
+/// Bytes in flight by the reference window, REF_WND_OVERHEAD_MIN and what is added where the delay
+/// is steady, up to REF_WND_OVERHEAD_MAX.
 const OVERHEAD: (f64, f64) = (1.5, 1.5);
 /// Least rate that pacing goes by, RATE_PACE_MIN.
 const PACE_MIN: Rate = Rate::from_bits_per_sec(50_000);

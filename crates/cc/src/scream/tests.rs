@@ -23,7 +23,8 @@ fn queue(slots: &[Slot]) -> f64 {
     mean(slots, |slot| slot.queue_ms)
 }
 
-/// The window falls from half of the queue target on, 30 ms, so a lone flow fills its link below it.
+/// The window falls from half of the queue target on, 30 ms, so a lone flow fills its link below
+/// it.
 #[test]
 fn a_lone_flow_fills_its_link_below_half_of_the_queue_target() {
     for mbps in [0.5, 1.0, 2.5, 8.0] {
@@ -49,8 +50,8 @@ fn the_target_follows_the_capacity() {
     assert!(risen > 2.3, "{risen} after five");
 }
 
-/// RFC 8867 §5.4: two flows that begin together share evenly. One that comes later takes the standing
-/// queue for the path, and keeps more.
+/// RFC 8867 §5.4: two flows that begin together share evenly. One that comes later takes the
+/// standing queue for the path, and keeps more.
 #[test]
 fn two_flows_share_the_link() {
     let of = |seconds| {
@@ -64,8 +65,9 @@ fn two_flows_share_the_link() {
     assert!(first > 0.6 && first + second > 2.9, "{first} and {second}");
 }
 
-/// pion/interceptor #299: an encoder that makes 0.5 Mbit/s of a path of 10, with and without jitter.
-/// Bytes in flight of frames in a burst are more than those of the rate, and the headroom more again.
+/// pion/interceptor #299: an encoder that makes 0.5 Mbit/s of a path of 10, with and without
+/// jitter. Bytes in flight of frames in a burst are more than those of the rate, and the headroom
+/// more again.
 #[test]
 fn an_idle_encoder_does_not_let_the_target_grow() {
     for jitter in [Duration::ZERO, Duration::from_millis(15)] {
@@ -117,7 +119,8 @@ fn a_hand_over_goes_on_with_the_window() {
     assert_eq!(scream.operating_point(&PathView::new()).window, Bytes::new(25_000));
     scream.inherit(Bytes::new(12_500), Duration::from_millis(50));
     assert_eq!((scream.window(), scream.phase()), (Bytes::new(12_500), Phase::SlowStart));
-    // 2 Mbit/s, of which headers and the distance leave 1 / 1.2 · 1500 / 1520, and few packets 0.98.
+    // 2 Mbit/s, of which headers and the distance leave 1 / 1.2 · 1500 / 1520, and few packets
+    // 0.98.
     let target = scream.target().map_or(0.0, Rate::mbps);
     assert!((target - 2.0 / 1.2 * 1500.0 / 1520.0 * 0.98).abs() < 1e-3, "{target}");
 }

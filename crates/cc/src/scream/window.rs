@@ -102,8 +102,8 @@ impl Window {
         Some(core::mem::take(&mut self.lossy_round))
     }
 
-    /// Whether a packet that left then tells of other congestion than the last reduction answered: a
-    /// loss or a mark reduces once in a round trip.
+    /// Whether a packet that left then tells of other congestion than the last reduction answered:
+    /// a loss or a mark reduces once in a round trip.
     pub(super) fn is_news(&self, sent_at: Time) -> bool {
         self.reacted_at.is_none_or(|at| sent_at > at)
     }
@@ -208,8 +208,8 @@ mod tests {
         (window, Delay::new(&values), values)
     }
 
-    /// A window of 20 packets grows by a packet in a round trip, and by 2% of itself where congestion
-    /// is long ago: 20 packets' bytes · 1/20 · (1 + 0.02 · 20) = 1.4 packets.
+    /// A window of 20 packets grows by a packet in a round trip, and by 2% of itself where
+    /// congestion is long ago: 20 packets' bytes · 1/20 · (1 + 0.02 · 20) = 1.4 packets.
     #[test]
     fn growth_is_a_packet_and_two_percent_in_a_round_trip() {
         let (mut early, delay, values) = window(20);
@@ -220,7 +220,8 @@ mod tests {
         assert!((late.bytes - 21_400.0).abs() < 1e-6, "{}", late.bytes);
     }
 
-    /// 0.7 after a loss, 0.8 after a mark, not again within a virtual round trip; the draft's least.
+    /// 0.7 after a loss, 0.8 after a mark, not again within a virtual round trip; the draft's
+    /// least.
     #[test]
     fn losses_and_marks_leave_their_shares() {
         let (mut w, delay, values) = window(20);

@@ -27,10 +27,10 @@ const fn turned(knobs: &[Knob], name: &str, pivot: f64, shyest: f64, boldest: f6
     Turned { knob: Knob::named(knobs, name), pivot, shyest, boldest }
 }
 
-/// All of them. Of each algorithm but GCC these are the knobs whose constant value changes what users
-/// of downloads get. Other flows do not starve by them, and no other knob adds to them: `trimtab
-/// compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3
-/// --cc bbr3:loss_thresh=0.05`, and so on.
+/// All of them. Of each algorithm but GCC these are the knobs whose constant value changes what
+/// users of downloads get. Other flows do not starve by them, and no other knob adds to them:
+/// `trimtab compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3 --cc
+/// bbr3:loss_thresh=0.05`, and so on.
 static ALL: [Tuned; 4] = [
     Tuned { name: "bbr3", knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)] },
     // Not its latency_filter: a flow that overlooks more of a growing queue starves others.
@@ -42,8 +42,8 @@ static ALL: [Tuned; 4] = [
             turned(Cubic::KNOBS, "c", 0.0, 0.1, 4.0),
         ],
     },
-    // The three of Mortise-GCC (Mortise §C.1), whose values the paper leaves out: the growth is what
-    // is above 1, and the decrease what is taken.
+    // The three of Mortise-GCC (Mortise §C.1), whose values the paper leaves out: the growth is
+    // what is above 1, and the decrease what is taken.
     Tuned {
         name: "gcc",
         knobs: &[

@@ -8,30 +8,34 @@ use trimtab_rtc::units::{Bytes, Duration, Rate, Time};
 
 use super::browser::{Browser, Presented};
 use super::encoder::Encoder;
-use super::peer::{CLOCK_RATE, HEADER, PAYLOAD, Peer};
+use super::peer::{CLOCK_RATE, Peer};
 use super::studio::{Clip, Studio};
 use super::vmaf::{self, Slot};
 use crate::error::WebrtcError;
+use crate::rates::{BACKLOG_MAX, video_rate};
 
-/// Frames per second.
-pub const FPS: u32 = 25;
-const INTERVAL: Duration = Duration::from_millis(1000 / FPS as u64);
-/// While the pacer needs longer than this for what waits, frames are left out (libwebrtc's encoder
-/// stops likewise; the constant is ours: a dozen frames late is a freeze).
-const BACKLOG_MAX: StdDuration = StdDuration::from_millis(400);
 /// The first timestamp, so that none is zero.
 const TIMESTAMP: u32 = 1_000_000;
-const TIMESTAMPS: u32 = CLOCK_RATE / FPS;
 /// How long the connection may take.
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
-/// How often the browser's frames are fetched.
-const FETCH: u32 = 50;
+/// How often the browser's frames are fetched, in frames.
+const FETCH: u64 = 50;
+
+/// What is sent: a clip, at so many frames per second, 1 to 60.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The pictures.
+    pub clip: &'a Clip,
+    /// How many a second.
+    pub fps: u32,
+}
 
 /// The sending end of a call, and what has been sent.
 pub(crate) struct Call<'a> {
     peer: Peer,
     encoder: Encoder,
     clip: &'a Clip,
+    fps: u32,
     began: Instant,
     began_unix_ms: f64,
     frames: Vec<Frame>,
@@ -63,13 +67,15 @@ impl<'a> Call<'a> {
     }
 
     /// The call begins now.
-    pub(crate) fn begin(peer: Peer, most: Rate, clip: &'a Clip) -> Result<Self, WebrtcError> {
-        let encoder = Encoder::new(&clip.frame(0), FPS, most)?;
+    pub(crate) fn begin(peer: Peer, most: Rate, scene: Scene<'a>) -> Result<Self, WebrtcError> {
+        let Scene { clip, fps } = scene;
+        let encoder = Encoder::new(&clip.frame(0), fps, most)?;
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             peer,
             encoder,
             clip,
+            fps,
             began: Instant::now(),
             began_unix_ms: unix.as_secs_f64() * 1e3,
             frames: Vec::new(),
@@ -89,13 +95,13 @@ impl<'a> Call<'a> {
     ) -> Result<(), WebrtcError> {
         loop {
             let number = self.frames.len() as u64;
-            let next = Time::ZERO + INTERVAL * number;
+            let next = Time::ZERO + self.interval() * number;
             self.peer.run_until(self.instant(next.min(until)))?;
             if next >= until {
                 return Ok(());
             }
             self.capture(number)?;
-            if number % u64::from(FETCH) == u64::from(FETCH) - 1 {
+            if number % FETCH == FETCH - 1 {
                 self.fetch(browser)?;
             }
         }
@@ -112,6 +118,15 @@ impl<'a> Call<'a> {
         self.fetch(browser)
     }
 
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1) / u64::from(self.fps)
+    }
+
+    /// The RTP timestamp of a frame.
+    fn timestamp(&self, number: u64) -> u32 {
+        TIMESTAMP.wrapping_add((number as u32).wrapping_mul(CLOCK_RATE / self.fps))
+    }
+
     fn instant(&self, at: Time) -> Instant {
         self.began + StdDuration::from_nanos(at.as_nanos())
     }
@@ -121,7 +136,7 @@ impl<'a> Call<'a> {
         let captured_at = self.now();
         self.wants_key |= self.peer.take_key_frame_request();
         let target = self.peer.target();
-        let asked = target.bitrate().mul_f64(PAYLOAD as f64 / (PAYLOAD + HEADER) as f64);
+        let asked = video_rate(target.bitrate(), Rate::ZERO);
         let mut frame = Frame { captured_at, asked, data: None, is_key: false, presented_at: None };
         if target.backlog() < BACKLOG_MAX {
             let picture = self.clip.frame(number as usize);
@@ -129,7 +144,8 @@ impl<'a> Call<'a> {
             if let Some(made) = self.encoder.encode(&picture, at_ms, asked, self.wants_key)? {
                 self.wants_key &= !made.is_key;
                 frame.is_key = made.is_key;
-                self.peer.send_frame(made.data.clone(), timestamp(number))?;
+                let timestamp = self.timestamp(number);
+                self.peer.send_frame(made.data.clone(), timestamp)?;
                 frame.data = Some(made.data);
             }
         }
@@ -140,7 +156,7 @@ impl<'a> Call<'a> {
     /// Takes note of what the browser has presented.
     pub(crate) fn fetch(&mut self, browser: &mut Browser) -> Result<(), WebrtcError> {
         for Presented { timestamp, unix_ms } in browser.take_frames()? {
-            let number = (timestamp.wrapping_sub(TIMESTAMP) / TIMESTAMPS) as usize;
+            let number = (timestamp.wrapping_sub(TIMESTAMP) / (CLOCK_RATE / self.fps)) as usize;
             if let Some(frame) = self.frames.get_mut(number) {
                 let at = Time::from_millis_f64((unix_ms - self.began_unix_ms).max(0.0));
                 frame.presented_at.get_or_insert(at);
@@ -174,7 +190,7 @@ impl<'a> Call<'a> {
         CallRecord {
             start: Time::ZERO,
             end,
-            interval: INTERVAL,
+            interval: self.interval(),
             frames: self.frames.iter().map(of).collect(),
             audio: Vec::new(),
             picture: Picture::default(),
@@ -194,10 +210,6 @@ impl<'a> Call<'a> {
             .collect();
         vmaf::measure(studio, self.clip, &slots)
     }
-}
-
-fn timestamp(number: u64) -> u32 {
-    TIMESTAMP.wrapping_add((number as u32).wrapping_mul(TIMESTAMPS))
 }
 
 /// What getStats reports of a call, by the names of the W3C.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use trimtab_apps::{Application as _, CallConfig};
 use trimtab_emu::{Config as Link, Fidelity, ServerSide, Topology, act_as_kernel};
 use trimtab_lab::run::course::{Course, members};
 use trimtab_lab::run::datapath::{Datapath, RunError};
@@ -10,20 +11,26 @@ use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::run::{emulated, stack};
 use trimtab_lab::scenario::{Job, Scenario};
+use trimtab_rtc::Config;
 use trimtab_rtc::units::Time;
-use trimtab_rtc::{Bitrates, Config};
 
-use super::Live;
 use super::run::{CallRun, lock};
 use super::studio::{Size, Studio};
 use super::watch::Watch;
+use super::{Live, Scene};
 use crate::admission;
 use crate::error::WebrtcError;
+use crate::rates;
 
 const NAME: &str = "webrtc";
-/// What is sent: 360 lines, which one core encodes in a tenth of real time.
-const SIZE: Size = Size { width: 640, height: 360 };
 const CLIP: &str = "bunny";
+
+/// The size of the call's largest resolution; the encoder keeps to it.
+fn size(call: &CallConfig) -> Size {
+    let height = call.ladder.last().map_or(360, |rung| usize::from(rung.height));
+    // Even, as the encoder wants it.
+    Size { width: height * 16 / 9 / 2 * 2, height }
+}
 
 /// Calls from a live encoder to Chromium behind an emulated link, in real time.
 pub struct Browsers {
@@ -49,10 +56,11 @@ impl Browsers {
 
     fn run(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, WebrtcError> {
         act_as_kernel();
-        let clip = self.studio.clip(CLIP, SIZE)?;
-        let mut topology = Topology::new(ServerSide::Private)?;
         let members = members(prepared, job);
         let member = &members[0];
+        let call = member.app.call().ok_or(WebrtcError::NoCall { datapath: NAME })?.config();
+        let clip = self.studio.clip(CLIP, size(call))?;
+        let mut topology = Topology::new(ServerSide::Private)?;
         let begin = (job.seed, std::time::Instant::now());
         let (config, _) = stack::config(member.scheme, member.goal, prepared, begin);
         let config: Config = config;
@@ -63,8 +71,8 @@ impl Browsers {
         let observer = Box::new(move |passage: &trimtab_emu::Passage<'_>| lock(&eye).see(passage));
         let live = Live::begin(
             &mut topology,
-            &clip,
-            (&config, Bitrates::default()),
+            Scene { clip: &clip, fps: call.fps.round() as u32 },
+            (&config, rates::bitrates(call)),
             job.cell.rtt.first(),
             (&link, observer),
         )?;
@@ -95,6 +103,10 @@ impl Datapath for Browsers {
     /// One: encoder and browser keep a core each busy.
     fn jobs(&self) -> Option<usize> {
         Some(1)
+    }
+
+    fn carries_media(&self) -> bool {
+        true
     }
 
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {

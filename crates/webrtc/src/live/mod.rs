@@ -27,7 +27,7 @@ use self::call::Call;
 
 use crate::error::WebrtcError;
 
-pub use call::{FPS, Stats};
+pub use call::{Scene, Stats};
 pub use datapath::Browsers;
 pub use encoder::{Encoded, Encoder};
 pub use peer::{CLOCK_RATE, Peer};
@@ -70,7 +70,7 @@ impl<'a> Live<'a> {
     /// There is no browser, the connection is not made, or the system refuses the link.
     pub fn begin(
         topology: &mut Topology,
-        clip: &'a Clip,
+        scene: Scene<'a>,
         (config, bitrates): (&Config, Bitrates),
         rtt: Duration,
         (link, observer): (&Link, Observer),
@@ -89,7 +89,7 @@ impl<'a> Live<'a> {
         topology.stop()?;
         connected?;
         topology.start_observed(link, observer)?;
-        let call = Call::begin(peer, bitrates.most, clip)?;
+        let call = Call::begin(peer, bitrates.most, scene)?;
         Ok(Self { call, browser, handle })
     }
 
@@ -147,13 +147,13 @@ impl<'a> Live<'a> {
 /// As [`Live`]'s.
 pub fn call(
     topology: &mut Topology,
-    (studio, clip): (&Studio, &Clip),
+    (studio, scene): (&Studio, Scene<'_>),
     (config, bitrates): (&Config, Bitrates),
     rtt: Duration,
     (link, length): (&Link, Duration),
 ) -> Result<(Called, Report), WebrtcError> {
     let observer: Observer = Box::new(|_| {});
-    let mut live = Live::begin(topology, clip, (config, bitrates), rtt, (link, observer))?;
+    let mut live = Live::begin(topology, scene, (config, bitrates), rtt, (link, observer))?;
     live.run_until(Time::ZERO + length)?;
     let called = live.end(studio)?;
     Ok((called, topology.stop()?))

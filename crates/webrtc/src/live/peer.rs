@@ -32,11 +32,9 @@ use trimtab_rtc::{Estimator, Pacer, Sender, Target};
 
 use super::requests::Requests;
 use crate::error::WebrtcError;
+use crate::rates;
 
-/// The payload of an RTP packet, as in libwebrtc (`kDefaultMaxPacketSize`, less headers).
-pub(crate) const PAYLOAD: usize = 1200;
-/// A header of RTP with the extension of transport-wide numbers (RFC 3550 §5.1, RFC 8285 §4.2).
-pub(crate) const HEADER: usize = 12 + 8;
+const PAYLOAD: usize = rates::PAYLOAD as usize;
 /// The clock of video (RFC 6184 §8.2.1).
 pub const CLOCK_RATE: u32 = 90_000;
 const SSRC: u32 = 0x7472_696d;

@@ -14,6 +14,7 @@ use super::studio::Studio;
 use super::watch::Watch;
 use super::{Called, Live};
 use crate::error::WebrtcError;
+use crate::virtual_time::sample;
 
 /// A call, and what is measured of it.
 pub(crate) struct CallRun<'a> {
@@ -89,18 +90,8 @@ impl Run for CallRun<'_> {
     }
 
     fn sample(&mut self) -> Sample {
-        let metrics = self.metrics();
-        let srtt = metrics.as_ref().and_then(|metrics| metrics.srtt);
-        if let Some(srtt) = srtt {
-            self.rtt.record(srtt);
-        }
-        Sample {
-            queue_delay_ms: lock(&self.watch).take_queue_delay_ms(),
-            rtt_ms: srtt.map_or(f64::NAN, |srtt| srtt.as_millis_f64()),
-            cwnd_bytes: metrics.as_ref().map_or(f64::NAN, |metrics| metrics.window.as_f64()),
-            delta: metrics.as_ref().and_then(|m| m.knobs.get("delta")).unwrap_or(f64::NAN),
-            insight: metrics.map(|metrics| metrics.insight).unwrap_or_default(),
-        }
+        let queue_delay_ms = lock(&self.watch).take_queue_delay_ms();
+        sample(self.metrics(), queue_delay_ms, &mut self.rtt)
     }
 
     fn totals(&self) -> Vec<Totals> {
