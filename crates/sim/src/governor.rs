@@ -57,14 +57,6 @@ impl Governor {
         }
     }
 
-    /// The bitrate that an encoder should fill, headers included; packets are in flight for `time`.
-    pub(crate) fn encoder_rate(&self, time: Duration) -> Rate {
-        match self {
-            Self::Driven(driver) => driver.encoder_rate(time),
-            Self::Seeing(sender) => sender.encoder_rate(),
-        }
-    }
-
     /// When the algorithm or its steering has something to do.
     #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {

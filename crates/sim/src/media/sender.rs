@@ -13,6 +13,7 @@ use super::content::{Content, Report};
 use super::history::History;
 use super::parity::GROUP;
 use super::{HEADER, PAYLOAD};
+use crate::governor::Governor;
 use crate::pacer::Pacer;
 use crate::sender::{Outgoing, Sender};
 use crate::streams::Chunk;
@@ -27,6 +28,10 @@ const QUEUE_MAX: Duration = Duration::from_secs(2);
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 /// What waits beyond a frame is taken off the encoder's bitrate, to be gone after this time. Ours.
 const BACKLOG_GONE: Duration = Duration::from_millis(250);
+/// The share of what a window lets pass that the encoder fills: frames come in bursts, which a window
+/// that is full holds back. Ours: of 1, 0.9 and 0.8 the one with which Copa and BBR score best
+/// (examples/call.rs).
+const FILLED: f64 = 0.8;
 /// Packets that are remembered: over ten seconds at 2.5 Mbit/s.
 const HISTORY: usize = 4096;
 
@@ -132,7 +137,13 @@ impl MediaSender {
     /// it holds in the time that packets are in flight, which is longer than the round trip: they
     /// wait for feedback.
     fn rate(&self, base: &Sender) -> Rate {
-        base.governor.encoder_rate(self.flight.max(base.rtt.smoothed()))
+        let time = self.flight.max(base.rtt.smoothed());
+        match &base.governor {
+            Governor::Driven(driver) => {
+                driver.target().unwrap_or_else(|| driver.encoder_rate(time).mul_f64(FILLED))
+            }
+            Governor::Seeing(sender) => sender.encoder_rate(),
+        }
     }
 
     /// Asks the encoder for what remains for video after headers, audio, parity and what waits.
