@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define TRIMTAB_CC_SIZE 4096
+#define TRIMTAB_CC_SIZE 8192
 #define TRIMTAB_CC_NEVER UINT64_MAX
 
 /* A connection. Its bytes are the library's; it may be moved between calls, but not copied to go on twice. */

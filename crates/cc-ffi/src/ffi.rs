@@ -14,7 +14,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use crate::connection::Connection;
 
 /// Bytes of `struct trimtab_cc`, as the header has it.
-pub const SIZE: usize = 4096;
+pub const SIZE: usize = 8192;
 
 /// `struct trimtab_cc`: room for a [`Connection`].
 #[derive(Debug)]

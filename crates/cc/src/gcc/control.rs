@@ -2,7 +2,6 @@
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use super::likelihood::Counted;
 use super::search::Search;
 use super::{Gcc, PACE, PROCESS_EVERY, Told};
 use crate::by_rate::Transport;
@@ -18,8 +17,8 @@ impl CongestionControl for Gcc {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
-        self.loss.on_sent(sent.now);
-        self.alr.on_sent(sent.now, sent.bytes, self.loss.target());
+        self.target.on_sent(sent.now);
+        self.alr.on_sent(sent.now, sent.bytes, self.target.rate());
         if sent.now.since(self.processed_at) >= PROCESS_EVERY {
             self.process(sent.now);
         }
@@ -38,6 +37,7 @@ impl CongestionControl for Gcc {
             }
             Told::Acks(_) => {}
         }
+        self.target.loss.observations().add(ack.newest_sent_at, ack.acked, true);
         let arrival = Arrival {
             sent_at: ack.newest_sent_at,
             arrived_at: Some(ack.now),
@@ -46,17 +46,7 @@ impl CongestionControl for Gcc {
             marked: false,
         };
         let Ack { now, rtt, inflight, .. } = *ack;
-        let mss = self.config.mss.get().max(1);
-        let packets = u32::try_from(ack.acked.get().div_ceil(mss)).unwrap_or(u32::MAX);
-        let lost = core::mem::take(&mut self.lost);
-        let counted = Counted {
-            packets: packets.saturating_add(lost),
-            lost,
-            bytes: ack.acked + self.config.mss * u64::from(lost),
-            first_sent: ack.newest_sent_at,
-            last_sent: ack.newest_sent_at,
-        };
-        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight }, &counted);
+        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight });
         self.search(ack);
     }
 
@@ -64,26 +54,20 @@ impl CongestionControl for Gcc {
         if !matches!(self.told, Told::Media) {
             // What acknowledgements told is of another kind.
             let known = matches!(self.told, Told::Acks(None));
-            self.begin(if known { self.loss.target() } else { self.start_rate() });
+            self.begin(if known { self.target.rate() } else { self.start_rate() });
             self.told = Told::Media;
         }
-        let lost = feedback.packets.iter().filter(|packet| packet.arrived_at.is_none()).count();
-        let count = |packets: usize| u32::try_from(packets).unwrap_or(u32::MAX);
-        let sent = |packet: Option<&Arrival>| packet.map_or(Time::ZERO, |packet| packet.sent_at);
-        let counted = Counted {
-            packets: count(feedback.packets.len()),
-            lost: count(lost),
-            bytes: feedback.packets.iter().fold(Bytes::ZERO, |sum, packet| sum + packet.bytes),
-            first_sent: sent(feedback.packets.first()),
-            last_sent: sent(feedback.packets.last()),
-        };
-        self.receive(feedback, &counted);
+        for packet in feedback.packets {
+            let arrived = packet.arrived_at.is_some();
+            self.target.loss.observations().add(packet.sent_at, packet.bytes, arrived);
+        }
+        self.receive(feedback);
     }
 
-    /// Counted with the acknowledgement that follows, or by the feedback.
-    fn on_packet_lost(&mut self, _lost: &LostPacket) {
+    /// Feedback counts them itself.
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
         if !matches!(self.told, Told::Media) {
-            self.lost = self.lost.saturating_add(1);
+            self.target.loss.observations().add(lost.sent_at, lost.bytes, false);
         }
     }
 
@@ -130,6 +114,10 @@ impl CongestionControl for Gcc {
     }
 
     fn take_probe(&mut self, now: Time) -> Option<Probe> {
+        // Only transports of media ask.
+        if matches!(self.told, Told::Nothing) {
+            self.told = Told::Media;
+        }
         if now.since(self.processed_at) >= PROCESS_EVERY {
             self.process(now);
         }

@@ -33,14 +33,12 @@ knobs! {
             "rate of the first probe by the start rate: more finds fast paths at once";
         probe_second: f64 = 6.0, 0.0..=20.0, "1",
             "rate of the second probe by the start rate; 0: none";
-        // send_side_bandwidth_estimation.cc kDefaultLowLossThreshold, kDefaultHighLossThreshold.
-        loss_low: f64 = 0.02, 0.0..=0.5, "1",
-            "the rate grows while no greater share of packets is lost";
-        loss_high: f64 = 0.1, 0.0..=1.0, "1",
-            "the rate falls when a greater share of packets is lost: more bears random loss";
-        // loss_based_bwe_v2.cc, which libwebrtc has on by default.
-        loss_v2: bool = 0.0, 0.0..=1.0, "1",
-            "1: the loss part that estimates a loss at any rate, in place of both thresholds";
+        // loss_based_bwe_v2.cc InherentLossUpperBoundOffset, InstantUpperBoundLossOffset.
+        loss_own: f64 = 0.05, 0.001..=0.5, "1",
+            "the share of packets that a path may lose at any rate: more bears random loss";
+        // loss_based_bwe_v2.cc LossThresholdOfHighBandwidthPreference.
+        loss_high: f64 = 0.2, 0.0..=0.9, "1",
+            "the share of lost packets up to which higher rates are preferred: more bears loss";
         // bwe_defines.h kCongestionControllerMinBitrate; kDefaultMaxBitrate.
         rate_min: f64 = 0.005, 0.001..=10.0, "Mbit/s",
             "the target never falls below it";
@@ -62,8 +60,4 @@ impl Values {
     }
 }
 
-pub(super) const PRESETS: &[Preset] = &[Preset {
-    name: "v2",
-    knobs: &[("loss_v2", 1.0)],
-    about: "with the loss part that libwebrtc has today: bears a loss that is there at any rate",
-}];
+pub(super) const PRESETS: &[Preset] = &[];

@@ -6,8 +6,8 @@
 //! real-time communication", MMSys 2016, and draft-ietf-rmcat-gcc-02. Where they differ, libwebrtc
 //! (`modules/congestion_controller/goog_cc`, `modules/remote_bitrate_estimator`) is the authority;
 //! the files name its files and functions. `groups.rs` and `trend.rs` see the delay grow, `aimd.rs`
-//! makes a rate of that, `loss.rs` and `likelihood.rs` the target of both; `probe.rs`, `cluster.rs`
-//! and `alr.rs` probe.
+//! makes a rate of that, `loss_v2.rs` and `observe.rs` one of the losses, and `target.rs` the target
+//! of both; `probe.rs`, `cluster.rs` and `alr.rs` probe.
 //!
 //! Four things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
@@ -26,11 +26,12 @@ mod cluster;
 mod control;
 mod groups;
 mod knobs;
-mod likelihood;
-mod loss;
+mod loss_v2;
 mod migrate;
+mod observe;
 mod probe;
 mod search;
+mod target;
 #[cfg(test)]
 mod tests;
 mod trend;
@@ -43,10 +44,9 @@ use self::alr::Alr;
 use self::cluster::Clusters;
 use self::groups::Groups;
 use self::knobs::Values;
-use self::likelihood::{Counted, Limit};
-use self::loss::LossPart;
 use self::probe::Probing;
 use self::search::{Found, Search};
+use self::target::Target;
 use self::trend::{Trend, Usage};
 use crate::by_rate::{self, Transport};
 use crate::ceiling::Ceiling;
@@ -61,13 +61,16 @@ const PROCESS_EVERY: Duration = Duration::from_millis(25);
 /// A probe's result is no reason to fall below this share of what arrives
 /// (`goog_cc_network_control.cc` `kProbeDropThroughputFraction`).
 const PROBE_DROP: f64 = 0.85;
+/// A greater share of lost bytes ends the search for the capacity
+/// (`send_side_bandwidth_estimation.cc` `kDefaultLowLossThreshold`).
+const SEARCH_LOSS: f64 = 0.02;
 /// Media is paced at so many times the target (`kDefaultPaceMultiplier`).
 const PACE: f64 = 2.5;
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "gcc",
-    about: "the rate controller of WebRTC: follows the trend of the delay, bears up to 10% of loss, \
-            and probes",
+    about: "the rate controller of WebRTC: follows the trend of the delay, bears what is \
+            lost at any rate, and probes",
     source: "Carlucci et al., MMSys 2016; draft-ietf-rmcat-gcc-02; libwebrtc goog_cc",
     knobs: Gcc::KNOBS,
     presets: Gcc::PRESETS,
@@ -103,15 +106,12 @@ pub struct Gcc {
     arrived_at: Option<Time>,
     acked: Acked,
     aimd: Aimd,
-    loss: LossPart,
+    target: Target,
     clusters: Clusters,
     probing: Probing,
     alr: Alr,
     in_alr: bool,
-    alr_ended_at: Option<Time>,
     processed_at: Time,
-    /// Lost packets that no acknowledgement has counted.
-    lost: u32,
     srtt: Duration,
     ceiling: Ceiling,
 }
@@ -135,14 +135,12 @@ impl Gcc {
             arrived_at: None,
             acked: Acked::default(),
             aimd: Aimd::new(start),
-            loss: LossPart::new(start, &values),
+            target: Target::new(start),
             clusters: Clusters::default(),
             probing: Probing::new(start, false),
             alr: Alr::default(),
             in_alr: false,
-            alr_ended_at: None,
             processed_at: Time::ZERO,
-            lost: 0,
             srtt: Duration::ZERO,
             ceiling: Ceiling::default(),
         }
@@ -155,15 +153,15 @@ impl Gcc {
         self.arrived_at = None;
         self.acked = Acked::default();
         self.aimd = Aimd::new(rate);
-        self.loss = LossPart::new(rate, &self.values);
-        self.loss.set(rate, &self.values);
+        self.target = Target::new(rate);
+        self.target.set(rate, &self.values);
     }
 
     /// The same without probes, or with new ones. A media transport says with its first feedback
     /// that it is one.
     fn begin_with(&mut self, rate: Rate, search: Option<Search>) {
         self.begin(rate);
-        self.probing = Probing::new(self.loss.target(), search.is_none());
+        self.probing = Probing::new(self.target.rate(), search.is_none());
         self.told = Told::Acks(search);
     }
 
@@ -178,7 +176,7 @@ impl Gcc {
 
     /// What both parts and congestion marks leave.
     fn rate(&self) -> Rate {
-        let target = self.loss.target();
+        let target = self.target.rate();
         if !self.ceiling.is_set() || self.srtt.is_zero() {
             return target;
         }
@@ -197,11 +195,7 @@ impl Gcc {
             self.trend = Trend::default();
         }
         self.arrived_at = Some(now);
-        if self.alr_ended_at.is_some_and(|at| packet.sent_at > at) {
-            self.alr_ended_at = None;
-            self.acked.expect_change();
-        }
-        self.acked.add(arrival, packet.bytes);
+        self.acked.add(packet.sent_at, arrival, packet.bytes);
         let before = self.trend.usage();
         if let Some(delta) = self.groups.add(packet.sent_at, arrival, now) {
             self.trend.add(delta, arrival, &self.values);
@@ -210,9 +204,8 @@ impl Gcc {
     }
 
     /// `GoogCcNetworkController::OnTransportPacketsFeedback()`.
-    fn receive(&mut self, feedback: &Feedback<'_>, counted: &Counted) {
+    fn receive(&mut self, feedback: &Feedback<'_>) {
         let now = feedback.now;
-        self.loss.count(counted);
         self.notice_region(now);
         let (mut probed, mut recovered, mut arrived) = (None, false, false);
         for packet in feedback.packets {
@@ -221,13 +214,13 @@ impl Gcc {
             recovered |= self.on_arrival(packet, arrival, now);
             probed = self.clusters.add(packet).or(probed);
         }
-        if !arrived {
-            return;
+        if arrived {
+            self.aimd.rtt = feedback.rtt.unwrap_or(self.aimd.rtt);
+            self.target.on_arrivals(now, feedback.rtt);
+            self.target.loss.on_acked(self.acked.rate());
+            self.weigh(probed, now);
         }
-        self.aimd.rtt = feedback.rtt.unwrap_or(self.aimd.rtt);
-        self.loss.on_feedback(now, feedback.rtt);
-        self.weigh(probed, now);
-        self.loss.weigh(counted, self.acked.rate(), self.in_alr, &self.values);
+        self.target.on_report(self.in_alr, &self.values);
         self.process(now);
         if recovered {
             self.probing.on_recovered(now, self.in_alr, &self.values);
@@ -248,7 +241,7 @@ impl Gcc {
             }
             None => {
                 if self.aimd.update(usage, throughput, now, &self.values) {
-                    self.loss.on_delay(self.aimd.rate(), &self.values);
+                    self.target.on_delay(self.aimd.rate(), &self.values);
                 }
             }
         }
@@ -257,17 +250,17 @@ impl Gcc {
     /// Both parts go on at a rate that was measured.
     fn go(&mut self, rate: Rate, now: Time) {
         self.aimd.set(rate, now, &self.values);
-        self.loss.set(rate, &self.values);
-        self.loss.on_delay(self.aimd.rate(), &self.values);
+        self.target.set(rate, &self.values);
+        self.target.on_delay(self.aimd.rate(), &self.values);
     }
 
     /// `GoogCcNetworkController::OnProcessInterval()`.
     fn process(&mut self, now: Time) {
         self.processed_at = now;
-        self.loss.update(now, &self.values);
+        self.target.update(now, &self.values);
         if !matches!(self.told, Told::Acks(_)) {
             let (target, calm) = (self.rate(), self.is_calm());
-            let growing = self.loss.limited_by() == Limit::Growing;
+            let growing = self.target.loss.is_growing();
             self.probing.on_target(target, now, calm, growing, &self.values);
         }
     }
@@ -275,14 +268,13 @@ impl Gcc {
     /// Whether a probe would tell something (`GetBandwidthLimitedCause()`).
     fn is_calm(&self) -> bool {
         self.trend.usage() == Usage::Normal
-            && !self.loss.is_stuck()
-            && self.loss.limited_by() != Limit::Falling
+            && !self.target.is_stuck()
+            && (!self.target.loss.limits() || self.target.loss.is_growing())
     }
 
     fn notice_region(&mut self, now: Time) {
         let inside = self.alr.since().is_some();
         if self.in_alr && !inside {
-            self.alr_ended_at = Some(now);
             self.probing.on_alr_ended(now);
         }
         self.in_alr = inside;
@@ -295,25 +287,28 @@ impl Gcc {
             self.alr.since().is_some() || ack.rate.is_some_and(|sample| sample.app_limited);
         let found = search.on_ack(ack, app_limited);
         let congested = self.trend.usage() == Usage::Over
-            || self.loss.share() > self.values.loss_low
+            || self.target.loss.share() > SEARCH_LOSS
             || self.ceiling.is_set();
         let carried = match found {
             _ if congested => search.carried(),
             Some(Found::Capacity(rate)) => rate,
-            Some(Found::More(rate)) => return self.go(rate, ack.now),
+            Some(Found::More(rate)) => {
+                self.target.loss.assume(rate);
+                return self.go(rate, ack.now);
+            }
             None => return,
         };
         self.acked.assume(carried);
+        self.target.loss.assume(carried);
         self.go(carried, ack.now);
         self.told = Told::Acks(None);
     }
 
     /// The start counts until something arrived; bounds do at once.
     fn on_knob(&mut self, _place: usize) {
-        self.loss.on_knob(&self.values);
         if matches!(self.told, Told::Nothing) {
             self.begin(self.start_rate());
-            self.probing = Probing::new(self.loss.target(), false);
+            self.probing = Probing::new(self.target.rate(), false);
         }
     }
 }

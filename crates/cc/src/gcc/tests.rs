@@ -129,30 +129,21 @@ fn a_low_rate_is_left_again() {
     }
 }
 
-/// Up to 10% of lost packets do not lower the rate, more than that do.
+/// The loss part bears 5% that is there at any rate, and takes 20% for 75 kbit/s over the
+/// excess above 5%, 500 kbit/s at once and less as long as it lasts.
 #[test]
-fn losses_count_from_a_tenth() {
+fn a_loss_at_any_rate_is_borne() {
     let of = |lossy| one(&Path { lossy, ..Path::constant(2.5) }, "gcc", 60);
     let few = target(between(&of(20), 30, 60));
     assert!(few > 2.0, "{few} Mbit/s with 5%");
     let many = target(between(&of(5), 30, 60));
-    assert!(many < 0.8, "{many} Mbit/s with 20%");
-}
-
-/// The newer loss part bears 5% that is there at any rate, and takes 20% for 75 kbit/s over the
-/// excess above 5%, 500 kbit/s at once and less as long as it lasts.
-#[test]
-fn the_newer_loss_part_bears_a_loss_at_any_rate() {
-    let of = |lossy| one(&Path { lossy, ..Path::constant(2.5) }, "gcc:v2", 60);
-    let few = target(between(&of(20), 30, 60));
-    assert!(few > 2.0, "{few} Mbit/s with 5%");
-    let many = target(between(&of(5), 30, 60));
     assert!(many < 0.5, "{many} Mbit/s with 20%");
-    let slots = one(&Path::constant(2.5), "gcc:v2", 60);
+    let slots = one(&Path::constant(2.5), "gcc", 60);
     assert!(delivered(between(&slots, 20, 60)) > 2.1);
 }
 
-/// Over acknowledgements the search finds 48 Mbit/s within a second, and the flow keeps to it.
+/// Over acknowledgements the search finds 48 Mbit/s within a second, and the flow keeps to it. While
+/// the search's queue empties there are two decreases to 0.85 of what arrives, 0.72 of the link.
 #[test]
 fn acknowledgements_stand_in_for_arrivals() {
     let (mut started, mut first) = (false, 0.0);
@@ -164,7 +155,7 @@ fn acknowledgements_stand_in_for_arrivals() {
         }
     });
     assert!((20.0..60.0).contains(&first), "{first} Mbit/s");
-    assert!(outcome.shares[0] > 0.8, "{outcome:?}");
+    assert!(outcome.shares[0] > 0.75, "{outcome:?}");
     assert!(outcome.queue_mean < 40.0, "{outcome:?}");
 }
 
