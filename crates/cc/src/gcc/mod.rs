@@ -7,7 +7,7 @@
 //! (`modules/congestion_controller/goog_cc`, `modules/remote_bitrate_estimator`) is the authority;
 //! the files name its files and functions. `groups.rs` and `trend.rs` see the delay grow, `aimd.rs`
 //! makes a rate of that, `loss_v2.rs` and `observe.rs` one of the losses, and `target.rs` the target
-//! of both; `probe.rs`, `cluster.rs` and `alr.rs` probe.
+//! of both; `probe.rs`, `cluster.rs` and `alr.rs` probe. `replay.rs` compares with libwebrtc.
 //!
 //! Four things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
@@ -30,6 +30,8 @@ mod loss_v2;
 mod migrate;
 mod observe;
 mod probe;
+#[cfg(test)]
+mod replay;
 mod search;
 mod target;
 #[cfg(test)]

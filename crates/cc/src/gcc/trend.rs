@@ -63,6 +63,9 @@ pub(super) struct Trend {
     over_for: Option<f64>,
     over: u16,
     usage: Usage,
+    /// A recording's, which counts instead (`replay.rs`).
+    #[cfg(test)]
+    pub(super) forced: Option<Usage>,
 }
 
 impl Default for Trend {
@@ -80,12 +83,18 @@ impl Default for Trend {
             over_for: None,
             over: 0,
             usage: Usage::Normal,
+            #[cfg(test)]
+            forced: None,
         }
     }
 }
 
 impl Trend {
     pub(super) fn usage(&self) -> Usage {
+        #[cfg(test)]
+        if let Some(usage) = self.forced {
+            return usage;
+        }
         self.usage
     }
 
