@@ -98,8 +98,6 @@ const KNOWN: &[(&str, &str, usize, usize)] = &[
     ("ledbat", "lime", 4, 7),
     ("illinois", "pink", 5, 5),
     ("gcc", "sky", 2, 7),
-    ("nada", "purple", 5, 3),
-    ("scream", "brown", 6, 1),
     ("muses", "gold", 0, 1),
 ];
 
