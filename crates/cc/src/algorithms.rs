@@ -64,6 +64,8 @@ algorithms! {
     Gcc in crate::gcc,
     /// RFC 8698.
     Nada in crate::nada,
+    /// draft-ietf-rmcat-rfc8298bis.
+    Scream in crate::scream,
 }
 
 /// A named set of knob values.

@@ -4,8 +4,8 @@ use trimtab_units::{Bytes, Duration, Rate};
 
 use crate::Config;
 
-/// Media may have the bytes of a round trip and of this in flight: frames come in bursts, and the rate
-/// bounds them, not the window (libwebrtc `rate_control_settings.cc`, the `QueueSize` of
+/// Media may have the bytes of a round trip and of this in flight: frames come in bursts, and the
+/// rate bounds them, not the window (libwebrtc `rate_control_settings.cc`, the `QueueSize` of
 /// WebRTC-CongestionWindow).
 const MEDIA_MORE: Duration = Duration::from_millis(350);
 /// A stream may have so many round trips in flight: the window must not bind before the rate does.

@@ -42,6 +42,7 @@ mod newreno;
 mod one_way;
 pub mod resume;
 mod round;
+mod scream;
 mod spec;
 #[cfg(test)]
 mod testing;

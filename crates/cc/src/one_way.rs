@@ -1,6 +1,6 @@
-//! Queueing delay on the way to the receiver: one-way delays above the least of the last ten minutes
-//! (RFC 6817 §3.4.2 and Appendix A.1, as RFC 8698 §4.2 and SCReAM use it). The receiver's clock may
-//! begin anywhere, and run a little faster or slower.
+//! Queueing delay on the way to the receiver: one-way delays above the least of the last ten
+//! minutes (RFC 6817 §3.4.2 and Appendix A.1, as RFC 8698 §4.2 and SCReAM use it). The receiver's
+//! clock may begin anywhere, and run a little faster or slower.
 
 use trimtab_units::{Duration, Time};
 

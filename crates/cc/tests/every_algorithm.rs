@@ -92,7 +92,9 @@ fn all_but_bbr_answer_a_mark_once_in_a_round_trip() {
             assert_eq!(after, before);
             continue;
         }
-        assert!(after.ratio(before) <= 0.71, "{}: {after} of {before}", algorithm.name);
+        // SCReAM's share after a mark is 0.8, which RFC 8511 permits.
+        let most = if algorithm.name == "scream" { 0.81 } else { 0.71 };
+        assert!(after.ratio(before) <= most, "{}: {after} of {before}", algorithm.name);
         sender.step(Op::Pass { us: 5_000 });
         sender.step(Op::Mark);
         assert_eq!(sender.cca.window(), after, "{}", algorithm.name);

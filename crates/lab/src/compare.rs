@@ -292,6 +292,19 @@ mod tests {
         assert!(c.runs.iter().all(|run| run.datapath == "lab"));
     }
 
+    #[test]
+    fn calls_are_refused_before_anything_runs_where_nothing_carries_media() {
+        let s = scenario("[[app]]\nkind = \"bulk\"\n[[app]]\nkind = \"conference\"\n");
+        let lab = Lab { fails: false, begun: 0.into() };
+        let e = compare(&s, Effort::default(), Recording::default(), "x", &lab).unwrap_err();
+        assert_eq!(
+            e.to_string(),
+            "conference makes media as it goes, and --datapath lab carries requests only: \
+             take --datapath sim"
+        );
+        assert_eq!(lab.begun.into_inner(), 0);
+    }
+
     /// What the record says is all that it takes to get the same numbers again.
     #[test]
     fn the_record_of_a_comparison_repeats_it() {

@@ -1,7 +1,7 @@
 //! The omniscient sender: a bound that no real sender can reach.
 
 use trimtab_net::Capacity;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// What a governor that sees the links is shown of the first one on its flow's way.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct LinkView<'a> {
     /// them has in flight.
     pub(crate) peers: u64,
     pub(crate) least_inflight: Bytes,
+    /// Whether the flow carries a call, whose encoder wants a bitrate.
+    pub(crate) is_call: bool,
 }
 
 /// A sender that sees the link's future capacity and its queue, and sends exactly what keeps a queue
@@ -30,11 +32,22 @@ pub(crate) struct LinkView<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Omniscient {
     window: Bytes,
+    rate: Rate,
 }
 
 impl Omniscient {
     /// How often it looks, packets aside.
     pub(crate) const LOOK: Duration = Duration::from_millis(1);
+
+    /// How far an encoder is shown the future: as long as it takes to follow (RFC 8593's tau_v).
+    const AHEAD: Duration = Duration::from_millis(200);
+    /// The share of it that an encoder is asked to fill, so that a large frame finds room.
+    const FILLED: f64 = 0.9;
+
+    /// The bitrate that an encoder should fill, headers included; zero for flows without one.
+    pub(crate) fn encoder_rate(&self) -> Rate {
+        self.rate
+    }
 
     /// What may be in flight now.
     pub(crate) fn window(&self) -> Bytes {
@@ -45,6 +58,10 @@ impl Omniscient {
     /// other such senders have as much in flight.
     pub(crate) fn look(&mut self, view: &LinkView<'_>) {
         let &LinkView { at, packet, inflight, .. } = view;
+        if view.is_call {
+            let ahead = view.capacity.bytes_between(at, at + Self::AHEAD) / view.peers.max(1);
+            self.rate = (ahead / Self::AHEAD).mul_f64(Self::FILLED);
+        }
         // Enough that the link never runs dry between two looks, little enough for any buffer.
         let soon = view.capacity.bytes_between(at, at + Self::LOOK * 2);
         let target = (soon + packet * 2).min(view.queue_limit / 2).max(packet * 2);
@@ -73,6 +90,7 @@ mod tests {
             inflight: Bytes::ZERO,
             peers: 1,
             least_inflight: Bytes::ZERO,
+            is_call: false,
         }
     }
 

@@ -264,8 +264,18 @@ impl World {
             }
         }
         let (packet, inflight) = (f.transport.packet, f.sender.inflight());
-        let view =
-            LinkView { at, capacity, queue, queue_limit, packet, inflight, peers, least_inflight };
+        let is_call = f.app.call().is_some();
+        let view = LinkView {
+            at,
+            capacity,
+            queue,
+            queue_limit,
+            packet,
+            inflight,
+            peers,
+            least_inflight,
+            is_call,
+        };
         self.flows[flow].sender.governor.look(&view);
     }
 

@@ -90,6 +90,7 @@ fn every_algorithm_keeps_its_band() {
         // Up to a tenth of lost packets it holds its rate, and a queue of 20 ms is no trend.
         ("gcc", 0.95, 0.0..=80.0, 0.10),
         ("nada", 0.93, 0.0..=60.0, 0.02),
+        ("scream", 0.95, 0.0..=80.0, 0.01),
         ("vivace", 0.95, 0.0..=20.0, 0.01),
         ("vivace:plain", 0.90, 0.0..=20.0, 0.01),
     ] {

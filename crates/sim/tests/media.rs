@@ -131,7 +131,7 @@ fn games_answer_inputs_sooner_than_people_see_each_other() {
     let config = CallConfig { length: Duration::from_secs(20), seed: 1, ..CallConfig::game() };
     let (_, game) = run(link(20.0, 0.0), control("cubic"), CloudGame::new(config).into(), 20);
     let delay = game.mean_delay().unwrap().as_millis_f64();
-    // A round trip of 40 ms, half a frame's wait, 5 + 4 of codecs, 8 to the refresh, and the frame.
+    // A round trip of 40 ms, half a frame's wait, 5 + 4 of codecs, 4 to the refresh, and the frame.
     assert!((58.0..90.0).contains(&delay), "{delay}");
     assert!(game.bitrate().mbps() > 4.0, "{}", game.bitrate());
     assert_eq!(game.frames.len(), 1200);

@@ -101,6 +101,7 @@ pub enum WebrtcError {
     Emu(#[from] EmuError),
 }
 
+#[cfg(feature = "browser")]
 impl WebrtcError {
     pub(crate) fn system<E: Into<io::Error>>(task: &'static str) -> impl FnOnce(E) -> Self {
         move |cause| Self::System { task, cause: cause.into() }

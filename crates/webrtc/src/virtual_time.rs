@@ -11,7 +11,7 @@ use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::{Delays, Measurement};
 use trimtab_lab::run::{emulated, stack};
 use trimtab_lab::scenario::{Job, Scenario};
-use trimtab_rtc::units::{self, Bytes, Time};
+use trimtab_rtc::units::{Bytes, Duration, Time};
 use trimtab_sim::Histogram;
 
 use crate::admission;
@@ -144,7 +144,7 @@ pub(crate) fn sample(
     }
     Sample {
         queue_delay_ms,
-        rtt_ms: srtt.map_or(f64::NAN, units::Duration::as_millis_f64),
+        rtt_ms: srtt.map_or(f64::NAN, Duration::as_millis_f64),
         cwnd_bytes: metrics.as_ref().map_or(f64::NAN, |metrics| metrics.window.as_f64()),
         delta: metrics.as_ref().and_then(|m| m.knobs.get("delta")).unwrap_or(f64::NAN),
         insight: metrics.map(|metrics| metrics.insight).unwrap_or_default(),

@@ -1,5 +1,5 @@
 //! When frames are shown: libwebrtc's timing (`VCMTiming`, `TimestampExtrapolator`,
-//! `VideoRenderFrames`), on a display of 60 Hz.
+//! `VideoRenderFrames`), on a display of 60 Hz, for players of 120 Hz.
 //!
 //! A frame is due the playout delay after the time at which its like arrives on average. The delay
 //! goes towards what jitter, decoder and display take, by at most 100 ms a second. A late frame is
@@ -19,8 +19,9 @@ const RENDER: Duration = Duration::from_millis(10);
 const CHANGE_PER_SECOND: f64 = 0.1;
 /// Frames over which the mean arrival is taken. Ours; libwebrtc fits a line by least squares.
 const ARRIVALS: f64 = 300.0;
-/// Refreshes of the display per second.
+/// Refreshes of the display per second: of people in a call, and of players.
 const REFRESHES: u64 = 60;
+const REFRESHES_OF_PLAYERS: u64 = 120;
 
 /// The playout of one stream.
 #[derive(Clone, Debug)]
@@ -71,10 +72,11 @@ impl Playout {
         self.decoded_at = self.decoded_at.max(now) + DECODE;
         let due = if self.at_once { self.decoded_at } else { self.due(frame, rtt) };
         let ready = due.max(self.decoded_at);
-        let nanos = u128::from(ready.as_nanos()) * u128::from(REFRESHES);
+        let refreshes = if self.at_once { REFRESHES_OF_PLAYERS } else { REFRESHES };
+        let nanos = u128::from(ready.as_nanos()) * u128::from(refreshes);
         let refresh = nanos.div_ceil(1_000_000_000);
         // Rounded up, so that a refresh is never before what it shows.
-        let at = (refresh * 1_000_000_000).div_ceil(u128::from(REFRESHES));
+        let at = (refresh * 1_000_000_000).div_ceil(u128::from(refreshes));
         let at = Time::from_nanos(u64::try_from(at).unwrap_or(u64::MAX));
         let before = self.shown.filter(|&(_, shown_at)| shown_at >= at);
         let at = before.map_or(at, |(_, shown_at)| shown_at);

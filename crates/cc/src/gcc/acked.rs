@@ -48,8 +48,9 @@ impl Acked {
         self.kbps = Some(rate.mbps() * 1e3);
     }
 
-    /// A packet arrived (`Update()`). Libwebrtc sorts a feedback's packets by arrival and begins anew
-    /// when time runs backward; here a packet that was overtaken counts as arrived with the newest.
+    /// A packet arrived (`Update()`). Libwebrtc sorts a feedback's packets by arrival and begins
+    /// anew when time runs backward; here a packet that was overtaken counts as arrived with the
+    /// newest.
     pub(super) fn add(&mut self, arrival: Time, bytes: Bytes) {
         let Some(sample) = self.sample(arrival, bytes) else { return };
         let Some(estimate) = self.kbps else {

@@ -22,7 +22,8 @@ const STEP_MIN: Rate = Rate::from_bits_per_sec(1_000);
 const FRAMES: f64 = 30.0;
 const PACKET: f64 = 1200.0;
 const DETECTOR: Duration = Duration::from_millis(100);
-/// Overuse counts again after a round trip, but this at least and at most (`TimeToReduceFurther()`).
+/// Overuse counts again after a round trip, but this at least and at most
+/// (`TimeToReduceFurther()`).
 const REDUCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 
 /// What the rate does.
@@ -178,7 +179,8 @@ mod tests {
         rate.mbps()
     }
 
-    /// 8% in a second while the capacity is unknown; the first second begins with the first feedback.
+    /// 8% in a second while the capacity is unknown; the first second begins with the first
+    /// feedback.
     #[test]
     fn the_rate_grows_by_eight_percent_in_a_second() {
         let (mut aimd, values) = (Aimd::new(Rate::from_mbps(1.0)), Values::default());
@@ -193,9 +195,9 @@ mod tests {
         assert!((mbps(aimd.rate()) - 1.51).abs() < 1e-6, "{}", aimd.rate());
     }
 
-    /// 0.85 of the throughput, and then a packet of a frame in twice 100 ms and the round-trip time:
-    /// at 1.7 Mbit/s a frame is 7083 bytes in 6 packets of 1180; with 50 ms that is 31.5 kbit/s in a
-    /// second.
+    /// 0.85 of the throughput, and then a packet of a frame in twice 100 ms and the round-trip
+    /// time: at 1.7 Mbit/s a frame is 7083 bytes in 6 packets of 1180; with 50 ms that is 31.5
+    /// kbit/s in a second.
     #[test]
     fn an_overuse_leaves_a_share_and_the_rate_grows_slowly_from_there() {
         let (mut aimd, values) = (Aimd::new(Rate::from_mbps(3.0)), Values::default());

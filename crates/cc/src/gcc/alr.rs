@@ -47,7 +47,8 @@ impl Alr {
 mod tests {
     use super::*;
 
-    /// At half of the target the budget fills by 15% of the target: 0.8 · 0.65 · 500 ms after 1.73 s.
+    /// At half of the target the budget fills by 15% of the target: 0.8 · 0.65 · 500 ms after 1.73
+    /// s.
     #[test]
     fn half_of_the_target_is_a_region_and_three_quarters_end_it() {
         let (mut alr, target) = (Alr::default(), Rate::from_mbps(1.0));

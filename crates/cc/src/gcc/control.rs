@@ -2,6 +2,7 @@
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use super::likelihood::Counted;
 use super::search::Search;
 use super::{Gcc, PACE, PROCESS_EVERY, Told};
 use crate::by_rate::Transport;
@@ -37,9 +38,6 @@ impl CongestionControl for Gcc {
             }
             Told::Acks(_) => {}
         }
-        let packets = ack.acked.get().div_ceil(self.config.mss.get().max(1));
-        let lost = core::mem::take(&mut self.lost);
-        self.loss.count(u32::try_from(packets).unwrap_or(u32::MAX).saturating_add(lost), lost);
         let arrival = Arrival {
             sent_at: ack.newest_sent_at,
             arrived_at: Some(ack.now),
@@ -48,7 +46,17 @@ impl CongestionControl for Gcc {
             marked: false,
         };
         let Ack { now, rtt, inflight, .. } = *ack;
-        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight });
+        let mss = self.config.mss.get().max(1);
+        let packets = u32::try_from(ack.acked.get().div_ceil(mss)).unwrap_or(u32::MAX);
+        let lost = core::mem::take(&mut self.lost);
+        let counted = Counted {
+            packets: packets.saturating_add(lost),
+            lost,
+            bytes: ack.acked + self.config.mss * u64::from(lost),
+            first_sent: ack.newest_sent_at,
+            last_sent: ack.newest_sent_at,
+        };
+        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight }, &counted);
         self.search(ack);
     }
 
@@ -61,8 +69,15 @@ impl CongestionControl for Gcc {
         }
         let lost = feedback.packets.iter().filter(|packet| packet.arrived_at.is_none()).count();
         let count = |packets: usize| u32::try_from(packets).unwrap_or(u32::MAX);
-        self.loss.count(count(feedback.packets.len()), count(lost));
-        self.receive(feedback);
+        let sent = |packet: Option<&Arrival>| packet.map_or(Time::ZERO, |packet| packet.sent_at);
+        let counted = Counted {
+            packets: count(feedback.packets.len()),
+            lost: count(lost),
+            bytes: feedback.packets.iter().fold(Bytes::ZERO, |sum, packet| sum + packet.bytes),
+            first_sent: sent(feedback.packets.first()),
+            last_sent: sent(feedback.packets.last()),
+        };
+        self.receive(feedback, &counted);
     }
 
     /// Counted with the acknowledgement that follows, or by the feedback.

@@ -38,6 +38,9 @@ knobs! {
             "the rate grows while no greater share of packets is lost";
         loss_high: f64 = 0.1, 0.0..=1.0, "1",
             "the rate falls when a greater share of packets is lost: more bears random loss";
+        // loss_based_bwe_v2.cc, which libwebrtc has on by default.
+        loss_v2: bool = 0.0, 0.0..=1.0, "1",
+            "1: the loss part that estimates a loss at any rate, in place of both thresholds";
         // bwe_defines.h kCongestionControllerMinBitrate; kDefaultMaxBitrate.
         rate_min: f64 = 0.005, 0.001..=10.0, "Mbit/s",
             "the target never falls below it";
@@ -59,4 +62,8 @@ impl Values {
     }
 }
 
-pub(super) const PRESETS: &[Preset] = &[];
+pub(super) const PRESETS: &[Preset] = &[Preset {
+    name: "v2",
+    knobs: &[("loss_v2", 1.0)],
+    about: "with the loss part that libwebrtc has today: bears a loss that is there at any rate",
+}];

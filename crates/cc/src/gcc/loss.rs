@@ -5,6 +5,7 @@
 use trimtab_units::{Duration, Rate, Time};
 
 use super::knobs::Values;
+use super::likelihood::{Counted, Known, Likelihood, Limit};
 use crate::filter::Extreme;
 
 /// A share of so few packets is none (`kLimitNumPackets`), and it is taken so often
@@ -29,6 +30,32 @@ const RTT_MAX: Duration = Duration::from_secs(3);
 const BACKOFF: f64 = 0.8;
 const BACKOFF_EVERY: Duration = Duration::from_secs(1);
 
+/// How losses make a rate.
+#[derive(Clone, Debug)]
+enum Rule {
+    /// By two thresholds, from the least target of the last second.
+    Thresholds(Extreme<Rate, false>),
+    /// The newer rule.
+    Likelihood(Likelihood),
+}
+
+impl Rule {
+    fn of(values: &Values) -> Self {
+        if values.loss_v2 {
+            Self::Likelihood(Likelihood::default())
+        } else {
+            Self::Thresholds(Extreme::new())
+        }
+    }
+
+    /// The target was set to what was measured.
+    fn on_set(&mut self) {
+        if let Self::Thresholds(least) = self {
+            *least = Extreme::new();
+        }
+    }
+}
+
 /// The rate and what it is made of.
 #[derive(Clone, Debug)]
 pub(super) struct LossPart {
@@ -45,14 +72,14 @@ pub(super) struct LossPart {
     /// Whether this share has led to a decrease.
     decreased: bool,
     decreased_at: Option<Time>,
-    least: Extreme<Rate, false>,
+    rule: Rule,
     feedback_at: Option<Time>,
     sent_at: Time,
     rtt: Duration,
 }
 
 impl LossPart {
-    pub(super) fn new(target: Rate) -> Self {
+    pub(super) fn new(target: Rate, values: &Values) -> Self {
         Self {
             target,
             delay: Rate::MAX,
@@ -64,7 +91,7 @@ impl LossPart {
             next_report: Time::ZERO,
             decreased: false,
             decreased_at: None,
-            least: Extreme::new(),
+            rule: Rule::of(values),
             feedback_at: None,
             sent_at: Time::ZERO,
             rtt: Duration::ZERO,
@@ -84,7 +111,7 @@ impl LossPart {
     /// Goes on at a rate that was measured (`SetSendBitrate()`).
     pub(super) fn set(&mut self, rate: Rate, values: &Values) {
         self.delay = Rate::MAX;
-        self.least = Extreme::new();
+        self.rule.on_set();
         self.limit(rate, values);
     }
 
@@ -100,10 +127,41 @@ impl LossPart {
         self.feedback_at = self.feedback_at.or(Some(now));
     }
 
+    /// The other rule, if it is another.
+    pub(super) fn on_knob(&mut self, values: &Values) {
+        if matches!(self.rule, Rule::Likelihood(_)) != values.loss_v2 {
+            self.rule = Rule::of(values);
+        }
+    }
+
     /// Packets arrived, or did not.
-    pub(super) fn count(&mut self, packets: u32, lost: u32) {
-        self.expected = self.expected.saturating_add(packets);
-        self.lost = self.lost.saturating_add(lost).min(self.expected);
+    pub(super) fn count(&mut self, counted: &Counted) {
+        self.expected = self.expected.saturating_add(counted.packets);
+        self.lost = self.lost.saturating_add(counted.lost).min(self.expected);
+    }
+
+    /// The same packets, once the delay part has seen them (`UpdateLossBasedEstimator()`).
+    pub(super) fn weigh(
+        &mut self,
+        counted: &Counted,
+        acked: Option<Rate>,
+        in_alr: bool,
+        values: &Values,
+    ) {
+        let [least, most] = [values.rate_min, values.rate_max].map(Rate::from_mbps);
+        if let Rule::Likelihood(likelihood) = &mut self.rule {
+            let delay = self.delay;
+            likelihood.add(counted, &Known { delay, acked, in_alr, least, most });
+        }
+    }
+
+    /// What limits the target; by thresholds always the delay part, as in libwebrtc
+    /// (`loss_based_state_`).
+    pub(super) fn limited_by(&self) -> Limit {
+        match &self.rule {
+            Rule::Thresholds(_) => Limit::Delay,
+            Rule::Likelihood(likelihood) => likelihood.limit(),
+        }
     }
 
     /// A feedback: the share of what was counted, once a second (`UpdatePacketsLost()`).
@@ -141,16 +199,26 @@ impl LossPart {
         }
         let starting = self.first_report.is_none_or(|at| now.since(at) < START_PHASE);
         if self.share == 0.0 && starting && self.delay != Rate::MAX && self.delay > self.target {
-            self.least = Extreme::new();
+            self.rule.on_set();
             self.limit(self.delay, values);
             return;
         }
-        self.least.update(now, INCREASE_OVER, self.target);
+        let least = match &mut self.rule {
+            Rule::Likelihood(likelihood) => {
+                if let Some(rate) = likelihood.rate() {
+                    self.limit(rate, values);
+                }
+                return;
+            }
+            Rule::Thresholds(least) => {
+                least.update(now, INCREASE_OVER, self.target);
+                least.get().unwrap_or(self.target)
+            }
+        };
         if self.known_at.is_none_or(|at| now.since(at) >= COUNTS_FOR) {
             return;
         }
         if self.share <= values.loss_low {
-            let least = self.least.get().unwrap_or(self.target);
             self.limit(least.mul_f64(INCREASE) + INCREASE_PLUS, values);
         } else if self.share > values.loss_high && self.may_decrease(now) {
             self.decreased = true;
@@ -174,6 +242,7 @@ impl LossPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_units::Bytes;
 
     fn at(ms: u64) -> Time {
         Time::from_millis(ms)
@@ -184,16 +253,19 @@ mod tests {
         let values = Values::default();
         for ms in (from..to).step_by(100) {
             part.on_sent(at(ms));
-            part.count(100, lost);
+            let (bytes, sent) = (Bytes::new(100_000), at(ms));
+            let (first_sent, last_sent) = (sent, sent);
+            part.count(&Counted { packets: 100, lost, bytes, first_sent, last_sent });
             part.on_feedback(at(ms), Some(Duration::from_millis(50)));
             part.update(at(ms), &values);
         }
     }
 
-    /// `UpdateEstimate()`: 8% and 1 kbit/s above the least of the last second while up to 2% is lost.
+    /// `UpdateEstimate()`: 8% and 1 kbit/s above the least of the last second while up to 2% is
+    /// lost.
     #[test]
     fn the_rate_grows_by_eight_percent_in_a_second_while_hardly_anything_is_lost() {
-        let mut part = LossPart::new(Rate::from_mbps(1.0));
+        let mut part = LossPart::new(Rate::from_mbps(1.0), &Values::default());
         play(&mut part, 0, 100, 2);
         assert!((part.target().mbps() - 1.081).abs() < 1e-6, "{}", part.target());
         play(&mut part, 100, 900, 2);
@@ -206,7 +278,7 @@ mod tests {
     /// 5% lost: nothing; 20% lost: a tenth less, once for each share, and that is once a second.
     #[test]
     fn much_loss_takes_half_of_its_share() {
-        let mut part = LossPart::new(Rate::from_mbps(1.0));
+        let mut part = LossPart::new(Rate::from_mbps(1.0), &Values::default());
         play(&mut part, 0, 5000, 5);
         assert_eq!(part.target(), Rate::from_mbps(1.0));
         // The share of the second after the change mixes both.
@@ -221,7 +293,8 @@ mod tests {
     /// Nothing lost in the first two seconds: the delay part's rate at once.
     #[test]
     fn the_delay_part_alone_starts() {
-        let (mut part, values) = (LossPart::new(Rate::from_mbps(0.3)), Values::default());
+        let (mut part, values) =
+            (LossPart::new(Rate::from_mbps(0.3), &Values::default()), Values::default());
         play(&mut part, 0, 300, 0);
         part.on_delay(Rate::from_mbps(3.0), &values);
         part.update(at(300), &values);
@@ -233,7 +306,8 @@ mod tests {
     /// Packets leave and nothing comes back: after 3 s, 0.8 of the rate every second.
     #[test]
     fn silence_backs_off() {
-        let (mut part, values) = (LossPart::new(Rate::from_mbps(1.0)), Values::default());
+        let (mut part, values) =
+            (LossPart::new(Rate::from_mbps(1.0), &Values::default()), Values::default());
         play(&mut part, 0, 100, 5);
         for ms in (100..6200).step_by(100) {
             part.on_sent(at(ms));

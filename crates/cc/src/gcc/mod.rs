@@ -1,18 +1,21 @@
-//! Google congestion control (GCC), the rate controller of WebRTC: a target that follows the trend of
-//! the one-way delay and the share of lost packets, with probes for what the path carries beyond it.
+//! Google congestion control (GCC), the rate controller of WebRTC: a target that follows the trend
+//! of the one-way delay and the share of lost packets, with probes for what the path carries beyond
+//! it.
 //!
 //! Read first: Carlucci et al., "Analysis and design of the Google congestion control for Web
 //! real-time communication", MMSys 2016, and draft-ietf-rmcat-gcc-02. Where they differ, libwebrtc
 //! (`modules/congestion_controller/goog_cc`, `modules/remote_bitrate_estimator`) is the authority;
 //! the files name its files and functions. `groups.rs` and `trend.rs` see the delay grow, `aimd.rs`
-//! makes a rate of that, `loss.rs` the target of both; `probe.rs`, `cluster.rs` and `alr.rs` probe.
+//! makes a rate of that, `loss.rs` and `likelihood.rs` the target of both; `probe.rs`, `cluster.rs`
+//! and `alr.rs` probe.
 //!
 //! Four things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
 //!   now of the newest packet that it acknowledges, and there are no probes (`search.rs`).
-//! * Such a transport paces at the target. Media is paced at 2.5 times that (`kDefaultPaceMultiplier`),
-//!   as frames come in bursts.
-//! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer them.
+//! * Such a transport paces at the target. Media is paced at 2.5 times that
+//!   (`kDefaultPaceMultiplier`), as frames come in bursts.
+//! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer
+//!   them.
 //! * A timeout halves the target. Libwebrtc waits for 3 s of silence, which counts here as well.
 
 mod acked;
@@ -23,6 +26,7 @@ mod cluster;
 mod control;
 mod groups;
 mod knobs;
+mod likelihood;
 mod loss;
 mod migrate;
 mod probe;
@@ -39,6 +43,7 @@ use self::alr::Alr;
 use self::cluster::Clusters;
 use self::groups::Groups;
 use self::knobs::Values;
+use self::likelihood::{Counted, Limit};
 use self::loss::LossPart;
 use self::probe::Probing;
 use self::search::{Found, Search};
@@ -130,7 +135,7 @@ impl Gcc {
             arrived_at: None,
             acked: Acked::default(),
             aimd: Aimd::new(start),
-            loss: LossPart::new(start),
+            loss: LossPart::new(start, &values),
             clusters: Clusters::default(),
             probing: Probing::new(start, false),
             alr: Alr::default(),
@@ -150,7 +155,7 @@ impl Gcc {
         self.arrived_at = None;
         self.acked = Acked::default();
         self.aimd = Aimd::new(rate);
-        self.loss = LossPart::new(rate);
+        self.loss = LossPart::new(rate, &self.values);
         self.loss.set(rate, &self.values);
     }
 
@@ -205,8 +210,9 @@ impl Gcc {
     }
 
     /// `GoogCcNetworkController::OnTransportPacketsFeedback()`.
-    fn receive(&mut self, feedback: &Feedback<'_>) {
+    fn receive(&mut self, feedback: &Feedback<'_>, counted: &Counted) {
         let now = feedback.now;
+        self.loss.count(counted);
         self.notice_region(now);
         let (mut probed, mut recovered, mut arrived) = (None, false, false);
         for packet in feedback.packets {
@@ -221,6 +227,7 @@ impl Gcc {
         self.aimd.rtt = feedback.rtt.unwrap_or(self.aimd.rtt);
         self.loss.on_feedback(now, feedback.rtt);
         self.weigh(probed, now);
+        self.loss.weigh(counted, self.acked.rate(), self.in_alr, &self.values);
         self.process(now);
         if recovered {
             self.probing.on_recovered(now, self.in_alr, &self.values);
@@ -260,13 +267,16 @@ impl Gcc {
         self.loss.update(now, &self.values);
         if !matches!(self.told, Told::Acks(_)) {
             let (target, calm) = (self.rate(), self.is_calm());
-            self.probing.on_target(target, now, calm, &self.values);
+            let growing = self.loss.limited_by() == Limit::Growing;
+            self.probing.on_target(target, now, calm, growing, &self.values);
         }
     }
 
     /// Whether a probe would tell something (`GetBandwidthLimitedCause()`).
     fn is_calm(&self) -> bool {
-        self.trend.usage() == Usage::Normal && !self.loss.is_stuck()
+        self.trend.usage() == Usage::Normal
+            && !self.loss.is_stuck()
+            && self.loss.limited_by() != Limit::Falling
     }
 
     fn notice_region(&mut self, now: Time) {
@@ -300,6 +310,7 @@ impl Gcc {
 
     /// The start counts until something arrived; bounds do at once.
     fn on_knob(&mut self, _place: usize) {
+        self.loss.on_knob(&self.values);
         if matches!(self.told, Told::Nothing) {
             self.begin(self.start_rate());
             self.probing = Probing::new(self.loss.target(), false);

@@ -7,19 +7,22 @@ use crate::Probe;
 
 /// A probe's result comes within this, or never (`kMaxWaitingTimeForProbingResult`).
 const WAIT: Duration = Duration::from_secs(1);
-/// A result above this share of the probe's rate is reason for the next, at so many times the result
-/// (`further_probe_threshold`, `further_exponential_probe_scale`).
+/// A result above this share of the probe's rate is reason for the next, at so many times the
+/// result (`further_probe_threshold`, `further_exponential_probe_scale`).
 const FURTHER: f64 = 0.7;
 const FURTHER_SCALE: f64 = 2.0;
 /// In application-limited regions, every so often at so many times the target
 /// (`alr_probing_interval`, `alr_probe_scale`).
 const ALR_EVERY: Duration = Duration::from_secs(5);
 const ALR_SCALE: f64 = 2.0;
+/// While losses limit the target, probes go no higher than so many times it
+/// (`loss_limited_probe_scale`).
+const LOSS_LIMITED_SCALE: f64 = 1.5;
 /// A fall below this share of the target (`kBitrateDropThreshold`) is probed anew once the queue is
 /// gone within so long (`kBitrateDropTimeout`), at this share of the target before
-/// (`kProbeFractionAfterDrop`), where a result is expected within 5% (`kProbeUncertainty`); not more
-/// often than this (`kMinTimeBetweenAlrProbes`), and only inside an application-limited region or so
-/// soon after it (`kAlrEndedTimeout`).
+/// (`kProbeFractionAfterDrop`), where a result is expected within 5% (`kProbeUncertainty`); not
+/// more often than this (`kMinTimeBetweenAlrProbes`), and only inside an application-limited region
+/// or so soon after it (`kAlrEndedTimeout`).
 const DROP: f64 = 0.66;
 const DROP_WITHIN: Duration = Duration::from_secs(5);
 const DROP_SCALE: f64 = 0.85;
@@ -55,6 +58,8 @@ pub(super) struct Probing {
     dropped: Option<(Time, Rate)>,
     drop_probed_at: Time,
     alr_ended_at: Option<Time>,
+    /// Whether losses limit the target, which grows.
+    loss_limited: bool,
 }
 
 impl Probing {
@@ -69,6 +74,7 @@ impl Probing {
             dropped: None,
             drop_probed_at: Time::ZERO,
             alr_ended_at: None,
+            loss_limited: false,
         }
     }
 
@@ -113,7 +119,10 @@ impl Probing {
 
     /// `InitiateProbing()`.
     fn initiate(&mut self, now: Time, rates: [Option<Rate>; 2], further: bool, values: &Values) {
-        let most = Rate::from_mbps(values.probe_max());
+        let mut most = Rate::from_mbps(values.probe_max());
+        if self.loss_limited {
+            most = most.min(self.estimate.mul_f64(LOSS_LIMITED_SCALE));
+        }
         let last = rates[1].or(rates[0]).unwrap_or(most);
         self.pending = rates.map(|rate| rate.map(|rate| rate.min(most)));
         self.initiated_at = now;
@@ -125,7 +134,15 @@ impl Probing {
     }
 
     /// There is a new target (`SetEstimatedBitrate()`).
-    pub(super) fn on_target(&mut self, target: Rate, now: Time, calm: bool, values: &Values) {
+    pub(super) fn on_target(
+        &mut self,
+        target: Rate,
+        now: Time,
+        calm: bool,
+        loss_limited: bool,
+        values: &Values,
+    ) {
+        self.loss_limited = loss_limited;
         if target < self.estimate.mul_f64(DROP) {
             self.dropped = Some((now, self.estimate));
         }
@@ -178,13 +195,13 @@ mod tests {
         let second = probing.take(at(0), None, true, &values).expect("another");
         assert!((second.rate.mbps() - 1.8).abs() < 1e-9 && second.id != first.id);
         assert_eq!(take(&mut probing, 1), None);
-        probing.on_target(Rate::from_mbps(1.2), at(100), true, &values);
+        probing.on_target(Rate::from_mbps(1.2), at(100), true, false, &values);
         assert_eq!(take(&mut probing, 100), None, "1.26 Mbit/s is 0.7 of it");
-        probing.on_target(Rate::from_mbps(1.8), at(150), true, &values);
+        probing.on_target(Rate::from_mbps(1.8), at(150), true, false, &values);
         assert_eq!(take(&mut probing, 150), Some(3.6));
-        probing.on_target(Rate::from_mbps(3.6), at(300), true, &values);
+        probing.on_target(Rate::from_mbps(3.6), at(300), true, false, &values);
         assert_eq!(take(&mut probing, 300), Some(5.0));
-        probing.on_target(Rate::from_mbps(5.0), at(400), true, &values);
+        probing.on_target(Rate::from_mbps(5.0), at(400), true, false, &values);
         assert_eq!(take(&mut probing, 10_000), None, "the most");
     }
 
@@ -194,7 +211,7 @@ mod tests {
         let (mut probing, values) = (Probing::new(Rate::from_mbps(0.3), false), Values::default());
         while take(&mut probing, 0).is_some() {}
         assert_eq!(take(&mut probing, 1001), None);
-        probing.on_target(Rate::from_mbps(1.8), at(1002), true, &values);
+        probing.on_target(Rate::from_mbps(1.8), at(1002), true, false, &values);
         assert_eq!(take(&mut probing, 1002), None);
     }
 
@@ -213,7 +230,7 @@ mod tests {
     #[test]
     fn a_large_fall_is_probed_once_the_queue_is_gone() {
         let (mut probing, values) = (Probing::new(Rate::from_mbps(2.0), true), Values::default());
-        probing.on_target(Rate::from_mbps(1.0), at(6000), true, &values);
+        probing.on_target(Rate::from_mbps(1.0), at(6000), true, false, &values);
         probing.on_recovered(at(6500), false, &values);
         assert_eq!(take(&mut probing, 6500), None, "the application used it all");
         probing.on_alr_ended(at(6600));

@@ -1,8 +1,8 @@
 //! The start over a transport that sends no probes: the stream itself is paced as they would be.
 //!
 //! Libwebrtc finds the capacity with probes, each twice the rate that the last one found
-//! (`probe_controller.cc`). A stream transport takes none. So each round trip of packets is one: its
-//! rate is what arrives of it, and the search ends where a probe would.
+//! (`probe_controller.cc`). A stream transport takes none. So each round trip of packets is one:
+//! its rate is what arrives of it, and the search ends where a probe would.
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -45,8 +45,8 @@ impl Search {
         self.rate.mul_f64(1.0 / FURTHER_SCALE)
     }
 
-    /// What the interval showed, if it ends here. Where the application limits the sender, it begins
-    /// anew.
+    /// What the interval showed, if it ends here. Where the application limits the sender, it
+    /// begins anew.
     pub(super) fn on_ack(&mut self, ack: &Ack, app_limited: bool) -> Option<Found> {
         if ack.newest_sent_at < self.set_at {
             return None;

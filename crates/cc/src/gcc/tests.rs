@@ -79,8 +79,8 @@ fn two_flows_share_the_link() {
     assert!(second > 0.3 * (first + second), "{first} and {second}");
 }
 
-/// pion/interceptor #299: an encoder that makes 0.5 Mbit/s of a path of 10. Without probes the target
-/// is at most 1.5 times that; with probes it is no more than they found.
+/// pion/interceptor #299: an encoder that makes 0.5 Mbit/s of a path of 10. Without probes the
+/// target is at most 1.5 times that; with probes it is no more than they found.
 #[test]
 fn an_idle_encoder_does_not_let_the_target_grow() {
     let idle = |probes| Media { most: Box::new(|_| 0.5), probes, ..Media::new("gcc") };
@@ -139,6 +139,19 @@ fn losses_count_from_a_tenth() {
     assert!(many < 0.8, "{many} Mbit/s with 20%");
 }
 
+/// The newer loss part bears 5% that is there at any rate, and takes 20% for 75 kbit/s over the
+/// excess above 5%, 500 kbit/s at once and less as long as it lasts.
+#[test]
+fn the_newer_loss_part_bears_a_loss_at_any_rate() {
+    let of = |lossy| one(&Path { lossy, ..Path::constant(2.5) }, "gcc:v2", 60);
+    let few = target(between(&of(20), 30, 60));
+    assert!(few > 2.0, "{few} Mbit/s with 5%");
+    let many = target(between(&of(5), 30, 60));
+    assert!(many < 0.5, "{many} Mbit/s with 20%");
+    let slots = one(&Path::constant(2.5), "gcc:v2", 60);
+    assert!(delivered(between(&slots, 20, 60)) > 2.1);
+}
+
 /// Over acknowledgements the search finds 48 Mbit/s within a second, and the flow keeps to it.
 #[test]
 fn acknowledgements_stand_in_for_arrivals() {
@@ -155,8 +168,8 @@ fn acknowledgements_stand_in_for_arrivals() {
     assert!(outcome.queue_mean < 40.0, "{outcome:?}");
 }
 
-/// What one hands over is where another goes on, without probes; and after a start from nothing but a
-/// window, with them.
+/// What one hands over is where another goes on, without probes; and after a start from nothing but
+/// a window, with them.
 #[test]
 fn a_hand_over_goes_on_at_the_rate() {
     let from = crate::testing::hand_over(Bytes::new(25_000), Duration::from_millis(50));

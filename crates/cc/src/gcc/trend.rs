@@ -58,7 +58,8 @@ pub(super) struct Trend {
     threshold: f64,
     adapted_at: f64,
     last: f64,
-    /// For how long the trend has been above the threshold, in milliseconds, and how often in a row.
+    /// For how long the trend has been above the threshold, in milliseconds, and how often in a
+    /// row.
     over_for: Option<f64>,
     over: u16,
     usage: Usage,
@@ -215,8 +216,8 @@ mod tests {
         assert_eq!(trend.usage(), Usage::Under);
     }
 
-    /// Every second of the last groups is late by 60 ms: the line rises, but not the least delays of
-    /// its two ends.
+    /// Every second of the last groups is late by 60 ms: the line rises, but not the least delays
+    /// of its two ends.
     #[test]
     fn the_cap_overlooks_spikes() {
         let slope = |capped: f64| {

@@ -2,16 +2,16 @@
 //! flows of a link.
 //!
 //! Read first: RFC 8698, "Network-Assisted Dynamic Adaptation (NADA): A Unified Congestion Control
-//! Scheme for Real-Time Media". The comments have its sections and symbols. `signal.rs` is its §4.2,
-//! this file its §4.3. All of it runs at the sender, which RFC 8698 §6.2 permits.
+//! Scheme for Real-Time Media". The comments have its sections and symbols. `signal.rs` is its
+//! §4.2, this file its §4.3. All of it runs at the sender, which RFC 8698 §6.2 permits.
 //!
 //! Where it departs:
 //! * RMAX is two things in the RFC, the bound of the rate and a weight of the equations. Here they
 //!   are two knobs, `rate_max` and `rate_ref`, so that the bound may rise without the queue.
 //! * The rate grows to at most twice what arrives (§4.3 bounds it in the accelerated mode only): an
 //!   encoder that is idle shows nothing of the path.
-//! * Without `on_feedback` acknowledgements are the arrivals, with half of the round trip too much in
-//!   every delay. Their marks come without shares, and bound the rate as in `ceiling.rs`.
+//! * Without `on_feedback` acknowledgements are the arrivals, with half of the round trip too much
+//!   in every delay. Their marks come without shares, and bound the rate as in `ceiling.rs`.
 //! * A timeout halves the rate. RFC 8698 leaves them to a circuit breaker (RFC 8083).
 
 mod knobs;
@@ -37,13 +37,13 @@ use crate::{
 const DELTA: Duration = Duration::from_millis(100);
 /// The longest round-trip time that the controller is stable at, TAU, in milliseconds.
 const TAU: f64 = 500.0;
-/// The accelerated mode: most growth at once, GAMMA_MAX; the queue that it may make, QBOUND; and the
-/// delay of the filters, DFILT.
+/// The accelerated mode: most growth at once, GAMMA_MAX; the queue that it may make, QBOUND; and
+/// the delay of the filters, DFILT.
 const GAMMA_MAX: f64 = 0.5;
 const QBOUND: Duration = Duration::from_millis(50);
 const DFILT: Duration = Duration::from_millis(120);
-/// What is paced beyond the target for a frame that waits, BETA_S (§5.2.2): a frame at 30 a second is
-/// 1/30 s of it, and FPS · BETA_S of that is a tenth.
+/// What is paced beyond the target for a frame that waits, BETA_S (§5.2.2): a frame at 30 a second
+/// is 1/30 s of it, and FPS · BETA_S of that is a tenth.
 const PACE: f64 = 1.1;
 /// The rate over what arrives.
 const USED: f64 = 2.0;
@@ -231,7 +231,8 @@ impl CongestionControl for Nada {
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         if self.over != Some(Transport::Media) {
-            // What acknowledgements told is of another kind; where nothing was known, so is the rate.
+            // What acknowledgements told is of another kind; where nothing was known, so is the
+            // rate.
             let rate = if self.starting { Rate::ZERO } else { self.rate };
             self.begin(rate, self.starting);
             self.over = Some(Transport::Media);

@@ -23,8 +23,9 @@ fn queue(slots: &[Slot]) -> f64 {
     mean(slots, |slot| slot.queue_ms)
 }
 
-/// §4.2 and Equation 5: at rest the signal is PRIO · XREF · RMAX / r_ref, so a lone flow on 1 Mbit/s
-/// keeps 15 ms of queue. A packet alone is on the wire for 9.6 ms, of which 8.8 are no queue.
+/// §4.2 and Equation 5: at rest the signal is PRIO · XREF · RMAX / r_ref, so a lone flow on 1
+/// Mbit/s keeps 15 ms of queue. A packet alone is on the wire for 9.6 ms, of which 8.8 are no
+/// queue.
 #[test]
 fn a_lone_flow_keeps_the_queue_of_the_equations() {
     for (spec, expected) in [("nada", 15.0), ("nada:prio=2", 30.0), ("nada:xref=20", 30.0)] {
@@ -78,8 +79,8 @@ fn the_target_follows_the_capacity() {
     assert!(risen > 2.3, "{risen} after five");
 }
 
-/// RFC 8867 §5.4: two flows that begin together share evenly. One that comes later takes the standing
-/// queue for the path, and keeps more; the first one keeps more than its least rate.
+/// RFC 8867 §5.4: two flows that begin together share evenly. One that comes later takes the
+/// standing queue for the path, and keeps more; the first one keeps more than its least rate.
 #[test]
 fn two_flows_share_the_link() {
     let of = |seconds| {
@@ -93,8 +94,8 @@ fn two_flows_share_the_link() {
     assert!(first > 0.5 && first + second > 2.9, "{first} and {second}");
 }
 
-/// pion/interceptor #299: an encoder that makes 0.5 Mbit/s of a path of 10, and jitter in which there
-/// is never room by §4.2.
+/// pion/interceptor #299: an encoder that makes 0.5 Mbit/s of a path of 10, and jitter in which
+/// there is never room by §4.2.
 #[test]
 fn an_idle_encoder_does_not_let_the_target_grow() {
     for jitter in [Duration::ZERO, Duration::from_millis(15)] {

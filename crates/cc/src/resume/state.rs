@@ -431,6 +431,10 @@ impl CarefulResume {
 
     pub(super) fn on_mtu(&mut self, limits: &Config) {
         self.limits = Config { seed: self.limits.seed, ..*limits };
+        if self.stage == Stage::SafeRetreat {
+            // §3.5: what stood above half of the pipe did so as the least window, which is another.
+            self.hold((self.pipe_size() / RETREAT).max(limits.min_window));
+        }
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// A constant rate in Mbit/s: 25 ms each way, 300 ms of queue (RFC 8867 §4.1), feedback every 50 ms.
+    /// A constant rate in Mbit/s: 25 ms each way, 300 ms of queue (RFC 8867 §4.1), feedback every
+    /// 50 ms.
     pub(crate) fn constant(mbps: f64) -> Self {
         Self::varying(move |_| mbps)
     }

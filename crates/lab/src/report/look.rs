@@ -74,7 +74,7 @@ const MARKERS: [&str; 8] = [
 
 /// The looks of schemes that papers compare: colour, dash pattern, marker. No two have both the same dash
 /// pattern and the same tone.
-const KNOWN: [(&str, &str, usize, usize); 25] = [
+const KNOWN: &[(&str, &str, usize, usize)] = &[
     ("mortise", "vermilion", 0, 3),
     ("mortise-disc", "amber", 6, 3),
     ("floo", "crimson", 1, 2),
@@ -98,7 +98,6 @@ const KNOWN: [(&str, &str, usize, usize); 25] = [
     ("ledbat", "lime", 4, 7),
     ("illinois", "pink", 5, 5),
     ("gcc", "sky", 2, 7),
-    ("nada", "teal", 5, 3),
     ("muses", "gold", 0, 1),
 ];
 

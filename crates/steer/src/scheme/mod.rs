@@ -321,6 +321,7 @@ mod tests {
         for (text, name, sigma) in [
             ("mortise:bbr3", "bbr3", 0.5),
             ("mortise:vivace", "vivace", 0.5),
+            ("mortise:gcc", "gcc", 0.5),
             ("mortise:cubic,sigma=0.3", "cubic", 0.3),
         ] {
             let scheme = parse(text).unwrap();

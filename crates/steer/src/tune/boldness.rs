@@ -1,7 +1,7 @@
 //! The algorithms other than Copa that Mortise steers, and what boldness does to their knobs.
 
 use libm::pow;
-use trimtab_cc::{Bbr3, Cubic, Knob, Spec, Vivace};
+use trimtab_cc::{Bbr3, Cubic, Gcc, Knob, Spec, Vivace};
 
 use crate::KnobValues;
 
@@ -27,11 +27,11 @@ const fn turned(knobs: &[Knob], name: &str, pivot: f64, shyest: f64, boldest: f6
     Turned { knob: Knob::named(knobs, name), pivot, shyest, boldest }
 }
 
-/// All of them. Of each algorithm these are the knobs whose constant value changes what users of
-/// downloads get. Other flows do not starve by them, and no other knob adds to them: `trimtab
-/// compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3
-/// --cc bbr3:loss_thresh=0.05`, and so on.
-static ALL: [Tuned; 3] = [
+/// All of them. Of each algorithm but GCC these are the knobs whose constant value changes what
+/// users of downloads get. Other flows do not starve by them, and no other knob adds to them:
+/// `trimtab compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3 --cc
+/// bbr3:loss_thresh=0.05`, and so on.
+static ALL: [Tuned; 4] = [
     Tuned { name: "bbr3", knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)] },
     // Not its latency_filter: a flow that overlooks more of a growing queue starves others.
     Tuned { name: "vivace", knobs: &[turned(Vivace::KNOBS, "loss_filter", 0.0, 0.005, 0.1)] },
@@ -40,6 +40,16 @@ static ALL: [Tuned; 3] = [
         knobs: &[
             turned(Cubic::KNOBS, "beta", 1.0, 0.5, 0.95),
             turned(Cubic::KNOBS, "c", 0.0, 0.1, 4.0),
+        ],
+    },
+    // The three of Mortise-GCC (Mortise §C.1), whose values the paper leaves out: the growth is
+    // what is above 1, and the decrease what is taken.
+    Tuned {
+        name: "gcc",
+        knobs: &[
+            turned(Gcc::KNOBS, "growth", 1.0, 1.02, 1.14),
+            turned(Gcc::KNOBS, "decrease", 1.0, 0.77, 0.93),
+            turned(Gcc::KNOBS, "step", 0.0, 0.25, 4.0),
         ],
     },
 ];
@@ -118,6 +128,11 @@ mod tests {
         // What a loss takes of the window: from 30% half of the way to 5%.
         let beta = of("cubic", 0.5).get("beta").unwrap();
         assert!((1.0 - beta - (0.3_f64 * 0.05).sqrt()).abs() < 1e-12, "{beta}");
+        // 8% in a second, half of the way to 14%; a step of 1, half of the way to 4.
+        let gcc = of("gcc", 0.5);
+        let growth = gcc.get("growth").unwrap();
+        assert!((growth - 1.0 - (0.08_f64 * 0.14).sqrt()).abs() < 1e-12, "{growth}");
+        assert_eq!(gcc.get("step"), Some(2.0));
         assert!(Tuned::find("reno").is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Feedback: what arrived, what that says of the path, and what must be lost.
 
-use trimtab_cc::transport::Fate;
+use trimtab_cc::transport::{Fate, Packet};
 use trimtab_cc::{Arrival, Feedback};
 use trimtab_units::{Duration, Time};
 
@@ -53,7 +53,7 @@ impl MediaSender {
             .largest_acked()
             .map_or(0, |largest| (largest + 1).saturating_sub(PACKET_THRESHOLD));
         self.write_off(now, end, base);
-        let newest_sent_at = base.tracker.newest().map(|newest| newest.sent_at());
+        let newest_sent_at = base.tracker.newest().map(Packet::sent_at);
         if let Some(mut ack) = base.tracker.end_ack(now, base.rtt.smoothed(), base.rtt.min()) {
             ack.rtt = rtt;
             ack.in_recovery = self.episode.is_some();
@@ -88,11 +88,9 @@ impl MediaSender {
         let from = self.settled.max(self.sent.first());
         for number in from..end.min(self.sent.end()) {
             let Some(sent) = self.sent.get_mut(number) else { continue };
-            if Self::is_in_flight(sent) {
-                if let Some(lost) = base.tracker.on_lost(now, &mut sent.record, !previous_lost) {
-                    base.governor.on_packet_lost(&lost);
-                    base.totals.lost += 1;
-                }
+            if let Some(lost) = base.tracker.on_lost(now, &mut sent.record, !previous_lost) {
+                base.governor.on_packet_lost(&lost);
+                base.totals.lost += 1;
             }
             previous_lost = sent.record.fate() == Fate::Lost;
         }
