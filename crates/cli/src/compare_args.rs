@@ -50,7 +50,8 @@ pub(crate) struct Compare {
 
     /// What carries out the runs: `sim`, the simulator; `kernel`, the TCP of this machine over an
     /// emulated link, in real time, as root; `quic`, noq's QUIC over such a link, likewise;
-    /// `quic-virtual`, noq's QUIC in virtual time; or `s2n-virtual`, s2n-quic in virtual time
+    /// `quic-virtual`, noq's QUIC in virtual time; `s2n-virtual`, s2n-quic in virtual time;
+    /// `webrtc`, calls to Chromium over such a link; or `webrtc-virtual`, WebRTC in virtual time
     #[arg(long, value_name = "DATAPATH", default_value = "sim", value_parser = datapath::parser())]
     pub(crate) datapath: &'static datapath::Entry,
 

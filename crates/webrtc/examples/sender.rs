@@ -71,22 +71,33 @@ fn picture(number: u32) -> YUVBuffer {
 fn receive_offer(pages: &TcpListener) -> Result<(String, TcpStream), Box<dyn Error>> {
     loop {
         let mut stream = pages.accept()?.0;
-        let mut lines = BufReader::new(stream.try_clone()?);
-        let (mut request, mut line, mut length) = (String::new(), String::new(), 0);
-        lines.read_line(&mut request)?;
-        while lines.read_line(&mut line)? > 2 {
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse()?;
-            }
-            line.clear();
+        // Browsers open connections that they may need later, and leave them.
+        stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+        match request(&stream) {
+            Ok(Some(offer)) => return Ok((offer, stream)),
+            Ok(None) => drop(respond(&mut stream, "text/html", PAGE)),
+            Err(e) => eprintln!("passed over a connection: {e}"),
         }
-        if request.starts_with("POST /offer ") {
-            let mut offer = vec![0; length];
-            lines.read_exact(&mut offer)?;
-            return Ok((String::from_utf8(offer)?, stream));
-        }
-        respond(&mut stream, "text/html", PAGE)?;
     }
+}
+
+/// The offer that a browser posts; `None` for another request.
+fn request(stream: &TcpStream) -> Result<Option<String>, Box<dyn Error>> {
+    let mut lines = BufReader::new(stream);
+    let (mut request, mut line, mut length) = (String::new(), String::new(), 0);
+    lines.read_line(&mut request)?;
+    while lines.read_line(&mut line)? > 2 {
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+        line.clear();
+    }
+    if !request.starts_with("POST /offer ") {
+        return Ok(None);
+    }
+    let mut offer = vec![0; length];
+    lines.read_exact(&mut offer)?;
+    Ok(Some(String::from_utf8(offer)?))
 }
 
 fn respond(stream: &mut TcpStream, kind: &str, body: &str) -> std::io::Result<()> {

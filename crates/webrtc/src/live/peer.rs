@@ -309,8 +309,7 @@ fn connection(
 ) -> Result<RTCPeerConnection, WebrtcError> {
     let fail = WebrtcError::peer::<rtc::shared::error::Error>;
     let mut engine = MediaEngine::default();
-    let parameters =
-        RTCRtpCodecParameters { rtp_codec: codec(), payload_type: 102, ..Default::default() };
+    let parameters = RTCRtpCodecParameters { rtp_codec: codec(), payload_type: 102 };
     let added = engine.register_codec(parameters, RtpCodecKind::Video);
     added.map_err(fail("add a codec"))?;
     let registry = configure_nack(Registry::new(), &mut engine);
