@@ -43,7 +43,9 @@ fn a_conference_is_scored_by_what_its_viewer_saw() {
     assert!(shared.frame_delay_ms.unwrap().mean > alone.frame_delay_ms.unwrap().mean);
     assert!(shared.rivals.is_some());
     let text = render(&c, Style { width: 140, lines: false });
-    assert!(text.contains("conference") && text.contains("bitrate"), "{text}");
+    for column in ["VMAF", "frame delay", "dropped", "frozen"] {
+        assert!(text.contains(column), "{column}: {text}");
+    }
     assert_eq!(result_again(&c), c.runs, "the same bytes");
 }
 

@@ -183,6 +183,13 @@ fn columns(
     add("Jain of QoE", &|r| r.users_jain.filter(|_| several(r)).map(|jain| format!("{jain:.3}")));
     add("Jain", &|r| mean(&r.cc, &|run| run.jain).map(|v| format!("{v:.3}")));
     add("friendliness", &|r| mean(&r.cc, &|run| run.friendliness).map(|v| format!("{v:.2}")));
+    add("VMAF", &|r| mean(&r.cc, &|run| run.vmaf).map(|v| format!("{v:.1}")));
+    add("frame delay", &|r| {
+        let delay = mean(&r.cc, &|run| run.frame_delay_ms.map(|delay| delay.mean));
+        delay.map(|v| format!("{} ms", short(v)))
+    });
+    add("dropped", &|r| mean(&r.cc, &|run| run.drop_ratio).map(|v| format!("{:.2}%", 100.0 * v)));
+    add("frozen", &|r| mean(&r.cc, &|run| run.freeze_ratio).map(|v| format!("{:.2}%", 100.0 * v)));
     add("queue delay", &|r| Some(format!("{} ms", short(r.queue_delay_ms))));
     add("throughput", &|r| Some(format!("{} Mbit/s", short(r.throughput_mbps))));
     add("median RCT", &|r| {
