@@ -11,7 +11,7 @@
 //! use trimtab_rtc::{Bitrates, Config};
 //!
 //! // For each peer connection: the parts of a sender, and a handle for the application.
-//! let (factory, handle) = Config::new("copa")?.with_model("conference")?.connection();
+//! let (factory, handle) = Config::new("gcc")?.with_model("conference")?.connection();
 //! let sender = factory.sender(Instant::now(), Bitrates::default());
 //! let registry = Registry::new()
 //!     .with(Slot::CongestionControl, CongestionControlBuilder::new(sender.estimator).build())
