@@ -33,10 +33,10 @@ impl CloudGame {
         source: "our own; delays after Vlahovic et al., QoMEX 2019",
         label: "cloud game",
         users: "players of a game",
-        experience: "Players act on what a distant server draws. A session scores half the delay from \
-                     an input to the picture that shows it (full up to 50 ms, nothing from 250 ms), \
-                     three tenths its picture (VMAF) and a fifth frames that are not dropped, 0 to \
-                     100: higher is better.",
+        experience: "Players act on what a distant server draws. A session scores half the delay \
+                     from an input to the picture that shows it (full up to 50 ms, nothing from \
+                     250 ms), three tenths its picture (VMAF) and a fifth frames that are not \
+                     dropped, 0 to 100: higher is better.",
         log: false,
         media: true,
         settings: &[

@@ -55,9 +55,9 @@ impl Conference {
         source: "Mortise, appendix C; RFC 8593",
         label: "video conference",
         users: "people in a video conference",
-        experience: "People see and hear each other. A call scores half its picture (VMAF), three \
-                     tenths for the delay of its frames and a fifth for frames that are not dropped \
-                     (Mortise, eq. 13), 0 to 100: higher is better.",
+        experience: "People see and hear each other. A call scores half its picture (VMAF), \
+                     three tenths for the delay of its frames and a fifth for frames that are not \
+                     dropped (Mortise, eq. 13), 0 to 100: higher is better.",
         log: false,
         media: true,
         settings: &[

@@ -60,7 +60,8 @@ fn games_have_a_score_of_their_own_and_settings_are_heard() {
         "cc = [\"gcc\"]\ntraces = \"constant:12Mbit/s\"\nrtt = \"20ms\"\nbuffer = \"4BDP\"\n\
          duration = \"20s\"\n\
          [[app]]\nkind = \"cloud-game\"\n\
-         [[app]]\nname = \"low\"\nkind = \"conference\"\nresolution = \"180p\"\npicture = \"fit\"\n",
+         [[app]]\nname = \"low\"\nkind = \"conference\"\nresolution = \"180p\"\n\
+         picture = \"fit\"\n",
     );
     let of = |app: &str| c.runs.iter().find(|r| r.app == app).unwrap();
     let (game, low) = (of("cloud-game"), of("low"));

@@ -1,8 +1,8 @@
 //! A live video encoder, as a model of how large its frames are.
 //!
-//! RFC 8593 §5: after a change of the bitrate an encoder ignores further requests for τ; a transient
-//! begins with one large frame, which the smaller ones after it make up for; in the steady state
-//! frame sizes vary by Laplace's distribution. Where we depart from it:
+//! RFC 8593 §5: after a change of the bitrate an encoder ignores further requests for τ; a
+//! transient begins with one large frame, which the smaller ones after it make up for; in the
+//! steady state frame sizes vary by Laplace's distribution. Where we depart from it:
 //!
 //! * A transient is what a key frame begins: the first frame, one that the receiver asked for, a
 //!   change of resolution. A rate controller moves its target several times a second, and encoders

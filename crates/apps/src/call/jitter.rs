@@ -1,9 +1,9 @@
 //! How much later than expected frames may come: libwebrtc's jitter estimator.
 //!
 //! A Kalman filter explains the variation of frame delays by that of frame sizes (the slope is the
-//! time that a byte takes); what it does not explain is noise. The estimate is what the largest frame
-//! takes more than the mean one, and 2.33 standard deviations of the noise (the 99th percentile) less
-//! 30 ms. Constants and steps are those of libwebrtc's `JitterEstimator` and
+//! time that a byte takes); what it does not explain is noise. The estimate is what the largest
+//! frame takes more than the mean one, and 2.33 standard deviations of the noise (the 99th
+//! percentile) less 30 ms. Constants and steps are those of libwebrtc's `JitterEstimator` and
 //! `FrameDelayVariationKalmanFilter`.
 
 use trimtab_units::{Bytes, Duration};
@@ -20,8 +20,7 @@ const LARGE: f64 = 3.0;
 /// Noise to delay (`kNoiseStdDevs`, `kNoiseStdDevOffset`).
 const NOISE_DEVIATIONS: f64 = 2.33;
 const NOISE_OFFSET_MS: f64 = 30.0;
-/// The least estimate, and what is added for the operating system (`kJitterUpperBound`'s sibling
-/// `OPERATING_SYSTEM_JITTER`).
+/// The least estimate, and what is added for the operating system (`OPERATING_SYSTEM_JITTER`).
 const JITTER_MIN_MS: f64 = 1.0;
 const SYSTEM_JITTER_MS: f64 = 10.0;
 /// The largest estimate (`kMaxJitterEstimate`).

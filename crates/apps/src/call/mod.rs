@@ -1,7 +1,7 @@
 //! Calls: video and audio that one end makes as it goes and the other shows at once.
 //!
-//! A [`Call`] has both ends and neither clock nor network. A transport of media asks it for what was
-//! captured, hands it the packets that arrive, and tells it what bitrate the path carries.
+//! A [`Call`] has both ends and neither clock nor network. A transport of media asks it for what
+//! was captured, hands it the packets that arrive, and tells it what bitrate the path carries.
 //!
 //! Read first: `record.rs` for what a call comes to, `encoder.rs` for what it sends (RFC 8593), and
 //! `depacketizer.rs`, `jitter.rs` and `playout.rs` for what becomes of it.
@@ -200,8 +200,8 @@ impl Call {
         (self.video_at + ENCODE).min(self.audio_at)
     }
 
-    /// What is ready now; call until there is nothing. Where the transport is `congested` a frame of
-    /// video is skipped: it was captured, and nobody sees it.
+    /// What is ready now; call until there is nothing. Where the transport is `congested` a frame
+    /// of video is skipped: it was captured, and nobody sees it.
     pub fn capture(&mut self, now: Time, congested: bool) -> Option<Captured> {
         if self.audio_at <= now {
             let number = self.audio.len() as u32;
@@ -263,8 +263,8 @@ impl Call {
         self.newest_input = self.newest_input.max(Some(made_at));
     }
 
-    /// A packet of video reached the receiving end. `again` says that it came by retransmission, and
-    /// `rtt` is the round-trip time of these.
+    /// A packet of video reached the receiving end. `again` says that it came by retransmission,
+    /// and `rtt` is the round-trip time of these.
     pub fn on_video(&mut self, now: Time, packet: &VideoPacket, again: bool, rtt: Duration) {
         self.depacketizer.insert(now, packet, again);
         while let Some(frame) = self.depacketizer.pop() {

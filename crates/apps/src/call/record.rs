@@ -112,8 +112,8 @@ impl CallRecord {
 
     /// Freezes by the W3C's rule: an interval between presented frames of at least three times the
     /// mean of the last 30 or 150 ms more than it. The wait from the last frame to the end of the
-    /// call counts as an interval. Before there are 30 the mean is over those there are, the capture
-    /// interval being the first.
+    /// call counts as an interval. Before there are 30 the mean is over those there are, the
+    /// capture interval being the first.
     pub fn freezes(&self) -> Freezes {
         let mut shown: Vec<Time> = self.frames.iter().filter_map(|f| f.presented_at).collect();
         shown.sort_unstable();
@@ -220,10 +220,10 @@ impl CallRecord {
         self.mean_delay().map_or(0.0, |delay| conference_qoe(self.vmaf(), delay, self.drop_ratio()))
     }
 
-    /// The score of the MMSys'21 challenge on bandwidth estimation, 0 to 100, of a call on a path of
-    /// this capacity that lost this share of its packets. As its public evaluation does, delays
-    /// score from the shortest (1) to 400 ms (0) by their 95th percentile. Its audio score needs the
-    /// sound; here it is the share of audio that was heard.
+    /// The score of the MMSys'21 challenge on bandwidth estimation, 0 to 100, of a call on a path
+    /// of this capacity that lost this share of its packets. As its public evaluation does, delays
+    /// score from the shortest (1) to 400 ms (0) by their 95th percentile. Its audio score needs
+    /// the sound; here it is the share of audio that was heard.
     pub fn mmsys(&self, capacity: Rate, loss: f64) -> f64 {
         let quantile = |q| self.delay_quantile(q).unwrap_or(MMSYS_DELAY_MAX).min(MMSYS_DELAY_MAX);
         let room = MMSYS_DELAY_MAX - quantile(0.0);

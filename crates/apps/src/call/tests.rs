@@ -112,7 +112,10 @@ fn path() -> impl Strategy<Value = Vec<(bool, u64, bool)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(40)
+    })]
 
     #[test]
     fn whatever_the_path_does_frames_are_seen_in_order_and_once(path in path()) {
@@ -134,7 +137,7 @@ proptest! {
 
     #[test]
     fn packets_that_make_no_sense_do_no_harm(
-        packets in prop::collection::vec((any::<u32>(), any::<u16>(), any::<u16>(), any::<bool>()), 0..300),
+        packets in prop::collection::vec(any::<(u32, u16, u16, bool)>(), 0..300),
     ) {
         let mut call = Call::new(config(Duration::from_secs(1)));
         call.begin(Time::ZERO);

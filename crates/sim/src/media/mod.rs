@@ -7,8 +7,8 @@
 //! ```
 //!
 //! What the congestion control sees of it is what other transports show it (`sender/acks.rs`), and
-//! after that the arrivals of packets one by one. What it gives is the window, which bounds what may
-//! be in flight, and the bitrate of the encoder.
+//! after that the arrivals of packets one by one. What it gives is the window, which bounds what
+//! may be in flight, and the bitrate of the encoder.
 //!
 //! Packets and reports on the links are numbers; what they carry is looked up in the histories.
 //!

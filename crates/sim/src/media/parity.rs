@@ -1,5 +1,5 @@
-//! Forward error correction: the XOR of packets that follow each other (RFC 5109 §10, RFC 8627 §6.3.1
-//! in one dimension). It repairs one loss in a group.
+//! Forward error correction: the XOR of packets that follow each other (RFC 5109 §10, RFC 8627
+//! §6.3.1 in one dimension). It repairs one loss in a group.
 
 use std::collections::VecDeque;
 

@@ -28,9 +28,9 @@ const QUEUE_MAX: Duration = Duration::from_secs(2);
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 /// What waits beyond a frame is taken off the encoder's bitrate, to be gone after this time. Ours.
 const BACKLOG_GONE: Duration = Duration::from_millis(250);
-/// The share of what a window lets pass that the encoder fills: frames come in bursts, which a window
-/// that is full holds back. Ours: of 1, 0.9 and 0.8 the one with which Copa and BBR score best
-/// (examples/call.rs).
+/// The share of what a window lets pass that the encoder fills: frames come in bursts, which a
+/// window that is full holds back. Ours: of 1, 0.9 and 0.8 the one with which Copa and BBR score
+/// best (examples/call.rs).
 const FILLED: f64 = 0.8;
 /// Packets that are remembered: over ten seconds at 2.5 Mbit/s.
 const HISTORY: usize = 4096;
@@ -347,8 +347,8 @@ impl MediaSender {
         }
     }
 
-    /// Queues packets that were asked for again, unless they left within the last round trip (libwebrtc,
-    /// `RtpPacketHistory::GetPacketAndMarkAsPending`).
+    /// Queues packets that were asked for again, unless they left within the last round trip
+    /// (libwebrtc, `RtpPacketHistory::GetPacketAndMarkAsPending`).
     fn repair(&mut self, now: Time, sequences: &[u64], rtt: Duration) {
         for &sequence in sequences {
             let Some(video) = self.video.get_mut(sequence) else { continue };
