@@ -5,10 +5,11 @@ use enum_dispatch::enum_dispatch;
 use crate::muses::{self, Muses};
 use crate::{Config, Knob};
 
-/// Each algorithm is `TYPE in MODULE,`, in the order in which they are listed. The module has an `ENTRY`.
+/// Each algorithm is `TYPE in MODULE,`, in the order in which they are listed, with `if "FEATURE"`
+/// where it needs one. The module has an `ENTRY`.
 macro_rules! algorithms {
-    ($($(#[$about:meta])* $Type:ident in $($module:ident)::+,)*) => {
-        $(pub use $($module)::+::$Type;)*
+    ($($(#[$about:meta])* $Type:ident in $($module:ident)::+ $(if $feature:literal)?,)*) => {
+        $($(#[cfg(feature = $feature)])? pub use $($module)::+::$Type;)*
 
         /// Any of the algorithms, dispatched without allocation or virtual calls.
         #[enum_dispatch(CongestionControl, Migrate)]
@@ -18,7 +19,7 @@ macro_rules! algorithms {
             reason = "a box would allocate in every clone and fork; which variants differ much comes and goes"
         )]
         pub enum Controller {
-            $($(#[$about])* $Type,)*
+            $($(#[cfg(feature = $feature)])? $(#[$about])* $Type,)*
             /// INFOCOM 2022. It is nothing without a model, so it is not in the table.
             Muses,
         }
@@ -27,7 +28,7 @@ macro_rules! algorithms {
             /// The name of the algorithm, as in [`ALGORITHMS`].
             pub fn name(&self) -> &'static str {
                 match self {
-                    $(Self::$Type(_) => $($module)::+::ENTRY.name,)*
+                    $($(#[cfg(feature = $feature)])? Self::$Type(_) => $($module)::+::ENTRY.name,)*
                     Self::Muses(_) => muses::DRIVEN.name,
                 }
             }
@@ -35,7 +36,7 @@ macro_rules! algorithms {
 
         /// Every algorithm. Command line help, documentation and the tests that run "for every
         /// algorithm" read this table.
-        pub static ALGORITHMS: &[Algorithm] = &[$($($module)::+::ENTRY,)*];
+        pub static ALGORITHMS: &[Algorithm] = &[$($(#[cfg(feature = $feature)])? $($module)::+::ENTRY,)*];
     };
 }
 
@@ -61,11 +62,11 @@ algorithms! {
     /// Performance Evaluation 2008, Linux `tcp_illinois.c`.
     Illinois in crate::illinois,
     /// MMSys 2016, libwebrtc `goog_cc`.
-    Gcc in crate::gcc,
+    Gcc in crate::gcc if "media",
     /// RFC 8698.
-    Nada in crate::nada,
+    Nada in crate::nada if "media",
     /// draft-ietf-rmcat-rfc8298bis.
-    Scream in crate::scream,
+    Scream in crate::scream if "media",
 }
 
 /// A named set of knob values.

@@ -22,6 +22,7 @@ extern crate std;
 
 mod algorithms;
 mod bbr;
+#[cfg(feature = "media")]
 mod by_rate;
 mod ceiling;
 mod copa;
@@ -29,6 +30,7 @@ mod cubic;
 mod episode;
 mod event;
 mod filter;
+#[cfg(feature = "media")]
 mod gcc;
 mod hystart;
 mod hystart_linux;
@@ -37,11 +39,14 @@ mod knob;
 mod ledbat;
 pub mod migrate;
 pub mod muses;
+#[cfg(feature = "media")]
 mod nada;
 mod newreno;
+#[cfg(feature = "media")]
 mod one_way;
 pub mod resume;
 mod round;
+#[cfg(feature = "media")]
 mod scream;
 mod spec;
 #[cfg(test)]
