@@ -4,7 +4,7 @@
 //! [`Virtual`] has the encoder, the receiver and the link of the simulator, and between them the
 //! interceptors. No socket is opened and no clock is read: the same job gives the same record, always.
 //!
-//! With the feature `browser`, [`Browsers`] carries calls from a live encoder to Chromium behind an
+//! With the feature `browser`, `Browsers` carries calls from a live encoder to Chromium behind an
 //! emulated link, in real time. The viewer's frames are those that the browser presented, and VMAF is
 //! measured on them. The feature compiles `rtc`, whose TLS has ring, and openh264, which is C++.
 //!
