@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p trimtab-sim --test rfc8867 -- --nocapture` prints the table. Left out are 5.3 (a
 //! congested way back), whose second call runs the other way, and 5.8 (a pause), which a call of ours
-//! does not have. The media flows are of RFC 8867's mean 1.5 Mbit/s and more: 720p up to 2.5 Mbit/s.
+//! does not have. A call of ours takes up to 2.5 Mbit/s.
 
 use trimtab_apps::{App, BulkConfig, CallConfig, Conference, DownloadConfig, Workload};
 use trimtab_net::{Capacity, LinkConfig, QueueConfig, generate};

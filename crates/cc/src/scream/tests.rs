@@ -1,27 +1,10 @@
 //! SCReAM as a whole: media on a bottleneck (RFC 8867), and acknowledgements.
 
 use std::boxed::Box;
-use std::vec::Vec;
 
 use super::*;
 use crate::testing::link::{self, Link};
-use crate::testing::media::{Media, Path, Slot, between, mean, run};
-
-fn one(path: &Path, spec: &'static str, seconds: u64) -> Vec<Slot> {
-    run(path, [Media::new(spec)].into(), seconds).remove(0)
-}
-
-fn target(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.target)
-}
-
-fn delivered(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.delivered)
-}
-
-fn queue(slots: &[Slot]) -> f64 {
-    mean(slots, |slot| slot.queue_ms)
-}
+use crate::testing::media::{Media, Path, between, delivered, one, queue, run, target};
 
 /// The window falls from half of the queue target on, 30 ms, so a lone flow fills its link below
 /// it.

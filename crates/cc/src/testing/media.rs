@@ -360,3 +360,23 @@ impl Flow {
         });
     }
 }
+
+/// One flow alone.
+pub(crate) fn one(path: &Path, spec: &'static str, seconds: u64) -> Vec<Slot> {
+    run(path, [Media::new(spec)].into(), seconds).remove(0)
+}
+
+/// Mean target, in the unit of the slots.
+pub(crate) fn target(slots: &[Slot]) -> f64 {
+    mean(slots, |slot| slot.target)
+}
+
+/// Mean of what arrived.
+pub(crate) fn delivered(slots: &[Slot]) -> f64 {
+    mean(slots, |slot| slot.delivered)
+}
+
+/// Mean queueing delay, in ms.
+pub(crate) fn queue(slots: &[Slot]) -> f64 {
+    mean(slots, |slot| slot.queue_ms)
+}
