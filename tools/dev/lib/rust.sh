@@ -90,6 +90,8 @@ need_component() {
 		install_packages "cargo $1" "$3"
 	fi
 }
+# What is off by default, since it compiles s2n-quic's TLS, rtc and openh264.
+slow_features() { echo trimtab-webrtc/browser,trimtab-s2n-quic/sockets,trimtab-quic/s2n; }
 need_rustfmt() { need_component fmt rustfmt rustfmt-web; }
 need_clippy() { need_component clippy clippy rust-web-clippy; }
 
