@@ -6,6 +6,7 @@
 //! Read first: `record.rs` for what a call comes to, `encoder.rs` for what it sends (RFC 8593), and
 //! `depacketizer.rs`, `jitter.rs` and `playout.rs` for what becomes of it.
 
+mod application;
 mod curves;
 mod depacketizer;
 mod encoder;
@@ -17,6 +18,7 @@ mod sound;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+pub(crate) use application::OneCall;
 pub use depacketizer::{FRAME_PACKETS_MAX, VideoPacket};
 pub use encoder::Resolution;
 pub use quality::{Clip, Lag, Picture, Point, Quality, Rung};
