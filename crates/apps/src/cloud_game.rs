@@ -115,6 +115,7 @@ mod tests {
             audio: Vec::new(),
             picture: Picture::default(),
             measured_vmaf: Some(90.0),
+            stills: Vec::new(),
         }
     }
 

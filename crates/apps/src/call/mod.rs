@@ -11,6 +11,7 @@ mod curves;
 mod depacketizer;
 mod encoder;
 mod jitter;
+mod moments;
 mod playout;
 mod quality;
 mod record;
@@ -21,6 +22,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 pub(crate) use application::OneCall;
 pub use depacketizer::{FRAME_PACKETS_MAX, VideoPacket};
 pub use encoder::Resolution;
+pub use moments::{Moment, MomentKind, Still};
 pub use quality::{Clip, Lag, Picture, Point, Quality, Rung};
 pub use record::{AudioRecord, CallRecord, FrameRecord, Freezes};
 
@@ -329,6 +331,7 @@ impl Call {
                 .collect(),
             picture: self.config.picture,
             measured_vmaf: None,
+            stills: Vec::new(),
         }
     }
 }
