@@ -50,6 +50,19 @@ pub trait Datapath: Sync {
     }
 }
 
+/// Carries out a run on a thread of its own, which it may put before others. `panicked` is the error
+/// where that thread panics.
+///
+/// # Errors
+/// That of the run, or `panicked`.
+pub fn on_own_thread<E: Into<RunError> + Send>(
+    run: impl FnOnce() -> Result<Measurement, E> + Send,
+    panicked: E,
+) -> Result<Measurement, RunError> {
+    let done = std::thread::scope(|scope| scope.spawn(run).join());
+    done.unwrap_or(Err(panicked)).map_err(Into::into)
+}
+
 /// A run in progress, its flows numbered from 0: those of the scheme first, then its competitors'.
 pub trait Run {
     /// Why it may fail.
