@@ -10,6 +10,7 @@ mod encoder;
 mod peer;
 mod requests;
 mod run;
+mod stills;
 mod studio;
 mod vmaf;
 mod watch;
@@ -47,7 +48,7 @@ pub struct Live<'a> {
 /// How a call went.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// What the viewer saw, with measured VMAF.
+    /// What the viewer saw, with measured VMAF and pictures of the worst moments.
     pub record: CallRecord,
     /// What the browser reports.
     pub stats: Stats,
@@ -135,7 +136,7 @@ impl<'a> Live<'a> {
         self.call.settle(AFTERMATH, &mut self.browser)?;
         let stats = Stats(self.browser.stats()?);
         let mut record = self.call.record(end);
-        record.measured_vmaf = self.call.measure(studio)?;
+        (record.measured_vmaf, record.stills) = self.call.measure(studio, &record)?;
         let retransmits = self.call.peer().retransmits();
         Ok(Called { record, stats, metrics: self.handle.metrics(), retransmits })
     }
