@@ -8,7 +8,7 @@ use std::error::Error;
 use trimtab_apps::Outcome;
 use trimtab_qoe::Sketch;
 use trimtab_steer::Insight;
-use trimtab_units::{Bytes, Time};
+use trimtab_units::{Bytes, Rate, Time};
 
 use crate::result::{SelectionsRecord, Series, SwitchRecord};
 use crate::run::prepare::Prepared;
@@ -88,6 +88,12 @@ pub trait Run {
 
     /// The state of the first flow and of the bottleneck, at the end of a bin.
     fn sample(&mut self) -> Sample;
+
+    /// The rate that the scheme gives the encoder of the first flow, headers included, at the end of a
+    /// bin; `None` where there is none.
+    fn target(&self) -> Option<Rate> {
+        None
+    }
 
     /// What each flow has sent, and what became of it.
     fn totals(&self) -> Vec<Totals>;
