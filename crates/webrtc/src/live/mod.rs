@@ -17,6 +17,7 @@ mod watch;
 
 use std::net::UdpSocket;
 
+use rtc::interceptor::{CongestionControlBuilder, Registry, Slot};
 use trimtab_apps::CallRecord;
 use trimtab_emu::{Config as Link, Observer, Report, Topology};
 use trimtab_net::{Capacity, LinkConfig};
@@ -84,7 +85,11 @@ impl<'a> Live<'a> {
         topology.start(&Link { down: half(), up: half(), seed: link.seed, log: None })?;
         let (factory, handle) = config.connection();
         let sender = factory.sender(std::time::Instant::now(), bitrates);
-        let (mut peer, answer) = Peer::answer(socket, &browser.offer()?, sender)?;
+        let estimator = CongestionControlBuilder::new(sender.estimator).build();
+        let chain = Registry::new()
+            .with(Slot::CongestionControl, estimator)
+            .with(Slot::Pacer, sender.pacer);
+        let (mut peer, answer) = Peer::answer(socket, &browser.offer()?, chain, sender.target)?;
         browser.answer(&answer)?;
         let connected = Call::connect(&mut peer);
         topology.stop()?;
