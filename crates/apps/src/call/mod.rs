@@ -6,10 +6,12 @@
 //! Read first: `record.rs` for what a call comes to, `encoder.rs` for what it sends (RFC 8593), and
 //! `depacketizer.rs`, `jitter.rs` and `playout.rs` for what becomes of it.
 
+mod application;
 mod curves;
 mod depacketizer;
 mod encoder;
 mod jitter;
+mod moments;
 mod playout;
 mod quality;
 mod record;
@@ -17,8 +19,10 @@ mod sound;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+pub(crate) use application::OneCall;
 pub use depacketizer::{FRAME_PACKETS_MAX, VideoPacket};
 pub use encoder::Resolution;
+pub use moments::{Moment, MomentKind, Still};
 pub use quality::{Clip, Lag, Picture, Point, Quality, Rung};
 pub use record::{AudioRecord, CallRecord, FrameRecord, Freezes};
 
@@ -327,6 +331,7 @@ impl Call {
                 .collect(),
             picture: self.config.picture,
             measured_vmaf: None,
+            stills: Vec::new(),
         }
     }
 }

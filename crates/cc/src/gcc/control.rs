@@ -4,11 +4,10 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::search::Search;
 use super::{Gcc, PACE, PROCESS_EVERY, Told};
-use crate::by_rate::Transport;
+use crate::by_rate::{self, Transport};
 use crate::knob::knob_methods;
 use crate::{
-    Ack, Arrival, Config, CongestionControl, Feedback, Loss, LostPacket, Marked, Phase, Probe,
-    Sent, Timeout,
+    Ack, Config, CongestionControl, Feedback, Loss, LostPacket, Marked, Phase, Probe, Sent, Timeout,
 };
 
 impl CongestionControl for Gcc {
@@ -26,8 +25,7 @@ impl CongestionControl for Gcc {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.srtt = ack.srtt;
-        let uses = !self.ceiling.is_set() || ack.prior_inflight * 3 >= self.ceiling.get();
-        self.ceiling.on_ack(ack, uses, self.config.mss);
+        by_rate::grow(&mut self.ceiling, ack, self.config.mss);
         match self.told {
             Told::Media => return,
             Told::Nothing => {
@@ -38,15 +36,7 @@ impl CongestionControl for Gcc {
             Told::Acks(_) => {}
         }
         self.target.loss.observations().add(ack.newest_sent_at, ack.acked, true);
-        let arrival = Arrival {
-            sent_at: ack.newest_sent_at,
-            arrived_at: Some(ack.now),
-            bytes: ack.acked,
-            probe: None,
-            marked: false,
-        };
-        let Ack { now, rtt, inflight, .. } = *ack;
-        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight });
+        by_rate::as_feedback(ack, |feedback| self.receive(feedback));
         self.search(ack);
     }
 
