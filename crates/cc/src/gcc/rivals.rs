@@ -7,8 +7,10 @@
 //! Balakrishnan, NSDI 2018, §2.4).
 //!
 //! A queue that stands for seconds may be that of others. Then the rate is cut for a moment. Where
-//! the queue was our own it falls by what we send less than before. Where it was not, others keep
-//! it. Nimbus tells elastic cross traffic by the same response (Goyal et al., SIGCOMM 2022).
+//! the queue was our own it falls by what we send less than before. Where others send at a rate of
+//! their own it falls more slowly, for as long as the cut lasts, and GCC can empty it. Where they
+//! are elastic they take what was left to them, and keep it. Nimbus tells them by the same response
+//! (Goyal et al., SIGCOMM 2022).
 
 use trimtab_units::{Duration, Rate, Time};
 
@@ -32,9 +34,14 @@ const EMPTY_SLACK: Duration = Duration::from_millis(5);
 const TRIAL: f64 = 0.7;
 /// A queue is our own if it falls by this share of what it would if it were.
 const OWN: f64 = 0.6;
+/// … and those who share it are not elastic if in the second half of a trial it falls by this share:
+/// where we have a tenth of what the link carries, or more.
+const INELASTIC: f64 = 0.1;
+/// One that falls by more than this share fell for another reason: others have lost packets.
+const TOO_FAST: f64 = 1.3;
 /// How long a trial lasts beyond a round trip: as long as it takes to empty the queue, but this at
 /// least and at most.
-const TRIAL_TIME: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(2500));
+const TRIAL_TIME: (Duration, Duration) = (Duration::from_millis(1000), Duration::from_millis(2500));
 /// After a trial that found the queue to be our own there is none for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Next to others there is a trial after this, and after twice as long each time that they are
@@ -62,6 +69,42 @@ struct Trial {
     /// What arrived, and the queueing delay, when it began.
     throughput: Rate,
     queued: Duration,
+    /// How long it takes from when it shows, and what was seen after half of that.
+    lasts: Duration,
+    middle: Option<(Time, Duration)>,
+}
+
+impl Trial {
+    fn new(seen: &Seen, throughput: Rate, queued: Duration) -> Self {
+        let lasts = queued.mul_f64(1.0 / (1.0 - TRIAL)).clamp(TRIAL_TIME.0, TRIAL_TIME.1);
+        Self { from: seen.now + seen.srtt, throughput, queued, lasts, middle: None }
+    }
+
+    /// Whose the queue is, of this length at the end.
+    fn finding(&self, queued: Duration, now: Time) -> Finding {
+        let fell = |since: Time, before: Duration| {
+            let own = before.min(now.since(since).mul_f64(1.0 - TRIAL));
+            (before - queued).ratio(own)
+        };
+        let (since, before) = self.middle.unwrap_or((self.from, self.queued));
+        let (all, late) = (fell(self.from, self.queued), fell(since, before));
+        if all > TOO_FAST || late > TOO_FAST {
+            Finding::Unclear
+        } else if all >= OWN || late >= INELASTIC {
+            Finding::Alone
+        } else {
+            Finding::Rivals
+        }
+    }
+}
+
+/// Whose a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    /// Our own, or also of those who send at a rate of their own.
+    Alone,
+    Rivals,
+    Unclear,
 }
 
 /// Queueing delays of late, and what follows from them.
@@ -158,37 +201,44 @@ impl Rivals {
         let empty = most.mul_f64(EMPTY_SHARE).max(EMPTY_SLACK);
         let is_empty = |slot: &Option<Duration>| slot.is_none_or(|least| least <= empty);
         if let Some(trial) = self.trial {
-            return self.judge(&trial, queued, empty, seen);
+            return self.judge(trial, queued, empty, seen);
         }
         let newest = (0..GONE_SLOTS).map(|age| (usize::from(self.place) + SLOTS - age) % SLOTS);
         if self.competes && newest.into_iter().all(|place| is_empty(&self.slots[place])) {
-            return self.leave(seen.now);
+            self.next_trial = seen.now;
+            return self.leave();
         }
         let stands = self.slots.iter().filter(|slot| is_empty(slot)).count() <= EMPTY_MOST;
         if seen.now >= self.next_trial
             && (stands || self.competes)
             && let Some(throughput) = seen.throughput
         {
-            self.trial = Some(Trial { from: seen.now, throughput, queued });
+            self.trial = Some(Trial::new(seen, throughput, queued));
         }
         false
     }
 
-    /// Whether others were there and are gone.
-    fn judge(&mut self, trial: &Trial, queued: Duration, empty: Duration, seen: &Seen) -> bool {
-        let lasted = seen.now.since(trial.from + seen.srtt);
-        let takes = trial.queued.mul_f64(1.0 / (1.0 - TRIAL));
-        if queued > empty && lasted < takes.clamp(TRIAL_TIME.0, TRIAL_TIME.1) {
+    /// Ends a trial that is over. Whether others were there and are gone.
+    fn judge(&mut self, mut trial: Trial, queued: Duration, empty: Duration, seen: &Seen) -> bool {
+        let lasted = seen.now.since(trial.from);
+        if queued > empty && lasted < trial.lasts {
+            if trial.middle.is_none() && lasted >= trial.lasts / 2 {
+                trial.middle = Some((seen.now, queued));
+            }
+            self.trial = Some(trial);
             return false;
         }
         self.trial = None;
-        let own = trial.queued.min(lasted.mul_f64(1.0 - TRIAL));
-        if queued <= empty || trial.queued - queued >= own.mul_f64(OWN) {
-            self.next_trial = seen.now + PATIENCE;
-            return self.leave(seen.now);
+        self.next_trial = seen.now + PATIENCE;
+        match trial.finding(queued, seen.now) {
+            _ if queued <= empty => self.leave(),
+            Finding::Alone => self.leave(),
+            Finding::Rivals => {
+                self.meet(&trial, seen);
+                false
+            }
+            Finding::Unclear => false,
         }
-        self.meet(trial, seen);
-        false
     }
 
     /// Others fill the queue.
@@ -208,10 +258,7 @@ impl Rivals {
     }
 
     /// Nobody else fills the queue. Whether somebody did.
-    fn leave(&mut self, now: Time) -> bool {
-        if self.competes {
-            self.next_trial = now;
-        }
+    fn leave(&mut self) -> bool {
         core::mem::take(&mut self.competes)
     }
 }
@@ -280,6 +327,41 @@ mod tests {
         assert!(rivals.compete());
         // The window that it had: 1 Mbit/s of 100 ms.
         assert_eq!(rivals.rate(Rate::from_mbps(0.1), RTT), Rate::from_mbps(1.0));
+    }
+
+    /// Two thirds of the link are taken at a constant rate: the queue falls by a third of the cut,
+    /// and stands without one.
+    #[test]
+    fn others_at_a_rate_of_their_own_are_left_to_gcc() {
+        let (mut rivals, mut queue, mut cut) = (Rivals::default(), 0.0, 0);
+        play(&mut rivals, 1000, 2000, |_, _| 0.0);
+        play(&mut rivals, 2000, 60_000, |ms, rate| {
+            if ms % 10_000 == 2000 {
+                queue = 300.0;
+            }
+            cut += u64::from(rate < Rate::from_mbps(0.9));
+            queue -= 50.0 / 3.0 * (1.0 - rate.mbps());
+            queue
+        });
+        assert!(!rivals.compete());
+        assert!(cut > 0, "there was no trial");
+    }
+
+    /// Others that lose packets in a trial prove nothing, and there is another one soon.
+    #[test]
+    fn a_queue_that_falls_too_fast_proves_nothing() {
+        let mut rivals = Rivals::default();
+        play(&mut rivals, 1000, 2000, |_, _| 0.0);
+        let mut tried = None;
+        play(&mut rivals, 2000, 16_000, |ms, rate| {
+            if rate < Rate::from_mbps(0.9) {
+                tried = tried.or(Some(ms));
+            }
+            // Half of the queue at once, 800 ms after the first trial began.
+            if tried.is_some_and(|at| (at + 800..at + 3000).contains(&ms)) { 150.0 } else { 300.0 }
+        });
+        assert!(rivals.compete(), "the second trial");
+        assert!(rivals.next_trial > Time::from_secs(25), "{:?}", rivals.next_trial);
     }
 
     /// An overflow empties a queue for a moment; who fills it is gone when it stays so.
