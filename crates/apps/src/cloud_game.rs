@@ -111,6 +111,7 @@ mod tests {
             start: Time::ZERO,
             end: Time::from_secs(2),
             interval: Duration::from_millis(20),
+            pause: None,
             frames: (0..100).map(frame).collect(),
             audio: Vec::new(),
             picture: Picture::default(),

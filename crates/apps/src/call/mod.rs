@@ -61,6 +61,9 @@ pub struct CallConfig {
     pub protection: Protection,
     /// How long the call lasts.
     pub length: Duration,
+    /// From when to when its sending end is paused, counted from the beginning (RFC 8867 §5.8):
+    /// nothing is captured then. `None` for never.
+    pub pause: Option<(Duration, Duration)>,
     /// Seed of frame sizes.
     pub seed: u64,
 }
@@ -76,6 +79,7 @@ impl CallConfig {
             interactive: false,
             protection: Protection::default(),
             length: Duration::from_secs(120),
+            pause: None,
             seed: 0,
         }
     }
@@ -224,8 +228,18 @@ impl Call {
         None
     }
 
-    /// The time, or never where the call has ended by then.
+    /// The pause by the clock of the call's ends.
+    fn pause(&self) -> Option<(Time, Time)> {
+        let ((from, to), start) = (self.config.pause?, self.start?);
+        Some((start + from, start + to))
+    }
+
+    /// The time, or the end of a pause that it is in; never where the call has ended by then.
     fn unless_past(&self, at: Time) -> Time {
+        let at = match self.pause() {
+            Some((from, to)) if (from..to).contains(&at) => to,
+            _ => at,
+        };
         if at < self.end() { at } else { Time::MAX }
     }
 
@@ -325,6 +339,7 @@ impl Call {
             start,
             end: now.min(self.end()).max(start),
             interval: self.interval,
+            pause: self.pause(),
             frames: frames.collect(),
             audio: audio
                 .map(|audio| AudioRecord { played_at: by_now(audio.played_at), ..*audio })

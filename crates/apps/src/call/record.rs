@@ -32,6 +32,8 @@ pub struct CallRecord {
     pub end: Time,
     /// From one capture to the next.
     pub interval: Duration,
+    /// From when to when nothing was captured, since the sending end was paused.
+    pub pause: Option<(Time, Time)>,
     /// Every frame that was captured, in that order; also those that the encoder skipped.
     pub frames: Vec<FrameRecord>,
     /// Every frame of audio, in the order of capture; none of a call without audio.
@@ -116,7 +118,7 @@ impl CallRecord {
 
     /// Freezes by the W3C's rule: an interval between presented frames of at least three times the
     /// mean of the last 30 or 150 ms more than it. The wait from the last frame to the end of the
-    /// call counts as an interval. Before there are 30 the mean is over those there are, the
+    /// call counts as an interval. A pause of the sending end does not count. Before there are 30 the mean is over those there are, the
     /// capture interval being the first.
     pub fn frozen(&self) -> Vec<Moment> {
         let mut shown: Vec<Time> = self.frames.iter().filter_map(|f| f.presented_at).collect();
@@ -125,7 +127,7 @@ impl CallRecord {
         let mut recent = vec![self.interval];
         let mut frozen = Vec::new();
         for pair in shown.windows(2) {
-            let interval = pair[1].since(pair[0]);
+            let interval = pair[1].since(pair[0]) - self.paused(pair[0], pair[1]);
             let sum = recent.iter().fold(Duration::ZERO, |sum, &interval| sum + interval);
             let mean = sum / recent.len() as u64;
             if interval >= (mean * FREEZE_TIMES).max(mean + FREEZE_LONGER) {
@@ -144,6 +146,11 @@ impl CallRecord {
         let frozen = self.frozen();
         let total = frozen.iter().fold(Duration::ZERO, |total, moment| total + moment.length());
         Freezes { count: frozen.len() as u32, total }
+    }
+
+    /// How long the sending end was paused between two times.
+    fn paused(&self, from: Time, to: Time) -> Duration {
+        self.pause.map_or(Duration::ZERO, |(begins, ends)| to.min(ends).since(from.max(begins)))
     }
 
     /// The share of the call in which the picture stood still, 0 to 1. A call in which no frame was
@@ -271,6 +278,7 @@ mod tests {
             start: Time::ZERO,
             end: Time::from_millis(40 * frames),
             interval: ms(40),
+            pause: None,
             frames: (0..frames).map(frame).collect(),
             audio: Vec::new(),
             picture: Picture::default(),

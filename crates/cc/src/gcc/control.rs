@@ -2,6 +2,7 @@
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use super::rivals::Rivals;
 use super::search::Search;
 use super::{Gcc, PACE, PROCESS_EVERY, Told};
 use crate::by_rate::{self, Transport};
@@ -17,7 +18,7 @@ impl CongestionControl for Gcc {
 
     fn on_sent(&mut self, sent: &Sent) {
         self.target.on_sent(sent.now);
-        self.alr.on_sent(sent.now, sent.bytes, self.target.rate());
+        self.alr.on_sent(sent.now, sent.bytes, self.rate());
         if sent.now.since(self.processed_at) >= PROCESS_EVERY {
             self.process(sent.now);
         }
@@ -27,7 +28,7 @@ impl CongestionControl for Gcc {
         self.srtt = ack.srtt;
         by_rate::grow(&mut self.ceiling, ack, self.config.mss);
         match self.told {
-            Told::Media => return,
+            Told::Media => return self.rivals.on_ack(ack, self.acked.rate()),
             Told::Nothing => {
                 let rate = self.start_rate().max(self.window_rate());
                 self.begin(rate);
@@ -51,6 +52,7 @@ impl CongestionControl for Gcc {
             let arrived = packet.arrived_at.is_some();
             self.target.loss.observations().add(packet.sent_at, packet.bytes, arrived);
         }
+        self.look_around(feedback);
         self.receive(feedback);
     }
 
@@ -61,8 +63,10 @@ impl CongestionControl for Gcc {
         }
     }
 
-    /// Losses count by packet, in the loss part.
-    fn on_loss(&mut self, _loss: &Loss) {}
+    /// Losses count by packet, in the loss part, unless others fill the queue.
+    fn on_loss(&mut self, loss: &Loss) {
+        self.rivals.on_loss(loss);
+    }
 
     fn on_marked(&mut self, marked: &Marked) {
         // The window holds more than a round trip: the bound is one of what is in flight.
@@ -73,13 +77,16 @@ impl CongestionControl for Gcc {
         if let Told::Acks(search) = &mut self.told {
             *search = None;
         }
-        self.go(self.rate().mul_f64(0.5), timeout.now);
+        let rate = self.rate().mul_f64(0.5);
+        self.rivals = Rivals::default();
+        self.go(rate, timeout.now);
     }
 
     fn on_mtu(&mut self, limits: &Config) {
         let initial_window = self.config.initial_window.max(limits.min_window);
         self.config = Config { initial_window, seed: self.config.seed, ..*limits };
         self.ceiling.on_mtu(limits.mss);
+        self.rivals.on_mtu(limits);
     }
 
     fn window(&self) -> Bytes {

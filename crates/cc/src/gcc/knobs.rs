@@ -47,6 +47,9 @@ knobs! {
         // WebRTC's start rate (bitrate_constraints.h kDefaultStartBitrateBps).
         rate_start: f64 = 0.3, 0.01..=100.0, "Mbit/s",
             "the target before anything is known of the path";
+        // rivals.rs; libwebrtc has nothing of the kind.
+        competitive: bool = 0.0, 0.0..=1.0, "1",
+            "1: next to flows that fill the queue it takes the share of a CUBIC flow";
     }
 }
 

@@ -70,12 +70,14 @@ impl Tuned {
         self.name
     }
 
-    /// The algorithm, its knobs at their defaults.
+    /// The algorithm, its knobs at their defaults but for what others make needful (`rivals.rs`).
     ///
     /// # Panics
     /// Never: a test builds all.
     pub fn algorithm(&self) -> Spec {
-        Spec::new(self.name).expect("an algorithm of the table")
+        let mut spec = Spec::new(self.name).expect("an algorithm of the table");
+        super::rivals::set(&mut spec);
+        spec
     }
 
     /// The values of its knobs with this boldness, −1 to 1.

@@ -15,6 +15,7 @@ mod paper;
 mod path;
 mod recent;
 mod regime;
+mod rivals;
 mod tuner;
 mod twin;
 mod window;

@@ -167,7 +167,7 @@ impl Tuner {
         }
     }
 
-    /// The algorithm that it steers, its knobs at their defaults.
+    /// The algorithm that it steers, as [`Tuned::algorithm`] has it.
     pub fn algorithm(&self) -> Spec {
         self.tuned.algorithm()
     }
