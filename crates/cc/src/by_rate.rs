@@ -20,13 +20,22 @@ pub(crate) enum Transport {
     Stream,
 }
 
-/// The window at a rate; two packets at least (`goog_cc_network_control.cc`,
-/// `UpdateCongestionWindowSize()`).
+/// The window at a rate.
 pub(crate) fn window(rate: Rate, srtt: Duration, over: Transport, config: &Config) -> Bytes {
-    let time = match over {
-        Transport::Media => srtt + MEDIA_MORE,
-        Transport::Stream => srtt * STREAM_ROUNDS,
-    };
+    match over {
+        Transport::Media => media_window(rate, srtt, MEDIA_MORE, config),
+        Transport::Stream => holding(rate, srtt * STREAM_ROUNDS, config),
+    }
+}
+
+/// The window of media at a rate, with so much more than a round trip in flight.
+pub(crate) fn media_window(rate: Rate, srtt: Duration, more: Duration, config: &Config) -> Bytes {
+    holding(rate, srtt + more, config)
+}
+
+/// What is sent in so long; two packets at least (`goog_cc_network_control.cc`,
+/// `UpdateCongestionWindowSize()`).
+fn holding(rate: Rate, time: Duration, config: &Config) -> Bytes {
     (rate * time).max(config.mss * 2).max(config.min_window)
 }
 

@@ -12,8 +12,8 @@
 //! Five things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
 //!   now of the newest packet that it acknowledges, and there are no probes (`search.rs`).
-//! * Such a transport paces at the target. Media is paced at 2.5 times that
-//!   (`kDefaultPaceMultiplier`), as frames come in bursts.
+//! * Such a transport paces at the target. Media is paced at 2.5 times that (the knob `pace`), as
+//!   frames come in bursts.
 //! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer
 //!   them.
 //! * With the knob `competitive` at 1, it takes the share of a CUBIC flow next to flows that fill
@@ -70,8 +70,6 @@ const PROBE_DROP: f64 = 0.85;
 /// A greater share of lost bytes ends the search for the capacity
 /// (`send_side_bandwidth_estimation.cc` `kDefaultLowLossThreshold`).
 const SEARCH_LOSS: f64 = 0.02;
-/// Media is paced at so many times the target (`kDefaultPaceMultiplier`).
-const PACE: f64 = 2.5;
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "gcc",
@@ -199,6 +197,11 @@ impl Gcc {
         by_rate::window(self.rate(), self.srtt, over, &self.config)
     }
 
+    fn held_of_media(&self) -> Bytes {
+        let more = Duration::from_secs_f64(self.values.queue);
+        by_rate::media_window(self.rate(), self.srtt, more, &self.config)
+    }
+
     /// A packet arrived. Whether the queue of an overuse is gone with it.
     fn on_arrival(&mut self, packet: &Arrival, arrival: Time, now: Time) -> bool {
         if self.arrived_at.is_none_or(|at| now.since(at) > STREAM_TIMEOUT) {
@@ -250,6 +253,7 @@ impl Gcc {
         let (usage, throughput) = (self.trend.usage(), self.acked.rate());
         match probed.filter(|_| usage != Usage::Over) {
             Some(probed) => {
+                let probed = probed.mul_f64(self.values.probe_share);
                 let kept = throughput.map_or(Rate::ZERO, |rate| rate.mul_f64(PROBE_DROP));
                 self.go(probed.max(kept.min(self.aimd.rate())), now);
             }

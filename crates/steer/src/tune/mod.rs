@@ -15,7 +15,6 @@ mod paper;
 mod path;
 mod recent;
 mod regime;
-mod rivals;
 mod tuner;
 mod twin;
 mod window;
