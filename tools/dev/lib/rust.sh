@@ -97,7 +97,7 @@ need_clippy() { need_component clippy clippy rust-web-clippy; }
 features=trimtab/quic
 
 # Also calls over WebRTC, for builds that people keep. They take minutes to compile, and C++: the
-# other verbs do without, and so does CI, which tests them in `./dev webrtc`.
+# other verbs do without, and so does CI's package.
 add_webrtc() {
 	[ -z "${CI:-}" ] || return 0
 	need_cxx
