@@ -98,6 +98,14 @@ need_clippy() { need_component clippy clippy rust-web-clippy; }
 # What is built in beyond what every build has. A verb that needs none sets it to nothing.
 features=trimtab/quic
 
+# Also calls over WebRTC, for builds that people keep. They take minutes to compile, and C++: the
+# other verbs do without, and so does CI's package.
+add_webrtc() {
+	[ -z "${CI:-}" ] || return 0
+	need_cxx
+	features=$features,trimtab/webrtc
+}
+
 build_trimtab() {
 	need_rust
 	need_bpf

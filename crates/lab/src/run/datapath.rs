@@ -142,3 +142,16 @@ pub struct Totals {
     /// Waits in the bottleneck's queue.
     pub queue: Delays,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_panic_of_a_run_is_an_error() {
+        let panics = || -> Result<Measurement, &str> { std::panic::resume_unwind(Box::new(1)) };
+        assert_eq!(on_own_thread(panics, "it panicked").unwrap_err().to_string(), "it panicked");
+        let fails = || -> Result<Measurement, &str> { Err("it failed") };
+        assert_eq!(on_own_thread(fails, "it panicked").unwrap_err().to_string(), "it failed");
+    }
+}

@@ -1,5 +1,6 @@
 //! Calls as the report shows them, on a made-up call.
 
+use roxmltree::Node;
 use trimtab_apps::{CallRecord, FrameRecord, Picture, Still};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -39,12 +40,12 @@ fn call(seconds: u64) -> CallRecord {
 }
 
 /// A call of so long by `gcc`, and one by `copa`.
-fn comparison(seconds: u64, stills: Vec<Still>) -> Comparison {
+fn comparison(seconds: u64, stills: &[Still]) -> Comparison {
     let bins = 10 * seconds as usize;
     let of = |cc: &str, qoe| {
         let mut run = run(cc, "bus", 0, qoe);
         run.app = "conference".to_owned();
-        run.call = Some(CallRecord { stills: stills.clone(), ..call(seconds) });
+        run.call = Some(CallRecord { stills: stills.to_vec(), ..call(seconds) });
         run.series = Some(Series {
             bin_ms: 100.0,
             capacity_mbps: vec![2.0; bins],
@@ -65,7 +66,7 @@ fn chart<'a>(html: &'a str, label: &str) -> Chart<'a> {
 
 #[test]
 fn freezes_delays_and_rates_stand_where_the_axes_say() {
-    let html = page(&comparison(20, Vec::new()), "", "");
+    let html = page(&comparison(20, &[]), "", "");
     for label in ["frames/s", "frame delay, ms", "Mbit/s"] {
         let rates = chart(&html, "Mbit/s");
         let chart = chart(&html, label);
@@ -98,9 +99,9 @@ fn freezes_delays_and_rates_stand_where_the_axes_say() {
 
 #[test]
 fn the_worst_moments_are_listed_and_numbered() {
-    let html = page(&comparison(20, Vec::new()), "", "");
+    let html = page(&comparison(20, &[]), "", "");
     let frames = chart(&html, "frames/s");
-    let numbers: Vec<&str> = frames.all("moment").iter().filter_map(|node| node.text()).collect();
+    let numbers: Vec<&str> = frames.all("moment").iter().filter_map(Node::text).collect();
     assert_eq!(numbers, ["1", "2", "3", "4"]);
     // Of frames that are as late as any the earliest are picked.
     let frozen = frames.at(Axis::X, attribute(frames.all("moment")[2], "x"));
@@ -119,7 +120,7 @@ fn the_worst_moments_are_listed_and_numbered() {
 fn pictures_stand_with_their_moment_in_the_page_itself() {
     let at = Time::from_millis(11_060);
     let html =
-        page(&comparison(20, vec![Still { at, seen: vec![1, 2, 3], captured: vec![4] }]), "", "");
+        page(&comparison(20, &[Still { at, seen: vec![1, 2, 3], captured: vec![4] }]), "", "");
     let moment = html.split("frozen for 1040 ms<div").nth(1).expect("the moment has pictures");
     let item = moment.split("</li>").next().expect("an item");
     assert!(item.contains("src=\"data:image/jpeg;base64,AQID\"") && item.contains("base64,BA=="));
@@ -129,7 +130,7 @@ fn pictures_stand_with_their_moment_in_the_page_itself() {
 
 #[test]
 fn long_calls_have_no_more_points_and_only_two_schemes_are_unfolded() {
-    let [short, long] = [60, 3600].map(|seconds| page(&comparison(seconds, Vec::new()), "", ""));
+    let [short, long] = [60, 3600].map(|seconds| page(&comparison(seconds, &[]), "", ""));
     assert!(long.len() < 2 * short.len(), "{} and {}", long.len(), short.len());
     let drawn = points(chart(&long, "frame delay, ms").all("line")[0]).len();
     assert!((600..=2 * POINTS_MAX).contains(&drawn), "{drawn}");
