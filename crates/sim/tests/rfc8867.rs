@@ -235,7 +235,7 @@ fn all(scheme: &str) -> Vec<Finding> {
     findings
 }
 
-/// Steering fails no case that GCC itself keeps.
+/// Steering fails no case that GCC itself keeps, nor that with a long TCP flow.
 #[test]
 fn mortise_gcc_keeps_what_gcc_keeps() {
     let tables: Vec<Vec<Finding>> = SCHEMES.iter().map(|scheme| all(scheme)).collect();
@@ -255,6 +255,7 @@ fn mortise_gcc_keeps_what_gcc_keeps() {
         }
     }
     for (gcc, steered) in tables[0].iter().zip(&tables[1]) {
-        assert!(!gcc.holds() || steered.holds(), "{}: {}", steered.case, steered.value);
+        let needed = gcc.holds() || steered.case.starts_with("5.6");
+        assert!(!needed || steered.holds(), "{}: {}", steered.case, steered.value);
     }
 }

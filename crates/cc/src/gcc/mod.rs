@@ -280,6 +280,7 @@ impl Gcc {
             srtt: self.srtt,
             target: self.target.rate(),
             throughput: self.acked.rate(),
+            loss: self.target.loss.share(),
             limits: self.config,
         };
         let before = self.rate();
