@@ -161,7 +161,7 @@ impl Peer {
     pub fn send_frame(&mut self, frame: Vec<u8>, timestamp: u32) -> Result<(), WebrtcError> {
         let fail = WebrtcError::peer::<rtc::shared::error::Error>;
         let size = units::Bytes::new(frame.len() as u64);
-        let wanted = self.target.padding() - size;
+        let wanted = self.target.filler(size);
         let payloads = self.payloader.payload(PAYLOAD, &Bytes::from(frame));
         let mut payloads = payloads.map_err(fail("cut a frame into packets"))?;
         let mut left = usize::try_from(wanted.get()).unwrap_or(0);
@@ -316,7 +316,12 @@ fn connection(
     let registry = configure_twcc_sender_only(configure_rtcp_reports(registry), &mut engine);
     let registry = registry.map_err(fail("number packets"))?;
     let registry = registry
-        .with(Slot::CongestionControl, CongestionControlBuilder::new(estimator).build())
+        .with(
+            Slot::CongestionControl,
+            CongestionControlBuilder::new(estimator)
+                .with_prune_horizon(trimtab_rtc::HISTORY)
+                .build(),
+        )
         .with(Slot::Pacer, pacer)
         .with(Slot::from(14_000), requests.listener());
     RTCPeerConnectionBuilder::new()
