@@ -27,7 +27,9 @@ const QUEUE_MAX: Duration = Duration::from_secs(2);
 /// The encoder skips frames while what waits takes longer than this at the bitrate. Ours: libwebrtc
 /// relies on controllers of rates, whose pacer is never blocked; a window blocks it.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
-/// What waits beyond a frame is taken off the encoder's bitrate, to be gone after this time. Ours.
+/// What waits longer than a frame at the bitrate is taken off it, to be gone after this time. Ours, as
+/// in `trimtab-rtc`.
+const BACKLOG: Duration = Duration::from_millis(40);
 const BACKLOG_GONE: Duration = Duration::from_millis(250);
 /// The share of what a window lets pass that the encoder fills: frames come in bursts, which a
 /// window that is full holds back. Ours: of 1, 0.9 and 0.8 the one with which Copa and BBR score
@@ -163,15 +165,14 @@ impl MediaSender {
 
     /// Asks the encoder for what remains for video after headers, audio, parity and what waits.
     pub(super) fn ask(&self, base: &Sender, call: &mut Call) {
-        let rate = self.target(base, call);
+        let target = self.target(base, call);
+        let rate = target - (self.backlog() - target * BACKLOG) / BACKLOG_GONE;
         let interval = call.interval();
         let audio = match call.audio_rate() {
             Rate::ZERO => Rate::ZERO,
             rate => rate + HEADER / Duration::from_millis(20),
         };
         let frame = (rate.max(audio) - audio) * interval;
-        let late = (self.backlog().max(frame) - frame) / BACKLOG_GONE;
-        let frame = frame.max(late * interval) - late * interval;
         let packets = frame.get().div_ceil((PAYLOAD + HEADER).get());
         let shared = if self.protection.parity { frame * 5 / 6 } else { frame };
         let payload = shared.max(HEADER * packets) - HEADER * packets;
