@@ -338,10 +338,12 @@ fn checks() -> impl TypedValueParser<Value = String> {
   trimtab compare --datapath quic-virtual --scenario scenarios/quic/parity.toml --json noq.json
   trimtab parity noq.json
   trimtab compare --datapath quic --scenario scenarios/quic/sockets.toml --json quic.json
-  trimtab parity quic.json --model quic-virtual")]
+  trimtab parity quic.json --model quic-virtual
+  trimtab compare --datapath webrtc-virtual --app conference --cc gcc --traces wifi:seed=1 --json calls.json
+  trimtab parity calls.json")]
 pub(crate) struct Parity {
-    /// The result of `compare --datapath kernel|quic-virtual|quic|s2n-virtual --json`; its trace
-    /// paths are relative to the working directory
+    /// The result of `compare --json` on another datapath than the simulator; its trace paths are
+    /// relative to the working directory
     #[arg(value_name = "FILE")]
     pub(crate) comparison: PathBuf,
 

@@ -175,6 +175,12 @@ pub struct RunRecord {
     /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_delay_ms: Option<DelayRecord>,
+    /// Mean bitrate that the encoder was asked for, frame by frame; calls only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_kbps_mean: Option<f64>,
+    /// How often the picture stood still, the mean over the flows; calls only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freezes: Option<f64>,
     /// Time for which the picture stood still over the call's length; calls only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeze_ratio: Option<f64>,

@@ -47,6 +47,8 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         latency_ms: None,
         vmaf: None,
         frame_delay_ms: None,
+        target_kbps_mean: None,
+        freezes: None,
         freeze_ratio: None,
         drop_ratio: None,
         flow_throughput_mbps: Vec::new(),

@@ -10,6 +10,11 @@ use trimtab_stack::{Reported, ReportedFate};
 
 use crate::shared::Shared;
 
+/// How long a chain should remember what left, for
+/// [`with_prune_horizon`](rtc_interceptor::CongestionControlBuilder::with_prune_horizon): as libwebrtc
+/// (`TransportFeedbackAdapter`, `kSendTimeHistoryWindow`). By its default of 2 s nothing would be
+/// reported of what left at the beginning of a longer outage.
+pub const HISTORY: Duration = Duration::from_secs(60);
 /// Packets are lost after so long without any feedback: the least retransmission timeout of
 /// RFC 6298 §2.4.
 const SILENCE_MIN: Duration = Duration::from_secs(1);

@@ -10,8 +10,14 @@ use crate::estimator::Estimator;
 use crate::pacer::Pacer;
 use crate::shared::{Shared, Target};
 
-/// The size of an RTP packet with its payload of 1200 bytes, as rtc and libwebrtc send it.
-const PACKET: u16 = 1212;
+/// The payload of a full RTP packet, as rtc and libwebrtc send it.
+pub(crate) const PAYLOAD: u16 = 1200;
+/// The size of such a packet on the wire: IPv4 20, UDP 8, RTP 12, its extension with the
+/// transport-wide number 8, SRTP's tag 10. libwebrtc counts the same
+/// (`WebRTC-SendSideBwe-WithOverhead`).
+pub(crate) const PACKET: u16 = PAYLOAD + 12 + OVERHEAD;
+/// What of that is not in the packet when it reaches the pacer.
+pub(crate) const OVERHEAD: u16 = 20 + 8 + 8 + 10;
 
 /// rtc-interceptor, as [`Config`](crate::Config) takes it: our pacer obeys a rate.
 #[derive(Clone, Debug)]

@@ -8,13 +8,16 @@
 //! use std::time::Instant;
 //!
 //! use rtc_interceptor::{CongestionControlBuilder, Registry, Slot, TwccSenderBuilder};
-//! use trimtab_rtc::{Bitrates, Config};
+//! use trimtab_rtc::{Bitrates, Config, HISTORY};
 //!
 //! // For each peer connection: the parts of a sender, and a handle for the application.
 //! let (factory, handle) = Config::new("gcc")?.with_model("conference")?.connection();
 //! let sender = factory.sender(Instant::now(), Bitrates::default());
 //! let registry = Registry::new()
-//!     .with(Slot::CongestionControl, CongestionControlBuilder::new(sender.estimator).build())
+//!     .with(
+//!         Slot::CongestionControl,
+//!         CongestionControlBuilder::new(sender.estimator).with_prune_horizon(HISTORY).build(),
+//!     )
 //!     .with(Slot::TwccSender, TwccSenderBuilder::new().build())
 //!     .with(Slot::Pacer, sender.pacer);
 //! // Give the registry to `rtc::peer_connection::RTCPeerConnectionBuilder`.
@@ -38,6 +41,7 @@
 #![deny(missing_docs)]
 
 mod bitrates;
+mod departures;
 mod estimator;
 mod factory;
 mod pacer;
@@ -47,7 +51,7 @@ mod shared;
 pub type Config = trimtab_stack::Config<Rtc>;
 
 pub use bitrates::Bitrates;
-pub use estimator::Estimator;
+pub use estimator::{Estimator, HISTORY};
 pub use factory::{Rtc, Sender, SenderFactory};
 pub use pacer::Pacer;
 pub use shared::Target;

@@ -1,5 +1,5 @@
-//! The pacer: packets leave at 2.5 times the target, within the algorithm's window. It numbers what
-//! leaves, so that the path knows of each packet before feedback comes.
+//! The pacer: packets leave at the algorithm's pace, or 2.5 times the target, within the algorithm's
+//! window. It numbers what leaves, so that the path knows of each packet before feedback comes.
 //!
 //! rtc-interceptor's own pacer sends at the target itself, so a key frame takes as many frame times
 //! as it is larger than others, and it knows neither window nor probes.
@@ -9,40 +9,54 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rtc_interceptor::{Interceptor, Packet, StreamInfo, TaggedPacket};
+use rtc_interceptor::{Attribute, Interceptor, Packet, StreamInfo, TaggedPacket};
 use rtc_shared::error::Error;
 use rtc_shared::marshal::MarshalSize as _;
 use sansio::Protocol;
 use trimtab_stack::Probe;
 use trimtab_stack::units::{Bytes, Rate};
 
-use crate::shared::Shared;
+use crate::departures::Departures;
+use crate::factory::OVERHEAD;
+use crate::shared::{Shared, Wanted};
 
-/// What was not used of the last milliseconds may leave at once: timers are late by so much.
-const BURST: Duration = Duration::from_millis(5);
+/// What may leave at once, by the time that it takes at the pace (libwebrtc,
+/// `PacerConfig::kDefaultTimeInterval`): most frames do.
+const BURST: Duration = Duration::from_millis(40);
 /// A probe that finds too little to send is given up after this (libwebrtc waits a second for a
 /// result, `kMaxWaitingTimeForProbingResult`).
 const PROBE_WAIT: Duration = Duration::from_secs(1);
-/// A full packet, where a probe is stated in packets.
-const FULL: Bytes = Bytes::new(1200);
 
 /// Releases packets at the pace, for [`Slot::Pacer`](rtc_interceptor::Slot::Pacer).
 ///
-/// Sound passes by, as in libwebrtc, and so does RTCP.
+/// Sound passes by, as in libwebrtc, and so does RTCP. Retransmissions go before video. A packet
+/// leaves again only once in a round trip, however often it is asked for.
 pub struct Pacer {
     shared: Arc<Shared>,
+    /// What waits: retransmissions, and video behind them.
+    repairs: VecDeque<TaggedPacket>,
     queue: VecDeque<TaggedPacket>,
     queued: Bytes,
-    /// When the next packet may leave, by the rate.
-    free_at: Instant,
+    /// When the pace has made up for what left.
+    paid_at: Instant,
     /// When the last packet left.
     released_at: Instant,
+    /// Probes that wait for enough to send, and the one that is under way.
+    waiting: VecDeque<Waiting>,
     probing: Option<Probing>,
+    departures: Departures,
     /// Streams that are reported on: those that were bound, as in the history.
     streams: HashSet<u32>,
     sounds: HashSet<u32>,
     released: VecDeque<TaggedPacket>,
     inbound: VecDeque<TaggedPacket>,
+}
+
+/// A probe that waits, until then.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    probe: Probe,
+    until: Instant,
 }
 
 /// A probe, and what of it is still to leave.
@@ -51,29 +65,28 @@ struct Probing {
     probe: Probe,
     bytes: Bytes,
     packets: u32,
-    /// Until when it may wait for packets; `None` once it runs.
-    until: Option<Instant>,
+    next_at: Instant,
 }
 
-impl Probing {
-    /// The bytes that it takes.
-    fn needs(&self) -> Bytes {
-        self.bytes.max(FULL * u64::from(self.packets))
-    }
-}
-
+/// The size of a packet on the wire; zero of RTCP.
 fn size(packet: &TaggedPacket) -> Bytes {
     match &packet.message.packet {
-        Packet::Rtp(rtp) => Bytes::new(rtp.marshal_size() as u64),
+        Packet::Rtp(rtp) => Bytes::new(rtp.marshal_size() as u64 + u64::from(OVERHEAD)),
         _ => Bytes::ZERO,
     }
 }
 
-fn source(packet: &TaggedPacket) -> Option<u32> {
+/// Stream and number of a packet; `None` of RTCP.
+fn key(packet: &TaggedPacket) -> Option<(u32, u16)> {
     match &packet.message.packet {
-        Packet::Rtp(rtp) => Some(rtp.header.ssrc),
+        Packet::Rtp(rtp) => Some((rtp.header.ssrc, rtp.header.sequence_number)),
         _ => None,
     }
+}
+
+/// Whether a packet is the last of its frame (RFC 6184 §5.1, RFC 7741 §4.1).
+fn ends_frame(packet: &TaggedPacket) -> bool {
+    matches!(&packet.message.packet, Packet::Rtp(rtp) if rtp.header.marker)
 }
 
 fn time(bytes: Bytes, rate: Rate) -> Duration {
@@ -82,7 +95,7 @@ fn time(bytes: Bytes, rate: Rate) -> Duration {
 
 impl fmt::Debug for Pacer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (packets, probing) = (self.queue.len(), self.probing);
+        let (packets, probing) = (self.repairs.len() + self.queue.len(), self.probing);
         f.debug_struct("Pacer")
             .field("packets", &packets)
             .field("queued", &self.queued)
@@ -95,11 +108,14 @@ impl Pacer {
     pub(crate) fn new(shared: Arc<Shared>, now: Instant) -> Self {
         Self {
             shared,
+            repairs: VecDeque::new(),
             queue: VecDeque::new(),
             queued: Bytes::ZERO,
-            free_at: now,
+            paid_at: now,
             released_at: now,
+            waiting: VecDeque::new(),
             probing: None,
+            departures: Departures::default(),
             streams: HashSet::new(),
             sounds: HashSet::new(),
             released: VecDeque::new(),
@@ -107,89 +123,98 @@ impl Pacer {
         }
     }
 
-    /// The rate of the packets that leave now.
-    fn rate(&self) -> Rate {
-        match self.probing {
-            Some(Probing { probe, until: None, .. }) => probe.rate,
-            _ => self.shared.pace(self.queued),
+    /// When the packet at the head may leave, if that is after `now`; `now` where it may at once.
+    fn due(&self, now: Instant) -> Option<Instant> {
+        let head = size(self.repairs.front().or(self.queue.front())?);
+        if let Some(probing) = self.probing {
+            return Some(probing.next_at.max(now));
         }
-    }
-
-    /// When the packet at the head may leave.
-    fn due(&self) -> Option<Instant> {
-        let head = size(self.queue.front()?);
-        if matches!(self.probing, Some(Probing { until: None, .. })) {
-            return Some(self.free_at);
-        }
+        let paced = now + self.paid_at.saturating_duration_since(now + BURST);
         let mut path = self.shared.path.lock();
-        if path.inflight() < path.window() {
-            return Some(self.free_at);
+        if path.inflight() + head <= path.window() {
+            return Some(paced);
         }
         // So much leaves at any rate: after a loss of all packets, feedback has to come again.
         path.on_window_limited();
         let least = self.released_at + time(head, self.shared.bitrates.least);
-        Some(self.free_at.max(least))
+        Some(paced.max(least))
     }
 
     /// Begins a probe that the algorithm asks for, once there is enough to send.
     fn probe(&mut self, now: Instant) {
+        let until = now + PROBE_WAIT;
+        let asked = std::iter::from_fn(|| self.shared.path.lock().take_probe(now));
+        self.waiting.extend(asked.map(|probe| Waiting { probe, until }));
+        self.waiting.retain(|waiting| now < waiting.until);
         if self.probing.is_none() {
-            let Some(probe) = self.shared.path.lock().take_probe(now) else { return };
-            let (bytes, packets) = (probe.bytes, probe.packets);
-            self.probing = Some(Probing { probe, bytes, packets, until: Some(now + PROBE_WAIT) });
+            self.begin_probe(now);
         }
-        let Some(probing) = &mut self.probing else { return };
-        let Some(until) = probing.until else { return };
-        let needs = probing.needs();
-        if self.queued >= needs && self.queue.len() >= probing.packets as usize {
-            probing.until = None;
-            self.free_at = self.free_at.min(now);
-        } else if now >= until {
-            self.probing = None;
-        }
-        self.want();
     }
 
-    /// Lets the encoder see what a probe needs.
-    fn want(&self) {
-        let waits = self.probing.filter(|probing| probing.until.is_some());
-        self.shared.books().wanted = waits.map_or(Bytes::ZERO, |probing| probing.needs());
+    /// What the next probe needs beyond what waits to be sent. A frame has filler for one: that for
+    /// another would wait in the way of the next frame.
+    fn wanted(&self) -> Wanted {
+        let Some(Waiting { probe, .. }) = self.waiting.front() else { return Wanted::default() };
+        let queued = (self.repairs.len() + self.queue.len()) as u64;
+        Wanted {
+            bytes: probe.bytes - self.queued,
+            packets: u64::from(probe.packets).saturating_sub(queued),
+        }
+    }
+
+    /// Begins the probe that waits, where there is enough to send.
+    fn begin_probe(&mut self, next_at: Instant) {
+        let packets = self.repairs.len() + self.queue.len();
+        let is_enough = |waiting: &&Waiting| {
+            self.queued >= waiting.probe.bytes && packets >= waiting.probe.packets as usize
+        };
+        let Some(&Waiting { probe, .. }) = self.waiting.front().filter(is_enough) else { return };
+        self.waiting.pop_front();
+        let Probe { bytes, packets, .. } = probe;
+        self.probing = Some(Probing { probe, bytes, packets, next_at });
     }
 
     /// Lets out what may leave.
     fn release(&mut self, now: Instant) {
         self.probe(now);
-        while self.due().is_some_and(|due| due <= now) {
-            let Some(packet) = self.queue.pop_front() else { break };
+        while self.due(now).is_some_and(|due| due <= now) {
+            let Some(packet) = self.repairs.pop_front().or_else(|| self.queue.pop_front()) else {
+                break;
+            };
             let bytes = size(&packet);
             self.queued -= bytes;
-            self.free_at = self.free_at.max(now - BURST) + time(bytes, self.rate());
+            self.paid_at = self.paid_at.max(now) + time(bytes, self.shared.pace(self.queued));
             self.released_at = now;
-            let probe = self.probing.filter(|probing| probing.until.is_none());
-            self.depart(now, packet, probe.map(|probing| probing.probe.id));
+            self.depart(now, packet, self.probing.map(|probing| probing.probe.id));
             self.advance_probe(bytes);
         }
-        self.shared.books().queued = self.queued;
+        if self.queued.is_zero() {
+            self.shared.path.lock().on_drained(self.shared.bitrates.most);
+        }
+        let wanted = self.wanted();
+        let mut books = self.shared.books();
+        (books.queued, books.wanted) = (self.queued, wanted);
     }
 
     /// A packet of the probe that runs has left. A probe that finds no more packets has ended: its
-    /// rate would be that of the pause.
+    /// rate would be that of the pause. One that waits behind it follows at once.
     fn advance_probe(&mut self, bytes: Bytes) {
-        let Some(probing) = self.probing.as_mut().filter(|probing| probing.until.is_none()) else {
-            return;
-        };
+        let Some(probing) = &mut self.probing else { return };
         probing.bytes -= bytes;
         probing.packets = probing.packets.saturating_sub(1);
-        let is_done = probing.bytes.is_zero() && probing.packets == 0;
-        if is_done || self.queue.is_empty() {
+        probing.next_at += time(bytes, probing.probe.rate);
+        let (next_at, is_done) = (probing.next_at, probing.bytes.is_zero() && probing.packets == 0);
+        if is_done || self.queued.is_zero() {
             self.probing = None;
+            self.begin_probe(next_at);
         }
     }
 
     /// A packet leaves now.
     fn depart(&mut self, now: Instant, mut packet: TaggedPacket, probe: Option<u32>) {
         packet.now = now;
-        if source(&packet).is_some_and(|ssrc| self.streams.contains(&ssrc)) {
+        if let Some(key) = key(&packet).filter(|(ssrc, _)| self.streams.contains(ssrc)) {
+            self.departures.on_departure(key, now);
             let mut books = self.shared.books();
             if let Some(id) = probe {
                 books.mark_probe(id);
@@ -199,6 +224,15 @@ impl Pacer {
             books.waiting_since.get_or_insert(now);
         }
         self.released.push_back(packet);
+    }
+
+    /// A packet that was asked for again waits, unless it left just now.
+    fn repair(&mut self, now: Instant, packet: TaggedPacket, key: (u32, u16)) {
+        let srtt = self.shared.path.lock().srtt().unwrap_or_default();
+        if self.departures.ask(key, now, Duration::from_nanos(srtt.as_nanos())) {
+            self.queued += size(&packet);
+            self.repairs.push_back(packet);
+        }
     }
 }
 
@@ -223,17 +257,29 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Pacer {
 
     fn handle_write(&mut self, packet: TaggedPacket) -> Result<(), Error> {
         let now = packet.now;
-        let Some(ssrc) = source(&packet) else {
+        let Some(key) = key(&packet) else {
             self.released.push_back(packet);
             return Ok(());
         };
-        if self.sounds.contains(&ssrc) {
-            self.depart(now, packet, None);
+        if self.sounds.contains(&key.0) {
+            // In a probe it counts, as what is not paced does in libwebrtc.
+            let bytes = size(&packet);
+            self.depart(now, packet, self.probing.map(|probing| probing.probe.id));
+            self.advance_probe(bytes);
+            return Ok(());
+        }
+        if packet.message.has(&Attribute::Retransmission) {
+            self.repair(now, packet, key);
+            self.release(now);
             return Ok(());
         }
         self.queued += size(&packet);
+        let is_whole = ends_frame(&packet);
         self.queue.push_back(packet);
-        self.release(now);
+        // A probe needs the whole frame, which is written at once.
+        if is_whole || self.waiting.is_empty() {
+            self.release(now);
+        }
         Ok(())
     }
 
@@ -247,7 +293,7 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Pacer {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        self.due()
+        self.due(self.released_at)
     }
 }
 

@@ -8,9 +8,10 @@ use trimtab_stack::SharedPath;
 use trimtab_stack::units::{self, Bytes, Rate};
 
 use crate::bitrates::Bitrates;
+use crate::factory::{PACKET, PAYLOAD};
 
-/// How much faster than the target packets leave (libwebrtc, `PacingController`,
-/// `kDefaultPaceMultiplier`).
+/// How much faster than the target packets leave where the algorithm has no pace (libwebrtc,
+/// `PacingController`, `kDefaultPaceMultiplier`).
 pub(crate) const PACE_FACTOR: f64 = 2.5;
 /// The longest that the pacer may take for what waits (libwebrtc, `kMaxExpectedQueueLength`).
 const QUEUE_MAX: units::Duration = units::Duration::from_secs(2);
@@ -40,10 +41,17 @@ pub(crate) struct Books {
     pub(crate) waiting_since: Option<Instant>,
     /// Bytes that wait in the pacer.
     pub(crate) queued: Bytes,
-    /// Bytes that a waiting probe needs, those that wait in the pacer included.
-    pub(crate) wanted: Bytes,
+    /// What the probe that waits needs beyond what waits in the pacer.
+    pub(crate) wanted: Wanted,
     /// Packets of probes, by the numbers from the first to the last.
     probes: VecDeque<Span>,
+}
+
+/// What a probe needs to be sent: so many bytes on the wire, and so many packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) bytes: Bytes,
+    pub(crate) packets: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +99,9 @@ impl Shared {
 
     /// The rate at which packets leave while so many bytes wait.
     pub(crate) fn pace(&self, queued: Bytes) -> Rate {
-        self.target().mul_f64(PACE_FACTOR).max(queued / QUEUE_MAX)
+        let given = self.path.lock().pacing_rate();
+        let rate = given.unwrap_or_else(|| self.target().mul_f64(PACE_FACTOR));
+        rate.max(self.bitrates.least).max(queued / QUEUE_MAX)
     }
 }
 
@@ -101,7 +111,7 @@ impl Shared {
 pub struct Target(pub(crate) Arc<Shared>);
 
 impl Target {
-    /// The bitrate to encode at, the headers of RTP included. It is in the range of
+    /// The bitrate to encode at, all headers included: 58 bytes of each packet. It is in the range of
     /// [`Bitrates`], always. While packets wait in the pacer for more than 40 ms it is lower than
     /// the algorithm's target.
     pub fn bitrate(&self) -> Rate {
@@ -117,12 +127,16 @@ impl Target {
         Duration::from_nanos((queued / self.0.target()).as_nanos())
     }
 
-    /// So many bytes more than the next frame has would let a probe of the path leave with it. A
-    /// sender may append them as filler that a decoder passes over, e.g. H.264's NAL units of type
-    /// 12. Zero while no probe waits. Probes are what finds capacity fast; an algorithm grows
-    /// without them as well.
-    pub fn padding(&self) -> Bytes {
-        let books = self.0.books();
-        books.wanted - books.queued
+    /// So many bytes behind the next frame, of which this is the size, would let a probe of the path
+    /// leave with it. A sender may append them as filler that a decoder passes over, e.g. H.264's
+    /// NAL units of type 12, in packets of 1200 bytes. Zero while no probe waits. Probes are what
+    /// finds capacity fast; an algorithm grows without them as well.
+    pub fn filler(&self, frame: Bytes) -> Bytes {
+        let Wanted { bytes, packets } = self.0.books().wanted;
+        let own = frame.get().div_ceil(PAYLOAD.into());
+        let full = Bytes::new(PACKET.into());
+        let on_wire = frame + (full - Bytes::new(PAYLOAD.into())) * own;
+        let by_bytes = (bytes - on_wire).get().div_ceil(full.get());
+        Bytes::new(PAYLOAD.into()) * by_bytes.max(packets.saturating_sub(own))
     }
 }

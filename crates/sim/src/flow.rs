@@ -167,7 +167,7 @@ impl Flow {
             stop: config.stop,
             received: ReceiveTotals::default(),
             steerer,
-            media: call.map(|call| Box::new(Media::new(call, config.seed))),
+            media: call.map(|call| Box::new(Media::new(call))),
             asked: 0,
             answered: 0,
             early: Vec::new(),

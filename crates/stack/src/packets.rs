@@ -88,6 +88,11 @@ impl Packets {
         taken
     }
 
+    /// All records that are there, in order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
+        self.records.iter_mut().filter_map(|(_, record)| record.as_mut())
+    }
+
     fn take_first(&mut self, from: Key, to: Key) -> Option<Packet> {
         // Nearly always it is the very first. Every record before another was looked at then.
         if self.records.front().is_some_and(|(key, _)| (from..=to).contains(key)) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rtc::interceptor::{CongestionControlBuilder, Registry, Slot};
 use support::{Browser, picture};
-use trimtab_rtc::{Bitrates, Config};
+use trimtab_rtc::{Bitrates, Config, HISTORY};
 use trimtab_webrtc::{CLOCK_RATE, Encoder, Peer};
 
 const FPS: u32 = 25;
@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sender = factory.sender(Instant::now(), bitrates);
 
     // Estimator and pacer go into the connection's chain of interceptors; the target stays here.
-    let estimator = CongestionControlBuilder::new(sender.estimator).build();
+    let estimator =
+        CongestionControlBuilder::new(sender.estimator).with_prune_horizon(HISTORY).build();
     let chain =
         Registry::new().with(Slot::CongestionControl, estimator).with(Slot::Pacer, sender.pacer);
     let target = sender.target;

@@ -8,8 +8,9 @@ use trimtab_rtc::units::{Bytes, Duration, Rate};
 
 /// The payload of a full RTP packet, as in libwebrtc (`kDefaultMaxPacketSize`, less headers).
 pub(crate) const PAYLOAD: u64 = 1200;
-/// A header of RTP with the extension of transport-wide numbers (RFC 3550 §5.1, RFC 8285 §4.2).
-const HEADER: u64 = 12 + 8;
+/// What is around it: IPv4 20, UDP 8, RTP 12, its extension with the transport-wide number 8
+/// (RFC 8285 §4.2), SRTP's tag 10.
+const HEADER: Bytes = Bytes::new(58);
 /// Frames of audio (RFC 7587 §4.2).
 const AUDIO: Duration = Duration::from_millis(20);
 /// While the pacer needs longer than this for what waits, frames are left out. Ours: as the
@@ -18,17 +19,15 @@ pub(crate) const BACKLOG_MAX: StdDuration = StdDuration::from_millis(250);
 
 /// The range of a call's target: up to its largest resolution, with audio and headers.
 pub(crate) fn bitrates(config: &CallConfig) -> Bitrates {
-    let usual = Bitrates::default();
-    let most = config.ladder.last().map_or(usual.most, |rung| rung.most);
-    let most = most.mul_f64((PAYLOAD + HEADER) as f64 / PAYLOAD as f64);
-    let audio = if config.audio { Bytes::new(80 + HEADER) / AUDIO } else { Rate::ZERO };
-    Bitrates { most: most + audio, ..usual }
+    Bitrates { most: config.most(Bytes::new(PAYLOAD), HEADER), ..Bitrates::default() }
 }
 
-/// What of a target remains for video, after headers and audio of this rate.
-pub(crate) fn video_rate(target: Rate, audio: Rate) -> Rate {
-    let audio = if audio.is_zero() { audio } else { audio + Bytes::new(HEADER) / AUDIO };
-    (target - audio).mul_f64(PAYLOAD as f64 / (PAYLOAD + HEADER) as f64)
+/// What of a target remains for video, a frame in so long, after headers and audio of this rate.
+pub(crate) fn video_rate(target: Rate, audio: Rate, interval: Duration) -> Rate {
+    let audio = if audio.is_zero() { audio } else { audio + HEADER / AUDIO };
+    let frame = (target.max(audio) - audio) * interval;
+    let headers = HEADER * frame.get().div_ceil(PAYLOAD + HEADER.get());
+    (frame.max(headers) - headers) / interval
 }
 
 #[cfg(test)]
@@ -38,8 +37,17 @@ mod tests {
     #[test]
     fn the_most_that_a_call_asks_for_lets_its_encoder_make_its_most() {
         let config = CallConfig::conference();
-        let video = video_rate(bitrates(&config).most, Bytes::new(80) / AUDIO);
+        let interval = Duration::from_secs(1) / 30;
+        let video = video_rate(bitrates(&config).most, Bytes::new(80) / AUDIO, interval);
         let most = config.ladder.last().unwrap().most;
-        assert!((video.mbps() - most.mbps()).abs() < 1e-3, "{video} of {most}");
+        assert!(video >= most && video.mbps() < most.mbps() * 1.01, "{video} of {most}");
+    }
+
+    /// 300 kbit/s is 1250 bytes a frame, in one packet.
+    #[test]
+    fn headers_count_by_packet() {
+        let interval = Duration::from_secs(1) / 30;
+        let video = video_rate(Rate::from_mbps(0.3), Rate::ZERO, interval);
+        assert!((video.mbps() - 0.3 * (1250.0 - 58.0) / 1250.0).abs() < 1e-3, "{video}");
     }
 }

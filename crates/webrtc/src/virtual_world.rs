@@ -28,8 +28,11 @@ const AROUND: Bytes = Bytes::new(38);
 /// A compound RTCP packet is about so large (the simulator counts 42 bytes of headers, and 20 to 60
 /// of feedback).
 const REPORT: Bytes = Bytes::new(90);
-/// How often the receiver reports: Chromium, 16 times a second.
-const FEEDBACK: StdDuration = StdDuration::from_millis(62);
+/// How often the receiver reports: as Chromium and the simulator.
+const FEEDBACK: StdDuration = StdDuration::from_micros(62_500);
+/// How often the receiver asks for what is missing (libwebrtc, `NackPeriodicProcessor`,
+/// `kUpdateInterval`). The sender passes over what it asks for too soon.
+const REPAIR: StdDuration = StdDuration::from_millis(20);
 static ZEROS: [u8; PAYLOAD as usize] = [0; PAYLOAD as usize];
 
 /// What goes back to the sender.
@@ -107,13 +110,18 @@ impl VirtualWorld {
         let (factory, handle) = config.connection();
         let parts = factory.sender(epoch, bitrates(call.call().config()));
         let mut sender = Registry::new()
-            .with(Slot::CongestionControl, CongestionControlBuilder::new(parts.estimator).build())
+            .with(
+                Slot::CongestionControl,
+                CongestionControlBuilder::new(parts.estimator)
+                    .with_prune_horizon(trimtab_rtc::HISTORY)
+                    .build(),
+            )
             .with(Slot::TwccSender, TwccSenderBuilder::new().build())
             .with(Slot::Pacer, parts.pacer)
             .with(Slot::NackResponder, NackResponderBuilder::new().build())
             .build();
         let mut receiver = Registry::new()
-            .with(Slot::NackGenerator, NackGeneratorBuilder::new().build())
+            .with(Slot::NackGenerator, NackGeneratorBuilder::new().with_interval(REPAIR).build())
             .with(Slot::TwccReceiver, TwccReceiverBuilder::new().with_interval(FEEDBACK).build())
             .build();
         for (ssrc, kind) in [(VIDEO, "video/H264"), (AUDIO, "audio/opus")] {
@@ -218,7 +226,8 @@ impl VirtualWorld {
         if self.call.call().next_capture() > self.now {
             return;
         }
-        let rate = video_rate(self.target.bitrate(), self.call.call().audio_rate());
+        let (call, target) = (self.call.call(), self.target.bitrate());
+        let rate = video_rate(target, call.audio_rate(), call.interval());
         self.call.call_mut().ask(rate);
         let congested = self.target.backlog() > BACKLOG_MAX;
         while let Some(captured) = self.call.call_mut().capture(self.now, congested) {
@@ -237,11 +246,10 @@ impl VirtualWorld {
     fn send_frame(&mut self, frame: u32, bytes: Bytes, key: bool, media_time: Time) {
         let full = Bytes::new(PAYLOAD);
         let count = bytes.get().div_ceil(PAYLOAD).clamp(1, FRAME_PACKETS_MAX.into()) as u16;
-        let filler = self.target.padding() - bytes;
-        let mut left = bytes;
+        let filler = self.target.filler(bytes);
+        // As equal as can be, as libwebrtc cuts them (`SplitAboutEqually`).
+        let part = Bytes::new(bytes.get().div_ceil(u64::from(count)));
         for index in 0..count {
-            let part = left.min(full);
-            left -= part;
             let packet = VideoPacket { frame, index, count, key, media_time, bytes: part };
             self.send_video(Some(packet), part, index + 1 == count && filler.is_zero());
         }

@@ -84,6 +84,25 @@ impl CallConfig {
         }
     }
 
+    /// The most that it asks of a path: its largest resolution with audio, in packets of this
+    /// payload with this much around it.
+    pub fn most(&self, payload: Bytes, header: Bytes) -> Rate {
+        let interval = self.interval();
+        let video = self.ladder.last().map_or(Rate::ZERO, |rung| {
+            let frame = rung.most * interval;
+            // A packet more, so that rounding leaves the most to the encoder, which keeps to it.
+            let packets = frame.get().div_ceil(payload.get()) + 1;
+            (frame + header * packets) / interval
+        });
+        let audio = if self.audio { (AUDIO_BYTES + header) / sound::FRAME } else { Rate::ZERO };
+        video + audio
+    }
+
+    /// From one capture of video to the next, rounded up, so that a second never has a frame more.
+    fn interval(&self) -> Duration {
+        Duration::from_nanos((1e9 / self.fps).ceil() as u64)
+    }
+
     /// A game: 720p at 60 frames per second that answer inputs.
     pub fn game() -> Self {
         Self { fps: 60.0, ladder: &GAME, interactive: true, ..Self::conference() }
@@ -149,8 +168,7 @@ pub struct Call {
 impl Call {
     /// A call that has not begun.
     pub fn new(config: CallConfig) -> Self {
-        // Rounded up, so that a second never has a frame more.
-        let interval = Duration::from_nanos((1e9 / config.fps).ceil() as u64);
+        let interval = config.interval();
         Self {
             config,
             interval,

@@ -185,6 +185,12 @@ impl CallRecord {
         if self.length().is_zero() { Rate::ZERO } else { bytes / self.length() }
     }
 
+    /// The mean of the bitrates that the encoder was asked for, frame by frame; zero without a frame.
+    pub fn asked(&self) -> Rate {
+        let sum: Rate = self.frames.iter().map(|frame| frame.asked).sum();
+        sum.mul_f64(1.0 / self.frames.len().max(1) as f64)
+    }
+
     /// VMAF, 0 to 100: as measured; else by the clip's curves, with the picture that the viewer saw
     /// at each capture interval; else by Mortise's fit to the mean bitrate (Eq. 16).
     pub fn vmaf(&self) -> f64 {
@@ -293,7 +299,7 @@ mod tests {
         assert_eq!((call.mean_delay(), call.delay_quantile(0.95)), (Some(ms(60)), Some(ms(60))));
         assert_eq!(call.freezes(), Freezes::default());
         assert_eq!((call.drop_ratio(), call.freeze_ratio()), (0.0, 0.0));
-        assert_eq!(call.bitrate(), Rate::from_mbps(1.0));
+        assert_eq!((call.bitrate(), call.asked()), (Rate::from_mbps(1.0), Rate::from_mbps(1.0)));
         assert_eq!((call.deadline_misses(ms(59)), call.deadline_misses(ms(60))), (1.0, 0.0));
         // 0.5·VMAF + 0.3·(100 − 60/3) + 0.2·100.
         assert!((call.qoe() - (0.5 * call.vmaf() + 24.0 + 20.0)).abs() < 1e-9);

@@ -78,7 +78,7 @@ fn other_files_are_refused() {
     let message = error(folder, &["parity", "sim.json"]);
     assert!(message.contains("sim.json: the runs are those of the datapath `sim`"), "{message}");
     assert!(
-        message.contains("compare --datapath kernel|quic-virtual|quic|s2n-virtual --json FILE"),
+        message.contains("compare --datapath kernel|quic-virtual|quic|s2n-virtual|webrtc-virtual|"),
         "{message}"
     );
     fs::write(folder.join("other.json"), "{}").unwrap();

@@ -187,6 +187,8 @@ pub fn runs_table(runs: &[RunRecord]) -> Table {
         ("vmaf", maybe(all().map(|r| r.vmaf))),
         ("frame_delay_ms_mean", maybe(all().map(|r| r.frame_delay_ms.map(|d| d.mean)))),
         ("frame_delay_ms_p95", maybe(all().map(|r| r.frame_delay_ms.map(|d| d.p95)))),
+        ("target_kbps_mean", maybe(all().map(|r| r.target_kbps_mean))),
+        ("freezes", maybe(all().map(|r| r.freezes))),
         ("freeze_ratio", maybe(all().map(|r| r.freeze_ratio))),
         ("drop_ratio", maybe(all().map(|r| r.drop_ratio))),
     ]
@@ -398,6 +400,7 @@ mod tests {
         (r.startup_ms, r.latency_ms, r.jain, r.friendliness) =
             (Some(n()), Some(n()), Some(n()), Some(n()));
         (r.vmaf, r.freeze_ratio, r.drop_ratio) = (Some(n()), Some(n()), Some(n()));
+        (r.target_kbps_mean, r.freezes) = (Some(n()), Some(n()));
         r.frame_delay_ms = Some(DelayRecord { mean: n(), p95: n() });
         r
     }

@@ -117,7 +117,12 @@ impl World {
         let parts = factory.sender(epoch, setting.bitrates);
         let estimator = wrap(parts.estimator);
         let mut sender = Registry::new()
-            .with(Slot::CongestionControl, CongestionControlBuilder::new(estimator).build())
+            .with(
+                Slot::CongestionControl,
+                CongestionControlBuilder::new(estimator)
+                    .with_prune_horizon(trimtab_rtc::HISTORY)
+                    .build(),
+            )
             .with(Slot::TwccSender, TwccSenderBuilder::new().build())
             .with(Slot::Pacer, parts.pacer)
             .with(Slot::NackResponder, NackResponderBuilder::new().build())
@@ -177,7 +182,7 @@ impl World {
         let bitrate = self.target.bitrate().min(self.setting.content);
         let mut left = (bitrate * FRAME).get().max(200);
         if self.setting.content == Rate::MAX {
-            left = left.max(self.target.padding().get());
+            left += self.target.filler(Bytes::new(left)).get();
         }
         while left > 0 {
             let size = left.min(PAYLOAD);

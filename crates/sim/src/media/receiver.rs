@@ -5,18 +5,23 @@ use std::collections::{BTreeMap, VecDeque};
 use trimtab_apps::{Call, Protection, VideoPacket};
 use trimtab_units::{Bytes, Duration, Time};
 
-use super::FEEDBACK_MAX;
+use super::FEEDBACK;
 use super::content::{Content, Feedback, Report};
 use super::parity::Parity;
 
-/// Feedback goes with the last packet of a frame, if this long has passed since the one before.
-/// Chromium sends some 16 a second; at the end of a frame the round-trip time has no wait in it.
-const FEEDBACK_MIN: Duration = Duration::from_millis(45);
+/// Feedback by RFC 8888 goes with the last packet of a frame, or so long after the first packet that
+/// it covers, and so long after the one before (libwebrtc, `CongestionControlFeedbackGenerator`,
+/// `min_time_between_feedback_` and `max_time_to_wait_for_packet_with_marker_`).
+const FEEDBACK_8888: Duration = Duration::from_millis(25);
+/// Arrivals are reported to so much (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1.5) …
+const RESOLUTION: Duration = Duration::from_micros(250);
+/// … or, by RFC 8888 §3.1, to so many parts of a second.
+const PARTS_8888: u64 = 1024;
 /// A packet is asked for again after a round trip, at least this long (libwebrtc's `NackRequester`
 /// works every 20 ms).
 const REPAIR_MIN: Duration = Duration::from_millis(20);
 /// … at most so many times (`kMaxNackRetries`).
-const REPAIRS_MAX: u32 = 10;
+const REPAIRS_MAX: u32 = 100;
 /// More missing packets than this call for a key frame (`kMaxNackPackets`).
 const MISSING_MAX: usize = 1000;
 /// Reports that are remembered until they arrive.
@@ -38,8 +43,11 @@ pub(super) struct MediaReceiver {
     /// Packets below were reported, as arrived or missing.
     reported: u64,
     newest_at: Time,
+    /// When feedback is due; never while nothing arrived since the last one.
     feedback_at: Time,
     fed_back_at: Time,
+    /// When the first packet arrived: the timer of transport-wide feedback begins.
+    first_at: Option<Time>,
     /// The next packet of video in sequence, and those before it that are missing.
     next: u64,
     missing: BTreeMap<u64, Missing>,
@@ -59,6 +67,7 @@ impl MediaReceiver {
             newest_at: Time::ZERO,
             feedback_at: Time::MAX,
             fed_back_at: Time::ZERO,
+            first_at: None,
             next: 0,
             missing: BTreeMap::new(),
             broken: false,
@@ -79,7 +88,7 @@ impl MediaReceiver {
     ) -> Bytes {
         self.arrived.insert(number, now);
         self.newest_at = now;
-        self.feedback_at = self.feedback_at.min(self.fed_back_at.max(now) + FEEDBACK_MAX);
+        self.schedule(now, &content);
         match content {
             Content::Audio { number, bytes } => {
                 call.on_audio(now, number);
@@ -91,15 +100,27 @@ impl MediaReceiver {
                 Bytes::ZERO
             }
             Content::Video { sequence, packet } => {
-                if packet.index + 1 == packet.count && now >= self.fed_back_at + FEEDBACK_MIN {
-                    self.feedback_at = now;
-                }
                 self.on_video(now, sequence, packet, false, call, rtt)
             }
             Content::Again { sequence, packet } => {
                 self.on_video(now, sequence, packet, true, call, rtt)
             }
         }
+    }
+
+    /// A packet arrived: when feedback on it is due.
+    fn schedule(&mut self, now: Time, content: &Content) {
+        let first = *self.first_at.get_or_insert(now);
+        if !self.rfc8888 {
+            let ticks = now.since(first).as_nanos() / FEEDBACK.as_nanos() + 1;
+            self.feedback_at = self.feedback_at.min(first + FEEDBACK * ticks);
+            return;
+        }
+        let possible = self.fed_back_at + FEEDBACK_8888;
+        let ends =
+            matches!(content, Content::Video { packet, .. } if packet.index + 1 == packet.count);
+        let due = if ends { now } else { now + FEEDBACK_8888 };
+        self.feedback_at = self.feedback_at.min(due.max(possible));
     }
 
     fn on_video(
@@ -173,12 +194,25 @@ impl MediaReceiver {
         let arrived = std::mem::take(&mut self.arrived);
         let end = arrived.last_key_value().map_or(0, |(&number, _)| number + 1);
         // Late ones come first; then every packet from where the last report ended.
-        let late = arrived.range(..self.reported).map(|(&number, &at)| (number, Some(at)));
-        let fresh = (self.reported..end).map(|number| (number, arrived.get(&number).copied()));
+        let at = |at: &Time| self.as_reported(*at, now);
+        let late =
+            arrived.range(..self.reported).map(|(&number, arrival)| (number, Some(at(arrival))));
+        let fresh = (self.reported..end).map(|number| (number, arrived.get(&number).map(at)));
         let packets = late.chain(fresh).collect();
         self.reported = self.reported.max(end);
         let waited = self.rfc8888.then(|| now.since(self.newest_at));
         Feedback { packets, waited }
+    }
+
+    /// An arrival as feedback of `now` can state it.
+    fn as_reported(&self, at: Time, now: Time) -> Time {
+        if self.rfc8888 {
+            let parts = (now.since(at) * PARTS_8888).as_secs_f64().round();
+            return now - Duration::from_secs_f64(parts / PARTS_8888 as f64);
+        }
+        let first = self.first_at.unwrap_or(at);
+        let steps = (at.since(first) + RESOLUTION / 2).as_nanos() / RESOLUTION.as_nanos();
+        first + RESOLUTION * steps
     }
 
     /// The packets to be asked for now.

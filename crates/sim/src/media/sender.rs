@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use trimtab_apps::{Call, Captured, FRAME_PACKETS_MAX, Protection, VideoPacket};
 use trimtab_cc::Probe;
-use trimtab_cc::transport::Packet;
+use trimtab_cc::transport::{Packet, Reports};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::content::{Content, Report};
@@ -14,24 +14,30 @@ use super::history::History;
 use super::parity::GROUP;
 use super::{HEADER, PAYLOAD};
 use crate::governor::Governor;
-use crate::pacer::Pacer;
 use crate::sender::{Outgoing, Sender};
 use crate::streams::Chunk;
 
 /// The pacer sends at this multiple of the encoder's bitrate (libwebrtc,
 /// `kDefaultPacingMultiplier`), so that a frame does not take a whole frame's time.
 pub(super) const PACING: f64 = 2.5;
+/// … so much of which may leave at once (`PacerConfig::kDefaultTimeInterval`): most frames do.
+const BURST: Duration = Duration::from_millis(40);
 /// … or as fast as what waits is gone by then (`kMaxExpectedQueueLength`).
 const QUEUE_MAX: Duration = Duration::from_secs(2);
-/// The encoder skips frames while a packet waits for longer than this. Ours: libwebrtc relies on
-/// controllers of rates, whose pacer is never blocked; a window blocks it.
+/// The encoder skips frames while what waits takes longer than this at the bitrate. Ours: libwebrtc
+/// relies on controllers of rates, whose pacer is never blocked; a window blocks it.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
-/// What waits beyond a frame is taken off the encoder's bitrate, to be gone after this time. Ours.
+/// What waits longer than a frame at the bitrate is taken off it, to be gone after this time. Ours, as
+/// in `trimtab-rtc`.
+const BACKLOG: Duration = Duration::from_millis(40);
 const BACKLOG_GONE: Duration = Duration::from_millis(250);
 /// The share of what a window lets pass that the encoder fills: frames come in bursts, which a
 /// window that is full holds back. Ours: of 1, 0.9 and 0.8 the one with which Copa and BBR score
 /// best (examples/call.rs).
 const FILLED: f64 = 0.8;
+/// So much leaves even where the window is full, so that feedback comes and it can open: the least
+/// bitrate of video (libwebrtc, `kDefaultMinVideoBitrateBps`).
+const TRICKLE: Rate = Rate::from_bits_per_sec(30_000);
 /// Packets that are remembered: over ten seconds at 2.5 Mbit/s.
 const HISTORY: usize = 4096;
 
@@ -51,13 +57,6 @@ struct Video {
     sent_at: Time,
 }
 
-/// A packet that waits.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    since: Time,
-    content: Content,
-}
-
 /// A probe that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Probing {
@@ -67,6 +66,12 @@ struct Probing {
     next_at: Time,
 }
 
+impl Probing {
+    fn new(probe: Probe, next_at: Time) -> Self {
+        Self { probe, packets: 0, bytes: Bytes::ZERO, next_at }
+    }
+}
+
 /// The sending end of a flow of media.
 #[derive(Clone, Debug)]
 pub(super) struct MediaSender {
@@ -74,11 +79,17 @@ pub(super) struct MediaSender {
     sent: History<Sent>,
     video: History<Video>,
     /// What waits: audio first, then repairs, then video with its parity.
-    audio: VecDeque<Waiting>,
-    repairs: VecDeque<Waiting>,
-    frames: VecDeque<Waiting>,
+    audio: VecDeque<Content>,
+    repairs: VecDeque<Content>,
+    frames: VecDeque<Content>,
+    /// Bytes of frames that wait, and of repairs.
     waiting: Bytes,
-    pacer: Pacer,
+    repairing: Bytes,
+    /// When the last packet left but for audio, and when the pace has made up for what left.
+    left_at: Time,
+    paid_at: Time,
+    /// Probes that wait for a packet of video, and the one that is under way.
+    probes: VecDeque<Probe>,
     probing: Option<Probing>,
     /// When the pacer lets the next packet go, where one waits for it.
     paced_until: Time,
@@ -86,16 +97,14 @@ pub(super) struct MediaSender {
     settled: u64,
     /// The latest feedback, or the first packet after all was settled.
     progress_at: Time,
-    backoff: u32,
     /// The present loss episode began then.
     episode: Option<Time>,
-    /// How long packets are in flight on average, the receiver's wait included; zero before any
-    /// feedback.
-    flight: Duration,
+    /// What the receiver adds to round trips.
+    reports: Reports,
 }
 
 impl MediaSender {
-    pub(super) fn new(protection: Protection, seed: u64) -> Self {
+    pub(super) fn new(protection: Protection) -> Self {
         Self {
             protection,
             sent: History::new(HISTORY),
@@ -104,14 +113,16 @@ impl MediaSender {
             repairs: VecDeque::new(),
             frames: VecDeque::new(),
             waiting: Bytes::ZERO,
-            pacer: Pacer::new(false, Duration::ZERO, false, seed),
+            repairing: Bytes::ZERO,
+            left_at: Time::ZERO,
+            paid_at: Time::ZERO,
+            probes: VecDeque::new(),
             probing: None,
             paced_until: Time::MAX,
             settled: 0,
             progress_at: Time::ZERO,
-            backoff: 0,
             episode: None,
-            flight: Duration::ZERO,
+            reports: Reports::default(),
         }
     }
 
@@ -137,7 +148,8 @@ impl MediaSender {
     /// it holds in the time that packets are in flight, which is longer than the round trip: they
     /// wait for feedback.
     pub(super) fn rate(&self, base: &Sender) -> Rate {
-        let time = self.flight.max(base.rtt.smoothed());
+        let srtt = base.rtt.smoothed();
+        let time = self.reports.turnaround().map_or(srtt, |took| took.max(srtt));
         match &base.governor {
             Governor::Driven(driver) => {
                 driver.target().unwrap_or_else(|| driver.encoder_rate(time).mul_f64(FILLED))
@@ -146,17 +158,21 @@ impl MediaSender {
         }
     }
 
+    /// The same, at most what the call can use.
+    fn target(&self, base: &Sender, call: &Call) -> Rate {
+        self.rate(base).min(call.config().most(PAYLOAD, HEADER))
+    }
+
     /// Asks the encoder for what remains for video after headers, audio, parity and what waits.
     pub(super) fn ask(&self, base: &Sender, call: &mut Call) {
-        let rate = self.rate(base);
+        let target = self.target(base, call);
+        let rate = target - (self.backlog() - target * BACKLOG) / BACKLOG_GONE;
         let interval = call.interval();
         let audio = match call.audio_rate() {
             Rate::ZERO => Rate::ZERO,
             rate => rate + HEADER / Duration::from_millis(20),
         };
         let frame = (rate.max(audio) - audio) * interval;
-        let late = (self.waiting.max(frame) - frame) / BACKLOG_GONE;
-        let frame = frame.max(late * interval) - late * interval;
         let packets = frame.get().div_ceil((PAYLOAD + HEADER).get());
         let shared = if self.protection.parity { frame * 5 / 6 } else { frame };
         let payload = shared.max(HEADER * packets) - HEADER * packets;
@@ -171,82 +187,120 @@ impl MediaSender {
         call: &mut Call,
     ) -> Option<Outgoing> {
         while call.next_capture() <= now {
-            let congested =
-                self.frames.front().is_some_and(|waiting| now > waiting.since + BACKLOG_MAX);
+            let congested = self.backlog() > self.target(base, call) * BACKLOG_MAX;
             match call.capture(now, congested) {
-                Some(captured) => self.packetize(now, captured),
+                Some(captured) => self.packetize(captured),
                 None => break,
             }
         }
         self.paced_until = Time::MAX;
-        if self.probing.is_none()
-            && let Some(probe) = base.governor.driver_mut().and_then(|d| d.take_probe(now))
-        {
-            self.probing = Some(Probing { probe, packets: 0, bytes: Bytes::ZERO, next_at: now });
-        }
-        if let Some(waiting) = self.audio.pop_front() {
-            return Some(self.send(now, waiting.content, None, base));
+        self.begin_probe(now, base);
+        if let Some(content) = self.audio.pop_front() {
+            let probe = self.probing.map(|probing| probing.probe.id);
+            // In a probe it counts, as what is not paced does in libwebrtc.
+            self.advance_probe(content.size());
+            return Some(self.send(now, content, probe, base));
         }
         if let Some(probing) = self.probing {
             return self.poll_probe(now, probing, base);
         }
         let Some(next) = self.repairs.front().or(self.frames.front()) else {
-            base.tracker.on_app_limited();
+            self.on_drained(base, call);
             return None;
         };
-        let size = next.content.size();
+        let size = next.size();
         if base.tracker.inflight() + size > base.governor.window() {
             base.tracker.on_window_limited();
-            return None;
+            let trickles_at = self.left_at + size / TRICKLE;
+            if now < trickles_at {
+                self.paced_until = trickles_at;
+                return None;
+            }
         }
-        if !self.pacer.allows(now, size) {
-            self.paced_until = self.pacer.next();
+        if self.paid_at > now + BURST {
+            self.paced_until = self.paid_at - BURST;
             if base.tracker.inflight() * 2 >= base.governor.window() {
                 base.tracker.on_window_limited();
             }
             return None;
         }
         let content = self.pop()?;
-        let pace = self.pace(base);
-        self.pacer.on_sent(now, size, pace, PAYLOAD + HEADER);
+        self.pay(now, size, base);
         Some(self.send(now, content, None, base))
     }
 
+    /// Nothing waits. The application limits the sender, unless the encoder fills a target that is
+    /// less than it can use.
+    fn on_drained(&self, base: &mut Sender, call: &Call) {
+        let most = call.config().most(PAYLOAD, HEADER);
+        let target = base.governor.driver_mut().and_then(|driver| driver.target());
+        if target.is_none_or(|target| target >= most) {
+            base.tracker.on_app_limited();
+        }
+    }
+
+    /// A packet leaves that the pacer counts: all but audio.
+    fn pay(&mut self, now: Time, size: Bytes, base: &Sender) {
+        self.left_at = now;
+        self.paid_at = self.paid_at.max(now) + size / self.pace(base);
+    }
+
+    /// Begins a probe that the governor asks for, with the next packet of video. Those that wait
+    /// behind it follow at once (libwebrtc, `BitrateProber`).
+    fn begin_probe(&mut self, now: Time, base: &mut Sender) {
+        if let Some(driver) = base.governor.driver_mut() {
+            self.probes.extend(std::iter::from_fn(|| driver.take_probe(now)));
+        }
+        if self.probing.is_none() && !self.frames.is_empty() {
+            self.probing = self.probes.pop_front().map(|probe| Probing::new(probe, now));
+        }
+    }
+
     /// A packet of a probe: what waits, or padding. Neither window nor pace bounds it.
-    fn poll_probe(
-        &mut self,
-        now: Time,
-        mut probing: Probing,
-        base: &mut Sender,
-    ) -> Option<Outgoing> {
-        let Probe { id, rate, packets, bytes } = probing.probe;
+    fn poll_probe(&mut self, now: Time, probing: Probing, base: &mut Sender) -> Option<Outgoing> {
         if now < probing.next_at {
             self.paced_until = probing.next_at;
             return None;
         }
         let content = self.pop().unwrap_or(Content::Padding { bytes: PAYLOAD });
         let size = content.size();
+        self.advance_probe(size);
+        self.pay(now, size, base);
+        Some(self.send(now, content, Some(probing.probe.id), base))
+    }
+
+    /// A packet leaves. One that waits behind the probe that ends with it follows at once.
+    fn advance_probe(&mut self, size: Bytes) {
+        let Some(probing) = &mut self.probing else { return };
+        let Probe { rate, packets, bytes, .. } = probing.probe;
         probing.packets += 1;
         probing.bytes += size;
         probing.next_at += size / rate;
-        let is_done = probing.packets >= packets && probing.bytes >= bytes;
-        self.probing = (!is_done).then_some(probing);
-        Some(self.send(now, content, Some(id), base))
+        if probing.packets >= packets && probing.bytes >= bytes {
+            let next_at = probing.next_at;
+            self.probing = self.probes.pop_front().map(|probe| Probing::new(probe, next_at));
+        }
     }
 
     fn pop(&mut self) -> Option<Content> {
-        if let Some(waiting) = self.repairs.pop_front() {
-            return Some(waiting.content);
+        if let Some(content) = self.repairs.pop_front() {
+            self.repairing -= content.size();
+            return Some(content);
         }
-        let content = self.frames.pop_front()?.content;
+        let content = self.frames.pop_front()?;
         self.waiting -= content.size();
         Some(content)
+    }
+
+    /// Bytes that wait for the pacer.
+    fn backlog(&self) -> Bytes {
+        self.waiting + self.repairing
     }
 
     fn pace(&self, base: &Sender) -> Rate {
         let given = base.governor.pacing_rate();
         let rate = given.unwrap_or_else(|| self.rate(base).mul_f64(PACING));
-        rate.max(self.waiting / QUEUE_MAX)
+        rate.max(self.backlog() / QUEUE_MAX)
     }
 
     fn send(
@@ -278,11 +332,10 @@ impl MediaSender {
     }
 
     /// Cuts a frame into packets, as equal as can be.
-    fn packetize(&mut self, now: Time, captured: Captured) {
-        let since = now;
+    fn packetize(&mut self, captured: Captured) {
         let (frame, bytes, key, media_time) = match captured {
             Captured::Audio { number, bytes } => {
-                self.audio.push_back(Waiting { since, content: Content::Audio { number, bytes } });
+                self.audio.push_back(Content::Audio { number, bytes });
                 return;
             }
             Captured::Video { frame, bytes, key, media_time } => (frame, bytes, key, media_time),
@@ -293,7 +346,7 @@ impl MediaSender {
         for index in 0..count {
             let packet = VideoPacket { frame, index, count, key, media_time, bytes: part };
             let sequence = self.video.push(Video { packet, sent_at: Time::MAX });
-            self.enqueue(since, Content::Video { sequence, packet });
+            self.enqueue(Content::Video { sequence, packet });
         }
         if self.protection.parity {
             let mut left = u32::from(count);
@@ -302,15 +355,15 @@ impl MediaSender {
                 let first = first + u64::from(u32::from(count) - left);
                 // RFC 5109 §7.3, §7.4: 10 bytes for the group and 4 for its mask.
                 let bytes = part + Bytes::new(14);
-                self.enqueue(since, Content::Parity { first, count: covered, bytes });
+                self.enqueue(Content::Parity { first, count: covered, bytes });
                 left -= covered;
             }
         }
     }
 
-    fn enqueue(&mut self, since: Time, content: Content) {
+    fn enqueue(&mut self, content: Content) {
         self.waiting += content.size();
-        self.frames.push_back(Waiting { since, content });
+        self.frames.push_back(content);
     }
 
     /// When it has something to do.
@@ -355,7 +408,8 @@ impl MediaSender {
             if video.sent_at != Time::MAX && now >= video.sent_at + rtt {
                 video.sent_at = Time::MAX;
                 let content = Content::Again { sequence, packet: video.packet };
-                self.repairs.push_back(Waiting { since: now, content });
+                self.repairing += content.size();
+                self.repairs.push_back(content);
             }
         }
     }

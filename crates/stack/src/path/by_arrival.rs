@@ -37,59 +37,17 @@ pub enum ReportedFate {
     Missing,
 }
 
-/// How long the way back is remembered: as Copa and BBR remember the round-trip time.
-const RETURN_WINDOW: Duration = Duration::from_secs(10);
-/// A smoothed turnaround is that of about so many packets.
-const TURNAROUND_PACKETS: f64 = 32.0;
-
-/// What a receiver of media adds to the way of a packet.
-///
-/// It reports in batches, and does not tell how long a report waited. What is the same in all reports
-/// is the way back. So the shortest time from an arrival to its report, by two clocks whose offset is
-/// unknown, stands for the way back, and a round trip is that and the packet's way there: the offset
-/// cancels.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Receiver {
-    /// The shortest time from an arrival to its report, in nanoseconds by two clocks: of the present
-    /// stretch of time, and of the one before.
-    shortest: [Option<i64>; 2],
-    since: Time,
-    /// Smoothed mean time from a packet's sending to its report.
-    turnaround: Option<Duration>,
-}
-
-impl Receiver {
-    /// Packets that were reported now took so long from sending to report, in the mean.
-    fn took(&mut self, mean: Duration, packets: u64) {
-        let weight = packets as f64 / (packets as f64 + TURNAROUND_PACKETS);
-        self.turnaround = Some(
-            self.turnaround
-                .map_or(mean, |before| before.mul_f64(1.0 - weight) + mean.mul_f64(weight)),
-        );
-    }
-
-    /// The round-trip time of the newest packet of a report, without the receiver's wait.
-    fn round_trip(&mut self, now: Time, sent_at: Time, arrived_at: Time) -> Duration {
-        let [now_ns, sent, arrived] =
-            [now, sent_at, arrived_at].map(|at| i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
-        if now.since(self.since) > RETURN_WINDOW {
-            (self.shortest, self.since) = ([None, self.shortest[0]], now);
-        }
-        let back = now_ns.saturating_sub(arrived);
-        let shortest = self.shortest[0].map_or(back, |shortest| shortest.min(back));
-        self.shortest[0] = Some(shortest);
-        let shortest = self.shortest[1].map_or(shortest, |before| before.min(shortest));
-        let there = arrived.saturating_sub(sent);
-        Duration::from_nanos(u64::try_from(there.saturating_add(shortest)).unwrap_or(0))
-    }
-}
+/// Packets are remembered for so long where no feedback comes (libwebrtc,
+/// `TransportFeedbackAdapter`, `kSendTimeHistoryWindow`).
+const KEPT: Duration = Duration::from_secs(60);
 
 impl Path {
     /// Feedback arrived on these packets, which are in the order of their numbers. A packet that is
     /// reported a second time is passed over.
     ///
     /// A sender of media waits for its encoder between frames. It uses its window if at least half
-    /// of it is in flight; otherwise the application limits it (RFC 9002 §7.8).
+    /// of it is in flight; otherwise the application limits it (RFC 9002 §7.8). Of an algorithm with
+    /// a target, [`on_drained`](Path::on_drained) tells.
     pub fn on_feedback(&mut self, now: Instant, reported: &[Reported]) {
         self.settle();
         self.now = self.at(now);
@@ -138,18 +96,27 @@ impl Path {
             self.on_marked(now, now);
         }
         if turnarounds.1 > 0 {
-            self.receiver.took(turnarounds.0 / turnarounds.1, turnarounds.1);
+            self.reports.took(turnarounds.0 / turnarounds.1, turnarounds.1);
         }
         if self.tracker.rtt_sample(self.now).is_some() {
-            let of = |(sent_at, at)| self.receiver.round_trip(self.now, sent_at, at);
+            let of = |(sent_at, at)| self.reports.round_trip(self.now, sent_at, at);
             self.sample = newest.map(of);
         }
         let rtt = self.sample;
-        self.waiting = Some(prior * 2 < self.offered());
+        self.waiting = Some(self.driver.target().is_none() && prior * 2 < self.offered());
         self.settle();
         let inflight = self.tracker.inflight();
         self.driver.on_feedback(&Feedback { now: self.now, packets: &arrivals, rtt, inflight });
         self.driver.decide();
+    }
+
+    /// Nothing waits to be sent, and the application can use so much. It limits the sender where an
+    /// algorithm's target is more. Else its encoder fills the target.
+    pub fn on_drained(&mut self, most: Rate) {
+        self.settle();
+        if self.driver.target().is_some_and(|target| target >= most) {
+            self.tracker.on_app_limited();
+        }
     }
 
     /// No feedback came for long: all that is in flight is lost, and nothing that was learnt of the
@@ -157,9 +124,11 @@ impl Path {
     pub fn on_silence(&mut self, now: Instant) {
         self.settle();
         self.now = self.at(now);
-        while let Some(mut packet) = self.packets.take_stale(Time::MAX) {
-            self.take_lost(&mut packet);
-        }
+        self.discard_older(self.now - KEPT);
+        // Feedback that comes after all still tells their fate.
+        let mut packets = std::mem::take(&mut self.packets);
+        packets.iter_mut().for_each(|packet| self.take_lost(packet));
+        self.packets = packets;
         self.end_losses(true);
         self.driver.decide();
     }
@@ -175,7 +144,7 @@ impl Path {
     /// (Little's law). Receivers report in batches, so that is more than the round-trip time, which
     /// the newest packet of a batch measures.
     pub(super) fn encoder_rate(&self) -> Option<Rate> {
-        match self.receiver.turnaround.or(self.rtt.map(|(srtt, _)| srtt)) {
+        match self.reports.turnaround().or(self.rtt.map(|(srtt, _)| srtt)) {
             Some(time) if !time.is_zero() => Some(self.driver.encoder_rate(time)),
             _ => self.driver.target(),
         }

@@ -16,14 +16,13 @@ pub use by_arrival::{Reported, ReportedFate};
 use std::time::Instant;
 
 use trimtab_cc::resume::CarefulResume;
-use trimtab_cc::transport::{Packet, Tracker};
+use trimtab_cc::transport::{Packet, Reports, Tracker};
 use trimtab_cc::{Config as Limits, KnobError, set_knob};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::safety::Arm;
 use trimtab_steer::{Driver, HostView, KnobValues};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
-use self::by_arrival::Receiver;
 use crate::guarded::Guarded;
 use crate::hints::{Hints, Responses};
 use crate::memory::Place;
@@ -79,7 +78,7 @@ pub struct Path {
     /// Smoothed and lowest round-trip time; `None` before the first sample.
     rtt: Option<(Duration, Duration)>,
     /// What a receiver of media adds, and the round-trip time of the present report without that.
-    receiver: Receiver,
+    reports: Reports,
     sample: Option<Duration>,
     /// The stack's smoothed round-trip time before the present acknowledgement.
     smoothed: Duration,
@@ -149,7 +148,7 @@ impl Path {
             remaining: hints.remaining(),
             responses: Responses::of(hints),
             rtt: None,
-            receiver: Receiver::default(),
+            reports: Reports::default(),
             sample: None,
             smoothed: Duration::ZERO,
             prior_inflight: None,

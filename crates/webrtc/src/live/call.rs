@@ -137,7 +137,7 @@ impl<'a> Call<'a> {
         let captured_at = self.now();
         self.wants_key |= self.peer.take_key_frame_request();
         let target = self.peer.target();
-        let asked = video_rate(target.bitrate(), Rate::ZERO);
+        let asked = video_rate(target.bitrate(), Rate::ZERO, self.interval());
         let mut frame = Frame { captured_at, asked, data: None, is_key: false, presented_at: None };
         if target.backlog() < BACKLOG_MAX {
             let picture = self.clip.frame(number as usize);
@@ -194,6 +194,7 @@ impl<'a> Call<'a> {
             interval: self.interval(),
             frames: self.frames.iter().map(of).collect(),
             audio: Vec::new(),
+            pause: None,
             picture: Picture::default(),
             measured_vmaf: None,
             stills: Vec::new(),

@@ -85,7 +85,9 @@ impl<'a> Live<'a> {
         topology.start(&Link { down: half(), up: half(), seed: link.seed, log: None })?;
         let (factory, handle) = config.connection();
         let sender = factory.sender(std::time::Instant::now(), bitrates);
-        let estimator = CongestionControlBuilder::new(sender.estimator).build();
+        let estimator = CongestionControlBuilder::new(sender.estimator)
+            .with_prune_horizon(trimtab_rtc::HISTORY)
+            .build();
         let chain = Registry::new()
             .with(Slot::CongestionControl, estimator)
             .with(Slot::Pacer, sender.pacer);

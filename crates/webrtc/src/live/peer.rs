@@ -161,7 +161,7 @@ impl Peer {
     pub fn send_frame(&mut self, frame: Vec<u8>, timestamp: u32) -> Result<(), WebrtcError> {
         let fail = WebrtcError::peer::<rtc::shared::error::Error>;
         let size = units::Bytes::new(frame.len() as u64);
-        let wanted = self.target.padding() - size;
+        let wanted = self.target.filler(size);
         let payloads = self.payloader.payload(PAYLOAD, &Bytes::from(frame));
         let mut payloads = payloads.map_err(fail("cut a frame into packets"))?;
         let mut left = usize::try_from(wanted.get()).unwrap_or(0);

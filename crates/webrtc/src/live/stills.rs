@@ -110,6 +110,7 @@ mod tests {
                 frame(120, Some(300)),
             ],
             audio: Vec::new(),
+            pause: None,
             picture: Picture::default(),
             measured_vmaf: None,
             stills: Vec::new(),

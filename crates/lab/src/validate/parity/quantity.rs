@@ -73,6 +73,42 @@ pub(super) static RCT_P50: Quantity = Quantity {
     of: |run| Some(run.rct_ms?.p50),
 };
 
+/// Mean bitrate that an encoder was asked for; calls only.
+pub(super) static TARGET: Quantity = Quantity {
+    name: "target",
+    head: "target kbit/s",
+    label: "mean target",
+    unit: " kbit/s",
+    of: |run| run.target_kbps_mean,
+};
+
+/// 95th percentile of frame delays; calls only.
+pub(super) static FRAME_DELAY_P95: Quantity = Quantity {
+    name: "frame_delay_p95",
+    head: "p95 frame delay ms",
+    label: "p95 frame delay",
+    unit: " ms",
+    of: |run| Some(run.frame_delay_ms?.p95),
+};
+
+/// How often the picture stood still; calls only.
+pub(super) static FREEZES: Quantity = Quantity {
+    name: "freezes",
+    head: "freezes",
+    label: "freezes",
+    unit: "",
+    of: |run| run.freezes,
+};
+
+/// How many cells have to be within a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bar {
+    /// Half of them: the median is.
+    Median,
+    /// Nine in ten.
+    NineInTen,
+}
+
 /// How far two sides may be apart in a cell: by a share of the reference, or by a difference in the
 /// quantity's unit, whichever is more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -4,6 +4,7 @@ use crate::report::cells::place_of;
 use crate::report::table::{Column, Style, short, table, wrapped};
 use crate::stats::summary::in_order;
 
+use super::quantity::Bar;
 use super::{CellDifference, Difference, Parity, ParityRow};
 
 impl Parity {
@@ -33,17 +34,24 @@ impl Parity {
                 bands.push(band);
             }
         }
+        let is_share = self.differences().any(|d| d.bar == Bar::NineInTen);
+        let share =
+            if is_share { " The last figure is the share of cells within the band." } else { "" };
         format!(
-            "Medians over cells, of absolute differences; the QoE is the mean of all runs. ! is \
-             out of its band: {}.",
+            "Medians over cells, of absolute differences; the QoE is the mean of all runs.{share} ! \
+             is out of its band: {}.",
             bands.join(", ")
         )
     }
 
-    /// How many medians are within their bands.
+    /// How many quantities are within their bands.
     fn verdict(&self) -> String {
         let within = self.differences().filter(|d| d.holds()).count();
-        format!("{within} of {} medians are within their bands.", self.differences().count())
+        let what = match self.differences().next().map(|d| d.bar) {
+            Some(Bar::NineInTen) => "quantities are within their bands in nine cells of ten",
+            _ => "medians are within their bands",
+        };
+        format!("{within} of {} {what}.", self.differences().count())
     }
 }
 
@@ -87,5 +95,9 @@ fn columns(rows: &[&ParityRow]) -> Vec<Column> {
 fn show(d: &Difference) -> String {
     let unit = if d.band.is_share() { "%" } else { "" };
     let mark = if d.holds() { "" } else { " !" };
-    format!("{} {} {:.2}{unit}{mark}", short(d.reference), short(d.model), d.off)
+    let within = match d.bar {
+        Bar::Median => String::new(),
+        Bar::NineInTen => format!(" {:.0}%", 100.0 * d.within),
+    };
+    format!("{} {} {:.2}{unit}{within}{mark}", short(d.reference), short(d.model), d.off)
 }

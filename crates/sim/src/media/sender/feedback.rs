@@ -5,17 +5,17 @@ use trimtab_cc::{Arrival, Feedback};
 use trimtab_units::{Duration, Time};
 
 use super::MediaSender;
-use crate::media::{FEEDBACK_MAX, content};
+use crate::media::content;
 use crate::sender::Sender;
-use crate::transport::LossDetection;
 
 /// A packet that is reported missing is lost once so many packets that left after it have arrived
 /// (RFC 9002 §6.1.1, `kPacketThreshold`).
 const PACKET_THRESHOLD: u64 = 3;
-/// Without feedback for so many probe timeouts everything in flight is lost (RFC 9002 §7.6.1).
-const TIMEOUTS: u64 = 3;
-/// The largest back-off, as a power of two.
-const BACKOFF_MAX: u32 = 6;
+/// Packets are lost after so long without any feedback: the least retransmission timeout of
+/// RFC 6298 §2.4.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
+/// … or after so many round trips, where that is longer. `trimtab-rtc` waits as long.
+const SILENCE_ROUNDS: u64 = 3;
 
 impl MediaSender {
     pub(super) fn on_feedback(
@@ -39,11 +39,13 @@ impl MediaSender {
                 marked: false,
             });
         }
-        self.learn_flight(now, &arrivals);
+        self.learn_turnaround(now, &arrivals);
         base.totals.delivered = base.tracker.delivered();
-        (self.progress_at, self.backoff) = (now, 0);
-        let waited = feedback.waited.unwrap_or(Duration::ZERO);
-        let rtt = base.tracker.rtt_sample(now).map(|rtt| rtt - waited);
+        self.progress_at = now;
+        let rtt = base.tracker.rtt_sample(now).and_then(|rtt| match feedback.waited {
+            Some(waited) => Some(rtt - waited),
+            None => self.round_trip(now, &arrivals),
+        });
         if let Some(rtt) = rtt {
             base.totals.rtt.record(rtt);
             base.rtt.sample(now, rtt, Duration::ZERO);
@@ -70,16 +72,19 @@ impl MediaSender {
         }
     }
 
-    /// The mean time in flight, smoothed as round-trip times are (RFC 6298 §2).
-    fn learn_flight(&mut self, now: Time, arrivals: &[Arrival]) {
+    fn learn_turnaround(&mut self, now: Time, arrivals: &[Arrival]) {
         let arrived = || arrivals.iter().filter(|arrival| arrival.arrived_at.is_some());
         let sum: Duration = arrived().map(|arrival| now.since(arrival.sent_at)).sum();
         let count = arrived().count() as u64;
         if count > 0 {
-            let mean = sum / count;
-            let before = if self.flight.is_zero() { mean } else { self.flight };
-            self.flight = (before * 7 + mean) / 8;
+            self.reports.took(sum / count, count);
         }
+    }
+
+    /// The round-trip time of the newest packet that arrived.
+    fn round_trip(&mut self, now: Time, arrivals: &[Arrival]) -> Option<Duration> {
+        let newest = arrivals.iter().rfind(|arrival| arrival.arrived_at.is_some())?;
+        Some(self.reports.round_trip(now, newest.sent_at, newest.arrived_at?))
     }
 
     /// Declares lost what is in flight below `end`.
@@ -108,14 +113,12 @@ impl MediaSender {
         if base.tracker.inflight().is_zero() {
             return Time::MAX;
         }
-        let timeout = base.rtt.timeout(LossDetection::Rfc9002, FEEDBACK_MAX) * TIMEOUTS;
-        self.progress_at + timeout * (1 << self.backoff)
+        self.progress_at + (base.rtt.smoothed() * SILENCE_ROUNDS).max(SILENCE_MIN)
     }
 
     /// Nothing was heard for too long.
     pub(super) fn on_timeout(&mut self, now: Time, base: &mut Sender) {
         base.totals.timeouts += 1;
-        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
         self.progress_at = now;
         let prior_inflight = base.tracker.inflight();
         self.write_off(now, self.sent.end(), base);
