@@ -118,8 +118,8 @@ impl CallRecord {
 
     /// Freezes by the W3C's rule: an interval between presented frames of at least three times the
     /// mean of the last 30 or 150 ms more than it. The wait from the last frame to the end of the
-    /// call counts as an interval. A pause of the sending end does not count. Before there are 30 the mean is over those there are, the
-    /// capture interval being the first.
+    /// call counts as an interval. A pause of the sending end does not count. Before there are 30 the
+    /// mean is over those there are, the capture interval being the first.
     pub fn frozen(&self) -> Vec<Moment> {
         let mut shown: Vec<Time> = self.frames.iter().filter_map(|f| f.presented_at).collect();
         shown.sort_unstable();
