@@ -4,7 +4,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::rivals::Rivals;
 use super::search::Search;
-use super::{Gcc, PROCESS_EVERY, Told};
+use super::{Gcc, PACE, PROCESS_EVERY, Told};
 use crate::by_rate::{self, Transport};
 use crate::knob::knob_methods;
 use crate::{
@@ -100,9 +100,9 @@ impl CongestionControl for Gcc {
 
     fn pacing_rate(&self) -> Option<Rate> {
         Some(match self.told {
-            Told::Nothing => self.rate().mul_f64(self.values.pace).max(self.window_rate()),
+            Told::Nothing => self.rate().mul_f64(PACE).max(self.window_rate()),
             Told::Acks(_) => self.rate(),
-            Told::Media => self.rate().mul_f64(self.values.pace),
+            Told::Media => self.rate().mul_f64(PACE),
         })
     }
 

@@ -40,10 +40,6 @@ knobs! {
         // Ours: libwebrtc takes all.
         probe_share: f64 = 1.0, 0.5..=1.0, "1",
             "the share of what a probe found that is used: less leaves room for large frames";
-        // pacing_controller.h kDefaultPaceMultiplier.
-        pace: f64 = 2.5, 1.0..=20.0, "1",
-            "media leaves at this multiple of the target: more shows large frames sooner, and \
-             fills short buffers";
         // rate_control_settings.cc, the QueueSize of WebRTC-CongestionWindow.
         queue: f64 = 0.35, 0.01..=2.0, "s",
             "media may have what is sent in a round trip and in this time in flight: less makes \

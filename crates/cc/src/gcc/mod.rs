@@ -12,8 +12,8 @@
 //! Five things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
 //!   now of the newest packet that it acknowledges, and there are no probes (`search.rs`).
-//! * Such a transport paces at the target. Media is paced at 2.5 times that (the knob `pace`), as
-//!   frames come in bursts.
+//! * Such a transport paces at the target. Media is paced at 2.5 times that
+//!   (`kDefaultPaceMultiplier`), as frames come in bursts.
 //! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer
 //!   them.
 //! * With the knob `competitive` at 1, it takes the share of a CUBIC flow next to flows that fill
@@ -70,6 +70,8 @@ const PROBE_DROP: f64 = 0.85;
 /// A greater share of lost bytes ends the search for the capacity
 /// (`send_side_bandwidth_estimation.cc` `kDefaultLowLossThreshold`).
 const SEARCH_LOSS: f64 = 0.02;
+/// Media is paced at so many times the target (`kDefaultPaceMultiplier`).
+const PACE: f64 = 2.5;
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "gcc",

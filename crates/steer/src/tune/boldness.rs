@@ -12,6 +12,8 @@ pub struct Tuned {
     name: &'static str,
     /// Knobs that boldness leaves alone, and what Mortise sets them to.
     set: &'static [(&'static str, f64)],
+    /// How bold flows start where the link is always idle. Media leaves a link idle between frames.
+    pub(super) bold_when_idle: f64,
     knobs: &'static [Turned],
 }
 
@@ -45,16 +47,23 @@ const fn turned(knobs: &[Knob], name: &str, pivot: f64, shyest: f64, boldest: f6
 /// `trimtab compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3 --cc
 /// bbr3:loss_thresh=0.05`, and so on.
 static ALL: [Tuned; 4] = [
-    Tuned { name: "bbr3", set: &[], knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)] },
+    Tuned {
+        name: "bbr3",
+        set: &[],
+        bold_when_idle: 1.0,
+        knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)],
+    },
     // Not its latency_filter: a flow that overlooks more of a growing queue starves others.
     Tuned {
         name: "vivace",
         set: &[],
+        bold_when_idle: 1.0,
         knobs: &[turned(Vivace::KNOBS, "loss_filter", 0.0, 0.005, 0.1)],
     },
     Tuned {
         name: "cubic",
         set: &[],
+        bold_when_idle: 1.0,
         knobs: &[
             turned(Cubic::KNOBS, "beta", 1.0, 0.5, 0.95),
             turned(Cubic::KNOBS, "c", 0.0, 0.1, 4.0),
@@ -64,7 +73,8 @@ static ALL: [Tuned; 4] = [
     // what is above 1, and the decrease what is taken.
     Tuned {
         name: "gcc",
-        set: &[("competitive", 1.0), ("probe_busy", 1.5), ("pace", 5.0), ("queue", 0.15)],
+        set: &[("competitive", 1.0), ("probe_busy", 1.5), ("queue", 0.15)],
+        bold_when_idle: 0.0,
         knobs: &[
             turned(Gcc::KNOBS, "growth", 1.0, 1.02, 1.14),
             turned(Gcc::KNOBS, "decrease", 1.0, 0.77, 0.93),

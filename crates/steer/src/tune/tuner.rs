@@ -195,7 +195,7 @@ impl Tuner {
     /// Where flows on this path start. A link that is idle has room that nobody uses. What a bold
     /// flow takes of a full one, others lose.
     fn origin(&self) -> f64 {
-        ((self.idle - IDLE) / (1.0 - IDLE)).max(0.0)
+        self.tuned.bold_when_idle * ((self.idle - IDLE) / (1.0 - IDLE)).max(0.0)
     }
 
     fn decide(&mut self, [shy, bold]: [Window; 2], factors: &Factors, rtt_min: f64) {
