@@ -2,4 +2,5 @@
 # ./dev build: the `trimtab` command, optimised.
 . tools/dev/lib.sh
 
+add_webrtc
 build_trimtab

@@ -9,6 +9,7 @@ need_command dpkg-shlibdeps dpkg-dev
 need_command objcopy binutils
 need_rust
 need_bpf
+add_webrtc
 say "building trimtab and its C library of hints (the first time also their dependencies)"
 # In one build: the library alone would select fewer features of its dependencies, and the next
 # build of trimtab would compile these again.

@@ -8,7 +8,9 @@ need_command ip iproute2
 need_command git git
 # Some tests run unmodified programs behind an emulated link, or several engines with their servers.
 # They skip where these are missing, and print so. Only CI installs servers that Debian starts at
-# once, and a browser, which is large.
+# once, a browser, which is large, and what is behind features that compile C and C++ for minutes:
+# there one build serves what ./dev s2n and ./dev webrtc test, too.
+slow=
 if [ -n "${CI:-}" ]; then
 	need_postgres
 	need_command nginx nginx-light
@@ -16,12 +18,16 @@ if [ -n "${CI:-}" ]; then
 	need_command chromium chromium
 	need_command gtlsclient ngtcp2-client
 	need_http3_clients
+	need_cxx
+	need_quality
+	export TRIMTAB_QUALITY="$PWD/target/quality"
+	slow=$(slow_features)
 fi
 if [ $# -gt 0 ]; then
 	exec cargo test --locked --no-fail-fast "$@"
 fi
 # Many tests in Rust wait for a real network; those in Python compute meanwhile, and give way.
-cargo test --locked --no-run
+cargo test --locked ${slow:+--features "$slow"} --no-run
 build_python
 said=$(mktemp)
 # A shell has its background jobs ignore Ctrl-C, and one of these tests is of that.
@@ -35,7 +41,7 @@ trap 'kill "$python" 2>/dev/null || :; rm -f "$said"' EXIT
 trap 'exit 130' INT TERM
 # One failure hides neither the next crate's nor Python's.
 result=0
-cargo test --locked --no-fail-fast || result=1
+cargo test --locked ${slow:+--features "$slow"} --no-fail-fast || result=1
 wait "$python" || result=1
 cat "$said"
 exit $result

@@ -3,14 +3,11 @@
 //! The player's inputs go to the server with every refresh of the screen. A frame shows the newest
 //! input that had reached the server when it was rendered, and its delay counts from that input.
 
-use trimtab_units::{Duration, Time};
+use trimtab_units::Duration;
 
-use crate::call::{Call, CallConfig, CallRecord};
+use crate::call::{Call, CallConfig, CallRecord, OneCall};
 use crate::conference::{FEEDBACK, PARITY, PICTURE, picture, protection};
-use crate::{
-    AppFactors, AppInfo, Application, Command, Concurrency, Form, Outcome, Recipe, RequestId,
-    Setting,
-};
+use crate::{AppInfo, Form, Recipe, Setting};
 
 /// The delay from input to display that players do not feel, and the one at which they cannot play.
 /// Ours, after Vlahovic et al. (QoMEX 2019): a shooter suffers from some 50 ms on.
@@ -82,40 +79,13 @@ impl CloudGame {
     }
 }
 
-impl Application for CloudGame {
-    fn poll(&mut self, now: Time) -> Option<Command> {
-        self.call.begin(now);
-        None
+impl OneCall for CloudGame {
+    fn of(&self) -> &Call {
+        &self.call
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        None
-    }
-
-    fn on_complete(&mut self, _now: Time, _id: RequestId) {}
-
-    fn is_finished(&self) -> bool {
-        self.call.is_over()
-    }
-
-    fn factors(&self, _now: Time) -> AppFactors {
-        self.call.factors()
-    }
-
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Streams
-    }
-
-    fn outcome(&self, now: Time) -> Outcome {
-        Outcome::Call(self.call.record(now))
-    }
-
-    fn call(&self) -> Option<&Call> {
-        Some(&self.call)
-    }
-
-    fn call_mut(&mut self) -> Option<&mut Call> {
-        Some(&mut self.call)
+    fn of_mut(&mut self) -> &mut Call {
+        &mut self.call
     }
 }
 
@@ -123,7 +93,7 @@ impl Application for CloudGame {
 mod tests {
     use super::*;
     use crate::{FrameRecord, Picture};
-    use trimtab_units::{Bytes, Rate};
+    use trimtab_units::{Bytes, Rate, Time};
 
     fn session(delay: u64, dropped: u64) -> CallRecord {
         let frame = |i: u64| {
@@ -141,10 +111,12 @@ mod tests {
             start: Time::ZERO,
             end: Time::from_secs(2),
             interval: Duration::from_millis(20),
+            pause: None,
             frames: (0..100).map(frame).collect(),
             audio: Vec::new(),
             picture: Picture::default(),
             measured_vmaf: Some(90.0),
+            stills: Vec::new(),
         }
     }
 

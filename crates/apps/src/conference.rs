@@ -1,10 +1,8 @@
 //! A video conference, from one end to the other (Mortise App. C).
 
-use trimtab_units::Time;
-
-use crate::call::{Call, CallConfig, Picture, Protection};
+use crate::call::{Call, CallConfig, OneCall, Picture, Protection};
 use crate::settings::{Form, Setting, Settings};
-use crate::{AppFactors, AppInfo, Application, Command, Concurrency, Outcome, Recipe, RequestId};
+use crate::{AppInfo, Recipe};
 
 /// What scores pictures.
 pub(crate) const PICTURE: Setting = Setting {
@@ -117,39 +115,12 @@ impl Conference {
     }
 }
 
-impl Application for Conference {
-    fn poll(&mut self, now: Time) -> Option<Command> {
-        self.call.begin(now);
-        None
+impl OneCall for Conference {
+    fn of(&self) -> &Call {
+        &self.call
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        None
-    }
-
-    fn on_complete(&mut self, _now: Time, _id: RequestId) {}
-
-    fn is_finished(&self) -> bool {
-        self.call.is_over()
-    }
-
-    fn factors(&self, _now: Time) -> AppFactors {
-        self.call.factors()
-    }
-
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Streams
-    }
-
-    fn outcome(&self, now: Time) -> Outcome {
-        Outcome::Call(self.call.record(now))
-    }
-
-    fn call(&self) -> Option<&Call> {
-        Some(&self.call)
-    }
-
-    fn call_mut(&mut self) -> Option<&mut Call> {
-        Some(&mut self.call)
+    fn of_mut(&mut self) -> &mut Call {
+        &mut self.call
     }
 }

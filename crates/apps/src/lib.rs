@@ -56,7 +56,8 @@ pub use app::{
 pub use bulk::{Bulk, BulkConfig};
 pub use call::{
     AudioRecord, Call, CallConfig, CallRecord, Captured, Clip, FRAME_PACKETS_MAX, FrameRecord,
-    Freezes, Lag, Picture, Point, Protection, Quality, Resolution, Rung, VideoPacket,
+    Freezes, Lag, Moment, MomentKind, Picture, Point, Protection, Quality, Resolution, Rung, Still,
+    VideoPacket,
 };
 pub use cloud_game::CloudGame;
 pub use conference::Conference;

@@ -45,6 +45,7 @@ mod newreno;
 #[cfg(feature = "media")]
 mod one_way;
 pub mod resume;
+mod rival;
 mod round;
 #[cfg(feature = "media")]
 mod scream;

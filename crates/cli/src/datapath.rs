@@ -120,8 +120,8 @@ mod webrtc {
 
     pub(super) fn to_a_browser(_: &Scenario) -> Result<Box<dyn Datapath>, Failure> {
         Err(Failure::input(
-            "this trimtab was built without WebRTC: build it with cargo build --release -p trimtab \
-             --features webrtc",
+            "this trimtab was built without WebRTC: build it with ./dev build, or with cargo build \
+             --release -p trimtab --features webrtc",
         ))
     }
 

@@ -5,6 +5,7 @@
 //! the command, the version and the whole scenario, so that anybody can repeat it.
 
 use serde::{Deserialize, Serialize};
+use trimtab_apps::CallRecord;
 
 use crate::scenario::TransportKind;
 use crate::stats::Sorted;
@@ -211,6 +212,9 @@ pub struct RunRecord {
     /// How the run went over time; not part of the JSON.
     #[serde(skip)]
     pub series: Option<Series>,
+    /// What the first flow's viewer saw, frame by frame; calls only, and not part of the JSON.
+    #[serde(skip)]
+    pub call: Option<CallRecord>,
 }
 
 /// What competing flows got, each value the mean over them.
@@ -393,6 +397,8 @@ pub struct Series {
     pub lambda: Vec<f64>,
     /// The tradeoff τ that the path was measured to give.
     pub tau: Vec<f64>,
+    /// The rate that the scheme gives the first flow's encoder, headers included; calls only.
+    pub target_mbps: Vec<f64>,
 }
 
 /// A scheme over all its runs with one application.

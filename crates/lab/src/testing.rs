@@ -59,5 +59,6 @@ pub(crate) fn run(cc: &str, trace: &str, seed: u64, qoe: f64) -> RunRecord {
         selections: None,
         units: Vec::new(),
         series: None,
+        call: None,
     }
 }

@@ -9,8 +9,11 @@ use trimtab_lab::run::simulator::Simulator;
 use trimtab_lab::scenario::Scenario;
 
 fn result(text: &str) -> Comparison {
+    recorded(text, Recording { units: true, series: false })
+}
+
+fn recorded(text: &str, recording: Recording) -> Comparison {
     let scenario = Scenario::parse(text).unwrap();
-    let recording = Recording { units: true, series: false };
     compare(&scenario, Effort { jobs: None, quiet: true }, recording, "x", &Simulator).unwrap()
 }
 
@@ -76,4 +79,27 @@ fn games_have_a_score_of_their_own_and_settings_are_heard() {
     // Mortise Eq. 16.
     let fit = 41.06 + 30.53 * (kbps / 1000.0 + 0.1481).ln();
     assert!((low.vmaf.unwrap() - fit).abs() < 1e-3, "{:?} {fit}", low.vmaf);
+}
+
+#[test]
+fn a_recording_has_the_frames_of_a_call_and_what_its_encoder_was_given() {
+    let recording = Recording { units: false, series: true };
+    let c = recorded(
+        "cc = [\"gcc\"]\ntraces = \"constant:2Mbit/s\"\nrtt = \"40ms\"\nbuffer = \"4BDP\"\n\
+         duration = \"20s\"\n[[app]]\nkind = \"conference\"\n[[app]]\nkind = \"bulk\"\n",
+        recording,
+    );
+    let of = |app: &str| c.runs.iter().find(|r| r.app == app).unwrap();
+    let (run, bulk) = (of("conference"), of("bulk"));
+    let (call, series) = (run.call.as_ref().unwrap(), run.series.as_ref().unwrap());
+    assert_eq!((call.frames.len(), call.audio.len()), (600, 0), "sound is left out");
+    assert_eq!(Some(call.freeze_ratio()), run.freeze_ratio);
+    assert!(call.stills.is_empty(), "nobody saw a picture");
+    // Headers and sound are in what is given, and not in what is asked of the encoder.
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let given = mean(&series.target_mbps[100..]);
+    let asked: Vec<f64> = call.frames[300..].iter().map(|frame| frame.asked.mbps()).collect();
+    assert!(given > 1.04 * mean(&asked) && given < 2.2, "{given} {}", mean(&asked));
+    assert!(bulk.call.is_none());
+    assert!(bulk.series.as_ref().unwrap().target_mbps.iter().all(|rate| rate.is_nan()));
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trimtab_emu::{Fidelity, ServerSide, Topology};
 use trimtab_lab::run::course::Course;
-use trimtab_lab::run::datapath::{Datapath, RunError};
+use trimtab_lab::run::datapath::{Datapath, RunError, on_own_thread};
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::scenario::{Job, Scenario};
@@ -114,9 +114,7 @@ impl Datapath for Real {
 
     /// Takes the scenario's duration, and what handshakes and outstanding requests take.
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
-        // A thread of its own, which the run puts before others.
-        let done = std::thread::scope(|scope| scope.spawn(|| self.run(prepared, job)).join());
-        Ok(done.map_err(|_| QuicError::Thread)??)
+        on_own_thread(|| self.run(prepared, job), QuicError::Thread)
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ use trimtab_cc::set_knob;
 use trimtab_net::{DelayConfig, DelayLine, JitterConfig};
 use trimtab_qoe::Factors;
 use trimtab_steer::{HostView, Steer, Steerer};
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::control::Control;
 use crate::governor::Governor;
@@ -197,6 +197,12 @@ impl Flow {
     /// What governs the sender's window.
     pub fn governor(&self) -> &Governor {
         &self.sender.governor
+    }
+
+    /// The rate that the sender of a call gives its encoder, headers, sound and what waits included;
+    /// `None` of a flow that carries no call.
+    pub fn media_rate(&self) -> Option<Rate> {
+        self.media.as_ref().map(|media| media.rate(&self.sender))
     }
 
     /// What steers the algorithm.

@@ -152,3 +152,30 @@ fn a_world_with_a_call_can_be_forked() {
     assert_eq!(record(&one, 0, 10), record(&other, 0, 10));
     assert_eq!(one.events(), other.events());
 }
+
+/// Next to an endless CUBIC flow in four bandwidth-delay products GCC starves, and with its knob
+/// `competitive` it takes its share: neither less than half of what the other gets, nor more.
+#[test]
+fn a_competitive_gcc_is_not_starved_by_cubic() {
+    let next_to_cubic = |cc: &str| {
+        let call = FlowConfig::new(
+            control(cc),
+            Transport::quic(),
+            Conference::new(conference(120)).into(),
+            RTT,
+        );
+        let bulk = App::bulk(&trimtab_apps::BulkConfig::default());
+        let cubic = FlowConfig::new(control("cubic:linux"), Transport::quic(), bulk, RTT);
+        let queue = QueueConfig::DropTail { bytes: Some(Bytes::new(60_000)), packets: None };
+        let link = LinkConfig::new(Capacity::Constant(Rate::from_mbps(3.0))).queue(queue);
+        let mut world = world(link, vec![call, FlowConfig { seed: 2, ..cubic }]);
+        world.run_until(Time::from_secs(120));
+        let [own, theirs] = [0, 1].map(|i| world.flows()[i].received().goodput.as_f64());
+        (own / theirs, record(&world, 0, 120).vmaf())
+    };
+    let (starved, poor) = next_to_cubic("gcc");
+    let (share, good) = next_to_cubic("gcc:competitive=1");
+    assert!(starved < 0.2, "{starved}");
+    assert!((0.5..1.5).contains(&share), "{share}");
+    assert!(good > poor + 30.0, "VMAF {poor} and {good}");
+}

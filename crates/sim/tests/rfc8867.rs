@@ -2,9 +2,8 @@
 //! what each asks for as a figure with its bounds, for the rate controllers of calls and for
 //! Mortise-GCC.
 //!
-//! `cargo test -p trimtab-sim --test rfc8867 -- --nocapture` prints the table. Left out are 5.3 (a
-//! congested way back), whose second call runs the other way, and 5.8 (a pause), which a call of ours
-//! does not have. A call of ours takes up to 2.5 Mbit/s.
+//! `cargo test -p trimtab-sim --test rfc8867 -- --nocapture` prints the table. A call of ours takes up
+//! to 2.5 Mbit/s.
 
 use trimtab_apps::{App, BulkConfig, CallConfig, Conference, DownloadConfig, Workload};
 use trimtab_net::{Capacity, LinkConfig, QueueConfig, generate};
@@ -141,6 +140,28 @@ fn variable_capacity_of_two(scheme: &str) -> [Finding; 2] {
     ]
 }
 
+/// §5.3: a call each way, and the capacity of each way steps on its own: feedback of one waits in the
+/// queue of the other. The least share of the forward way in the last half of each of its steps, with
+/// the headers of its own media and the feedback of the other call left out; and the delay there.
+fn congested_way_back(scheme: &str) -> [Finding; 2] {
+    let forward = [(2.0, 20), (1.0, 20), (0.5, 20), (2.0, 40)];
+    let backward = [(2.0, 35), (0.8, 35), (2.0, 30)];
+    let back = FlowConfig { forward: vec![1], reverse: vec![0], ..call(scheme, 0, 100, 50) };
+    let there = FlowConfig { reverse: vec![1], seed: 2, ..call(scheme, 0, 100, 50) };
+    let links = vec![(link(&forward), 1), (link(&backward), 2)];
+    let mut world = World::new(&WorldConfig { links, flows: vec![there, back] });
+    let (mut at, mut least) = (0, f64::INFINITY);
+    for (mbps, seconds) in forward {
+        at += seconds;
+        least = least.min(rates(&mut world, at - seconds / 2, at)[0] / mbps);
+    }
+    let waited = world.flows()[0].received().queue_delay.quantile(0.95).as_millis_f64();
+    [
+        Finding::new("5.3 least share of a step", least, 0.6, 1.0),
+        Finding::new("5.3 queueing delay, p95, ms", waited, 0.0, 300.0),
+    ]
+}
+
 /// §5.4: three calls, each 20 s after the one before.
 fn competing_calls(scheme: &str) -> Finding {
     let flows = (0..3).map(|i| call(scheme, 20 * i, 120, 50)).collect();
@@ -183,18 +204,38 @@ fn next_to_short_tcp(scheme: &str) -> Finding {
     Finding::new("5.7 two calls, of 2 Mbit/s", rates[0] + rates[1], 0.6, 2.0)
 }
 
+/// §5.8: three calls, of which one pauses from 40 s to 60 s. What the others take of the link in the
+/// second half of the pause, and Jain's index of the three from 20 s after it on.
+fn a_pause(scheme: &str) -> [Finding; 2] {
+    let pause = Some((Duration::from_secs(40), Duration::from_secs(60)));
+    let mut flows: Vec<FlowConfig> =
+        (0..3).map(|i| FlowConfig { seed: i + 1, ..call(scheme, 0, 120, 50) }).collect();
+    let length = Duration::from_secs(120);
+    let pausing = CallConfig { length, pause, seed: 1, ..CallConfig::conference() };
+    flows[1].app = Conference::new(pausing).into();
+    let mut world = world(link(&[(3.5, 120)]), flows);
+    let others = rates(&mut world, 50, 60);
+    let all = rates(&mut world, 80, 120);
+    [
+        Finding::new("5.8 the others in the pause", (others[0] + others[2]) / 3.5, 0.6, 1.0),
+        Finding::new("5.8 Jain index after it", jain(&all), 0.8, 1.0),
+    ]
+}
+
 fn all(scheme: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(variable_capacity(scheme));
     findings.extend(variable_capacity_of_two(scheme));
+    findings.extend(congested_way_back(scheme));
     findings.push(competing_calls(scheme));
     findings.push(round_trip_fairness(scheme));
     findings.extend(next_to_long_tcp(scheme));
     findings.push(next_to_short_tcp(scheme));
+    findings.extend(a_pause(scheme));
     findings
 }
 
-/// Steering fails no case that GCC itself keeps.
+/// Steering fails no case that GCC itself keeps, nor that with a long TCP flow.
 #[test]
 fn mortise_gcc_keeps_what_gcc_keeps() {
     let tables: Vec<Vec<Finding>> = SCHEMES.iter().map(|scheme| all(scheme)).collect();
@@ -214,6 +255,7 @@ fn mortise_gcc_keeps_what_gcc_keeps() {
         }
     }
     for (gcc, steered) in tables[0].iter().zip(&tables[1]) {
-        assert!(!gcc.holds() || steered.holds(), "{}: {}", steered.case, steered.value);
+        let needed = gcc.holds() || steered.case.starts_with("5.6");
+        assert!(!needed || steered.holds(), "{}: {}", steered.case, steered.value);
     }
 }

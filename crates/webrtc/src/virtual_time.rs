@@ -11,7 +11,7 @@ use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::{Delays, Measurement};
 use trimtab_lab::run::{emulated, stack};
 use trimtab_lab::scenario::{Job, Scenario};
-use trimtab_rtc::units::{Bytes, Duration, Time};
+use trimtab_rtc::units::{Bytes, Duration, Rate, Time};
 use trimtab_sim::Histogram;
 
 use crate::admission;
@@ -118,6 +118,10 @@ impl Run for VirtualRun {
     fn sample(&mut self) -> Sample {
         let queue_delay_ms = self.world.queue_delay_ms();
         sample(self.world.handle.metrics(), queue_delay_ms, &mut self.rtt)
+    }
+
+    fn target(&self) -> Option<Rate> {
+        self.world.handle.metrics()?.target
     }
 
     fn totals(&self) -> Vec<Totals> {

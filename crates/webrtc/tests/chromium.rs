@@ -3,6 +3,7 @@
 //! Skipped, with the reason, where the browser, the tools or the rights are missing; CI has to have
 //! them.
 
+use trimtab_apps::Still;
 use trimtab_emu::{Config as Link, EmuError, ServerSide, Topology};
 use trimtab_net::{Capacity, LinkConfig, QueueConfig};
 use trimtab_rtc::units::{Bytes, Duration, Rate};
@@ -66,6 +67,16 @@ fn chromium_presents_a_call_that_follows_the_link() {
     // At least the way, and a frame; at most what people bear.
     assert!(mean > 20.0 && mean < 400.0 && p95 < 800.0, "{mean} and {p95} ms");
     assert!(vmaf > 50.0 && vmaf <= 100.0, "{vmaf}");
+    // Each of the worst moments has two pictures, which are not the same.
+    let ends = record.worst_moments().iter().map(|moment| moment.until).collect::<Vec<_>>();
+    assert_eq!(record.stills.iter().map(|still| still.at).collect::<Vec<_>>(), ends);
+    assert!(ends.len() >= 3, "{ends:?}");
+    for Still { at, seen, captured } in &record.stills {
+        for jpeg in [seen, captured] {
+            assert!(jpeg.starts_with(&[0xff, 0xd8]) && jpeg.len() > 1000, "at {at}");
+        }
+        assert_ne!(seen, captured, "at {at}");
+    }
     // The encoder followed the link: it began at 0.3 Mbit/s, could make 2.5, and the link has 1.5.
     let asked = |from, to| {
         let frames = record.frames[from..to].iter().map(|frame| frame.asked.mbps());

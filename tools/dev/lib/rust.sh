@@ -90,11 +90,21 @@ need_component() {
 		install_packages "cargo $1" "$3"
 	fi
 }
+# What is off by default, since it compiles s2n-quic's TLS, rtc and openh264.
+slow_features() { echo trimtab-webrtc/browser,trimtab-s2n-quic/sockets,trimtab-quic/s2n; }
 need_rustfmt() { need_component fmt rustfmt rustfmt-web; }
 need_clippy() { need_component clippy clippy rust-web-clippy; }
 
 # What is built in beyond what every build has. A verb that needs none sets it to nothing.
 features=trimtab/quic
+
+# Also calls over WebRTC, for builds that people keep. They take minutes to compile, and C++: the
+# other verbs do without, and so does CI's package.
+add_webrtc() {
+	[ -z "${CI:-}" ] || return 0
+	need_cxx
+	features=$features,trimtab/webrtc
+}
 
 build_trimtab() {
 	need_rust

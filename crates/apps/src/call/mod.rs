@@ -6,10 +6,12 @@
 //! Read first: `record.rs` for what a call comes to, `encoder.rs` for what it sends (RFC 8593), and
 //! `depacketizer.rs`, `jitter.rs` and `playout.rs` for what becomes of it.
 
+mod application;
 mod curves;
 mod depacketizer;
 mod encoder;
 mod jitter;
+mod moments;
 mod playout;
 mod quality;
 mod record;
@@ -17,8 +19,10 @@ mod sound;
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+pub(crate) use application::OneCall;
 pub use depacketizer::{FRAME_PACKETS_MAX, VideoPacket};
 pub use encoder::Resolution;
+pub use moments::{Moment, MomentKind, Still};
 pub use quality::{Clip, Lag, Picture, Point, Quality, Rung};
 pub use record::{AudioRecord, CallRecord, FrameRecord, Freezes};
 
@@ -57,6 +61,9 @@ pub struct CallConfig {
     pub protection: Protection,
     /// How long the call lasts.
     pub length: Duration,
+    /// From when to when its sending end is paused, counted from the beginning (RFC 8867 §5.8):
+    /// nothing is captured then. `None` for never.
+    pub pause: Option<(Duration, Duration)>,
     /// Seed of frame sizes.
     pub seed: u64,
 }
@@ -72,6 +79,7 @@ impl CallConfig {
             interactive: false,
             protection: Protection::default(),
             length: Duration::from_secs(120),
+            pause: None,
             seed: 0,
         }
     }
@@ -238,8 +246,18 @@ impl Call {
         None
     }
 
-    /// The time, or never where the call has ended by then.
+    /// The pause by the clock of the call's ends.
+    fn pause(&self) -> Option<(Time, Time)> {
+        let ((from, to), start) = (self.config.pause?, self.start?);
+        Some((start + from, start + to))
+    }
+
+    /// The time, or the end of a pause that it is in; never where the call has ended by then.
     fn unless_past(&self, at: Time) -> Time {
+        let at = match self.pause() {
+            Some((from, to)) if (from..to).contains(&at) => to,
+            _ => at,
+        };
         if at < self.end() { at } else { Time::MAX }
     }
 
@@ -339,12 +357,14 @@ impl Call {
             start,
             end: now.min(self.end()).max(start),
             interval: self.interval,
+            pause: self.pause(),
             frames: frames.collect(),
             audio: audio
                 .map(|audio| AudioRecord { played_at: by_now(audio.played_at), ..*audio })
                 .collect(),
             picture: self.config.picture,
             measured_vmaf: None,
+            stills: Vec::new(),
         }
     }
 }

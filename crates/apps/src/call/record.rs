@@ -6,6 +6,7 @@
 use trimtab_qoe::conference_qoe;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use super::moments::{Moment, MomentKind, Still};
 use super::quality::{Picture, Quality, fitted_vmaf};
 
 /// The frames over which a freeze's rule takes the mean interval (W3C, Identifiers for WebRTC's
@@ -31,6 +32,8 @@ pub struct CallRecord {
     pub end: Time,
     /// From one capture to the next.
     pub interval: Duration,
+    /// From when to when nothing was captured, since the sending end was paused.
+    pub pause: Option<(Time, Time)>,
     /// Every frame that was captured, in that order; also those that the encoder skipped.
     pub frames: Vec<FrameRecord>,
     /// Every frame of audio, in the order of capture; none of a call without audio.
@@ -39,6 +42,9 @@ pub struct CallRecord {
     pub picture: Picture,
     /// VMAF as measured on what the viewer saw, 0 to 100, over the whole call with its freezes.
     pub measured_vmaf: Option<f64>,
+    /// Pictures of the [worst moments](Self::worst_moments), by time, where there are pictures: of a
+    /// call to a browser.
+    pub stills: Vec<Still>,
 }
 
 /// One frame of video.
@@ -112,28 +118,39 @@ impl CallRecord {
 
     /// Freezes by the W3C's rule: an interval between presented frames of at least three times the
     /// mean of the last 30 or 150 ms more than it. The wait from the last frame to the end of the
-    /// call counts as an interval. Before there are 30 the mean is over those there are, the
+    /// call counts as an interval. A pause of the sending end does not count. Before there are 30 the mean is over those there are, the
     /// capture interval being the first.
-    pub fn freezes(&self) -> Freezes {
+    pub fn frozen(&self) -> Vec<Moment> {
         let mut shown: Vec<Time> = self.frames.iter().filter_map(|f| f.presented_at).collect();
         shown.sort_unstable();
         shown.push(self.end);
         let mut recent = vec![self.interval];
-        let mut freezes = Freezes::default();
+        let mut frozen = Vec::new();
         for pair in shown.windows(2) {
-            let interval = pair[1].since(pair[0]);
+            let interval = pair[1].since(pair[0]) - self.paused(pair[0], pair[1]);
             let sum = recent.iter().fold(Duration::ZERO, |sum, &interval| sum + interval);
             let mean = sum / recent.len() as u64;
             if interval >= (mean * FREEZE_TIMES).max(mean + FREEZE_LONGER) {
-                freezes.count += 1;
-                freezes.total += interval;
+                frozen.push(Moment { from: pair[0], until: pair[1], kind: MomentKind::Frozen });
             }
             recent.push(interval);
             if recent.len() > FREEZE_FRAMES {
                 recent.remove(0);
             }
         }
-        freezes
+        frozen
+    }
+
+    /// How often and how long the picture [stood still](Self::frozen).
+    pub fn freezes(&self) -> Freezes {
+        let frozen = self.frozen();
+        let total = frozen.iter().fold(Duration::ZERO, |total, moment| total + moment.length());
+        Freezes { count: frozen.len() as u32, total }
+    }
+
+    /// How long the sending end was paused between two times.
+    fn paused(&self, from: Time, to: Time) -> Duration {
+        self.pause.map_or(Duration::ZERO, |(begins, ends)| to.min(ends).since(from.max(begins)))
     }
 
     /// The share of the call in which the picture stood still, 0 to 1. A call in which no frame was
@@ -267,10 +284,12 @@ mod tests {
             start: Time::ZERO,
             end: Time::from_millis(40 * frames),
             interval: ms(40),
+            pause: None,
             frames: (0..frames).map(frame).collect(),
             audio: Vec::new(),
             picture: Picture::default(),
             measured_vmaf: None,
+            stills: Vec::new(),
         }
     }
 

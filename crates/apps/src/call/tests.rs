@@ -11,7 +11,11 @@ fn config(length: Duration) -> CallConfig {
 /// Runs a call of 10 s at 1 Mbit/s over a path that delivers packet `n` so many times, each so long
 /// after it was sent.
 fn run(deliveries: impl Fn(u64) -> Vec<Duration>) -> (Call, Vec<Time>) {
-    let mut call = Call::new(config(Duration::from_secs(10)));
+    run_with(config(Duration::from_secs(10)), deliveries)
+}
+
+fn run_with(config: CallConfig, deliveries: impl Fn(u64) -> Vec<Duration>) -> (Call, Vec<Time>) {
+    let mut call = Call::new(config);
     call.begin(Time::ZERO);
     call.ask(Rate::from_mbps(1.0));
     let (mut events, mut n) = (Vec::new(), 0u64);
@@ -158,4 +162,19 @@ proptest! {
         let seen: Vec<_> = record.frames.iter().filter_map(|f| f.presented_at).collect();
         prop_assert!(seen.windows(2).all(|pair| pair[0] < pair[1]));
     }
+}
+
+/// RFC 8867 §5.8: from 4 s to 6 s nothing is captured, and nothing that was not freezes.
+#[test]
+fn a_paused_call_captures_nothing_and_is_no_freeze() {
+    let [from, to] = [4, 6].map(Duration::from_secs);
+    let paused = CallConfig { pause: Some((from, to)), ..config(Duration::from_secs(10)) };
+    let (call, asked) = run_with(paused, |_| vec![Duration::from_millis(30)]);
+    let record = call.record(Time::from_secs(11));
+    let pause = Time::ZERO + from..Time::ZERO + to;
+    assert!(record.frames.iter().all(|frame| !pause.contains(&frame.captured_at)));
+    assert!(record.audio.iter().all(|audio| !pause.contains(&audio.captured_at)));
+    assert_eq!(record.audio.len(), 400, "8 s of 20 ms");
+    assert!((238..=242).contains(&record.frames.len()), "{}", record.frames.len());
+    assert_eq!((record.freezes(), asked.len()), (Freezes::default(), 0));
 }

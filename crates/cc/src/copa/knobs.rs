@@ -12,7 +12,7 @@ pub(super) enum Rivalry {
     Yield,
     /// It moves 1/delta by additive increase and multiplicative decrease (§2.4).
     Delta,
-    /// It keeps the window of CUBIC (`rival.rs`).
+    /// It keeps the window of CUBIC (`../rival.rs`).
     Cubic,
 }
 

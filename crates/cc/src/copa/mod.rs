@@ -16,14 +16,13 @@
 //! * A queue that does not empty is drained for a round trip, before it is taken for that of others
 //!   and whenever the minimum round-trip time has not been seen for long (see `mode.rs`).
 //! * Congestion marks (ECN) bound the window (`ceiling.rs`).
-//! * With the knob `competitive` at 2, it competes with the window of CUBIC (`rival.rs`).
+//! * With the knob `competitive` at 2, it competes with the window of CUBIC (`../rival.rs`).
 //! * While the application limits the sender the window does not grow; it may shrink.
 
 mod blame;
 mod knobs;
 mod migrate;
 mod mode;
-mod rival;
 mod ticks;
 mod velocity;
 
@@ -32,13 +31,13 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use self::blame::Blame;
 use self::knobs::{Rivalry, Values};
 use self::mode::{EMPTY_SLACK, Mode, Sight};
-use self::rival::Rival;
 use self::ticks::Ticks;
 use self::velocity::{Direction, Velocity};
 use crate::ceiling::Ceiling;
 use crate::episode::Episode;
 use crate::filter::{WindowedMax, WindowedMin};
 use crate::knob::knob_methods;
+use crate::rival::Rival;
 use crate::round::Round;
 use crate::window::WINDOW_MAX;
 use crate::{

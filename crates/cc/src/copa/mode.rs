@@ -55,7 +55,7 @@ const LOST_GAP: u32 = 5;
 /// A flow that competes again within so many round trips keeps its 1/delta. The queue was empty
 /// for a moment, and the others stayed.
 const KEPT_ROUNDS: u32 = 50;
-/// With CUBIC's window (`rival.rs`), it looks whether the others are still there at ticks so far
+/// With CUBIC's window (`../rival.rs`), it looks whether the others are still there at ticks so far
 /// apart, and at every second and every fourth of them once they were. A drain costs a flow of long
 /// round trips its share for seconds, so there are so many round trips at least from tick to tick,
 /// as they are with an empty queue.

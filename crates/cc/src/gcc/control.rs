@@ -2,13 +2,13 @@
 
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use super::rivals::Rivals;
 use super::search::Search;
-use super::{Gcc, PACE, PROCESS_EVERY, Told};
-use crate::by_rate::Transport;
+use super::{Gcc, PROCESS_EVERY, Told};
+use crate::by_rate::{self, Transport};
 use crate::knob::knob_methods;
 use crate::{
-    Ack, Arrival, Config, CongestionControl, Feedback, Loss, LostPacket, Marked, Phase, Probe,
-    Sent, Timeout,
+    Ack, Config, CongestionControl, Feedback, Loss, LostPacket, Marked, Phase, Probe, Sent, Timeout,
 };
 
 impl CongestionControl for Gcc {
@@ -18,7 +18,7 @@ impl CongestionControl for Gcc {
 
     fn on_sent(&mut self, sent: &Sent) {
         self.target.on_sent(sent.now);
-        self.alr.on_sent(sent.now, sent.bytes, self.target.rate());
+        self.alr.on_sent(sent.now, sent.bytes, self.rate());
         if sent.now.since(self.processed_at) >= PROCESS_EVERY {
             self.process(sent.now);
         }
@@ -26,10 +26,9 @@ impl CongestionControl for Gcc {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.srtt = ack.srtt;
-        let uses = !self.ceiling.is_set() || ack.prior_inflight * 3 >= self.ceiling.get();
-        self.ceiling.on_ack(ack, uses, self.config.mss);
+        by_rate::grow(&mut self.ceiling, ack, self.config.mss);
         match self.told {
-            Told::Media => return,
+            Told::Media => return self.rivals.on_ack(ack, self.acked.rate()),
             Told::Nothing => {
                 let rate = self.start_rate().max(self.window_rate());
                 self.begin(rate);
@@ -38,15 +37,7 @@ impl CongestionControl for Gcc {
             Told::Acks(_) => {}
         }
         self.target.loss.observations().add(ack.newest_sent_at, ack.acked, true);
-        let arrival = Arrival {
-            sent_at: ack.newest_sent_at,
-            arrived_at: Some(ack.now),
-            bytes: ack.acked,
-            probe: None,
-            marked: false,
-        };
-        let Ack { now, rtt, inflight, .. } = *ack;
-        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight });
+        by_rate::as_feedback(ack, |feedback| self.receive(feedback));
         self.search(ack);
     }
 
@@ -61,6 +52,7 @@ impl CongestionControl for Gcc {
             let arrived = packet.arrived_at.is_some();
             self.target.loss.observations().add(packet.sent_at, packet.bytes, arrived);
         }
+        self.look_around(feedback);
         self.receive(feedback);
     }
 
@@ -71,8 +63,10 @@ impl CongestionControl for Gcc {
         }
     }
 
-    /// Losses count by packet, in the loss part.
-    fn on_loss(&mut self, _loss: &Loss) {}
+    /// Losses count by packet, in the loss part, unless others fill the queue.
+    fn on_loss(&mut self, loss: &Loss) {
+        self.rivals.on_loss(loss);
+    }
 
     fn on_marked(&mut self, marked: &Marked) {
         // The window holds more than a round trip: the bound is one of what is in flight.
@@ -83,29 +77,32 @@ impl CongestionControl for Gcc {
         if let Told::Acks(search) = &mut self.told {
             *search = None;
         }
-        self.go(self.rate().mul_f64(0.5), timeout.now);
+        let rate = self.rate().mul_f64(0.5);
+        self.rivals = Rivals::default();
+        self.go(rate, timeout.now);
     }
 
     fn on_mtu(&mut self, limits: &Config) {
         let initial_window = self.config.initial_window.max(limits.min_window);
         self.config = Config { initial_window, seed: self.config.seed, ..*limits };
         self.ceiling.on_mtu(limits.mss);
+        self.rivals.on_mtu(limits);
     }
 
     fn window(&self) -> Bytes {
         let held = match self.told {
             Told::Nothing => self.config.initial_window,
             Told::Acks(_) => self.held(Transport::Stream),
-            Told::Media => self.held(Transport::Media),
+            Told::Media => self.held_of_media(),
         };
         held.min(self.ceiling.get()).max(self.config.min_window)
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
         Some(match self.told {
-            Told::Nothing => self.rate().mul_f64(PACE).max(self.window_rate()),
+            Told::Nothing => self.rate().mul_f64(self.values.pace).max(self.window_rate()),
             Told::Acks(_) => self.rate(),
-            Told::Media => self.rate().mul_f64(PACE),
+            Told::Media => self.rate().mul_f64(self.values.pace),
         })
     }
 

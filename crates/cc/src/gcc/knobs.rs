@@ -33,6 +33,21 @@ knobs! {
             "rate of the first probe by the start rate: more finds fast paths at once";
         probe_second: f64 = 6.0, 0.0..=20.0, "1",
             "rate of the second probe by the start rate; 0: none";
+        // Ours: libwebrtc probes at the start and in application-limited regions only.
+        probe_busy: f64 = 0.0, 0.0..=5.0, "1/s",
+            "probes in a second while the application uses the target: more finds what is free \
+             sooner; 0: none";
+        // Ours: libwebrtc takes all.
+        probe_share: f64 = 1.0, 0.5..=1.0, "1",
+            "the share of what a probe found that is used: less leaves room for large frames";
+        // pacing_controller.h kDefaultPaceMultiplier.
+        pace: f64 = 2.5, 1.0..=20.0, "1",
+            "media leaves at this multiple of the target: more shows large frames sooner, and \
+             fills short buffers";
+        // rate_control_settings.cc, the QueueSize of WebRTC-CongestionWindow.
+        queue: f64 = 0.35, 0.01..=2.0, "s",
+            "media may have what is sent in a round trip and in this time in flight: less makes \
+             a shorter queue when the capacity falls, and holds frames back";
         // loss_based_bwe_v2.cc InherentLossUpperBoundOffset, InstantUpperBoundLossOffset.
         loss_own: f64 = 0.05, 0.001..=0.5, "1",
             "the share of packets that a path may lose at any rate: more bears random loss";
@@ -47,6 +62,9 @@ knobs! {
         // WebRTC's start rate (bitrate_constraints.h kDefaultStartBitrateBps).
         rate_start: f64 = 0.3, 0.01..=100.0, "Mbit/s",
             "the target before anything is known of the path";
+        // rivals.rs; libwebrtc has nothing of the kind.
+        competitive: bool = 0.0, 0.0..=1.0, "1",
+            "1: next to flows that fill the queue it takes the share of a CUBIC flow";
     }
 }
 

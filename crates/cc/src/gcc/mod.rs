@@ -9,13 +9,15 @@
 //! makes a rate of that, `loss_v2.rs` and `observe.rs` one of the losses, and `target.rs` the target
 //! of both; `probe.rs`, `cluster.rs` and `alr.rs` probe. `replay.rs` compares with libwebrtc.
 //!
-//! Four things are not in libwebrtc:
+//! Five things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
 //!   now of the newest packet that it acknowledges, and there are no probes (`search.rs`).
-//! * Such a transport paces at the target. Media is paced at 2.5 times that
-//!   (`kDefaultPaceMultiplier`), as frames come in bursts.
+//! * Such a transport paces at the target. Media is paced at 2.5 times that (the knob `pace`), as
+//!   frames come in bursts.
 //! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer
 //!   them.
+//! * With the knob `competitive` at 1, it takes the share of a CUBIC flow next to flows that fill
+//!   the queue (`rivals.rs`). It is off by default.
 //! * A timeout halves the target. Libwebrtc waits for 3 s of silence, which counts here as well.
 
 mod acked;
@@ -32,6 +34,7 @@ mod observe;
 mod probe;
 #[cfg(test)]
 mod replay;
+mod rivals;
 mod search;
 mod target;
 #[cfg(test)]
@@ -47,6 +50,7 @@ use self::cluster::Clusters;
 use self::groups::Groups;
 use self::knobs::Values;
 use self::probe::Probing;
+use self::rivals::{Rivals, Seen};
 use self::search::{Found, Search};
 use self::target::Target;
 use self::trend::{Trend, Usage};
@@ -66,8 +70,6 @@ const PROBE_DROP: f64 = 0.85;
 /// A greater share of lost bytes ends the search for the capacity
 /// (`send_side_bandwidth_estimation.cc` `kDefaultLowLossThreshold`).
 const SEARCH_LOSS: f64 = 0.02;
-/// Media is paced at so many times the target (`kDefaultPaceMultiplier`).
-const PACE: f64 = 2.5;
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "gcc",
@@ -113,6 +115,7 @@ pub struct Gcc {
     probing: Probing,
     alr: Alr,
     in_alr: bool,
+    rivals: Rivals,
     processed_at: Time,
     srtt: Duration,
     ceiling: Ceiling,
@@ -142,6 +145,7 @@ impl Gcc {
             probing: Probing::new(start, false),
             alr: Alr::default(),
             in_alr: false,
+            rivals: Rivals::default(),
             processed_at: Time::ZERO,
             srtt: Duration::ZERO,
             ceiling: Ceiling::default(),
@@ -157,6 +161,7 @@ impl Gcc {
         self.aimd = Aimd::new(rate);
         self.target = Target::new(rate);
         self.target.set(rate, &self.values);
+        self.rivals = Rivals::default();
     }
 
     /// The same without probes, or with new ones. A media transport says with its first feedback
@@ -178,16 +183,23 @@ impl Gcc {
 
     /// What both parts and congestion marks leave.
     fn rate(&self) -> Rate {
-        let target = self.target.rate();
+        let least = Rate::from_mbps(self.values.rate_min);
+        let most = Rate::from_mbps(self.values.rate_max);
+        let target = self.rivals.rate(self.target.rate(), self.srtt).min(most).max(least);
         if !self.ceiling.is_set() || self.srtt.is_zero() {
             return target;
         }
         let marked = self.ceiling.get() / self.srtt;
-        target.min(marked).max(Rate::from_mbps(self.values.rate_min))
+        target.min(marked).max(least)
     }
 
     fn held(&self, over: Transport) -> Bytes {
         by_rate::window(self.rate(), self.srtt, over, &self.config)
+    }
+
+    fn held_of_media(&self) -> Bytes {
+        let more = Duration::from_secs_f64(self.values.queue);
+        by_rate::media_window(self.rate(), self.srtt, more, &self.config)
     }
 
     /// A packet arrived. Whether the queue of an overuse is gone with it.
@@ -235,9 +247,13 @@ impl Gcc {
             // The search has its own measure of what arrives.
             return;
         }
+        if self.rivals.compete() {
+            return;
+        }
         let (usage, throughput) = (self.trend.usage(), self.acked.rate());
         match probed.filter(|_| usage != Usage::Over) {
             Some(probed) => {
+                let probed = probed.mul_f64(self.values.probe_share);
                 let kept = throughput.map_or(Rate::ZERO, |rate| rate.mul_f64(PROBE_DROP));
                 self.go(probed.max(kept.min(self.aimd.rate())), now);
             }
@@ -246,6 +262,32 @@ impl Gcc {
                     self.target.on_delay(self.aimd.rate(), &self.values);
                 }
             }
+        }
+    }
+
+    /// What the delays of a feedback say of those who share the queue.
+    fn look_around(&mut self, feedback: &Feedback<'_>) {
+        if !self.values.competitive {
+            return;
+        }
+        for packet in feedback.packets {
+            if let Some(arrived) = packet.arrived_at {
+                self.rivals.on_arrival(packet.sent_at, arrived, feedback.now);
+            }
+        }
+        let path = Seen {
+            now: feedback.now,
+            srtt: self.srtt,
+            target: self.target.rate(),
+            throughput: self.acked.rate(),
+            loss: self.target.loss.share(),
+            limits: self.config,
+        };
+        let before = self.rate();
+        if self.rivals.look(&path) {
+            // They are gone.
+            self.target.loss.assume(before);
+            self.go(before, feedback.now);
         }
     }
 
@@ -269,7 +311,8 @@ impl Gcc {
 
     /// Whether a probe would tell something (`GetBandwidthLimitedCause()`).
     fn is_calm(&self) -> bool {
-        self.trend.usage() == Usage::Normal
+        self.rivals.are_gone()
+            && self.trend.usage() == Usage::Normal
             && !self.target.is_stuck()
             && (!self.target.loss.limits() || self.target.loss.is_growing())
     }

@@ -1,6 +1,6 @@
 //! When to probe, and how fast (libwebrtc `probe_controller.cc`).
 
-use trimtab_units::{Duration, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::knobs::Values;
 use crate::Probe;
@@ -32,6 +32,11 @@ const ALR_ENDED: Duration = Duration::from_secs(3);
 /// Least packets and time of a probe (`min_probe_packets_sent`, `min_probe_duration`).
 const PACKETS: u32 = 5;
 const SPAN: Duration = Duration::from_millis(15);
+
+/// Probes outside of such a region take at most this share of the target, were all of it padding
+/// of packets of this size. Ours.
+const PADDING: f64 = 0.4;
+const PADDED: Bytes = Bytes::new(1200);
 
 /// Where probing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,14 +112,27 @@ impl Probing {
                 self.initiate(now, [Some(first), second], true, values);
             }
             State::Complete if calm => {
-                let since = alr_since.map(|since| since.max(self.initiated_at) + ALR_EVERY);
-                if since.is_some_and(|due| now >= due) {
+                let due = match alr_since {
+                    Some(since) => Some(since.max(self.initiated_at) + ALR_EVERY),
+                    None => self.busy_due(values),
+                };
+                if due.is_some_and(|due| now >= due) {
                     let rate = self.estimate.mul_f64(ALR_SCALE);
                     self.initiate(now, [Some(rate), None], true, values);
                 }
             }
             State::Waiting { .. } | State::Complete => {}
         }
+    }
+
+    /// When to probe although the application uses the target.
+    fn busy_due(&self, values: &Values) -> Option<Time> {
+        if values.probe_busy <= 0.0 {
+            return None;
+        }
+        let padding = PADDED * u64::from(PACKETS) / self.estimate.mul_f64(PADDING);
+        let wait = Duration::from_secs_f64(1.0 / values.probe_busy).max(padding);
+        Some(self.initiated_at + wait)
     }
 
     /// `InitiateProbing()`.
@@ -224,6 +242,24 @@ mod tests {
         assert_eq!(take(7000, true).map(|probe| probe.rate.mbps()), Some(2.0));
         assert_eq!(take(11_999, true), None);
         assert!(take(12_000, true).is_some());
+    }
+
+    /// Twice a second at 1 Mbit/s. At 100 kbit/s five packets are 1.2 s of two fifths of it.
+    #[test]
+    fn an_application_that_uses_the_target_is_probed_where_the_knob_says_so() {
+        let values = Values { probe_busy: 2.0, ..Values::default() };
+        for (mbps, wait) in [(1.0, 500), (0.1, 1200)] {
+            let mut probing = Probing::new(Rate::from_mbps(mbps), true);
+            assert!(probing.take(at(wait - 1), None, true, &values).is_none());
+            assert!(probing.take(at(wait), None, false, &values).is_none(), "the delay grows");
+            let probe = probing.take(at(wait), None, true, &values).expect("a probe");
+            assert!((probe.rate.mbps() - 2.0 * mbps).abs() < 1e-9);
+            assert!(probing.take(at(2 * wait - 1), None, true, &values).is_none());
+        }
+        let never = Values::default();
+        assert!(
+            Probing::new(Rate::from_mbps(1.0), true).take(at(9999), None, true, &never).is_none()
+        );
     }
 
     /// From 2 to 1 Mbit/s is a fall below 0.66; 0.85 of 2 is probed.

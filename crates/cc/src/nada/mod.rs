@@ -29,8 +29,8 @@ use crate::knob::knob_methods;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::one_way::OneWay;
 use crate::{
-    Ack, Algorithm, Arrival, Config, CongestionControl, Feedback, Knob, Loss, LostPacket, Marked,
-    Phase, Sent, Timeout,
+    Ack, Algorithm, Config, CongestionControl, Feedback, Knob, Loss, LostPacket, Marked, Phase,
+    Sent, Timeout,
 };
 
 /// Time between two updates, DELTA.
@@ -207,8 +207,7 @@ impl CongestionControl for Nada {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.srtt = ack.srtt;
-        let uses = !self.ceiling.is_set() || ack.prior_inflight * 3 >= self.ceiling.get();
-        self.ceiling.on_ack(ack, uses, self.config.mss);
+        by_rate::grow(&mut self.ceiling, ack, self.config.mss);
         match self.over {
             Some(Transport::Media) => return,
             Some(Transport::Stream) => {}
@@ -217,16 +216,8 @@ impl CongestionControl for Nada {
                 self.over = Some(Transport::Stream);
             }
         }
-        let arrival = Arrival {
-            sent_at: ack.newest_sent_at,
-            arrived_at: Some(ack.now),
-            bytes: ack.acked,
-            probe: None,
-            marked: false,
-        };
-        let Ack { now, rtt, inflight, .. } = *ack;
         let lost = core::mem::take(&mut self.lost);
-        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight }, lost);
+        by_rate::as_feedback(ack, |feedback| self.receive(feedback, lost));
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {

@@ -28,13 +28,12 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use self::delay::Delay;
 use self::knobs::Values;
 use self::window::{LEAST, Sign, Window};
-use crate::by_rate::Transport;
+use crate::by_rate::{self, Transport};
 use crate::knob::knob_methods;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 use crate::one_way::OneWay;
 use crate::{
-    Ack, Algorithm, Arrival, Config, CongestionControl, Feedback, Knob, Loss, Marked, Phase, Sent,
-    Timeout,
+    Ack, Algorithm, Config, CongestionControl, Feedback, Knob, Loss, Marked, Phase, Sent, Timeout,
 };
 
 /// Flows of shorter round trips grow and fall as if theirs were so long, VIRTUAL_RTT.
@@ -204,15 +203,7 @@ impl CongestionControl for Scream {
             return;
         }
         self.over = Some(Transport::Stream);
-        let arrival = Arrival {
-            sent_at: ack.newest_sent_at,
-            arrived_at: Some(ack.now),
-            bytes: ack.acked,
-            probe: None,
-            marked: false,
-        };
-        let Ack { now, rtt, inflight, .. } = *ack;
-        self.receive(&Feedback { now, packets: &[arrival], rtt, inflight });
+        by_rate::as_feedback(ack, |feedback| self.receive(feedback));
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {

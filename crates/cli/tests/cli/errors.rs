@@ -272,6 +272,18 @@ fn figures() {
 }
 
 #[test]
+fn webrtc_needs_its_feature() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = compare(dir.path(), &["--datapath", "webrtc-virtual"]);
+    if cfg!(feature = "webrtc") {
+        assert!(e.contains("runs calls only"), "{e}");
+    } else {
+        assert!(e.contains("without WebRTC: build it with ./dev build, or with cargo"), "{e}");
+        assert_eq!(compare(dir.path(), &["--datapath", "webrtc"]), e);
+    }
+}
+
+#[test]
 fn quic_needs_its_feature() {
     let dir = tempfile::tempdir().unwrap();
     let over_sockets = ["--datapath", "quic", "--transport", "tcp"];

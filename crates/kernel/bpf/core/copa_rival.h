@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
  * Whose losses are whose, and the window that a CUBIC flow would have: crates/cc/src/copa/blame.rs
- * and rival.rs, which say why each thing is as it is.
+ * and crates/cc/src/rival.rs, which say why each thing is as it is.
  */
 #ifndef TRIMTAB_COPA_RIVAL_H
 #define TRIMTAB_COPA_RIVAL_H

@@ -75,7 +75,7 @@ struct tt_blame {
 	u8 rest[7];
 };
 
-/* The window that a CUBIC flow would have: crates/cc/src/copa/rival.rs. */
+/* The window that a CUBIC flow would have: crates/cc/src/rival.rs. */
 struct tt_rival {
 	u64 window_bytes; /* 0: there is none */
 	u64 needed_us;

@@ -242,6 +242,7 @@ pub fn series_table(runs: &[RunRecord]) -> Table {
         ("delta", value(|s| &s.delta)),
         ("lambda", value(|s| &s.lambda)),
         ("tau", value(|s| &s.tau)),
+        ("target_mbps", value(|s| &s.target_mbps)),
     ]
 }
 
@@ -478,6 +479,7 @@ mod tests {
             delta: bins(60.0),
             lambda: bins(70.0),
             tau: bins(80.0),
+            target_mbps: bins(90.0),
         };
         runs[1].series = Some(series);
         let column = |table: &Table, name: &str| -> Vec<f64> {
@@ -514,6 +516,7 @@ mod tests {
             "delta",
             "lambda",
             "tau",
+            "target_mbps",
         ];
         for (i, name) in names.iter().enumerate() {
             assert_eq!(column(&series, name), bins(10.0 * (i + 1) as f64), "{name}");

@@ -5,6 +5,7 @@
 
 pub mod archive;
 mod axis;
+mod call;
 mod cast;
 pub mod cells;
 mod chart;
@@ -172,6 +173,7 @@ fn application(app: &str, comparison: &Comparison, cast: &[Role]) -> String {
     html += "</div>\n";
     let shown: Vec<&str> =
         pair.map_or(Vec::new(), |d| vec![d.ahead.cc.as_str(), d.behind.cc.as_str()]);
+    html += &call::calls(cast, &runs, &shown);
     html += &course(app, cast, &runs, &shown);
     html + "</section>\n"
 }
@@ -336,24 +338,7 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
     );
     for (i, trace) in traces.iter().take(TRACES_MAX).enumerate() {
         let Some((first, group)) = series::group(cast, runs, trace) else { continue };
-        let c = &first.cell;
-        let setting = format!(
-            "RTT {}, buffer {} KB, loss {}%{}, {} flow{}{}, seed {}",
-            c.rtt_text(),
-            c.buffer_bytes as f64 / 1000.0,
-            libm::round(1e6 * c.loss) / 1e4,
-            match c.jitter_ms {
-                0.0 => String::new(),
-                jitter => format!(", jitter {jitter} ms"),
-            },
-            c.flows,
-            if c.flows == 1 { "" } else { "s" },
-            match c.rivals.as_str() {
-                "" => String::new(),
-                rivals => format!(", next to {}", escape(rivals)),
-            },
-            first.seed
-        );
+        let setting = setting(first);
         let open = if i == 0 { " open" } else { "" };
         let _ = writeln!(
             html,
@@ -367,6 +352,28 @@ fn course(app: &str, cast: &[Role], runs: &[&RunRecord], shown: &[&str]) -> Stri
         let _ = writeln!(html, "<p>{left} more traces are in the files of <code>--out</code>.</p>");
     }
     html
+}
+
+/// Where in the grid a run is.
+fn setting(run: &RunRecord) -> String {
+    let c = &run.cell;
+    format!(
+        "RTT {}, buffer {} KB, loss {}%{}, {} flow{}{}, seed {}",
+        c.rtt_text(),
+        c.buffer_bytes as f64 / 1000.0,
+        libm::round(1e6 * c.loss) / 1e4,
+        match c.jitter_ms {
+            0.0 => String::new(),
+            jitter => format!(", jitter {jitter} ms"),
+        },
+        c.flows,
+        if c.flows == 1 { "" } else { "s" },
+        match c.rivals.as_str() {
+            "" => String::new(),
+            rivals => format!(", next to {}", escape(rivals)),
+        },
+        run.seed
+    )
 }
 
 const GLOSSARY: &str = include_str!("glossary.html");

@@ -10,7 +10,7 @@ use super::chart::{Axis, Frame, Scale, escape, open, path};
 use crate::result::{RunRecord, Series};
 
 /// Points per line: what a screen can show, and what keeps the file small.
-const POINTS_MAX: usize = 360;
+pub(super) const POINTS_MAX: usize = 360;
 
 /// A panel: what it shows, and from where.
 struct Panel {
@@ -156,7 +156,7 @@ pub(super) fn capacity_chart(name: &str, trace: &Trace) -> String {
 
 /// Means over groups of bins, so that no line has more than [`POINTS_MAX`] points; with the new
 /// length of a bin.
-fn thinned(bin_ms: f64, values: &[f64]) -> (f64, Vec<f64>) {
+pub(super) fn thinned(bin_ms: f64, values: &[f64]) -> (f64, Vec<f64>) {
     let group = values.len().div_ceil(POINTS_MAX).max(1);
     let mean = |bins: &[f64]| {
         let (sum, n) =

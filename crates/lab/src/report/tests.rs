@@ -1,5 +1,6 @@
 //! The report on made-up results that have everything a report can show.
 
+mod calls;
 mod read;
 
 use super::*;

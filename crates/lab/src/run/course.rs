@@ -4,7 +4,7 @@
 use trimtab_apps::{App, Outcome};
 use trimtab_net::{Capacity, JitterConfig, LinkConfig, LossConfig, MarkConfig};
 use trimtab_steer::scheme::Scheme;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::result::Series;
 use crate::run::datapath::{Run, Sample, Totals};
@@ -228,6 +228,7 @@ impl<'a, R: Run> Course<'a, R> {
         s.delta.push(delta);
         s.lambda.push(insight.preference.map_or(f64::NAN, |hints| hints.lambda));
         s.tau.push(insight.tradeoff.unwrap_or(f64::NAN));
+        s.target_mbps.push(self.run.target().map_or(f64::NAN, Rate::mbps));
     }
 
     fn sum_up(self) -> Measurement {

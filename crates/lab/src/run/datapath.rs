@@ -8,7 +8,7 @@ use std::error::Error;
 use trimtab_apps::Outcome;
 use trimtab_qoe::Sketch;
 use trimtab_steer::Insight;
-use trimtab_units::{Bytes, Time};
+use trimtab_units::{Bytes, Rate, Time};
 
 use crate::result::{SelectionsRecord, Series, SwitchRecord};
 use crate::run::prepare::Prepared;
@@ -50,6 +50,19 @@ pub trait Datapath: Sync {
     }
 }
 
+/// Carries out a run on a thread of its own, which it may put before others. `panicked` is the error
+/// where that thread panics.
+///
+/// # Errors
+/// That of the run, or `panicked`.
+pub fn on_own_thread<E: Into<RunError> + Send>(
+    run: impl FnOnce() -> Result<Measurement, E> + Send,
+    panicked: E,
+) -> Result<Measurement, RunError> {
+    let done = std::thread::scope(|scope| scope.spawn(run).join());
+    done.unwrap_or(Err(panicked)).map_err(Into::into)
+}
+
 /// A run in progress, its flows numbered from 0: those of the scheme first, then its competitors'.
 pub trait Run {
     /// Why it may fail.
@@ -75,6 +88,12 @@ pub trait Run {
 
     /// The state of the first flow and of the bottleneck, at the end of a bin.
     fn sample(&mut self) -> Sample;
+
+    /// The rate that the scheme gives the encoder of the first flow, headers included, at the end of a
+    /// bin; `None` where there is none.
+    fn target(&self) -> Option<Rate> {
+        None
+    }
 
     /// What each flow has sent, and what became of it.
     fn totals(&self) -> Vec<Totals>;
@@ -122,4 +141,17 @@ pub struct Totals {
     pub rtts: Sketch,
     /// Waits in the bottleneck's queue.
     pub queue: Delays,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_panic_of_a_run_is_an_error() {
+        let panics = || -> Result<Measurement, &str> { std::panic::resume_unwind(Box::new(1)) };
+        assert_eq!(on_own_thread(panics, "it panicked").unwrap_err().to_string(), "it panicked");
+        let fails = || -> Result<Measurement, &str> { Err("it failed") };
+        assert_eq!(on_own_thread(fails, "it panicked").unwrap_err().to_string(), "it failed");
+    }
 }

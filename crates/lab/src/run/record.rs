@@ -244,9 +244,16 @@ pub fn record(
         rivals,
         switches: measured.switches,
         selections: measured.selections,
+        call: recording.series.then(|| first_call(&outcomes)).flatten(),
         units: if recording.units { units } else { Vec::new() },
         series: recording.series.then_some(measured.series),
     }
+}
+
+/// The call of the first flow, without its sound: nothing shows that over time.
+fn first_call(outcomes: &[&Outcome]) -> Option<CallRecord> {
+    let Outcome::Call(call) = outcomes.first()? else { return None };
+    Some(CallRecord { audio: Vec::new(), ..call.clone() })
 }
 
 /// Mean, median and 95th percentile of a delay over flows, in milliseconds: means weighted by their

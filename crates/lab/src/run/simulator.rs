@@ -9,7 +9,7 @@ use trimtab_net::Capacity;
 use trimtab_sim::{Control, Flow, FlowConfig, Transport, World, WorldConfig};
 use trimtab_steer::Steer;
 use trimtab_steer::scheme::{Scheme, SchemeKind};
-use trimtab_units::{Bytes, Time};
+use trimtab_units::{Bytes, Rate, Time};
 
 use crate::bound;
 use crate::result::{SelectionsRecord, Series, SwitchRecord};
@@ -189,6 +189,10 @@ impl Run for SimulatedRun {
             delta: delta.unwrap_or(f64::NAN),
             insight: first.steerer().map(Steer::insight).unwrap_or_default(),
         }
+    }
+
+    fn target(&self) -> Option<Rate> {
+        self.world.flows()[0].media_rate()
     }
 
     fn totals(&self) -> Vec<Totals> {

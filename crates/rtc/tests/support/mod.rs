@@ -1,18 +1,18 @@
 //! A sender and a receiver of `rtc-interceptor` over a link of the simulator, in virtual time.
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test and example uses a part")]
 
 use std::time::{Duration as StdDuration, Instant};
 
 use rtc_interceptor::{
-    AttributedPacket, CongestionControlBuilder, Interceptor, NackGeneratorBuilder,
-    NackResponderBuilder, Packet, RTCPFeedback, RTPHeaderExtension, Registry, Slot, StreamInfo,
-    TaggedPacket, TwccReceiverBuilder, TwccSenderBuilder,
+    AttributedPacket, BandwidthEstimator, CongestionControlBuilder, Interceptor,
+    NackGeneratorBuilder, NackResponderBuilder, Packet, RTCPFeedback, RTPHeaderExtension, Registry,
+    Slot, StreamInfo, TaggedPacket, TwccReceiverBuilder, TwccSenderBuilder,
 };
 use rtc_shared::TransportContext;
 use rtc_shared::marshal::MarshalSize as _;
 use trimtab_net::{Capacity, Event, Link, LinkConfig, LossConfig, Packet as OnLink, QueueConfig};
 use trimtab_rtc::units::{Bytes, Duration, Rate, Time};
-use trimtab_rtc::{Bitrates, Config, Handle, Target};
+use trimtab_rtc::{Bitrates, Config, Estimator, Handle, Target};
 
 const SSRC: u32 = 7;
 const FRAME: Duration = Duration::from_millis(40);
@@ -101,14 +101,25 @@ fn stream() -> StreamInfo {
 
 impl World {
     pub(crate) fn new(scheme: &str, setting: &Setting) -> Self {
+        let config = Config::new(scheme).expect("a scheme");
+        Self::with(config, setting, |estimator| estimator)
+    }
+
+    /// The same with settings of one's own, and an estimator that stands in for ours.
+    pub(crate) fn with<E: BandwidthEstimator + 'static>(
+        config: Config,
+        setting: &Setting,
+        wrap: impl FnOnce(Estimator) -> E,
+    ) -> Self {
         let epoch = Instant::now();
-        let config = Config::new(scheme).expect("a scheme").with_seed(1).with_clock(epoch);
+        let config = config.with_seed(1).with_clock(epoch);
         let (factory, handle) = config.connection();
         let parts = factory.sender(epoch, setting.bitrates);
+        let estimator = wrap(parts.estimator);
         let mut sender = Registry::new()
             .with(
                 Slot::CongestionControl,
-                CongestionControlBuilder::new(parts.estimator)
+                CongestionControlBuilder::new(estimator)
                     .with_prune_horizon(trimtab_rtc::HISTORY)
                     .build(),
             )

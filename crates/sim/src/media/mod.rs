@@ -21,7 +21,7 @@ mod receiver;
 mod sender;
 
 use trimtab_apps::Call;
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 pub(crate) use content::Report;
 use receiver::MediaReceiver;
@@ -97,6 +97,11 @@ impl Media {
         call: &mut Call,
     ) -> Option<Outgoing> {
         self.sender.poll(now, base, call)
+    }
+
+    /// The rate that the congestion control gives for everything, headers included.
+    pub(crate) fn rate(&self, base: &Sender) -> Rate {
+        self.sender.rate(base)
     }
 
     /// Whether anything waits to be sent.

@@ -150,7 +150,7 @@ impl MediaSender {
     /// The rate that the governor gives for everything, headers included. A window lets pass what
     /// it holds in the time that packets are in flight, which is longer than the round trip: they
     /// wait for feedback.
-    fn rate(&self, base: &Sender) -> Rate {
+    pub(super) fn rate(&self, base: &Sender) -> Rate {
         let srtt = base.rtt.smoothed();
         let time = self.reports.turnaround().map_or(srtt, |took| took.max(srtt));
         match &base.governor {

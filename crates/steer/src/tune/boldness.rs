@@ -6,10 +6,12 @@ use trimtab_cc::{Bbr3, Cubic, Gcc, Knob, Spec, Vivace};
 use crate::KnobValues;
 
 /// An algorithm whose boldness can be steered. As in Mortise-GCC (Mortise §C.1) one number stands
-/// for all of its knobs: −1 is as shy as it gets, 0 its defaults, and 1 as bold as it gets.
+/// for all of its knobs: −1 is as shy as it gets, 0 where flows start, and 1 as bold as it gets.
 #[derive(Debug)]
 pub struct Tuned {
     name: &'static str,
+    /// Knobs that boldness leaves alone, and what Mortise sets them to.
+    set: &'static [(&'static str, f64)],
     knobs: &'static [Turned],
 }
 
@@ -20,11 +22,22 @@ struct Turned {
     knob: Knob,
     pivot: f64,
     shyest: f64,
+    /// Where flows start.
+    origin: f64,
     boldest: f64,
 }
 
+impl Turned {
+    /// Starts elsewhere than at the knob's default.
+    const fn from(mut self, origin: f64) -> Self {
+        self.origin = origin;
+        self
+    }
+}
+
 const fn turned(knobs: &[Knob], name: &str, pivot: f64, shyest: f64, boldest: f64) -> Turned {
-    Turned { knob: Knob::named(knobs, name), pivot, shyest, boldest }
+    let knob = Knob::named(knobs, name);
+    Turned { origin: knob.default, knob, pivot, shyest, boldest }
 }
 
 /// All of them. Of each algorithm but GCC these are the knobs whose constant value changes what
@@ -32,11 +45,16 @@ const fn turned(knobs: &[Knob], name: &str, pivot: f64, shyest: f64, boldest: f6
 /// `trimtab compare --scenario scenarios/mortise/grid.toml --split validate --cc bbr3 --cc
 /// bbr3:loss_thresh=0.05`, and so on.
 static ALL: [Tuned; 4] = [
-    Tuned { name: "bbr3", knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)] },
+    Tuned { name: "bbr3", set: &[], knobs: &[turned(Bbr3::KNOBS, "loss_thresh", 0.0, 0.01, 0.1)] },
     // Not its latency_filter: a flow that overlooks more of a growing queue starves others.
-    Tuned { name: "vivace", knobs: &[turned(Vivace::KNOBS, "loss_filter", 0.0, 0.005, 0.1)] },
+    Tuned {
+        name: "vivace",
+        set: &[],
+        knobs: &[turned(Vivace::KNOBS, "loss_filter", 0.0, 0.005, 0.1)],
+    },
     Tuned {
         name: "cubic",
+        set: &[],
         knobs: &[
             turned(Cubic::KNOBS, "beta", 1.0, 0.5, 0.95),
             turned(Cubic::KNOBS, "c", 0.0, 0.1, 4.0),
@@ -46,10 +64,13 @@ static ALL: [Tuned; 4] = [
     // what is above 1, and the decrease what is taken.
     Tuned {
         name: "gcc",
+        set: &[("competitive", 1.0), ("probe_busy", 1.5), ("pace", 5.0), ("queue", 0.15)],
         knobs: &[
             turned(Gcc::KNOBS, "growth", 1.0, 1.02, 1.14),
             turned(Gcc::KNOBS, "decrease", 1.0, 0.77, 0.93),
             turned(Gcc::KNOBS, "step", 0.0, 0.25, 4.0),
+            turned(Gcc::KNOBS, "gain", 0.0, 20.0, 5.0).from(10.0),
+            turned(Gcc::KNOBS, "probe_share", 0.0, 0.7, 1.0).from(0.85),
         ],
     },
 ];
@@ -70,12 +91,17 @@ impl Tuned {
         self.name
     }
 
-    /// The algorithm, its knobs at their defaults.
+    /// The algorithm as flows start with it.
     ///
     /// # Panics
     /// Never: a test builds all.
     pub fn algorithm(&self) -> Spec {
-        Spec::new(self.name).expect("an algorithm of the table")
+        let mut spec = Spec::new(self.name).expect("an algorithm of the table");
+        let origins = self.knobs.iter().map(|turned| (turned.knob.name, turned.origin));
+        for (knob, value) in self.set.iter().copied().chain(origins) {
+            spec.set(knob, value).expect("within the knob's range");
+        }
+        spec
     }
 
     /// The values of its knobs with this boldness, −1 to 1.
@@ -87,8 +113,8 @@ impl Tuned {
 impl Turned {
     fn at(&self, boldness: f64) -> f64 {
         let end = if boldness < 0.0 { self.shyest } else { self.boldest };
-        let default = self.knob.default - self.pivot;
-        self.pivot + default * pow((end - self.pivot) / default, boldness.abs().min(1.0))
+        let origin = self.origin - self.pivot;
+        self.pivot + origin * pow((end - self.pivot) / origin, boldness.abs().min(1.0))
     }
 }
 

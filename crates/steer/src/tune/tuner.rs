@@ -45,7 +45,7 @@ const IDLE_ROUNDS: f64 = 10.0;
 /// A round-trip time that exceeds the shortest by so many packets of this flow shows a queue.
 const QUEUE_PACKETS: f64 = 2.0;
 /// More losses than this in so many windows in a row is harm, whatever the application says: all
-/// knobs go back to their defaults, and rest for so many windows.
+/// knobs go back to where flows start, and rest for so many windows.
 const HARM: f64 = 0.1;
 const HARM_WINDOWS: u32 = 4;
 const REST_WINDOWS: u32 = 8;
@@ -120,7 +120,7 @@ impl Evidence {
 pub struct Tuner {
     tuned: &'static Tuned,
     config: TunerConfig,
-    /// The middle between the neighbours, from −1 (shyest) over 0 (defaults) to 1 (boldest).
+    /// The middle between the neighbours, from −1 (shyest) over 0 (where flows start) to 1 (boldest).
     boldness: f64,
     /// How far the neighbours are from it.
     reach: f64,
@@ -167,7 +167,7 @@ impl Tuner {
         }
     }
 
-    /// The algorithm that it steers, its knobs at their defaults.
+    /// The algorithm that it steers, as [`Tuned::algorithm`] has it.
     pub fn algorithm(&self) -> Spec {
         self.tuned.algorithm()
     }

@@ -3,14 +3,15 @@
 use std::time::{Duration as StdDuration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use trimtab_apps::{CallRecord, FrameRecord, Picture};
+use trimtab_apps::{CallRecord, FrameRecord, Picture, Still};
 use trimtab_rtc::units::{Bytes, Duration, Rate, Time};
 
 use super::browser::{Browser, Presented};
 use super::encoder::Encoder;
 use super::peer::{CLOCK_RATE, Peer};
+use super::stills::{self, Shot};
 use super::studio::{Clip, Studio};
-use super::vmaf::{self, Slot};
+use super::vmaf::{self, Measured, Slot};
 use crate::error::WebrtcError;
 use crate::rates::{BACKLOG_MAX, video_rate};
 
@@ -193,13 +194,19 @@ impl<'a> Call<'a> {
             interval: self.interval(),
             frames: self.frames.iter().map(of).collect(),
             audio: Vec::new(),
+            pause: None,
             picture: Picture::default(),
             measured_vmaf: None,
+            stills: Vec::new(),
         }
     }
 
-    /// VMAF of what the viewer saw.
-    pub(crate) fn measure(&self, studio: &Studio) -> Result<Option<f64>, WebrtcError> {
+    /// VMAF of what the viewer saw, and pictures of the worst moments of this record.
+    pub(crate) fn measure(
+        &self,
+        studio: &Studio,
+        record: &CallRecord,
+    ) -> Result<(Option<f64>, Vec<Still>), WebrtcError> {
         let frames = self.frames.iter().enumerate();
         let slots: Vec<Slot<'_>> = frames
             .map(|(picture, frame)| Slot {
@@ -208,7 +215,12 @@ impl<'a> Call<'a> {
                 is_presented: frame.presented_at.is_some(),
             })
             .collect();
-        vmaf::measure(studio, self.clip, &slots)
+        let moments = record.worst_moments();
+        let shots: Vec<Shot> =
+            moments.iter().filter_map(|moment| Shot::of(moment, record)).collect();
+        let keep = shots.iter().filter_map(|shot| shot.seen).collect();
+        let Measured { vmaf, kept } = vmaf::measure(studio, self.clip, &slots, &keep)?;
+        Ok((vmaf, stills::develop(studio, self.clip, &shots, &kept)?))
     }
 }
 

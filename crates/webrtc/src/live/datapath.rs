@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use trimtab_apps::{Application as _, CallConfig};
 use trimtab_emu::{Config as Link, Fidelity, ServerSide, Topology, act_as_kernel};
 use trimtab_lab::run::course::{Course, members};
-use trimtab_lab::run::datapath::{Datapath, RunError};
+use trimtab_lab::run::datapath::{Datapath, RunError, on_own_thread};
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::Measurement;
 use trimtab_lab::run::{emulated, stack};
@@ -110,9 +110,7 @@ impl Datapath for Browsers {
     }
 
     fn measure(&self, prepared: &Prepared, job: &Job) -> Result<Measurement, RunError> {
-        // A thread of its own, which the run puts before others.
-        let done = std::thread::scope(|scope| scope.spawn(|| self.run(prepared, job)).join());
-        Ok(done.map_err(|_| WebrtcError::Thread)??)
+        on_own_thread(|| self.run(prepared, job), WebrtcError::Thread)
     }
 
     fn warnings(&self) -> Vec<String> {

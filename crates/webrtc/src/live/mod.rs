@@ -10,12 +10,14 @@ mod encoder;
 mod peer;
 mod requests;
 mod run;
+mod stills;
 mod studio;
 mod vmaf;
 mod watch;
 
 use std::net::UdpSocket;
 
+use rtc::interceptor::{CongestionControlBuilder, Registry, Slot};
 use trimtab_apps::CallRecord;
 use trimtab_emu::{Config as Link, Observer, Report, Topology};
 use trimtab_net::{Capacity, LinkConfig};
@@ -47,7 +49,7 @@ pub struct Live<'a> {
 /// How a call went.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// What the viewer saw, with measured VMAF.
+    /// What the viewer saw, with measured VMAF and pictures of the worst moments.
     pub record: CallRecord,
     /// What the browser reports.
     pub stats: Stats,
@@ -83,7 +85,13 @@ impl<'a> Live<'a> {
         topology.start(&Link { down: half(), up: half(), seed: link.seed, log: None })?;
         let (factory, handle) = config.connection();
         let sender = factory.sender(std::time::Instant::now(), bitrates);
-        let (mut peer, answer) = Peer::answer(socket, &browser.offer()?, sender)?;
+        let estimator = CongestionControlBuilder::new(sender.estimator)
+            .with_prune_horizon(trimtab_rtc::HISTORY)
+            .build();
+        let chain = Registry::new()
+            .with(Slot::CongestionControl, estimator)
+            .with(Slot::Pacer, sender.pacer);
+        let (mut peer, answer) = Peer::answer(socket, &browser.offer()?, chain, sender.target)?;
         browser.answer(&answer)?;
         let connected = Call::connect(&mut peer);
         topology.stop()?;
@@ -135,7 +143,7 @@ impl<'a> Live<'a> {
         self.call.settle(AFTERMATH, &mut self.browser)?;
         let stats = Stats(self.browser.stats()?);
         let mut record = self.call.record(end);
-        record.measured_vmaf = self.call.measure(studio)?;
+        (record.measured_vmaf, record.stills) = self.call.measure(studio, &record)?;
         let retransmits = self.call.peer().retransmits();
         Ok(Called { record, stats, metrics: self.handle.metrics(), retransmits })
     }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use rtc::interceptor::{CongestionControlBuilder, Registry, Slot};
+use rtc::interceptor::{Registry, Slot};
 use rtc::media_stream::MediaStreamTrack;
 use rtc::peer_connection::configuration::interceptor_registry::{
     configure_nack, configure_rtcp_reports, configure_twcc_sender_only,
@@ -27,8 +27,7 @@ use rtc::rtp_transceiver::rtp_sender::{
 use rtc::sansio::Protocol as _;
 use rtc::shared::{TaggedBytesMut, TransportContext, TransportProtocol};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use trimtab_rtc::units;
-use trimtab_rtc::{Estimator, Pacer, Sender, Target};
+use trimtab_rtc::{Target, units};
 
 use super::requests::Requests;
 use crate::error::WebrtcError;
@@ -58,23 +57,24 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Answers an offer to receive video, in SDP, with a scheme's sender; the answer goes back to who
-    /// offered. The socket's address is the only candidate of this end.
+    /// Answers an offer to receive video, in SDP; the answer goes back to who offered. `chain` has a
+    /// scheme's estimator and pacer, and `target` is theirs. What requests, reports and numbers
+    /// packets is added to it. The socket's address is the only candidate of this end.
     ///
     /// # Errors
     /// The offer cannot be read or has no H.264, or the socket fails.
     pub fn answer(
         socket: UdpSocket,
         offer: &str,
-        sender: Sender,
+        chain: Registry,
+        target: Target,
     ) -> Result<(Self, String), WebrtcError> {
         let fail = WebrtcError::peer::<rtc::shared::error::Error>;
         let system = WebrtcError::system::<std::io::Error>;
         socket.set_nonblocking(true).map_err(system("open a socket"))?;
         let local = socket.local_addr().map_err(system("look at a socket"))?;
-        let Sender { estimator, pacer, target } = sender;
         let requests = Requests::default();
-        let mut connection = connection(estimator, pacer, &requests)?;
+        let mut connection = connection(chain, &requests)?;
         let track = MediaStreamTrack::new(
             "call".into(),
             "video".into(),
@@ -302,28 +302,16 @@ fn codec() -> RTCRtpCodec {
 }
 
 /// A connection without an SSRC for retransmissions: rtc-interceptor would not report on them.
-fn connection(
-    estimator: Estimator,
-    pacer: Pacer,
-    requests: &Requests,
-) -> Result<RTCPeerConnection, WebrtcError> {
+fn connection(chain: Registry, requests: &Requests) -> Result<RTCPeerConnection, WebrtcError> {
     let fail = WebrtcError::peer::<rtc::shared::error::Error>;
     let mut engine = MediaEngine::default();
     let parameters = RTCRtpCodecParameters { rtp_codec: codec(), payload_type: 102 };
     let added = engine.register_codec(parameters, RtpCodecKind::Video);
     added.map_err(fail("add a codec"))?;
-    let registry = configure_nack(Registry::new(), &mut engine);
+    let registry = configure_nack(chain, &mut engine);
     let registry = configure_twcc_sender_only(configure_rtcp_reports(registry), &mut engine);
     let registry = registry.map_err(fail("number packets"))?;
-    let registry = registry
-        .with(
-            Slot::CongestionControl,
-            CongestionControlBuilder::new(estimator)
-                .with_prune_horizon(trimtab_rtc::HISTORY)
-                .build(),
-        )
-        .with(Slot::Pacer, pacer)
-        .with(Slot::from(14_000), requests.listener());
+    let registry = registry.with(Slot::from(14_000), requests.listener());
     RTCPeerConnectionBuilder::new()
         .with_media_engine(engine)
         .with_interceptor_registry(registry)

@@ -7,7 +7,7 @@ use trimtab_apps::Outcome;
 use trimtab_lab::run::datapath::{Run, Sample, Totals};
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_lab::run::record::Delays;
-use trimtab_rtc::units::{Bytes, Time};
+use trimtab_rtc::units::{Bytes, Rate, Time};
 use trimtab_sim::Histogram;
 
 use super::studio::Studio;
@@ -92,6 +92,10 @@ impl Run for CallRun<'_> {
     fn sample(&mut self) -> Sample {
         let queue_delay_ms = lock(&self.watch).take_queue_delay_ms();
         sample(self.metrics(), queue_delay_ms, &mut self.rtt)
+    }
+
+    fn target(&self) -> Option<Rate> {
+        self.metrics()?.target
     }
 
     fn totals(&self) -> Vec<Totals> {

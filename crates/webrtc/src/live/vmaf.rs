@@ -4,13 +4,14 @@
 //! decoding what was sent. In the place of a frame that was never presented the viewer saw the last
 //! one that was, and before the first one nothing. Every captured frame counts, so a freeze does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::studio::{Clip, Pictures, Studio, finish};
+use super::studio::{Clip, Pictures, Size, Studio, finish};
 use crate::error::WebrtcError;
 
 /// A captured frame, for the measurement.
@@ -24,14 +25,25 @@ pub(crate) struct Slot<'a> {
     pub(crate) is_presented: bool,
 }
 
-/// The mean over all captured frames, 0 to 100; `None` without a frame.
+/// What was measured.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    /// The mean over all captured frames, 0 to 100; `None` without a frame.
+    pub(crate) vmaf: Option<f64>,
+    /// Pictures as decoded, by the places of their slots.
+    pub(crate) kept: BTreeMap<usize, Vec<u8>>,
+}
+
+/// Measures what the viewer saw, and keeps the pictures of these slots.
 pub(crate) fn measure(
     studio: &Studio,
     clip: &Clip,
     slots: &[Slot<'_>],
-) -> Result<Option<f64>, WebrtcError> {
+    keep: &BTreeSet<usize>,
+) -> Result<Measured, WebrtcError> {
+    let mut kept = BTreeMap::new();
     if slots.is_empty() {
-        return Ok(None);
+        return Ok(Measured::default());
     }
     let system = WebrtcError::system::<io::Error>;
     let folder = tempfile::tempdir().map_err(system("make a folder for a video"))?;
@@ -48,7 +60,7 @@ pub(crate) fn measure(
          [seen][captured]libvmaf=log_fmt=json:n_threads=1:log_path={}",
         log.display()
     );
-    let stacked = super::studio::Size { height: height * 2, ..size }.text();
+    let stacked = Size { height: height * 2, ..size }.text();
     let input = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", &stacked, "-r", "25", "-i", "-"];
     let mut command = studio.ffmpeg(&input);
     command.args(["-lavfi", &graph, "-f", "null", "-"]).stdin(Stdio::piped());
@@ -57,7 +69,12 @@ pub(crate) fn measure(
         task: "measure a video",
         said: "it has no input".into(),
     })?;
-    let written = write_pairs(clip, slots, &mut pictures, &mut pipe);
+    let mut look = |place, picture: &[u8]| {
+        if keep.contains(&place) {
+            kept.insert(place, picture.to_vec());
+        }
+    };
+    let written = write_pairs(clip, slots, &mut pictures, &mut look, &mut pipe);
     drop(pipe);
     finish(child, "measure a video")?;
     written?;
@@ -66,25 +83,28 @@ pub(crate) fn measure(
     let mean = serde_json::from_str::<Value>(&text)
         .ok()
         .and_then(|log| log["pooled_metrics"]["vmaf"]["mean"].as_f64());
-    mean.map(Some).ok_or_else(|| WebrtcError::Ffmpeg {
+    let vmaf = mean.ok_or_else(|| WebrtcError::Ffmpeg {
         task: "measure a video",
         said: "its log has no mean of VMAF; install ffmpeg again with ./dev quality".into(),
-    })
+    })?;
+    Ok(Measured { vmaf: Some(vmaf), kept })
 }
 
 fn write_pairs(
     clip: &Clip,
     slots: &[Slot<'_>],
     pictures: &mut Pictures,
+    look: &mut impl FnMut(usize, &[u8]),
     pipe: &mut impl io::Write,
 ) -> Result<(), WebrtcError> {
     let luma = clip.size().width * clip.size().height;
-    let mut seen = black(clip.size().bytes(), luma);
-    for slot in slots {
+    let mut seen = black(clip.size());
+    for (place, slot) in slots.iter().enumerate() {
         if slot.data.is_some()
             && let Some(picture) = pictures.next()?
             && slot.is_presented
         {
+            look(place, &picture);
             seen = picture;
         }
         let captured = clip.picture(slot.picture);
@@ -103,8 +123,8 @@ fn write_pairs(
 }
 
 /// A black picture (BT.601: black is 16, no colour 128).
-fn black(bytes: usize, luma: usize) -> Vec<u8> {
-    let mut picture = vec![128; bytes];
-    picture[..luma].fill(16);
+pub(super) fn black(size: Size) -> Vec<u8> {
+    let mut picture = vec![128; size.bytes()];
+    picture[..size.width * size.height].fill(16);
     picture
 }

@@ -7,24 +7,24 @@ use crate::report::chart::Scale;
 use crate::testing::close;
 
 /// A chart.
-struct Chart<'a> {
+pub(super) struct Chart<'a> {
     svg: Document<'a>,
 }
 
 /// Which axis.
 #[derive(Clone, Copy)]
-enum Axis {
+pub(super) enum Axis {
     X,
     Y,
 }
 
 impl<'a> Chart<'a> {
-    fn read(svg: &'a str) -> Self {
+    pub(super) fn read(svg: &'a str) -> Self {
         Self { svg: Document::parse(svg).unwrap_or_else(|e| panic!("{e}: {svg}")) }
     }
 
     /// Everything of a class.
-    fn all(&self, class: &str) -> Vec<Node<'_, 'a>> {
+    pub(super) fn all(&self, class: &str) -> Vec<Node<'_, 'a>> {
         self.svg.descendants().filter(|node| has(*node, class)).collect()
     }
 
@@ -49,7 +49,7 @@ impl<'a> Chart<'a> {
     }
 
     /// The value at a position of a linear axis.
-    fn at(&self, axis: Axis, position: f64) -> f64 {
+    pub(super) fn at(&self, axis: Axis, position: f64) -> f64 {
         between(&self.ticks(axis), position)
     }
 
@@ -60,7 +60,7 @@ impl<'a> Chart<'a> {
     }
 
     /// How much of an axis a tenth of a unit of the drawing is, to which positions are rounded.
-    fn rounding(&self, axis: Axis) -> f64 {
+    pub(super) fn rounding(&self, axis: Axis) -> f64 {
         (self.at(axis, 0.1) - self.at(axis, 0.0)).abs()
     }
 }
@@ -69,7 +69,7 @@ fn has(node: Node<'_, '_>, class: &str) -> bool {
     node.attribute("class").is_some_and(|all| all.split(' ').any(|one| one == class))
 }
 
-fn attribute(node: Node<'_, '_>, name: &str) -> f64 {
+pub(super) fn attribute(node: Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).unwrap().parse().unwrap()
 }
 
@@ -96,7 +96,7 @@ fn place(marker: Node<'_, '_>) -> (f64, f64) {
 }
 
 /// The points of a line.
-fn points(line: Node<'_, '_>) -> Vec<(f64, f64)> {
+pub(super) fn points(line: Node<'_, '_>) -> Vec<(f64, f64)> {
     let d = line.attribute("d").unwrap();
     let point = |text: &str| {
         let (x, y) = text.split_once(' ').unwrap();
@@ -106,7 +106,7 @@ fn points(line: Node<'_, '_>) -> Vec<(f64, f64)> {
 }
 
 /// The charts of a page.
-fn charts(html: &str) -> Vec<&str> {
+pub(super) fn charts(html: &str) -> Vec<&str> {
     let mut charts = Vec::new();
     for part in html.split("<svg ").skip(1) {
         let start = part.as_ptr() as usize - html.as_ptr() as usize - "<svg ".len();

@@ -1,4 +1,5 @@
-//! The window that a CUBIC flow would have in this place.
+//! The window that a CUBIC flow would have in this place, for algorithms that make room for others
+//! and next to such flows would get none: Copa and GCC.
 //!
 //! Copa's competitive mode (§2.4) moves 1/delta like Reno's window, but the window that follows from
 //! it depends on the queueing delay that others make: next to one CUBIC flow it gets a tenth of its
@@ -25,7 +26,7 @@ const LASTS_ROUNDS: u64 = 5;
 
 /// The window, by the growth of Linux's CUBIC (`cubic/linux.rs`).
 #[derive(Clone, Debug)]
-pub(super) struct Rival {
+pub(crate) struct Rival {
     window: Window,
     curve: LinuxCurve,
     tuning: Tuning,
@@ -38,7 +39,7 @@ pub(super) struct Rival {
 
 impl Rival {
     /// Begins at a window of the sender's own, on a path with this round-trip time.
-    pub(super) fn new(limits: &Config, window: Bytes, min_rtt: Duration, now: Time) -> Self {
+    pub(crate) fn new(limits: &Config, window: Bytes, min_rtt: Duration, now: Time) -> Self {
         let mut own = Window::new(limits);
         own.set(window);
         let mut curve = LinuxCurve::new();
@@ -47,19 +48,19 @@ impl Rival {
         Self { window: own, curve, tuning, searches: false, met: false, needed_at: now }
     }
 
-    pub(super) fn window(&self) -> Bytes {
+    pub(crate) fn window(&self) -> Bytes {
         self.window.size
     }
 
     /// Others fill the queue, and the sender's own window is this one.
-    pub(super) fn meet(&mut self, window: Bytes) {
+    pub(crate) fn meet(&mut self, window: Bytes) {
         self.window.set(self.window.size.max(window));
         self.searches |= !self.met;
         self.met = true;
     }
 
     /// Grows by what was acknowledged while this window limited the sender.
-    pub(super) fn grow(&mut self, acked: Bytes, now: Time) {
+    pub(crate) fn grow(&mut self, acked: Bytes, now: Time) {
         if self.searches {
             self.window.set(self.window.size + acked / SEARCH);
         } else {
@@ -68,7 +69,7 @@ impl Rival {
     }
 
     /// Packets were lost while the sender's own window was this one.
-    pub(super) fn on_loss(&mut self, own: Bytes) {
+    pub(crate) fn on_loss(&mut self, own: Bytes) {
         self.searches = false;
         self.window.set(self.window.size.min(own));
         let reduced = self.curve.on_loss(&self.window, &self.tuning);
@@ -76,23 +77,23 @@ impl Rival {
     }
 
     /// Nothing was sent since `from`: its clock stood still (RFC 9438 §5.8).
-    pub(super) fn on_pause(&mut self, from: Time, now: Time) {
+    pub(crate) fn on_pause(&mut self, from: Time, now: Time) {
         self.curve.on_sent(from, false);
         self.curve.on_sent(now, true);
     }
 
     /// Packets have another size.
-    pub(super) fn on_mtu(&mut self, limits: &Config) {
+    pub(crate) fn on_mtu(&mut self, limits: &Config) {
         self.window.resize(limits);
     }
 
     /// Others fill the queue, or it has dropped packets.
-    pub(super) fn is_needed(&mut self, now: Time) {
+    pub(crate) fn is_needed(&mut self, now: Time) {
         self.needed_at = now;
     }
 
     /// Whether it is old news.
-    pub(super) fn is_past(&self, now: Time, srtt: Duration) -> bool {
+    pub(crate) fn is_past(&self, now: Time, srtt: Duration) -> bool {
         now.since(self.needed_at) > LASTS.max(srtt * LASTS_ROUNDS)
     }
 }

@@ -1,0 +1,7 @@
+# Each scheme's call and download next to each other, from `trimtab compare --json`: means over runs.
+def mean: add / length;
+def hundredths: . * 100 | round / 100;
+.runs | group_by(.cc)[]
+  | "\(.[0].cc): call \(map(.throughput_mbps) | mean | hundredths), download "
+    + "\(map(.rivals.throughput_mbps) | mean | hundredths), "
+    + "frozen \(map(.freeze_ratio * 100) | mean | hundredths)%"
