@@ -20,9 +20,6 @@ use crate::departures::Departures;
 use crate::factory::OVERHEAD;
 use crate::shared::{Shared, Wanted};
 
-/// What may leave at once, by the time that it takes at the pace (libwebrtc,
-/// `PacerConfig::kDefaultTimeInterval`): most frames do.
-const BURST: Duration = Duration::from_millis(40);
 /// A probe that finds too little to send is given up after this (libwebrtc waits a second for a
 /// result, `kMaxWaitingTimeForProbingResult`).
 const PROBE_WAIT: Duration = Duration::from_secs(1);
@@ -129,7 +126,7 @@ impl Pacer {
         if let Some(probing) = self.probing {
             return Some(probing.next_at.max(now));
         }
-        let paced = now + self.paid_at.saturating_duration_since(now + BURST);
+        let paced = now + self.paid_at.saturating_duration_since(now + self.shared.burst());
         let mut path = self.shared.path.lock();
         if path.inflight() + head <= path.window() {
             return Some(paced);

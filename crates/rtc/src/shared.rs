@@ -13,6 +13,12 @@ use crate::factory::{PACKET, PAYLOAD};
 /// How much faster than the target packets leave where the algorithm has no pace (libwebrtc,
 /// `PacingController`, `kDefaultPaceMultiplier`).
 pub(crate) const PACE_FACTOR: f64 = 2.5;
+/// What may leave at once, by the time that it takes at the pace (libwebrtc,
+/// `PacerConfig::kDefaultTimeInterval`): most frames do.
+const BURST: Duration = Duration::from_millis(40);
+/// A controller of rates whose pace is less than twice its target means to spread frames: so much of
+/// that leaves at once. Ours: what timers resolve.
+const BURST_SMOOTH: Duration = Duration::from_millis(1);
 /// The longest that the pacer may take for what waits (libwebrtc, `kMaxExpectedQueueLength`).
 const QUEUE_MAX: units::Duration = units::Duration::from_secs(2);
 /// What waits in the pacer longer than a frame at the target is taken off what the encoder gets …
@@ -95,6 +101,15 @@ impl Shared {
 
     pub(crate) fn target(&self) -> Rate {
         self.bitrates.clamp(self.path.lock().target())
+    }
+
+    /// How much of the pace may leave at once.
+    pub(crate) fn burst(&self) -> Duration {
+        let path = self.path.lock();
+        match (path.pacing_rate(), path.own_target()) {
+            (Some(pace), Some(target)) if pace < target.mul_f64(2.0) => BURST_SMOOTH,
+            _ => BURST,
+        }
     }
 
     /// The rate at which packets leave while so many bytes wait.

@@ -22,6 +22,9 @@ use crate::streams::Chunk;
 pub(super) const PACING: f64 = 2.5;
 /// … so much of which may leave at once (`PacerConfig::kDefaultTimeInterval`): most frames do.
 const BURST: Duration = Duration::from_millis(40);
+/// A controller of rates whose pace is less than twice its target means to spread frames: so much of
+/// that leaves at once. Ours: what timers resolve.
+const BURST_SMOOTH: Duration = Duration::from_millis(1);
 /// … or as fast as what waits is gone by then (`kMaxExpectedQueueLength`).
 const QUEUE_MAX: Duration = Duration::from_secs(2);
 /// The encoder skips frames while what waits takes longer than this at the bitrate. Ours: libwebrtc
@@ -217,8 +220,9 @@ impl MediaSender {
                 return None;
             }
         }
-        if self.paid_at > now + BURST {
-            self.paced_until = self.paid_at - BURST;
+        let burst = Self::burst(base);
+        if self.paid_at > now + burst {
+            self.paced_until = self.paid_at - burst;
             if base.tracker.inflight() * 2 >= base.governor.window() {
                 base.tracker.on_window_limited();
             }
@@ -295,6 +299,15 @@ impl MediaSender {
     /// Bytes that wait for the pacer.
     fn backlog(&self) -> Bytes {
         self.waiting + self.repairing
+    }
+
+    /// How much of the pace may leave at once.
+    fn burst(base: &mut Sender) -> Duration {
+        let target = base.governor.driver_mut().and_then(|driver| driver.target());
+        match (base.governor.pacing_rate(), target) {
+            (Some(pace), Some(target)) if pace < target.mul_f64(2.0) => BURST_SMOOTH,
+            _ => BURST,
+        }
     }
 
     fn pace(&self, base: &Sender) -> Rate {

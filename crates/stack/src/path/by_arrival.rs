@@ -140,6 +140,11 @@ impl Path {
         self.encoder_rate()
     }
 
+    /// The algorithm's own target; `None` of one that has a window.
+    pub fn own_target(&self) -> Option<Rate> {
+        self.driver.target()
+    }
+
     /// A window lets so much pass as it holds in the mean time from a packet's sending to its report
     /// (Little's law). Receivers report in batches, so that is more than the round-trip time, which
     /// the newest packet of a batch measures.
