@@ -34,9 +34,11 @@ const PACKETS: u32 = 5;
 const SPAN: Duration = Duration::from_millis(15);
 
 /// Probes outside of such a region take at most this share of the target, were all of it padding
-/// of packets of this size. Ours.
+/// of packets of this size. They are by so much above the target, and not a multiple of it: then calls
+/// that share a link come to equal rates. Ours.
 const PADDING: f64 = 0.4;
 const PADDED: Bytes = Bytes::new(1200);
+const BUSY_MORE: Rate = Rate::from_bits_per_sec(2_000_000);
 
 /// Where probing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +114,14 @@ impl Probing {
                 self.initiate(now, [Some(first), second], true, values);
             }
             State::Complete if calm => {
-                let due = match alr_since {
-                    Some(since) => Some(since.max(self.initiated_at) + ALR_EVERY),
-                    None => self.busy_due(values),
+                let (due, rate) = match alr_since {
+                    Some(since) => {
+                        let due = since.max(self.initiated_at) + ALR_EVERY;
+                        (Some(due), self.estimate.mul_f64(ALR_SCALE))
+                    }
+                    None => (self.busy_due(values), self.estimate + BUSY_MORE),
                 };
                 if due.is_some_and(|due| now >= due) {
-                    let rate = self.estimate.mul_f64(ALR_SCALE);
                     self.initiate(now, [Some(rate), None], true, values);
                 }
             }
@@ -253,7 +257,7 @@ mod tests {
             assert!(probing.take(at(wait - 1), None, true, &values).is_none());
             assert!(probing.take(at(wait), None, false, &values).is_none(), "the delay grows");
             let probe = probing.take(at(wait), None, true, &values).expect("a probe");
-            assert!((probe.rate.mbps() - 2.0 * mbps).abs() < 1e-9);
+            assert!((probe.rate.mbps() - (mbps + 2.0)).abs() < 1e-9);
             assert!(probing.take(at(2 * wait - 1), None, true, &values).is_none());
         }
         let never = Values::default();

@@ -73,14 +73,14 @@ static ALL: [Tuned; 4] = [
     // what is above 1, and the decrease what is taken.
     Tuned {
         name: "gcc",
-        set: &[("competitive", 1.0), ("probe_busy", 1.5), ("queue", 0.15)],
+        set: &[("competitive", 1.0), ("probe_busy", 3.0), ("queue", 0.15)],
         bold_when_idle: 0.0,
         knobs: &[
             turned(Gcc::KNOBS, "growth", 1.0, 1.02, 1.14),
             turned(Gcc::KNOBS, "decrease", 1.0, 0.77, 0.93),
-            turned(Gcc::KNOBS, "step", 0.0, 0.25, 4.0),
+            turned(Gcc::KNOBS, "step", 0.0, 1.0, 16.0).from(4.0),
             turned(Gcc::KNOBS, "gain", 0.0, 20.0, 5.0).from(10.0),
-            turned(Gcc::KNOBS, "probe_share", 0.0, 0.7, 1.0).from(0.85),
+            turned(Gcc::KNOBS, "probe_share", 0.0, 0.7, 0.95).from(0.8),
         ],
     },
 ];
