@@ -109,6 +109,7 @@ mod tests {
             interval: Duration::from_millis(40),
             frames: (0..1500).map(frame).collect(),
             audio: Vec::new(),
+            pause: None,
             picture: Picture::default(),
             measured_vmaf: None,
             stills: Vec::new(),

@@ -33,6 +33,7 @@ fn call(seconds: u64) -> CallRecord {
         interval: Duration::from_millis(40),
         frames: (0..25 * seconds).map(frame).collect(),
         audio: Vec::new(),
+        pause: None,
         picture: Picture::default(),
         measured_vmaf: None,
         stills: Vec::new(),
