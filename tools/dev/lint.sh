@@ -6,7 +6,7 @@
 lint_rust() {
 	cargo fmt --all --check
 	need_cxx
-	cargo clippy --workspace --all-targets --locked ${CI:+--features "$(slow_features)"} -- -D warnings
+	cargo clippy --workspace --all-targets --locked ${CI:+--features "$(slow_features),trimtab/webrtc"} -- -D warnings
 	cargo test --locked --quiet -p trimtab-tidy
 }
 

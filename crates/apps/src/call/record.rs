@@ -131,7 +131,8 @@ impl CallRecord {
             let sum = recent.iter().fold(Duration::ZERO, |sum, &interval| sum + interval);
             let mean = sum / recent.len() as u64;
             if interval >= (mean * FREEZE_TIMES).max(mean + FREEZE_LONGER) {
-                frozen.push(Moment { from: pair[0], until: pair[1], kind: MomentKind::Frozen });
+                let from = pair[1] - interval;
+                frozen.push(Moment { from, until: pair[1], kind: MomentKind::Frozen });
             }
             recent.push(interval);
             if recent.len() > FREEZE_FRAMES {
@@ -322,6 +323,17 @@ mod tests {
         let seen = missing(240, 10).freezes();
         assert_eq!(seen, Freezes { count: 1, total: ms(390) });
         assert_eq!(call(250, |_| None).freeze_ratio(), 1.0);
+    }
+
+    /// Nothing from 4 s to 5 s, of which the sending end was paused until 4.5 s.
+    #[test]
+    fn a_pause_is_no_part_of_a_freeze() {
+        let call = call(250, |i| (!(100..125).contains(&i)).then_some(50));
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let whole = call.freezes();
+        assert_eq!(whole, Freezes { count: 1, total: ms(1040) });
+        let paused = CallRecord { pause: Some((at(4010), at(4510))), ..call };
+        assert_eq!(paused.freezes(), Freezes { count: 1, total: ms(540) });
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! makes a rate of that, `loss_v2.rs` and `observe.rs` one of the losses, and `target.rs` the target
 //! of both; `probe.rs`, `cluster.rs` and `alr.rs` probe. `replay.rs` compares with libwebrtc.
 //!
-//! Five things are not in libwebrtc:
+//! Six things are not in libwebrtc:
 //! * A transport that never calls `on_feedback` gives acknowledgements. Each counts as an arrival
 //!   now of the newest packet that it acknowledges, and there are no probes (`search.rs`).
 //! * Such a transport paces at the target. Media is paced at 2.5 times that
@@ -18,6 +18,8 @@
 //!   them.
 //! * With the knob `competitive` at 1, it takes the share of a CUBIC flow next to flows that fill
 //!   the queue (`rivals.rs`). It is off by default.
+//! * With the knob `probe_busy` above 0 it probes while the target is used, and with `probe_share`
+//!   below 1 it takes a part of what a probe found. Both are off by default.
 //! * A timeout halves the target. Libwebrtc waits for 3 s of silence, which counts here as well.
 
 mod acked;

@@ -122,7 +122,9 @@ impl Probing {
                     None => (self.busy_due(values), self.estimate + BUSY_MORE),
                 };
                 if due.is_some_and(|due| now >= due) {
-                    self.initiate(now, [Some(rate), None], true, values);
+                    // Where the target itself were enough, a next one would need no result.
+                    let further = rate.mul_f64(FURTHER) > self.estimate;
+                    self.initiate(now, [Some(rate), None], further, values);
                 }
             }
             State::Waiting { .. } | State::Complete => {}
@@ -260,6 +262,12 @@ mod tests {
             assert!((probe.rate.mbps() - (mbps + 2.0)).abs() < 1e-9);
             assert!(probing.take(at(2 * wait - 1), None, true, &values).is_none());
         }
+        // At 10 Mbit/s a probe of 12 does not show that 20 are worth one.
+        let values = Values { rate_max: 50.0, ..values };
+        let mut probing = Probing::new(Rate::from_mbps(10.0), true);
+        assert!(probing.take(at(500), None, true, &values).is_some());
+        probing.on_target(Rate::from_mbps(10.0), at(525), true, false, &values);
+        assert!(probing.take(at(525), None, true, &values).is_none());
         let never = Values::default();
         assert!(
             Probing::new(Rate::from_mbps(1.0), true).take(at(9999), None, true, &never).is_none()

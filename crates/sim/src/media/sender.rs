@@ -41,6 +41,8 @@ const FILLED: f64 = 0.8;
 /// So much leaves even where the window is full, so that feedback comes and it can open: the least
 /// bitrate of video (libwebrtc, `kDefaultMinVideoBitrateBps`).
 const TRICKLE: Rate = Rate::from_bits_per_sec(30_000);
+/// A probe that finds nothing to send is given up after this, as in `trimtab-rtc`.
+const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// Packets that are remembered: over ten seconds at 2.5 Mbit/s.
 const HISTORY: usize = 4096;
 
@@ -92,7 +94,7 @@ pub(super) struct MediaSender {
     left_at: Time,
     paid_at: Time,
     /// Probes that wait for a packet of video, and the one that is under way.
-    probes: VecDeque<Probe>,
+    probes: VecDeque<(Time, Probe)>,
     probing: Option<Probing>,
     /// When the pacer lets the next packet go, where one waits for it.
     paced_until: Time,
@@ -253,10 +255,12 @@ impl MediaSender {
     /// behind it follow at once (libwebrtc, `BitrateProber`).
     fn begin_probe(&mut self, now: Time, base: &mut Sender) {
         if let Some(driver) = base.governor.driver_mut() {
-            self.probes.extend(std::iter::from_fn(|| driver.take_probe(now)));
+            let taken = std::iter::from_fn(|| driver.take_probe(now));
+            self.probes.extend(taken.map(|probe| (now + PROBE_WAIT, probe)));
         }
+        self.probes.retain(|&(until, _)| now < until);
         if self.probing.is_none() && !self.frames.is_empty() {
-            self.probing = self.probes.pop_front().map(|probe| Probing::new(probe, now));
+            self.probing = self.probes.pop_front().map(|(_, probe)| Probing::new(probe, now));
         }
     }
 
@@ -282,7 +286,7 @@ impl MediaSender {
         probing.next_at += size / rate;
         if probing.packets >= packets && probing.bytes >= bytes {
             let next_at = probing.next_at;
-            self.probing = self.probes.pop_front().map(|probe| Probing::new(probe, next_at));
+            self.probing = self.probes.pop_front().map(|(_, probe)| Probing::new(probe, next_at));
         }
     }
 

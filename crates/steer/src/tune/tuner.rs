@@ -247,7 +247,7 @@ impl Tuner {
             return;
         }
         if self.resting > 0 {
-            // It ran with the defaults and not with a neighbour.
+            // It ran at the origin and not with a neighbour.
             self.resting -= 1;
             return;
         }
