@@ -165,11 +165,11 @@ mod tests {
         // What a loss takes of the window: from 30% half of the way to 5%.
         let beta = of("cubic", 0.5).get("beta").unwrap();
         assert!((1.0 - beta - (0.3_f64 * 0.05).sqrt()).abs() < 1e-12, "{beta}");
-        // 8% in a second, half of the way to 14%; a step of 1, half of the way to 4.
+        // 8% in a second, half of the way to 14%; a step of 4, half of the way to 16.
         let gcc = of("gcc", 0.5);
         let growth = gcc.get("growth").unwrap();
         assert!((growth - 1.0 - (0.08_f64 * 0.14).sqrt()).abs() < 1e-12, "{growth}");
-        assert_eq!(gcc.get("step"), Some(2.0));
+        assert_eq!(gcc.get("step"), Some(8.0));
         assert!(Tuned::find("reno").is_none());
     }
 }
