@@ -42,7 +42,7 @@ fn a_conference_is_scored_by_what_its_viewer_saw() {
     }
     let [alone, shared] = ["nobody", "cubic"].map(|rivals| run(&c, "gcc", rivals));
     assert!(alone.bitrate_kbps_mean.unwrap() > 1_000.0, "{:?}", alone.bitrate_kbps_mean);
-    // GCC's first probes fill four bandwidth-delay products, and the frames of that time come late.
+    // GCC fills a part of four bandwidth-delay products, and its frames come later than others'.
     assert!(alone.qoe.mean > 60.0 && alone.drop_ratio.unwrap() < 0.05, "{:?}", alone.qoe);
     assert!(shared.frame_delay_ms.unwrap().mean > alone.frame_delay_ms.unwrap().mean);
     assert!(shared.rivals.is_some());
