@@ -24,7 +24,7 @@ fn run<'a>(c: &'a Comparison, cc: &str, rivals: &str) -> &'a RunRecord {
 #[test]
 fn a_conference_is_scored_by_what_its_viewer_saw() {
     let c = result(
-        "cc = [\"gcc\", \"mortise\"]\ntraces = \"constant:2Mbit/s\"\nrtt = \"40ms\"\n\
+        "cc = [\"gcc\", \"mortise:gcc\", \"mortise\"]\ntraces = \"constant:2Mbit/s\"\nrtt = \"40ms\"\n\
          buffer = \"4BDP\"\nduration = \"60s\"\n[[app]]\nkind = \"conference\"\n\
          [[rivals]]\nname = \"nobody\"\n\
          [[rivals]]\nname = \"cubic\"\n[[rivals.competitor]]\ncc = \"cubic\"\n",
@@ -42,8 +42,10 @@ fn a_conference_is_scored_by_what_its_viewer_saw() {
     }
     let [alone, shared] = ["nobody", "cubic"].map(|rivals| run(&c, "gcc", rivals));
     assert!(alone.bitrate_kbps_mean.unwrap() > 1_000.0, "{:?}", alone.bitrate_kbps_mean);
-    // GCC fills a part of four bandwidth-delay products, and its frames come later than others'.
-    assert!(alone.qoe.mean > 60.0 && alone.drop_ratio.unwrap() < 0.05, "{:?}", alone.qoe);
+    // GCC's losses in buffers this short are known (docs/concepts/conference.md).
+    assert!(alone.qoe.mean > 65.0 && alone.drop_ratio.unwrap() < 0.04, "{:?}", alone.qoe);
+    let steered = run(&c, "mortise:gcc", "nobody");
+    assert!(steered.qoe.mean > 70.0 && steered.drop_ratio.unwrap() < 0.02, "{:?}", steered.qoe);
     assert!(shared.frame_delay_ms.unwrap().mean > alone.frame_delay_ms.unwrap().mean);
     assert!(shared.rivals.is_some());
     let text = render(&c, Style { width: 140, lines: false });
