@@ -1,6 +1,6 @@
 """`python -m trimtab.train floo`: parse, train, judge, and write the model with its card.
 
-`muses` and `antelope` in its place have commands of their own.
+`muses`, `antelope` and `memory` in its place have commands of their own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ def main(arguments: list[str]) -> int:
         from trimtab.antelope import main as antelope  # noqa: PLC0415
 
         return antelope(arguments[1:])
+    if arguments[:1] == ["memory"]:
+        from trimtab.memory.measure import main as memory  # noqa: PLC0415
+
+        return memory(arguments[1:])
     return _floo(arguments)
 
 
