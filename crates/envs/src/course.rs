@@ -115,6 +115,10 @@ impl Course {
         &self.rules
     }
 
+    pub(crate) fn shared_rules(&self) -> Arc<Rules> {
+        self.rules.clone()
+    }
+
     /// Its links.
     pub fn links(&self) -> &[NamedLink] {
         &self.links
@@ -142,6 +146,14 @@ impl Course {
     /// The episode of a seed, its first period run.
     pub fn episode(&self, seed: u64) -> Episode {
         Episode::new(self.rules.clone(), &self.draw(seed).0)
+    }
+
+    /// The same, begun with the algorithm of this number.
+    ///
+    /// # Panics
+    /// There is no algorithm of this number.
+    pub fn begun_with(&self, seed: u64, start: usize) -> Episode {
+        Episode::new(self.rules.clone(), &Draw { start, ..self.draw(seed).0 })
     }
 }
 

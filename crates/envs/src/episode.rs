@@ -229,6 +229,14 @@ impl Episode {
         }
     }
 
+    /// From now on another future, drawn by `seed`, and the same past: other requests, losses and
+    /// jitter, and another place of the link's trace that could as well follow
+    /// ([`World::redraw`]). What each choice costs in some of these is what one can know of it who
+    /// knows the path and does not foresee.
+    pub fn redraw(&mut self, seed: u64) {
+        self.world.redraw(seed);
+    }
+
     /// What each algorithm would be worth in the next period by Antelope's measure, if it were
     /// chosen now: the mean of the rewards of all connections. Nothing changes here; each runs on a
     /// copy. All rewards of a connection are by the highest pacing rate that it has under any of

@@ -1,0 +1,174 @@
+//! Other futures: the same path at another time, to tell what is known of a path from what nobody can
+//! foresee.
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use trimtab_units::Duration;
+
+use crate::course::Course;
+use crate::episode::{Draw, Episode};
+use crate::links;
+
+impl Course {
+    /// What the episode of a seed is made of at another time of the same path: the link is entered
+    /// elsewhere, and requests, losses and jitter are other ones. Number 0 is the episode's own time.
+    pub fn another(&self, seed: u64, future: u64) -> Draw {
+        let mut draw = self.draw(seed).0;
+        if future > 0 {
+            let seed = mixed(draw.seed, future);
+            links::enter_anywhere(&mut draw.link, &mut Pcg64Mcg::seed_from_u64(mixed(seed, 1)));
+            draw.seed = seed;
+        }
+        draw
+    }
+
+    /// The completion times of all requests of the episode of a seed at another time of its path
+    /// ([`another`](Self::another)), under one algorithm from beginning to end; what is open at the
+    /// end may take `grace` longer.
+    ///
+    /// # Panics
+    /// There is no algorithm of this number.
+    pub fn under(
+        &self,
+        seed: u64,
+        future: u64,
+        algorithm: usize,
+        grace: Duration,
+    ) -> Vec<Duration> {
+        let draw = Draw { start: algorithm, ..self.another(seed, future) };
+        let mut episode = Episode::new(self.shared_rules(), &draw);
+        while !episode.is_done() {
+            episode.step(algorithm);
+        }
+        episode.finish(grace)
+    }
+}
+
+impl Episode {
+    /// What one choice would cost over the next `periods` ([`cost`](Self::cost)) in another future,
+    /// drawn by `seed` ([`redraw`](Self::redraw)).
+    pub fn cost_redrawn(&self, choice: usize, periods: u32, seed: u64) -> Duration {
+        let mut fork = self.clone();
+        fork.redraw(seed);
+        fork.cost(choice, periods)
+    }
+}
+
+/// A seed of its own for number `n` of a seed.
+pub fn mixed(seed: u64, n: u64) -> u64 {
+    // An odd multiplier keeps different numbers different; generators then mix all bits.
+    seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use trimtab_cc::migrate::Switch;
+    use trimtab_net::{Capacity, Trace};
+
+    use super::*;
+    use crate::condition::Condition;
+    use crate::{CourseConfig, Objective, Rules, Split, Traffic};
+
+    fn rules() -> Rules {
+        Rules {
+            algorithms: ["cubic", "bbr"].map(|name| name.parse().unwrap()).into(),
+            period: Duration::from_secs(3),
+            periods: 6,
+            switch: Switch::Full,
+            objective: Objective::Mean,
+        }
+    }
+
+    fn course(generated: usize) -> Course {
+        Course::new(CourseConfig {
+            rules: rules(),
+            split: Split::Train,
+            conditions: 2,
+            generated,
+            wifi: 0,
+            recorded: None,
+            traffic: vec![Traffic::WebBurst],
+            flows: vec![1],
+            start: None,
+        })
+        .unwrap()
+    }
+
+    /// Two connections over a link whose rate falls to a tenth and rises again, with losses.
+    fn episode(traffic: Traffic) -> Episode {
+        let fast = |ms: &u32| (ms / 5_000).is_multiple_of(2) || ms.is_multiple_of(10);
+        let trace = Trace::from_opportunities((1..=240_000).filter(fast).collect()).unwrap();
+        let condition = Condition {
+            rtt: Duration::from_millis(40),
+            jitter: Duration::from_millis(4),
+            loss: 0.01,
+            buffer_bdp: 1.0,
+        };
+        let link = Capacity::trace(trace);
+        let mut episode = Episode::new(
+            Arc::new(rules()),
+            &Draw { link, condition, traffic, flows: 2, start: 0, seed: 5 },
+        );
+        episode.step(1);
+        episode
+    }
+
+    #[test]
+    fn a_future_drawn_anew_has_the_same_past() {
+        for traffic in Traffic::ALL {
+            let episode = episode(traffic);
+            let redrawn = |seed| {
+                let mut fork = episode.clone();
+                fork.redraw(seed);
+                assert_eq!(fork.state(), episode.state());
+                assert!(fork.requests().eq(episode.requests()));
+                (fork.step(1).waited, fork.step(0).waited, fork.state().map(f32::to_bits))
+            };
+            let mut own = episode.clone();
+            let own = (own.step(1).waited, own.step(0).waited, own.state().map(f32::to_bits));
+            assert_eq!(redrawn(1), redrawn(1), "a seed has one future");
+            assert_ne!(redrawn(1), redrawn(2));
+            assert_ne!(redrawn(1), own);
+            assert_eq!(
+                episode.cost_redrawn(1, 1, 7),
+                episode.cost_redrawn(1, 1, 7),
+                "it was tried on a copy"
+            );
+        }
+    }
+
+    #[test]
+    fn another_time_of_a_path_has_the_same_path() {
+        let course = course(4);
+        for seed in 0..8 {
+            let own = course.draw(seed).0;
+            let same = course.another(seed, 0);
+            assert_eq!((same.seed, same.condition), (own.seed, own.condition));
+            let [one, other] = [1, 2].map(|future| course.another(seed, future));
+            assert!(one.seed != other.seed && one.seed != own.seed);
+            assert_eq!((one.condition, one.traffic, one.flows), (own.condition, own.traffic, 1));
+            assert_eq!(one.link.mean_rate(), own.link.mean_rate());
+            if let (Capacity::Trace { offset: a, .. }, Capacity::Trace { offset: b, .. }) =
+                (one.link, other.link)
+            {
+                assert_ne!(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn under_one_algorithm_from_beginning_to_end() {
+        let course = course(4);
+        let grace = Duration::from_secs(60);
+        let times = course.under(3, 0, 1, grace);
+        let mut by_hand = Episode::new(Arc::new(rules()), &Draw { start: 1, ..course.draw(3).0 });
+        while !by_hand.is_done() {
+            by_hand.step(1);
+        }
+        assert_eq!(times, by_hand.finish(grace));
+        assert_ne!(times, course.under(3, 1, 1, grace), "another time");
+        assert_ne!(times, course.under(3, 0, 0, grace), "another algorithm");
+    }
+}
