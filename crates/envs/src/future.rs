@@ -1,42 +1,19 @@
-//! Other futures: the same path at another time, to tell what is known of a path from what nobody can
-//! foresee.
+//! Other futures of the same path, to tell what is known of it from what nobody can foresee.
 
-use rand::SeedableRng;
-use rand_pcg::Pcg64Mcg;
 use trimtab_units::Duration;
 
 use crate::course::Course;
 use crate::episode::{Draw, Episode};
-use crate::links;
 
 impl Course {
-    /// What the episode of a seed is made of at another time of the same path: the link is entered
-    /// elsewhere, and requests, losses and jitter are other ones. Number 0 is the episode's own time.
-    pub fn another(&self, seed: u64, future: u64) -> Draw {
-        let mut draw = self.draw(seed).0;
-        if future > 0 {
-            let seed = mixed(draw.seed, future);
-            links::enter_anywhere(&mut draw.link, &mut Pcg64Mcg::seed_from_u64(mixed(seed, 1)));
-            draw.seed = seed;
-        }
-        draw
-    }
-
-    /// The completion times of all requests of the episode of a seed at another time of its path
-    /// ([`another`](Self::another)), under one algorithm from beginning to end; what is open at the
-    /// end may take `grace` longer.
+    /// The completion times of all requests of a [`visit`](Self::visit) under one algorithm from
+    /// beginning to end; what is open at the end may take `grace` longer.
     ///
     /// # Panics
     /// There is no algorithm of this number.
-    pub fn under(
-        &self,
-        seed: u64,
-        future: u64,
-        algorithm: usize,
-        grace: Duration,
-    ) -> Vec<Duration> {
-        let draw = Draw { start: algorithm, ..self.another(seed, future) };
-        let mut episode = Episode::new(self.shared_rules(), &draw);
+    pub fn under(&self, seed: u64, visit: u64, algorithm: usize, grace: Duration) -> Vec<Duration> {
+        let draw = Draw { start: algorithm, ..self.visit(seed, visit) };
+        let mut episode = Episode::new(self.shared(), &draw);
         while !episode.is_done() {
             episode.step(algorithm);
         }
@@ -140,25 +117,6 @@ mod tests {
     }
 
     #[test]
-    fn another_time_of_a_path_has_the_same_path() {
-        let course = course(4);
-        for seed in 0..8 {
-            let own = course.draw(seed).0;
-            let same = course.another(seed, 0);
-            assert_eq!((same.seed, same.condition), (own.seed, own.condition));
-            let [one, other] = [1, 2].map(|future| course.another(seed, future));
-            assert!(one.seed != other.seed && one.seed != own.seed);
-            assert_eq!((one.condition, one.traffic, one.flows), (own.condition, own.traffic, 1));
-            assert_eq!(one.link.mean_rate(), own.link.mean_rate());
-            if let (Capacity::Trace { offset: a, .. }, Capacity::Trace { offset: b, .. }) =
-                (one.link, other.link)
-            {
-                assert_ne!(a, b);
-            }
-        }
-    }
-
-    #[test]
     fn under_one_algorithm_from_beginning_to_end() {
         let course = course(4);
         let grace = Duration::from_secs(60);
@@ -168,7 +126,7 @@ mod tests {
             by_hand.step(1);
         }
         assert_eq!(times, by_hand.finish(grace));
-        assert_ne!(times, course.under(3, 1, 1, grace), "another time");
+        assert_ne!(times, course.under(3, 1, 1, grace), "another visit");
         assert_ne!(times, course.under(3, 0, 0, grace), "another algorithm");
     }
 }
