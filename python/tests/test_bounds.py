@@ -66,6 +66,9 @@ def test_the_search_finds_those_that_complement_each_other() -> None:
     assert low < middle < high and middle == pytest.approx(np.expm1(-1.0), abs=0.01)
     assert steps[2].unseen[0] == pytest.approx(middle, abs=0.01)
     assert steps[0].known[0] == 0.0
+    # What only steers an algorithm is compared with, and no candidate.
+    steered = greedy(table(logs, ("mortise", "b", "c", "d")), 1)[0]
+    assert steered.members == [3] and steered.known[0] == pytest.approx(0.01, abs=0.005)
 
 
 def test_shares_are_of_the_gap() -> None:
@@ -76,16 +79,19 @@ def test_shares_are_of_the_gap() -> None:
 
 def test_runs_under_one_algorithm_are_those_of_episodes() -> None:
     course = SETTINGS.course()
-    times = constants(course, [(4, 0, 1), (4, 1, 1), (4, 0, 0)])
+    names = ("cubic", "bbr", "mortise")
+    times = constants(course, names, [(4, 0, 1), (4, 1, 1), (4, 0, 0), (4, 0, 2)])
     episodes = Episodes(course, [4], [1])
     for _ in range(2):
         episodes.step([1])
     assert episodes.completions() == [times[0]]
-    assert times[1] != times[0] != times[2]
+    assert times[1] != times[0] != times[2] != times[3]
     begun = dataclasses.replace(SETTINGS, start="bbr").course()
     assert alone(begun, lambda e, _: [1] * len(e), 5, 3)[4] == pytest.approx(np.mean(times[0]))
-    with pytest.raises(ValueError, match="algorithm 2: there are 2"):
-        constants(course, [(4, 0, 2)])
+    with pytest.raises(ValueError, match="setting 2: there are 1"):
+        constants(course, ["cubic"], [(4, 0, 2)])
+    with pytest.raises(ValueError, match="no fixed setting"):
+        constants(course, ["floo"], [])
 
 
 def test_futures_drawn_anew_differ_and_change_nothing() -> None:

@@ -3,19 +3,17 @@
 use trimtab_units::Duration;
 
 use crate::course::Course;
-use crate::episode::{Draw, Episode};
+use crate::episode::Episode;
+use crate::fixed::Fixed;
 
 impl Course {
-    /// The completion times of all requests of a [`visit`](Self::visit) under one algorithm from
+    /// The completion times of all requests of a [`visit`](Self::visit) under a fixed setting from
     /// beginning to end; what is open at the end may take `grace` longer.
-    ///
-    /// # Panics
-    /// There is no algorithm of this number.
-    pub fn under(&self, seed: u64, visit: u64, algorithm: usize, grace: Duration) -> Vec<Duration> {
-        let draw = Draw { start: algorithm, ..self.visit(seed, visit) };
-        let mut episode = Episode::new(self.shared(), &draw);
+    pub fn under(&self, seed: u64, visit: u64, fixed: &Fixed, grace: Duration) -> Vec<Duration> {
+        let draw = self.visit(seed, visit);
+        let mut episode = Episode::governed(self.shared(), &draw, &fixed.control(draw.traffic));
         while !episode.is_done() {
-            episode.step(algorithm);
+            episode.run();
         }
         episode.finish(grace)
     }
@@ -45,6 +43,7 @@ mod tests {
     use trimtab_net::{Capacity, Trace};
 
     use super::*;
+    use crate::Draw;
     use crate::condition::Condition;
     use crate::{CourseConfig, Objective, Rules, Split, Traffic};
 
@@ -117,16 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn under_one_algorithm_from_beginning_to_end() {
+    fn a_fixed_setting_from_beginning_to_end() {
         let course = course(4);
         let grace = Duration::from_secs(60);
-        let times = course.under(3, 0, 1, grace);
+        let [cubic, bbr]: [Fixed; 2] = ["cubic", "bbr"].map(|name| name.parse().unwrap());
+        let times = course.under(3, 0, &bbr, grace);
         let mut by_hand = Episode::new(Arc::new(rules()), &Draw { start: 1, ..course.draw(3).0 });
         while !by_hand.is_done() {
             by_hand.step(1);
         }
         assert_eq!(times, by_hand.finish(grace));
-        assert_ne!(times, course.under(3, 1, 1, grace), "another visit");
-        assert_ne!(times, course.under(3, 0, 0, grace), "another algorithm");
+        assert_ne!(times, course.under(3, 1, &bbr, grace), "another visit");
+        assert_ne!(times, course.under(3, 0, &cubic, grace), "another algorithm");
     }
 }

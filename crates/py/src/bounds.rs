@@ -1,27 +1,30 @@
-//! What bounds are made of: runs under one algorithm, at other times of the same path.
+//! What bounds are made of: runs under fixed settings, and futures drawn anew.
 
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use trimtab_envs::mixed;
+use trimtab_envs::{Fixed, mixed};
 use trimtab_units::Duration;
 
 use crate::{GRACE, PyCourse, PyEpisodes, refuse};
 
 /// The completion times in seconds of all requests of each run. A run is the seed of an episode, the
-/// number of a time of its path (0: its own), and the number of the algorithm that runs throughout.
+/// number of a visit to its path (0: its own), and the place in `names` of the fixed setting that
+/// governs it throughout.
 #[pyfunction]
 pub(crate) fn constants(
     py: Python<'_>,
     course: &PyCourse,
+    names: Vec<String>,
     runs: Vec<(u64, u64, usize)>,
 ) -> PyResult<Vec<Vec<f64>>> {
     let course = course.0.clone();
-    let count = course.rules().algorithms.len();
-    if let Some((_, _, wrong)) = runs.iter().find(|(_, _, algorithm)| *algorithm >= count) {
-        return Err(refuse(format!("algorithm {wrong}: there are {count}")));
+    let fixed: Vec<Fixed> =
+        names.iter().map(|name| name.parse().map_err(refuse)).collect::<PyResult<_>>()?;
+    if let Some((_, _, wrong)) = runs.iter().find(|(_, _, which)| *which >= fixed.len()) {
+        return Err(refuse(format!("setting {wrong}: there are {}", fixed.len())));
     }
-    let run = |&(seed, future, algorithm): &(u64, u64, usize)| {
-        let times = course.under(seed, future, algorithm, GRACE);
+    let run = |&(seed, visit, which): &(u64, u64, usize)| {
+        let times = course.under(seed, visit, &fixed[which], GRACE);
         times.into_iter().map(Duration::as_secs_f64).collect()
     };
     Ok(py.detach(|| runs.par_iter().map(run).collect()))

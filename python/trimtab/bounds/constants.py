@@ -1,4 +1,4 @@
-"""Connections under one algorithm each, at several times of their path: what sets of candidates share."""
+"""Connections under a fixed setting each, at several times of their path: what sets of candidates share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def simulate(bounding: Bounding, names: tuple[str, ...]) -> Table:
 
     Raises ValueError when a name or file is wrong, or what was simulated before had other settings.
     """
-    course = bounding.course(names).course()
+    course = bounding.course(bounding.names()).course()
     store = Store(bounding.out / "constants.jsonl", settings_of(bounding))
     paths = range(bounding.seed, bounding.seed + bounding.paths)
     # Path by path, so that the first hundred are done for every algorithm.
@@ -64,7 +64,7 @@ def simulate(bounding: Bounding, names: tuple[str, ...]) -> Table:
     bar = Bar("runs", len(wanted), len(wanted) - len(missing))
     for begin in range(0, len(missing), BATCH):
         some = missing[begin : begin + BATCH]
-        done = zip(some, constants(course, some), strict=True)
+        done = zip(some, constants(course, names, some), strict=True)
         store.add(((p, f, names[i]), sum_up(times)) for (p, f, i), times in done)
         bar.advance(len(some))
     store.close()

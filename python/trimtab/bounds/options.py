@@ -10,11 +10,11 @@ from trimtab.options import option, out_of_range, read
 from trimtab.policy import split_names
 from trimtab.train.options import CANDIDATES_MAX, FLOWS_MAX
 
-#: All that there is to choose from: every algorithm for these applications that is no variant of another,
-#: Copa also with the window that policies have had it with so far and with fixed values of its knob.
+#: All fixed settings: every algorithm for these applications, Copa also as policies have had it so far and
+#: with other values of its first knob, and Mortise.
 POOL = (
     "cubic;bbr;bbr3;copa;copa:mvfst;copa:mvfst,min_rtt_window=30;copa:mvfst,delta=0.1;"
-    "copa:mvfst,delta=0.02;vegas;ledbat;vivace;westwood;illinois;newreno"
+    "copa:mvfst,delta=0.02;vegas;ledbat;vivace;westwood;illinois;newreno;mortise"
 )
 #: The least of each number, and the most where there is one.
 RANGES: dict[str, tuple[float, float | None]] = {
@@ -40,7 +40,7 @@ class Bounding:
     seed: int = option(0, "the first connection; the others follow it")
     paths: int = option(200, "connections, each over a path of its own")
     futures: int = option(9, "times at which each path is tried; one is the truth, the others tell of it")
-    pool: str = option(POOL, "all algorithms that a fixed setting may be, with ; between")
+    pool: str = option(POOL, "the fixed settings to compare with, with ; between")
     algorithms: str = option(
         "cubic;bbr;copa:mvfst,delta=0.1;copa:mvfst,min_rtt_window=30", "what is chosen from, with ; between"
     )

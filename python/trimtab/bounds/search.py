@@ -15,6 +15,8 @@ from trimtab.bounds.constants import Floats, Table
 
 #: Samples of paths, drawn with replacement, that an interval is made of, and their seed.
 SAMPLES, SEED = 2_000, 1
+#: What steers an algorithm and is none: it can be a fixed setting, but nothing switches to it.
+STEERED = "mortise"
 
 
 def known(logs: Floats, members: list[int]) -> Floats:
@@ -57,11 +59,11 @@ class Step:
     """Of sets that were chosen on other paths, in the same steps."""
 
 
-def _order(logs: Floats, most: int) -> list[int]:
+def _order(logs: Floats, most: int, eligible: list[int]) -> list[int]:
     """Choose candidates one after another, each the one that gains most together with those before."""
-    members = [best_fixed(logs)]
+    members: list[int] = []
     while len(members) < most:
-        rest = [i for i in range(logs.shape[2]) if i not in members]
+        rest = [i for i in eligible if i not in members]
         gains = {i: float(known(logs, [*members, i]).mean()) for i in rest}
         if not gains:
             break
@@ -74,9 +76,10 @@ def greedy(table: Table, most: int, kept: str = "mean") -> list[Step]:
     logs = table.of(kept)
     fixed = best_fixed(logs)
     base = logs[:, :, fixed].mean(axis=1)
-    order = _order(logs, most)
+    eligible = [i for i, name in enumerate(table.names) if not name.startswith(STEERED)]
+    order = _order(logs, most, eligible)
     halves = np.arange(len(logs)) % 2 == 0
-    orders = [(~half, _order(logs[half], most)) for half in (halves, ~halves)]
+    orders = [(~half, _order(logs[half], most, eligible)) for half in (halves, ~halves)]
     steps = []
     for size in range(1, len(order) + 1):
         members = order[:size]
