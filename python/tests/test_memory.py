@@ -101,7 +101,9 @@ def test_a_visit_is_to_the_same_path_at_another_time() -> None:
 
 def test_the_command_measures_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = tmp_path / "memory.json"
-    words = "--algorithms cubic;bbr --paths 3 --fitted 10 --visits 2 --periods 2 --generated 20 --conditions 9"
+    words = (
+        "--algorithms cubic;bbr --paths 3 --fitted 10 --visits 2 --periods 2 --generated 20 --conditions 9"
+    )
     assert main([*words.split(), "--json", str(figures)]) == 0
     said = capsys.readouterr().out
     assert "states, times" in said

@@ -161,6 +161,14 @@ impl Course {
     pub fn episode(&self, seed: u64) -> Episode {
         Episode::new(self.rules.clone(), &self.draw(seed).0)
     }
+
+    /// The same, begun with the algorithm of this number.
+    ///
+    /// # Panics
+    /// There is no algorithm of this number.
+    pub fn begun_with(&self, seed: u64, start: usize) -> Episode {
+        Episode::new(self.rules.clone(), &Draw { start, ..self.draw(seed).0 })
+    }
 }
 
 #[cfg(test)]

@@ -44,9 +44,13 @@
 pub mod condition;
 mod course;
 mod episode;
+mod fixed;
+mod future;
 pub mod links;
 pub mod muses;
 
 pub use course::{Course, CourseConfig, CourseError};
 pub use episode::{Draw, Episode, Objective, Rules, Step, Traffic};
+pub use fixed::{Fixed, FixedError};
+pub use future::mixed;
 pub use links::Split;
