@@ -83,6 +83,10 @@ pub trait Application {
         &[]
     }
 
+    /// Draws anew, by `seed`, what the client will want after `now`. What it wanted so far stays. A
+    /// client that draws nothing has one future, and stays as it is.
+    fn redraw(&mut self, _now: Time, _seed: u64) {}
+
     /// What the run achieved up to `now`.
     fn outcome(&self, now: Time) -> Outcome;
 

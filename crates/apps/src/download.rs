@@ -182,6 +182,13 @@ impl Application for Download {
         self.config.concurrency
     }
 
+    /// The gaps and sizes to come are drawn from all of the workload, each by itself.
+    fn redraw(&mut self, now: Time, seed: u64) {
+        let Some(start) = self.start else { return };
+        let sent = self.requests.records().len();
+        self.config.workload = self.config.workload.redrawn(sent, now.since(start), seed);
+    }
+
     response_methods!(self.requests, logged);
 }
 
@@ -238,6 +245,29 @@ mod tests {
         settings.set("workload", crate::Value::Text("/nowhere".to_owned()));
         let e = Download::recipe(&settings).unwrap_err().to_string();
         assert!(e.starts_with("/nowhere: the workload cannot be read"), "{e}");
+    }
+
+    #[test]
+    fn a_future_drawn_anew_keeps_the_past() {
+        let mut app = client("0 10\n300 20\n700 30\n5000 40\n200 50\n900 60\n");
+        for ms in [0, 300] {
+            app.poll(Time::from_millis(ms)).unwrap();
+        }
+        // Two seconds after the second request only the gap of 5 s is left.
+        let now = Time::from_millis(2300);
+        let redrawn = |seed| {
+            let mut fork = app.clone();
+            fork.redraw(now, seed);
+            assert_eq!(records(&fork), records(&app));
+            assert_eq!(fork.next_timer(), Some(Time::from_millis(5300)));
+            let at = Time::from_secs(60);
+            std::iter::from_fn(|| fork.poll(at))
+                .map(|Command::Request { size, .. }| size.get())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(redrawn(1), redrawn(1));
+        assert!((2..20).any(|seed| redrawn(seed) != redrawn(1)));
+        assert!(redrawn(1).iter().all(|size| (10..=60).contains(size)));
     }
 
     #[test]

@@ -20,6 +20,11 @@ impl Draw {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// One of 0 to `count` − 1; 0 where there are none.
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        ((self.unit() * count as f64) as usize).min(count.saturating_sub(1))
+    }
+
     /// Uniform in [low, high).
     pub(crate) fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()

@@ -74,6 +74,10 @@ const LENGTH_MEAN: Duration = Duration::from_secs(206);
 /// A message is at least this long: it has a header.
 const MESSAGE_MIN: f64 = 100.0;
 
+/// So many gaps are drawn until one is longer than the time since the last request. In a pause of 19.9
+/// s, of at most 20 s, one of 12,000 is; where none is, the client asks when it would have.
+const REDRAWS: usize = 100_000;
+
 /// A client of a mobile web service.
 #[derive(Clone, Debug)]
 pub struct Web {
@@ -128,6 +132,15 @@ impl Web {
             due: Time::ZERO,
             requests: Requests::default(),
         }
+    }
+
+    /// When the next request is due, drawn anew: given that it was not due by `now`.
+    fn redraw_due(&mut self, now: Time) {
+        let Some(last) = self.requests.records().last() else { return };
+        let (from, clicks) = (last.scheduled_at, self.config.clicks);
+        let mut drawn = (0..REDRAWS).map(|_| from + gap(&mut self.gaps, clicks));
+        let due = drawn.find(|&due| due > now);
+        self.due = due.unwrap_or(self.due);
     }
 
     fn begin(&mut self, now: Time) {
@@ -196,6 +209,11 @@ impl Application for Web {
 
     fn concurrency(&self) -> Concurrency {
         self.config.concurrency
+    }
+
+    fn redraw(&mut self, now: Time, seed: u64) {
+        (self.gaps, self.sizes) = (Draw::new(seed, 4), Draw::new(seed, 5));
+        self.redraw_due(now);
     }
 
     response_methods!(self.requests, logged);
@@ -292,6 +310,37 @@ mod tests {
         assert_eq!(session(&WebConfig::default(), start).1, records, "same seed, same session");
         let other = WebConfig { seed: 1, ..WebConfig::default() };
         assert_ne!(session(&other, start).1, records);
+    }
+
+    /// 44 ms after the last request the next comes log-uniformly up to a second, so half of them come
+    /// by 210 ms.
+    #[test]
+    fn a_future_drawn_anew_begins_where_the_past_ends() {
+        let mut app = Web::new(&WebConfig { clicks: None, ..WebConfig::default() });
+        while app.due < Time::from_secs(20) {
+            let due = app.due;
+            while app.poll(due).is_some() {}
+        }
+        let past = app.requests.records().to_vec();
+        let last = past.last().unwrap().scheduled_at;
+        let now = last + Duration::from_millis(44);
+        let redrawn = |seed| {
+            let mut fork = app.clone();
+            fork.redraw(now, seed);
+            assert_eq!(fork.requests.records(), past);
+            fork
+        };
+        let dues: Vec<f64> =
+            (0..400).map(|seed| redrawn(seed).due.since(last).as_millis_f64()).collect();
+        assert!(dues.iter().all(|&due| due > 44.0 && due <= 1000.0));
+        assert!((share(&dues, |due| due < 209.8) - 0.5).abs() < 0.1);
+        let sizes = |seed| {
+            let mut fork = redrawn(seed);
+            let due = fork.due;
+            fork.poll(due).map(|Command::Request { size, .. }| size)
+        };
+        assert_eq!(sizes(1), sizes(1));
+        assert_ne!(sizes(1), sizes(2));
     }
 
     #[test]

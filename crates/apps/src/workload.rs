@@ -24,6 +24,8 @@ const REQUESTS_MAX: usize = 1_000_000;
 /// Seed of [`Workload::demo`]: the first whose shares of gaps and sizes all lie within 0.06 of the
 /// published points, with a mean demand near the distribution's.
 const DEMO_SEED: u64 = 30;
+/// So many gaps are drawn until one is longer than the time since the last request.
+const REDRAWS: usize = 1_000;
 /// Length of [`Workload::demo`].
 const DEMO_LENGTH: Duration = Duration::from_secs(60);
 
@@ -132,6 +134,30 @@ impl Workload {
                 break;
             }
             requests.push(WorkloadRequest { at, size: distribution.size(&mut sizes) });
+        }
+        Self { requests: requests.into() }
+    }
+
+    /// Another future of the same kind: the first `kept` requests stay, and after them gaps and sizes
+    /// are drawn from those of the whole workload, up to about its length. The gap after the last one
+    /// that stays lasts beyond `now`, since the start, as it did.
+    pub(crate) fn redrawn(&self, kept: usize, now: Duration, seed: u64) -> Self {
+        let (past, future) = self.requests.split_at(kept.min(self.requests.len()));
+        let (Some(last), false) = (past.last(), future.is_empty()) else { return self.clone() };
+        let (mut gaps, mut sizes) = (Draw::new(seed, 1), Draw::new(seed, 2));
+        let mut gap = || {
+            let i = 1 + gaps.below(self.requests.len() - 1);
+            self.requests[i].at - self.requests[i - 1].at
+        };
+        let first = (0..REDRAWS).map(|_| last.at + gap()).find(|&at| at > now);
+        let mut at = first.unwrap_or(future[0].at);
+        let mut requests = past.to_vec();
+        while at <= self.length() && requests.len() < REQUESTS_MAX {
+            requests.push(WorkloadRequest {
+                at,
+                size: self.requests[sizes.below(self.requests.len())].size,
+            });
+            at += gap();
         }
         Self { requests: requests.into() }
     }

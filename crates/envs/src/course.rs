@@ -124,6 +124,11 @@ impl Course {
         &self.rules
     }
 
+    /// The same, for an [`Episode`].
+    pub fn shared(&self) -> Arc<Rules> {
+        self.rules.clone()
+    }
+
     /// Its links.
     pub fn links(&self) -> &[NamedLink] {
         &self.links
@@ -150,9 +155,30 @@ impl Course {
         (Draw { link: capacity, condition, traffic, flows, rivals, start, seed }, &link.name)
     }
 
+    /// What a visit to the path of a seed is made of: link, condition, application and company are
+    /// the seed's; when the link is entered, the requests and the losses are the visit's own. Visit
+    /// 0 is [`draw`](Self::draw)'s.
+    pub fn visit(&self, seed: u64, visit: u64) -> Draw {
+        let mut draw = self.draw(seed).0;
+        if visit > 0 {
+            let mut random = Pcg64Mcg::seed_from_u64(draw.seed.wrapping_add(visit));
+            draw.seed = random.next_u64();
+            links::enter_anywhere(&mut draw.link, &mut random);
+        }
+        draw
+    }
+
     /// The episode of a seed, its first period run.
     pub fn episode(&self, seed: u64) -> Episode {
         Episode::new(self.rules.clone(), &self.draw(seed).0)
+    }
+
+    /// The same, begun with the algorithm of this number.
+    ///
+    /// # Panics
+    /// There is no algorithm of this number.
+    pub fn begun_with(&self, seed: u64, start: usize) -> Episode {
+        Episode::new(self.rules.clone(), &Draw { start, ..self.draw(seed).0 })
     }
 }
 
@@ -196,5 +222,18 @@ mod tests {
         let offsets: std::collections::BTreeSet<Duration> = (0..10).map(offset).collect();
         assert_eq!(offsets.len(), 10);
         assert_eq!(offset(3), offset(3));
+        // A later visit to the path is at another time, and asks for other things.
+        let first = course.visit(3, 0);
+        let later: Vec<Draw> = (1..5).map(|visit| course.visit(3, visit)).collect();
+        let place = |draw: &Draw| match draw.link {
+            Capacity::Trace { offset, .. } => offset,
+            _ => panic!("a trace"),
+        };
+        assert_eq!((first.seed, place(&first)), (course.draw(3).0.seed, offset(3)));
+        assert!(later.iter().all(|draw| draw.condition == first.condition));
+        let seeds: std::collections::BTreeSet<u64> = later.iter().map(|draw| draw.seed).collect();
+        let places: std::collections::BTreeSet<Duration> = later.iter().map(place).collect();
+        assert_eq!((seeds.len(), places.len()), (4, 4));
+        assert_eq!(course.visit(3, 2).seed, later[1].seed);
     }
 }

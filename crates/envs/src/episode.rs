@@ -184,8 +184,21 @@ impl Episode {
     /// # Panics
     /// `draw.start` is not the number of an algorithm of the rules.
     pub fn new(rules: Arc<Rules>, draw: &Draw) -> Self {
-        let Condition { rtt, jitter, loss, buffer_bdp } = draw.condition;
         let spec = rules.algorithms[draw.start];
+        let selector = Selector::new(SelectorConfig {
+            first: draw.start,
+            period: rules.period,
+            how: rules.switch,
+            ..SelectorConfig::new(rules.algorithms.to_vec(), Policy::External)
+        });
+        let steerer = Some(Steerer::Select(Box::new(selector)));
+        Self::governed(rules, draw, &Control::Algorithm { spec, steerer })
+    }
+
+    /// Begins a connection that is governed so, and runs its first period. Only one that is steered
+    /// by a selector may choose.
+    pub(crate) fn governed(rules: Arc<Rules>, draw: &Draw, control: &Control) -> Self {
+        let Condition { rtt, jitter, loss, buffer_bdp } = draw.condition;
         let length = rules.period * u64::from(rules.periods);
         let buffer = (draw.link.mean_rate() * rtt).mul_f64(buffer_bdp).max(BUFFER_MIN);
         let loss = if loss > 0.0 { LossConfig::Independent(loss) } else { LossConfig::None };
@@ -198,18 +211,9 @@ impl Episode {
             JitterConfig::Uniform { max: jitter }
         };
         let flow = |i: usize| {
-            let selector = Selector::new(SelectorConfig {
-                first: draw.start,
-                period: rules.period,
-                how: rules.switch,
-                ..SelectorConfig::new(rules.algorithms.to_vec(), Policy::External)
-            });
             let seed = draw.seed.wrapping_add(i as u64);
             FlowConfig {
-                control: Control::Algorithm {
-                    spec,
-                    steerer: Some(Steerer::Select(Box::new(selector))),
-                },
+                control: control.clone(),
                 resume: None,
                 transport: Transport::quic(),
                 app: draw.traffic.client(length, seed),
@@ -310,6 +314,12 @@ impl Episode {
         Outcome { cost, lost, rivals }
     }
 
+    /// The share of its packets that were declared lost so far, and what rivals received.
+    pub(crate) fn so_far(&self) -> (f64, Bytes) {
+        let nothing = Totals { packets: 0, lost: 0, rivals: Bytes::ZERO };
+        self.totals().since(&nothing)
+    }
+
     fn totals(&self) -> Totals {
         let (own, rivals) = self.world.flows().split_at(self.settled.len());
         Totals {
@@ -317,6 +327,14 @@ impl Episode {
             lost: own.iter().map(|flow| flow.sent().lost).sum(),
             rivals: rivals.iter().map(|flow| flow.received().goodput).sum(),
         }
+    }
+
+    /// From now on another future, drawn by `seed`, and the same past: other requests, losses and
+    /// jitter, and another place of the link's trace that could as well follow
+    /// ([`World::redraw`]). What each choice costs in some of these is what one can know of it who
+    /// knows the path and does not foresee.
+    pub fn redraw(&mut self, seed: u64) {
+        self.world.redraw(seed);
     }
 
     /// What each algorithm would be worth in the next period by Antelope's measure, if it were
@@ -415,7 +433,7 @@ impl Episode {
     }
 
     /// Runs one period.
-    fn run(&mut self) -> Step {
+    pub(crate) fn run(&mut self) -> Step {
         let (from, before) = (self.world.now(), self.totals());
         let until = from + self.rules.period;
         self.world.run_until(until);

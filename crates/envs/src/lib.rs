@@ -45,11 +45,15 @@
 pub mod condition;
 mod course;
 mod episode;
+mod fixed;
+mod future;
 pub mod links;
 pub mod muses;
 mod rivals;
 
 pub use course::{Course, CourseConfig, CourseError};
 pub use episode::{Draw, Episode, Objective, Outcome, Rules, Step, Traffic};
+pub use fixed::{Fixed, FixedError};
+pub use future::{Ran, mixed};
 pub use rivals::{RIVALS_MAX, Rival, RivalKind, RivalsConfig};
 pub use trimtab_net::Part;

@@ -2,9 +2,18 @@
 
 use std::sync::Arc;
 
+use rand::RngExt;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
+use crate::seed::{Purpose, generator};
 use crate::trace::{OPPORTUNITY, Trace};
+
+/// Places of a trace that are drawn, of which the one with the most similar past is taken.
+const PLACES: usize = 16;
+/// How much of the past is compared.
+const PAST: Duration = Duration::from_secs(2);
+/// How far another place is from the present one, at most a quarter of the trace.
+const APART: Duration = Duration::from_secs(60);
 
 /// What a link can carry. Cloning shares the trace.
 #[derive(Clone, Debug)]
@@ -45,6 +54,33 @@ impl Capacity {
                 *opportunity * trace.opportunities().len() as u64 / trace.period()
             }
         }
+    }
+
+    /// Another place of the same trace, as its position at [`Time::ZERO`], from which the link could
+    /// as well go on at `now`: of some that are drawn the one whose last [`PAST`] carried most nearly
+    /// what those before `now` did. It is far from the present place, so that what comes is not the
+    /// same a little later. `None` for a constant rate, whose future is known.
+    pub(crate) fn elsewhere(&self, now: Time, seed: u64) -> Option<Duration> {
+        let Self::Trace { trace, offset, opportunity } = self else { return None };
+        let mut random = generator(seed, Purpose::Place);
+        let from = now - PAST.min(now.since(Time::ZERO));
+        let carried = |capacity: &Self| capacity.bytes_between(from, now).as_f64() + 1.0;
+        let apart = APART.min(trace.period() / 4);
+        let unlike = |place: &Duration| {
+            let there = Self::Trace {
+                trace: trace.clone(),
+                offset: *offset + *place,
+                opportunity: *opportunity,
+            };
+            libm::log(carried(&there) / carried(self)).abs()
+        };
+        let drawn = (0..PLACES).map(|_| {
+            let ahead = (trace.period() - apart * 2).mul_f64(random.random());
+            apart + ahead
+        });
+        let (ahead, _) =
+            drawn.map(|place| (place, unlike(&place))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(*offset + ahead)
     }
 
     /// The bytes from a fixed origin at or before [`Time::ZERO`]. Only differences mean something.
@@ -91,6 +127,29 @@ mod tests {
             let per_ms = |to| capacity.bytes_between(ms(to - 1), ms(to)).get();
             assert_eq!([1, 2, 3, 4, 5].map(per_ms), [20, 0, 0, 10, 10]);
         }
+    }
+
+    /// A minute at 12 Mbit/s, then a minute at 1.2, over and over: four minutes.
+    #[test]
+    fn elsewhere_the_past_is_alike_and_the_place_is_far() {
+        let fast = |ms: &u32| (ms / 60_000).is_multiple_of(2) || ms.is_multiple_of(10);
+        let trace = Trace::from_opportunities((1..=240_000).filter(fast).collect()).unwrap();
+        let capacity = Capacity::trace(trace);
+        for (at, is_fast) in [(30, true), (90, false), (150, true), (210, false)] {
+            let now = Time::from_secs(at);
+            let places: Vec<u64> = (0..50)
+                .map(|seed| capacity.elsewhere(now, seed).unwrap().as_millis() % 240_000)
+                .collect();
+            for place in &places {
+                assert!((60_000..=180_000).contains(place), "a minute or more away: {place}");
+                let there = (at * 1000 + place) % 240_000;
+                assert_eq!(fast(&(there as u32 - 1)), is_fast || there % 10 == 1, "{there}");
+            }
+            assert_eq!(capacity.elsewhere(now, 7), capacity.elsewhere(now, 7));
+            assert!(places.iter().any(|place| *place != places[0]));
+        }
+        let constant = Capacity::Constant(Rate::from_mbps(3.0));
+        assert_eq!(constant.elsewhere(Time::from_secs(9), 1), None);
     }
 
     #[test]

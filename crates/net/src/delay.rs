@@ -204,6 +204,21 @@ impl DelayLine {
         Self { jitter, reorder, ..Self::plain(delay) }
     }
 
+    /// Draws from another seed from now on.
+    pub fn reseed(&mut self, seed: u64) {
+        if let Some(jitter) = &mut self.jitter {
+            jitter.random = generator(seed, Purpose::Jitter);
+        }
+        if let Some(reorder) = &mut self.reorder {
+            reorder.random = generator(seed, Purpose::Reorder);
+        }
+    }
+
+    /// Takes back the time at which the packet comes out that entered last.
+    pub(crate) fn last_comes_out(&mut self, at: Time) {
+        self.last = at;
+    }
+
     /// When a packet that enters at `now` comes out. The results never go back, but for packets that
     /// reordering holds back: those come out later than the ones behind them.
     #[inline]

@@ -309,6 +309,35 @@ impl<T> Link<T> {
         }
     }
 
+    /// From `now` on another future, drawn by `seed`, and the same past: other losses, jitter and
+    /// marks, and another place of the trace. What waits or is under way stays.
+    pub fn redraw(&mut self, now: Time, seed: u64) {
+        self.advance(now);
+        self.loss.reseed(seed);
+        self.marker.reseed(seed);
+        self.exit.reseed(seed);
+        if let Some(sleeper) = &mut self.sleeper {
+            sleeper.reseed(seed);
+        }
+        let Some(place) = self.capacity.elsewhere(now, seed) else { return };
+        if let Capacity::Trace { offset, .. } = &mut self.capacity {
+            *offset = place;
+        }
+        let busy_until = self.transit.back().map_or(Time::ZERO, |last| last.departed_at);
+        let departs = self.server.move_to(place, self.now, busy_until);
+        if departs != busy_until
+            && let Some(mut last) = self.transit.pop_back()
+        {
+            // It is not known yet when the packet that is being sent comes to its end.
+            let late = last.at.since(last.departed_at);
+            let before = self.transit.back().map_or(Time::ZERO, |other| other.at);
+            last.departed_at = departs;
+            last.at = before.max(departs + late);
+            self.exit.last_comes_out(last.at);
+            self.transit.push_back(last);
+        }
+    }
+
     /// The bytes that wait, overhead included, as of the latest call that let time pass.
     pub fn queue_bytes(&self) -> Bytes {
         self.queue.bytes()

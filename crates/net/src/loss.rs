@@ -84,6 +84,11 @@ impl Loss {
         Self { config, is_bad, seen: 0, listed: 0, random }
     }
 
+    /// Draws from another seed from now on; a channel that is bad stays so.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.random = generator(seed, Purpose::Loss);
+    }
+
     /// Whether the next packet is lost, which comes now.
     pub(crate) fn drops_next(&mut self, now: Time) -> bool {
         match &self.config {

@@ -41,6 +41,11 @@ impl Marker {
         Self { config, random: generator(seed, Purpose::Mark) }
     }
 
+    /// Draws from another seed from now on.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.random = generator(seed, Purpose::Mark);
+    }
+
     /// The verdict on a packet that finds so many bytes waiting.
     pub(crate) fn judge(&mut self, waiting: Bytes, capable: bool) -> Verdict {
         let congested = match self.config {

@@ -13,6 +13,7 @@ pub(crate) enum Purpose {
     Cellular = 4,
     Wifi = 5,
     Mark = 6,
+    Place = 7,
 }
 
 /// The generator of one purpose. The same on every machine.

@@ -27,6 +27,21 @@ impl Server {
         }
     }
 
+    /// Goes on at another place of its trace, the position of [`Time::ZERO`], from `now` on. Gives when
+    /// the packet comes to its end that was being sent until `busy_until`: what is left of it takes the
+    /// next opportunity.
+    pub(crate) fn move_to(&mut self, place: Duration, now: Time, busy_until: Time) -> Time {
+        let Self::Trace(server) = self else { return busy_until };
+        let opportunity = Bytes::new(server.opportunity);
+        *server = Opportunities::new(server.trace.clone(), place, opportunity);
+        server.skip_until(now.as_millis() + server.offset_ms + 1);
+        if busy_until <= now {
+            return busy_until;
+        }
+        server.state = Place { left: 0, ..server.after(Bytes::new(1)) };
+        server.link_time(server.state.at_ms)
+    }
+
     /// When the transmission of a packet that was queued at `queued` starts if it is the next one.
     #[inline]
     pub(crate) fn start(&mut self, queued: Time) -> Time {

@@ -36,6 +36,11 @@ impl Sleeper {
         Some(Self { late, rarely, each, random, looked_at, wakes_at, free_at })
     }
 
+    /// Draws from another seed from now on.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.random = generator(seed, Purpose::Jitter);
+    }
+
     /// When the next packet leaves, which is due then, if nothing comes before.
     pub(crate) fn next(&self, now: Time, due: Time) -> Time {
         if due <= self.looked_at { self.free_at.max(now) } else { self.wakes_at }

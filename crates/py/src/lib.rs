@@ -7,6 +7,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
 
+mod bounds;
 mod compare;
 mod muses;
 
@@ -156,11 +157,31 @@ struct PyEpisodes {
 
 #[pymethods]
 impl PyEpisodes {
+    /// Begins episodes, each with the algorithm of its number in `starts`, or as the course has it.
     #[new]
-    fn new(py: Python<'_>, course: &PyCourse, seeds: Vec<u64>) -> Self {
+    #[pyo3(signature = (course, seeds, starts=None))]
+    fn new(
+        py: Python<'_>,
+        course: &PyCourse,
+        seeds: Vec<u64>,
+        starts: Option<Vec<usize>>,
+    ) -> PyResult<Self> {
         let course = course.0.clone();
-        let episodes = py.detach(|| seeds.par_iter().map(|&seed| course.episode(seed)).collect());
-        Self { course, episodes }
+        let count = course.rules().algorithms.len();
+        if let Some(starts) = &starts {
+            if starts.len() != seeds.len() {
+                return Err(refuse(format!("{} starts for {} seeds", starts.len(), seeds.len())));
+            }
+            if let Some(wrong) = starts.iter().find(|&&start| start >= count) {
+                return Err(refuse(format!("start {wrong}: there are {count} algorithms")));
+            }
+        }
+        let begin = |i: usize| match &starts {
+            Some(starts) => course.begun_with(seeds[i], starts[i]),
+            None => course.episode(seeds[i]),
+        };
+        let episodes = py.detach(|| (0..seeds.len()).into_par_iter().map(begin).collect());
+        Ok(Self { course, episodes })
     }
 
     fn __len__(&self) -> usize {
@@ -315,6 +336,9 @@ fn schemes() -> String {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
+    module.add_function(wrap_pyfunction!(bounds::came_to, module)?)?;
+    module.add_function(wrap_pyfunction!(bounds::constants, module)?)?;
+    module.add_function(wrap_pyfunction!(bounds::redrawn_outcomes, module)?)?;
     module.add_class::<compare::PyCompared>()?;
     module.add_function(wrap_pyfunction!(compare::compared, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;

@@ -29,6 +29,13 @@ impl Foresight {
         (future.capacity(), future.queue_bytes(), self.queue_limits[link])
     }
 
+    /// Another future of each link ([`Link::redraw`]), the same as that of the links themselves.
+    pub(crate) fn redraw(&mut self, now: Time, seed: u64) {
+        for (i, link) in self.links.iter_mut().enumerate() {
+            link.redraw(now, seed.wrapping_add(i as u64));
+        }
+    }
+
     /// A packet will enter a link at this time.
     pub(crate) fn send(&mut self, link: usize, at: Time, size: Bytes) {
         let future = &mut self.links[link];

@@ -112,6 +112,29 @@ impl World {
         done
     }
 
+    /// From now on another future, drawn by `seed`, and the same past: other losses, jitter and marks,
+    /// another place of a link's trace, and other requests. What is under way stays, and so does what
+    /// an algorithm draws.
+    pub fn redraw(&mut self, seed: u64) {
+        let now = self.now;
+        for link in 0..self.links.len() {
+            self.links[link].redraw(now, seed.wrapping_add(link as u64));
+            self.arm_link(link);
+        }
+        if let Some(foresight) = &mut self.foresight {
+            foresight.redraw(now, seed);
+        }
+        for i in 0..self.flows.len() {
+            let flow = &mut self.flows[i];
+            // Not those of the links.
+            let seed = seed.rotate_left(32).wrapping_add(i as u64);
+            flow.forward_line.reseed(seed);
+            flow.app.redraw(now, seed);
+            let next = flow.client_timer(now);
+            self.arm_early(self.source(i, CLIENT), next);
+        }
+    }
+
     /// Events handled so far.
     pub fn events(&self) -> u64 {
         self.events

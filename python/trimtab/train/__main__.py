@@ -1,6 +1,7 @@
 """`python -m trimtab.train floo`: parse, train, judge, and write the model with its card.
 
-`muses` and `antelope` in its place have commands of their own.
+`muses` and `antelope` in its place have commands of their own, and so have `candidates` and `bounds`, which
+learn nothing: they tell what there is to gain.
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ def main(arguments: list[str]) -> int:
         from trimtab.antelope import main as antelope  # noqa: PLC0415
 
         return antelope(arguments[1:])
+    if arguments[:1] == ["candidates"]:
+        from trimtab.bounds.candidates import main as candidates  # noqa: PLC0415
+
+        return candidates(arguments[1:])
+    if arguments[:1] == ["bounds"]:
+        from trimtab.bounds.three import main as bounds  # noqa: PLC0415
+
+        return bounds(arguments[1:])
     return _floo(arguments)
 
 
