@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trimtab._native import Episodes, constants, redrawn_costs
+from trimtab._native import Episodes, came_to, constants, redrawn_outcomes
 from trimtab.bounds import candidates, three
-from trimtab.bounds.constants import Table
+from trimtab.bounds.constants import Table, harm
 from trimtab.bounds.drive import Seen, averaging, drive
 from trimtab.bounds.options import Bounding, problem
 from trimtab.bounds.search import best_fixed, greedy, hindsight, known
@@ -17,10 +17,12 @@ from trimtab.bounds.store import Store
 from trimtab.bounds.three import share
 from trimtab.course import Settings
 from trimtab.train.evaluate import run as alone
+from trimtab.train.lessons import Prices
 
 SETTINGS = Settings(
     algorithms=("cubic", "bbr"), period_ms=2_000, periods=3, conditions=20, generated=10, split="validate"
 )
+PRICES = Prices(0.05, 5.0, 1.0)
 SMALL = {
     "paths": "6",
     "futures": "3",
@@ -39,7 +41,8 @@ SMALL = {
 
 
 def table(logs: np.ndarray, names: tuple[str, ...]) -> Table:
-    return Table(names, list(range(len(logs))), np.stack([logs, logs]))
+    both, nothing = np.stack([logs, logs]), np.zeros_like(logs)
+    return Table(names, list(range(len(logs))), both, both, nothing, nothing[:, :, 0])
 
 
 def test_what_is_known_is_chosen_by_the_other_times() -> None:
@@ -68,7 +71,7 @@ def test_the_search_finds_those_that_complement_each_other() -> None:
     assert steps[0].known[0] == 0.0
     # What only steers an algorithm is compared with, and no candidate.
     steered = greedy(table(logs, ("mortise", "b", "c", "d")), 1)[0]
-    assert steered.members == [3] and steered.known[0] == pytest.approx(0.01, abs=0.005)
+    assert steered.members == [1] and steered.known[0] == pytest.approx(0.0, abs=0.005)
 
 
 def test_shares_are_of_the_gap() -> None:
@@ -80,14 +83,16 @@ def test_shares_are_of_the_gap() -> None:
 def test_runs_under_one_algorithm_are_those_of_episodes() -> None:
     course = SETTINGS.course()
     names = ("cubic", "bbr", "mortise")
-    times = constants(course, names, [(4, 0, 1), (4, 1, 1), (4, 0, 0), (4, 0, 2)])
+    came = constants(course, names, [(4, 0, 1), (4, 1, 1), (4, 0, 0), (4, 0, 2)])
     episodes = Episodes(course, [4], [1])
     for _ in range(2):
         episodes.step([1])
-    assert episodes.completions() == [times[0]]
-    assert times[1] != times[0] != times[2] != times[3]
+    assert came_to(episodes) == [came[0]]
+    assert came[1] != came[0] != came[2] != came[3]
+    times, lost, rivals = came[0]
+    assert episodes.completions() == [times] and 0 <= lost < 1 and rivals == 0
     begun = dataclasses.replace(SETTINGS, start="bbr").course()
-    assert alone(begun, lambda e, _: [1] * len(e), 5, 3)[4] == pytest.approx(np.mean(times[0]))
+    assert alone(begun, lambda e, _: [1] * len(e), 5, 3).times[4] == pytest.approx(np.mean(times))
     with pytest.raises(ValueError, match="setting 2: there are 1"):
         constants(course, ["cubic"], [(4, 0, 2)])
     with pytest.raises(ValueError, match="no fixed setting"):
@@ -97,13 +102,13 @@ def test_runs_under_one_algorithm_are_those_of_episodes() -> None:
 def test_futures_drawn_anew_differ_and_change_nothing() -> None:
     episodes = Episodes(SETTINGS.course(), [1, 2], [0, 1])
     before = episodes.states()
-    one, other = (redrawn_costs(episodes, 1, 3, seed) for seed in (1, 2))
-    assert one != other and one == redrawn_costs(episodes, 1, 3, 1)
-    assert np.asarray(one).shape == (2, 2) and one != episodes.costs(1)
+    one, other = (redrawn_outcomes(episodes, 1, 3, seed) for seed in (1, 2))
+    assert one != other and one == redrawn_outcomes(episodes, 1, 3, 1)
+    assert np.asarray(one).shape == (3, 2, 2) and one != episodes.outcomes(1)
     assert episodes.states() == before
     assert Seen.of(episodes).inputs().shape[0] == 2
     with pytest.raises(ValueError, match="no futures"):
-        redrawn_costs(episodes, 1, 0, 1)
+        redrawn_outcomes(episodes, 1, 0, 1)
 
 
 def never(episodes: Episodes, seen: Seen) -> list[int]:
@@ -114,7 +119,7 @@ def test_what_was_stored_is_not_run_again(tmp_path: Path) -> None:
     path = tmp_path / "driven.jsonl"
     course = SETTINGS.course()
     store = Store(path, {"a": "1"})
-    first = drive("known", course, {1: 0, 2: 1}, periods=3, choose=averaging(1, 2), store=store)
+    first = drive("known", course, {1: 0, 2: 1}, periods=3, choose=averaging(1, PRICES, 2), store=store)
     store.close()
     # Killed in the middle of a line.
     path.write_text(path.read_text() + '["known", 3, [0.')
@@ -132,7 +137,12 @@ def test_the_commands_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixt
     arguments += ["--out", str(tmp_path)]
     assert candidates.main(arguments) == 0
     found = json.loads((tmp_path / "candidates.json").read_text())
-    assert {each["name"] for each in found["fixed"]} == {"copa:mvfst", "copa:mvfst,delta=0.3", "vegas"}
+    assert {each["name"] for each in found["fixed"]} == {
+        "copa:mvfst",
+        "copa:mvfst,delta=0.3",
+        "vegas",
+        "cubic",
+    }
     assert [len(each["names"]) for each in found["sets"]] == [1, 2]
     simulated = (tmp_path / "constants.jsonl").read_text()
     assert three.main(arguments) == 0
@@ -149,8 +159,17 @@ def test_the_commands_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixt
     assert three.main([*arguments, "--period_ms", "1500"]) == 2
 
 
+def test_harm_is_what_rivals_receive_less_than_next_to_cubic() -> None:
+    rivals, cubic = np.asarray([[5.0, 10.0, 12.0], [0.0, 0.0, 0.0]]), np.asarray([[10.0], [0.0]])
+    assert harm(rivals, cubic).tolist() == [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    among = Bounding(rivals="2", flows="1", paths=2, generated=10, conditions=20, periods=2, period_ms=2_000)
+    came = constants(among.course(("cubic",)).course(), ["cubic", "bbr"], [(3, 0, 0), (3, 0, 1)])
+    assert came[0][2] > 0 and came[0][2] != came[1][2]
+
+
 def test_settings_that_make_no_sense_are_refused() -> None:
     assert problem(Bounding()) is None
     assert "--flows" in str(problem(Bounding(flows="0")))
+    assert "--rivals" in str(problem(Bounding(rivals="-1")))
     assert "--algorithms" in str(problem(Bounding(algorithms="cubic")))
     assert "--futures" in str(problem(Bounding(futures=1)))

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trimtab.envs import SelectVectorEnv
+from trimtab.envs import INFO, SelectVectorEnv
 from trimtab.policy import Array
 from trimtab.train import counterfactual
 from trimtab.train.options import Training
 
 #: Five connections over three workers: uneven shares.
-SETTINGS = Training(parallel=5, periods=4, period_ms=2_000, generated=8, conditions=20, ray="stand-in")
+SETTINGS = Training(
+    parallel=5, periods=4, period_ms=2_000, generated=8, conditions=20, rivals="2", ray="stand-in"
+)
 
 
 def copied(thing: Any) -> Any:
@@ -62,7 +64,8 @@ def test_what_a_cluster_collects_is_what_one_machine_does(cluster: ModuleType) -
     far = there.collect(course, seeds, tries, 2, chooser())
     near = counterfactual.collect(course, seeds, tries, 2, chooser())
     np.testing.assert_array_equal(far.states, near.states)
-    np.testing.assert_array_equal(far.costs, near.costs)
+    for name in ("costs", "lost", "harm", "connection"):
+        np.testing.assert_array_equal(getattr(far, name), getattr(near, name))
     assert far.states.shape[0] == 10
 
 
@@ -78,4 +81,5 @@ def test_the_environment_on_a_cluster_is_that_of_one_machine(cluster: ModuleType
             mine, other = far.step(np.asarray(actions)), near.step(np.asarray(actions))
             for i in range(4):
                 np.testing.assert_array_equal(mine[i], other[i])
-            np.testing.assert_array_equal(mine[4]["waited_s"], other[4]["waited_s"])
+            for name in INFO:
+                np.testing.assert_array_equal(mine[4][name], other[4][name])

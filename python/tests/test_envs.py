@@ -125,7 +125,9 @@ def test_two_settings_of_one_algorithm_are_told_apart() -> None:
         (trimtab.Settings(traffic=("voice",)), "web, web-burst, download"),
         (trimtab.Settings(start="vegas"), "none of the algorithms"),
         (trimtab.Settings(generated=0), "at least one of the links"),
-        (trimtab.Settings(split="both"), "train, fit, validate or test"),
+        (trimtab.Settings(split="both"), "train, validate or test"),
+        (trimtab.Settings(rivals=(1,), rival_kinds=("reno",)), "cubic, bbr, bbr3, copa, web, download"),
+        (trimtab.Settings(rivals=()), "at least one of the rivals"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: trimtab.Settings, message: str) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import trimtab
@@ -50,3 +51,18 @@ def test_connections_that_share_a_path_wait_together() -> None:
         one = dataclasses.replace(SETTINGS, flows=(1,)).course()
         assert one.describe(seed) == described.replace(f"{count} x ", "1 x "), "all else is as it was"
         assert requests >= count * len(Episodes(one, [seed]).completions()[0]) / 2
+
+
+def test_what_choices_lose_and_take_from_rivals() -> None:
+    course = dataclasses.replace(
+        SETTINGS, algorithms=("bbr", "cubic"), rivals=(3,), rival_kinds=("cubic",)
+    ).course()
+    episodes = Episodes(course, [11, 12, 13])
+    costs, lost, harm = (np.asarray(of) for of in episodes.outcomes(2))
+    np.testing.assert_array_equal(costs, episodes.costs(2))
+    np.testing.assert_array_equal(harm[:, 1], 0.0, "it is measured by CUBIC")
+    assert (harm[:, 0] > 0).any() and (harm <= 1).all() and (lost >= 0).all() and (lost <= 1).all()
+    *_, shares, received = episodes.step([1, 1, 1])
+    assert min(received) > 0 and len(shares) == 3
+    alone = Episodes(dataclasses.replace(SETTINGS, rivals=(0,)).course(), [11])
+    assert alone.step([0])[-1] == [0.0]

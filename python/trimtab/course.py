@@ -11,6 +11,10 @@ from trimtab._native import Course
 LEARNT_KINDS = ("broadband", "cellular-3g", "cellular-5g", "cellular-lte", "rail")
 
 
+#: Kinds of rivals.
+RIVAL_KINDS = ("cubic", "bbr", "bbr3", "copa", "web", "download")
+
+
 @dataclass(frozen=True)
 class Settings:
     """A course of study. Equal settings and seeds give equal episodes on every machine."""
@@ -22,9 +26,8 @@ class Settings:
     periods: int = 50
     """Periods of an episode; the first runs before anything is chosen. Floo, table 7: ten minutes."""
     split: str = "train"
-    """Links and conditions to learn on, or to be judged on ("test"): they have none in common. Of the links
-    to learn on, a fifth is for choosing between models ("validate"), with other conditions, and the rest for
-    fitting them ("fit")."""
+    """The part of the links and conditions: "train" to learn on, "validate" to choose by, or "test". They
+    have none in common. Recordings are split by traces/split.toml."""
     conditions: int = 1_000
     """Points of the space-filling design over table 4's ranges."""
     generated: int = 128
@@ -39,6 +42,10 @@ class Settings:
     """The applications: web, web-burst (no pauses between clicks), download."""
     flows: tuple[int, ...] = (1,)
     """How many connections share the path, drawn for each episode."""
+    rivals: tuple[int, ...] = (0,)
+    """How many flows of others share it, too, drawn for each episode. Each starts in its first half."""
+    rival_kinds: tuple[str, ...] = RIVAL_KINDS
+    """What each of them is, drawn: bulk data by cubic, bbr, bbr3 or copa; web or download by CUBIC."""
     start: str | None = None
     """The algorithm of the first period; none draws one."""
     full_switch: bool = True
@@ -65,6 +72,8 @@ class Settings:
             kinds=self.kinds,
             traffic=self.traffic,
             flows=self.flows,
+            rivals=self.rivals,
+            rival_kinds=self.rival_kinds,
             start=None if self.start is None else self.algorithms.index(self.start),
             full_switch=self.full_switch,
             objective=self.objective,

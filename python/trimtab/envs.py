@@ -23,6 +23,8 @@ from trimtab.course import Settings
 
 #: Seeds of episodes are below this.
 SEEDS = 2**63
+#: What a step's `info` has.
+INFO = ("completion_s", "waited_s", "lost", "rivals_mb")
 
 
 def _spaces(course: Course, settings: Settings) -> tuple[gym.Space[NDArray[np.float32]], gym.spaces.Discrete]:
@@ -46,7 +48,8 @@ class SelectEnv(gym.Env[NDArray[np.float32], np.int64]):
     """One connection. `reset` draws a path and a client; `step` chooses and runs one period.
 
     Each step's `info` has `completion_s`, the completion time of the period's requests (0 if none
-    completed), and `waited_s`, the time that all requests spent waiting.
+    completed), `waited_s`, the time that all requests spent waiting, `lost`, the share of packets lost, and
+    `rivals_mb`, what rivals received.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares it so
@@ -75,8 +78,8 @@ class SelectEnv(gym.Env[NDArray[np.float32], np.int64]):
         """Choose the algorithm `action` for the next period and run it."""
         if self._episode is None:
             raise RuntimeError("reset the environment first")
-        rewards, completions, waited, done = self._episode.step([int(action)])
-        info = {"completion_s": completions[0], "waited_s": waited[0]}
+        rewards, *measured, done, lost, rivals = self._episode.step([int(action)])
+        info = {name: values[0] for name, values in zip(INFO, (*measured, lost, rivals), strict=True)}
         # The connection could go on: its time is up.
         return self._state(), rewards[0], False, done[0], info
 
@@ -139,10 +142,11 @@ class SelectVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.int64
         """Choose an algorithm for each connection and run a period."""
         if self._episodes is None:
             raise RuntimeError("reset the environment first")
-        rewards, completions, waited, done = self._episodes.step([int(a) for a in actions])
+        rewards, *measured, done, lost, rivals = self._episodes.step([int(a) for a in actions])
         states = self._states()
         truncated = np.asarray(done)
-        info: dict[str, Any] = {"completion_s": np.asarray(completions), "waited_s": np.asarray(waited)}
+        values = (*measured, lost, rivals)
+        info: dict[str, Any] = {name: np.asarray(of) for name, of in zip(INFO, values, strict=True)}
         if truncated.any():
             which = np.flatnonzero(truncated).tolist()
             final: NDArray[Any] = np.full(self.num_envs, None, dtype=object)

@@ -1,5 +1,8 @@
 """The policy: one hidden layer of 200 units, leaky ReLU, softmax (Floo, appendix D), in a safetensors file.
 
+An ensemble has several of them. It leaves what runs only for a choice whose advantage, less `caution`
+standard deviations over the members, is above `margin`.
+
 The file is what `trimtab` reads (docs/reference/selection.md): tensors `fc1.weight`, `fc1.bias`,
 `fc2.weight`, `fc2.bias` and, for each feature, `norm.mean`, `norm.scale`, `norm.low`, `norm.high`; strings in
 its metadata name the rest.
@@ -22,7 +25,9 @@ from trimtab.tensors import save_file
 #: Units of the hidden layer, and the slope of the leaky ReLU below zero (not given by Floo).
 HIDDEN = 200
 SLOPE = 0.01
-#: The tensors of the file, in its order.
+#: The version of the file of an ensemble; that of a single actor is `Selector.VERSION`.
+ENSEMBLE = "2"
+#: The tensors of the file, in its order. The first four have an axis of members first in an ensemble's.
 TENSORS = (
     *("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"),
     *("norm.mean", "norm.scale", "norm.low", "norm.high"),
@@ -90,13 +95,16 @@ class Selector:
     """The algorithm that connections start with, and that runs where the inputs are not to be trusted."""
     notes: dict[str, str] = field(default_factory=dict)
 
-    def write(self, path: Path, tensors: dict[str, NDArray[Any]]) -> str:
+    def write(
+        self, path: Path, tensors: dict[str, NDArray[Any]], version: str | None = None, **about: str
+    ) -> str:
         """Write the file. Gives its checksum, by which the model is known."""
         path.parent.mkdir(parents=True, exist_ok=True)
         metadata = {
             **self.notes,
+            **about,
             "format": self.FORMAT,
-            "version": self.VERSION,
+            "version": version or self.VERSION,
             "features": ",".join(self.features),
             "algorithms": join_names(self.algorithms),
             "period_ms": str(self.period_ms),
@@ -107,14 +115,16 @@ class Selector:
         return checksum
 
     @classmethod
-    def read(cls, path: Path, names: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, Any]]:
+    def read(
+        cls, path: Path, names: Sequence[str], version: str | None = None
+    ) -> tuple[list[NDArray[Any]], dict[str, Any]]:
         """Read the tensors of these names, and the fields above.
 
         Raises ValueError when the file is another kind or version.
         """
         with safe_open(path, "numpy") as file:
             about: dict[str, str] = file.metadata() or {}
-            if about.get("format") != cls.FORMAT or about.get("version") != cls.VERSION:
+            if about.get("format") != cls.FORMAT or about.get("version") != (version or cls.VERSION):
                 raise ValueError(f"{path} is no {cls.FORMAT} model of version {cls.VERSION}: train it again")
             fields = {
                 "features": tuple(about["features"].split(",")),
@@ -125,9 +135,9 @@ class Selector:
             return [file.get_tensor(name) for name in names], fields
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Policy(Selector):
-    """Maps states to algorithms."""
+    """Maps states to algorithms. The first axis of the weights is the members."""
 
     FORMAT: ClassVar[str] = "trimtab-select"
 
@@ -136,11 +146,41 @@ class Policy(Selector):
     w2: Array
     b2: Array
     scaler: Scaler
+    caution: float | None = None
+    """Standard deviations taken off an advantage; none of a policy that takes the highest score at once."""
+    margin: float = 0.0
+    """What a switch costs, in units of the scores."""
+
+    def scores(self, states: Array) -> Array:
+        """Scores of the algorithms by each member, a row for each state."""
+        inputs = self.scaler(states)
+        members = zip(self.w1, self.b1, self.w2, self.b2, strict=True)
+        of = [leaky(inputs @ w1.T + b1) @ w2.T + b2 for w1, b1, w2, b2 in members]
+        return np.asarray(of, np.float32)
 
     def logits(self, states: Array) -> Array:
-        """Scores of the algorithms, a row for each state."""
-        hidden = leaky(self.scaler(states) @ self.w1.T + self.b1)
-        return np.asarray(hidden @ self.w2.T + self.b2, np.float32)
+        """Mean scores of the algorithms, a row for each state."""
+        return np.asarray(self.scores(states).mean(axis=0), np.float32)
+
+    def running(self, states: Array) -> NDArray[np.int64]:
+        """Give the number of the candidate that runs in each state; -1 where it is none, or not known."""
+        names = [f"candidate_{i}" for i in range(len(self.algorithms))]
+        if not set(names) <= set(self.features):
+            return np.full(len(states), -1)
+        runs = states[:, [self.features.index(name) for name in names]] > 0
+        return np.where(runs.any(axis=1), runs.argmax(axis=1), -1)
+
+    def best(self, states: Array) -> NDArray[np.int64]:
+        """Choose for each state as if it could be trusted."""
+        scores = self.scores(states)
+        best: NDArray[np.int64] = scores.mean(axis=0).argmax(axis=1)
+        if self.caution is None:
+            return best
+        running, rows = self.running(states), np.arange(len(states))
+        advantage = scores - scores[:, rows, running][:, :, None]
+        lower = advantage.mean(axis=0) - self.caution * advantage.std(axis=0)
+        leaves = lower.max(axis=1) > self.margin
+        return np.where(running < 0, best, np.where(leaves, lower.argmax(axis=1), running))
 
     def choose(self, states: Array) -> NDArray[np.int64]:
         """Choose the algorithm with the highest score, by its number, for each state.
@@ -148,8 +188,7 @@ class Policy(Selector):
         A state outside the range that training saw is not trusted: there it is `first`.
         """
         known = ((states >= self.scaler.low) & (states <= self.scaler.high)).all(axis=1)
-        best = self.logits(states).argmax(axis=1)
-        return np.where(known, best, self.algorithms.index(self.first)).astype(np.int64)
+        return np.where(known, self.best(states), self.algorithms.index(self.first)).astype(np.int64)
 
     def save(self, path: Path) -> str:
         """Write the file. Gives its checksum, by which the model is known."""
@@ -158,13 +197,26 @@ class Policy(Selector):
         ready = {
             name: np.ascontiguousarray(tensor, "<f4") for name, tensor in zip(TENSORS, tensors, strict=True)
         }
-        return self.write(path, ready)
+        if self.caution is None:
+            # One actor, as the first version has it.
+            one = {name: ready[name][0] for name in TENSORS[:4]}
+            return self.write(path, ready | one)
+        about = {"caution": f"{self.caution:g}", "margin": f"{self.margin:g}"}
+        return self.write(path, ready, version=ENSEMBLE, **about)
 
     @classmethod
     def load(cls, path: Path) -> Policy:
         """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
-        (w1, b1, w2, b2, *scaler), about = cls.read(path, TENSORS)
-        return cls(w1, b1, w2, b2, Scaler(*scaler), **about)
+        with safe_open(path, "numpy") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+        is_ensemble = metadata.get("version") == ENSEMBLE
+        (*weights, mean, scale, low, high), about = cls.read(
+            path, TENSORS, ENSEMBLE if is_ensemble else cls.VERSION
+        )
+        if is_ensemble:
+            about |= {"caution": float(metadata["caution"]), "margin": float(metadata["margin"])}
+        w1, b1, w2, b2 = weights if is_ensemble else [tensor[None] for tensor in weights]
+        return cls(w1=w1, b1=b1, w2=w2, b2=b2, scaler=Scaler(mean, scale, low, high), **about)
 
 
 def checksum_of(metadata: dict[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:

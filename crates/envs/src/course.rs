@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use trimtab_net::Part;
 
 use crate::condition::Condition;
 use crate::episode::{Draw, Episode, Rules, Traffic};
-use crate::links::{self, LinksError, NamedLink, Split};
+use crate::links::{self, LinksError, NamedLink};
+use crate::rivals::RivalsConfig;
 
 /// Seeds of the designs of conditions: what a policy is judged on is another design.
 const TRAIN_DESIGN: u64 = 1;
@@ -20,8 +22,9 @@ const VALIDATE_DESIGN: u64 = 3;
 pub struct CourseConfig {
     /// What they have in common.
     pub rules: Rules,
-    /// To learn or to be judged.
-    pub split: Split,
+    /// To learn, to choose by or to be judged: of the links, recorded and generated, and of the
+    /// conditions.
+    pub part: Part,
     /// How many conditions the design has.
     pub conditions: usize,
     /// How many generated links there are.
@@ -34,6 +37,8 @@ pub struct CourseConfig {
     pub traffic: Vec<Traffic>,
     /// How many connections share the path, to draw from: one at least.
     pub flows: Vec<usize>,
+    /// The flows of others on the path.
+    pub rivals: RivalsConfig,
     /// The algorithm of the first period; `None` draws one.
     pub start: Option<usize>,
 }
@@ -46,6 +51,7 @@ pub struct Course {
     conditions: Vec<Condition>,
     traffic: Vec<Traffic>,
     flows: Vec<usize>,
+    rivals: RivalsConfig,
     start: Option<usize>,
 }
 
@@ -78,21 +84,23 @@ impl Course {
         if let Some(start) = config.start.filter(|&start| start >= count) {
             return Err(CourseError::Start { start, count });
         }
-        let mut links = links::generated(config.generated, config.split);
+        let mut links = links::generated(config.generated, config.part);
         links.extend(links::generated_wifi(config.wifi));
         if let Some((root, kinds)) = &config.recorded {
-            links.extend(links::recorded(root, kinds, config.split)?);
+            links.extend(links::recorded(root, kinds, config.part)?);
         }
-        let design = match config.split {
-            Split::Train | Split::Fit => TRAIN_DESIGN,
-            Split::Validate => VALIDATE_DESIGN,
-            Split::Test => TEST_DESIGN,
+        let design = match config.part {
+            Part::Train => TRAIN_DESIGN,
+            Part::Validate => VALIDATE_DESIGN,
+            Part::Test => TEST_DESIGN,
         };
         for (what, is_missing) in [
             ("the algorithms", count == 0),
             ("the links", links.is_empty()),
             ("the conditions", config.conditions == 0),
             ("the applications", config.traffic.is_empty()),
+            ("the rivals' counts", config.rivals.counts.is_empty()),
+            ("the rivals' kinds", config.rivals.kinds.is_empty()),
             ("the connections", config.flows.is_empty() || config.flows.contains(&0)),
             ("the periods", config.rules.periods == 0 || config.rules.period.is_zero()),
         ] {
@@ -106,6 +114,7 @@ impl Course {
             conditions: Condition::design(config.conditions, design),
             traffic: config.traffic,
             flows: config.flows,
+            rivals: config.rivals,
             start: config.start,
         })
     }
@@ -141,7 +150,9 @@ impl Course {
         let flows = self.flows[(random.next_u64() % self.flows.len() as u64) as usize];
         let mut capacity = link.capacity.clone();
         links::enter_anywhere(&mut capacity, &mut random);
-        (Draw { link: capacity, condition, traffic, flows, start, seed }, &link.name)
+        let length = self.rules.period * u64::from(self.rules.periods);
+        let rivals = self.rivals.draw(length, &mut random);
+        (Draw { link: capacity, condition, traffic, flows, rivals, start, seed }, &link.name)
     }
 
     /// What a visit to the path of a seed is made of: link, condition, application and company are
@@ -193,13 +204,14 @@ mod tests {
         };
         let course = Course::new(CourseConfig {
             rules,
-            split: Split::Train,
+            part: Part::Train,
             conditions: 2,
             generated: 1,
             wifi: 0,
             recorded: None,
             traffic: vec![Traffic::Web],
             flows: vec![1],
+            rivals: RivalsConfig::default(),
             start: None,
         })
         .unwrap();

@@ -16,6 +16,7 @@ use trimtab_steer::select::{FEATURES, Policy, Selector, SelectorConfig, State, r
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::condition::Condition;
+use crate::rivals::{Rival, RivalKind};
 
 /// The smallest buffer, whatever the product of rate and delay says: two packets, as scenarios have it.
 const BUFFER_MIN: Bytes = Bytes::new(3_000);
@@ -45,7 +46,7 @@ impl Traffic {
     }
 
     /// The client of one connection.
-    fn client(self, length: Duration, seed: u64) -> App {
+    pub(crate) fn client(self, length: Duration, seed: u64) -> App {
         let web = WebConfig { seed, length: Some(length), ..WebConfig::default() };
         match self {
             Self::Web => App::web(&web),
@@ -94,6 +95,8 @@ pub struct Draw {
     pub traffic: Traffic,
     /// Connections that share the path, each with requests of its own; one at least.
     pub flows: usize,
+    /// Flows of others that share it, too.
+    pub rivals: Vec<Rival>,
     /// The algorithm of the first period, by its number.
     pub start: usize,
     /// Seed of the requests, the losses and the jitter.
@@ -114,8 +117,49 @@ pub struct Step {
     /// up to the sum of all completion times (Little's law), so choices compare by them without
     /// waiting for each request's end.
     pub waited: Duration,
+    /// Share of its packets that were declared lost in the period, 0 to 1.
+    pub lost: f64,
+    /// What rivals received in the period.
+    pub rivals: Bytes,
     /// Whether this was the last period.
     pub done: bool,
+}
+
+/// What a choice comes to that is kept for some periods, tried on a copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Its own cost; see [`Episode::costs`].
+    pub cost: Duration,
+    /// Share of its packets that were declared lost, 0 to 1.
+    pub lost: f64,
+    /// What rivals received meanwhile.
+    pub rivals: Bytes,
+}
+
+impl Outcome {
+    /// The harm to rivals: the share of what they would have received next to CUBIC in its place
+    /// that they do not, 0 to 1. `cubic` is [`Episode::next_to_cubic`].
+    pub fn harm(&self, cubic: Bytes) -> f64 {
+        if cubic.is_zero() { 0.0 } else { (1.0 - self.rivals.ratio(cubic)).max(0.0) }
+    }
+}
+
+/// What was counted so far: own packets sent, those of them declared lost, what rivals received.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    packets: u64,
+    lost: u64,
+    rivals: Bytes,
+}
+
+impl Totals {
+    /// The share lost and what rivals received since `before`. A packet that proved not to be lost
+    /// is taken off again, so there may be less than before.
+    fn since(&self, before: &Self) -> (f64, Bytes) {
+        let lost = self.lost.saturating_sub(before.lost) as f64;
+        let packets = self.packets.saturating_sub(before.packets).max(1) as f64;
+        ((lost / packets).min(1.0), self.rivals - before.rivals)
+    }
 }
 
 /// A connection under way, or some that share a path. A clone goes on as the original would.
@@ -183,8 +227,18 @@ impl Episode {
                 seed,
             }
         };
-        let flows: Vec<_> = (0..draw.flows.max(1)).map(flow).collect();
+        let mut flows: Vec<_> = (0..draw.flows.max(1)).map(flow).collect();
         let settled = vec![0; flows.len()];
+        let rival = |rival: &Rival| FlowConfig {
+            control: Control::Algorithm { spec: rival.kind.spec(), steerer: None },
+            app: rival.kind.client(rival.stop.since(rival.start), rival.seed),
+            start: rival.start,
+            stop: rival.stop,
+            seed: rival.seed,
+            ..flows[0].clone()
+        };
+        let rivals: Vec<_> = draw.rivals.iter().map(rival).collect();
+        flows.extend(rivals);
         let world = World::new(&WorldConfig { links: vec![(link, draw.seed)], flows });
         let mut episode =
             Self { rules, world, current: draw.start, period: 0, last: None, settled };
@@ -197,14 +251,18 @@ impl Episode {
     /// # Panics
     /// There is no such algorithm.
     pub fn step(&mut self, algorithm: usize) -> Step {
-        let spec = self.rules.algorithms[algorithm];
+        self.switch(self.rules.algorithms[algorithm]);
+        self.current = algorithm;
+        self.run()
+    }
+
+    /// Asks all connections for an algorithm.
+    fn switch(&mut self, spec: Spec) {
         for flow in 0..self.settled.len() {
             // The flow was set up with a steering that switches.
             let asked = self.world.switch(flow, spec, self.rules.switch);
             debug_assert!(asked);
         }
-        self.current = algorithm;
-        self.run()
     }
 
     /// What each algorithm would cost from here, if it were chosen now and kept for the next
@@ -217,9 +275,31 @@ impl Episode {
 
     /// The cost of one choice; see [`costs`](Self::costs).
     pub fn cost(&self, choice: usize, periods: u32) -> Duration {
+        self.outcome(choice, periods).cost
+    }
+
+    /// What one choice would come to; see [`costs`](Self::costs).
+    pub fn outcome(&self, choice: usize, periods: u32) -> Outcome {
+        self.tried(self.rules.algorithms[choice], periods)
+    }
+
+    /// What rivals would receive if the connections ran CUBIC: what [harm](Outcome::harm) is
+    /// measured by. `None` where there are no rivals.
+    pub fn next_to_cubic(&self, periods: u32) -> Option<Bytes> {
+        (self.world.flows().len() > self.settled.len())
+            .then(|| self.tried(RivalKind::Cubic.spec(), periods).rivals)
+    }
+
+    /// What an algorithm comes to that is kept for some periods on a copy.
+    fn tried(&self, spec: Spec, periods: u32) -> Outcome {
         let mut fork = self.clone();
-        let waited = (0..periods.max(1)).map(|_| fork.step(choice).waited).sum();
-        match self.rules.objective {
+        let mut waited = Duration::ZERO;
+        for _ in 0..periods.max(1) {
+            fork.switch(spec);
+            waited += fork.run().waited;
+        }
+        let (lost, rivals) = fork.totals().since(&self.totals());
+        let cost = match self.rules.objective {
             Objective::Mean => waited,
             Objective::P90 => {
                 let now = fork.world.now();
@@ -230,6 +310,22 @@ impl Episode {
                     .collect();
                 Objective::P90.of(&mut times).unwrap_or_default()
             }
+        };
+        Outcome { cost, lost, rivals }
+    }
+
+    /// The share of its packets that were declared lost so far, and what rivals received.
+    pub(crate) fn so_far(&self) -> (f64, Bytes) {
+        let nothing = Totals { packets: 0, lost: 0, rivals: Bytes::ZERO };
+        self.totals().since(&nothing)
+    }
+
+    fn totals(&self) -> Totals {
+        let (own, rivals) = self.world.flows().split_at(self.settled.len());
+        Totals {
+            packets: own.iter().map(|flow| flow.sent().packets).sum(),
+            lost: own.iter().map(|flow| flow.sent().lost).sum(),
+            rivals: rivals.iter().map(|flow| flow.received().goodput).sum(),
         }
     }
 
@@ -338,7 +434,7 @@ impl Episode {
 
     /// Runs one period.
     pub(crate) fn run(&mut self) -> Step {
-        let from = self.world.now();
+        let (from, before) = (self.world.now(), self.totals());
         let until = from + self.rules.period;
         self.world.run_until(until);
         self.period += 1;
@@ -364,7 +460,8 @@ impl Episode {
         };
         self.last = completion.or(self.last);
         let completed = u32::try_from(completions.len()).unwrap_or(u32::MAX);
-        Step { reward, completion, completed, waited, done: self.is_done() }
+        let (lost, rivals) = self.totals().since(&before);
+        Step { reward, completion, completed, waited, lost, rivals, done: self.is_done() }
     }
 }
 
@@ -408,7 +505,15 @@ mod tests {
             buffer_bdp: 1.0,
         };
         let link = Capacity::Constant(Rate::from_mbps(mbps));
-        Draw { link, condition, traffic: Traffic::WebBurst, flows: 1, start, seed: 9 }
+        Draw {
+            link,
+            condition,
+            traffic: Traffic::WebBurst,
+            flows: 1,
+            rivals: Vec::new(),
+            start,
+            seed: 9,
+        }
     }
 
     #[test]
@@ -535,6 +640,36 @@ mod tests {
             times.len()
         );
         assert!(by(Objective::Mean).cost(1, 4) > costs[1], "the sum over all requests");
+    }
+
+    #[test]
+    fn a_choice_that_takes_more_than_cubic_does_harm() {
+        let rival = |kind| Rival {
+            kind,
+            start: Time::ZERO,
+            stop: Time::ZERO + Duration::from_secs(30),
+            seed: 5,
+        };
+        let with = |rivals| {
+            let calm = Condition { loss: 0.0, buffer_bdp: 0.5, ..draw(12.0, 0).condition };
+            let draw =
+                Draw { rivals, traffic: Traffic::Download, condition: calm, ..draw(12.0, 0) };
+            Episode::new(rules(10), &draw)
+        };
+        assert_eq!(with(Vec::new()).next_to_cubic(2), None);
+        let mut episode = with(vec![rival(RivalKind::Cubic), rival(RivalKind::Web)]);
+        assert_eq!(episode.settled.len(), 1, "rivals are not its own");
+        let cubic = episode.next_to_cubic(3).unwrap();
+        assert!(cubic > Bytes::new(100_000), "rivals receive: {cubic}");
+        assert_eq!(episode.outcome(0, 3).harm(cubic), 0.0, "it is CUBIC");
+        let bbr = episode.outcome(1, 3);
+        assert!(bbr.harm(cubic) > 0.02 && bbr.harm(cubic) < 1.0, "{bbr:?}, {cubic} next to CUBIC");
+        assert_eq!(episode.cost(1, 3), bbr.cost);
+        let steps = [(); 3].map(|()| episode.step(1));
+        assert_eq!(steps.iter().map(|s| s.rivals).sum::<Bytes>(), bbr.rivals);
+        assert!(steps.iter().any(|s| s.lost > 0.0) && bbr.lost > 0.0, "half a BDP is short");
+        let names = episode.world.flows().iter().filter_map(|flow| flow.governor().algorithm());
+        assert_eq!(names.map(Controller::name).collect::<Vec<_>>(), ["bbr", "cubic", "cubic"]);
     }
 
     /// By name both are Copa, and so are their states' features.

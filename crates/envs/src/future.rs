@@ -1,31 +1,48 @@
 //! Other futures of the same path, to tell what is known of it from what nobody can foresee.
 
-use trimtab_units::Duration;
+use trimtab_units::{Bytes, Duration};
 
 use crate::course::Course;
 use crate::episode::Episode;
 use crate::fixed::Fixed;
 
+/// What a connection came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// The completion time of each request.
+    pub times: Vec<Duration>,
+    /// Share of its packets that were declared lost, 0 to 1.
+    pub lost: f64,
+    /// What rivals received.
+    pub rivals: Bytes,
+}
+
 impl Course {
-    /// The completion times of all requests of a [`visit`](Self::visit) under a fixed setting from
-    /// beginning to end; what is open at the end may take `grace` longer.
-    pub fn under(&self, seed: u64, visit: u64, fixed: &Fixed, grace: Duration) -> Vec<Duration> {
+    /// What a [`visit`](Self::visit) comes to under a fixed setting from beginning to end; what is
+    /// open at the end may take `grace` longer.
+    pub fn under(&self, seed: u64, visit: u64, fixed: &Fixed, grace: Duration) -> Ran {
         let draw = self.visit(seed, visit);
         let mut episode = Episode::governed(self.shared(), &draw, &fixed.control(draw.traffic));
         while !episode.is_done() {
             episode.run();
         }
-        episode.finish(grace)
+        episode.ran(grace)
     }
 }
 
 impl Episode {
-    /// What one choice would cost over the next `periods` ([`cost`](Self::cost)) in another future,
-    /// drawn by `seed` ([`redraw`](Self::redraw)).
-    pub fn cost_redrawn(&self, choice: usize, periods: u32, seed: u64) -> Duration {
+    /// What it came to so far; what is open may take `grace` longer.
+    pub fn ran(&self, grace: Duration) -> Ran {
+        let (lost, rivals) = self.so_far();
+        Ran { times: self.clone().finish(grace), lost, rivals }
+    }
+
+    /// A copy with another future, drawn by `seed` ([`redraw`](Self::redraw)).
+    #[must_use]
+    pub fn redrawn(&self, seed: u64) -> Self {
         let mut fork = self.clone();
         fork.redraw(seed);
-        fork.cost(choice, periods)
+        fork
     }
 }
 
@@ -41,11 +58,12 @@ mod tests {
 
     use trimtab_cc::migrate::Switch;
     use trimtab_net::{Capacity, Trace};
+    use trimtab_units::Time;
 
     use super::*;
     use crate::Draw;
     use crate::condition::Condition;
-    use crate::{CourseConfig, Objective, Rules, Split, Traffic};
+    use crate::{CourseConfig, Objective, Part, Rival, RivalKind, RivalsConfig, Rules, Traffic};
 
     fn rules() -> Rules {
         Rules {
@@ -60,19 +78,20 @@ mod tests {
     fn course(generated: usize) -> Course {
         Course::new(CourseConfig {
             rules: rules(),
-            split: Split::Train,
+            part: Part::Train,
             conditions: 2,
             generated,
             wifi: 0,
             recorded: None,
             traffic: vec![Traffic::WebBurst],
             flows: vec![1],
+            rivals: RivalsConfig { counts: vec![1], ..RivalsConfig::default() },
             start: None,
         })
         .unwrap()
     }
 
-    /// Two connections over a link whose rate falls to a tenth and rises again, with losses.
+    /// Two connections next to a rival over a link whose rate falls to a tenth and rises again, with losses.
     fn episode(traffic: Traffic) -> Episode {
         let fast = |ms: &u32| (ms / 5_000).is_multiple_of(2) || ms.is_multiple_of(10);
         let trace = Trace::from_opportunities((1..=240_000).filter(fast).collect()).unwrap();
@@ -83,9 +102,11 @@ mod tests {
             buffer_bdp: 1.0,
         };
         let link = Capacity::trace(trace);
+        let (start, stop) = (Time::from_secs(1), Time::from_secs(15));
+        let rival = Rival { kind: RivalKind::Web, start, stop, seed: 8 };
         let mut episode = Episode::new(
             Arc::new(rules()),
-            &Draw { link, condition, traffic, flows: 2, start: 0, seed: 5 },
+            &Draw { link, condition, traffic, flows: 2, rivals: vec![rival], start: 0, seed: 5 },
         );
         episode.step(1);
         episode
@@ -96,8 +117,7 @@ mod tests {
         for traffic in Traffic::ALL {
             let episode = episode(traffic);
             let redrawn = |seed| {
-                let mut fork = episode.clone();
-                fork.redraw(seed);
+                let mut fork = episode.redrawn(seed);
                 assert_eq!(fork.state(), episode.state());
                 assert!(fork.requests().eq(episode.requests()));
                 (fork.step(1).waited, fork.step(0).waited, fork.state().map(f32::to_bits))
@@ -107,11 +127,8 @@ mod tests {
             assert_eq!(redrawn(1), redrawn(1), "a seed has one future");
             assert_ne!(redrawn(1), redrawn(2));
             assert_ne!(redrawn(1), own);
-            assert_eq!(
-                episode.cost_redrawn(1, 1, 7),
-                episode.cost_redrawn(1, 1, 7),
-                "it was tried on a copy"
-            );
+            let rivals = |seed| episode.redrawn(seed).outcome(1, 2).rivals;
+            assert_ne!(rivals(1), rivals(2), "rivals, too, have another future");
         }
     }
 
@@ -120,13 +137,14 @@ mod tests {
         let course = course(4);
         let grace = Duration::from_secs(60);
         let [cubic, bbr]: [Fixed; 2] = ["cubic", "bbr"].map(|name| name.parse().unwrap());
-        let times = course.under(3, 0, &bbr, grace);
+        let ran = course.under(3, 0, &bbr, grace);
         let mut by_hand = Episode::new(Arc::new(rules()), &Draw { start: 1, ..course.draw(3).0 });
         while !by_hand.is_done() {
             by_hand.step(1);
         }
-        assert_eq!(times, by_hand.finish(grace));
-        assert_ne!(times, course.under(3, 1, &bbr, grace), "another visit");
-        assert_ne!(times, course.under(3, 0, &cubic, grace), "another algorithm");
+        assert_eq!(ran, by_hand.ran(grace));
+        assert!(ran.rivals > Bytes::ZERO && ran.lost > 0.0 && ran.lost < 0.5, "{ran:?}");
+        assert_ne!(ran, course.under(3, 1, &bbr, grace), "another visit");
+        assert_ne!(ran, course.under(3, 0, &cubic, grace), "another algorithm");
     }
 }

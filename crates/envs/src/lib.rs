@@ -3,14 +3,14 @@
 //! An [`Episode`] is one connection over one path, in which an algorithm is chosen every selection
 //! period; it forks, so what each choice would have cost can be tried. A [`Course`] draws episodes:
 //! links ([`links`]), the rest of the path by a space-filling design ([`condition`],
-//! [`trimtab_net::wsp`]), an application. [`muses`] has flows that stop every 10 ms instead. The
+//! [`trimtab_net::wsp`]), an application, and rivals on the same path. [`muses`] has flows that stop every 10 ms instead. The
 //! Python package `trimtab` learns on them (`crates/py`, `python/trimtab`).
 //!
 //! What to read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control"
 //! (Floo, ATC 2023) §3.3 and §4.3, then `episode.rs`.
 //!
 //! ```
-//! use trimtab_envs::{Course, CourseConfig, Objective, Rules, Split, Traffic};
+//! use trimtab_envs::{Course, CourseConfig, Objective, Part, RivalsConfig, Rules, Traffic};
 //! use trimtab_cc::migrate::Switch;
 //! use trimtab_units::Duration;
 //!
@@ -23,13 +23,14 @@
 //!         switch: Switch::Full,
 //!         objective: Objective::Mean,
 //!     },
-//!     split: Split::Train,
+//!     part: Part::Train,
 //!     conditions: 10,
 //!     generated: 4,
 //!     wifi: 0,
 //!     recorded: None,
 //!     traffic: vec![Traffic::WebBurst],
 //!     flows: vec![1],
+//!     rivals: RivalsConfig::default(),
 //!     start: Some(0),
 //! })
 //! .unwrap();
@@ -48,9 +49,11 @@ mod fixed;
 mod future;
 pub mod links;
 pub mod muses;
+mod rivals;
 
 pub use course::{Course, CourseConfig, CourseError};
-pub use episode::{Draw, Episode, Objective, Rules, Step, Traffic};
+pub use episode::{Draw, Episode, Objective, Outcome, Rules, Step, Traffic};
 pub use fixed::{Fixed, FixedError};
-pub use future::mixed;
-pub use links::Split;
+pub use future::{Ran, mixed};
+pub use rivals::{RIVALS_MAX, Rival, RivalKind, RivalsConfig};
+pub use trimtab_net::Part;

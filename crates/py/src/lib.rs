@@ -19,10 +19,12 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_envs::{Course, CourseConfig, Episode, Objective, Rules, Split, Traffic};
+use trimtab_envs::{
+    Course, CourseConfig, Episode, Objective, Outcome, RivalKind, RivalsConfig, Rules, Traffic,
+};
 use trimtab_steer::select::antelope::{self, Measured};
 use trimtab_steer::select::{CANDIDATE_FEATURES, FEATURES};
-use trimtab_units::Duration;
+use trimtab_units::{Bytes, Duration};
 
 /// How long requests that are outstanding at the end of an episode may take to finish.
 const GRACE: Duration = Duration::from_secs(60);
@@ -38,7 +40,7 @@ struct PyCourse(Arc<Course>);
 #[pymethods]
 impl PyCourse {
     #[new]
-    #[pyo3(signature = (*, algorithms, period_ms, periods, split, conditions, generated, wifi, traces, kinds, traffic, flows, start, full_switch, objective))]
+    #[pyo3(signature = (*, algorithms, period_ms, periods, split, conditions, generated, wifi, traces, kinds, traffic, flows, rivals, rival_kinds, start, full_switch, objective))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,
@@ -53,6 +55,8 @@ impl PyCourse {
         kinds: Vec<String>,
         traffic: Vec<String>,
         flows: Vec<usize>,
+        rivals: Vec<usize>,
+        rival_kinds: Vec<String>,
         start: Option<usize>,
         full_switch: bool,
         objective: &str,
@@ -62,6 +66,7 @@ impl PyCourse {
             .map(|text| text.parse().map_err(|problem| refuse(format!("{text}: {problem}"))))
             .collect::<PyResult<_>>()?;
         let traffic = traffic.iter().map(|name| traffic_of(name)).collect::<PyResult<_>>()?;
+        let rival_kinds = rival_kinds.iter().map(|name| rival_of(name)).collect::<PyResult<_>>()?;
         let config = CourseConfig {
             rules: Rules {
                 algorithms: specs.into(),
@@ -74,23 +79,14 @@ impl PyCourse {
                     other => return Err(refuse(format!("objective {other:?}: write mean or p90"))),
                 },
             },
-            split: match split {
-                "train" => Split::Train,
-                "fit" => Split::Fit,
-                "validate" => Split::Validate,
-                "test" => Split::Test,
-                other => {
-                    return Err(refuse(format!(
-                        "split {other:?}: write train, fit, validate or test"
-                    )));
-                }
-            },
+            part: split.parse().map_err(refuse)?,
             conditions,
             generated,
             wifi,
             recorded: traces.map(|root| (root, kinds)),
             traffic,
             flows,
+            rivals: RivalsConfig { counts: rivals, kinds: rival_kinds },
             start,
         };
         let course = py.detach(|| Course::new(config)).map_err(refuse)?;
@@ -121,9 +117,11 @@ impl PyCourse {
         let (draw, link) = self.0.draw(seed);
         let path = draw.condition;
         format!(
-            "{} x {} over {link}, round trip {}, jitter {}, loss {:.3}%, buffer {:.2} BDP",
+            "{} x {} next to {} rivals over {link}, round trip {}, jitter {}, loss {:.3}%, buffer \
+             {:.2} BDP",
             draw.flows,
             draw.traffic.name(),
+            draw.rivals.len(),
             path.rtt,
             path.jitter,
             path.loss * 100.0,
@@ -138,9 +136,18 @@ fn traffic_of(name: &str) -> PyResult<Traffic> {
     found.ok_or_else(|| refuse(format!("traffic {name:?}: write one of {}", known())))
 }
 
-/// Rewards, completion times in seconds (0 where none completed), seconds waited, and whether all
-/// periods have run: one of each for each episode.
-type Stepped = (Vec<f64>, Vec<f64>, Vec<f64>, Vec<bool>);
+fn rival_of(name: &str) -> PyResult<RivalKind> {
+    let known = || RivalKind::ALL.map(RivalKind::name).join(", ");
+    let found = RivalKind::ALL.into_iter().find(|kind| kind.name() == name);
+    found.ok_or_else(|| refuse(format!("rival {name:?}: write one of {}", known())))
+}
+
+/// Rewards, completion times in seconds (0 where none completed), seconds waited, whether all
+/// periods have run, shares of packets lost, and MB that rivals received: one of each for each
+/// episode.
+type Stepped = (Vec<f64>, Vec<f64>, Vec<f64>, Vec<bool>, Vec<f64>, Vec<f64>);
+/// Costs in seconds, shares of packets lost, and harm: of each a row for each episode.
+type Tried = (Vec<Vec<f64>>, Vec<Vec<f64>>, Vec<Vec<f64>>);
 
 /// Episodes that step together, on all cores.
 #[pyclass(name = "Episodes", module = "trimtab._native")]
@@ -266,19 +273,40 @@ impl PyEpisodes {
             steps.iter().map(|s| completion(s.completion)).collect(),
             steps.iter().map(|s| s.waited.as_secs_f64()).collect(),
             steps.iter().map(|s| s.done).collect(),
+            steps.iter().map(|s| s.lost).collect(),
+            steps.iter().map(|s| s.rivals.as_f64() * 1e-6).collect(),
         ))
     }
 
     /// What each algorithm would cost each episode from here, in seconds that requests spend waiting
     /// over the next `periods` if it were chosen now and kept: a row for each episode.
     fn costs(&self, py: Python<'_>, periods: u32) -> Vec<Vec<f64>> {
-        let count = self.course.rules().algorithms.len();
-        let flat: Vec<f64> = py.detach(|| {
-            let pairs = self.episodes.len() * count;
-            let cost = |i: usize| self.episodes[i / count].cost(i % count, periods).as_secs_f64();
-            (0..pairs).into_par_iter().map(cost).collect()
+        let cost = |outcome: Outcome| outcome.cost.as_secs_f64();
+        let outcomes = py.detach(|| self.tried(periods));
+        outcomes.into_iter().map(|row| row.into_iter().map(cost).collect()).collect()
+    }
+
+    /// The same with the share of packets that each loses, and the harm that it does: the share of
+    /// what rivals would have received next to CUBIC that they do not.
+    fn outcomes(&self, py: Python<'_>, periods: u32) -> Tried {
+        let (outcomes, cubic) = py.detach(|| {
+            let outcomes = self.tried(periods);
+            let algorithms = &self.course.rules().algorithms;
+            let plain = algorithms.iter().position(|spec| spec.is_same(&RivalKind::Cubic.spec()));
+            let next_to = |(episode, row): (&Episode, &Vec<Outcome>)| match plain {
+                Some(i) => row[i].rivals,
+                None => episode.next_to_cubic(periods).unwrap_or_default(),
+            };
+            let cubic: Vec<Bytes> = self.episodes.par_iter().zip(&outcomes).map(next_to).collect();
+            (outcomes, cubic)
         });
-        flat.chunks(count).map(<[f64]>::to_vec).collect()
+        let rows = |of: &dyn Fn(&Outcome, Bytes) -> f64| {
+            let row = |(row, cubic): (&Vec<Outcome>, &Bytes)| {
+                row.iter().map(|outcome| of(outcome, *cubic)).collect()
+            };
+            outcomes.iter().zip(&cubic).map(row).collect()
+        };
+        (rows(&|o, _| o.cost.as_secs_f64()), rows(&|o, _| o.lost), rows(&Outcome::harm))
     }
 
     /// Lets the outstanding requests of copies finish, and gives the completion times in seconds of
@@ -302,6 +330,17 @@ impl PyEpisodes {
     }
 }
 
+impl PyEpisodes {
+    /// What each algorithm would come to: a row for each episode.
+    fn tried(&self, periods: u32) -> Vec<Vec<Outcome>> {
+        let count = self.course.rules().algorithms.len();
+        let pairs = self.episodes.len() * count;
+        let outcome = |i: usize| self.episodes[i / count].outcome(i % count, periods);
+        let flat: Vec<Outcome> = (0..pairs).into_par_iter().map(outcome).collect();
+        flat.chunks(count).map(<[Outcome]>::to_vec).collect()
+    }
+}
+
 /// Every algorithm and every other scheme as JSON.
 #[pyfunction]
 fn schemes() -> String {
@@ -314,8 +353,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
     module.add_class::<arms::PyArms>()?;
+    module.add_function(wrap_pyfunction!(bounds::came_to, module)?)?;
     module.add_function(wrap_pyfunction!(bounds::constants, module)?)?;
-    module.add_function(wrap_pyfunction!(bounds::redrawn_costs, module)?)?;
+    module.add_function(wrap_pyfunction!(bounds::redrawn_outcomes, module)?)?;
     module.add_class::<compare::PyCompared>()?;
     module.add_function(wrap_pyfunction!(compare::compared, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;

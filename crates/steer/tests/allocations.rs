@@ -52,7 +52,8 @@ static BOOSTED: &[u8] = include_bytes!("../../../models/antelope.safetensors");
 
 fn main() {
     let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
-    selections("floo", SelectorConfig::of_model(Model::random(candidates, 4)));
+    selections("floo", SelectorConfig::of_model(Model::random(candidates.clone(), 1, 4)));
+    selections("an ensemble", SelectorConfig::of_model(Model::random(candidates, 5, 4)));
     let boosted = SelectorConfig::of_boosted(Boosted::parse(BOOSTED).unwrap());
     selections("antelope", SelectorConfig { period: Duration::from_secs(12), ..boosted });
     decisions();

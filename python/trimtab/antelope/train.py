@@ -19,7 +19,7 @@ from trimtab.antelope.collect import Lessons, collect
 from trimtab.antelope.options import SECONDS, Boosting
 from trimtab.train.card import opened
 from trimtab.train.checkpoint import must_fit_settings
-from trimtab.train.evaluate import PERIODS, Judged, baselines, judge_course, run
+from trimtab.train.evaluate import PERIODS, Judged, always, baselines, judge_course, judged, run
 from trimtab.train.options import Training
 
 #: Shares of the rounds after which the models are fitted anew, to drive the rounds that follow. Up to the
@@ -90,9 +90,9 @@ def try_period(settings: Boosting, period_ms: int) -> Tried:
     random = np.random.default_rng((settings.seed, period_ms, 1))
     worth = worth_of(model, collect(kept_back, training, settings.validate, random))
     course = training.course(split="validate", start=training.first).course()
-    by_model = run(course, Chooser(model), settings.validate, training.periods)
+    by_model = run(course, Chooser(model), settings.validate, training.periods).times
     alone = training.names().index(training.first)
-    by_first = run(course, lambda e, _: [alone] * len(e), settings.validate, training.periods)
+    by_first = run(course, always(alone), settings.validate, training.periods).times
     change = float(np.exp((np.log(by_model) - np.log(by_first)).mean()) - 1.0)
     print(
         f"{period_ms} ms: {len(lessons.inputs)} decisions; on links kept back the reward is {worth[0]:.4f}, "
@@ -112,7 +112,7 @@ def worth_of(model: Boosted, seen: Lessons) -> tuple[float, float, float]:
 
 def gather(settings: Boosting, training: Training) -> Lessons:
     """Collect the lessons of one period; goes on from its checkpoint where that is wanted and there."""
-    course = training.course(split="fit").course()
+    course = training.course(split="train").course()
     rounds = max(1, round(settings.connections / settings.parallel))
     path = settings.out / f"lessons-{training.period_ms}ms.npz"
     parts, model = _resumed(path, settings), None
@@ -139,9 +139,9 @@ def judge(model: Boosted, settings: Boosting, course: Course) -> Judged:
     training = settings.training(FLOO_MS)
     own = judge_course(settings.training(model.period_ms), SECONDS * 1000 // model.period_ms)
     assert SECONDS * 1000 == PERIODS * FLOO_MS
-    times = baselines(training, course)
-    times["policy"] = run(own, Chooser(model), settings.judge, SECONDS * 1000 // model.period_ms)
-    return Judged(times, training.names())
+    ran = baselines(training, course)
+    ran["policy"] = run(own, Chooser(model), settings.judge, SECONDS * 1000 // model.period_ms)
+    return judged(ran, training)
 
 
 def _fitted(lessons: Lessons, settings: Boosting, training: Training) -> Boosted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 import sys
@@ -27,7 +28,7 @@ def search(bounding: Bounding) -> dict[str, Any]:
     return {
         "paths": len(table.paths),
         "futures": bounding.futures,
-        "fixed": [{"name": name, "change": change} for name, change in ranked(table)],
+        "fixed": [dataclasses.asdict(fixed) for fixed in ranked(table)],
         "sets": [
             {
                 "names": [table.names[i] for i in step.members],
@@ -48,14 +49,17 @@ def report(found: dict[str, Any], arguments: list[str]) -> str:
         f"`{shlex.join(['python', '-m', 'trimtab.train', 'candidates', *arguments])}`",
         "",
         f"Mean completion times on {found['paths']} paths, each at {found['futures']} times, by ratio vs. "
-        f"`{best}`, the best fixed setting of all. Intervals (95%) are by resampling paths. *Path known*: "
-        "the one of the set that is best at the other times of the path. *Sets of other paths*: the same "
-        "with the sets that the search finds on the other half of the paths. *Hindsight*: the best one of "
-        "each time.",
+        f"`{best}`, the best fixed setting of all, with the prices of loss and of harm to rivals. "
+        "Intervals (95%) are by resampling paths. *Path known*: the one of the set that is best at the other "
+        "times of the path. *Sets of other paths*: the same with the sets that the search finds on the other "
+        "half of the paths. *Hindsight*: the best one of each time.",
         "",
-        "| fixed setting | change |",
-        "|---|---:|",
-        *(f"| `{each['name']}` | {each['change']:+.1%} |" for each in found["fixed"]),
+        "| fixed setting | change | of the time alone | harm |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| `{each['name']}` | {each['change']:+.1%} | {each['time']:+.1%} | {each['harm']:.1%} |"
+            for each in found["fixed"]
+        ),
         "",
         "| set | path known | sets of other paths | hindsight |",
         "|---|---:|---:|---:|",

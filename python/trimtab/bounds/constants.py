@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab._native import constants
-from trimtab.bounds.options import Bounding
+from trimtab.bounds.options import CUBIC, Bounding
 from trimtab.bounds.progress import Bar
 from trimtab.bounds.store import Store
 
@@ -16,10 +16,14 @@ Floats = NDArray[np.float64]
 
 #: Runs between two writes to the file.
 BATCH = 128
-#: What is kept of a run's completion times.
+#: How a run's completion times are summed up. Of a run these are kept, its share of packets lost, and the MB
+#: that rivals received.
 KEPT = ("mean", "p90")
 #: Settings that change nothing of one run.
-FREE = ("out", "seed", "paths", "futures", "pool", "algorithms", "most", "horizon", "fitted")
+FREE = (
+    *("out", "seed", "paths", "futures", "pool", "algorithms", "most", "horizon", "fitted"),
+    *("loss_budget", "loss_price", "harm_price"),
+)
 
 
 def settings_of(bounding: Bounding) -> dict[str, str]:
@@ -29,21 +33,35 @@ def settings_of(bounding: Bounding) -> dict[str, str]:
     return said | {"traces": str(bounding.traces is not None)}
 
 
-def sum_up(times: list[float]) -> list[float]:
-    """Give what is kept of completion times: NaN of none."""
+def sum_up(came: tuple[list[float], float, float]) -> list[float]:
+    """Give what is kept of a run: NaN where it had no request."""
+    times, lost, rivals = came
     if not times:
-        return [float("nan")] * len(KEPT)
-    return [float(np.mean(times)), float(np.percentile(times, 90))]
+        return [float("nan")] * len(KEPT) + [lost, rivals]
+    return [float(np.mean(times)), float(np.percentile(times, 90)), lost, rivals]
+
+
+def harm(rivals: Floats, cubic: Floats) -> Floats:
+    """Give the share of what rivals receive next to CUBIC that they do not."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(cubic > 0, np.maximum(1.0 - rivals / cubic, 0.0), 0.0))
 
 
 @dataclass
 class Table:
-    """Completion times by path, time of the path and algorithm: logarithms of seconds."""
+    """What runs came to, by path, time of the path and fixed setting."""
 
     names: tuple[str, ...]
     paths: list[int]
     logs: Floats
-    """The mean's, then the 90th percentile's along the first axis."""
+    """Logarithms of completion times in seconds: the mean's, then the 90th percentile's along the first axis.
+    What loss and harm cost is added."""
+    times: Floats
+    """The same without that."""
+    harm: Floats
+    """The share of what rivals receive next to CUBIC that they do not."""
+    cubic: Floats
+    """The MB that they receive then, by path and time."""
 
     def of(self, kept: str) -> Floats:
         """Give the logarithms of one of `KEPT`."""
@@ -65,11 +83,21 @@ def simulate(bounding: Bounding, names: tuple[str, ...]) -> Table:
     for begin in range(0, len(missing), BATCH):
         some = missing[begin : begin + BATCH]
         done = zip(some, constants(course, names, some), strict=True)
-        store.add(((p, f, names[i]), sum_up(times)) for (p, f, i), times in done)
+        store.add(((p, f, names[i]), sum_up(came)) for (p, f, i), came in done)
         bar.advance(len(some))
     store.close()
     flat = np.asarray([store.rows[p, f, names[i]] for p, f, i in wanted], np.float64)
-    shape = (bounding.paths, bounding.futures, len(names), len(KEPT))
-    logs = np.moveaxis(np.log(flat.reshape(shape)), -1, 0)
-    full = np.flatnonzero(~np.isnan(logs).any(axis=(0, 2, 3)))
-    return Table(names, [paths[i] for i in full], logs[:, full])
+    shape = (bounding.paths, bounding.futures, len(names), -1)
+    mean, p90, lost, rivals = np.moveaxis(flat.reshape(shape), -1, 0)
+    times = np.log(np.stack([mean, p90]))
+    cubic = rivals[:, :, names.index(CUBIC)]
+    harms = harm(rivals, cubic[:, :, None])
+    full = np.flatnonzero(~np.isnan(times).any(axis=(0, 2, 3)))
+    return Table(
+        names,
+        [paths[i] for i in full],
+        (times + bounding.prices().of(lost, harms))[:, full],
+        times[:, full],
+        harms[full],
+        cubic[full],
+    )

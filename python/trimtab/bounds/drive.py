@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trimtab._native import Course, Episodes, redrawn_costs
-from trimtab.bounds.constants import Floats, sum_up
+from trimtab._native import Course, Episodes, came_to, redrawn_outcomes
+from trimtab.bounds.constants import sum_up
 from trimtab.bounds.progress import Bar
 from trimtab.bounds.store import Store
 from trimtab.policy import Array
+from trimtab.train.lessons import Prices, regrets
 
 #: Connections at a time, and so between two writes to the file.
 BATCH = 20
@@ -54,17 +55,25 @@ def states_of(episodes: Episodes) -> Array:
 Choose = Callable[[Episodes, Seen], Sequence[int]]
 
 
-def foreseeing(horizon: int) -> Choose:
+Tried = tuple[list[list[float]], list[list[float]], list[list[float]]]
+
+
+def cheapest(tried: Tried, prices: Prices) -> list[int]:
+    """Take the choice that costs least for each connection."""
+    costs, lost, harm = (np.asarray(of, np.float64) for of in tried)
+    return [int(choice) for choice in regrets(costs, prices.of(lost, harm)).argmin(axis=1)]
+
+
+def foreseeing(horizon: int, prices: Prices) -> Choose:
     """Take what is best on forks of the world, which have its true future."""
-    return lambda episodes, _: np.argmin(episodes.costs(horizon), axis=1).tolist()
+    return lambda episodes, _: cheapest(episodes.outcomes(horizon), prices)
 
 
-def averaging(horizon: int, futures: int) -> Choose:
+def averaging(horizon: int, prices: Prices, futures: int) -> Choose:
     """Take what is best on average over futures that are drawn anew."""
 
     def choose(episodes: Episodes, seen: Seen) -> Sequence[int]:
-        costs: Floats = np.asarray(redrawn_costs(episodes, horizon, futures, seen.periods))
-        return [int(choice) for choice in costs.argmin(axis=1)]
+        return cheapest(redrawn_outcomes(episodes, horizon, futures, seen.periods), prices)
 
     return choose
 
@@ -72,7 +81,7 @@ def averaging(horizon: int, futures: int) -> Choose:
 def drive(
     kind: str, course: Course, starts: dict[int, int], *, periods: int, choose: Choose, store: Store
 ) -> dict[int, list[float]]:
-    """Run connections, each begun with an algorithm of its own. Gives what is kept of their completion times.
+    """Run connections, each begun with an algorithm of its own. Gives what is kept of each.
 
     What the store has of this kind is not run again.
     """
@@ -86,7 +95,7 @@ def drive(
             choices = choose(episodes, seen)
             episodes.step(choices)
             seen.add(episodes, choices)
-        times = zip(seeds, episodes.completions(), strict=True)
-        store.add(((kind, seed), sum_up(of)) for seed, of in times)
+        came = zip(seeds, came_to(episodes), strict=True)
+        store.add(((kind, seed), sum_up(of)) for seed, of in came)
         bar.advance(len(seeds))
     return {seed: store.rows[kind, seed] for seed in starts}

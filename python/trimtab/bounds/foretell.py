@@ -1,4 +1,4 @@
-"""What a monitor's states tell of the candidates' costs: boosted trees, fitted on paths of the fit split.
+"""What a monitor's states tell of the candidates' costs: boosted trees, fitted on paths to learn on.
 
 What this chooses any policy could that sees the same. So what it gains bounds from below what a policy can.
 """
@@ -18,7 +18,8 @@ from trimtab.bounds.drive import Choose, Seen
 from trimtab.bounds.progress import Bar
 from trimtab.bounds.store import Store
 from trimtab.policy import Array
-from trimtab.train.counterfactual import COST_FLOOR_S, REGRET_MAX, RETURN, TRIED
+from trimtab.train.counterfactual import RETURN, TRIED
+from trimtab.train.lessons import Prices, regrets
 
 #: Connections at a time.
 BATCH = 50
@@ -42,10 +43,8 @@ class Foretold:
     models: list[HistGradientBoostingRegressor]
 
     @classmethod
-    def fit(cls, inputs: Array, costs: Floats) -> Foretold:
-        """Fit on decisions: what was seen, and what each candidate then cost."""
-        logs = np.log(costs + COST_FLOOR_S)
-        worse = np.minimum(logs - logs.min(axis=1, keepdims=True), REGRET_MAX)
+    def fit(cls, inputs: Array, worse: Array) -> Foretold:
+        """Fit on decisions: what was seen, and how much worse than the best each candidate was."""
         relative = worse - worse.mean(axis=1, keepdims=True)
         # Few lessons: where other programs run, too, several threads spend their time waiting for each other.
         with threadpool_limits(1):
@@ -69,6 +68,7 @@ class Lessons:
     candidates: int
     periods: int
     horizon: int
+    prices: Prices
     store: Store
 
     def collect(self, count: int) -> Foretold:
@@ -91,7 +91,8 @@ class Lessons:
     def _fitted(self, before: int) -> Foretold:
         rows = [value for key, value in self.store.rows.items() if key[0] != "done" and key[0] < before]
         inputs = np.asarray([row[0] for row in rows], np.float32)
-        return Foretold.fit(inputs, np.asarray([row[1] for row in rows], np.float64))
+        costs, lost, harm = (np.asarray([row[i] for row in rows], np.float64) for i in (1, 2, 3))
+        return Foretold.fit(inputs, regrets(costs, self.prices.of(lost, harm)))
 
     def _run(self, seeds: list[int], model: Foretold | None) -> None:
         random = np.random.default_rng((1, seeds[0]))
@@ -103,9 +104,9 @@ class Lessons:
         choices = np.asarray(episodes.current())
         for period, is_tried in enumerate(tries):
             if is_tried:
-                costs, inputs = episodes.costs(self.horizon), seen.inputs()
-                rows = zip(seeds, inputs.tolist(), costs, strict=True)
-                self.store.add(((seed, period), [given, of]) for seed, given, of in rows)
+                tried, inputs = episodes.outcomes(self.horizon), seen.inputs()
+                rows = zip(seeds, inputs.tolist(), *tried, strict=True)
+                self.store.add(((seed, period), list(row)) for seed, *row in rows)
             leaves = random.random(len(seeds)) < (RETURN if model is None else STRAY)
             back = random.random(len(seeds)) < RETURN
             choices = np.where(leaves, random.integers(self.candidates, size=len(seeds)), choices)

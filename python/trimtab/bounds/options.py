@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trimtab.course import LEARNT_KINDS, Settings
+from trimtab.course import LEARNT_KINDS, RIVAL_KINDS, Settings
 from trimtab.options import option, out_of_range, read
 from trimtab.policy import split_names
+from trimtab.train.lessons import Prices
 from trimtab.train.options import CANDIDATES_MAX, FLOWS_MAX
 
 #: All fixed settings: every algorithm for these applications, Copa also as policies have had it so far and
@@ -16,6 +17,8 @@ POOL = (
     "cubic;bbr;bbr3;copa;copa:mvfst;copa:mvfst,min_rtt_window=30;copa:mvfst,delta=0.1;"
     "copa:mvfst,delta=0.02;vegas;ledbat;vivace;westwood;illinois;newreno;mortise"
 )
+#: What harm to others is measured by.
+CUBIC = "cubic"
 #: The least of each number, and the most where there is one.
 RANGES: dict[str, tuple[float, float | None]] = {
     "paths": (2, None),
@@ -28,8 +31,13 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "most": (1, CANDIDATES_MAX),
     "horizon": (1, None),
     "fitted": (2, None),
+    "loss_budget": (0.0, 1.0),
+    "loss_price": (0.0, 100.0),
+    "harm_price": (0.0, 100.0),
 }
-SPLITS = ("fit", "validate", "test")
+SPLITS = ("train", "validate", "test")
+#: The most rivals on a path.
+RIVALS_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -49,9 +57,17 @@ class Bounding:
     flows: str = option(
         "1,1,2,4", "connections that share a path, all with the same choice, drawn from this list"
     )
+    rivals: str = option("0", "flows of others on the path, drawn from this list, e.g. 0,0,1,2,4,8")
+    rival_kinds: str = option(",".join(RIVAL_KINDS), "what they are, drawn from this list")
+    loss_budget: float = option(0.05, "share of packets that may be lost for nothing")
+    loss_price: float = option(5.0, "cost of each share of packets lost beyond it, as ln(completion time)")
+    harm_price: float = option(
+        1.0,
+        "cost of each share of the rivals' throughput taken beyond what CUBIC takes, as ln(completion time)",
+    )
     horizon: int = option(6, "bounds: periods for which each choice is tried")
-    fitted: int = option(400, "bounds: connections of the fit split that the costs are foretold from")
-    split: str = option("validate", "links and conditions: fit, validate, test")
+    fitted: int = option(400, "bounds: connections over links to learn on, by which costs are foretold")
+    split: str = option("validate", "links and conditions: train, validate, test")
     period_ms: int = option(12_000, "the selection period in ms (Floo, appendix F)")
     periods: int = option(15, "selection periods of a connection (three minutes, Floo, section 5.1)")
     conditions: int = option(1_000, "network conditions in the space-filling design")
@@ -59,13 +75,17 @@ class Bounding:
     traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
     kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
 
+    def prices(self) -> Prices:
+        """Give what loss and harm cost."""
+        return Prices(self.loss_budget, self.loss_price, self.harm_price)
+
     def names(self) -> tuple[str, ...]:
         """List what is chosen from."""
         return split_names(self.algorithms)
 
     def all_names(self) -> tuple[str, ...]:
-        """List all that a fixed setting may be, with what is chosen from."""
-        return tuple(dict.fromkeys([*split_names(self.pool), *self.names()]))
+        """List all that a fixed setting may be, with what is chosen from, and CUBIC, by which harm goes."""
+        return tuple(dict.fromkeys([*split_names(self.pool), *self.names(), CUBIC]))
 
     def course(
         self, algorithms: tuple[str, ...], split: str | None = None, objective: str = "mean"
@@ -82,6 +102,8 @@ class Bounding:
             kinds=tuple(self.kinds.split(",")),
             traffic=tuple(self.traffic.split(",")),
             flows=tuple(int(count) for count in self.flows.split(",")),
+            rivals=tuple(int(count) for count in self.rivals.split(",")),
+            rival_kinds=tuple(self.rival_kinds.split(",")),
             objective=objective,
         )
 
@@ -95,6 +117,8 @@ def problem(bounding: Bounding) -> str | None:
     """Say what cannot be, before hours are spent on it; none when nothing is wrong."""
     if not all(count.isdigit() and 1 <= int(count) <= FLOWS_MAX for count in bounding.flows.split(",")):
         return f"--flows is {bounding.flows}; it must be numbers from 1 to {FLOWS_MAX} with commas between"
+    if not all(count.isdigit() and int(count) <= RIVALS_MAX for count in bounding.rivals.split(",")):
+        return f"--rivals is {bounding.rivals}; it must be numbers from 0 to {RIVALS_MAX} with commas between"
     names = bounding.names()
     if not 2 <= len(names) <= CANDIDATES_MAX or len(set(names)) < len(names):
         return f"--algorithms is {bounding.algorithms}; it must be 2 to {CANDIDATES_MAX} different ones"

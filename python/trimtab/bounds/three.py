@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trimtab.bounds.candidates import percents
-from trimtab.bounds.constants import KEPT, Floats, Table, settings_of, simulate
+from trimtab.bounds.constants import KEPT, Floats, Table, harm, settings_of, simulate
 from trimtab.bounds.drive import averaging, drive, foreseeing
 from trimtab.bounds.foretell import Lessons
 from trimtab.bounds.options import Bounding, parse
@@ -33,8 +33,10 @@ def driven(bounding: Bounding, table: Table) -> dict[str, Rows]:
     course = bounding.course(names, objective="mean").course()
     tail = bounding.course(names, objective="p90").course()
     said = settings_of(bounding) | {"algorithms": join_names(names), "horizon": str(bounding.horizon)}
-    store = Store(bounding.out / "driven.jsonl", said | {"futures": str(bounding.futures)})
-    lessons = Store(bounding.out / "lessons.jsonl", said | {"split": "fit"})
+    prices = bounding.prices()
+    priced = said | {"prices": str(prices), "futures": str(bounding.futures)}
+    store = Store(bounding.out / "driven.jsonl", priced)
+    lessons = Store(bounding.out / "lessons.jsonl", said | {"split": "train", "prices": str(prices)})
     logs = {kept: table.of(kept)[:, :, members] for kept in KEPT}
     first = int(logs["mean"].mean(axis=(0, 1)).argmin())
     starts = {
@@ -50,31 +52,33 @@ def driven(bounding: Bounding, table: Table) -> dict[str, Rows]:
         done = drive(kind, on, begun, periods=bounding.periods, choose=choose, store=store)
         return [done[seed] for seed in table.paths]
 
-    fit = bounding.course(names, split="fit").course()
-    foretold = Lessons(fit, len(names), bounding.periods, horizon, lessons).collect(bounding.fitted)
+    fit = bounding.course(names, split="train").course()
+    learnt = Lessons(fit, len(names), bounding.periods, horizon, prices, lessons)
+    foretold = learnt.collect(bounding.fitted)
     kinds = {
-        "foreseen": run("foreseen", "foreseen", course, foreseeing(horizon)),
-        "foreseen by p90": run("foreseen by p90", "foreseen by p90", tail, foreseeing(horizon)),
-        "path known": run("path known", "path known", course, averaging(horizon, drawn)),
+        "foreseen": run("foreseen", "foreseen", course, foreseeing(horizon, prices)),
+        "foreseen by p90": run("foreseen by p90", "foreseen by p90", tail, foreseeing(horizon, prices)),
+        "path known": run("path known", "path known", course, averaging(horizon, prices, drawn)),
         "monitor": run("monitor", "first", course, foretold.chooser()),
     }
     store.close()
     lessons.close()
+    came = {kind: np.asarray(done) for kind, done in kinds.items()}
+    cost = {kind: prices.of(of[:, 2], harm(of[:, 3], table.cubic[:, 0])) for kind, of in came.items()}
     rows: dict[str, Rows] = {}
     for k, kept in enumerate(KEPT):
-        rows[kept] = {kind: np.log(np.asarray(done)[:, k]) for kind, done in kinds.items()}
+        rows[kept] = {kind: np.log(of[:, k]) + cost[kind] for kind, of in came.items()}
         of = logs[kept][:, 0]
         everyone = np.arange(len(of))
         rows[kept] |= {f"constant, {kind}": of[everyone, chosen] for kind, chosen in starts.items()}
-        rows[kept] |= {"best fixed of the set": rows[kept].pop("constant, first")}
+        rows[kept]["best fixed of the set"] = rows[kept].pop("constant, first")
         rows[kept]["best fixed"] = table.of(kept)[:, 0, best_fixed(table.of("mean"))]
         # The better of the two in each connection: both were foreseen.
-        better = np.where(
+        rows[kept]["clairvoyant"] = np.where(
             rows["mean"]["foreseen"] < rows["mean"]["constant, foreseen"],
             rows[kept]["foreseen"],
             rows[kept]["constant, foreseen"],
         )
-        rows[kept]["clairvoyant"] = better
     return rows
 
 
@@ -142,7 +146,8 @@ def report(found: dict[str, Any], arguments: list[str]) -> str:
         "",
         f"Among {', '.join(f'`{name}`' for name in found['algorithms'])}, on {found['paths']} paths: mean "
         f"completion time by ratio vs. `{found['best fixed']}`, the best fixed setting of all, its share of "
-        "the clairvoyant's gain, and the 90th percentile likewise. Intervals (95%) are by resampling paths. "
+        "the clairvoyant's gain, and the 90th percentile likewise, all with the prices of loss and harm to "
+        "rivals. Intervals (95%) are by resampling paths. "
         f"Each choice is tried for {found['horizon']} periods; {found['futures']} futures are drawn anew.",
         "",
         "| who chooses | mean | share | p90 |",

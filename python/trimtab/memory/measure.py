@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
     split = "test" if settings.final else "validate"
     try:
-        fitted = see(settings, "fit", settings.fitted, FITTED, say).whole()
+        fitted = see(settings, "train", settings.fitted, FITTED, say).whole()
         judged = see(settings, split, settings.paths, settings.visits + REDRAWN, say).whole()
     except (ValueError, OSError) as wrong:
         print(f"error: {wrong}", file=sys.stderr)

@@ -13,7 +13,7 @@ import time
 from safetensors import SafetensorError
 
 from trimtab.train import card, counterfactual, options
-from trimtab.train.evaluate import evaluate, judge_course
+from trimtab.train.evaluate import evaluate, judge_course, next_to_each
 
 #: Commands by the module that runs them.
 MODULES = {
@@ -73,6 +73,7 @@ def _floo(arguments: list[str]) -> int:
             progress=progress,
             arguments=arguments,
             opened=opened,
+            rivals=next_to_each(policy, settings),
         )
         (settings.out / "card.md").write_text(text, encoding="utf-8")
     except Exception as problem:  # Whatever it is, the training was not in vain.

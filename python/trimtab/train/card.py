@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trimtab.policy import Policy
-from trimtab.train.evaluate import PERIODS, Judged
+from trimtab.train.evaluate import HARMLESS, PERIODS, RIVALS, Judged
 from trimtab.train.options import Training
 
 
@@ -24,8 +24,12 @@ def write(
     progress: dict[str, Any],
     arguments: list[str],
     opened: list[str],
+    rivals: dict[str, Judged] | None = None,
 ) -> str:
-    """Give the card as Markdown. `opened` says when the test was opened for models of this folder."""
+    """Give the card as Markdown. `opened` says when the test was opened for models of this folder.
+
+    `rivals` is how it did next to each kind of them.
+    """
     # Where it was interrupted and went on, the whole of it is what to repeat.
     whole = [argument for argument in arguments if argument != "--resume"]
     command = shlex.join(["python", "-m", "trimtab.train", *whole])
@@ -36,8 +40,8 @@ def write(
     return f"""# Model card: Floo by {settings.method}
 
 Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s; starts with
-{policy.first}, and falls back to it where a state is unlike what it learnt from. One hidden layer of
-{policy.w1.shape[0]} units, leaky ReLU, softmax; {len(policy.features)} features. Its checksum:
+{policy.first}, and falls back to it where a state is unlike what it learnt from.
+{_network(policy)} Its checksum:
 `{checksum}`.
 
 ## Training
@@ -48,9 +52,12 @@ Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s
 | seed | {settings.seed} |
 | connections | {settings.count()} of {settings.course().periods} periods: {settings.traffic} |
 | on one path | {settings.flows} |
+| rivals | {settings.rivals}: {settings.rival_kinds} |
+| price of loss | {settings.loss_price:g} for each share beyond {settings.loss_budget:.0%} |
+| price of harm | {settings.harm_price:g} for each share taken beyond what CUBIC takes |
 | objective | {settings.objective} |{learnt_by}
 | links | four fifths of {settings.generated} generated{recorded}; the others are for validation |
-| recordings | split by source and session: none of one session is both learnt from and judged on |
+| recordings | split by traces/split.toml: none of one session is both learnt from and judged on |
 | conditions | {settings.conditions}, by the WSP algorithm over Floo's table 4 |
 | decisions | {progress["decisions"]} |
 | periods simulated | {progress["periods"]}, forks included |
@@ -62,6 +69,43 @@ are those that scale the states of PPO and those of the evaluation.
 ## Evaluation
 
 {evaluation(judged, opened, f"{summed} completion time of each", seconds)}
+{_next_to(rivals or {})}"""
+
+
+def _network(policy: Policy) -> str:
+    members, units, inputs = policy.w1.shape
+    one = f"One hidden layer of {units} units, leaky ReLU; {inputs} features."
+    if policy.caution is None:
+        return one
+    return f"""An ensemble of {members}, each with one hidden layer of {units} units, leaky ReLU; {inputs}
+features. It switches where the advantage, less {policy.caution:g} standard deviations, is above
+{policy.margin:g} of ln(completion time)."""
+
+
+def _next_to(rivals: dict[str, Judged]) -> str:
+    """Say how the policy does next to rivals of each kind."""
+    if not rivals:
+        return ""
+
+    def row(kind: str, judged: Judged) -> str:
+        cells = [kind]
+        for other in (judged.best_single(), judged.best_harmless()):
+            (least, most), _ = judged.intervals("policy", other)
+            change = judged.change("policy", other)
+            cells += [f"`{other}`", f"{change:+.1%} [{least:+.1%}, {most:+.1%}]"]
+        lost = judged.lost["policy"].mean()
+        cells += [f"{judged.harm('policy'):+.1%}", f"{lost:.1%}"]
+        return f"| {' | '.join(cells)} |"
+
+    counts = ", ".join(str(count) for count in RIVALS)
+    rows = "\n".join(row(kind, judged) for kind, judged in rivals.items())
+    return f"""
+Next to rivals, {counts} of one kind at a time: completion times vs. the best single algorithm, and
+vs. the best of those that take at most {HARMLESS:.0%} of the rivals' bytes more than CUBIC does.
+
+| rivals | best single | policy vs. it | best that does no more harm | policy vs. it | harm | lost |
+|---|---|---:|---|---:|---:|---:|
+{rows}
 """
 
 
@@ -74,7 +118,9 @@ the end runs on for 60 s at most; a request that is not complete then counts up 
 shares are by ratio, averaged over connections, compared with
 `{judged.best_single()}`, the best single algorithm. Their 95% intervals are by
 resampling connections. `static-best` is the best single algorithm of each connection in hindsight.
-`oracle` tries every choice on forks, two periods ahead, before it chooses.
+`oracle` tries every choice on forks, two periods ahead, before it chooses. `lost` is the mean share
+of packets lost, `harm` what rivals receive less than next to CUBIC; both are of the periods after the
+first.
 
 {rows(judged)}"""
 
@@ -108,8 +154,13 @@ def rows(judged: Judged) -> str:
         (least, most), (low, high) = judged.intervals(name)
         changes = f"{change:+.1%} [{least:+.1%}, {most:+.1%}]"
         shares = f"{judged.closed(name):.0%} [{low:.0%}, {high:.0%}]"
-        return f"| {name} | {mean:.3f} s | {median:.3f} s | {p90:.3f} s | {changes} | {shares} |"
+        others = ""
+        if name in judged.lost:
+            others = f"{judged.lost[name].mean():.1%} | {judged.harm(name):+.1%}"
+        else:
+            others = " | "
+        return f"| {name} | {mean:.3f} s | {median:.3f} s | {p90:.3f} s | {changes} | {shares} | {others} |"
 
     order = ["policy", *judged.algorithms, "random", "static-best", "oracle"]
-    head = "| who chooses | mean | median | p90 | change | of the gap to the oracle |"
-    return "\n".join([head, "|---|---:|---:|---:|---:|---:|", *(row(name) for name in order)])
+    head = "| who chooses | mean | median | p90 | change | of the gap to the oracle | lost | harm |"
+    return "\n".join([head, "|---|---:|---:|---:|---:|---:|---:|---:|", *(row(name) for name in order)])

@@ -9,8 +9,12 @@ from pathlib import Path
 from trimtab.policy import join_names
 from trimtab.train.options import Training
 
+#: What the ensemble goes by, which PPO has none of.
+ENSEMBLE = ("members", "caution", "margin")
+#: What lessons do not depend on: choices are priced when the policy is fitted.
+FITTED = (*ENSEMBLE, "loss_budget", "loss_price", "harm_price")
 #: Settings that change nothing of what was learnt so far.
-FREE = ("out", "resume", "episodes", "judge", "final", "first", "ray")
+FREE = ("out", "resume", "episodes", "judge", "final", "first", "against", "ray")
 
 
 def settings_of(training: Training) -> dict[str, str]:
@@ -21,8 +25,9 @@ def settings_of(training: Training) -> dict[str, str]:
         if option.name not in FREE
     }
     said |= {"algorithms": join_names(training.names()), "periods": str(training.course().periods)}
-    # What the other method alone goes by.
-    del said["reward" if training.method == "counterfactual" else "horizon"]
+    # What the other method alone goes by, and what lessons are kept without.
+    for name in {"counterfactual": ("reward", *FITTED), "ppo": ("horizon", *ENSEMBLE)}[training.method]:
+        del said[name]
     return said
 
 

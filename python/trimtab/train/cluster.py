@@ -11,7 +11,7 @@ import ray
 from trimtab._native import Course, Episodes
 from trimtab.envs import SelectVectorEnv
 from trimtab.policy import Array
-from trimtab.train.counterfactual import Lessons
+from trimtab.train.lessons import Lessons, lessons
 from trimtab.train.options import Training
 
 
@@ -28,10 +28,10 @@ class Worker:
         self.episodes = Episodes(self.course, seeds)
         return self.episodes.states()
 
-    def costs(self, horizon: int) -> list[list[float]]:
+    def outcomes(self, horizon: int) -> tuple[list[list[float]], ...]:
         """Try every choice."""
         assert self.episodes is not None
-        return self.episodes.costs(horizon)
+        return self.episodes.outcomes(horizon)
 
     def step(self, actions: list[int]) -> tuple[Any, ...]:
         """Choose, run a period; gives the states after it last."""
@@ -69,15 +69,15 @@ class Cluster:
     ) -> Lessons:
         """Do what `counterfactual.collect` does, on the cluster."""
         now = self.ask("begin", self.share(seeds))
-        states, costs = [], []
+        states, outcomes = [], []
         for is_tried in tries:
             seen = _joined(now, len(seeds))
             if is_tried:
                 states.append(seen)
-                tried = self.ask("costs", common=(horizon,))
-                costs.append(np.asarray([row for part in tried for row in part]))
+                tried = self.ask("outcomes", common=(horizon,))
+                outcomes.append([[row for part in tried for row in part[i]] for i in range(3)])
             now = [part[-1] for part in self.ask("step", self.share(choose(seen)))]
-        return Lessons(np.concatenate(states), np.concatenate(costs))
+        return lessons(seeds, states, outcomes)
 
 
 class ClusterEnv(SelectVectorEnv):
@@ -110,7 +110,7 @@ class _Spread:
     def step(self, actions: list[int]) -> tuple[list[Any], ...]:
         parts = self.cluster.ask("step", self.cluster.share(actions))
         self.now = [part[-1] for part in parts]
-        return tuple([value for part in parts for value in part[i]] for i in range(4))
+        return tuple([value for part in parts for value in part[i]] for i in range(6))
 
     def reset(self, which: list[int], seeds: list[int]) -> None:
         # All connections of an environment are as long as each other, so all begin anew together.

@@ -3,7 +3,11 @@
 The simulator forks, so at every decision each algorithm is tried for the next periods on a copy of the world.
 The states are those of the learner's own runs, and all that was seen so far is learnt from (DAgger: Ross,
 Gordon and Bagnell, AISTATS 2011); what the policy is to prefer goes by the cost, so that a wrong choice
-counts by how much worse it is (cost-sensitive classification).
+counts by how much worse it is (cost-sensitive learning). What choices lose and what they take from rivals is
+measured, too, and priced when the policy is fitted: `lessons.py`.
+
+An ensemble is fitted, each member on a bootstrap sample of the connections. It leaves what runs only where
+the advantage is sure: `policy.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +27,9 @@ from trimtab.envs import SEEDS
 from trimtab.policy import Array, Policy, Scaler
 from trimtab.train import checkpoint as checkpoints
 from trimtab.train.actor import Actor
+from trimtab.train.lessons import Lessons, lessons, regrets
 from trimtab.train.options import Training
 
-#: A choice is compared by the logarithm of what it costs, so that slow paths do not outweigh all others.
-#: Below this many seconds of waiting in all, differences do not matter; no choice is worse than e^3 times.
-COST_FLOOR_S = 0.002
-REGRET_MAX = 3.0
 #: How often a connection leaves the learner's choices for a random one, and how often it comes back: the
 #: learner must know the states that other algorithms lead to. In the first rounds all choices are random.
 STRAY, RETURN = 0.1, 0.3
@@ -46,45 +46,88 @@ BLUR = 0.3
 CHECKPOINT = 20
 
 
-@dataclass
-class Lessons:
-    """What was seen: states, and what each choice would have cost in seconds of waiting."""
-
-    states: Array
-    costs: NDArray[np.float64]
-
-
-def regrets(costs: NDArray[np.float64]) -> Array:
-    """Say how much worse than the best each choice is, as the logarithm of the ratio."""
-    logs = np.log(costs + COST_FLOOR_S)
-    worse = logs - logs.min(axis=1, keepdims=True)
-    return np.asarray(np.minimum(worse, REGRET_MAX), np.float32)
-
-
 def collect(
     course: Course, seeds: list[int], tries: list[bool], horizon: int, choose: Callable[[Array], list[int]]
 ) -> Lessons:
     """Run connections by `choose`, a period for each of `tries`, and try every choice where it is true."""
     episodes = Episodes(course, seeds)
-    states, costs = [], []
+    states, outcomes = [], []
     for is_tried in tries:
         seen = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
         if is_tried:
             states.append(seen)
-            costs.append(np.asarray(episodes.costs(horizon)))
+            outcomes.append(episodes.outcomes(horizon))
         episodes.step(choose(seen))
-    return Lessons(np.concatenate(states), np.concatenate(costs))
+    return lessons(seeds, states, outcomes)
+
+
+class Ensemble:
+    """Members that learn the same, each from its own sample of the connections."""
+
+    def __init__(self, seen: Lessons, settings: Training, random: np.random.Generator, batches: int) -> None:
+        self.settings, self.random = settings, random
+        self.scaler = Scaler.of(seen.states)
+        inputs, outputs = seen.states.shape[1], seen.costs.shape[1]
+        self.members = [Actor(inputs, outputs, random) for _ in range(settings.members)]
+        #: A connection counts in a member as often as a bootstrap sample has it: by a seed of both.
+        self.seeds = random.integers(2**32, size=settings.members)
+        self.learn(seen, batches, fade=True)
+
+    def learn(self, seen: Lessons, batches: int, *, fade: bool) -> float:
+        """Take so many steps with each member; gives the mean regret of what they prefer, over them."""
+        inputs = self.scaler(seen.states)
+        costs = regrets(seen.costs, self.settings.prices().of(seen.lost, seen.harm))
+        total = 0.0
+        for member, seed in zip(self.members, self.seeds, strict=True):
+            rows = self._sample(seen, int(seed))
+            for step in range(batches):
+                some = rows[self.random.integers(len(rows), size=BATCH)]
+                rate = RATE * 0.5 * (1 + math.cos(math.pi * step / batches)) if fade else RATE
+                noise = BLUR * self.random.standard_normal((BATCH, inputs.shape[1]), np.float32)
+                total += member.learn(inputs[some] + noise, costs[some], rate)
+        return total / max(batches * len(self.members), 1)
+
+    def _sample(self, seen: Lessons, seed: int) -> NDArray[np.int64]:
+        """Give the rows of a bootstrap sample of the connections; all of them to a single member."""
+        if len(self.members) == 1:
+            return np.arange(len(seen.states))
+        known, which = np.unique(seen.connection, return_inverse=True)
+        # The same connection counts alike however many come after it.
+        often = np.asarray([np.random.default_rng((seed, int(c))).poisson() for c in known])
+        rows = np.repeat(np.arange(len(seen.states)), often[which])
+        return rows if len(rows) else np.arange(len(seen.states))
+
+    def best(self, states: Array) -> NDArray[np.int64]:
+        """Choose what they prefer on average."""
+        inputs = self.scaler(states)
+        of_members = np.asarray([member.preferences(inputs) for member in self.members])
+        best: NDArray[np.int64] = of_members.mean(axis=0).argmax(axis=1)
+        return best
+
+    def policy(self, features: tuple[str, ...]) -> Policy:
+        """Give it as what is used."""
+        w1, b1, w2, b2 = (np.stack([m.weights[i] for m in self.members]) for i in range(4))
+        settings = self.settings
+        return Policy(
+            w1=w1,
+            b1=b1,
+            w2=w2,
+            b2=b2,
+            scaler=self.scaler,
+            caution=settings.caution,
+            margin=settings.margin,
+            features=features,
+            algorithms=settings.names(),
+            period_ms=settings.period_ms,
+            first=settings.first,
+        )
 
 
 class Explorer:
-    """Chooses for the connections of one round: by the actor with excursions; at random without an actor."""
+    """Chooses for the connections of one round: by the learner with excursions; at random without one."""
 
     def __init__(
-        self,
-        learnt: tuple[Actor, Scaler] | None,
-        outputs: int,
-        connections: int,
-        random: np.random.Generator,
+        self, learnt: Ensemble | None, outputs: int, connections: int, random: np.random.Generator
     ) -> None:
         self.learnt, self.outputs, self.random = learnt, outputs, random
         self.astray = np.full(connections, learnt is None)
@@ -99,9 +142,7 @@ class Explorer:
         self.astray = leaves | (self.astray & ~returns)
         if self.learnt is None:
             return [int(a) for a in self.choice]
-        actor, scaler = self.learnt
-        best = actor.preferences(scaler(states)).argmax(axis=1)
-        return [int(a) for a in np.where(self.astray, self.choice, best)]
+        return [int(a) for a in np.where(self.astray, self.choice, self.learnt.best(states))]
 
 
 def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
@@ -115,56 +156,49 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     random = np.random.default_rng(settings.seed)
     rounds = max(2, math.ceil(settings.count() / settings.parallel))
     workers = _workers(settings)
-    lessons: list[Lessons] = []
-    actor, scaler, done, seconds, tried = None, None, 0, 0.0, 0
+    seen: Lessons | None = None
+    learnt: Ensemble | None = None
+    done, seconds, tried = 0, 0.0, 0
     checkpoint = settings.out / "checkpoint.npz"
     if settings.resume:
-        lessons, done, seconds, tried = _load(checkpoint, settings)
+        seen, done, seconds, tried = _load(checkpoint, settings)
         checkpoints.must_not_be_past(checkpoint, done, rounds)
         random = np.random.default_rng((settings.seed, done))
-        actor, scaler = _fit(lessons, outputs, random, ROUND_BATCHES * done)
         print(f"goes on after round {done} of {rounds}")
+        if done < rounds:
+            learnt = Ensemble(seen, settings, random, min(LAST_BATCHES, ROUND_BATCHES * done))
     settings.out.mkdir(parents=True, exist_ok=True)
     writer = Writer(str(settings.out / "logs"))
     for number in range(done, rounds):
         start = time.perf_counter()
-        learnt = (actor, scaler) if actor is not None and scaler is not None else None
         choose = Explorer(learnt, outputs, settings.parallel, random)
         seeds = [int(s) for s in random.integers(SEEDS, size=settings.parallel)]
         tries = random.random(chosen.periods - 1) < TRIED
         tries[random.integers(len(tries))] = True
         tried += settings.parallel * (len(tries) + int(tries.sum()) * outputs * settings.horizon)
-        lessons.append(workers(course, seeds, tries.tolist(), settings.horizon, choose))
-        loss = float("nan")
+        last = workers(course, seeds, tries.tolist(), settings.horizon, choose)
+        seen = last if seen is None else Lessons.joined([seen, last])
+        regret = float("nan")
         if number + 1 >= WARM_UP * rounds:
-            if actor is None or scaler is None:
-                actor, scaler = _fit(lessons, outputs, random, ROUND_BATCHES)
-            loss = _batches(actor, scaler, lessons, random, ROUND_BATCHES, fade=False)
+            if learnt is None:
+                learnt = Ensemble(seen, settings, random, ROUND_BATCHES)
+            regret = learnt.learn(seen, ROUND_BATCHES, fade=False)
         seconds += time.perf_counter() - start
-        _log(writer, number, lessons, loss, seconds)
+        _log(writer, number, last, regret, seconds)
         if (number + 1) % CHECKPOINT == 0 or number + 1 == rounds:
-            _save(checkpoint, lessons, (number + 1, seconds, tried), settings)
-            count = sum(len(lesson.states) for lesson in lessons)
-            so_far = f"{count} decisions, expected regret {loss:.4f}, {seconds:.0f} s"
-            print(f"round {number + 1} of {rounds}: {so_far}")
+            about = checkpoints.write_settings(settings)
+            seen.save(
+                checkpoint, progress=np.asarray((number + 1, seconds, tried)), settings=np.asarray(about)
+            )
+            so_far = f"{len(seen.states)} decisions, expected regret {regret:.4f}, {seconds:.0f} s"
+            print(f"round {number + 1} of {rounds}: {so_far}", flush=True)
+    assert seen is not None, "there are two rounds at least"
     start = time.perf_counter()
-    actor, scaler = _fit(lessons, outputs, random, min(LAST_BATCHES, ROUND_BATCHES * rounds))
+    learnt = Ensemble(seen, settings, random, min(LAST_BATCHES, ROUND_BATCHES * rounds))
     seconds += time.perf_counter() - start
     writer.close()
-    w1, b1, w2, b2 = actor.weights
-    policy = Policy(
-        w1,
-        b1,
-        w2,
-        b2,
-        scaler,
-        features=tuple(course.features),
-        algorithms=chosen.algorithms,
-        period_ms=chosen.period_ms,
-        first=settings.first,
-    )
-    decisions = sum(len(lesson.states) for lesson in lessons)
-    return policy, {"seconds": seconds, "decisions": decisions, "periods": tried}
+    policy = learnt.policy(tuple(course.features))
+    return policy, {"seconds": seconds, "decisions": len(seen.states), "periods": tried}
 
 
 def _workers(settings: Training) -> Callable[..., Lessons]:
@@ -175,62 +209,19 @@ def _workers(settings: Training) -> Callable[..., Lessons]:
     return Cluster(settings).collect
 
 
-def _fit(
-    lessons: list[Lessons], outputs: int, random: np.random.Generator, batches: int
-) -> tuple[Actor, Scaler]:
-    """Learn anew from everything."""
-    states = np.concatenate([lesson.states for lesson in lessons])
-    scaler = Scaler.of(states)
-    actor = Actor(states.shape[1], outputs, random)
-    _batches(actor, scaler, lessons, random, batches, fade=True)
-    return actor, scaler
-
-
-def _batches(
-    actor: Actor,
-    scaler: Scaler,
-    lessons: list[Lessons],
-    random: np.random.Generator,
-    batches: int,
-    *,
-    fade: bool,
-) -> float:
-    """Take so many steps; gives the mean expected regret over them."""
-    inputs = scaler(np.concatenate([lesson.states for lesson in lessons]))
-    costs = regrets(np.concatenate([lesson.costs for lesson in lessons]))
-    total = 0.0
-    for step in range(batches):
-        some = random.integers(len(inputs), size=BATCH)
-        rate = RATE * 0.5 * (1 + math.cos(math.pi * step / batches)) if fade else RATE
-        noise = BLUR * random.standard_normal((BATCH, inputs.shape[1]), np.float32)
-        total += actor.learn(inputs[some] + noise, costs[some], rate)
-    return total / max(batches, 1)
-
-
-def _log(writer: Any, number: int, lessons: list[Lessons], loss: float, seconds: float) -> None:
-    last = regrets(lessons[-1].costs)
+def _log(writer: Any, number: int, last: Lessons, regret: float, seconds: float) -> None:
     writer.add_scalar("seconds", seconds, number)
-    writer.add_scalar("regret/best_constant", float(last.mean(axis=0).min()), number)
-    if not math.isnan(loss):
-        writer.add_scalar("regret/expected", loss, number)
+    writer.add_scalar("regret/best_constant", float(regrets(last.costs).mean(axis=0).min()), number)
+    writer.add_scalar("lost", float(last.lost.mean()), number)
+    writer.add_scalar("harm", float(last.harm.mean()), number)
+    if not math.isnan(regret):
+        writer.add_scalar("regret/expected", regret, number)
 
 
-def _save(path: Path, lessons: list[Lessons], progress: tuple[int, float, int], settings: Training) -> None:
-    # Whole or not at all: a training may be stopped at any time.
-    part = path.with_suffix(".part.npz")
-    np.savez(
-        part,
-        states=np.concatenate([lesson.states for lesson in lessons]),
-        costs=np.concatenate([lesson.costs for lesson in lessons]),
-        progress=np.asarray(progress),
-        settings=np.asarray(checkpoints.write_settings(settings)),
-    )
-    part.replace(path)
-
-
-def _load(path: Path, settings: Training) -> tuple[list[Lessons], int, float, int]:
+def _load(path: Path, settings: Training) -> tuple[Lessons, int, float, int]:
     checkpoints.must_exist(path)
     with np.load(path) as saved:
         checkpoints.must_fit(path, str(saved["settings"]) if "settings" in saved else None, settings)
         done, seconds, periods = saved["progress"].tolist()
-        return [Lessons(saved["states"], saved["costs"])], int(done), seconds, int(periods)
+        seen = Lessons(**{name: saved[name] for name in Lessons.__dataclass_fields__})
+        return seen, int(done), seconds, int(periods)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimtab._native import Course, Episodes
+from trimtab.course import Settings
 from trimtab.policy import Array, Policy
 from trimtab.train.options import Training
 
@@ -19,6 +21,10 @@ GENERATED, WIFI = 48, 12
 WIFI_KIND = "wifi"
 #: Connections at a time.
 BATCH = 50
+#: What harm to others is measured by, and up to which share an algorithm counts as doing no more of it.
+CUBIC, HARMLESS = "cubic", 0.01
+#: How many rivals there are where a policy is judged next to them.
+RIVALS = (1, 2, 4, 8)
 #: Samples of connections, drawn with replacement, that an interval is made of, and their seed.
 SAMPLES, SAMPLES_SEED = 2_000, 1
 
@@ -39,11 +45,38 @@ SUMMARIES: dict[str, Callable[[Floats], float]] = {"mean": _mean, "p90": _p90}
 
 
 @dataclass
+class Ran:
+    """What connections came to, one number for each that had a request."""
+
+    times: Floats
+    """Completion time in seconds, summed up over its requests."""
+    lost: Floats
+    """Share of its packets lost, mean over its periods."""
+    rivals: Floats
+    """MB that rivals received."""
+
+
+@dataclass
 class Judged:
-    """Completion time in seconds of each connection, summed up by the training's objective, by who chose."""
+    """Completion time in seconds of each connection, summed up by the training's objective, by who chose.
+
+    `algorithms` are those that ran alone: the candidates, and others to compare with.
+    """
 
     times: dict[str, Floats]
     algorithms: tuple[str, ...]
+    lost: dict[str, Floats] = field(default_factory=dict)
+    rivals: dict[str, Floats] = field(default_factory=dict)
+
+    def harm(self, name: str) -> float:
+        """Say what rivals receive less than next to CUBIC, as a share of it, over all connections."""
+        cubic, own = self.rivals[CUBIC].sum(), self.rivals[name].sum()
+        return float(1.0 - own / cubic) if cubic > 0 else 0.0
+
+    def best_harmless(self) -> str:
+        """Name the best of the algorithms that do no more harm than CUBIC."""
+        names = [name for name in self.algorithms if self.harm(name) <= HARMLESS]
+        return min(names, key=lambda name: float(np.log(self.times[name]).mean()))
 
     def best_single(self) -> str:
         """Name the algorithm that is best over all connections, by ratio."""
@@ -60,13 +93,18 @@ class Judged:
         gap = logs[self.best_single()] - logs["oracle"]
         return (logs[self.best_single()] - logs[name]) / gap if gap > 0 else float("nan")
 
-    def intervals(self, name: str) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Give the 95% intervals of the change from the best single algorithm and of the share of the gap.
+    def intervals(
+        self, name: str, baseline: str | None = None
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Give the 95% intervals of the change from a baseline and of the share of the gap.
+
+        The baseline is the best single algorithm unless one is named.
 
         They are by resampling connections. Samples in which the oracle gains nothing have no share.
         """
-        best = np.log(self.times[self.best_single()])
-        less, gap = best - np.log(self.times[name]), best - np.log(self.times["oracle"])
+        best = np.log(self.times[baseline or self.best_single()])
+        oracle = self.times.get("oracle", self.times[name])
+        less, gap = best - np.log(self.times[name]), best - np.log(oracle)
         random = np.random.default_rng(SAMPLES_SEED)
         drawn = random.integers(len(best), size=(SAMPLES, len(best)))
         lesses, gaps = less[drawn].mean(axis=1), gap[drawn].mean(axis=1)
@@ -79,18 +117,27 @@ class Judged:
         return middle(np.expm1(-lesses)), middle(shares)
 
 
-def judge_course(settings: Training, periods: int = PERIODS) -> Course:
+def judge_settings(settings: Training, periods: int = PERIODS, **changes: Any) -> Settings:
     """Draw links and conditions that training did not see: those for validation, or those of the test.
 
-    Wi-Fi is in the test alone; recorded Wi-Fi where there are recordings.
+    Generated Wi-Fi is in the test alone; of recorded Wi-Fi the test has some where there are recordings.
     """
     if not settings.final:
-        return settings.course(split="validate", periods=periods, start=settings.first).course()
+        given = {"split": "validate", "periods": periods, "start": settings.first}
+        return settings.course(**(given | changes))
     kinds = tuple(settings.kinds.split(","))
-    if settings.traces is not None and (settings.traces / WIFI_KIND).is_dir():
+    if settings.traces is not None and (settings.traces / WIFI_KIND).is_dir() and WIFI_KIND not in kinds:
         kinds = (*kinds, WIFI_KIND)
-    changes = {"split": "test", "periods": periods, "start": settings.first, "generated": GENERATED}
-    return settings.course(**changes, wifi=WIFI, kinds=kinds).course()
+    given = {"split": "test", "periods": periods, "start": settings.first, "generated": GENERATED}
+    return settings.course(**(given | {"wifi": WIFI, "kinds": kinds} | changes))
+
+
+def judge_course(settings: Training, periods: int = PERIODS) -> Course:
+    """Give the course of `judge_settings`.
+
+    Raises ValueError when a name is unknown or a recording cannot be read.
+    """
+    return judge_settings(settings, periods).course()
 
 
 def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
@@ -98,35 +145,79 @@ def evaluate(policy: Policy, settings: Training, course: Course) -> Judged:
 
     Raises ValueError when none of them had a request.
     """
-    times = baselines(settings, course)
-
-    def choose(_: Episodes, states: Array) -> Sequence[int]:
-        return [int(choice) for choice in policy.choose(states)]
-
-    times["policy"] = run(course, choose, settings.judge, sum_up=SUMMARIES[settings.objective])
-    return Judged(times, policy.algorithms)
+    ran = baselines(settings, course)
+    ran["policy"] = run(course, by_policy(policy), settings.judge, sum_up=SUMMARIES[settings.objective])
+    return judged(ran, settings)
 
 
-def baselines(settings: Training, course: Course) -> dict[str, Floats]:
-    """Judge all that a policy is compared with: each algorithm alone, random choices, the bounds.
+def by_policy(policy: Policy) -> Chooser:
+    """Choose as a policy does."""
+    return lambda _, states: [int(choice) for choice in policy.choose(states)]
+
+
+def always(number: int) -> Chooser:
+    """Choose the same for all connections."""
+    return lambda episodes, _: [number] * len(episodes)
+
+
+def judged(ran: dict[str, Ran], settings: Training) -> Judged:
+    """Compare what was run."""
+    names = settings.singles()
+    times = {name: of.times for name, of in ran.items()}
+    times["static-best"] = np.min([times[name] for name in names], axis=0)
+    lost = {name: of.lost for name, of in ran.items()}
+    return Judged(times, names, lost, {name: of.rivals for name, of in ran.items()})
+
+
+def baselines(settings: Training, course: Course) -> dict[str, Ran]:
+    """Judge all that a policy is compared with: each algorithm alone, random choices, the oracle.
 
     Raises ValueError when none of the connections had a request.
     """
     random = np.random.default_rng(settings.seed)
-    names = settings.names()
-
-    def always(number: int) -> Chooser:
-        return lambda episodes, _: [number] * len(episodes)
-
-    choosers: dict[str, Chooser] = {name: always(i) for i, name in enumerate(names)}
-    choosers["random"] = lambda episodes, _: random.integers(len(names), size=len(episodes)).tolist()
-    choosers["oracle"] = lambda episodes, _: np.argmin(episodes.costs(2), axis=1).tolist()
+    count = len(settings.names())
     sum_up = SUMMARIES[settings.objective]
-    times = {name: run(course, chooser, settings.judge, sum_up=sum_up) for name, chooser in choosers.items()}
-    if not len(times["random"]):
+    ran = singles(settings, settings.judge, sum_up)
+    choosers: dict[str, Chooser] = {
+        "random": lambda episodes, _: random.integers(count, size=len(episodes)).tolist(),
+        "oracle": lambda episodes, _: np.argmin(episodes.costs(2), axis=1).tolist(),
+    }
+    ran |= {name: run(course, chooser, settings.judge, sum_up=sum_up) for name, chooser in choosers.items()}
+    if not len(ran["random"].times):
         raise ValueError("none of the connections had a request: judge by more of them, or of longer periods")
-    times["static-best"] = np.min([times[name] for name in names], axis=0)
-    return times
+    return ran
+
+
+def singles(
+    settings: Training, count: int, sum_up: Callable[[Floats], float], **changes: Any
+) -> dict[str, Ran]:
+    """Judge each algorithm alone, from the first packet on: candidates, those to compare with, and CUBIC."""
+    names = dict.fromkeys((*settings.singles(), CUBIC))
+
+    def alone(name: str) -> Ran:
+        course = judge_settings(settings, algorithms=(name,), start=name, **changes).course()
+        return run(course, always(0), count, sum_up=sum_up)
+
+    return {name: alone(name) for name in names}
+
+
+def next_to(policy: Policy, settings: Training, kind: str, count: int) -> Judged:
+    """Judge a policy next to 1 to 8 rivals of one kind."""
+    sum_up = SUMMARIES[settings.objective]
+    among: dict[str, Any] = {"rivals": RIVALS, "rival_kinds": (kind,)}
+    ran = singles(settings, count, sum_up, **among)
+    course = judge_settings(settings, **among).course()
+    ran["policy"] = run(course, by_policy(policy), count, sum_up=sum_up)
+    return judged(ran, settings)
+
+
+def next_to_each(policy: Policy, settings: Training) -> dict[str, Judged]:
+    """Judge a policy that learnt among rivals next to each kind of them; the others not."""
+    if not any(settings.course().rivals):
+        return {}
+    kinds = settings.course().rival_kinds
+    count = max(1, settings.judge // len(kinds))
+    return {kind: next_to(policy, settings, kind, count) for kind in kinds}
 
 
 def run(
@@ -135,16 +226,21 @@ def run(
     count: int,
     periods: int = PERIODS,
     sum_up: Callable[[Floats], float] = _mean,
-) -> Floats:
-    """Give the completion time of each of `count` connections, summed up over its requests."""
+) -> Ran:
+    """Run `count` connections. One without any request says nothing, and says it of everyone."""
     means: list[float] = []
+    lost: list[Floats] = []
+    rivals: list[Floats] = []
     for begin in range(0, count, BATCH):
         seeds = list(range(begin, min(begin + BATCH, count)))
         episodes = Episodes(course, seeds)
+        steps = []
         for _ in range(periods - 1):
             states = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
-            episodes.step(choose(episodes, states))
+            steps.append(episodes.step(choose(episodes, states))[-2:])
+        lost.append(np.mean([of for of, _ in steps], axis=0))
+        rivals.append(np.sum([of for _, of in steps], axis=0))
         means += [sum_up(np.asarray(times)) if times else float("nan") for times in episodes.completions()]
     done = np.asarray(means)
-    # A connection without any request says nothing, and says it of everyone.
-    return np.asarray(done[~np.isnan(done)], np.float64)
+    asked = ~np.isnan(done)
+    return Ran(done[asked], np.concatenate(lost)[asked], np.concatenate(rivals)[asked])

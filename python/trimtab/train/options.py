@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trimtab.course import LEARNT_KINDS, Settings
+from trimtab.course import LEARNT_KINDS, RIVAL_KINDS, Settings
 from trimtab.options import add_options, option, out_of_range
 from trimtab.policy import split_names
+from trimtab.train.lessons import Prices
 
 #: The least of each number, and the most where there is one. What learns or reads the model takes no others.
-RANGES: dict[str, tuple[int, int | None]] = {
+RANGES: dict[str, tuple[float, float | None]] = {
     "seed": (0, None),
     "episodes": (0, None),
     "periods": (0, None),
@@ -23,6 +24,12 @@ RANGES: dict[str, tuple[int, int | None]] = {
     "generated": (0, None),
     "judge": (1, None),
     "horizon": (1, None),
+    "loss_budget": (0.0, 1.0),
+    "loss_price": (0.0, 100.0),
+    "harm_price": (0.0, 100.0),
+    "members": (1, 16),
+    "caution": (0.0, 10.0),
+    "margin": (0.0, 10.0),
 }
 #: The most connections that share a path, and what sums up their completion times.
 FLOWS_MAX = 64
@@ -51,6 +58,24 @@ class Training:
     first: str = option("bbr", "what connections start with once the policy is in use, and its fallback")
     traffic: str = option("web,web-burst", "applications: web, web-burst, download")
     flows: str = option("1", "connections that share a path, all with the same choice, drawn from this list")
+    rivals: str = option(
+        "0",
+        "flows of others on the path, drawn from this list, e.g. 0,0,1,2,4,8; each starts in the first half",
+    )
+    rival_kinds: str = option(",".join(RIVAL_KINDS), "what they are, drawn from this list")
+    loss_budget: float = option(0.05, "share of packets that may be lost for nothing")
+    loss_price: float = option(
+        5.0, "cost of each share of packets lost beyond it, as ln(completion time): 5 counts 10% more as +65%"
+    )
+    harm_price: float = option(
+        1.0,
+        "cost of each share of the rivals' throughput taken beyond what CUBIC takes, as ln(completion time)",
+    )
+    members: int = option(5, "counterfactual: policies in the ensemble, each of a sample of the connections")
+    caution: float = option(
+        1.0, "counterfactual: standard deviations of the ensemble that are taken off a switch's advantage"
+    )
+    margin: float = option(0.02, "counterfactual: what a switch costs, as ln(completion time)")
     objective: str = option("mean", "what sums up completion times (Floo, section 5.5.2): mean, p90")
     conditions: int = option(1_000, "network conditions in the space-filling design")
     generated: int = option(128, "generated links")
@@ -58,6 +83,7 @@ class Training:
     kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = option(False, "go on from the last checkpoint in the folder")
     judge: int = option(300, "connections to judge the policy by, over links that it has not seen")
+    against: str = option("", "other algorithms to compare the policy with, written as --algorithms")
     final: bool = option(
         False,
         "judge on the links of the test, once all is chosen; else on those for validation",
@@ -78,6 +104,15 @@ class Training:
         """List the algorithms."""
         return split_names(self.algorithms)
 
+    def prices(self) -> Prices:
+        """Give what loss and harm cost."""
+        return Prices(self.loss_budget, self.loss_price, self.harm_price)
+
+    def singles(self) -> tuple[str, ...]:
+        """List the algorithms that a policy is compared with: the candidates and those of `against`."""
+        others = split_names(self.against) if self.against else ()
+        return tuple(dict.fromkeys((*self.names(), *others)))
+
     def course(self, **changes: Any) -> Settings:
         """Give the settings of the episodes that are learnt from, or of others by `changes`."""
         settings = Settings(
@@ -90,9 +125,10 @@ class Training:
             kinds=tuple(self.kinds.split(",")),
             traffic=tuple(self.traffic.split(",")),
             flows=tuple(int(count) for count in self.flows.split(",")),
+            rivals=tuple(int(count) for count in self.rivals.split(",")),
+            rival_kinds=tuple(self.rival_kinds.split(",")),
             objective=self.objective,
-            # The others of those to learn on are for validation.
-            split="fit",
+            split="train",
         )
         return dataclasses.replace(settings, **changes)
 
@@ -138,6 +174,8 @@ def problem(training: Training) -> str | None:
 def _listed_problem(training: Training) -> str | None:
     if not all(count.isdigit() and 1 <= int(count) <= FLOWS_MAX for count in training.flows.split(",")):
         return f"--flows is {training.flows}; it must be numbers from 1 to {FLOWS_MAX} with commas between"
+    if not all(count.isdigit() and int(count) <= FLOWS_MAX for count in training.rivals.split(",")):
+        return f"--rivals is {training.rivals}; it must be numbers from 0 to {FLOWS_MAX} with commas between"
     if training.objective not in OBJECTIVES:
         return f"--objective is {training.objective}; it must be one of {', '.join(OBJECTIVES)}"
     return None

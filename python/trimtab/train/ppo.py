@@ -9,8 +9,10 @@ it is zero whatever the policy does. Divided by its own deviation, an episode in
 matters counts as much as one in which it matters most. `--reward paper` learns by it, to show that.
 
 Here the reward of a period is ln(completion time under `first` / completion time under the choices), where
-`first` runs alone on the same connection with the same losses and requests. One constant scales it for all
-episodes. The time limit of an episode is no end of the connection: the critic values what would follow.
+`first` runs alone on the same connection with the same losses and requests. From it goes what lost packets
+cost beyond the budget, and what rivals get less than next to `first`, by their prices. One constant scales
+it for all episodes. The time limit of an episode is no end of the connection: the critic values what would
+follow.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ from skrl.utils import set_seed
 from tensorboard.summary import Writer
 
 from trimtab._native import Course, Episodes
-from trimtab.envs import SelectVectorEnv
+from trimtab.envs import INFO, SelectVectorEnv
 from trimtab.policy import HIDDEN, SLOPE, Array, Policy, Scaler
 from trimtab.train import checkpoint as checkpoints
+from trimtab.train.lessons import Prices
 from trimtab.train.options import Training
 
 Floats = NDArray[np.float64]
@@ -95,8 +98,10 @@ def normalised(rewards: Array) -> Array:
     return np.asarray((rewards - rewards.mean(axis=0, keepdims=True)) / np.where(spread > 0, spread, 1.0))
 
 
-def gains(periods: dict[str, Any], first: dict[str, Any]) -> Floats:
+def gains(periods: dict[str, Any], first: dict[str, Any], prices: Prices | None = None) -> Floats:
     """Give ln(completion time under `first` / under the choices) of each connection, by what steps say.
+
+    With prices, less what the choices' losses cost, and what rivals get less than under `first`.
 
     Where nothing completed, the time that requests waited stands for it. Where no request waited under one of
     them, there is nothing to compare: 0.
@@ -108,7 +113,13 @@ def gains(periods: dict[str, Any], first: dict[str, Any]) -> Floats:
 
     own, other = time_of(periods), time_of(first)
     known = (own > 0) & (other > 0)
-    return np.asarray(np.log(np.where(known, other, 1.0) / np.where(known, own, 1.0)), np.float64)
+    gained = np.log(np.where(known, other, 1.0) / np.where(known, own, 1.0))
+    if prices is None:
+        return np.asarray(gained, np.float64)
+    received, usual = np.asarray(periods["rivals_mb"]), np.asarray(first["rivals_mb"])
+    harm = 1.0 - received / np.where(usual > 0, usual, 1.0)
+    harm = np.where(usual > 0, np.maximum(harm, 0.0), 0.0)
+    return np.asarray(gained - prices.of(np.asarray(periods["lost"]), harm), np.float64)
 
 
 class Rewards:
@@ -128,7 +139,7 @@ class Rewards:
         if self.settings.reward == "paper":
             return rewards
         *_, info_first = self.first.step(self.always)
-        return gains(info, info_first) / self.scale
+        return gains(info, info_first, self.settings.prices()) / self.scale
 
 
 def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
@@ -251,13 +262,14 @@ def scales(course: Course, settings: Training, steps: int) -> tuple[Scaler, floa
         seen.append(np.asarray(episodes.states(), np.float32).reshape(SCALING, -1))
         own = episodes.step(random.integers(len(settings.names()), size=SCALING).tolist())
         if settings.reward == "baseline":
-            earned.append(gains(_said(own), _said(first.step(always))))
+            earned.append(gains(_said(own), _said(first.step(always)), settings.prices()))
     scale = float(np.sqrt(np.mean(np.square(earned)))) if earned else 1.0
     return Scaler.of(np.concatenate(seen)), scale if scale > 0 else 1.0
 
 
 def _said(step: tuple[Any, ...]) -> dict[str, Any]:
-    return {"completion_s": np.asarray(step[1]), "waited_s": np.asarray(step[2])}
+    _, *measured, _, lost, rivals = step
+    return {name: np.asarray(of) for name, of in zip(INFO, (*measured, lost, rivals), strict=True)}
 
 
 def _save(agent: PPO, settings: Training, done: int, seconds: float) -> None:
@@ -292,11 +304,11 @@ def _policy(agent: PPO, scaler: Scaler, course: Course, settings: Training) -> P
         return np.asarray(layers[layer]["bias"], np.float32)
 
     return Policy(
-        weights("fc1"),
-        bias("fc1"),
-        weights("fc2"),
-        bias("fc2"),
-        scaler,
+        w1=weights("fc1")[None],
+        b1=bias("fc1")[None],
+        w2=weights("fc2")[None],
+        b2=bias("fc2")[None],
+        scaler=scaler,
         features=tuple(course.features),
         algorithms=settings.names(),
         period_ms=settings.period_ms,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from trimtab.train import counterfactual
-from trimtab.train.evaluate import Chooser, Floats, judge_course, run
+from trimtab.train.evaluate import Chooser, Floats, always, by_policy, judge_course, run
 from trimtab.train.options import Training
 
 #: By ratio of completion times, averaged over connections.
@@ -40,15 +40,12 @@ def main() -> int:
     course = judge_course(settings, PERIODS)
 
     def times(choose: Chooser) -> Floats:
-        return np.log(run(course, choose, settings.judge, PERIODS))
+        return np.log(run(course, choose, settings.judge, PERIODS).times)
 
-    def alone(number: int) -> Floats:
-        return times(lambda episodes, _: [number] * len(episodes))
-
-    by_policy = times(lambda _, states: policy.choose(states).tolist())
-    single = {name: alone(number) for number, name in enumerate(policy.algorithms)}
+    chosen = times(by_policy(policy))
+    single = {name: times(always(number)) for number, name in enumerate(policy.algorithms)}
     best = min(single, key=lambda name: float(single[name].mean()))
-    less = 1.0 - float(np.exp((by_policy - single[best]).mean()))
+    less = 1.0 - float(np.exp((chosen - single[best]).mean()))
     print(
         f"after {progress['decisions']} decisions the policy needs {less:.1%} less time than {best}, the "
         f"best single algorithm (at least {MARGIN:.0%} is wanted); {time.perf_counter() - start:.0f} s"

@@ -13,7 +13,8 @@ use trimtab_net::Capacity;
 use trimtab_net::generate::Wifi;
 use trimtab_units::{Bytes, Duration, Rate};
 
-use crate::links::{self, LinksError, NamedLink, Split};
+use super::held_back::recorded;
+use crate::links::{self, LinksError, NamedLink};
 
 /// Seeds of generated networks have these bits by their [`Part`].
 const PART_BITS: u64 = 3 << 62;
@@ -96,7 +97,7 @@ impl Setting {
 pub enum Part {
     /// To learn on.
     Train,
-    /// To choose among models by: every other of the recordings that [`Split::Test`] holds back.
+    /// To choose among models by: every other of the recordings that are held back.
     Validation,
     /// To be judged on, when all is chosen: the rest of them.
     Test,
@@ -219,10 +220,13 @@ impl Environments {
     /// # Errors
     /// A recording cannot be read, or there is none.
     pub fn new(config: &EnvironmentsConfig) -> Result<Self, LinksError> {
-        let split = if config.part == Part::Train { Split::Train } else { Split::Test };
+        let is_held_back = config.part != Part::Train;
         let cellular = match &config.recorded {
-            Some((root, kinds)) => links::recorded_by_file(root, kinds, split)?,
-            None => links::generated(config.generated.max(1), split),
+            Some((root, kinds)) => recorded(root, kinds, is_held_back)?,
+            None => {
+                let count = config.generated.max(1) as u64;
+                (0..count).map(|i| links::generated_link(i, is_held_back)).collect()
+            }
         };
         Ok(Self {
             setting: config.setting,

@@ -7,6 +7,7 @@
 //! What to read first: `environment.rs` for what is drawn, then `rollout.rs`.
 
 mod environment;
+mod held_back;
 mod rollout;
 
 pub use environment::{Environment, Environments, EnvironmentsConfig, Oracle, Part, Setting};

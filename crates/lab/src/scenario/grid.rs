@@ -5,7 +5,7 @@ use trimtab_units::{Bytes, Duration, Rate};
 
 use super::{
     Buffer, Competitor, Delay, Design, Mark, NamedTrace, PathSettings, Probability, Scenario,
-    ScenarioError,
+    ScenarioError, split,
 };
 use crate::run::links;
 
@@ -146,7 +146,7 @@ impl Scenario {
         let traces = match &self.path[..] {
             [] => {
                 let all = super::source::named(&self.traces)?;
-                self.split.map_or(Ok(all.clone()), |part| part.of(all))?
+                self.split.map_or(Ok(all.clone()), |part| split::of(part, all))?
             }
             paths => paths.iter().map(PathSettings::trace).collect::<Result<_, _>>()?,
         };

@@ -38,6 +38,7 @@ mod transport;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+pub use trimtab_net::Part;
 use trimtab_units::{Duration, Rate};
 
 pub use app::{AppKind, AppSettings};
@@ -49,7 +50,6 @@ pub use path::PathSettings;
 pub use quantity::{Buffer, Mark, Probability, QuantityError};
 pub use rivals::{Rivals, Turn};
 pub use source::{GeneratedKind, NamedTrace, TraceSource, TraceSourceError, named};
-pub use split::{Part, UnknownPart};
 pub use transport::TransportKind;
 
 use crate::run::links::LinkError;

@@ -224,7 +224,7 @@ pub fn named(sources: &[TraceSource]) -> Result<Vec<NamedTrace>, TraceSourceErro
         match source {
             TraceSource::Files(pattern) => {
                 for file in files(pattern)? {
-                    let name = short_name(&file);
+                    let name = trimtab_net::recording_name(&file);
                     traces.push(NamedTrace { name, source: TraceSource::Files(file) });
                 }
             }
@@ -272,12 +272,6 @@ fn files(pattern: &Path) -> Result<Vec<PathBuf>, TraceSourceError> {
     let mut files: Vec<PathBuf> = matches.filter_map(Result::ok).filter(|p| p.is_file()).collect();
     files.sort();
     if files.is_empty() { Err(missing()) } else { Ok(files) }
-}
-
-pub(super) fn short_name(file: &Path) -> String {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    name.strip_suffix(".trace").unwrap_or(name).to_owned()
 }
 
 #[cfg(test)]

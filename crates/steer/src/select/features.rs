@@ -9,7 +9,7 @@ use core::fmt;
 use super::file::CANDIDATES_MAX;
 
 /// How many numbers a state has.
-pub const FEATURES_LEN: usize = 21;
+pub const FEATURES_LEN: usize = 26;
 
 /// How many of them are Floo's (Table 2); they come first.
 pub const FLOO_FEATURES_LEN: usize = 15;
@@ -142,6 +142,32 @@ pub static FEATURES: [Feature; FEATURES_LEN] = [
         "responses finished in the period",
     ),
     feature("response_size", "bytes", SIZE, "their mean size"),
+    // What tells a queue of others from one's own.
+    feature("rtt_path", "s", TIME, "lowest round-trip time of the connection"),
+    feature(
+        "queue_floor_rate",
+        "1",
+        EXCESS,
+        "lowest round-trip time of 2 s over rtt_path, less 1: a queue that does not empty",
+    ),
+    feature(
+        "queue_quiet_rate",
+        "1",
+        EXCESS,
+        "the same of the half second of 10 s in which it sent least: high where others queue",
+    ),
+    feature(
+        "delivered",
+        "1",
+        Scale::Plain,
+        "bytes acknowledged per byte sent, of the half seconds of 10 s that the network limited",
+    ),
+    feature(
+        "rate_rtt",
+        "1",
+        Scale::Plain,
+        "correlation of the rate it sends at and the mean round-trip time, over 10 s",
+    ),
 ];
 
 /// Inputs of a model beyond the state, by the number of a candidate in the model's list: 1 while that candidate runs,

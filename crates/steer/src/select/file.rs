@@ -108,16 +108,16 @@ pub(super) fn value<'a>(
     metadata.get(key).map(String::as_str).ok_or(ModelError::Missing(key))
 }
 
-/// The metadata of a file of this format and version.
+/// The metadata of a file of this format and one of these versions, the first of which errors name.
 pub(super) fn metadata(
     bytes: &[u8],
     format: &'static str,
-    version: &'static str,
+    versions: &[&'static str],
 ) -> Result<HashMap<String, String>, ModelError> {
     let (_, header) = SafeTensors::read_metadata(bytes)?;
     let metadata = header.metadata().clone().ok_or(ModelError::Missing("metadata"))?;
-    expect(&metadata, "format", format)?;
-    expect(&metadata, "version", version)?;
+    expect(&metadata, "format", &[format])?;
+    expect(&metadata, "version", versions)?;
     Ok(metadata)
 }
 
@@ -144,13 +144,13 @@ pub(super) fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
 fn expect(
     metadata: &HashMap<String, String>,
     key: &'static str,
-    expected: &'static str,
+    expected: &[&'static str],
 ) -> Result<(), ModelError> {
     let found = value(metadata, key)?;
-    if found == expected {
+    if expected.contains(&found) {
         return Ok(());
     }
-    Err(ModelError::Version { key, found: found.to_owned(), expected })
+    Err(ModelError::Version { key, found: found.to_owned(), expected: expected[0] })
 }
 
 pub(super) fn algorithms(metadata: &HashMap<String, String>) -> Result<Vec<Spec>, ModelError> {

@@ -11,6 +11,7 @@ mod features;
 mod file;
 mod model;
 mod monitor;
+mod network;
 mod rule;
 mod slope;
 
@@ -25,8 +26,9 @@ pub use features::{
     feature_index,
 };
 pub use file::{CANDIDATES_MAX, ModelError};
-pub use model::{FORMAT, HIDDEN_MAX, Model, VERSION};
+pub use model::{ENSEMBLE_VERSION, FORMAT, MEMBERS_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
+pub use network::HIDDEN_MAX;
 
 use crate::{
     Action, Distrust, Insight, Needs, Reason, Report, Selections, Steer, Unusable, Utility,

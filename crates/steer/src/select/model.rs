@@ -1,7 +1,9 @@
 //! A learnt policy: an actor of one hidden layer, read from a file (Floo §4.3.2, Appendix D: 200 units, leaky ReLU,
-//! softmax).
+//! softmax); or an ensemble of them, which switches only where that is sure to pay.
 //!
 //! The file is in the safetensors format. `docs/reference/selection.md` has the names of its tensors and metadata.
+
+use std::collections::HashMap;
 
 use safetensors::tensor::SafeTensors;
 use sha2::Digest;
@@ -12,16 +14,17 @@ use super::features::{CANDIDATE_FEATURES, FEATURES, State, feature_index};
 use super::file::{
     self, CANDIDATES_MAX, ModelError, algorithms, checked, digest_of, first, floats, period, tensor,
 };
+use super::network::{HIDDEN_MAX, Network};
 use crate::Distrust;
 
 /// `format` of a file that this module reads.
 pub const FORMAT: &str = "trimtab-select";
 /// `version` of it. Another scale of a feature, or another meaning of a tensor, is another version.
 pub const VERSION: &str = "1";
-/// The most hidden units, so that a decision needs no memory but the stack's.
-pub const HIDDEN_MAX: usize = 512;
-/// Slope of the leaky ReLU below 0.
-const SLOPE: f32 = 0.01;
+/// `version` of an ensemble's file.
+pub const ENSEMBLE_VERSION: &str = "2";
+/// The most members of an ensemble.
+pub const MEMBERS_MAX: usize = 16;
 /// The tensors.
 const TENSORS: [&str; 8] = [
     "fc1.weight",
@@ -87,14 +90,54 @@ pub struct Model {
     candidates: Vec<Spec>,
     first: usize,
     period: Duration,
-    hidden: usize,
-    /// By input, then hidden unit: so the units of one input lie side by side.
-    weights: Vec<f32>,
-    biases: Vec<f32>,
-    /// By candidate, then hidden unit.
-    out_weights: Vec<f32>,
-    out_biases: Vec<f32>,
+    members: Vec<Network>,
+    /// Of an ensemble; `None` takes the candidate with the highest score at once.
+    restraint: Option<Restraint>,
     sha256: String,
+}
+
+/// When an ensemble leaves what runs.
+#[derive(Clone, Copy, Debug)]
+struct Restraint {
+    /// How many standard deviations over the members are taken off an advantage.
+    caution: f32,
+    /// What a switch costs: the least advantage that is left then, in units of the scores.
+    margin: f32,
+}
+
+impl Restraint {
+    fn parse(metadata: &HashMap<String, String>) -> Result<Self, ModelError> {
+        let number = |key: &'static str| {
+            let text = file::value(metadata, key)?;
+            let number = text.parse().ok().filter(|x: &f32| x.is_finite() && *x >= 0.0);
+            number.ok_or_else(|| ModelError::Value {
+                key,
+                found: text.to_owned(),
+                expected: "a number of at least 0",
+            })
+        };
+        Ok(Self { caution: number("caution")?, margin: number("margin")? })
+    }
+
+    /// The candidate with the highest lower bound of its advantage over what runs, where that is
+    /// more than a switch costs; else what runs.
+    fn choose(self, scores: &[[f32; CANDIDATES_MAX]], candidates: usize, runs: usize) -> usize {
+        let count = scores.len() as f32;
+        let lower = |i: usize| {
+            let advantages = || scores.iter().map(|of| of[i] - of[runs]);
+            let mean = advantages().sum::<f32>() / count;
+            let squares = advantages().map(|a| (a - mean) * (a - mean)).sum::<f32>();
+            mean - self.caution * (squares / count).sqrt()
+        };
+        let mut best = (runs, self.margin);
+        for i in (0..candidates).filter(|i| *i != runs) {
+            let bound = lower(i);
+            if bound > best.1 {
+                best = (i, bound);
+            }
+        }
+        best.0
+    }
 }
 
 impl Model {
@@ -103,7 +146,9 @@ impl Model {
     /// # Errors
     /// It is no model, a damaged one, or one of another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        let metadata = &file::metadata(bytes, FORMAT, VERSION)?;
+        let metadata = &file::metadata(bytes, FORMAT, &[VERSION, ENSEMBLE_VERSION])?;
+        let is_ensemble = file::value(metadata, "version")? == ENSEMBLE_VERSION;
+        let restraint = is_ensemble.then(|| Restraint::parse(metadata)).transpose()?;
         let features = file::features(metadata, Source::parse)?;
         let candidates = algorithms(metadata)?;
         let beyond =
@@ -120,7 +165,18 @@ impl Model {
 
         let file = SafeTensors::deserialize(bytes)?;
         let (inputs, outputs) = (features.len(), candidates.len());
-        let hidden = tensor(&file, "fc1.bias")?.shape().first().copied().unwrap_or(0);
+        let biases = tensor(&file, "fc1.bias")?;
+        let (count, hidden) = match biases.shape() {
+            [count, hidden] if is_ensemble => (*count, *hidden),
+            shape => (1, shape.first().copied().unwrap_or(0)),
+        };
+        if count == 0 || count > MEMBERS_MAX {
+            return Err(ModelError::Value {
+                key: "fc1.bias",
+                found: count.to_string(),
+                expected: "of 1 to 16 members",
+            });
+        }
         if hidden == 0 || hidden > HIDDEN_MAX {
             return Err(ModelError::Value {
                 key: "fc1.bias",
@@ -128,11 +184,13 @@ impl Model {
                 expected: "of 1 to 512 units",
             });
         }
+        // The members are an axis of their own, first, which the file of a single actor has not.
+        let skipped = usize::from(!is_ensemble);
         let shapes: [&[usize]; 8] = [
-            &[hidden, inputs],
-            &[hidden],
-            &[outputs, hidden],
-            &[outputs],
+            &[count, hidden, inputs][skipped..],
+            &[count, hidden][skipped..],
+            &[count, outputs, hidden][skipped..],
+            &[count, outputs][skipped..],
             &[inputs],
             &[inputs],
             &[inputs],
@@ -158,27 +216,29 @@ impl Model {
             low: low[i],
             high: high[i],
         };
-        let transposed = (0..inputs * hidden).map(|k| weights[(k % hidden) * inputs + k / hidden]);
+        let member = |i: usize| {
+            let of =
+                |all: &'_ [f32]| all[i * all.len() / count..(i + 1) * all.len() / count].to_vec();
+            Network::new(&of(&weights), &of(&biases), &of(&out_weights), &of(&out_biases))
+        };
         Ok(Self {
-            weights: transposed.collect(),
+            members: (0..count).map(member).collect(),
+            restraint,
             inputs: features.into_iter().enumerate().map(input).collect(),
             candidates,
             first,
             period,
-            hidden,
-            biases,
-            out_weights,
-            out_biases,
             sha256,
         })
     }
 
     /// A policy that has learnt nothing: Floo's 200 units over all features, weights between -1 and 1 drawn by `seed`.
-    /// What training must beat, and what a decision costs.
+    /// What training must beat, and what a decision costs. Several members are an ensemble.
     ///
     /// # Panics
-    /// There are no candidates, or more than [`CANDIDATES_MAX`].
-    pub fn random(candidates: Vec<Spec>, seed: u64) -> Self {
+    /// There are no candidates or members, or more than [`CANDIDATES_MAX`] or [`MEMBERS_MAX`].
+    pub fn random(candidates: Vec<Spec>, members: usize, seed: u64) -> Self {
+        assert!((1..=MEMBERS_MAX).contains(&members), "members: 1 to {MEMBERS_MAX}");
         assert!(
             (1..=CANDIDATES_MAX).contains(&candidates.len()),
             "candidates: 1 to {CANDIDATES_MAX}"
@@ -203,16 +263,17 @@ impl Model {
             (0..n).map(|_| one()).collect()
         };
         let outputs = candidates.len();
+        let mut member = || {
+            let weights = draw(FEATURES.len() * hidden);
+            Network::new(&weights, &draw(hidden), &draw(outputs * hidden), &draw(outputs))
+        };
         Self {
             inputs: (0..FEATURES.len()).map(input).collect(),
             candidates,
             first: 0,
             period: super::PERIOD,
-            hidden,
-            weights: draw(FEATURES.len() * hidden),
-            biases: draw(hidden),
-            out_weights: draw(outputs * hidden),
-            out_biases: draw(outputs),
+            members: (0..members).map(|_| member()).collect(),
+            restraint: (members > 1).then_some(Restraint { caution: 1.0, margin: 0.0 }),
             sha256: String::new(),
         }
     }
@@ -226,7 +287,6 @@ impl Model {
         if kept.len() < 2 {
             return None;
         }
-        let row = |i: &usize| self.out_weights[i * self.hidden..][..self.hidden].iter().copied();
         let renumbered = |input: &Input| {
             let source = match input.source {
                 Source::Candidate(i) => {
@@ -240,8 +300,7 @@ impl Model {
             inputs: self.inputs.iter().map(renumbered).collect(),
             candidates: kept.iter().map(|i| self.candidates[*i]).collect(),
             first: kept.iter().position(|i| *i == self.first).unwrap_or(0),
-            out_weights: kept.iter().flat_map(row).collect(),
-            out_biases: kept.iter().map(|i| self.out_biases[*i]).collect(),
+            members: self.members.iter().map(|member| member.only(&kept)).collect(),
             ..self.clone()
         })
     }
@@ -272,19 +331,23 @@ impl Model {
     /// # Errors
     /// The state is not one of those that it learnt from.
     pub fn decide(&self, state: &State, running: Option<usize>) -> Result<usize, Distrust> {
-        let logits = self.logits(state, running)?;
-        let logits = &logits[..self.candidates.len()];
-        // The softmax keeps their order. The first of equals.
-        let mut best = 0;
-        for (i, &logit) in logits.iter().enumerate() {
-            if logit > logits[best] {
-                best = i;
-            }
+        self.check(state, running)?;
+        let mut scores = [[0.0; CANDIDATES_MAX]; MEMBERS_MAX];
+        let scores = &mut scores[..self.members.len()];
+        for (scores, member) in scores.iter_mut().zip(&self.members) {
+            *scores = self.scores(member, state, running)?;
         }
-        Ok(best)
+        let candidates = self.candidates.len();
+        if let (Some(restraint), Some(runs)) = (self.restraint, running) {
+            return Ok(restraint.choose(scores, candidates, runs));
+        }
+        // The softmax keeps their order, and so does the sum over members that of the mean. The first of equals.
+        let sum = |i: usize| scores.iter().map(|of| of[i]).sum::<f32>();
+        Ok((1..candidates).fold(0, |best, i| if sum(i) > sum(best) { i } else { best }))
     }
 
-    /// The logarithms of its preferences, up to a constant; those beyond the candidates are 0.
+    /// The logarithms of its preferences, up to a constant, on average over its members; those
+    /// beyond the candidates are 0.
     ///
     /// # Errors
     /// The state is not one of those that it learnt from.
@@ -293,10 +356,20 @@ impl Model {
         state: &State,
         running: Option<usize>,
     ) -> Result<[f32; CANDIDATES_MAX], Distrust> {
-        let mut units = [0.0; HIDDEN_MAX];
-        let units = &mut units[..self.hidden];
-        units.copy_from_slice(&self.biases);
-        for (input, weights) in self.inputs.iter().zip(self.weights.chunks_exact(self.hidden)) {
+        self.check(state, running)?;
+        let mut logits = [0.0; CANDIDATES_MAX];
+        for member in &self.members {
+            let scores = self.scores(member, state, running)?;
+            for (logit, score) in logits.iter_mut().zip(scores) {
+                *logit += score / self.members.len() as f32;
+            }
+        }
+        Ok(logits)
+    }
+
+    /// Whether the state is one of those that it learnt from.
+    fn check(&self, state: &State, running: Option<usize>) -> Result<(), Distrust> {
+        for input in &self.inputs {
             let (feature, x) = (input.source.name(), input.source.value(state, running));
             if !x.is_finite() {
                 return Err(Distrust::NotFinite { feature });
@@ -304,23 +377,19 @@ impl Model {
             if x < input.low || x > input.high {
                 return Err(Distrust::OutOfDistribution { feature });
             }
-            let x = (x - input.mean) * input.gain;
-            for (unit, weight) in units.iter_mut().zip(weights) {
-                *unit += weight * x;
-            }
         }
-        for unit in units.iter_mut() {
-            *unit = if *unit < 0.0 { *unit * SLOPE } else { *unit };
-        }
-        let mut logits = [0.0; CANDIDATES_MAX];
-        let rows = self.out_weights.chunks_exact(self.hidden);
-        for ((logit, bias), row) in logits.iter_mut().zip(&self.out_biases).zip(rows) {
-            *logit = bias + row.iter().zip(units.iter()).map(|(w, u)| w * u).sum::<f32>();
-            if !logit.is_finite() {
-                return Err(Distrust::Overflow);
-            }
-        }
-        Ok(logits)
+        Ok(())
+    }
+
+    fn scores(
+        &self,
+        member: &Network,
+        state: &State,
+        running: Option<usize>,
+    ) -> Result<[f32; CANDIDATES_MAX], Distrust> {
+        let inputs = self.inputs.iter();
+        let normalised = inputs.map(|i| (i.source.value(state, running) - i.mean) * i.gain);
+        member.scores(normalised).ok_or(Distrust::Overflow)
     }
 }
 

@@ -181,8 +181,8 @@ fn states_that_it_did_not_learn_from_are_not_decided() {
 fn other_kinds_and_versions_say_so() {
     let e = Parts::new(1).set("format", "gpt").error();
     assert!(e.contains("format \"gpt\"") && e.contains("trimtab-select"), "{e}");
-    let e = Parts::new(1).set("version", "2").error();
-    assert!(e.contains("version \"2\"") && e.contains("train it again"), "{e}");
+    let e = Parts::new(1).set("version", "3").error();
+    assert!(e.contains("version \"3\"") && e.contains("train it again"), "{e}");
     let e = Parts::new(1).set("features", "rtt_min,mood").error();
     assert!(e.contains("\"mood\""), "{e}");
     let e = Parts::new(1).set("algorithms", "cubic,speedy").error();
@@ -259,7 +259,7 @@ proptest! {
 
     /// Whatever the state, the answer is a candidate or a reason; never a panic.
     #[test]
-    fn any_state_has_an_answer(bits in prop::array::uniform21(any::<u32>())) {
+    fn any_state_has_an_answer(bits in prop::array::uniform26(any::<u32>())) {
         let model = Parts::new(1).model().unwrap();
         if let Ok(choice) = model.decide(&bits.map(f32::from_bits), None) {
             prop_assert!(choice < model.candidates().len());
@@ -270,11 +270,11 @@ proptest! {
 #[test]
 fn a_random_policy_chooses_this_and_that() {
     let candidates = ["cubic", "bbr", "copa", "westwood"].map(|n| Spec::new(n).unwrap()).to_vec();
-    let model = Model::random(candidates.clone(), 1);
+    let model = Model::random(candidates.clone(), 1, 1);
     let mut chosen = [0; 4];
     (0..100).for_each(|seed| chosen[model.decide(&state(seed), None).unwrap()] += 1);
     assert!(chosen.iter().filter(|&&n| n > 0).count() > 1, "{chosen:?}");
-    let other = Model::random(candidates, 2);
+    let other = Model::random(candidates, 1, 2);
     assert!((0..100).any(|s| model.decide(&state(s), None) != other.decide(&state(s), None)));
 }
 
@@ -466,7 +466,7 @@ fn the_bounds_of_the_metadata_are_permitted() {
 fn an_error_says_what_a_host_can_do() {
     use crate::Unusable;
     let why = |parts: &Parts| parts.model().unwrap_err().unusable();
-    assert_eq!(why(&Parts::new(1).set("version", "2")), Unusable::Version);
+    assert_eq!(why(&Parts::new(1).set("version", "3")), Unusable::Version);
     assert_eq!(why(&Parts::new(1).set("features", "mood")), Unusable::Version);
     assert_eq!(why(&Parts::new(1).set("period_ms", "0")), Unusable::Damaged);
     let mut parts = Parts::new(1);
@@ -480,5 +480,66 @@ fn a_tensor_of_another_shape_is_named_with_both() {
     parts.tensors[4] = ("norm.mean", vec![3], vec![0.0; 3]);
     parts.seal();
     let error = parts.error();
-    assert!(error.contains("norm.mean is F32 [3]") && error.contains("F32 [21]"), "{error}");
+    assert!(error.contains("norm.mean is F32 [3]") && error.contains("F32 [26]"), "{error}");
+}
+
+/// An ensemble over one feature whose members score three candidates by these biases, whatever the
+/// state. `bbr` is first.
+fn ensemble(biases: &[[f32; 3]], caution: &str, margin: &str) -> Parts {
+    let count = biases.len();
+    let mut parts = Parts::new(1).set("version", ENSEMBLE_VERSION).set("features", "busy");
+    for (key, value) in [("algorithms", "cubic,bbr,copa"), ("caution", caution), ("margin", margin)]
+    {
+        parts.metadata.insert(key.to_owned(), value.to_owned());
+    }
+    parts.tensors[0] = ("fc1.weight", vec![count, 2, 1], vec![0.0; count * 2]);
+    parts.tensors[1] = ("fc1.bias", vec![count, 2], vec![0.0; count * 2]);
+    parts.tensors[2] = ("fc2.weight", vec![count, 3, 2], vec![0.0; count * 6]);
+    parts.tensors[3] = ("fc2.bias", vec![count, 3], biases.concat());
+    for tensor in &mut parts.tensors[4..] {
+        *tensor = (tensor.0, vec![1], vec![tensor.2[0]; 1]);
+    }
+    parts.tensors[4].2 = vec![0.0];
+    parts.seal();
+    parts
+}
+
+/// Over CUBIC, BBR has advantages of 0.1 and 0.3: 0.2 on average, 0.1 is their deviation. Copa has
+/// 0.15 by both.
+#[test]
+fn an_ensemble_switches_where_the_lower_bound_of_the_advantage_is_above_the_margin() {
+    let biases = [[0.0, 0.1, 0.15], [0.0, 0.3, 0.15]];
+    let by = |caution, margin| ensemble(&biases, caution, margin).model().unwrap();
+    let state = [0.0; FEATURES_LEN];
+    let from = |model: &Model, runs| model.decide(&state, runs).unwrap();
+    assert_eq!(from(&by("0", "0"), Some(0)), 1, "the highest mean");
+    assert_eq!(from(&by("1", "0"), Some(0)), 2, "0.15 is surer than 0.2 less 0.1");
+    assert_eq!(from(&by("1", "0.14"), Some(0)), 2);
+    assert_eq!(from(&by("1", "0.16"), Some(0)), 0, "no switch pays");
+    assert_eq!(from(&by("0", "0.1"), Some(2)), 2, "0.05 is less than a switch costs");
+    assert_eq!(from(&by("0", "0.04"), Some(2)), 1);
+    assert_eq!(from(&by("3", "0.5"), None), 1, "of no candidate nothing is known to stay for");
+    let logits = by("1", "0").logits(&state, Some(0)).unwrap();
+    assert!((logits[1] - 0.2).abs() < 1e-6 && (logits[2] - 0.15).abs() < 1e-6, "{logits:?}");
+    let kept = by("1", "0").only(|spec| spec.algorithm().name != "copa").unwrap();
+    assert_eq!(from(&kept, Some(0)), 1, "0.2 less 0.1 is above 0");
+}
+
+#[test]
+fn an_ensemble_without_a_number_that_it_needs_is_refused() {
+    let biases = [[0.0; 3]; 2];
+    for (caution, margin) in [("-1", "0"), ("0", "much"), ("inf", "0"), ("NaN", "0")] {
+        let error = ensemble(&biases, caution, margin).error();
+        assert!(error.contains("a number of at least 0"), "{error}");
+    }
+    let mut parts = ensemble(&biases, "1", "0");
+    parts.metadata.remove("margin");
+    parts.seal();
+    assert!(parts.error().contains("no margin"));
+    let error = ensemble(&[[0.0; 3]; MEMBERS_MAX + 1], "1", "0").error();
+    assert!(error.contains("1 to 16 members"), "{error}");
+    let mut parts = ensemble(&biases, "1", "0");
+    parts.tensors[3] = ("fc2.bias", vec![3], vec![0.0; 3]);
+    parts.seal();
+    assert!(parts.error().contains("[2, 3]"), "{}", parts.error());
 }

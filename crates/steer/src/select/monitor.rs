@@ -12,6 +12,10 @@ const WINDOW: Duration = Duration::from_secs(10);
 pub(super) const SLICE: Duration = Duration::from_millis(500);
 /// Slices of a window, and the one that is being filled.
 const SLICES: usize = 21;
+/// How far back a queue that stays is looked for: longer than one that comes and goes with a window.
+const FLOOR_WINDOW: Duration = Duration::from_secs(2);
+/// The least slices that a correlation is made of.
+const CORRELATED_MIN: f64 = 4.0;
 
 /// What was measured of the path in half a second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +23,9 @@ struct Slice {
     began: Time,
     ended: Time,
     sent: Bytes,
+    acked: Bytes,
     lost: Bytes,
+    busy: Duration,
     delivery_rate: Option<Rate>,
     /// The same without what the application limited.
     full_rate: Option<Rate>,
@@ -37,7 +43,9 @@ impl Slice {
     fn add(&mut self, report: &Report) {
         self.ended = report.now;
         self.sent += report.sent;
+        self.acked += report.acked;
         self.lost += report.lost;
+        self.busy += report.busy;
         self.delivery_rate = self.delivery_rate.max(report.delivery_rate_any);
         self.full_rate = self.full_rate.max(report.delivery_rate);
         if let (Some(mean), Some(least), Some(most)) =
@@ -52,6 +60,15 @@ impl Slice {
         }
         let rtt = report.rtt_max.unwrap_or(report.srtt);
         self.lost_rtt += report.lost.as_f64() * rtt.as_secs_f64();
+    }
+
+    fn length(&self) -> Duration {
+        self.ended.since(self.began)
+    }
+
+    /// The rate it sent at, in bit/s.
+    fn rate(&self) -> f64 {
+        share(self.sent.as_f64() * 8.0, self.length().as_secs_f64())
     }
 }
 
@@ -106,6 +123,7 @@ struct Latest {
     srtt: Duration,
     window: Bytes,
     unsent: Bytes,
+    min_rtt: Duration,
     algorithm: &'static str,
 }
 
@@ -143,6 +161,7 @@ impl Monitor {
             srtt: report.srtt,
             window: report.window,
             unsent: report.responses.unsent,
+            min_rtt: report.min_rtt,
             algorithm: report.algorithm,
         };
         // While nothing happens nothing gets old: after a pause what was known before is the best guess.
@@ -224,7 +243,59 @@ impl Monitor {
             share(variance(rates, rate_sum, rate_squares).sqrt(), share(rate_sum, rates)),
             period.finished,
             share(period.size, period.finished),
+            latest.min_rtt.as_secs_f64(),
+            self.queue_floor(),
+            self.queue_quiet(),
+            self.delivered(),
+            self.rate_rtt(),
         ])
+    }
+
+    /// The excess of a round-trip time over the lowest of the connection; 0 where either is not known.
+    fn excess(&self, rtt: Option<Duration>) -> f64 {
+        let path = self.latest.min_rtt;
+        let known = rtt.filter(|_| !path.is_zero());
+        known.map_or(0.0, |rtt| (rtt.ratio(path) - 1.0).max(0.0))
+    }
+
+    fn queue_floor(&self) -> f64 {
+        let end = self.slices[self.newest].ended;
+        let recent = self.window().filter(|slice| slice.ended + FLOOR_WINDOW > end);
+        self.excess(recent.filter_map(|slice| slice.rtt_min).min())
+    }
+
+    fn queue_quiet(&self) -> f64 {
+        let measured = self.window().filter(|slice| slice.rtt_min.is_some());
+        let quiet = measured.min_by(|a, b| a.rate().total_cmp(&b.rate()));
+        self.excess(quiet.and_then(|slice| slice.rtt_min))
+    }
+
+    fn delivered(&self) -> f64 {
+        let loaded = self.window().filter(|slice| slice.busy * 2 >= slice.length());
+        let (acked, sent) = loaded.fold((Bytes::ZERO, Bytes::ZERO), |(acked, sent), slice| {
+            (acked + slice.acked, sent + slice.sent)
+        });
+        share(acked.as_f64(), sent.as_f64())
+    }
+
+    /// Pearson's correlation, over the slices with round-trip samples.
+    fn rate_rtt(&self) -> f64 {
+        let measured = || self.window().filter(|slice| slice.samples > 0.0);
+        let pair = |slice: &Slice| (slice.rate(), slice.rtt_sum / slice.samples);
+        let n = measured().count() as f64;
+        if n < CORRELATED_MIN {
+            return 0.0;
+        }
+        let (rates, rtts) = measured().map(pair).fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
+        let (mut both, mut of_rate, mut of_rtt) = (0.0, 0.0, 0.0);
+        for (rate, rtt) in measured().map(pair) {
+            let (rate, rtt) = (rate - rates / n, rtt - rtts / n);
+            both += rate * rtt;
+            of_rate += rate * rate;
+            of_rtt += rtt * rtt;
+        }
+        // Rounding may take it past 1.
+        share(both, (of_rate * of_rtt).sqrt()).clamp(-1.0, 1.0)
     }
 
     /// The state now.

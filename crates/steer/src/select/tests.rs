@@ -497,3 +497,64 @@ fn the_tuner_turns_what_was_chosen_around_its_own_delta() {
     }
     assert!(copas >= 3 && turned > 20, "it shows something: {copas} {turned}");
 }
+
+/// Twelve seconds in which the window, and so the rate, halves every other second.
+fn swinging(rtt: impl Fn(u64, bool) -> (u64, u64)) -> Monitor {
+    let mut monitor = Monitor::new();
+    for k in 1..=24 {
+        let is_low = k / 2 % 2 == 1;
+        let (least, mean) = rtt(k, is_low);
+        let sent = MSS * if is_low { 50 } else { 100 };
+        monitor.on_report(&Report {
+            sent,
+            acked: sent - MSS * 10,
+            busy: HALF,
+            rtt_min: Some(ms(least)),
+            rtt_mean: Some(ms(mean)),
+            rtt_max: Some(ms(mean + 20)),
+            min_rtt: ms(40),
+            ..report(at(k))
+        });
+    }
+    monitor
+}
+
+#[test]
+fn a_queue_of_ones_own_goes_with_the_rate_and_one_of_others_stays() {
+    let own = swinging(|_, is_low| if is_low { (40, 45) } else { (60, 80) });
+    let foreign = swinging(|k, _| (100 + k % 3, 120 + 10 * (k % 2)));
+    assert!(near(get(&own, "rtt_path"), 0.040));
+    assert!(near(get(&own, "queue_quiet_rate"), 0.0) && near(get(&own, "queue_floor_rate"), 0.0));
+    assert!(get(&own, "rate_rtt") > 0.99, "{}", get(&own, "rate_rtt"));
+    for name in ["queue_quiet_rate", "queue_floor_rate"] {
+        assert!((1.5..1.6).contains(&get(&foreign, name)), "{name}: 100 to 102 over 40 ms");
+    }
+    assert!(get(&foreign, "rate_rtt").abs() < 0.3, "{}", get(&foreign, "rate_rtt"));
+}
+
+/// Of 100 packets 90 arrive, of 50 packets 40: 20 slices of either.
+#[test]
+fn what_is_delivered_is_of_the_loaded_time() {
+    let mut monitor = swinging(|_, _| (50, 60));
+    let loaded = get(&monitor, "delivered");
+    assert!((0.86..0.88).contains(&loaded), "130 of 150: {loaded}");
+    // What an application limits tells nothing.
+    for k in 25..=30 {
+        monitor.on_report(&Report { acked: MSS, busy: ms(100), ..report(at(k)) });
+    }
+    assert!((0.86..0.88).contains(&get(&monitor, "delivered")), "{}", get(&monitor, "delivered"));
+    assert_eq!(get(&Monitor::new(), "delivered"), 0.0);
+}
+
+#[test]
+fn a_correlation_wants_some_samples_and_a_spread() {
+    let mut monitor = Monitor::new();
+    for k in 1..=3 {
+        monitor.on_report(&Report { sent: MSS * k, rtt_mean: Some(ms(50 + k)), ..report(at(k)) });
+    }
+    assert_eq!(get(&monitor, "rate_rtt"), 0.0, "three half seconds");
+    for k in 4..=30 {
+        monitor.on_report(&report(at(k)));
+    }
+    assert_eq!(get(&monitor, "rate_rtt"), 0.0, "nothing moves");
+}

@@ -40,6 +40,7 @@ pub(crate) enum Case {
     /// To choose the algorithm: to take in an acknowledgement, ns; to decide and to switch, us.
     Collect,
     Decide,
+    DecideEnsemble,
     Switch,
     /// A decision of Muses' trees, ns.
     Muses,
@@ -117,7 +118,8 @@ pub(crate) fn round(running: &World) -> Vec<(Case, f64)> {
     samples.push((Case::CopyBlock, block.as_secs_f64() * 1e6));
     samples.extend([
         (Case::Collect, selection::collect()),
-        (Case::Decide, selection::decide()),
+        (Case::Decide, selection::decide(1)),
+        (Case::DecideEnsemble, selection::decide(5)),
         (Case::Switch, selection::switch()),
         (Case::Muses, muses::decide()),
     ]);

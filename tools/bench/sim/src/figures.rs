@@ -130,6 +130,7 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
     figures.extend([
         at_most("Floo's monitor", "ns/ack", Case::Collect, 100.0),
         at_most("a decision of a learnt policy", "us", Case::Decide, 5.0),
+        at_most("a decision of an ensemble of 5", "us", Case::DecideEnsemble, 5.0),
         at_most("a full switch", "us", Case::Switch, 2.0),
         at_most("a decision of Muses' trees", "ns", Case::Muses, 100.0),
     ]);

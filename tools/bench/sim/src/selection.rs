@@ -56,9 +56,9 @@ pub(crate) fn collect() -> f64 {
     per_packet(spent, TIMES)
 }
 
-/// One decision of an actor of 200 units over all features, us.
-pub(crate) fn decide() -> f64 {
-    let model = Model::random(candidates(), 1);
+/// One decision of so many actors of 200 units over all features, us.
+pub(crate) fn decide(members: usize) -> f64 {
+    let model = Model::random(candidates(), members, 1);
     let states: Vec<State> = (0..64u16)
         .map(|k| core::array::from_fn(|i| f32::from(k * 7 + i as u16) / (64 * FEATURES_LEN) as f32))
         .collect();

@@ -64,7 +64,7 @@ impl Boosted {
     /// # Errors
     /// It is no such model, a damaged one, or one of another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        let metadata = &file::metadata(bytes, FORMAT, VERSION)?;
+        let metadata = &file::metadata(bytes, FORMAT, &[VERSION])?;
         let features = file::features(metadata, feature_index)?;
         if features.len() > FEATURES.len() {
             return Err(ModelError::Value {
