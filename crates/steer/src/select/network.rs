@@ -9,6 +9,8 @@ const SLOPE: f32 = 0.01;
 /// Sums that run at once, so that a processor adds several numbers in a step. Their order is the same
 /// on all of them.
 const LANES: usize = 8;
+/// Inputs that are added in one pass over the units, which are then read and written once for all.
+const BLOCK: usize = 4;
 
 /// Weights and biases of both layers.
 #[derive(Clone, Debug)]
@@ -56,15 +58,14 @@ impl Network {
     /// finite, there is none.
     pub(super) fn scores(
         &self,
-        inputs: impl Iterator<Item = f32>,
+        mut inputs: impl Iterator<Item = f32>,
     ) -> Option<[f32; CANDIDATES_MAX]> {
         let mut units = [0.0; HIDDEN_MAX];
         let units = &mut units[..self.hidden];
         units.copy_from_slice(&self.biases);
-        for (x, weights) in inputs.zip(self.weights.chunks_exact(self.hidden)) {
-            for (unit, weight) in units.iter_mut().zip(weights) {
-                *unit += weight * x;
-            }
+        for weights in self.weights.chunks(BLOCK * self.hidden) {
+            let x: [f32; BLOCK] = core::array::from_fn(|_| inputs.next().unwrap_or_default());
+            add(units, weights, &x);
         }
         for unit in units.iter_mut() {
             *unit = if *unit < 0.0 { *unit * SLOPE } else { *unit };
@@ -78,6 +79,26 @@ impl Network {
             }
         }
         Some(scores)
+    }
+}
+
+/// Adds the products of some inputs and their weights to all units, input after input.
+fn add(units: &mut [f32], weights: &[f32], x: &[f32; BLOCK]) {
+    let hidden = units.len();
+    if weights.len() == BLOCK * hidden {
+        let (a, weights) = weights.split_at(hidden);
+        let (b, weights) = weights.split_at(hidden);
+        let (c, d) = weights.split_at(hidden);
+        let weights = a.iter().zip(b).zip(c.iter().zip(d));
+        for (unit, ((a, b), (c, d))) in units.iter_mut().zip(weights) {
+            *unit = *unit + a * x[0] + b * x[1] + c * x[2] + d * x[3];
+        }
+        return;
+    }
+    for (x, weights) in x.iter().zip(weights.chunks_exact(hidden)) {
+        for (unit, weight) in units.iter_mut().zip(weights) {
+            *unit += weight * x;
+        }
     }
 }
 
@@ -98,6 +119,24 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inputs_in_blocks_add_up_as_one_by_one() {
+        for inputs in 1..10 {
+            let number = |i: usize| ((i * 37 % 19) as f32 - 9.0) / 7.0;
+            let weights: Vec<f32> = (0..inputs * 5).map(number).collect();
+            let x: Vec<f32> = (0..inputs).map(|i| number(i + 100)).collect();
+            // The units themselves are what comes out, where they are above 0.
+            let identity: Vec<f32> = (0..25).map(|i| f32::from(u8::from(i % 6 == 0))).collect();
+            let network = Network::new(&weights, &[90.0; 5], &identity, &[0.0; 5]);
+            let scores = network.scores(x.iter().copied()).unwrap();
+            for unit in 0..5 {
+                let row = &weights[unit * inputs..][..inputs];
+                let expected = row.iter().zip(&x).fold(90.0, |sum, (w, x)| sum + w * x);
+                assert_eq!(scores[unit], expected, "{inputs} inputs");
+            }
+        }
+    }
 
     #[test]
     fn a_sum_in_lanes_has_every_product_once() {
