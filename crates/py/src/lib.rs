@@ -7,6 +7,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
 
+mod arms;
 mod bounds;
 mod compare;
 mod muses;
@@ -184,6 +185,15 @@ impl PyEpisodes {
         Ok(Self { course, episodes })
     }
 
+    /// A visit to the path of each seed: all of the path is the same, and all that comes another.
+    #[staticmethod]
+    fn visits(py: Python<'_>, course: &PyCourse, seeds: Vec<u64>, visit: u64) -> Self {
+        let course = course.0.clone();
+        let begin = |&seed: &u64| Episode::new(course.shared(), &course.visit(seed, visit));
+        let episodes = py.detach(|| seeds.par_iter().map(begin).collect());
+        Self { course, episodes }
+    }
+
     fn __len__(&self) -> usize {
         self.episodes.len()
     }
@@ -308,6 +318,12 @@ impl PyEpisodes {
         })
     }
 
+    /// How many bytes the responses of each episode have that were asked for so far.
+    fn sizes(&self) -> Vec<u64> {
+        let bytes = |episode: &Episode| episode.requests().map(|request| request.size.get()).sum();
+        self.episodes.iter().map(bytes).collect()
+    }
+
     /// Events simulated so far, over all episodes.
     fn events(&self) -> u64 {
         self.episodes.iter().map(Episode::events).sum()
@@ -337,6 +353,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
     module.add_function(wrap_pyfunction!(bounds::came_to, module)?)?;
+    module.add_class::<arms::PyArms>()?;
     module.add_function(wrap_pyfunction!(bounds::constants, module)?)?;
     module.add_function(wrap_pyfunction!(bounds::redrawn_outcomes, module)?)?;
     module.add_class::<compare::PyCompared>()?;

@@ -18,6 +18,8 @@ extern crate alloc;
 mod both;
 #[cfg(feature = "customize")]
 pub mod customize;
+#[cfg(any(feature = "customize", feature = "select"))]
+mod destinations;
 pub mod distill;
 mod driver;
 #[cfg(feature = "lstm")]
@@ -41,6 +43,8 @@ mod values;
 
 #[cfg(feature = "select")]
 pub use both::Both;
+#[cfg(any(feature = "customize", feature = "select"))]
+pub use destinations::{DESTINATIONS_MAX, Destinations};
 pub use driver::{ActionError, Agent, Driver, HostView};
 pub use reason::{Distrust, Insight, Needs, Reason, Selections, Unusable};
 pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};

@@ -1,11 +1,12 @@
 """`python -m trimtab.train floo`: parse, train, judge, and write the model with its card.
 
-`muses` and `antelope` in its place have commands of their own, and so have `candidates` and `bounds`, which
-learn nothing: they tell what there is to gain.
+The other commands have settings of their own. `candidates`, `bounds` and `memory` learn no policy: they tell
+what there is to gain.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 
@@ -14,25 +15,22 @@ from safetensors import SafetensorError
 from trimtab.train import card, counterfactual, options
 from trimtab.train.evaluate import evaluate, judge_course, next_to_each
 
+#: Commands by the module that runs them.
+MODULES = {
+    "muses": "trimtab.muses.train",
+    "antelope": "trimtab.antelope",
+    "candidates": "trimtab.bounds.candidates",
+    "bounds": "trimtab.bounds.three",
+    "memory": "trimtab.memory.measure",
+}
+
 
 def main(arguments: list[str]) -> int:
     """Train as the command line says. Gives the exit code."""
-    if arguments[:1] == ["muses"]:
-        from trimtab.muses import train as muses  # noqa: PLC0415
-
-        return muses.main(arguments[1:])
-    if arguments[:1] == ["antelope"]:
-        from trimtab.antelope import main as antelope  # noqa: PLC0415
-
-        return antelope(arguments[1:])
-    if arguments[:1] == ["candidates"]:
-        from trimtab.bounds.candidates import main as candidates  # noqa: PLC0415
-
-        return candidates(arguments[1:])
-    if arguments[:1] == ["bounds"]:
-        from trimtab.bounds.three import main as bounds  # noqa: PLC0415
-
-        return bounds(arguments[1:])
+    module = MODULES.get(arguments[0]) if arguments else None
+    if module is not None:
+        # Some of them need extras, which the others do without.
+        return int(importlib.import_module(module).main(arguments[1:]))
     return _floo(arguments)
 
 

@@ -140,11 +140,12 @@ def parse(arguments: list[str]) -> Training:
     floo = commands.add_parser(
         "floo", help="select the algorithm of a running connection", description=Training.__doc__
     )
-    # Their options are their own: trimtab.muses.options, trimtab.antelope.options, trimtab.bounds.options.
+    # Their options are their own: trimtab.{muses,antelope,bounds,memory}.options.
     commands.add_parser("muses", help="multiply the window of a connection every 10 ms", add_help=False)
     commands.add_parser("antelope", help="foretell what each algorithm is worth, and select", add_help=False)
     commands.add_parser("candidates", help="search for the set of algorithms to choose from", add_help=False)
     commands.add_parser("bounds", help="bound what choosing among some algorithms can gain", add_help=False)
+    commands.add_parser("memory", help="measure what a memory per destination is worth", add_help=False)
     add_options(
         floo, Training, {"method": ("ppo", "counterfactual"), "reward": REWARDS}, silent=(None, "", 0)
     )

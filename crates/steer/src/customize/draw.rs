@@ -24,6 +24,11 @@ impl Draws {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
+    /// A value of the standard normal distribution.
+    pub(super) fn normal(&mut self) -> f64 {
+        normal(&mut self.0)
+    }
+
     /// Between −1 and 1.
     pub(super) fn symmetric(&mut self) -> f64 {
         2.0 * self.0.random::<f64>() - 1.0

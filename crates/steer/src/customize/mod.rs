@@ -23,6 +23,7 @@
 //! assert!((best[0] - 7.0).abs() < 1.0 && (60.0..160.0).contains(&best[1]), "{best:?}");
 //! ```
 
+mod arms;
 mod commons;
 mod draw;
 mod gradient;
@@ -41,6 +42,7 @@ mod model_tests;
 #[cfg(test)]
 mod tests;
 
+pub use arms::{Arms, ArmsPrior, Worth};
 pub use commons::{Commons, Known};
 pub use gradient::Step;
 pub use learner::{Learner, Lesson, Outcome, Purpose, Trial};

@@ -15,7 +15,7 @@ mod memory;
 pub use boosted::{Boosted, DEPTH_MAX, FORMAT, TREES_MAX, VERSION};
 pub use hysteresis::Hysteresis;
 pub use interval::{ACKS_MIN, FEATURES, FEATURES_LEN, Inputs, Interval, Measured, feature_index};
-pub use memory::{DESTINATIONS_MAX, Memory};
+pub use memory::Memory;
 
 #[cfg(test)]
 mod tests;

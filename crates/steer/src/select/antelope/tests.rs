@@ -142,22 +142,6 @@ fn a_destination_is_remembered_by_what_was_chosen_lately() {
     assert_eq!(memory.len(), 1);
 }
 
-#[test]
-fn the_destination_that_was_left_alone_longest_makes_room() {
-    let mut memory = Memory::new(2);
-    assert!(memory.is_empty());
-    for destination in 0..DESTINATIONS_MAX {
-        memory.chose(destination, 1);
-    }
-    memory.chose(0, 1);
-    memory.chose(DESTINATIONS_MAX, 1);
-    assert_eq!(memory.len(), DESTINATIONS_MAX);
-    assert_eq!(memory.first(&1), None, "the oldest");
-    for kept in [0, 2, DESTINATIONS_MAX] {
-        assert_eq!(memory.first(&kept), Some(1), "{kept}");
-    }
-}
-
 /// Models of which number `best` always wins, unless the lowest round-trip time is above 100 ms.
 fn models(best: usize) -> Vec<u8> {
     let mut parts = super::boosted::tests::Parts::new(3);

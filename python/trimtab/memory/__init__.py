@@ -1,0 +1,1 @@
+"""A memory per destination: what the next connection to it starts with."""
