@@ -9,7 +9,7 @@ use trimtab_units::{Bytes, Duration, Time};
 use super::file::CANDIDATES_MAX;
 use crate::Report;
 
-/// *Clearly*: by this factor. Chosen on the validation recordings (docs/results/switching.md).
+/// *Clearly*: by this factor. Ours, set before it was measured (docs/results/switching.md).
 const MARGIN: f64 = 1.5;
 /// Lost more than before, as a share of what was sent: the guard's budget for what harms others.
 const LOSS_MARGIN: f64 = 0.1;
@@ -129,7 +129,7 @@ struct Watched {
 pub(super) struct Look {
     /// How long after a switch.
     after: Duration,
-    /// What was got in the latest times of [`after`](Self::after), the older one complete.
+    /// What was got in the latest times of that length, the older one complete.
     recent: [Got; 2],
     watched: Option<Watched>,
     /// For how many more periods each candidate rests.
