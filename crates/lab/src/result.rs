@@ -239,6 +239,9 @@ pub struct SelectionsRecord {
     pub changed: u64,
     /// Those for which the policy had no answer, so that the safe algorithm was asked for.
     pub fallbacks: u64,
+    /// Switches that were taken back, since the connection got clearly less.
+    #[serde(default)]
+    pub reverts: u64,
     /// Why, the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distrust: Option<String>,

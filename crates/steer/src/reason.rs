@@ -19,6 +19,8 @@ pub enum Reason {
     Learnt,
     /// A learnt policy declined, and this is the fallback. This was the reason the first time.
     Fallback(Distrust),
+    /// The one that took over was clearly worse than this one.
+    Worse,
     /// The connection's states lie nearest to the group of this tree (Muses §IV-A).
     Nearest,
 }
@@ -59,6 +61,9 @@ pub struct Selections {
     pub changed: u64,
     /// Those for which the policy had no answer and the safe algorithm was chosen.
     pub fallbacks: u64,
+    /// Switches after which the connection got clearly less, so that the algorithm from before came
+    /// back.
+    pub reverts: u64,
     /// Why, at the first of them. To be told once.
     pub distrust: Option<Distrust>,
 }

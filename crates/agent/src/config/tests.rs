@@ -66,6 +66,7 @@ fn a_rule_may_let_algorithms_take_turns() {
         algorithms: vec![named("cubic"), named("copa")],
         every: Duration::from_secs(20),
         how: trimtab_cc::migrate::Switch::Part,
+        look: None,
         select: None,
     };
     assert_eq!((rule.algorithm, &rule.steering), (named("cubic"), &Some(Steering::Turns(turns))));
@@ -315,10 +316,11 @@ fn a_rule_names_its_steering_as_every_command_does() {
     let settings = MortiseSettings { sigma: 0.3, change_point_detection: false, discrete: true };
     assert_eq!((algorithm, disc), (named("copa"), Some(Steering::Mortise(settings))));
     // Algorithms are those of the paper that this kernel has, and the shipped policy is known by its name.
-    let (algorithm, floo) = steering("steer = \"floo:counterfactual:every=20s\"");
+    let (algorithm, floo) = steering("steer = \"floo:counterfactual:every=20s:look=2s\"");
     let Some(Steering::Turns(turns)) = floo else { panic!("turns") };
     assert_eq!(turns.algorithms, ["cubic", "bbr", "copa"].map(named));
     assert_eq!((algorithm, turns.every), (named("cubic"), Duration::from_secs(20)));
+    assert_eq!(turns.look, Some(Duration::from_secs(2)));
     let Some(Select::Learnt(learnt)) = &turns.select else { panic!("learnt") };
     assert_eq!((learnt.file.as_path(), learnt.trouble()), (Path::new("floo-counterfactual"), None));
     assert_eq!(learnt.safe, named("cubic"));

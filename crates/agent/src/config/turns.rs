@@ -27,6 +27,8 @@ pub struct Turns {
     pub every: Duration,
     /// What goes over.
     pub how: Switch,
+    /// How long after a choice the connection is looked at, to go back; `None` for never.
+    pub look: Option<Duration>,
     /// What chooses the next one; `None`: it is the next of the list.
     pub select: Option<Select>,
 }
@@ -207,7 +209,14 @@ impl Named {
                 if !listed.is_empty() && algorithms != listed {
                     return fail("turns and steer name different algorithms: leave turns out");
                 }
-                return Ok(Turns { algorithms, every: turns.every, how: turns.how, select: None });
+                let turns = Turns {
+                    algorithms,
+                    every: turns.every,
+                    how: turns.how,
+                    look: None,
+                    select: None,
+                };
+                return Ok(turns);
             }
             _ => unreachable!("it has several algorithms"),
         };
@@ -242,7 +251,8 @@ impl Named {
             Select::Rule(_) => None,
         };
         let every = selection.every.or(of_model).unwrap_or(PERIOD);
-        Ok(Turns { algorithms, every, how: selection.how, select: Some(select) })
+        let (how, look) = (selection.how, selection.look);
+        Ok(Turns { algorithms, every, how, look, select: Some(select) })
     }
 }
 

@@ -87,6 +87,8 @@ pub enum Cause {
         /// Why, the first time on this connection.
         why: String,
     },
+    /// With the one that took over the connection got clearly less.
+    Worse,
     /// The states of the connection lay nearest to the group of this tree.
     Nearest,
     /// An earlier connection to the same destination ended with it.
@@ -142,6 +144,7 @@ impl Cause {
             Reason::Rule(utility) => Self::Selected { by: utility.name().to_owned() },
             Reason::Learnt => Self::Learnt,
             Reason::Fallback(why) => Self::Unanswered { why: why.to_string() },
+            Reason::Worse => Self::Worse,
             Reason::Nearest => Self::Nearest,
         })
     }
@@ -196,6 +199,7 @@ impl fmt::Display for Cause {
             ),
             Self::Selected { by } => write!(f, "chosen or tried again by {by}"),
             Self::Learnt => f.write_str("the learnt policy prefers it"),
+            Self::Worse => f.write_str("the connection got clearly less with the one before"),
             Self::Unanswered { why } => {
                 write!(f, "the learnt policy declined, and this is the fallback: {why}")
             }

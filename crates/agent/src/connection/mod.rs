@@ -369,7 +369,7 @@ impl<L: Link> Connection<L> {
                 }
             }
         };
-        let config = SelectorConfig { period: every, how, ..config };
+        let config = SelectorConfig { period: every, how, look: turns.look, ..config };
         let Some(running) = Spec::new(running.name()) else { return };
         let selector = Selector::of_running(config, running);
         self.steer_by(Box::new(selector));

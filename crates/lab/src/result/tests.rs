@@ -86,6 +86,7 @@ fn drawn(seed: u64) -> Comparison {
             made: 9,
             changed: 2,
             fallbacks: 1,
+            reverts: 0,
             distrust: Some("rtt is \"odd\"\n".to_owned()),
         });
         runs.push(run);

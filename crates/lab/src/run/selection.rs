@@ -14,6 +14,7 @@ pub fn record(flows: impl Iterator<Item = Insight>) -> Option<SelectionsRecord> 
         sum.made += s.made;
         sum.changed += s.changed;
         sum.fallbacks += s.fallbacks;
+        sum.reverts += s.reverts;
         sum.distrust = sum.distrust.or_else(|| s.distrust.map(|d| d.to_string()));
         Some(sum)
     })
@@ -95,6 +96,7 @@ mod tests {
                 made: 10,
                 changed: 3,
                 fallbacks,
+                reverts: 0,
                 distrust: distrust.map(str::to_owned),
             }),
             ..crate::testing::run(cc, "t", seed, 1.0)

@@ -321,6 +321,7 @@ fn reason(reason: Reason) -> &'static str {
         Reason::Rule(_) => "rule",
         Reason::Learnt => "learnt",
         Reason::Fallback(_) => "fallback",
+        Reason::Worse => "worse",
         Reason::Nearest => "nearest",
     }
 }

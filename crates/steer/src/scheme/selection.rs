@@ -47,6 +47,8 @@ pub struct Selection {
     pub every: Option<Duration>,
     /// What goes over from one algorithm to the next.
     pub how: Switch,
+    /// How long after a switch the connection is looked at, to go back; `None` for never.
+    pub look: Option<Duration>,
     /// Whether Mortise sets δ while Copa runs.
     pub tuned: bool,
     /// What runs where a learnt policy gives no answer; `None` for what it starts connections with.
@@ -61,7 +63,7 @@ pub(crate) enum SelectionError {
     Rule,
     #[error(transparent)]
     Every(#[from] EveryError),
-    #[error("no setting {0:?}; there are every=TIME, full and part{1}")]
+    #[error("no setting {0:?}; there are every=TIME, look=TIME, full and part{1}")]
     Setting(String, &'static str),
     #[error("safe={0}: it takes an algorithm, e.g. safe=cubic, and comes last: {1}")]
     Safe(String, SpecError),
@@ -138,7 +140,7 @@ impl Selection {
 
     /// What this chooses, with the default settings.
     pub fn by(by: By) -> Self {
-        Self { by, every: None, how: Switch::Full, tuned: false, safe: None }
+        Self { by, every: None, how: Switch::Full, look: None, tuned: false, safe: None }
     }
 
     /// Reads what follows `select:`.
@@ -185,6 +187,7 @@ impl Selection {
     fn set(&mut self, setting: &str, others: &'static str) -> Result<(), SelectionError> {
         match (setting.split_once('='), every::how(setting)) {
             (Some(("every", time)), _) => self.every = Some(every::parse(time)?),
+            (Some(("look", time)), _) => self.look = Some(every::look(time)?),
             (None, Some(how)) => self.how = how,
             _ => return Err(SelectionError::Setting(setting.to_owned(), others)),
         }
@@ -203,7 +206,7 @@ impl Selection {
         };
         let period = self.every.unwrap_or(config.period);
         let safe = self.safe.unwrap_or(config.safe);
-        Selector::new(SelectorConfig { period, how: self.how, safe, ..config })
+        Selector::new(SelectorConfig { period, how: self.how, look: self.look, safe, ..config })
     }
 }
 
@@ -279,9 +282,9 @@ mod tests {
         assert!(e("").contains("select:power; there are power, power-loss"));
         assert!(e("antelop").contains("throughput and antelope"));
         let antelope = Selection::antelope("p90").unwrap_err().to_string();
-        assert!(antelope.contains("every=TIME, full and part, model=FILE, and safe=CC"));
+        assert!(antelope.contains("every=TIME, look=TIME, full and part, model=FILE, and safe=CC"));
         assert!(e("power:every=0s").contains("1ms at least"));
-        assert!(e("power:model=x").contains("every=TIME, full and part"));
+        assert!(e("power:model=x").contains("every=TIME, look=TIME, full and part"));
         let e = |text: &str| Selection::floo(text, false).unwrap_err().to_string();
         assert!(e("safe=quick").contains("safe=quick: it takes an algorithm, e.g. safe=cubic"));
         assert!(e("safe=bbr:every=3s").contains("comes last"));

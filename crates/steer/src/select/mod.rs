@@ -9,6 +9,7 @@
 pub mod antelope;
 mod features;
 mod file;
+mod look;
 mod model;
 mod monitor;
 mod network;
@@ -34,6 +35,7 @@ use crate::{
     Action, Distrust, Insight, Needs, Reason, Report, Selections, Steer, Unusable, Utility,
 };
 use antelope::{Boosted, Hysteresis, Interval, Measured};
+use look::Look;
 use rule::Search;
 
 /// The selection period (Floo §5.1, Appendix F).
@@ -66,6 +68,9 @@ pub struct SelectorConfig {
     pub period: Duration,
     /// What goes over from one algorithm to the next.
     pub how: Switch,
+    /// How long after a switch the selector looks whether the connection got clearly less than
+    /// before, and goes back. Shorter than the period; `None` (default): never.
+    pub look: Option<Duration>,
     /// What chooses.
     pub policy: Policy,
 }
@@ -77,7 +82,7 @@ impl SelectorConfig {
     /// There are no candidates.
     pub fn new(candidates: Vec<Spec>, policy: Policy) -> Self {
         let safe = candidates[0];
-        Self { candidates, first: 0, safe, period: PERIOD, how: Switch::Full, policy }
+        Self { candidates, first: 0, safe, period: PERIOD, how: Switch::Full, look: None, policy }
     }
 
     /// As a learnt policy wants it; what it starts with is also the fallback.
@@ -87,7 +92,7 @@ impl SelectorConfig {
         let candidates = model.candidates().to_vec();
         let safe = candidates[first];
         let policy = Policy::Model(Ok(model));
-        Self { candidates, first, safe, period, how: Switch::Full, policy }
+        Self { candidates, first, safe, period, how: Switch::Full, look: None, policy }
     }
 
     /// As Antelope's models want it; what it starts with is also the fallback.
@@ -97,7 +102,7 @@ impl SelectorConfig {
         let candidates = models.candidates().to_vec();
         let safe = candidates[first];
         let policy = Policy::Antelope(models);
-        Self { candidates, first, safe, period, how: Switch::Full, policy }
+        Self { candidates, first, safe, period, how: Switch::Full, look: None, policy }
     }
 
     /// For a learnt policy that is not there: `safe` starts and is asked for at every selection, every [`PERIOD`].
@@ -120,6 +125,7 @@ pub struct Selector {
     config: Arc<SelectorConfig>,
     monitor: Monitor,
     search: Search,
+    look: Option<Look>,
     /// What Antelope goes by: since the last time that it was enough.
     interval: Interval,
     measured: Measured,
@@ -136,6 +142,8 @@ pub struct Selector {
     selections: Selections,
     /// Whether the policy had no answer at the last selection.
     fell_back: bool,
+    /// Whether the last switch was a way back.
+    went_back: bool,
 }
 
 impl Selector {
@@ -144,6 +152,7 @@ impl Selector {
         let asked = config.candidates.get(config.first).copied().unwrap_or(config.safe);
         Self {
             search: Search::new(config.candidates.len()),
+            look: config.look.map(Look::new),
             config: Arc::new(config),
             monitor: Monitor::new(),
             interval: Interval::new(),
@@ -157,6 +166,7 @@ impl Selector {
             next_at: None,
             selections: Selections::default(),
             fell_back: false,
+            went_back: false,
         }
     }
 
@@ -224,6 +234,35 @@ impl Selector {
     }
 }
 
+impl Selector {
+    /// Goes back to what ran before the last switch, where the connection got clearly more by it.
+    fn look_back(&mut self, report: &Report) -> Option<Action> {
+        let back = self.look.as_mut()?.on_report(report, self.running)?;
+        let to = *self.config.candidates.get(back)?;
+        self.asked = to;
+        self.went_back = true;
+        self.selections.reverts += 1;
+        Some(Action::Switch { to, how: self.config.how })
+    }
+
+    /// Whether a candidate was clearly worse of late. What is safe is always allowed.
+    fn rests(&self, to: &Spec) -> bool {
+        let candidate = self.config.candidates.iter().position(|spec| spec.is_same(to));
+        let rests = |look: &Look| candidate.is_some_and(|candidate| look.rests(candidate));
+        !self.fell_back && self.look.as_ref().is_some_and(rests)
+    }
+
+    /// Looks at what comes of a switch between two candidates.
+    fn watch(&mut self, to: &Spec) {
+        let Some(look) = &mut self.look else { return };
+        let candidate = self.config.candidates.iter().position(|spec| spec.is_same(to));
+        match (self.running, candidate) {
+            (Some(from), Some(to)) if !self.fell_back => look.on_switch(from, to),
+            _ => look.forget(),
+        }
+    }
+}
+
 impl Steer for Selector {
     /// Often enough for the slices of the monitor.
     fn interval(&self, _srtt: Duration) -> Duration {
@@ -256,6 +295,9 @@ impl Steer for Selector {
         if matches!(self.config.policy, Policy::Rule(_)) {
             self.search.on_report(report, self.running);
         }
+        if let Some(back) = self.look_back(report) {
+            return Some(back);
+        }
         if report.now < next_at {
             return None;
         }
@@ -268,16 +310,24 @@ impl Steer for Selector {
             self.interval = Interval::new();
         }
         self.selections.made += 1;
+        if let Some(look) = &mut self.look {
+            look.on_period();
+        }
         let to = self.choose()?;
-        if to.is_same(&self.asked) {
+        if to.is_same(&self.asked) || self.rests(&to) {
             return None;
         }
+        self.watch(&to);
         self.asked = to;
+        self.went_back = false;
         self.selections.changed += 1;
         Some(Action::Switch { to, how: self.config.how })
     }
 
     fn reason(&self, _action: &Action) -> Option<Reason> {
+        if self.went_back {
+            return Some(Reason::Worse);
+        }
         Some(match (&self.config.policy, self.selections.distrust) {
             (Policy::Rule(utility), _) => Reason::Rule(*utility),
             (_, Some(why)) if self.fell_back => Reason::Fallback(why),
@@ -297,5 +347,7 @@ impl Steer for Selector {
     }
 }
 
+#[cfg(test)]
+mod look_tests;
 #[cfg(test)]
 mod tests;

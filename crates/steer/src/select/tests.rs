@@ -247,11 +247,11 @@ fn without_a_model_the_safe_algorithm_runs_and_it_counts() {
         let distrust = Some(Distrust::NoModel(why));
         let mut selector = Selector::new(config.clone());
         assert_eq!(select(&mut selector, 72, |_| report(Time::ZERO)), [], "it runs already");
-        let expected = Selections { made: 3, changed: 0, fallbacks: 3, distrust };
+        let expected = Selections { made: 3, changed: 0, fallbacks: 3, reverts: 0, distrust };
         assert_eq!(selector.selections(), expected);
         let mut selector = Selector::of_running(config, Spec::new("cubic").unwrap());
         assert_eq!(select(&mut selector, 72, |_| report(Time::ZERO)), [(24, "bbr")]);
-        let expected = Selections { made: 3, changed: 1, fallbacks: 3, distrust };
+        let expected = Selections { made: 3, changed: 1, fallbacks: 3, reverts: 0, distrust };
         assert_eq!(selector.selections(), expected);
     }
 }
