@@ -225,15 +225,16 @@ void tt_host_bbr_draw(struct tt_bbr *b, u32 draw)
 }
 
 /*
- * The last field, the bandwidth, is used instead of the path's, if not 0. BBR was set up with the
- * knobs.
+ * The recent bandwidth, if not 0, and whether an empty queue was seen are the last two fields; they are used instead
+ * of the path's. BBR was set up with the knobs.
  */
 void tt_host_bbr_take_over(struct tt_bbr *b, const struct tt_path *path, const u64 *fields)
 {
 	struct tt_hand_over over = tt_host_over(path, fields);
 
+	over.saw_empty_queue = fields[6];
 	if (fields[5])
-		over.bandwidth_bytes_per_s = fields[5];
+		over.recent_bytes_per_s = fields[5];
 	tt_bbr_take_over(b, &over);
 }
 

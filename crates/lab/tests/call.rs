@@ -42,8 +42,7 @@ fn a_conference_is_scored_by_what_its_viewer_saw() {
     }
     let [alone, shared] = ["nobody", "cubic"].map(|rivals| run(&c, "gcc", rivals));
     assert!(alone.bitrate_kbps_mean.unwrap() > 1_000.0, "{:?}", alone.bitrate_kbps_mean);
-    // GCC's losses in buffers this short are known (docs/concepts/conference.md).
-    assert!(alone.qoe.mean > 65.0 && alone.drop_ratio.unwrap() < 0.04, "{:?}", alone.qoe);
+    assert!(alone.qoe.mean > 70.0 && alone.drop_ratio.unwrap() < 0.025, "{:?}", alone.drop_ratio);
     let steered = run(&c, "mortise:gcc", "nobody");
     assert!(steered.qoe.mean > 70.0 && steered.drop_ratio.unwrap() < 0.02, "{:?}", steered.qoe);
     assert!(shared.frame_delay_ms.unwrap().mean > alone.frame_delay_ms.unwrap().mean);

@@ -352,8 +352,8 @@ fn schemes() -> String {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
-    module.add_function(wrap_pyfunction!(bounds::came_to, module)?)?;
     module.add_class::<arms::PyArms>()?;
+    module.add_function(wrap_pyfunction!(bounds::came_to, module)?)?;
     module.add_function(wrap_pyfunction!(bounds::constants, module)?)?;
     module.add_function(wrap_pyfunction!(bounds::redrawn_outcomes, module)?)?;
     module.add_class::<compare::PyCompared>()?;

@@ -27,19 +27,19 @@ impl Departures {
         }
     }
 
-    /// Whether a packet that was asked for is to leave again. Not while it waits for that, nor within
+    /// Whether a packet that was asked for may leave again. Not while it waits for that, nor within
     /// a round trip since it left: the request may be older than the packet (libwebrtc,
     /// `RtpPacketHistory::GetPacketAndMarkAsPending`).
-    pub(crate) fn ask(&mut self, key: Key, now: Instant, rtt: Duration) -> bool {
-        match self.left_at.get_mut(&key) {
-            None => true,
-            Some(left_at) => {
-                let is_due = left_at.is_some_and(|left| now.saturating_duration_since(left) >= rtt);
-                if is_due {
-                    *left_at = None;
-                }
-                is_due
-            }
+    pub(crate) fn is_due(&self, key: Key, now: Instant, rtt: Duration) -> bool {
+        self.left_at.get(&key).is_none_or(|left_at| {
+            left_at.is_some_and(|left| now.saturating_duration_since(left) >= rtt)
+        })
+    }
+
+    /// A packet waits to leave again.
+    pub(crate) fn wait(&mut self, key: Key) {
+        if let Some(left_at) = self.left_at.get_mut(&key) {
+            *left_at = None;
         }
     }
 }
@@ -54,12 +54,14 @@ mod tests {
         let rtt = Duration::from_millis(40);
         let at = |ms| begin + Duration::from_millis(ms);
         departures.on_departure((1, 7), at(0));
-        assert!(!departures.ask((1, 7), at(39), rtt), "the request may be older");
-        assert!(departures.ask((1, 7), at(40), rtt));
-        assert!(!departures.ask((1, 7), at(200), rtt), "it waits");
+        assert!(!departures.is_due((1, 7), at(39), rtt), "the request may be older");
+        assert!(departures.is_due((1, 7), at(40), rtt));
+        departures.wait((1, 7));
+        assert!(!departures.is_due((1, 7), at(200), rtt), "it waits");
         departures.on_departure((1, 7), at(200));
-        assert!(!departures.ask((1, 7), at(239), rtt) && departures.ask((1, 7), at(240), rtt));
-        assert!(departures.ask((2, 7), at(0), rtt), "nothing is known of another stream");
+        assert!(!departures.is_due((1, 7), at(239), rtt));
+        assert!(departures.is_due((1, 7), at(240), rtt));
+        assert!(departures.is_due((2, 7), at(0), rtt), "nothing is known of another stream");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Sender {
 impl SenderFactory {
     /// The parts of a sender over a new path.
     pub fn sender(&self, now: Instant, bitrates: Bitrates) -> Sender {
-        let shared = Arc::new(Shared::new(self.paths.build(now, PACKET), bitrates));
+        let shared = Arc::new(Shared::new(self.paths.build(now, PACKET), bitrates, now));
         Sender {
             estimator: Estimator::new(shared.clone(), now),
             pacer: Pacer::new(shared.clone(), now),

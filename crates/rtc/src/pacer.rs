@@ -27,7 +27,8 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// Releases packets at the pace, for [`Slot::Pacer`](rtc_interceptor::Slot::Pacer).
 ///
 /// Sound passes by, as in libwebrtc, and so does RTCP. Retransmissions go before video. A packet
-/// leaves again only once in a round trip, however often it is asked for.
+/// leaves again only once in a round trip, however often it is asked for, and all that leave again
+/// take no more than the target.
 pub struct Pacer {
     shared: Arc<Shared>,
     /// What waits: retransmissions, and video behind them.
@@ -179,6 +180,7 @@ impl Pacer {
                 break;
             };
             let bytes = size(&packet);
+            self.shared.on_video(now, bytes, packet.message.has(&Attribute::Retransmission));
             self.queued -= bytes;
             self.paid_at = self.paid_at.max(now) + time(bytes, self.shared.pace(self.queued));
             self.released_at = now;
@@ -223,11 +225,14 @@ impl Pacer {
         self.released.push_back(packet);
     }
 
-    /// A packet that was asked for again waits, unless it left just now.
+    /// A packet that was asked for again waits, unless it left just now, or more is asked for than
+    /// the target lets pass.
     fn repair(&mut self, now: Instant, packet: TaggedPacket, key: (u32, u16)) {
         let srtt = self.shared.path.lock().srtt().unwrap_or_default();
-        if self.departures.ask(key, now, Duration::from_nanos(srtt.as_nanos())) {
-            self.queued += size(&packet);
+        let (rtt, bytes) = (Duration::from_nanos(srtt.as_nanos()), size(&packet));
+        if self.departures.is_due(key, now, rtt) && self.shared.may_repair(now, bytes) {
+            self.departures.wait(key);
+            self.queued += bytes;
             self.repairs.push_back(packet);
         }
     }

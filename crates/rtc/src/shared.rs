@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use trimtab_stack::SharedPath;
-use trimtab_stack::units::{self, Bytes, Rate};
+use trimtab_stack::units::{self, Bytes, Rate, Time};
+use trimtab_stack::{Repairs, SharedPath};
 
 use crate::bitrates::Bitrates;
 use crate::factory::{PACKET, PAYLOAD};
@@ -34,6 +34,8 @@ const PROBES_MAX: usize = 16;
 pub(crate) struct Shared {
     pub(crate) path: SharedPath,
     pub(crate) bitrates: Bitrates,
+    /// When it began.
+    epoch: Instant,
     books: Mutex<Books>,
 }
 
@@ -47,6 +49,8 @@ pub(crate) struct Books {
     pub(crate) waiting_since: Option<Instant>,
     /// Bytes that wait in the pacer.
     pub(crate) queued: Bytes,
+    /// What is spent on packets that were asked for again.
+    pub(crate) repairs: Repairs,
     /// What the probe that waits needs beyond what waits in the pacer.
     pub(crate) wanted: Wanted,
     /// Packets of probes, by the numbers from the first to the last.
@@ -90,8 +94,25 @@ impl Books {
 }
 
 impl Shared {
-    pub(crate) fn new(path: SharedPath, bitrates: Bitrates) -> Self {
-        Self { path, bitrates, books: Mutex::default() }
+    pub(crate) fn new(path: SharedPath, bitrates: Bitrates, now: Instant) -> Self {
+        Self { path, bitrates, epoch: now, books: Mutex::default() }
+    }
+
+    /// The time since it began.
+    fn time(&self, now: Instant) -> Time {
+        let since = now.saturating_duration_since(self.epoch).as_nanos();
+        Time::from_nanos(u64::try_from(since).unwrap_or(u64::MAX))
+    }
+
+    /// Whether a packet that was asked for may leave again.
+    pub(crate) fn may_repair(&self, now: Instant, bytes: Bytes) -> bool {
+        let target = self.target();
+        self.books().repairs.ask(self.time(now), bytes, target)
+    }
+
+    /// A packet of video leaves.
+    pub(crate) fn on_video(&self, now: Instant, bytes: Bytes, again: bool) {
+        self.books().repairs.on_sent(self.time(now), bytes, again);
     }
 
     /// The data, also after a panic elsewhere: every change is complete when the lock is released.
@@ -127,12 +148,16 @@ pub struct Target(pub(crate) Arc<Shared>);
 
 impl Target {
     /// The bitrate to encode at, all headers included: 58 bytes of each packet. It is in the range of
-    /// [`Bitrates`], always. While packets wait in the pacer for more than 40 ms it is lower than
-    /// the algorithm's target.
+    /// [`Bitrates`], always. It is lower than the algorithm's target while packets wait in the pacer
+    /// for more than 40 ms, and by the share of what is sent again, at most by half.
     pub fn bitrate(&self) -> Rate {
-        let (target, queued) = (self.0.target(), self.0.books().queued);
+        let target = self.0.target();
+        let (queued, repairs) = {
+            let books = self.0.books();
+            (books.queued, books.repairs.share())
+        };
         let relief = (queued - target * BACKLOG) / RELIEF;
-        self.0.bitrates.clamp(Some(target - relief))
+        self.0.bitrates.clamp(Some((target - relief).mul_f64(1.0 - repairs)))
     }
 
     /// How long the pacer would take at the target for what waits in it. An encoder that leaves

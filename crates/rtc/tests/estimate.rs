@@ -6,7 +6,7 @@ mod support;
 
 use support::{Second, Setting, World, mean};
 use trimtab_rtc::Bitrates;
-use trimtab_rtc::units::{Rate, Time};
+use trimtab_rtc::units::{Bytes, Rate, Time};
 
 /// By a target, by window alone, by window and rate, by rate, and steered.
 const SCHEMES: [&str; 6] = ["gcc", "copa", "cubic", "bbr", "vivace", "mortise"];
@@ -58,6 +58,21 @@ fn a_healthy_link_is_used() {
         assert!(backlog < 500.0 || scheme == "vivace", "{scheme}: {seen:?}");
         assert!(used > 1.0 && low > 0.4, "{scheme}: {seen:?}");
     }
+}
+
+/// In a buffer of a round trip what is sent again would fill the queue that dropped it. It comes out
+/// of the encoder's rate.
+#[test]
+fn what_is_sent_again_does_not_fill_a_short_queue() {
+    let mut setting = Setting::of_mbps(2.0);
+    setting.buffer = Bytes::new(10_000);
+    let mut world = World::new("gcc", &setting);
+    let seen = world.run_until(Time::from_secs(60)).to_vec();
+    let steady = &seen[20..];
+    let dropped = mean(steady, |second| second.dropped as f64);
+    let (used, backlog) = (mean(steady, |s| s.arrived), mean(steady, |s| s.backlog_ms));
+    println!("gcc: {used:.2} of 2 Mbit/s, {dropped:.1} packets a second dropped, {backlog:.0} ms");
+    assert!(dropped < 40.0 && used > 1.4 && backlog < 150.0, "{seen:?}");
 }
 
 /// mediasoup #316, str0m #1018: at a low rate there is too little feedback to rise again.

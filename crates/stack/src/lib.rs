@@ -118,6 +118,8 @@ pub use qlog::Qlog;
 pub use stack::{Pacing, Stack, Traits};
 /// How a connection resumes, and how far it has (RFC 9959).
 pub use trimtab_cc::resume::{Resumption, Stage};
+/// What a sender of media spends on packets that were asked for again.
+pub use trimtab_cc::transport::Repairs;
 /// Where in its life an algorithm is, why a knob cannot be set, and what a sender of media is to probe.
 pub use trimtab_cc::{KnobError, Phase, Probe};
 /// The application's live factors.

@@ -15,7 +15,7 @@ from trimtab.bounds.store import Store
 Floats = NDArray[np.float64]
 
 #: Runs between two writes to the file.
-BATCH = 128
+BATCH = 32
 #: How a run's completion times are summed up. Of a run these are kept, its share of packets lost, and the MB
 #: that rivals received.
 KEPT = ("mean", "p90")

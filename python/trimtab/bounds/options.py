@@ -50,7 +50,8 @@ class Bounding:
     futures: int = option(9, "times at which each path is tried; one is the truth, the others tell of it")
     pool: str = option(POOL, "the fixed settings to compare with, with ; between")
     algorithms: str = option(
-        "cubic;bbr;copa:mvfst,delta=0.1;copa:mvfst,min_rtt_window=30", "what is chosen from, with ; between"
+        "copa:mvfst;copa:mvfst,delta=0.1;copa:mvfst,delta=0.02;copa;cubic",
+        "what is chosen from, with ; between",
     )
     most: int = option(6, "candidates: the most that a set may have")
     traffic: str = option("web,web-burst,download", "applications: web, web-burst, download")

@@ -13,6 +13,10 @@ const PHI: f64 = 0.97;
 const PSI: f64 = 0.9999;
 /// The most samples that the noise is averaged over (`kAlphaCountMax`).
 const SAMPLES_MAX: f64 = 400.0;
+/// A variation counts up to so many standard deviations of the noise and this
+/// (`kDefaultMaxTimestampDeviationInSigmas`): a frame that waited in a queue hardly moves the slope.
+const VARIATION: f64 = 3.5;
+const VARIATION_PLUS_MS: f64 = 0.5;
 /// Deviations of more than so many standard deviations are outliers (`kNumStdDevDelayOutlier`).
 const OUTLIER: f64 = 15.0;
 /// A frame of so many standard deviations above the mean size is none (`kNumStdDevSizeOutlier`).
@@ -25,9 +29,12 @@ const JITTER_MIN_MS: f64 = 1.0;
 const SYSTEM_JITTER_MS: f64 = 10.0;
 /// The largest estimate (`kMaxJitterEstimate`).
 const JITTER_MAX_MS: f64 = 10_000.0;
-/// Frames with retransmissions from which on the estimate has a round trip more (`kNackLimit`), and
-/// how long they count (`kNackCountTimeout`).
+/// Frames with retransmissions from which on the estimate has this share of a round trip more, up to
+/// so much (`kNackLimit`, `kRttMult`, `kRttMultAddCap`), and how long they count
+/// (`kNackCountTimeout`).
 const REPAIRS: u32 = 3;
+const REPAIR_ROUNDS: f64 = 0.9;
+const REPAIR_MAX: Duration = Duration::from_millis(200);
 const REPAIRS_KEPT: Duration = Duration::from_secs(60);
 /// Process noise of slope and offset (`kProcessNoiseCov`).
 const PROCESS_NOISE: [f64; 2] = [2.5e-10, 1e-10];
@@ -84,7 +91,10 @@ impl Jitter {
         self.max_size = (PSI * self.max_size).max(size);
         let Some(previous) = previous else { return };
         let change = size - previous;
-        let most = OUTLIER * libm::sqrt(self.noise_variance);
+        let noise = libm::sqrt(self.noise_variance);
+        let capped = VARIATION * noise + VARIATION_PLUS_MS;
+        let delay_ms = delay_ms.clamp(-capped, capped);
+        let most = OUTLIER * noise;
         let deviation = delay_ms - (self.estimate[0] * change + self.estimate[1]);
         if deviation.abs() < most || size > self.mean_size + LARGE * deviation_of_sizes {
             self.learn_noise(deviation);
@@ -136,7 +146,9 @@ impl Jitter {
         let largest = self.estimate[0] * (self.max_size - self.mean_size);
         let noise = NOISE_DEVIATIONS * libm::sqrt(self.noise_variance) - NOISE_OFFSET_MS;
         let jitter = (largest + noise.max(1.0)).clamp(JITTER_MIN_MS, JITTER_MAX_MS);
-        let repair = if self.repairs >= REPAIRS { rtt } else { Duration::ZERO };
+        let repaired = self.repairs >= REPAIRS;
+        let repair =
+            if repaired { rtt.mul_f64(REPAIR_ROUNDS).min(REPAIR_MAX) } else { Duration::ZERO };
         Duration::from_millis_f64(jitter + SYSTEM_JITTER_MS) + repair
     }
 }
@@ -162,8 +174,12 @@ mod tests {
     fn large_frames_are_waited_for() {
         // 4 Mbit/s is 2 ms per kB: the large frame takes 20 ms more than the small one, and some
         // 18 ms more than the mean one; 1 ms of noise and 10 ms for the system come on top.
-        let delay = run(2.0, |_| 0.0).delay(Duration::ZERO).as_millis_f64();
+        let noisy = |i: u64| if i * 7919 % 13 < 6 { 6.0 } else { -6.0 };
+        let delay = run(2.0, noisy).delay(Duration::ZERO).as_millis_f64();
         assert!((26.0..33.0).contains(&delay), "{delay}");
+        // Without noise 20 ms count as 3.5 times the least deviation of 1 ms, and 0.5 ms.
+        let delay = run(2.0, |_| 0.0).delay(Duration::ZERO).as_millis_f64();
+        assert!((14.0..16.0).contains(&delay), "{delay}");
         let fast = run(0.2, |_| 0.0).delay(Duration::ZERO).as_millis_f64();
         assert!(fast < 16.0, "{fast}");
     }
@@ -183,7 +199,8 @@ mod tests {
         let rtt = Duration::from_millis(80);
         let before = jitter.delay(rtt);
         (0..3).for_each(|_| jitter.on_repaired(Duration::from_secs(66)));
-        assert_eq!(jitter.delay(rtt), before + rtt);
+        assert_eq!(jitter.delay(rtt), before + rtt * 9 / 10);
+        assert_eq!(jitter.delay(rtt * 10), before + Duration::from_millis(200));
         jitter.on_frame(Duration::from_secs(127), 0.0, Bytes::new(5000));
         assert!(jitter.delay(rtt) < before + rtt / 2, "a minute later no more");
     }

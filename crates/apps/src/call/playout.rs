@@ -2,9 +2,9 @@
 //! `VideoRenderFrames`), on a display of 60 Hz, for players of 120 Hz.
 //!
 //! A frame is due the playout delay after the time at which its like arrives on average. The delay
-//! goes towards what jitter, decoder and display take, by at most 100 ms a second. A late frame is
-//! decoded and shown at once. Of several that are ready for one refresh of the display the viewer
-//! sees the last.
+//! grows when a frame is late, by so much, up to what jitter, decoder and display may take, and falls
+//! with that at once. A late frame is decoded and shown at once. Of several that are ready for one
+//! refresh of the display the viewer sees the last.
 
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -15,8 +15,6 @@ use super::jitter::Jitter;
 const DECODE: Duration = Duration::from_millis(4);
 /// What the display path takes (`kDefaultRenderDelay`).
 const RENDER: Duration = Duration::from_millis(10);
-/// The delay changes by at most this per second (`kDelayMaxChangeMsPerS`).
-const CHANGE_PER_SECOND: f64 = 0.1;
 /// Frames over which the mean arrival is taken. Ours; libwebrtc fits a line by least squares.
 const ARRIVALS: f64 = 300.0;
 /// Refreshes of the display per second: of people in a call, and of players.
@@ -30,10 +28,10 @@ pub(super) struct Playout {
     /// delay of zero).
     at_once: bool,
     jitter: Jitter,
-    /// Media time and completion of the frame before.
+    /// Media time and completion of the last frame without retransmissions.
     before: Option<(Time, Time)>,
     /// The first frame's media time.
-    origin: Time,
+    origin: Option<Time>,
     /// Mean of completion less media time, in ms, and of how many.
     arrival_ms: f64,
     arrivals: f64,
@@ -58,7 +56,7 @@ impl Playout {
             at_once,
             jitter: Jitter::new(),
             before: None,
-            origin: Time::ZERO,
+            origin: None,
             arrival_ms: 0.0,
             arrivals: 0.0,
             delay: Duration::ZERO,
@@ -69,9 +67,13 @@ impl Playout {
 
     /// A frame can be decoded now. `rtt` is the round-trip time of retransmissions.
     pub(super) fn show(&mut self, now: Time, frame: &Decodable, rtt: Duration) -> Shown {
-        self.decoded_at = self.decoded_at.max(now) + DECODE;
-        let due = if self.at_once { self.decoded_at } else { self.due(frame, rtt) };
-        let ready = due.max(self.decoded_at);
+        let possible = self.decoded_at.max(now);
+        let ready = if self.at_once {
+            self.decoded_at = possible + DECODE;
+            self.decoded_at
+        } else {
+            self.due(possible, frame, rtt)
+        };
         let refreshes = if self.at_once { REFRESHES_OF_PLAYERS } else { REFRESHES };
         let nanos = u128::from(ready.as_nanos()) * u128::from(refreshes);
         let refresh = nanos.div_ceil(1_000_000_000);
@@ -85,40 +87,39 @@ impl Playout {
         Shown { at, instead_of }
     }
 
-    fn due(&mut self, frame: &Decodable, rtt: Duration) -> Time {
+    /// When a frame is ready for the display that can be decoded from then on
+    /// (`VideoStreamBufferController::OnFrameReady()`). One that came by retransmission says nothing of
+    /// the delay.
+    fn due(&mut self, possible: Time, frame: &Decodable, rtt: Duration) -> Time {
         let &Decodable { media_time, complete_at, bytes, repaired, .. } = frame;
-        self.learn(media_time, complete_at, bytes, repaired);
-        let target = self.jitter.delay(rtt) + DECODE + RENDER;
-        match self.before {
-            None => self.delay = target,
-            Some((before, _)) => {
-                let step = media_time.since(before).mul_f64(CHANGE_PER_SECOND);
-                self.delay = target.max(self.delay - step).min(self.delay + step);
-            }
-        }
-        let expected = media_time + Duration::from_millis_f64(self.arrival_ms);
-        // A late frame shows that the delay is too short: it goes on from there, up to the target
-        // (`UpdateCurrentDelay`).
-        let late = self.decoded_at.since(expected + self.delay);
-        self.delay = (self.delay + late).min(target.max(self.delay));
-        self.before = Some((media_time, complete_at));
-        expected + self.delay
-    }
-
-    fn learn(&mut self, media_time: Time, complete_at: Time, bytes: Bytes, repaired: bool) {
-        if self.before.is_none() {
-            self.origin = media_time;
-        }
-        let elapsed = media_time.since(self.origin);
+        self.origin = self.origin.or(Some(media_time));
+        let elapsed = self.origin.map_or(Duration::ZERO, |origin| media_time.since(origin));
         if repaired {
             self.jitter.on_repaired(elapsed);
         } else {
-            let late_ms = self.before.map_or(0.0, |(media, complete)| {
-                let apart = complete_at.as_millis_f64() - complete.as_millis_f64();
-                apart - media_time.since(media).as_millis_f64()
-            });
-            self.jitter.on_frame(elapsed, late_ms, bytes);
+            self.learn(elapsed, media_time, complete_at, bytes);
         }
+        let expected = media_time + Duration::from_millis_f64(self.arrival_ms);
+        let render_at = expected + self.delay;
+        let decode_at = render_at - (DECODE + RENDER);
+        let decoding_at = possible.max(decode_at);
+        if !repaired {
+            // `UpdateCurrentDelay()`: it grows by what a frame is late, and is never above the target.
+            let jitter = self.jitter.delay(rtt);
+            let delay = if self.delay.is_zero() { jitter } else { self.delay };
+            self.delay = (delay + decoding_at.since(decode_at)).min(jitter + DECODE + RENDER);
+        }
+        self.decoded_at = decoding_at + DECODE;
+        render_at.max(self.decoded_at)
+    }
+
+    fn learn(&mut self, elapsed: Duration, media_time: Time, complete_at: Time, bytes: Bytes) {
+        let late_ms = self.before.map_or(0.0, |(media, complete)| {
+            let apart = complete_at.as_millis_f64() - complete.as_millis_f64();
+            apart - media_time.since(media).as_millis_f64()
+        });
+        self.before = Some((media_time, complete_at));
+        self.jitter.on_frame(elapsed, late_ms, bytes);
         self.arrivals = (self.arrivals + 1.0).min(ARRIVALS);
         let arrival_ms = complete_at.since(media_time).as_millis_f64();
         self.arrival_ms += (arrival_ms - self.arrival_ms) / self.arrivals;

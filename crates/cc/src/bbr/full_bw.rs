@@ -2,15 +2,26 @@
 //! `bbr_check_full_bw_reached`; draft-ietf-ccwg-bbr, "Exiting Acceleration Based on Bandwidth
 //! Plateau").
 
-use trimtab_units::Rate;
+use trimtab_units::{Duration, Rate};
 
 use super::gain::Gain;
+use crate::Ack;
 
 /// Less growth than this in a round is a plateau (`bbr_full_bw_thresh`).
 const GROWTH: Gain = Gain::ratio(5, 4);
 /// Rounds of plateau that show a full pipe: time for the receiver to enlarge its window and for us
 /// to use it (`bbr_full_bw_cnt`).
 const PLATEAU_ROUNDS: u8 = 3;
+
+/// A round-trip time above 5/4 of the least one shows a queue, and a pipe with one is full. As much
+/// as a probe adds at most (`bbr_pacing_gain`).
+const QUEUE: (u64, u64) = (5, 4);
+
+/// Whether an acknowledgement shows a queue; ours, for a search over another algorithm's rate.
+pub(super) fn shows_queue(ack: &Ack, min_rtt: Option<Duration>) -> bool {
+    let both = ack.rtt.zip(min_rtt);
+    both.is_some_and(|(rtt, min_rtt)| rtt * QUEUE.1 > min_rtt * QUEUE.0)
+}
 
 /// The plateau detector. It can be started again; that it once succeeded is remembered.
 #[derive(Clone, Copy, Debug, Default)]

@@ -98,6 +98,8 @@ pub struct Bbr {
     pacing_rate: Rate,
     departure: Departure,
     seen_rtt: bool,
+    /// In Startup since another algorithm left the path idle.
+    searches: bool,
     /// Sending resumed after idle, and nothing has been acknowledged since.
     idle_restart: bool,
     recovery: Recovery,
@@ -143,6 +145,7 @@ impl Bbr {
             pacing_rate: Rate::ZERO,
             departure: Departure::default(),
             seen_rtt: false,
+            searches: false,
             idle_restart: false,
             recovery: Recovery::Open,
             conserve: false,
@@ -406,6 +409,7 @@ impl CongestionControl for Bbr {
         self.update_aggregation(&step);
         self.update_cycle(&step);
         self.check_full_pipe(&step);
+        self.check_search(ack);
         self.check_drain(ack);
         self.update_min_rtt(ack);
 

@@ -120,6 +120,8 @@ pub struct Bbr3 {
     prior_window: Bytes,
     pacing_rate: Rate,
     seen_rtt: bool,
+    /// In Startup since another algorithm left the path idle.
+    searches: bool,
     idle_restart: bool,
     in_recovery: bool,
     undo: Undo,
@@ -174,6 +176,7 @@ impl Bbr3 {
             prior_window: Bytes::ZERO,
             pacing_rate: Rate::ZERO,
             seen_rtt: false,
+            searches: false,
             idle_restart: false,
             in_recovery: false,
             undo: Undo::NOTHING,
@@ -276,6 +279,7 @@ impl Bbr3 {
     /// `CheckStartupDone()`.
     fn check_startup_done(&mut self, step: &Step<'_>) {
         self.check_startup_loss(step);
+        self.check_search(step.ack);
         if self.state == State::Startup && self.full_bw.reached() {
             self.enter(State::Drain { start_round: self.rounds.count });
         }

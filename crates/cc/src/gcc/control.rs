@@ -18,6 +18,7 @@ impl CongestionControl for Gcc {
 
     fn on_sent(&mut self, sent: &Sent) {
         self.target.on_sent(sent.now);
+        self.rivals.on_sent(sent);
         self.alr.on_sent(sent.now, sent.bytes, self.rate());
         if sent.now.since(self.processed_at) >= PROCESS_EVERY {
             self.process(sent.now);

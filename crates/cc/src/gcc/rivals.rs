@@ -17,7 +17,7 @@ use trimtab_units::{Duration, Rate, Time};
 use crate::episode::Episode;
 use crate::one_way::OneWay;
 use crate::rival::Rival;
-use crate::{Ack, Config, Loss};
+use crate::{Ack, Config, Loss, Sent};
 
 /// The least queueing delay of each of so many slots is kept.
 const SLOT: Duration = Duration::from_millis(250);
@@ -137,6 +137,7 @@ pub(super) struct Rivals {
     competes: bool,
     confirmed: u32,
     episode: Episode,
+    sent_at: Time,
 }
 
 impl Rivals {
@@ -161,6 +162,17 @@ impl Rivals {
     pub(super) fn on_arrival(&mut self, sent: Time, arrived: Time, now: Time) {
         let queued = self.way.queued(sent, arrived, now);
         self.running = Some(self.running.map_or(queued, |least| least.min(queued)));
+    }
+
+    /// A packet left. Where nothing else is in flight the sender has paused, and so did the clock of
+    /// the window (RFC 9438 §5.8).
+    pub(super) fn on_sent(&mut self, sent: &Sent) {
+        let from = core::mem::replace(&mut self.sent_at, sent.now);
+        if sent.inflight <= sent.bytes
+            && let Some(rival) = &mut self.rival
+        {
+            rival.on_pause(from, sent.now);
+        }
     }
 
     /// The window grows by what arrives, where it is used.

@@ -157,3 +157,25 @@ fn the_window_is_that_of_a_cubic_flow() {
     }
     assert!(rate(&rivals) > before, "{}", rate(&rivals));
 }
+
+/// The window after a loss, and acknowledgements of a second before a pause and one after it.
+fn after_a_pause(pause: u64) -> f64 {
+    let mut rivals = met();
+    rivals.on_loss(&crate::testing::lost(Time::from_millis(12_000), Time::from_millis(11_990)));
+    for i in 0..200 {
+        let before = i < 100;
+        let now = Time::from_millis(12_200 + 10 * i + if before { 0 } else { pause });
+        let inflight = if i == 100 { MSS } else { MSS * 10 };
+        rivals.on_sent(&Sent { now, bytes: MSS, inflight, app_limited: false });
+        let ack = crate::testing::acked(now, now - RTT, Bytes::new(1250), RTT);
+        rivals.on_ack(&ack, Some(Rate::from_mbps(100.0)));
+    }
+    rivals.rate(Rate::ZERO, RTT).mbps()
+}
+
+/// A call that is muted for a minute comes back with the window that it left with.
+#[test]
+fn the_clock_of_the_window_stands_still_in_a_pause() {
+    let (without, with) = (after_a_pause(0), after_a_pause(60_000));
+    assert!((with / without - 1.0).abs() < 0.02, "{without} without a pause, {with} with one");
+}

@@ -46,6 +46,9 @@ pub struct HandOver {
     /// Highest delivery rate of the last 10 s, 10 round trips at least; the old algorithm's own
     /// estimate where the transport gives no samples. At least a byte per second.
     pub bandwidth: Rate,
+    /// The same of the last five to ten round trips: what the path carries now. A link that fades
+    /// carries less than it did 10 s ago. Without samples, the window per round trip.
+    pub recent_bandwidth: Rate,
     /// Share of the last two round trips' packets that was lost, 0 to 1.
     pub loss: f64,
     /// Bytes in flight.
@@ -54,6 +57,9 @@ pub struct HandOver {
     pub delivered: Bytes,
     /// Whether the old algorithm keeps the queue small by a model of the path (BBR, BBRv3).
     pub modelled: bool,
+    /// Whether the minimum round-trip time is the path's, without the old algorithm's queue
+    /// ([`PathView::saw_empty_queue`]).
+    pub saw_empty_queue: bool,
     /// Whether the old algorithm was held back by losses that came without a queue, or is known to
     /// have left the path idle. The path may then carry much more than window, rate and bandwidth
     /// say, and by Floo's own measure, the capacity (§3.4), it has not converged.
@@ -75,10 +81,16 @@ impl HandOver {
             min_rtt,
             min_rtt_at,
             bandwidth: path.bandwidth().or(point.bandwidth).unwrap_or(rate).max(least),
+            recent_bandwidth: path
+                .recent_bandwidth()
+                .or(point.bandwidth)
+                .unwrap_or(point.window / path.srtt())
+                .max(least),
             loss: path.loss(),
             inflight: path.inflight(),
             delivered: path.delivered(),
             modelled: point.modelled,
+            saw_empty_queue: path.saw_empty_queue(),
             starved: point.idle || (point.cut_by_losses && path.lost_without_queue()),
         })
     }

@@ -10,6 +10,9 @@ use crate::{Ack, Discarded, Loss, Marked, Sent, Timeout};
 const WINDOW: Duration = Duration::from_secs(10);
 /// And a delivery rate for so many round trips at least.
 const ROUNDS: u64 = 10;
+/// A recent delivery rate is of so many round trips at least, and of twice as many at most: BBR's own
+/// filter has ten (Linux `bbr_bw_rtts`).
+const RECENT_ROUNDS: u64 = 5;
 /// Losses that come at a smoothed round-trip time of less than 9/8 of the least one came without a queue: Floo's
 /// smallest buffer of 0.3 bandwidth-delay products makes 1.3 of it when it overflows, its largest jitter of a fifth
 /// 1.1 on the mean.
@@ -24,6 +27,9 @@ const RTT_FLOOR: Duration = Duration::from_micros(1);
 pub struct PathView {
     min_rtt: WindowedMin,
     bandwidth: WindowedMaxRate,
+    recent: Recent,
+    /// Lowest round-trip time of the connection's life.
+    least_rtt: Duration,
     srtt: Duration,
     inflight: Bytes,
     delivered: Bytes,
@@ -42,6 +48,8 @@ impl PathView {
         Self {
             min_rtt: WindowedMin::new(),
             bandwidth: WindowedMaxRate::new(),
+            recent: Recent::default(),
+            least_rtt: Duration::MAX,
             srtt: RTT_FLOOR,
             inflight: Bytes::ZERO,
             delivered: Bytes::ZERO,
@@ -66,10 +74,15 @@ impl PathView {
         self.in_recovery = ack.in_recovery;
         self.marked_at = self.marked_at.filter(|&at| ack.newest_sent_at <= at);
         if let Some(rtt) = ack.rtt {
-            self.min_rtt.update(ack.now, WINDOW, rtt.max(RTT_FLOOR));
+            let rtt = rtt.max(RTT_FLOOR);
+            self.min_rtt.update(ack.now, WINDOW, rtt);
+            self.least_rtt = self.least_rtt.min(rtt);
         }
         if let Some(sample) = &ack.rate {
             let rate = sample.rate();
+            if !sample.app_limited || rate >= self.recent.get() {
+                self.recent.update(ack.now, self.srtt * RECENT_ROUNDS, rate);
+            }
             // A slow application says little about the path, unless it beats the estimate.
             if !sample.app_limited || self.bandwidth.get().is_none_or(|known| rate >= known) {
                 self.bandwidth.update(ack.now, WINDOW.max(self.srtt * ROUNDS), rate);
@@ -137,6 +150,17 @@ impl PathView {
         self.bandwidth.get()
     }
 
+    /// Highest delivery rate of the last five to ten round trips, by the same rule.
+    pub fn recent_bandwidth(&self) -> Option<Rate> {
+        Some(self.recent.get()).filter(|rate| !rate.is_zero())
+    }
+
+    /// Whether the minimum of the last 10 s is within an eighth of the lowest round-trip time of the
+    /// connection's life. Then it is the path's: the queue was gone at some time since.
+    pub fn saw_empty_queue(&self) -> bool {
+        self.min_rtt.get().is_some_and(|min_rtt| min_rtt * QUEUE.1 <= self.least_rtt * QUEUE.0)
+    }
+
     /// Smoothed round-trip time; a microsecond before the first.
     pub fn srtt(&self) -> Duration {
         self.srtt
@@ -171,6 +195,27 @@ impl PathView {
     }
 }
 
+/// The highest rate of this span of time and the one before. What is older stays until something
+/// newer is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    rates: [Rate; 2],
+    since: Time,
+}
+
+impl Recent {
+    fn update(&mut self, now: Time, span: Duration, rate: Rate) {
+        if now.since(self.since) > span {
+            *self = Self { rates: [self.rates[1], Rate::ZERO], since: now };
+        }
+        self.rates[1] = self.rates[1].max(rate);
+    }
+
+    fn get(&self) -> Rate {
+        self.rates[0].max(self.rates[1])
+    }
+}
+
 impl Default for PathView {
     fn default() -> Self {
         Self::new()
@@ -197,6 +242,47 @@ mod tests {
             lost: Bytes::ZERO,
         });
         path.on_ack(&Ack { rate, ..acked(now, now - rtt, MSS, rtt) });
+    }
+
+    /// A link that fades: after ten round trips only what it carries now is recent. A slow
+    /// application is no fading.
+    #[test]
+    fn what_is_recent_is_of_ten_round_trips_at_most() {
+        let mut path = PathView::new();
+        assert_eq!(path.recent_bandwidth(), None);
+        let rate = |packets: u64| Some(Rate::from_bytes_per_sec(1500 * packets));
+        for at in (1000..2000).step_by(20) {
+            seen(&mut path, at, 20, 4000, false);
+        }
+        for at in (2000..2220).step_by(20) {
+            seen(&mut path, at, 20, 1000, true);
+            assert_eq!(path.recent_bandwidth(), rate(4000), "the application's, at {at}");
+        }
+        let mut faded = None;
+        for at in (2220..2600).step_by(20) {
+            seen(&mut path, at, 20, 1000, false);
+            if path.recent_bandwidth() == rate(1000) {
+                faded = faded.or(Some(at));
+            }
+        }
+        assert!(faded.is_some_and(|at| (2320..=2440).contains(&at)), "{faded:?}");
+        assert_eq!(path.bandwidth(), rate(4000), "that of 10 s is what it was");
+    }
+
+    /// 10 s of a queue hide the path's delay; 22 ms instead of 20 ms do not.
+    #[test]
+    fn an_empty_queue_is_known_by_the_least_of_all() {
+        let mut path = PathView::new();
+        assert!(!path.saw_empty_queue(), "nothing is known");
+        seen(&mut path, 1000, 20, 1000, false);
+        assert!(path.saw_empty_queue());
+        for (rtt, is_empty) in [(22, true), (23, false)] {
+            let mut path = path.clone();
+            for at in (2000..=14_000).step_by(50) {
+                seen(&mut path, at, rtt, 1000, false);
+            }
+            assert_eq!(path.saw_empty_queue(), is_empty, "{rtt} ms");
+        }
     }
 
     #[test]

@@ -398,10 +398,12 @@ impl CarefulResume {
                 min_rtt_at: now,
                 // Appendix, "Safe Retreat for BBR": no delivery rate of the jump may count.
                 bandwidth: (ssthresh / self.srtt).max(least),
+                recent_bandwidth: (ssthresh / self.srtt).max(least),
                 loss: self.lost.as_f64() / all,
                 inflight: self.inflight,
                 delivered: self.delivered,
                 modelled: false,
+                saw_empty_queue: false,
                 starved: false,
             },
             ssthresh,

@@ -48,10 +48,12 @@ pub(crate) fn hand_over(window: Bytes, srtt: Duration) -> HandOver {
         min_rtt: Duration::from_millis(20),
         min_rtt_at: Time::from_secs(28),
         bandwidth: Rate::from_mbps(48.0),
+        recent_bandwidth: Rate::from_mbps(48.0),
         loss: 0.0,
         inflight: window,
         delivered: Bytes::new(100_000_000),
         modelled: false,
+        saw_empty_queue: false,
         starved: false,
     }
 }

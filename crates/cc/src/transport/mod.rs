@@ -45,11 +45,13 @@
 //! Read first: draft-cheng-iccrg-delivery-rate-estimation, then RFC 9002 §7 and its appendix B.
 
 mod packet;
+mod repairs;
 mod reports;
 #[cfg(test)]
 mod tests;
 mod tracker;
 
 pub use packet::{Fate, Packet};
+pub use repairs::Repairs;
 pub use reports::Reports;
 pub use tracker::Tracker;

@@ -4,7 +4,8 @@ video to Chromium over a link of `trimtab emu`, and its event log becomes a file
     sudo ./record.py step.txt.gz 40 --trace step:2Mbit/s,1Mbit/s@10s --delay 25ms --buffer 60KB
 
 Needs root, `trimtab` on the path, and `chromium`. The arguments after the seconds are those of
-`trimtab emu`.
+`trimtab emu`; with `--no-fec` before them the sender repairs by retransmissions alone, as the
+simulator does.
 """
 
 import gzip
@@ -58,13 +59,13 @@ class Signalling(http.server.BaseHTTPRequestHandler):
         self.answer(204)
 
 
-def serve(folder: str) -> None:
+def serve(folder: str, role: str) -> None:
     """The sender's side of the link."""
     server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), Signalling)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     logs = Path(folder, "logs")
     logs.mkdir()
-    page = f"http://127.0.0.1:{PORT}/call.html#send"
+    page = f"http://127.0.0.1:{PORT}/call.html#{role}"
     options = [f"--user-data-dir={folder}/sender", f"--webrtc-event-logging={logs}"]
     subprocess.run([*CHROMIUM, *options, page], stderr=subprocess.DEVNULL, check=True)
 
@@ -81,14 +82,17 @@ def view(folder: str, seconds: str) -> None:
 
 def main() -> None:
     match sys.argv[1:]:
-        case ["serve", folder]:
-            serve(folder)
+        case ["serve", folder, role]:
+            serve(folder, role)
         case ["view", folder, seconds]:
             view(folder, seconds)
         case [out, seconds, *link]:
+            role = "send"
+            if link[:1] == ["--no-fec"]:
+                role, link = "send-no-fec", link[1:]
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 own = [sys.executable, str(Path(__file__).resolve())]
-                server = " ".join([*own, "serve", folder])
+                server = " ".join([*own, "serve", folder, role])
                 command = ["trimtab", "emu", *link, "--server", server, "--"]
                 subprocess.run([*command, *own, "view", folder, seconds], check=True)
                 (log,) = Path(folder, "logs").iterdir()

@@ -180,6 +180,9 @@ TT_CHECKED_ONCE int tt_bbr_check_drain(struct tt_bbr *b, const struct tt_bbr_ack
 		return 0;
 	if (b->round_started && !b->app_limited)
 		tt_full_pipe_on_round(b, b->max_bw.bytes_per_s[0]);
+	/* A search over another algorithm's rate began since there was no queue. Where there is one, it is over. */
+	if (b->searches && b->mode == TT_BBR_STARTUP && (u64)ack->rtt_us * 4 > (u64)b->min_rtt_us * 5)
+		b->full_pipe = true;
 	if (b->mode == TT_BBR_STARTUP && b->full_pipe)
 		b->mode = TT_BBR_DRAIN;
 	if (b->mode == TT_BBR_DRAIN &&

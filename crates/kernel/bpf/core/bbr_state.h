@@ -111,7 +111,8 @@ struct tt_bbr {
 	bool idle_restart; /* sending began after idle, and nothing has been acknowledged since */
 	bool conserve;     /* the first round of recovery: packet conservation */
 	bool app_limited;  /* the last rate sample, as the algorithm counts it: the bubble's is */
-	u8 rest[2];
+	bool searches; /* in Startup since another algorithm left the path idle */
+	u8 rest;
 	struct tt_policer policer;
 	struct tt_aggregation aggregation;
 	struct tt_bbr_target target;

@@ -9,6 +9,8 @@
 #define TT_PATH_WINDOW_US 10000000
 /* And a delivery rate for so many round trips at least. */
 #define TT_PATH_ROUNDS 10
+/* A recent delivery rate is of so many round trips at least, and of twice as many at most. */
+#define TT_PATH_RECENT_ROUNDS 5
 /* Rates are kept in this many bytes per second, so that 2 Tbit/s fit the filter's 32 bits. */
 #define TT_PATH_RATE_SHIFT 6
 #define TT_PATH_RATE_MAX 0xffffffffULL
@@ -22,12 +24,32 @@ struct tt_path {
 	bool converged; /* whether any algorithm of this connection ever had, or since tt_path_taken_over() */
 	/* Since the algorithm that runs began, and it cuts its window at losses; or it leaves the path idle. */
 	bool lost_without_queue;
-	u8 rest[6];
+	u8 rest[2];
+	u32 least_rtt_us; /* of the connection's life; 0: none */
+	u64 recent_since_us;
+	u32 recent[2]; /* the highest delivery rates of the span before and of this one */
 	struct tt_filter rtt_min;
 	struct tt_filter rate_max;
 	struct tt_ring rtt_min_ring;
 	struct tt_ring rate_max_ring;
 };
+
+/* The highest delivery rate of the last five to ten round trips, as the filters keep it; 0 before any sample. */
+TT_INLINE u32 tt_path_recent_kept(const struct tt_path *path)
+{
+	return tt_max(path->recent[0], path->recent[1]);
+}
+
+/* A sample that the application did not limit, or that beats the others (`Recent` in path.rs). */
+TT_INLINE void tt_path_update_recent(struct tt_path *path, u64 now_us, u64 srtt_us, u32 rate)
+{
+	if (now_us - path->recent_since_us > srtt_us * TT_PATH_RECENT_ROUNDS) {
+		path->recent[0] = path->recent[1];
+		path->recent[1] = 0;
+		path->recent_since_us = now_us;
+	}
+	path->recent[1] = tt_max(path->recent[1], rate);
+}
 
 /* Takes what was seen: a round-trip time, 0 for none, and a delivery rate, 0 for none. */
 TT_INLINE void tt_path_on_sample(struct tt_path *path, u64 now_us, u64 srtt_us, u64 rtt_us, u64 rate_bytes_per_s,
@@ -45,9 +67,13 @@ TT_INLINE void tt_path_on_sample(struct tt_path *path, u64 now_us, u64 srtt_us, 
 	}
 	path->seen_us = now_us;
 	path->rate_max.greatest = true;
+	if (rtt_us && (!path->least_rtt_us || least_us < path->least_rtt_us))
+		path->least_rtt_us = least_us;
 	if (rtt_us)
 		tt_filter_update(&path->rtt_min, &path->rtt_min_ring, now_us, TT_PATH_WINDOW_US, least_us);
 	/* A slow application says little about the path, unless it beats the estimate. */
+	if (rate_bytes_per_s && (!app_limited || rate >= tt_path_recent_kept(path)))
+		tt_path_update_recent(path, now_us, tt_min(srtt_us, TT_RTT_MAX_US), rate);
 	if (rate_bytes_per_s && (!app_limited || rate >= tt_filter_get(&path->rate_max)))
 		tt_filter_update(&path->rate_max, &path->rate_max_ring, now_us, window_us, rate);
 }
@@ -69,6 +95,20 @@ TT_INLINE void tt_path_on_marked(struct tt_path *path) { path->lost_without_queu
 TT_INLINE u64 tt_path_bandwidth(const struct tt_path *path)
 {
 	return tt_filter_get(&path->rate_max) << TT_PATH_RATE_SHIFT;
+}
+
+/* The same of the last five to ten round trips (`PathView::recent_bandwidth`). */
+TT_INLINE u64 tt_path_recent_bandwidth(const struct tt_path *path)
+{
+	return (u64)tt_path_recent_kept(path) << TT_PATH_RATE_SHIFT;
+}
+
+/* Whether the minimum of the last 10 s is the path's, without a queue (`PathView::saw_empty_queue`). */
+TT_INLINE bool tt_path_saw_empty_queue(const struct tt_path *path)
+{
+	u64 min_us = tt_filter_get(&path->rtt_min);
+
+	return min_us && min_us * 8 <= (u64)path->least_rtt_us * 9;
 }
 
 #endif

@@ -23,21 +23,24 @@ struct tt_hand_over {
 	u64 window_bytes;
 	u64 srtt_us;
 	u64 bandwidth_bytes_per_s;
+	u64 recent_bytes_per_s; /* of the last five to ten round trips */
 	u64 delivered; /* in bytes or in packets, as `inflight` and as in struct tt_ack */
 	u64 inflight;
 	u32 min_rtt_us; /* 0: no round trip was measured, so there is nothing to hand over */
 	u32 min_rtt_at_us; /* modulo 2^32, as in the filters */
+	bool saw_empty_queue; /* the least round-trip time is the path's, without the old algorithm's queue */
 	bool starved; /* the old algorithm was held back by losses that came without a queue */
 };
 
 /* Adds what the path says. Where there was no delivery rate, the window's stands for it. */
 TT_INLINE void tt_hand_over_path(struct tt_hand_over *over, const struct tt_path *path)
 {
-	u64 bandwidth = tt_path_bandwidth(path);
+	u64 instead = over->window_bytes * 1000000 / tt_max(over->srtt_us, 1);
+	u64 bandwidth = tt_path_bandwidth(path), recent = tt_path_recent_bandwidth(path);
 
-	if (!bandwidth)
-		bandwidth = over->window_bytes * 1000000 / tt_max(over->srtt_us, 1);
-	over->bandwidth_bytes_per_s = tt_max(bandwidth, 1);
+	over->bandwidth_bytes_per_s = tt_max(bandwidth ? bandwidth : instead, 1);
+	over->recent_bytes_per_s = tt_max(recent ? recent : instead, 1);
+	over->saw_empty_queue = tt_path_saw_empty_queue(path);
 	over->min_rtt_us = tt_filter_get(&path->rtt_min);
 	over->min_rtt_at_us = path->rtt_min.oldest.first_us;
 	over->starved = path->lost_without_queue;
@@ -135,13 +138,14 @@ TT_INLINE void tt_copa_inherit(struct tt_copa *c)
 }
 
 /*
- * ProbeRTT, in which the old algorithm's queue drains, then ProbeBW with at most twice what the path holds. The least
- * round-trip time is not marked as expired: the first sample would replace it, and the queue is still in that. After an
- * algorithm that never filled the path it is Startup, and there is no queue.
+ * ProbeRTT, in which the old algorithm's queue drains, or Drain where the path's delay is known; then ProbeBW with at
+ * most twice what the path holds. The least round-trip time is not marked as expired: the first sample would replace
+ * it, and the queue is still in that. After an algorithm that never filled the path it is Startup, and there is no
+ * queue.
  */
 TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *from)
 {
-	u64 bandwidth = tt_min(from->bandwidth_bytes_per_s, TT_BANDWIDTH_MAX);
+	u64 bandwidth = tt_min(from->recent_bytes_per_s, TT_BANDWIDTH_MAX);
 	u32 window = from->window_bytes / tt_max(b->mss_bytes, 1);
 
 	tt_rounds_max_reset(&b->max_bw, 0, bandwidth);
@@ -149,6 +153,7 @@ TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *fro
 	b->min_rtt_at_us = from->now_us;
 	b->round_end = from->delivered;
 	b->seen_rtt = true;
+	b->searches = from->starved;
 	if (from->starved) {
 		b->window = tt_max(window, 1);
 		b->pacing_bytes_per_s = tt_bbr_paced(b, tt_bbr_bw(b), b->tuning.knobs[TT_BBR_STARTUP_GAIN]);
@@ -157,8 +162,16 @@ TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *fro
 	b->full_bw_bytes_per_s = bandwidth;
 	b->plateau = TT_BBR_PLATEAU_ROUNDS;
 	b->full_pipe = true;
-	tt_bbr_enter_probe_rtt(b);
 	b->prior_window = tt_min(window, tt_bbr_bdp(b, bandwidth, b->tuning.knobs[TT_BBR_CWND_GAIN]));
+	if (from->saw_empty_queue) {
+		/* The minimum keeps its age, so that ProbeRTT comes when it is due. */
+		b->min_rtt_at_us = from->now_us - (u32)((u32)from->now_us - from->min_rtt_at_us);
+		b->mode = TT_BBR_DRAIN;
+		b->window = tt_max(b->prior_window, 1);
+		tt_bbr_pace(b, b->tuning.drain_gain);
+		return;
+	}
+	tt_bbr_enter_probe_rtt(b);
 	b->window = tt_max(tt_min(window, b->tuning.knobs[TT_BBR_PROBE_RTT_CWND]), 1);
 	tt_bbr_pace(b, TT_GAIN_UNIT);
 }

@@ -214,8 +214,11 @@ impl Both {
             Running::Cubic(cubic) => cubic.take_over(&self.path),
             Running::Bbr(bbr) => {
                 let window = self.old_window;
-                let bandwidth = self.rust.path().bandwidth().map_or(0, Rate::bytes_per_sec);
-                let fields = [path.now, window, path.srtt, path.delivered, inflight, bandwidth];
+                let recent = self.rust.path().recent_bandwidth();
+                let bandwidth = recent.map_or(0, Rate::bytes_per_sec);
+                let empty = self.rust.path().saw_empty_queue().into();
+                let delivered = path.delivered;
+                let fields = [path.now, window, path.srtt, delivered, inflight, bandwidth, empty];
                 bbr.core.take_over(&self.path, &fields);
             }
         }
@@ -428,7 +431,10 @@ impl Pair for Both {
         // In the core rates are multiples of 64 bytes per second.
         let rate = self.rust.path().bandwidth().map_or(0, Rate::bytes_per_sec);
         let same_rate = rate.abs_diff(self.path.bandwidth()) <= 64;
-        self.seen.paths += u64::from(known == self.path.min_rtt() && same_rate);
+        let recent = self.rust.path().recent_bandwidth().map_or(0, Rate::bytes_per_sec);
+        let same_rate = same_rate && recent.abs_diff(self.path.recent_bandwidth()) <= 64;
+        let empty = self.rust.path().saw_empty_queue() == self.path.saw_empty_queue();
+        self.seen.paths += u64::from(known == self.path.min_rtt() && same_rate && empty);
     }
 }
 

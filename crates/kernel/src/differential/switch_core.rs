@@ -32,6 +32,8 @@ core! {
     ref {
         /// In bytes per second.
         bandwidth = tt_path_bandwidth() -> u64;
+        recent_bandwidth = tt_path_recent_bandwidth() -> u64;
+        saw_empty_queue = tt_path_saw_empty_queue() -> bool;
         least_rtt = tt_host_path_min_rtt_us() -> u32;
         least_rtt_at = tt_host_path_min_rtt_at_us() -> u32;
         /// Whether it is time for a switch that was asked for (`TT_HOW_*`).

@@ -244,10 +244,12 @@ fn the_core_of_vivace_takes_over_as_the_rust_algorithm() {
             min_rtt: Duration::from_micros(min_rtt),
             min_rtt_at: time(8_000_000),
             bandwidth: Rate::from_bytes_per_sec(bandwidth),
+            recent_bandwidth: Rate::from_bytes_per_sec(bandwidth),
             loss: 0.0,
             inflight: window,
             delivered: window,
             modelled: false,
+            saw_empty_queue: false,
             starved: rng.random_bool(0.3),
         };
         if seed % 5 == 0 {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use trimtab_apps::{Call, Captured, FRAME_PACKETS_MAX, Protection, VideoPacket};
 use trimtab_cc::Probe;
-use trimtab_cc::transport::{Packet, Reports};
+use trimtab_cc::transport::{Packet, Repairs, Reports};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::content::{Content, Report};
@@ -85,7 +85,7 @@ pub(super) struct MediaSender {
     video: History<Video>,
     /// What waits: audio first, then repairs, then video with its parity.
     audio: VecDeque<Content>,
-    repairs: VecDeque<Content>,
+    again: VecDeque<Content>,
     frames: VecDeque<Content>,
     /// Bytes of frames that wait, and of repairs.
     waiting: Bytes,
@@ -106,6 +106,8 @@ pub(super) struct MediaSender {
     episode: Option<Time>,
     /// What the receiver adds to round trips.
     reports: Reports,
+    /// What is spent on packets that were asked for again.
+    repairs: Repairs,
 }
 
 impl MediaSender {
@@ -115,7 +117,7 @@ impl MediaSender {
             sent: History::new(HISTORY),
             video: History::new(HISTORY),
             audio: VecDeque::new(),
-            repairs: VecDeque::new(),
+            again: VecDeque::new(),
             frames: VecDeque::new(),
             waiting: Bytes::ZERO,
             repairing: Bytes::ZERO,
@@ -128,6 +130,7 @@ impl MediaSender {
             progress_at: Time::ZERO,
             episode: None,
             reports: Reports::default(),
+            repairs: Repairs::default(),
         }
     }
 
@@ -142,7 +145,7 @@ impl MediaSender {
     }
 
     pub(super) fn has_data(&self) -> bool {
-        !self.audio.is_empty() || !self.repairs.is_empty() || !self.frames.is_empty()
+        !self.audio.is_empty() || !self.again.is_empty() || !self.frames.is_empty()
     }
 
     pub(super) fn unsent(&self) -> Bytes {
@@ -168,7 +171,8 @@ impl MediaSender {
         self.rate(base).min(call.config().most(PAYLOAD, HEADER))
     }
 
-    /// Asks the encoder for what remains for video after headers, audio, parity and what waits.
+    /// Asks the encoder for what remains for video after headers, audio, parity, what waits and what
+    /// is sent again.
     pub(super) fn ask(&self, base: &Sender, call: &mut Call) {
         let target = self.target(base, call);
         let rate = target - (self.backlog() - target * BACKLOG) / BACKLOG_GONE;
@@ -177,7 +181,8 @@ impl MediaSender {
             Rate::ZERO => Rate::ZERO,
             rate => rate + HEADER / Duration::from_millis(20),
         };
-        let frame = (rate.max(audio) - audio) * interval;
+        let video = (rate.max(audio) - audio).mul_f64(1.0 - self.repairs.share());
+        let frame = video * interval;
         let packets = frame.get().div_ceil((PAYLOAD + HEADER).get());
         let shared = if self.protection.parity { frame * 5 / 6 } else { frame };
         let payload = shared.max(HEADER * packets) - HEADER * packets;
@@ -209,7 +214,7 @@ impl MediaSender {
         if let Some(probing) = self.probing {
             return self.poll_probe(now, probing, base);
         }
-        let Some(next) = self.repairs.front().or(self.frames.front()) else {
+        let Some(next) = self.again.front().or(self.frames.front()) else {
             self.on_drained(base, call);
             return None;
         };
@@ -291,7 +296,7 @@ impl MediaSender {
     }
 
     fn pop(&mut self) -> Option<Content> {
-        if let Some(content) = self.repairs.pop_front() {
+        if let Some(content) = self.again.pop_front() {
             self.repairing -= content.size();
             return Some(content);
         }
@@ -334,6 +339,9 @@ impl MediaSender {
         let (record, sent) = base.tracker.on_sent(now, size);
         let number = self.sent.push(Sent { record, content, probe });
         debug_assert_eq!(number, record.number(), "the tracker counts as the history does");
+        if !matches!(content, Content::Audio { .. }) {
+            self.repairs.on_sent(now, size, matches!(content, Content::Again { .. }));
+        }
         if let Content::Video { sequence, .. } | Content::Again { sequence, .. } = content
             && let Some(video) = self.video.get_mut(sequence)
         {
@@ -411,23 +419,29 @@ impl MediaSender {
                 self.on_feedback(now, &feedback, base);
                 self.ask(base, call);
             }
-            Report::Repair(sequences) => self.repair(now, &sequences, base.rtt.smoothed()),
+            Report::Repair(sequences) => self.repair(now, &sequences, base),
             Report::Key => call.request_key(),
             Report::Input(made_at) => call.on_input(made_at),
         }
     }
 
     /// Queues packets that were asked for again, unless they left within the last round trip
-    /// (libwebrtc, `RtpPacketHistory::GetPacketAndMarkAsPending`).
-    fn repair(&mut self, now: Time, sequences: &[u64], rtt: Duration) {
+    /// (libwebrtc, `RtpPacketHistory::GetPacketAndMarkAsPending`), up to the target: the rest of a
+    /// request is passed over.
+    fn repair(&mut self, now: Time, sequences: &[u64], base: &Sender) {
+        let (rtt, target) = (base.rtt.smoothed(), self.rate(base));
         for &sequence in sequences {
             let Some(video) = self.video.get_mut(sequence) else { continue };
-            if video.sent_at != Time::MAX && now >= video.sent_at + rtt {
-                video.sent_at = Time::MAX;
-                let content = Content::Again { sequence, packet: video.packet };
-                self.repairing += content.size();
-                self.repairs.push_back(content);
+            if video.sent_at == Time::MAX || now < video.sent_at + rtt {
+                continue;
             }
+            let content = Content::Again { sequence, packet: video.packet };
+            if !self.repairs.ask(now, content.size(), target) {
+                return;
+            }
+            video.sent_at = Time::MAX;
+            self.repairing += content.size();
+            self.again.push_back(content);
         }
     }
 }

@@ -1,10 +1,13 @@
-//! BBR takes over: it empties the queue that it finds in ProbeRTT, then goes on in ProbeBW.
+//! BBR takes over: it empties the queue that it finds, in Drain where the path's delay is known and
+//! in ProbeRTT where it is not, then goes on in ProbeBW.
 
 use trimtab_units::{Bytes, Duration};
 
 use super::min_rtt::MinRtt;
 use super::window::Recovery;
 use super::{Bbr, Cycle, FullBw, Mode};
+use crate::Ack;
+use crate::bbr::full_bw::shows_queue;
 use crate::bbr::gain::Gain;
 use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
@@ -19,7 +22,7 @@ impl Migrate for Bbr {
     }
 
     fn take_over(&mut self, from: &HandOver) {
-        self.max_bw.reset(self.rounds.count, from.bandwidth);
+        self.max_bw.reset(self.rounds.count, from.recent_bandwidth);
         // Not marked expired: the first sample would replace an expired value, and the old
         // algorithm's queue is still in it. In ProbeRTT whatever is lower takes its place.
         self.min_rtt = MinRtt::known(from.min_rtt, from.now);
@@ -30,17 +33,25 @@ impl Migrate for Bbr {
         self.conserve = false;
         self.seen_rtt = true;
         self.idle_restart = false;
+        self.searches = from.starved;
         if from.starved {
             self.search(from);
             return;
         }
-        self.full_bw = FullBw::filled_at(from.bandwidth);
-        self.mode = Mode::ProbeRtt(ProbeRtt::default());
-        self.prior_window = from.window.min(self.bdp(from.bandwidth, self.tuning.cwnd_gain));
+        self.full_bw = FullBw::filled_at(from.recent_bandwidth);
+        self.prior_window = from.window.min(self.bdp(from.recent_bandwidth, self.tuning.cwnd_gain));
+        self.window = self.prior_window.max(self.min_window);
         if from.queue_is_known_small() {
-            self.window = self.prior_window.max(self.min_window);
             self.mode = Mode::ProbeBw(Cycle::random(from.now, &mut self.rng));
+        } else if from.saw_empty_queue {
+            // Where the delay is known there is nothing to measure, only a queue to drain. The
+            // minimum keeps its age, so that ProbeRTT comes when it is due.
+            self.min_rtt = MinRtt::known(from.min_rtt, from.min_rtt_at);
+            self.mode = Mode::Drain;
+            self.pace(self.tuning.drain_gain);
+            return;
         } else {
+            self.mode = Mode::ProbeRtt(ProbeRtt::default());
             self.window = from.window.min(self.probe_rtt_window()).max(self.min_window);
         }
         self.pace(Gain::UNIT);
@@ -63,7 +74,15 @@ impl Bbr {
         self.mode = Mode::Startup;
         self.prior_window = Bytes::ZERO;
         self.window = from.window.max(self.min_window);
-        self.pacing_rate = self.paced(from.bandwidth, self.tuning.startup_gain);
+        self.pacing_rate = self.paced(from.recent_bandwidth, self.tuning.startup_gain);
+    }
+
+    /// A search over another algorithm's rate began since there was no queue. Where there is one,
+    /// it is over: Startup would go on for three round trips.
+    pub(super) fn check_search(&mut self, ack: &Ack) {
+        if self.searches && self.mode == Mode::Startup && shows_queue(ack, self.min_rtt.get()) {
+            self.full_bw.declare();
+        }
     }
 }
 
@@ -96,6 +115,61 @@ mod tests {
         assert!(bbr.full_bw.reached() && !bbr.is_converged());
         let kept = (bbr.pacing_rate * SRTT).ratio(MSS * 150);
         assert!((kept - 1.0).abs() < 0.05, "{kept}");
+    }
+
+    /// Where the path's delay is known the queue drains at once, and ProbeRTT comes 10 s after the
+    /// minimum was measured.
+    #[test]
+    fn drains_where_the_delay_is_known() {
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        let record = HandOver { saw_empty_queue: true, ..hand_over(MSS * 150, SRTT) };
+        bbr.take_over(&record);
+        assert_eq!((bbr.phase(), bbr.window()), (Phase::Drain, MSS * 150));
+        let gain = bbr.pacing_rate.ratio(BANDWIDTH);
+        assert!((gain - 0.99 / 2.885).abs() < 0.01, "{gain}");
+        let ack = |bbr: &mut Bbr, now: Time, inflight: u64| {
+            bbr.on_ack(&Ack { inflight: MSS * inflight, ..acked(now, now - SRTT, MSS, SRTT) });
+            bbr.phase()
+        };
+        assert_eq!(ack(&mut bbr, record.now, 149), Phase::Drain);
+        assert_eq!(ack(&mut bbr, record.now + SRTT, 80), Phase::Steady);
+        let due = record.min_rtt_at + Duration::from_secs(10);
+        assert_eq!(ack(&mut bbr, due, 80), Phase::Steady);
+        assert_eq!(ack(&mut bbr, due + Duration::from_millis(1), 80), Phase::ProbeRtt);
+    }
+
+    /// It goes by what the path carries now, not by what it did 10 s ago.
+    #[test]
+    fn a_link_that_faded_is_taken_as_it_is() {
+        let now = Rate::from_bytes_per_sec(1_500_000);
+        let record = HandOver { recent_bandwidth: now, ..hand_over(MSS * 150, SRTT) };
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.take_over(&record);
+        assert_eq!((bbr.bw(), bbr.prior_window), (now, MSS * 40));
+        let starved = HandOver { starved: true, ..record };
+        let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+        bbr.take_over(&starved);
+        assert!((bbr.pacing_rate.ratio(now) - 2.885 * 0.99).abs() < 0.01);
+    }
+
+    /// A search ends with the first sign of a queue, which Startup on a new connection does not.
+    #[test]
+    fn a_search_is_over_when_there_is_a_queue() {
+        let record = HandOver { starved: true, ..hand_over(MSS * 10, Duration::from_millis(20)) };
+        for (rtt, phase) in [(25, Phase::SlowStart), (26, Phase::Drain)] {
+            let mut bbr = Bbr::new(&Config::with_mss(MSS, 0));
+            bbr.take_over(&record);
+            let (now, rtt) = (record.now + SRTT, Duration::from_millis(rtt));
+            let inflight = MSS * 200;
+            bbr.on_ack(&Ack { inflight, ..acked(now, now - rtt, MSS, rtt) });
+            assert_eq!(bbr.phase(), phase, "{rtt}");
+        }
+        let mut new = Bbr::new(&Config::with_mss(MSS, 0));
+        for (ms, rtt) in [(20, 20), (100, 80)] {
+            let (now, rtt) = (Time::from_millis(ms), Duration::from_millis(rtt));
+            new.on_ack(&Ack { inflight: MSS * 200, ..acked(now, now - rtt, MSS, rtt) });
+        }
+        assert_eq!(new.phase(), Phase::SlowStart);
     }
 
     /// No more than twice the bandwidth-delay product comes back.

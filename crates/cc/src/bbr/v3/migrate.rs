@@ -1,10 +1,12 @@
-//! BBRv3 takes over: it lowers what is in flight in ProbeRTT, then cruises.
+//! BBRv3 takes over: it lowers what is in flight, in Drain where the path's delay is known and in
+//! ProbeRTT where it is not.
 
 use trimtab_units::{Bytes, Duration};
 
 use super::path::{MaxBw, MinRtt};
 use super::{AckPhase, Anchors, Bbr3, ShortTerm, Signals, State, Undo};
-use crate::bbr::full_bw::FullBw;
+use crate::Ack;
+use crate::bbr::full_bw::{FullBw, shows_queue};
 use crate::bbr::gain::Gain;
 use crate::bbr::probe_rtt::ProbeRtt;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
@@ -38,6 +40,7 @@ impl Migrate for Bbr3 {
         self.seen_rtt = true;
         self.idle_restart = false;
         self.prior_window = from.window;
+        self.searches = from.starved;
         if from.starved {
             self.search(from);
             return;
@@ -48,6 +51,13 @@ impl Migrate for Bbr3 {
             self.window = from.window.max(self.min_window);
             self.start_down(from.now);
             self.enter(State::Cruise);
+        } else if from.saw_empty_queue {
+            // As [`Bbr`](crate::Bbr) does, but with the bandwidth of 10 s: its filter spans two
+            // cycles, and it probes for more every few seconds only.
+            self.window = from.window.max(self.min_window);
+            self.state = State::Drain { start_round: self.rounds.count };
+            self.pace(self.tuning.drain_gain);
+            return;
         } else {
             self.window = from.window.min(self.probe_rtt_window()).max(self.min_window);
         }
@@ -71,6 +81,14 @@ impl Bbr3 {
         self.prior_window = Bytes::ZERO;
         self.window = from.window.max(self.min_window);
         self.pacing_rate = self.startup_rate(from.bandwidth);
+    }
+
+    /// A search over another algorithm's rate is over when there is a queue, as
+    /// [`Bbr`](crate::Bbr)'s is.
+    pub(super) fn check_search(&mut self, ack: &Ack) {
+        if self.searches && self.state == State::Startup && shows_queue(ack, self.min_rtt.get()) {
+            self.full_bw.declare();
+        }
     }
 }
 
@@ -99,6 +117,27 @@ mod tests {
         assert_eq!(bbr.max_bw.get(), Rate::from_mbps(48.0));
         assert_eq!(bbr.min_rtt.get(), Some(Duration::from_millis(20)));
         assert!((bbr.pacing_rate.ratio(Rate::from_mbps(48.0)) - 0.99).abs() < 1e-3);
+    }
+
+    #[test]
+    fn drains_where_the_delay_is_known() {
+        let record = hand_over(MSS * 150, Duration::from_micros(37_500));
+        let bbr = after(&HandOver { saw_empty_queue: true, ..record });
+        assert_eq!((bbr.phase(), bbr.window()), (Phase::Drain, MSS * 150));
+        assert!(bbr.pacing_rate < Rate::from_mbps(48.0 / 2.0));
+    }
+
+    #[test]
+    fn a_search_is_over_when_there_is_a_queue() {
+        let starved = HandOver { starved: true, ..hand_over(MSS * 10, Duration::from_millis(20)) };
+        for (rtt, phase) in [(25, Phase::SlowStart), (26, Phase::Drain)] {
+            let mut bbr = after(&starved);
+            let rtt = Duration::from_millis(rtt);
+            let now = starved.now + rtt;
+            let ack = crate::testing::acked(now, now - rtt, MSS, rtt);
+            bbr.on_ack(&Ack { inflight: MSS * 200, ..ack });
+            assert_eq!(bbr.phase(), phase, "{rtt:?}");
+        }
     }
 
     #[test]
