@@ -241,6 +241,31 @@ def test_a_training_among_rivals_is_judged_next_to_each_kind(tmp_path: Path) -> 
     )
 
 
+def test_lessons_of_several_trainings_are_fitted_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["floo", "--method", "counterfactual", *SMALL]
+    assert main([*arguments, "--rivals", "1", "--out", str(tmp_path / "among")]) == 0
+    assert main([*arguments, "--out", str(tmp_path / "alone")]) == 0
+    of = {}
+    for name in ("among", "alone"):
+        with np.load(tmp_path / name / "checkpoint.npz") as saved:
+            of[name] = len(saved["states"])
+    both = [*arguments, "--resume", "--out", str(tmp_path / "alone"), "--also", str(tmp_path / "among")]
+    assert main(both) == 0
+    card = (tmp_path / "alone/card.md").read_text(encoding="utf-8")
+    assert f"| decisions | {of['among'] + of['alone']} |" in card
+    with np.load(tmp_path / "alone/checkpoint.npz") as saved:
+        assert len(saved["states"]) == of["alone"], "they stay those of the other training"
+    capsys.readouterr()
+    assert main([*both, "--horizon", "2"]) == 2
+    assert (
+        main([*arguments, "--horizon", "2", "--out", str(tmp_path / "x"), "--also", str(tmp_path / "among")])
+        == 2
+    )
+    assert "the same choices" in capsys.readouterr().err
+
+
 def test_a_model_outlives_its_judges(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

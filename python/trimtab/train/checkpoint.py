@@ -10,9 +10,11 @@ from trimtab.policy import join_names
 from trimtab.train.options import Training
 
 #: What the ensemble goes by, which PPO has none of.
-ENSEMBLE = ("members", "caution", "margin")
+ENSEMBLE = ("also", "members", "caution", "margin")
 #: What lessons do not depend on: choices are priced when the policy is fitted.
 FITTED = (*ENSEMBLE, "loss_budget", "loss_price", "harm_price")
+#: Settings that lessons of two trainings must have in common to be fitted together.
+LABELS = ("algorithms", "horizon", "period_ms", "objective")
 #: Settings that change nothing of what was learnt so far.
 FREE = ("out", "resume", "episodes", "judge", "final", "first", "against", "ray")
 
@@ -60,6 +62,18 @@ def must_fit_settings(path: Path, written: str | None, now: dict[str, str]) -> N
     ]
     if others:
         raise ValueError(f"{path} has other settings ({'; '.join(others)}): give those that it has, {anew}")
+
+
+def must_fit_together(path: Path, written: str | None, training: Training) -> None:
+    """Raise ValueError where the lessons of another training are of other choices, or do not say of which."""
+    before: dict[str, str] = json.loads(written) if written is not None else {}
+    now = settings_of(training)
+    for name in LABELS:
+        if before.get(name) != now[name]:
+            raise ValueError(
+                f"{path} has --{name} {before.get(name)} and this training {now[name]}: lessons that are "
+                "fitted together must have the same choices; name another folder in --also"
+            )
 
 
 def must_not_be_past(path: Path, done: int, wanted: int) -> None:

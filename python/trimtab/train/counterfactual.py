@@ -193,6 +193,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
             so_far = f"{len(seen.states)} decisions, expected regret {regret:.4f}, {seconds:.0f} s"
             print(f"round {number + 1} of {rounds}: {so_far}", flush=True)
     assert seen is not None, "there are two rounds at least"
+    seen = Lessons.joined([seen, *_others(settings)])
     start = time.perf_counter()
     learnt = Ensemble(seen, settings, random, min(LAST_BATCHES, ROUND_BATCHES * rounds))
     seconds += time.perf_counter() - start
@@ -216,6 +217,19 @@ def _log(writer: Any, number: int, last: Lessons, regret: float, seconds: float)
     writer.add_scalar("harm", float(last.harm.mean()), number)
     if not math.isnan(regret):
         writer.add_scalar("regret/expected", regret, number)
+
+
+def _others(settings: Training) -> list[Lessons]:
+    """Read the lessons of other trainings."""
+    others = []
+    for folder in settings.also.split(",") if settings.also else []:
+        path = Path(folder) / "checkpoint.npz"
+        checkpoints.must_exist(path)
+        with np.load(path) as saved:
+            written = str(saved["settings"]) if "settings" in saved else None
+            checkpoints.must_fit_together(path, written, settings)
+            others.append(Lessons(**{name: saved[name] for name in Lessons.__dataclass_fields__}))
+    return others
 
 
 def _load(path: Path, settings: Training) -> tuple[Lessons, int, float, int]:

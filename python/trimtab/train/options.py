@@ -71,6 +71,9 @@ class Training:
         1.0,
         "cost of each share of the rivals' throughput taken beyond what CUBIC takes, as ln(completion time)",
     )
+    also: str = option(
+        "", "counterfactual: folders of other trainings with the same choices, whose lessons are fitted, too"
+    )
     members: int = option(5, "counterfactual: policies in the ensemble, each of a sample of the connections")
     caution: float = option(
         1.0, "counterfactual: standard deviations of the ensemble that are taken off a switch's advantage"
