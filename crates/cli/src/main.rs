@@ -47,7 +47,7 @@ impl Failure {
         Self { message: message.to_string(), code: 1 }
     }
 
-    /// The user pressed Ctrl-C: 128 and the number of SIGINT, as shells have it.
+    /// The user pressed Ctrl-C, or SIGTERM came: 128 and the number of SIGINT, as shells have it.
     pub(crate) fn interrupted(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), code: 130 }
     }
@@ -61,14 +61,15 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let first_interrupt = || {
         if trimtab_lab::run::pool::INTERRUPTED.swap(true, Ordering::Relaxed) {
-            // The second Ctrl-C does not wait for runs to end.
+            // The second signal does not wait for runs to end.
             std::process::exit(130);
         }
     };
     // `emu` passes signals on to its program, and needs to be without other threads to change its user namespace; the
     // agent and the engine have their own.
     if !matches!(cli.command, Command::Emu(_) | Command::Agent(_) | Command::Engine(_)) {
-        // Without a handler Ctrl-C still ends the program; a temporary file may stay.
+        // SIGTERM and SIGHUP as well: without a handler they end the program at once, and a temporary file
+        // or a browser's folder may stay.
         let _ = ctrlc::set_handler(first_interrupt);
     }
     match run(cli) {
