@@ -2,7 +2,7 @@
 //! with it, vs. the same run without.
 
 use rayon::prelude::*;
-use trimtab_apps::{Application, Outcome};
+use trimtab_apps::{Application, Outcome, RequestRecord};
 use trimtab_lab::stats::{Sums, bca};
 use trimtab_sim::Control;
 use trimtab_steer::scheme::{By, Selection};
@@ -28,8 +28,8 @@ fn run(path: &Drawn, policy: &'static str, look_s: u64) -> Option<(f64, Selectio
     let Outcome::Requests(requests) = flow.app().outcome(world.now()) else { return None };
     let times: Vec<f64> = requests
         .iter()
-        .filter_map(|request| request.completion_time())
-        .map(|time| time.as_secs_f64())
+        .filter_map(RequestRecord::completion_time)
+        .map(Duration::as_secs_f64)
         .collect();
     let mean = times.iter().sum::<f64>() / times.len() as f64;
     let selections = flow.steerer()?.insight().selections?;

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use trimtab_cc::Spec;
-use trimtab_cc::migrate::Switch;
+use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_lab::scenario::Part;
 use trimtab_lab::stats::{Sums, bca, percentile};
 use trimtab_sim::{Control, World};
@@ -110,7 +110,7 @@ impl Drawn {
         alone: &[Counts],
     ) -> Option<Cost> {
         let mut fork = world.clone();
-        let switches = |w: &World| w.flows()[0].governor().switcher().map_or(0, |s| s.switches());
+        let switches = |w: &World| w.flows()[0].governor().switcher().map_or(0, Switcher::switches);
         let before = switches(&fork);
         fork.switch(0, specs()[new], how);
         let mut step = 0;
@@ -215,15 +215,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          used beyond the old     the new                 waited_ms",
         "pair"
     );
-    for old in 0..ALL.len() {
-        for new in (0..ALL.len()).filter(|new| *new != old) {
+    for (old, from) in ALL.iter().enumerate() {
+        for (new, to) in ALL.iter().enumerate().filter(|(new, _)| *new != old) {
             let own: Vec<&Cost> = costs.iter().filter(|c| c.pair == (old, new)).collect();
-            row(&format!("{} to {}", ALL[old], ALL[new]), &own);
+            row(&format!("{from} to {to}"), &own);
         }
     }
-    for new in 0..ALL.len() {
+    for (new, to) in ALL.iter().enumerate() {
         let own: Vec<&Cost> = costs.iter().filter(|c| c.pair.1 == new).collect();
-        row(&format!("any to {}", ALL[new]), &own);
+        row(&format!("any to {to}"), &own);
     }
     row("all", &costs.iter().collect::<Vec<_>>());
     Ok(())

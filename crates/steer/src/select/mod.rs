@@ -245,7 +245,7 @@ impl Selector {
         Some(Action::Switch { to, how: self.config.how })
     }
 
-    /// Whether a candidate was clearly worse of late. What is safe is always allowed.
+    /// Whether a candidate was clearly worse of late. The fallback is always allowed.
     fn rests(&self, to: &Spec) -> bool {
         let candidate = self.config.candidates.iter().position(|spec| spec.is_same(to));
         let rests = |look: &Look| candidate.is_some_and(|candidate| look.rests(candidate));
