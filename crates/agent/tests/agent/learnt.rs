@@ -146,7 +146,7 @@ fn what_is_safe_runs_without_an_answer() {
     let unknown = policy.file();
     let mut damaged = unknown.clone();
     *damaged.last_mut().unwrap() ^= 1;
-    let (of, to) = (br#""version":"1""#, br#""version":"2""#);
+    let (of, to) = (br#""version":"1""#, br#""version":"9""#);
     let at = unknown.windows(of.len()).position(|w| w == of).unwrap();
     let mut other = unknown.clone();
     other[at..at + to.len()].copy_from_slice(to);
