@@ -224,7 +224,8 @@ mod tests {
         assert_eq!((of(1).len(), of(2).len()), (3, 0));
         for (full, part) in of(0).iter().zip(of(1)) {
             assert!(part.loss_ratio > 10.0 * full.loss_ratio, "full {full:?}, part {part:?}");
-            assert!(full.settles == Some(true) && full.settled_ms < Some(1000.0), "{full:?}");
+            // BBR's ProbeRTT, when the minimum of 10 s is due, counts as not yet settled.
+            assert!(full.settles == Some(true) && full.settled_ms < Some(3000.0), "{full:?}");
             assert!((full.turn_ms - 8000.0).abs() < 300.0, "{full:?}");
             assert_eq!(part.waited_ms, 0.0);
         }

@@ -35,7 +35,8 @@ fn a_conference_is_scored_by_what_its_viewer_saw() {
         // Mortise Eq. 13.
         let total = 0.5 * vmaf + 0.3 * (100.0 - delay.mean / 3.0).max(0.0) + 20.0 * (1.0 - drop);
         assert!((run.qoe.mean - total).abs() < 1e-9, "{} {total}", run.qoe.mean);
-        assert!(delay.mean <= delay.p95 && delay.mean > 40.0, "{delay:?}");
+        // A few frames that are seconds late take the mean above the 95th percentile.
+        assert!(delay.mean > 40.0 && delay.p95 > 40.0, "{delay:?}");
         assert!((0.0..1.0).contains(&run.freeze_ratio.unwrap()));
         assert_eq!((run.requests, run.stalls, run.rct_ms), (0, None, None));
         assert_eq!(run.units.len(), 1, "a call is one unit");
@@ -45,6 +46,8 @@ fn a_conference_is_scored_by_what_its_viewer_saw() {
     assert!(alone.qoe.mean > 70.0 && alone.drop_ratio.unwrap() < 0.025, "{:?}", alone.drop_ratio);
     let steered = run(&c, "mortise:gcc", "nobody");
     assert!(steered.qoe.mean > 70.0 && steered.drop_ratio.unwrap() < 0.02, "{:?}", steered.qoe);
+    let delay = alone.frame_delay_ms.unwrap();
+    assert!(delay.mean <= delay.p95, "{delay:?}");
     assert!(shared.frame_delay_ms.unwrap().mean > alone.frame_delay_ms.unwrap().mean);
     assert!(shared.rivals.is_some());
     let text = render(&c, Style { width: 140, lines: false });
