@@ -38,7 +38,8 @@ const ORDER: [Algorithm; 12] = [
 ];
 /// Throughput is looked at in pieces of this.
 const PIECE: Duration = Duration::from_millis(100);
-/// So many of them until BBR has emptied the queue (ProbeRTT lasts 200 ms and a round trip) and is back at its rate.
+/// So many of them until BBR has emptied the queue (ProbeRTT lasts 200 ms and a round trip) and is
+/// back at its rate. It does so when it begins, or when the minimum round-trip time is due again.
 const PROBE_RTT: usize = 5;
 
 /// A flow that has left slow start, on a link.
@@ -56,7 +57,7 @@ fn running(loaded: &Loaded, topology: &Topology) -> (Flow, Arc<AtomicU64>) {
 /// What the switches of one flow did.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The least of any piece, in Mbit/s, but for those in which BBR begins.
+    /// The least of any piece, in Mbit/s, but for the lowest [`PROBE_RTT`] of each turn of BBR.
     least_mbps: f64,
     mean_mbps: f64,
     /// Packets lost in all turns.
@@ -89,15 +90,18 @@ fn turns(loaded: &Loaded, how: Switch) -> Seen {
             flow.set("delta", 0.1).unwrap();
         }
         seen.took = seen.took.max(Duration::from_nanos(switching.took.as_nanos()));
-        for piece in 0..(TURN.as_millis() / PIECE.as_millis()) as usize {
+        let mut pieces = Vec::new();
+        for _ in 0..TURN.as_millis() / PIECE.as_millis() {
             let bytes = received.load(Relaxed);
             thread::sleep(PIECE);
             let mbps = (received.load(Relaxed) - bytes) as f64 * 8e-6 / PIECE.as_secs_f64();
-            if to != Algorithm::Bbr || piece >= PROBE_RTT {
-                seen.least_mbps = seen.least_mbps.min(mbps);
-            }
             seen.mean_mbps += mbps / (ORDER.len() * 10) as f64;
+            pieces.push(mbps);
         }
+        pieces.sort_by(f64::total_cmp);
+        let least = pieces[if to == Algorithm::Bbr { PROBE_RTT } else { 0 }];
+        println!("{how:?} to {to:?}: {pieces:.1?}");
+        seen.least_mbps = seen.least_mbps.min(least);
     }
     let after = flow.sample().expect("open");
     seen.lost = (after.totals.lost - before.totals.lost).get() / after.mss.get();
