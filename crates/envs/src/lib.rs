@@ -3,7 +3,8 @@
 //! An [`Episode`] is one connection over one path, in which an algorithm is chosen every selection
 //! period; it forks, so what each choice would have cost can be tried. A [`Course`] draws episodes:
 //! links ([`links`]), the rest of the path by a space-filling design ([`condition`],
-//! [`trimtab_net::wsp`]), an application, and rivals on the same path. [`muses`] has flows that stop every 10 ms instead. The
+//! [`trimtab_net::wsp`]), an application, and rivals on the same path. [`muses`] has flows that stop
+//! every 10 ms instead. The
 //! Python package `trimtab` learns on them (`crates/py`, `python/trimtab`).
 //!
 //! What to read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control"
