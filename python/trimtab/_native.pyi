@@ -121,6 +121,7 @@ class MusesEnvironments:
         alpha_percent: int,
         ahead: bool,
         even_at_mbps: float | None,
+        fits: bool = False,
     ) -> None: ...
     @staticmethod
     def signals() -> list[str]: ...
@@ -144,6 +145,15 @@ class MusesRollouts:
     def outcomes(self) -> list[tuple[float, float, float]]: ...
     def delivered(self) -> list[list[int]]: ...
 
+def muses_shown(
+    environments: MusesEnvironments,
+    seeds: Sequence[int],
+    *,
+    flows: int,
+    length_ms: int,
+    trees: bytes,
+    by_oracle: bool,
+) -> bytes: ...
 def muses_outcomes(
     environments: MusesEnvironments,
     seeds: Sequence[int],

@@ -361,5 +361,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_class::<muses::PyEnvironments>()?;
     module.add_class::<muses::PyRollouts>()?;
-    module.add_function(wrap_pyfunction!(muses::muses_outcomes, module)?)
+    module.add_function(wrap_pyfunction!(muses::muses_outcomes, module)?)?;
+    module.add_function(wrap_pyfunction!(muses::muses_shown, module)?)
 }

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use rayon::prelude::*;
 use trimtab_cc::muses::{Action, Factor, SIGNAL_NAMES, Trees};
 use trimtab_envs::muses::{
-    Environments, EnvironmentsConfig, Oracle, Outcome, Part, Rollout, Setting,
+    Environments, EnvironmentsConfig, Oracle, Outcome, Part, Rollout, Setting, shown,
 };
 use trimtab_sim::Control;
 use trimtab_steer::muses::Policy;
@@ -23,7 +23,7 @@ pub(crate) struct PyEnvironments(Arc<Environments>);
 #[pymethods]
 impl PyEnvironments {
     #[new]
-    #[pyo3(signature = (*, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead, even_at_mbps))]
+    #[pyo3(signature = (*, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead, even_at_mbps, fits=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,
@@ -37,6 +37,7 @@ impl PyEnvironments {
         alpha_percent: u32,
         ahead: bool,
         even_at_mbps: Option<f64>,
+        fits: bool,
     ) -> PyResult<Self> {
         let known = || Setting::ALL.map(Setting::name).join(", ");
         let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
@@ -57,7 +58,12 @@ impl PyEnvironments {
             recorded: traces.map(|root| (root, kinds)),
             generated,
             delay_max: delay_max_ms.map(Duration::from_millis),
-            oracle: Oracle { alpha_percent, ahead, even_at: even_at_mbps.map(Rate::from_mbps) },
+            oracle: Oracle {
+                alpha_percent,
+                ahead,
+                even_at: even_at_mbps.map(Rate::from_mbps),
+                fits,
+            },
         };
         let environments = py.detach(|| Environments::new(&config)).map_err(refuse)?;
         Ok(Self(Arc::new(environments)))
@@ -119,6 +125,31 @@ pub(crate) fn muses_outcomes(
     let run =
         |&seed: &u64| plain(&Rollout::run_alone(&all.draw(seed), &control, flows, length, seed));
     Ok(py.detach(|| seeds.par_iter().map(run).collect()))
+}
+
+/// What the first of these trees, or with `by_oracle` the oracle, sees while it drives over the networks of these
+/// seeds, and what would have been best: for each state the inputs of a tree and the logarithm of the best window
+/// over the present one in 1/4096 doublings, all whole numbers of 16 bits, little end first.
+#[pyfunction]
+#[pyo3(signature = (environments, seeds, *, flows, length_ms, trees, by_oracle))]
+pub(crate) fn muses_shown<'py>(
+    py: Python<'py>,
+    environments: &PyEnvironments,
+    seeds: Vec<u64>,
+    flows: usize,
+    length_ms: u64,
+    trees: &[u8],
+    by_oracle: bool,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let trees = Trees::parse(trees).map_err(refuse)?;
+    let (all, length) = (&environments.0, Duration::from_millis(length_ms));
+    let run = |&seed: &u64| {
+        let states = shown(&all.draw(seed), &trees, (flows, by_oracle), length, seed);
+        let words = states.iter().flat_map(|s| s.inputs.into_iter().chain([s.ratio]));
+        words.flat_map(i16::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let bytes: Vec<Vec<u8>> = py.detach(|| seeds.par_iter().map(run).collect());
+    Ok(PyBytes::new(py, &bytes.concat()))
 }
 
 /// Networks under way, on all cores and without Python's lock. Each is stopped where one of its flows decides.

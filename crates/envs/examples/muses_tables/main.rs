@@ -6,13 +6,15 @@
 //! TRACES is a folder of recordings for the cellular networks, MODELS the folder of the models;
 //! KINDS is `table3`, or `outside` for networks that leave Table II, on which the models were
 //! learnt, or `hindsight` for what each tree alone and the best choice among them come to on those
-//! of Tables II and III; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
+//! of Tables II and III, or `unseen` for all recordings of the part of Wi-Fi, LTE and 5G, or `rivals`
+//! for the share next to CUBIC flows; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
 //! while there is to choose.
 
 mod hindsight;
 mod networks;
 mod rows;
 mod schemes;
+mod unseen;
 
 use std::path::PathBuf;
 
@@ -30,20 +32,25 @@ fn main() {
     let (count, length) = (number(0, 20), Duration::from_secs(number(1, 30)));
     let traces: Option<PathBuf> = arguments.get(2).map(Into::into);
     let models = arguments.get(3).map_or("models", String::as_str);
-    let (is_outside, is_hindsight) = match arguments.get(4).map(String::as_str) {
-        None | Some("table3") => (false, false),
-        Some("outside") => (true, false),
-        Some("hindsight") => (false, true),
-        Some(other) => panic!("{other}: write table3, outside or hindsight"),
-    };
+    let kind = arguments.get(4).map_or("table3", String::as_str);
+    let is_known = ["table3", "outside", "hindsight", "unseen", "rivals"].contains(&kind);
+    assert!(is_known, "{kind}: write table3, outside, hindsight, unseen or rivals");
+    let (is_outside, is_hindsight) = (kind == "outside", kind == "hindsight");
     let part = match arguments.get(6).map(String::as_str) {
         None | Some("test") => Part::Test,
         Some("validation") => Part::Validation,
         Some(other) => panic!("{other}: write test or validation"),
     };
-    let mut schemes = schemes::schemes(models, is_outside);
+    let is_short = is_outside || kind == "unseen" || kind == "rivals";
+    let mut schemes = schemes::schemes(models, is_short);
     if let Some(names) = arguments.get(5).filter(|names| *names != "all") {
         schemes.retain(|(name, _)| names.split(',').any(|wanted| wanted == name));
+    }
+    match (kind, &traces) {
+        ("unseen", Some(root)) => return unseen::print(root, part, &schemes, length),
+        ("unseen", None) => panic!("unseen: name the folder of the recordings"),
+        ("rivals", _) => return unseen::print_rivals(part, &schemes, count, length),
+        _ => {}
     }
     let kinds = if is_outside {
         networks::outside_of_table_2(part, length, traces.as_ref())

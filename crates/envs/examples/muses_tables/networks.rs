@@ -84,12 +84,9 @@ pub(crate) fn outside_of_table_2(
     }
     if let Some(root) = traces {
         for kind in UNSEEN {
-            // Nobody has learnt on any of them, so the larger part may judge.
-            let links = environments(Setting::Lte, Part::Train, length, Some((root.clone(), kind)));
-            // Other places in them to choose by.
-            let first = if part == Part::Test { 0 } else { 1 << 32 };
+            let links = environments(Setting::Lte, part, length, Some((root.clone(), kind)));
             let draw: Box<dyn Fn(u64) -> Environment + Sync> =
-                Box::new(move |seed| buffered(links.draw(first + seed)));
+                Box::new(move |seed| buffered(links.draw(seed)));
             all.push((kind.to_owned(), draw));
         }
     }

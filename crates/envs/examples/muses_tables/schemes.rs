@@ -29,6 +29,7 @@ pub(crate) fn schemes(models: &str, few: bool) -> Vec<(String, Control)> {
     let safe = "copa:mvfst".parse().ok();
     let mut all: Vec<(String, Control)> = [
         ("muses", trees("muses.trees")),
+        ("muses:wide", trees("muses-wide.trees")),
         ("treeg", trees("treeg.trees")),
         ("muses:lstm", Policy::Lstm(Arc::new(lstm))),
     ]

@@ -13,7 +13,6 @@ use trimtab_net::Capacity;
 use trimtab_net::generate::Wifi;
 use trimtab_units::{Bytes, Duration, Rate};
 
-use super::held_back::recorded;
 use crate::links::{self, LinksError, NamedLink};
 
 /// Seeds of generated networks have these bits by their [`Part`].
@@ -27,7 +26,7 @@ const RATE_MIN: Rate = Rate::from_bits_per_sec(300_000);
 const BUDGET_DB: f64 = 62.0;
 
 /// What α is above one in percent, at least and at most, where it depends on the rate.
-const ABOVE_MIN: f64 = 8.0;
+const ABOVE_MIN: f64 = 3.0;
 const ABOVE_MAX: f64 = 100.0;
 /// A link of constant rate carries this much, in Mbit/s, on a logarithmic scale.
 const WIRED_MBPS: Range = (2.0, 100.0);
@@ -35,8 +34,24 @@ const WIRED_MBPS: Range = (2.0, 100.0);
 const WIRED_BUFFER: Range = (0.5, 4.0);
 const WIRED_BUFFER_MIN: Bytes = Bytes::new(30_000);
 
+/// One-way delay, buffer and loss of [`Setting::Recorded`], and the share of its paths that lose nothing
+/// at random.
+const RECORDED_DELAY_MS: Range = (5.0, 100.0);
+const RECORDED_BUFFER_KB: Range = (100.0, 2000.0);
+const RECORDED_LOSS: Range = (1e-4, 1e-2);
+const RECORDED_LOSSLESS: f64 = 0.7;
+/// Rate, one-way delay and buffer, in round trips' volumes, of [`Setting::Wide`].
+const WIDE_MBPS: Range = (1.0, 800.0);
+const WIDE_DELAY_MS: Range = (2.5, 400.0);
+const WIDE_BUFFER: Range = (0.1, 4.0);
+const WIDE_BUFFER_MAX: Bytes = Bytes::new(8_000_000);
+
 /// From the least to the greatest.
 type Range = (f64, f64);
+
+fn logarithmic(random: &mut Pcg64Mcg, (low, high): Range) -> f64 {
+    low * libm::pow(high / low, random.random::<f64>())
+}
 
 /// Which table, and which of its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +69,24 @@ pub enum Setting {
     /// A link of constant rate, with the delays of Table II: several flows learn to share on it and
     /// on the radio links of the table; not the paper's.
     Wired,
+    /// Recordings over paths of a wider range than Table II's, drawn on a logarithmic scale; not the
+    /// paper's.
+    Recorded,
+    /// A link of constant rate from 1 to 800 Mbit/s and round trips of 5 to 800 ms; not the paper's.
+    Wide,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Global,
         Self::SteadyWifi,
         Self::FluctuatingWifi,
         Self::Lte,
         Self::SharedWifi,
         Self::Wired,
+        Self::Recorded,
+        Self::Wide,
     ];
 
     /// Its name.
@@ -76,6 +98,8 @@ impl Setting {
             Self::Lte => "lte",
             Self::SharedWifi => "shared-wifi",
             Self::Wired => "wired",
+            Self::Recorded => "recorded",
+            Self::Wide => "wide",
         }
     }
 
@@ -87,19 +111,19 @@ impl Setting {
             Self::FluctuatingWifi => ((20.0, 50.0), (0.001, 0.001), (300.0, 300.0)),
             Self::Lte => ((20.0, 50.0), (0.0, 0.0), (300.0, 300.0)),
             // The buffer goes by the link.
-            Self::Wired => ((5.0, 150.0), (0.0, 0.0), (0.0, 0.0)),
+            Self::Wired | Self::Recorded | Self::Wide => ((5.0, 150.0), (0.0, 0.0), (0.0, 0.0)),
         }
     }
 }
 
-/// What networks are for. No link is in two parts.
+/// What networks are for. No link is in two parts; recordings are by `traces/split.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// To learn on.
     Train,
-    /// To choose among models by: every other of the recordings that are held back.
+    /// To choose among models by.
     Validation,
-    /// To be judged on, when all is chosen: the rest of them.
+    /// To be judged on, when all is chosen.
     Test,
 }
 
@@ -112,7 +136,16 @@ impl Part {
         }
     }
 
-    /// Those of the cellular links, in their order, that are of this part.
+    /// The part of `traces/split.toml` whose recordings are taken.
+    pub const fn recordings(self) -> trimtab_net::Part {
+        match self {
+            Self::Train => trimtab_net::Part::Train,
+            Self::Validation => trimtab_net::Part::Validate,
+            Self::Test => trimtab_net::Part::Test,
+        }
+    }
+
+    /// Those of the generated cellular links, in their order, that are of this part.
     fn of(self, links: Vec<NamedLink>) -> Vec<NamedLink> {
         let every_other = |odd: bool| {
             let mine = links.iter().enumerate().filter(|(i, _)| (i % 2 == 1) == odd);
@@ -171,11 +204,15 @@ pub struct Oracle {
     /// of flows; with the root it grows by its root, and twenty flows fit into a buffer that one
     /// fills by a third).
     pub even_at: Option<Rate>,
+    /// Whether it wants no more in the queue than half of the link's buffer. Of a fast link with a
+    /// short buffer α asks for more than there is room for, and each flow that follows it loses. The
+    /// paper's does not know the buffer.
+    pub fits: bool,
 }
 
 impl Oracle {
     /// The paper's.
-    pub const PAPER: Self = Self { alpha_percent: 120, ahead: false, even_at: None };
+    pub const PAPER: Self = Self { alpha_percent: 120, ahead: false, even_at: None, fits: false };
 
     /// α in percent of a flow with this share of the link.
     pub fn alpha_of(&self, share: Rate) -> u32 {
@@ -222,10 +259,11 @@ impl Environments {
     pub fn new(config: &EnvironmentsConfig) -> Result<Self, LinksError> {
         let is_held_back = config.part != Part::Train;
         let cellular = match &config.recorded {
-            Some((root, kinds)) => recorded(root, kinds, is_held_back)?,
+            Some((root, kinds)) => links::recorded(root, kinds, config.part.recordings())?,
             None => {
                 let count = config.generated.max(1) as u64;
-                (0..count).map(|i| links::generated_link(i, is_held_back)).collect()
+                let all = (0..count).map(|i| links::generated_link(i, is_held_back)).collect();
+                config.part.of(all)
             }
         };
         Ok(Self {
@@ -234,7 +272,7 @@ impl Environments {
             length: config.length,
             delay_max: config.delay_max,
             oracle: config.oracle,
-            cellular: config.part.of(cellular),
+            cellular,
         })
     }
 
@@ -250,13 +288,16 @@ impl Environments {
         let delay = Duration::from_millis_f64(within(&mut random, delay));
         let loss = within(&mut random, loss);
         let buffer = Bytes::from_f64(1000.0 * within(&mut random, buffer));
-        if self.setting == Setting::Wired {
-            return self.wired(&mut random, delay);
+        match self.setting {
+            Setting::Wired => return self.wired(&mut random, delay),
+            Setting::Recorded => return self.recorded(&mut random),
+            Setting::Wide => return self.wide(&mut random),
+            _ => {}
         }
         let is_wifi = match self.setting {
             Setting::Global => random.random::<f64>() < 0.5,
             Setting::SteadyWifi | Setting::FluctuatingWifi | Setting::SharedWifi => true,
-            Setting::Lte | Setting::Wired => false,
+            _ => false,
         };
         let link = if is_wifi { self.wifi(&mut random) } else { self.cellular(&mut random) };
         let NamedLink { name, capacity } = link;
@@ -280,6 +321,30 @@ impl Environments {
         }
     }
 
+    fn recorded(&self, random: &mut Pcg64Mcg) -> Environment {
+        let NamedLink { name, capacity } = self.cellular(random);
+        let delay = Duration::from_millis_f64(logarithmic(random, RECORDED_DELAY_MS));
+        let buffer = Bytes::from_f64(1000.0 * logarithmic(random, RECORDED_BUFFER_KB));
+        let lossless = random.random::<f64>() < RECORDED_LOSSLESS;
+        let loss = if lossless { 0.0 } else { logarithmic(random, RECORDED_LOSS) };
+        Environment { name, capacity, delay, loss, buffer, oracle: self.oracle }
+    }
+
+    fn wide(&self, random: &mut Pcg64Mcg) -> Environment {
+        let rate = Rate::from_mbps(logarithmic(random, WIDE_MBPS));
+        let delay = Duration::from_millis_f64(logarithmic(random, WIDE_DELAY_MS));
+        let volume = (rate * (delay * 2)).as_f64();
+        let buffer = Bytes::from_f64(volume * logarithmic(random, WIDE_BUFFER));
+        Environment {
+            name: format!("constant:{rate}"),
+            capacity: Capacity::Constant(rate),
+            delay,
+            loss: (random.random::<f64>() * 0.02 - 0.01).max(0.0),
+            buffer: buffer.clamp(WIRED_BUFFER_MIN, WIDE_BUFFER_MAX),
+            oracle: self.oracle,
+        }
+    }
+
     fn wifi(&self, random: &mut Pcg64Mcg) -> NamedLink {
         let mut uniform = |low: f64, high: f64| low + (high - low) * random.random::<f64>();
         let mut tries = TRIES;
@@ -290,14 +355,12 @@ impl Environments {
             let (shadowing_db, radius_m, speed_m_per_s) = match self.setting {
                 Setting::SteadyWifi | Setting::SharedWifi => (3.0, 5.0, 0.0),
                 Setting::FluctuatingWifi => (10.0, reach.min(20.0), 1.2),
-                Setting::Global | Setting::Lte | Setting::Wired => {
-                    (uniform(0.0, 20.0), uniform(1.0, reach.min(500.0)), uniform(0.0, 10.0))
-                }
+                _ => (uniform(0.0, 20.0), uniform(1.0, reach.min(500.0)), uniform(0.0, 10.0)),
             };
             let is_shared = match self.setting {
-                Setting::Global | Setting::Lte | Setting::Wired => uniform(0.0, 1.0) < 0.5,
                 Setting::SharedWifi => true,
                 Setting::SteadyWifi | Setting::FluctuatingWifi => false,
+                _ => uniform(0.0, 1.0) < 0.5,
             };
             let rivals = if is_shared { uniform(0.0, 2.0) } else { 0.0 };
             let wifi = Wifi {
@@ -396,12 +459,29 @@ mod tests {
     }
 
     #[test]
+    fn wide_paths_span_their_ranges() {
+        let all = environments(Setting::Wide, Part::Train);
+        let drawn: Vec<_> = (0..200).map(|seed| all.draw(seed)).collect();
+        let delays = drawn.iter().map(|e| e.delay.as_millis_f64());
+        let (low, high) = delays.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
+        assert!((2.5..4.0).contains(&low) && (250.0..=400.0).contains(&high), "{low}, {high} ms");
+        assert!(drawn.iter().any(|e| e.capacity.mean_rate().mbps() > 500.0));
+        let all = environments(Setting::Recorded, Part::Train);
+        let lossless = (0..200).filter(|&seed| all.draw(seed).loss == 0.0).count();
+        assert!((110..=170).contains(&lossless), "{lossless} of 200");
+    }
+
+    #[test]
     fn who_has_more_of_the_link_is_to_wait_for_less() {
-        let oracle =
-            Oracle { alpha_percent: 125, ahead: true, even_at: Some(Rate::from_mbps(24.0)) };
+        let oracle = Oracle {
+            alpha_percent: 125,
+            ahead: true,
+            even_at: Some(Rate::from_mbps(24.0)),
+            fits: false,
+        };
         let alpha = |mbps| oracle.alpha_of(Rate::from_mbps(mbps));
         assert_eq!([alpha(24.0), alpha(6.0), alpha(96.0)], [125, 150, 112]);
-        assert_eq!([alpha(0.1), alpha(1e4)], [200, 108], "within limits");
+        assert_eq!([alpha(0.1), alpha(1e4)], [200, 103], "within limits");
         assert_eq!(Oracle::PAPER.alpha_of(Rate::from_mbps(1.0)), 120);
     }
 

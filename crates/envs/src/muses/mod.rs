@@ -7,8 +7,9 @@
 //! What to read first: `environment.rs` for what is drawn, then `rollout.rs`.
 
 mod environment;
-mod held_back;
 mod rollout;
+mod shown;
 
 pub use environment::{Environment, Environments, EnvironmentsConfig, Oracle, Part, Setting};
 pub use rollout::{Outcome, Rollout};
+pub use shown::{DOUBLING, Shown, shown};

@@ -28,6 +28,7 @@ pub struct Rollout {
     capacity: Capacity,
     delay: Duration,
     oracle: Oracle,
+    buffer: Bytes,
     packet: Bytes,
     /// When each flow starts.
     starts: Vec<Time>,
@@ -90,6 +91,7 @@ impl Rollout {
             capacity: environment.capacity.clone(),
             delay: environment.delay,
             oracle: environment.oracle,
+            buffer: environment.buffer,
             packet,
             starts,
             left: decisions,
@@ -115,6 +117,26 @@ impl Rollout {
         let mut rollout = Self::of(environment, flows, 0, end, seed);
         rollout.world.run_until(end);
         rollout.outcome()
+    }
+
+    /// What a flow gets next to `rivals` bulk flows of an algorithm that begin with it: its bytes over
+    /// an equal share of what the link carries, from `warmup` to `length` after the start.
+    pub fn run_next_to(
+        environment: &Environment,
+        control: &Control,
+        (rival, rivals): (&Control, usize),
+        (warmup, length): (Duration, Duration),
+        seed: u64,
+    ) -> f64 {
+        let mut flows = vec![bulk(control.clone(), environment, 0, seed)];
+        flows.extend((1..=rivals).map(|i| bulk(rival.clone(), environment, i, seed)));
+        let mut rollout = Self::of(environment, flows, 0, START + length, seed);
+        rollout.world.run_until(START + warmup);
+        let before = rollout.delivered()[0];
+        rollout.world.run_until(START + length);
+        let own = (rollout.delivered()[0] - before).as_f64();
+        let carried = environment.capacity.bytes_between(START + warmup, START + length);
+        own * (rivals + 1) as f64 / carried.as_f64().max(1.0)
     }
 
     /// As [`run_alone`](Self::run_alone) with one flow; also how far what was in flight was from
@@ -168,16 +190,25 @@ impl Rollout {
         let active = self.starts.iter().filter(|start| **start <= now).count().max(1);
         let share = carried / active as u64;
         let alpha = self.oracle.alpha_of(share / (self.delay * 2));
-        optimal_window(share, self.packet, alpha)
+        let wanted = optimal_window(share, self.packet, alpha);
+        if !self.oracle.fits {
+            return wanted;
+        }
+        let room = share + self.buffer / (2 * active as u64);
+        wanted.min(optimal_window(room, self.packet, 100))
     }
 
     /// The best action of the flow that has to decide (Eq. 2).
     pub fn best(&self) -> Action {
-        let window = match self.world.flows()[self.flow()].governor().algorithm() {
+        best_action(self.window(), self.optimal())
+    }
+
+    /// The window of the flow that has to decide, in 1/1024 packets; 0 when none has.
+    pub fn window(&self) -> u64 {
+        match self.world.flows()[self.flow()].governor().algorithm() {
             Some(trimtab_cc::Controller::Muses(muses)) => muses.cwnd(),
             _ => 0,
-        };
-        best_action(window, self.optimal())
+        }
     }
 
     /// Takes an action, or another factor, and goes on to the next decision.
@@ -305,7 +336,7 @@ mod tests {
     /// Jain's index of what each flow got of a link of 36 Mbit/s in the second half of 40 s.
     fn fairness(flows: usize, policy: impl Fn(&Rollout) -> Action) -> f64 {
         let even_at = Some(Rate::from_mbps(24.0));
-        let oracle = Oracle { alpha_percent: 125, ahead: true, even_at };
+        let oracle = Oracle { alpha_percent: 125, ahead: true, even_at, fits: false };
         let environment = Environment { oracle, ..constant(36.0, 20) };
         let mut rollout = Rollout::lasting(&environment, flows, Duration::from_secs(40), 7);
         let mut before = None;

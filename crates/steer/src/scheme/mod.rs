@@ -17,7 +17,7 @@
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
 //! | `select:antelope` | the algorithm that is foretold the most |
-//! | `muses`, `muses:lstm`, `treeg`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree |
+//! | `muses`, `muses:lstm`, `treeg`, `muses:wide`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree, one from the oracle itself |
 //! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
 //! | `resume:cubic`, `resume:cwnd=600KB,rtt=50ms:mortise` | any of these, its connections start near the rate of an earlier one |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
@@ -361,7 +361,7 @@ mod tests {
         let turns = parse("switch:cubic,bbr:every=5s:part").unwrap();
         assert!(matches!(turns.kind(), SchemeKind::Switch(t) if t.specs.len() == 2));
         assert!(!turns.is_steered() && !turns.is_bound() && !is_steered(turns.label()));
-        for learnt in ["muses", "muses:lstm", "treeg:safe=copa:mit"] {
+        for learnt in ["muses", "muses:wide", "muses:lstm", "treeg:safe=copa:mit"] {
             let scheme = parse(learnt).unwrap();
             assert!(!scheme.is_steered() && !scheme.is_bound(), "{learnt}");
         }
@@ -414,7 +414,7 @@ mod tests {
         let e = parse("oracle:select:each=6s").unwrap_err();
         assert!(e.contains("write e.g. cubic,bbr,copa:mvfst"), "{e}");
         assert!(parse("static-best:copa").unwrap_err().contains("2 to 16 algorithms"));
-        assert!(parse("muses:forest").unwrap_err().contains("there are lstm, model=FILE"));
+        assert!(parse("muses:forest").unwrap_err().contains("there are lstm, wide, model=FILE"));
         let e = parse("oracle").unwrap_err();
         assert!(e.contains("oracle:copa"), "{e}");
         let e = parse("oracle:westwood").unwrap_err();

@@ -16,6 +16,8 @@ const SAFE: &str = "copa:mvfst";
 pub enum MusesPolicy {
     /// Several trees, of which the connection's state chooses one.
     Trees,
+    /// A single tree learnt from the oracle itself, on wider networks than the paper's.
+    Wide,
     /// A single tree for all networks, the paper's baseline.
     Global,
     /// The LSTM that the trees were distilled from.
@@ -74,9 +76,15 @@ impl MusesSettings {
                 None if setting == "lstm" && settings.learnt != MusesPolicy::Global => {
                     settings.learnt = MusesPolicy::Lstm;
                 }
+                None if setting == "wide" && settings.learnt != MusesPolicy::Global => {
+                    settings.learnt = MusesPolicy::Wide;
+                }
                 None if setting.is_empty() => {}
                 _ => {
-                    let others = if settings.learnt == MusesPolicy::Global { "" } else { "lstm, " };
+                    let others = match settings.learnt {
+                        MusesPolicy::Global => "",
+                        _ => "lstm, wide, ",
+                    };
                     return Err(MusesError::Setting(setting.to_owned(), others));
                 }
             }
@@ -94,6 +102,9 @@ impl MusesSettings {
     pub fn shipped(&self) -> (&'static str, &'static [u8]) {
         match self.learnt {
             MusesPolicy::Trees => ("muses.trees", include_bytes!("../../../../models/muses.trees")),
+            MusesPolicy::Wide => {
+                ("muses-wide.trees", include_bytes!("../../../../models/muses-wide.trees"))
+            }
             MusesPolicy::Global => {
                 ("treeg.trees", include_bytes!("../../../../models/treeg.trees"))
             }
@@ -109,7 +120,7 @@ impl MusesSettings {
     /// The bytes are no such model.
     pub fn policy(&self, bytes: Vec<u8>) -> Result<Policy, PolicyError> {
         Ok(match self.learnt {
-            MusesPolicy::Trees | MusesPolicy::Global => {
+            MusesPolicy::Trees | MusesPolicy::Wide | MusesPolicy::Global => {
                 // Checked first, so that nothing else stays.
                 Trees::parse(&bytes)?;
                 Policy::Trees(Trees::parse(bytes.leak())?)
@@ -142,14 +153,15 @@ mod tests {
     #[test]
     fn mistakes_say_what_to_do() {
         let e = |text, learnt| MusesSettings::parse(text, learnt).unwrap_err().to_string();
-        assert!(e("tree", MusesPolicy::Trees).contains("there are lstm, model=FILE"));
+        assert!(e("tree", MusesPolicy::Trees).contains("there are lstm, wide, model=FILE"));
         assert!(e("lstm", MusesPolicy::Global).contains("there are model=FILE"));
         assert!(e("safe=quick", MusesPolicy::Trees).contains("e.g. safe=cubic"));
     }
 
     #[test]
     fn the_shipped_policies_are_sound() {
-        for learnt in [MusesPolicy::Trees, MusesPolicy::Global, MusesPolicy::Lstm] {
+        use MusesPolicy::{Global, Lstm, Trees, Wide};
+        for learnt in [Trees, Wide, Global, Lstm] {
             let settings = MusesSettings::parse("", learnt).unwrap();
             let (name, bytes) = settings.shipped();
             let policy = settings.policy(bytes.to_vec());
