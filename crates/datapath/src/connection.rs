@@ -105,6 +105,8 @@ pub enum Alarm {
     RunAway,
     /// It had no model.
     NoModel,
+    /// Others filled the queue and left it hardly any of the path.
+    Starved,
 }
 
 impl fmt::Display for Alarm {
@@ -112,6 +114,7 @@ impl fmt::Display for Alarm {
         match self {
             Self::Unknown => muses::Alarm::Unknown.fmt(f),
             Self::RunAway => muses::Alarm::RunAway.fmt(f),
+            Self::Starved => muses::Alarm::Starved.fmt(f),
             Self::NoModel => f.write_str("there is no model"),
         }
     }

@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 14
+#define TT_LAYOUT_VERSION 15
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -51,15 +51,16 @@
 /* Bits of a slot's `flags`. */
 #define TT_FLAG_COMPETITIVE 1 /* Copa is in TCP-competitive mode */
 #define TT_FLAG_ADOPTED 2     /* the connection was open before the algorithm got it */
-#define TT_FLAG_ALARM_SHIFT 2 /* two bits: TT_ALARM_*, what the guard of Muses has said on this connection */
-#define TT_FLAG_ALARM_BITS 2
-#define TT_FLAG_TOWARDS 16 /* it began with the knobs of its destination */
-#define TT_FLAG_CLOSING 32 /* this side has closed, and all that it sent was acknowledged */
+#define TT_FLAG_ALARM_SHIFT 2 /* three bits: TT_ALARM_*, what the guard of Muses has said on this connection */
+#define TT_FLAG_ALARM_BITS 3
+#define TT_FLAG_TOWARDS 32 /* it began with the knobs of its destination */
+#define TT_FLAG_CLOSING 64 /* this side has closed, and all that it sent was acknowledged */
 
 /* Why a learnt policy is not trusted any longer, in the order of trimtab_kernel::Alarm. */
 #define TT_ALARM_UNKNOWN 1
 #define TT_ALARM_RUN_AWAY 2
 #define TT_ALARM_NO_MODEL 3
+#define TT_ALARM_STARVED 4
 
 /* Events. */
 #define TT_EVENT_OPEN 1

@@ -370,6 +370,7 @@ fn measure(slot: &Slot) -> Sample {
             layout::ALARM_UNKNOWN => Some(Alarm::Unknown),
             layout::ALARM_RUN_AWAY => Some(Alarm::RunAway),
             layout::ALARM_NO_MODEL => Some(Alarm::NoModel),
+            layout::ALARM_STARVED => Some(Alarm::Starved),
             _ => None,
         },
         extremes: extremes(slot),

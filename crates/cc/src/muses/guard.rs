@@ -32,6 +32,14 @@ const FAST: u16 = 10;
 /// Below so many packets no window runs away, whatever the path carries.
 const PACKETS_MIN: u64 = 16;
 
+/// A thirty-second part of the highest rate; an eighth, where the window is a few packets.
+const STARVED: i16 = 5 * 256;
+const STARVED_FEW: i16 = 3 * 256;
+/// A queue of a quarter of the least round-trip time.
+const STARVED_QUEUE: i16 = 594;
+/// Sixteen round trips.
+const STARVED_ROUNDS: i32 = 1024;
+
 /// Why a policy is not trusted any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alarm {
@@ -39,6 +47,8 @@ pub enum Alarm {
     Unknown,
     /// The window has grown far beyond what the path carries.
     RunAway,
+    /// Others keep a queue and leave the policy hardly any of the path.
+    Starved,
 }
 
 impl core::fmt::Display for Alarm {
@@ -48,6 +58,7 @@ impl core::fmt::Display for Alarm {
                 "the path is unlike all that the policy learnt from, and it leaves it idle"
             }
             Self::RunAway => "the window ran away",
+            Self::Starved => "others fill the queue and leave the policy hardly any of the path",
         })
     }
 }
@@ -60,6 +71,11 @@ impl core::fmt::Display for Alarm {
 /// path idle: nothing waits in the queue, or a few packets do, and the window is used and does not
 /// grow, for a second and four round trips; a queue now and then, in a tenth of the states, does
 /// not change that.
+///
+/// And there is what no policy of short queues can answer. Others fill the queue, and it yields until
+/// hardly anything of the path is its own: a thirty-second part of the highest rate so far, or an
+/// eighth in a few packets, in a queue that stays for a second and sixteen round trips. Alone, a window as small empties
+/// the queue. Then an algorithm that has an answer is to take over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Guard {
     idle: u16,
@@ -67,6 +83,9 @@ pub(super) struct Guard {
     excess: u16,
     /// The window when the path began to be idle.
     from: i16,
+    /// The highest rate so far, and states in which others have the path.
+    peak: i16,
+    starved: u16,
     alarm: Option<Alarm>,
 }
 
@@ -91,12 +110,21 @@ impl Guard {
             (true, true) => self.running.saturating_add(FAST),
         };
         self.excess = if self.running > 0 { self.excess.saturating_add(1) } else { 0 };
+        let drate = state[4];
+        self.peak = self.peak.max(drate);
+        let is_few = i32::from(cwnd) <= packets(PACKETS_FEW) && drate < self.peak - STARVED_FEW;
+        let has_little = is_few || drate < self.peak - STARVED;
+        let is_starved = used && has_little && qdelay > STARVED_QUEUE;
+        self.starved = if is_starved { self.starved.saturating_add(1) } else { 0 };
         if self.alarm.is_none() {
             let runs = self.running >= PATIENCE && lasts(self.excess, min_rtt, 0);
             let is_idle = self.idle >= PATIENCE && lasts(self.idle, min_rtt, ROUNDS);
-            self.alarm = match (runs, is_idle) {
-                (true, _) => Some(Alarm::RunAway),
-                (_, true) => Some(Alarm::Unknown),
+            let is_starved =
+                self.starved >= PATIENCE && lasts(self.starved, min_rtt, STARVED_ROUNDS);
+            self.alarm = match (runs, is_idle, is_starved) {
+                (true, ..) => Some(Alarm::RunAway),
+                (_, true, _) => Some(Alarm::Unknown),
+                (.., true) => Some(Alarm::Starved),
                 _ => None,
             };
         }
@@ -230,6 +258,31 @@ mod tests {
             let spoke = until_it_speaks(|_| (far, true, true)).unwrap();
             assert!(spoke.abs_diff(states) <= 1, "{rtt_ms} ms: {spoke}");
         }
+    }
+
+    /// Next to a flow that fills the buffer: the queue stays, whatever the window.
+    #[test]
+    fn who_is_left_hardly_anything_by_others_gives_way() {
+        let queued = |packets: u64, rate: u64, ratio: f64| {
+            let mut state = state(packets);
+            state[1] = (256.0 * libm::log2(1.0 + 16.0 * ratio)) as i16;
+            (state[3], state[4]) = (log2(rate), log2(rate));
+            state
+        };
+        let high = 10_000_000;
+        let spoke = |low: u64, packets: u64, ratio: f64| {
+            let mut guard = Guard::default();
+            let rates = core::iter::once(high).chain(core::iter::repeat_n(low, 1000));
+            for rate in rates {
+                guard.watch(&queued(packets, rate, ratio), true, true, MSS);
+            }
+            guard.alarm()
+        };
+        assert_eq!(spoke(high / 40, 5, 1.0), Some(Alarm::Starved));
+        assert_eq!(spoke(high / 9, 4, 1.0), Some(Alarm::Starved), "four packets");
+        assert_eq!(spoke(high / 6, 4, 1.0), None, "a call next to cross traffic");
+        assert_eq!(spoke(high / 20, 6, 1.0), None, "one of twenty that share");
+        assert_eq!(spoke(high / 40, 5, 0.2), None, "hardly a queue");
     }
 
     #[test]

@@ -23,6 +23,10 @@
 #define TT_GUARD_QUEUE 84   /* 1/64 of the least round-trip time, */
 #define TT_GUARD_GROWTH 67  /* a fifth, */
 #define TT_LOG_GUARD_FEW 3072 /* four packets, */
+#define TT_GUARD_STARVED 1280 /* a thirty-second part, */
+#define TT_GUARD_STARVED_FEW 768 /* an eighth, */
+#define TT_GUARD_STARVED_QUEUE 594 /* a quarter of the least round-trip time, */
+#define TT_GUARD_STARVED_ROUNDS 1024 /* sixteen round trips, */
 #define TT_GUARD_QUEUE_WHOLE 1024 /* and the least round-trip time: as the signals have them */
 /* tt_log2() of four and sixteen packets and of sixteen, in 1/1024, and of the microseconds of a second. */
 #define TT_LOG_GUARD_FOLD 3072
@@ -53,7 +57,9 @@ struct tt_muses {
 	u16 idle;         /* the guard's counts, */
 	u16 running;
 	u16 excess;
-	__s16 idle_from;  /* and the window when the path began to be idle */
+	u16 starved;
+	__s16 idle_from;  /* the window when the path began to be idle, */
+	__s16 peak;       /* and the highest rate so far */
 };
 
 /* What marks leave; the greatest number while they leave all. */
@@ -116,12 +122,21 @@ TT_INLINE void tt_guard_watch(struct tt_muses *m, bool known)
 		running = tt_min(m->running + (cwnd > carried + TT_LOG_GUARD_FOLD_FAST ? TT_GUARD_FAST : 1), 65535);
 	m->running = running;
 	m->excess = running ? tt_min(m->excess + 1, 65535) : 0;
+	m->peak = tt_max(m->peak, state[TT_SIGNAL_DRATE]);
+	if (m->was_used && qdelay > TT_GUARD_STARVED_QUEUE &&
+	    (state[TT_SIGNAL_DRATE] < m->peak - TT_GUARD_STARVED ||
+	     (cwnd <= TT_LOG_GUARD_FEW && state[TT_SIGNAL_DRATE] < m->peak - TT_GUARD_STARVED_FEW)))
+		m->starved = tt_min(m->starved + 1, 65535);
+	else
+		m->starved = 0;
 	if (m->alarm)
 		return;
 	if (running >= TT_GUARD_PATIENCE && tt_guard_lasts(m, m->excess, 0))
 		m->alarm = TT_ALARM_RUN_AWAY;
 	else if (m->idle >= TT_GUARD_PATIENCE && tt_guard_lasts(m, m->idle, TT_GUARD_ROUNDS))
 		m->alarm = TT_ALARM_UNKNOWN;
+	else if (m->starved >= TT_GUARD_PATIENCE && tt_guard_lasts(m, m->starved, TT_GUARD_STARVED_ROUNDS))
+		m->alarm = TT_ALARM_STARVED;
 }
 
 /* An interval has ended: its state is answered. */

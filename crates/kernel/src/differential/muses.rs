@@ -18,6 +18,7 @@ use crate::layout;
 use crate::models::{describe, nodes, sealed};
 
 static MUSES: &[u8] = include_bytes!("../../../../models/muses.trees");
+static WIDE: &[u8] = include_bytes!("../../../../models/muses-wide.trees");
 static TREEG: &[u8] = include_bytes!("../../../../models/treeg.trees");
 static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
 
@@ -78,7 +79,7 @@ fn of_all_inputs() -> Vec<u8> {
 /// The models that ship, and others: 300,000 states each, in and out of the range of training.
 #[test]
 fn the_walk_decides_as_the_rust_trees_do() {
-    for bytes in [MUSES, TREEG, SMALL, &of_all_inputs()] {
+    for bytes in [MUSES, WIDE, TREEG, SMALL, &of_all_inputs()] {
         let trees = Trees::parse(bytes).expect("a model");
         let maps = maps(&trees);
         let mut rng = Pcg64Mcg::seed_from_u64(7);
@@ -213,6 +214,7 @@ impl Both {
             None => 0,
             Some(Alarm::Unknown) => layout::ALARM_UNKNOWN,
             Some(Alarm::RunAway) => layout::ALARM_RUN_AWAY,
+            Some(Alarm::Starved) => layout::ALARM_STARVED,
         }
     }
 }
@@ -324,6 +326,43 @@ fn the_core_of_muses_agrees_with_the_rust_algorithm_on_a_thousand_random_sequenc
     assert_eq!(sum.events, SEQUENCES * EVENTS);
     assert!(sum.decisions > sum.events / 20 && sum.grew > sum.decisions / 50, "{sum:?}");
     assert!(sum.turned > 100 && alarms.iter().all(|n| *n > 0), "{sum:?}");
+}
+
+/// As in guard.rs of trimtab-cc: a queue of others stays, and a fortieth of the rate is left.
+#[test]
+fn who_is_left_hardly_anything_by_others_gives_way_here_too() {
+    let trees = Trees::parse(SMALL).expect("a model");
+    let _maps = maps(&trees);
+    let mut words = knobs::defaults(Algorithm::Muses);
+    words[knobs::find(Algorithm::Muses, "model").expect("a knob").index] = MODEL;
+    let states = |interval_us: u64, rtt_us: u64| {
+        let mut core = CoreMuses::new(&words, 10);
+        let mut ack = |i: u64, interval_us: u64, rtt_us: u64| {
+            let now = 1_000_000 + i * 10_000;
+            let sent = now - rtt_us;
+            core.on_ack(&[
+                now,
+                1448,
+                1,
+                1,
+                4,
+                rtt_us,
+                rtt_us,
+                40_000,
+                interval_us,
+                1,
+                sent,
+                1448,
+                1,
+            ]);
+            core.alarm()
+        };
+        ack(0, 250, 40_000);
+        (1..1000).find(|&i| ack(i, interval_us, rtt_us) == layout::ALARM_STARVED)
+    };
+    assert!(states(10_000, 80_000).is_some_and(|n| (100..140).contains(&n)));
+    assert_eq!(states(1_000, 80_000), None, "a quarter of it");
+    assert_eq!(states(10_000, 45_000), None, "hardly a queue");
 }
 
 /// Of a window that ran away only what the path carries is handed over.

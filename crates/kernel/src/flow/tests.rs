@@ -176,6 +176,7 @@ fn why_muses_is_not_trusted_is_told_whatever_runs_now() {
         (layout::ALARM_UNKNOWN, Some(Alarm::Unknown)),
         (layout::ALARM_RUN_AWAY, Some(Alarm::RunAway)),
         (layout::ALARM_NO_MODEL, Some(Alarm::NoModel)),
+        (layout::ALARM_STARVED, Some(Alarm::Starved)),
     ];
     for (bits, alarm) in alarms {
         slots[0].flags.store(bits << layout::FLAG_ALARM_SHIFT, Relaxed);
