@@ -104,6 +104,19 @@ fn parity_repairs_without_a_round_trip() {
     assert!(with.1 < plain.1, "and a shorter wait: {with:?} {plain:?}");
 }
 
+/// A frame of one packet has a packet of parity that is as large: half of the rate.
+#[test]
+fn parity_is_within_the_target() {
+    for mbps in [0.15, 0.6, 2.0] {
+        let mut config = conference(60);
+        config.protection.parity = true;
+        let control = control(&format!("gcc:rate_max={mbps}"));
+        let (world, _) = run(link(4.0, 0.0), control, Conference::new(config).into(), 60);
+        let sent = world.flows()[0].sent().bytes.bits() * 1e-6 / 60.0;
+        assert!((0.85..1.05).contains(&(sent / mbps)), "{sent} of {mbps} Mbit/s");
+    }
+}
+
 #[test]
 fn a_call_over_a_dead_path_recovers_with_a_key_frame() {
     // Nothing passes from 5 s to 9 s.
