@@ -39,7 +39,7 @@ pub struct Memory {
 /// Which algorithm suits a destination.
 #[derive(Clone, Debug)]
 struct Suited {
-    /// The scheme that says so.
+    /// The scheme whose policy found it.
     scheme: String,
     spec: Spec,
     expires: Instant,
