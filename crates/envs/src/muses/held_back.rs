@@ -6,8 +6,6 @@
 
 use std::path::Path;
 
-use trimtab_net::Part;
-
 use crate::links::{self, LinksError, NamedLink};
 
 /// Of each kind, sorted by name, each fourth is held back.
@@ -26,8 +24,7 @@ pub(super) fn recorded(
     for kind in kinds {
         let names = links::names(&root.join(kind))?;
         if names.is_empty() {
-            let part = if is_held_back { Part::Test } else { Part::Train };
-            return Err(LinksError::Empty { path: root.join(kind), part });
+            return Err(LinksError::NoTrace(root.join(kind)));
         }
         let of_kind = names.into_iter().enumerate();
         let mine = of_kind.filter(|(i, _)| (i % HELD_BACK == HELD_BACK - 1) == is_held_back);
@@ -56,5 +53,8 @@ mod tests {
         assert_eq!(of(false).len(), 6);
         let missing = recorded(folder.path(), &["5g".to_owned()], false).unwrap_err();
         assert!(missing.to_string().contains("trimtab trace fetch"), "{missing}");
+        std::fs::create_dir(folder.path().join("wifi")).unwrap();
+        let empty = recorded(folder.path(), &["wifi".to_owned()], true).unwrap_err().to_string();
+        assert!(empty.contains("wifi: there is no trace in it"), "{empty}");
     }
 }
