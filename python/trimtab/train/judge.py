@@ -1,7 +1,7 @@
 """`python -m trimtab.train judge`: what a policy is worth alone and next to rivals of each kind.
 
-The table gives harm in two ways, since either hides something. Of all bytes, rivals on fast paths decide; as
-the mean over connections a rival on a slow path, who has little to lose in bytes, counts as much as any.
+Harm is counted in two ways, since either hides something. Of all bytes, rivals on fast paths decide; as the
+mean over connections a rival on a slow path, who has little to lose in bytes, counts as much as any.
 """
 
 from __future__ import annotations
