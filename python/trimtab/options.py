@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from trimtab.course import LEARNT_KINDS
 
 T = TypeVar("T")
 
@@ -50,6 +53,20 @@ def read(
     if wrong is not None:
         parser.error(wrong)
     return given
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What links and conditions are drawn from. Commands have these options in common."""
+
+    conditions: int = option(1_000, "network conditions in the space-filling design")
+    generated: int = option(128, "generated links; a fifth of them is for validation")
+    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
+    kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
+
+
+#: The least of its numbers, and the most where there is one.
+DRAWN_RANGES: dict[str, tuple[float, float | None]] = {"conditions": (1, None), "generated": (0, None)}
 
 
 def out_of_range(settings: object, ranges: Mapping[str, tuple[float, float | None]]) -> str | None:

@@ -141,6 +141,56 @@ check_picoquic() {
 	carry 17 60 -s 10 cubic copa:delta=0.1
 }
 
+# Links the example that decides by trees with the library for Android's target, and runs it under
+# qemu. What is the processor's is the same under Debian's C library as under Android's. $1 is the
+# target, $2 the compiler, $3 the emulator; the rest are options of the compiler.
+decide_on() {
+	target=$1
+	compiler=$2
+	emulator=$3
+	shift 3
+	build_target "$target"
+	program=out/$target/decide
+	# Both rustc's archive and gcc's bring the divisions that an old ARM has not.
+	"$compiler" -static -std=c99 -O2 -Wall -Wextra -Werror -Icrates/cc-ffi/include "$@" \
+		-Wl,--gc-sections -Wl,-z,muldefs -Wl,-Map="$program.map" -o "$program" \
+		crates/cc-ffi/examples/decide.c "out/$target/libtrimtab-cc.a"
+	linked=$(linked_bytes "$program.map")
+	for model in treeg muses; do
+		decided=$("$emulator" "$program" "models/$model.trees") ||
+			die "libcc: $model.trees does not run on $target (above)"
+		say "$target, under $emulator: $model.trees: $decided, code $linked bytes"
+	done
+}
+
+# What a linker took of the library, by its map: lines of address, size and archive.
+linked_bytes() {
+	awk '/^Linker script and memory map/ { taken = 1 }
+		taken && /libtrimtab-cc\.a/ && $(NF-2) ~ /^0x0*[1-9a-f]/ { print $(NF-1) }' "$1" | {
+		sum=0
+		while read -r size; do sum=$((sum + size)); done
+		echo "$sum"
+	}
+}
+
+# Trees on the processors of phones, and on this one.
+phones() {
+	need_command qemu-aarch64 qemu-user
+	have aarch64-linux-gnu-gcc ||
+		install_packages "a C compiler for arm64" gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+	have arm-linux-gnueabi-gcc ||
+		install_packages "a C compiler for ARMv7" gcc-arm-linux-gnueabi libc6-dev-armel-cross
+	build_host
+	cc -std=c99 -O2 -Wall -Wextra -Werror -Icrates/cc-ffi/include -o "$folder/decide" \
+		crates/cc-ffi/examples/decide.c out/libtrimtab-cc.a
+	for model in treeg muses; do
+		say "this machine: $model.trees: $("$folder/decide" "models/$model.trees")"
+	done
+	decide_on aarch64-linux-android aarch64-linux-gnu-gcc qemu-aarch64
+	decide_on armv7-linux-androideabi arm-linux-gnueabi-gcc qemu-arm \
+		-march=armv7-a -mfloat-abi=softfp -mfpu=vfpv3-d16
+}
+
 need_rust
 case ${1:-} in
 "") build_host ;;
@@ -154,7 +204,8 @@ case ${1:-} in
 	build_host
 	check_picoquic
 	;;
--*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | --picoquic | TARGET…]" ;;
+--phones) phones ;;
+-*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | --picoquic | --phones | TARGET…]" ;;
 *)
 	for target in "$@"; do
 		build_target "$target"

@@ -46,6 +46,9 @@ pub enum LinksError {
         /// The reason of the operating system.
         cause: std::io::Error,
     },
+    /// There is no trace in the folder.
+    #[error("{}: there is no trace in it; name a folder of the shared collection", .0.display())]
+    NoTrace(PathBuf),
     /// There is no trace of this kind and part.
     #[error(
         "{}: none of its files is a trace of the part {part} of traces/split.toml; name a folder of \

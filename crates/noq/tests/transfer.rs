@@ -294,6 +294,41 @@ fn a_connection_resumes_what_the_last_one_to_its_peer_observed() {
     assert!(again > second, "what was saved is the tenth, or nothing");
 }
 
+/// The policy leaves what it starts with; a later connection knows that.
+#[test]
+fn a_connection_begins_with_what_suited_the_last_one_to_its_peer() {
+    let memory = Memory::new();
+    let setting = Setting { buffer: 8.0, ..Setting::default() };
+    let begin = |scheme: &str, memory: &Memory| {
+        let mut world = World::with(&Config::new(scheme).unwrap().with_memory(memory), &setting);
+        world.run_until(Time::from_millis(200));
+        let metrics = world.handle.metrics().unwrap();
+        (world, metrics)
+    };
+    let scheme = "floo:counterfactual:every=2s";
+    let (mut world, metrics) = begin(scheme, &memory);
+    let first = metrics.algorithm;
+    let mut found = metrics;
+    while found.algorithm == first {
+        assert!(world.now < Time::from_secs(30), "{found:?}");
+        world.run_until(world.now + Duration::from_millis(500));
+        found = world.handle.metrics().unwrap();
+    }
+
+    let (during, _) = begin(scheme, &memory);
+    assert_eq!(during.handle.metrics().unwrap().algorithm, first, "nothing is known yet");
+    drop((world, during));
+    let (next, begun) = begin(scheme, &memory);
+    let (other, next_to_it) = begin(scheme, &memory);
+    assert_eq!((begun.algorithm, begun.switches), (found.algorithm, 0));
+    assert_eq!(next_to_it.algorithm, found.algorithm, "all connections may know it");
+    drop((next, other));
+    let (_, other_scheme) = begin("floo:counterfactual:every=3s", &memory);
+    assert_eq!(other_scheme.algorithm, first, "it is of another scheme");
+    memory.clear();
+    assert_eq!(begin(scheme, &memory).1.algorithm, first);
+}
+
 #[test]
 fn a_scheme_names_what_its_connections_resume() {
     let (rate, rtt) = (Rate::from_mbps(40.0), Duration::from_millis(100));

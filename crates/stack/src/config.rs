@@ -202,7 +202,7 @@ impl<S: Stack> Config<S> {
     }
 
     /// With a memory of destinations: connections of [`connection_to`](Self::connection_to) resume
-    /// by it, and leave there what they observe.
+    /// by it, begin with the algorithm that suited the last one, and leave there what they observe.
     #[must_use]
     pub fn with_memory(self, memory: &Memory) -> Self {
         Self::with(Settings { memory: Some(memory.clone()), ..self.settings })

@@ -1,4 +1,5 @@
-//! What connections observed of their destinations, for later ones (RFC 9959 §3.1).
+//! What connections observed of their destinations, for later ones: how much the path carries
+//! (RFC 9959 §3.1), and which algorithm suits it.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroUsize;
@@ -6,20 +7,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use lru::LruCache;
+use trimtab_cc::Spec;
 use trimtab_cc::resume::{CarefulResume, Saved};
+use trimtab_steer::SUITED_LIFETIME;
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::paths::lock;
 
-/// Destinations that a memory holds by default: about 1 MB.
+/// Destinations that a memory holds by default: about 3 MB.
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
 /// Remembers, for each destination, the capacity and the round-trip time that the last connection
 /// to it observed. The next one starts near that rate by Careful Resume (RFC 9959), with its Safe
-/// Retreat where the path has changed. Cheap to clone: all clones share what is remembered.
+/// Retreat where the path has changed. Of a scheme that chooses among algorithms, such as `floo`, it
+/// also remembers which one suits the destination by what the last connection saw. The next
+/// connections of the scheme begin with it. Cheap to clone: all clones share what is remembered.
 ///
-/// The rules of the RFC for hosts hold. One connection at a time uses what was saved for a
-/// destination, and what it refutes is deleted. A destination is an IPv4 address, or the first 64
+/// The rules of the RFC for hosts hold for capacities. One connection at a time uses what was saved for a
+/// destination, and what it refutes is deleted. Which algorithm suits is no capacity: all
+/// connections may know it, for an hour. A destination is an IPv4 address, or the first 64
 /// bits of an IPv6 address.
 ///
 /// [`Config::with_memory`](crate::Config::with_memory) takes it, and
@@ -27,6 +33,16 @@ const CAPACITY: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 #[derive(Clone, Debug)]
 pub struct Memory {
     sets: Arc<Mutex<LruCache<IpAddr, Set>>>,
+    suited: Arc<Mutex<LruCache<IpAddr, Suited>>>,
+}
+
+/// Which algorithm suits a destination.
+#[derive(Clone, Debug)]
+struct Suited {
+    /// The scheme whose policy found it.
+    scheme: String,
+    spec: Spec,
+    expires: Instant,
 }
 
 /// What is known of a destination.
@@ -51,15 +67,19 @@ impl Memory {
 
     /// For so many destinations. A new one replaces the one that no connection has had for longest.
     pub fn with_capacity(destinations: NonZeroUsize) -> Self {
-        Self { sets: Arc::new(Mutex::new(LruCache::new(destinations))) }
+        Self {
+            sets: Arc::new(Mutex::new(LruCache::new(destinations))),
+            suited: Arc::new(Mutex::new(LruCache::new(destinations))),
+        }
     }
 
-    /// How many destinations are known, less those whose set a connection uses at present.
+    /// Of how many destinations the capacity is known, less those whose set a connection uses at
+    /// present.
     pub fn len(&self) -> usize {
         lock(&self.sets).len()
     }
 
-    /// Whether no destination is known.
+    /// Whether no destination's capacity is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -68,6 +88,7 @@ impl Memory {
     /// Connections that live leave what they observed when they end: close them first.
     pub fn clear(&self) {
         lock(&self.sets).clear();
+        lock(&self.suited).clear();
     }
 }
 
@@ -94,6 +115,25 @@ impl Place {
         let left = expires.saturating_duration_since(now).as_nanos();
         let expires = Time::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
         Some(Saved { window, rtt, expires })
+    }
+
+    /// What suits the destination by the scheme of this text.
+    pub(crate) fn suited(&self, scheme: &str, now: Instant) -> Option<Spec> {
+        let mut known = lock(&self.memory.suited);
+        let suited = known.get(&self.destination)?;
+        (suited.scheme == scheme && suited.expires > now).then_some(suited.spec)
+    }
+
+    /// The connection of this scheme found at this time that the algorithm suits the destination.
+    pub(crate) fn suits(&self, scheme: &str, spec: Spec, now: Instant) {
+        let lifetime = std::time::Duration::from_nanos(SUITED_LIFETIME.as_nanos());
+        let suited = Suited { scheme: scheme.to_owned(), spec, expires: now + lifetime };
+        lock(&self.memory.suited).put(self.destination, suited);
+    }
+
+    /// The destination suffered from what seemed to suit it.
+    pub(crate) fn suits_nothing(&self) {
+        lock(&self.memory.suited).pop(&self.destination);
     }
 
     /// The connection is over, whose clock began at `epoch` and stands at `now`: what it observed

@@ -76,6 +76,15 @@ impl Plan {
         Self { resumption: Some(how), ..self }
     }
 
+    /// The plan, for a connection that begins with what an earlier one found to suit its path.
+    pub(crate) fn beginning_with(mut self, suited: Spec) -> Self {
+        if let Start::Algorithm(first, Some(steerer)) = &mut self.start {
+            *first = suited;
+            steerer.begin_with(suited);
+        }
+        self
+    }
+
     /// What this steers away from: its fallback, or the algorithm with which it begins, with the
     /// algorithm's own knobs. A learnt policy without a fallback has NewReno, which RFC 9002 §7
     /// describes.

@@ -253,6 +253,11 @@ impl Steering {
         self.steerer.as_ref().map_or_else(Insight::default, Steer::insight)
     }
 
+    /// What suits the path, by the scheme that steers it.
+    pub(crate) fn suited(&self) -> Option<Spec> {
+        self.steerer.as_ref().and_then(Steer::suited)
+    }
+
     /// The last report.
     pub(crate) fn last(&self) -> Option<&Report> {
         self.last.as_ref()

@@ -33,8 +33,7 @@ impl Both {
         let own = tuner.applied_delta();
         let mut both =
             Self { selector: Box::new(selector), tuner: Box::new(tuner), own, waiting: None };
-        both.tune_what_was_chosen();
-        both.waiting = None;
+        both.begin_with(both.selector.algorithm());
         both
     }
 
@@ -121,5 +120,15 @@ impl Steer for Both {
 
     fn on_model(&mut self, model: &Model) {
         self.tuner.on_model(model);
+    }
+
+    fn suited(&self) -> Option<Spec> {
+        self.selector.suited()
+    }
+
+    fn begin_with(&mut self, spec: Spec) {
+        self.selector.begin_with(spec);
+        self.tune_what_was_chosen();
+        self.waiting = None;
     }
 }

@@ -2,8 +2,14 @@
 
 use alloc::vec::Vec;
 
+use trimtab_units::Duration;
+
 /// Destinations that are remembered. The one that nothing was asked of longest makes room.
 pub const DESTINATIONS_MAX: usize = 4096;
+
+/// How long it counts which algorithm [suited](crate::Steer::suited) a destination: what else uses
+/// a path changes by the hour.
+pub const SUITED_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// A value for each destination.
 ///
@@ -44,6 +50,12 @@ impl<K: Ord, V> Destinations<K, V> {
         let place = &mut self.places[at];
         place.last = self.uses;
         &mut place.value
+    }
+
+    /// Forgets the value of a destination; `None` where it has none.
+    pub fn remove(&mut self, destination: &K) -> Option<V> {
+        let found = self.places.binary_search_by(|place| place.destination.cmp(destination));
+        Some(self.places.remove(found.ok()?).value)
     }
 
     /// How many destinations have a value.
@@ -90,5 +102,7 @@ mod tests {
         // A look is no use: the third is the oldest, though it was just looked at.
         table.entry(5, || 1);
         assert_eq!([3, 4, 5].map(|key| table.get(&key).copied()), [Some(6), None, Some(1)]);
+        assert_eq!([table.remove(&3), table.remove(&3), table.remove(&4)], [Some(6), None, None]);
+        assert_eq!((table.get(&3), table.len()), (None, DESTINATIONS_MAX - 1));
     }
 }

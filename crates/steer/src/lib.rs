@@ -44,7 +44,7 @@ mod values;
 #[cfg(feature = "select")]
 pub use both::Both;
 #[cfg(any(feature = "customize", feature = "select"))]
-pub use destinations::{DESTINATIONS_MAX, Destinations};
+pub use destinations::{DESTINATIONS_MAX, Destinations, SUITED_LIFETIME};
 pub use driver::{ActionError, Agent, Driver, HostView};
 pub use reason::{Distrust, Insight, Needs, Reason, Selections, Unusable};
 pub use report::{Action, Collector, Report, Responses, Snapshot, Steer};

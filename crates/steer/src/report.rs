@@ -162,6 +162,16 @@ pub trait Steer {
     /// The application names another QoE model while the connection runs. A steering that follows none
     /// takes no notice.
     fn on_model(&mut self, _model: &Model) {}
+
+    /// What its next connection on the same path is to begin with, by what this one saw. Default: it
+    /// has nothing to say.
+    fn suited(&self) -> Option<Spec> {
+        None
+    }
+
+    /// A new connection begins with what an earlier one on its path [found](Self::suited). A
+    /// steering that never finds anything takes no notice.
+    fn begin_with(&mut self, _spec: Spec) {}
 }
 
 /// Collects the events of one connection into reports. Cheap enough for every acknowledgement.

@@ -58,6 +58,14 @@ macro_rules! steerers {
             fn on_model(&mut self, model: &Model) {
                 match self { $(Self::$Name(steering) => steering.on_model(model),)* }
             }
+
+            fn suited(&self) -> Option<Spec> {
+                match self { $(Self::$Name(steering) => steering.suited(),)* }
+            }
+
+            fn begin_with(&mut self, spec: Spec) {
+                match self { $(Self::$Name(steering) => steering.begin_with(spec),)* }
+            }
         }
     };
 }

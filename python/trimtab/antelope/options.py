@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trimtab.course import LEARNT_KINDS
-from trimtab.options import option, out_of_range, read
+from trimtab.options import Drawn, option, out_of_range, read
 from trimtab.train import options as floo
 from trimtab.train.options import Training
 
@@ -17,7 +16,7 @@ PERIODS_MIN = 2
 
 
 @dataclass(frozen=True)
-class Boosting:
+class Boosting(Drawn):
     """One training of models that foretell what each algorithm would be worth (Antelope)."""
 
     out: Path = option(Path("out/antelope"), "folder for the model, its card and checkpoints")
@@ -37,10 +36,6 @@ class Boosting:
     )
     traffic: str = option("web,web-burst", "applications: web, web-burst, download")
     flows: str = option("1", "connections that share a path, all with the same choice, drawn from this list")
-    conditions: int = option(1_000, "network conditions in the space-filling design")
-    generated: int = option(128, "generated links; a fifth of them is for validation")
-    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
-    kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = option(False, "go on from the checkpoints in the folder")
     validate: int = option(100, "connections to choose the period by, over links kept back from learning")
     judge: int = option(300, "connections to judge the model by, over links that it has not seen")

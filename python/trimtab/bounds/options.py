@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trimtab.course import LEARNT_KINDS, RIVAL_KINDS, Settings
-from trimtab.options import option, out_of_range, read
+from trimtab.course import RIVAL_KINDS, Settings
+from trimtab.options import DRAWN_RANGES, Drawn, option, out_of_range, read
 from trimtab.policy import split_names
 from trimtab.train.lessons import Prices
 from trimtab.train.options import CANDIDATES_MAX, FLOWS_MAX
@@ -26,8 +26,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "seed": (0, None),
     "period_ms": (1, 3_600_000),
     "periods": (2, None),
-    "conditions": (1, None),
-    "generated": (0, None),
+    **DRAWN_RANGES,
     "most": (1, CANDIDATES_MAX),
     "horizon": (1, None),
     "fitted": (2, None),
@@ -41,7 +40,7 @@ RIVALS_MAX = 64
 
 
 @dataclass(frozen=True)
-class Bounding:
+class Bounding(Drawn):
     """What could be gained by choosing among algorithms, on the same connections for everyone."""
 
     out: Path = option(Path("out/bounds"), "folder for what was simulated, the result as JSON and as a table")
@@ -71,10 +70,6 @@ class Bounding:
     split: str = option("validate", "links and conditions: train, validate, test")
     period_ms: int = option(12_000, "the selection period in ms (Floo, appendix F)")
     periods: int = option(15, "selection periods of a connection (three minutes, Floo, section 5.1)")
-    conditions: int = option(1_000, "network conditions in the space-filling design")
-    generated: int = option(128, "generated links")
-    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
-    kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
 
     def prices(self) -> Prices:
         """Give what loss and harm cost."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trimtab.course import LEARNT_KINDS, Settings
-from trimtab.options import option, out_of_range
+from trimtab.course import Settings
+from trimtab.options import DRAWN_RANGES, Drawn, option, out_of_range
 from trimtab.policy import split_names
 
 RANGES: dict[str, tuple[float, float | None]] = {
@@ -15,15 +15,14 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "visits": (1, None),
     "periods": (1, None),
     "period_ms": (1, 3_600_000),
-    "conditions": (1, None),
-    "generated": (0, None),
+    **DRAWN_RANGES,
     "seed": (0, None),
     "drift": (0.0, 1.0),
 }
 
 
 @dataclass(frozen=True)
-class Visits:
+class Visits(Drawn):
     """Successive connections on the same paths, each begun with what the ones before it taught."""
 
     algorithms: str = option("cubic;bbr;bbr3;copa:mvfst", "the arms; with ; between where knobs have commas")
@@ -34,10 +33,6 @@ class Visits:
     visits: int = option(20, "connections on each path")
     periods: int = option(5, "length of a connection, in periods")
     period_ms: int = option(12_000, "the period in ms")
-    conditions: int = option(1_000, "network conditions in the space-filling design")
-    generated: int = option(128, "generated links")
-    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
-    kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     drift: float = option(0.01, "share of the prior's covariance that comes back with each connection")
     seed: int = option(1, "seed of the paths and of the draws")
     final: bool = option(False, "judge on the links of the test, once all is chosen; else for validation")

@@ -1,7 +1,7 @@
 """`python -m trimtab.train floo`: parse, train, judge, and write the model with its card.
 
-The other commands have settings of their own. `candidates`, `bounds` and `memory` learn no policy: they tell
-what there is to gain.
+The other commands have settings of their own. `candidates`, `bounds`, `memory` and `judge` learn no policy:
+they tell what there is to gain, and what a policy gains.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ MODULES = {
     "candidates": "trimtab.bounds.candidates",
     "bounds": "trimtab.bounds.three",
     "memory": "trimtab.memory.measure",
+    "judge": "trimtab.train.judge",
 }
 
 

@@ -41,7 +41,7 @@ def write(
 
 Chooses among {", ".join(policy.algorithms)} every {policy.period_ms / 1000:g} s; starts with
 {policy.first}, and falls back to it where a state is unlike what it learnt from.
-{_network(policy)} Its checksum:
+{shape(policy)} Its checksum:
 `{checksum}`.
 
 ## Training
@@ -72,7 +72,8 @@ are those that scale the states of PPO and those of the evaluation.
 {_next_to(rivals or {})}"""
 
 
-def _network(policy: Policy) -> str:
+def shape(policy: Policy) -> str:
+    """Say what the policy is made of, and when it switches."""
     members, units, inputs = policy.w1.shape
     one = f"One hidden layer of {units} units, leaky ReLU; {inputs} features."
     if policy.caution is None:
@@ -101,7 +102,8 @@ def _next_to(rivals: dict[str, Judged]) -> str:
     rows = "\n".join(row(kind, judged) for kind, judged in rivals.items())
     return f"""
 Next to rivals, {counts} of one kind at a time: completion times vs. the best single algorithm, and
-vs. the best of those that take at most {HARMLESS:.0%} of the rivals' bytes more than CUBIC does.
+vs. the best of those that take at most {HARMLESS:.0%} of the rivals' bytes more than CUBIC does, of all
+bytes and on average over connections. `./dev train judge` has the intervals of the harm.
 
 | rivals | best single | policy vs. it | best that does no more harm | policy vs. it | harm | lost |
 |---|---|---:|---|---:|---:|---:|
@@ -125,11 +127,11 @@ first.
 {rows(judged)}"""
 
 
-def judged_on(opened: list[str]) -> str:
-    """Say which links those are."""
+def judged_on(opened: list[str], how: str = "--resume --final") -> str:
+    """Say which links those are, and how to open the test."""
     if not opened:
-        return """On the links and conditions for validation, which training did not see. The test was not
-opened. `--resume --final` judges on it, once all is chosen."""
+        return f"""On the links and conditions for validation, which training did not see. The test was not
+opened. `{how}` judges on it, once all is chosen."""
     times = "once" if len(opened) == 1 else f"{len(opened)} times"
     return f"""On the links and conditions of the test, Wi-Fi among them, which neither training nor
 validation saw. For models of this folder it was opened {times}: {", ".join(opened)}."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trimtab.course import LEARNT_KINDS, RIVAL_KINDS, Settings
-from trimtab.options import add_options, option, out_of_range
+from trimtab.course import RIVAL_KINDS, Settings
+from trimtab.options import DRAWN_RANGES, Drawn, add_options, option, out_of_range
 from trimtab.policy import split_names
 from trimtab.train.lessons import Prices
 
@@ -20,8 +20,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "periods": (0, None),
     "parallel": (1, None),
     "period_ms": (1, 3_600_000),
-    "conditions": (1, None),
-    "generated": (0, None),
+    **DRAWN_RANGES,
     "judge": (1, None),
     "horizon": (1, None),
     "loss_budget": (0.0, 1.0),
@@ -41,7 +40,7 @@ CANDIDATES_MAX = 16
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Drawn):
     """One training of a policy that selects algorithms (Floo)."""
 
     method: str = option("ppo", "ppo (Floo, table 7) or counterfactual (each choice tried on a fork)")
@@ -80,10 +79,6 @@ class Training:
     )
     margin: float = option(0.02, "counterfactual: what a switch costs, as ln(completion time)")
     objective: str = option("mean", "what sums up completion times (Floo, section 5.5.2): mean, p90")
-    conditions: int = option(1_000, "network conditions in the space-filling design")
-    generated: int = option(128, "generated links")
-    traces: Path | None = option(None, "folder of recordings: a folder of Mahimahi traces for each kind")
-    kinds: str = option(",".join(LEARNT_KINDS), "the kinds to take from it")
     resume: bool = option(False, "go on from the last checkpoint in the folder")
     judge: int = option(300, "connections to judge the policy by, over links that it has not seen")
     against: str = option("", "other algorithms to compare the policy with, written as --algorithms")
@@ -143,11 +138,12 @@ def parse(arguments: list[str]) -> Training:
     floo = commands.add_parser(
         "floo", help="select the algorithm of a running connection", description=Training.__doc__
     )
-    # Their options are their own: trimtab.{muses,antelope,bounds,memory}.options.
+    # Their options are their own: trimtab.{muses,antelope,bounds,memory}.options and trimtab.train.judge.
     commands.add_parser("muses", help="multiply the window of a connection every 10 ms", add_help=False)
     commands.add_parser("antelope", help="foretell what each algorithm is worth, and select", add_help=False)
     commands.add_parser("candidates", help="search for the set of algorithms to choose from", add_help=False)
     commands.add_parser("bounds", help="bound what choosing among some algorithms can gain", add_help=False)
+    commands.add_parser("judge", help="judge a policy alone and next to rivals of each kind", add_help=False)
     commands.add_parser("memory", help="measure what a memory per destination is worth", add_help=False)
     add_options(
         floo, Training, {"method": ("ppo", "counterfactual"), "reward": REWARDS}, silent=(None, "", 0)

@@ -42,7 +42,7 @@ def main() -> int:
     def times(choose: Chooser) -> Floats:
         return np.log(run(course, choose, settings.judge, PERIODS).times)
 
-    chosen = times(by_policy(policy))
+    chosen = times(by_policy(policy, course))
     single = {name: times(always(number)) for number, name in enumerate(policy.algorithms)}
     best = min(single, key=lambda name: float(single[name].mean()))
     less = 1.0 - float(np.exp((chosen - single[best]).mean()))

@@ -91,7 +91,7 @@ pub enum Cause {
     Worse,
     /// The states of the connection lay nearest to the group of this tree.
     Nearest,
-    /// An earlier connection to the same destination ended with it.
+    /// It suited an earlier connection to the same destination.
     Before,
     /// The guard of a learnt policy let the fallback take over.
     Guard {
@@ -204,9 +204,7 @@ impl fmt::Display for Cause {
                 write!(f, "the learnt policy declined, and this is the fallback: {why}")
             }
             Self::Nearest => f.write_str("its latest states are nearest to those of this tree"),
-            Self::Before => {
-                f.write_str("an earlier connection to the same destination ended with it")
-            }
+            Self::Before => f.write_str("it suited an earlier connection to the same destination"),
             Self::Guard { why } => {
                 write!(f, "the policy's guard let the fallback take over: {why}")
             }

@@ -1,60 +1,68 @@
-//! With which tree of Muses earlier connections ended, by where they went: the next one begins with
-//! it (Zhong et al., INFOCOM 2022, §III-F).
+//! What connections found to suit the places that they went to: the next ones begin with it.
 
-use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// So many destinations are remembered; then the one that was first is forgotten.
-const KEPT: usize = 10_000;
+use trimtab_cc::Spec;
+use trimtab_steer::{Destinations, SUITED_LIFETIME};
+use trimtab_units::Time;
 
-/// A destination, and the checksum of the model.
-type Place = (IpAddr, u32);
+use crate::config::{Rule, Select, Steering, Turns};
+use crate::connection::Setting;
 
-/// The trees of earlier connections.
+/// What earlier connections found, by where they went.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    trees: HashMap<Place, usize>,
-    /// Oldest first.
-    order: VecDeque<Place>,
+    /// With which tree of Muses they ended (Zhong et al., INFOCOM 2022, §III-F), by the checksum of
+    /// the model.
+    trees: Destinations<(IpAddr, u32), usize>,
+    /// Which algorithm a learnt policy preferred at last, and when, by the checksum of the policy.
+    suited: Destinations<(IpAddr, String), (Spec, Time)>,
 }
 
 impl Ended {
-    /// The tree with which to begin; `None` where nothing is known.
-    pub(crate) fn tree(&self, to: IpAddr, model: u32) -> Option<usize> {
-        self.trees.get(&(to.to_canonical(), model)).copied()
+    /// Completes the setting of a connection that goes there by what is known of the place.
+    pub(crate) fn complete(&self, setting: &mut Setting<'_>, to: IpAddr) {
+        setting.tree = self.tree(to, setting.rule);
+        setting.suited = self.suited(to, setting.rule, setting.now);
     }
 
-    /// A connection asks this tree from now on.
-    pub(crate) fn note(&mut self, to: IpAddr, model: u32, tree: usize) {
-        let place = (to.to_canonical(), model);
-        if self.trees.insert(place, tree).is_some() {
-            return;
-        }
-        self.order.push_back(place);
-        if self.order.len() > KEPT
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.trees.remove(&oldest);
+    /// The tree with which to begin under a rule; `None` where nothing is known.
+    fn tree(&self, to: IpAddr, rule: Option<&Rule>) -> Option<usize> {
+        let Some(Steering::Muses(forest)) = &rule?.steering else { return None };
+        self.trees.get(&(to.to_canonical(), forest.trees?.checksum())).copied()
+    }
+
+    /// A connection asks this tree of this model from now on.
+    pub(crate) fn note_tree(&mut self, to: IpAddr, model: u32, tree: usize) {
+        *self.trees.entry((to.to_canonical(), model), || tree) = tree;
+    }
+
+    /// The algorithm with which to begin under a rule; `None` where nothing is known.
+    fn suited(&self, to: IpAddr, rule: Option<&Rule>, now: Time) -> Option<Spec> {
+        let (spec, at) = self.suited.get(&(to.to_canonical(), policy(rule)?))?;
+        (now.since(*at) < SUITED_LIFETIME).then_some(*spec)
+    }
+
+    /// The policy of a connection's rule prefers this algorithm there.
+    pub(crate) fn note_suited(&mut self, to: IpAddr, rule: Option<&Rule>, spec: Spec, now: Time) {
+        let Some(policy) = policy(rule) else { return };
+        *self.suited.entry((to.to_canonical(), policy), || (spec, now)) = (spec, now);
+    }
+
+    /// A connection suffered from what its rule's policy chose there.
+    pub(crate) fn forget_suited(&mut self, to: IpAddr, rule: Option<&Rule>) {
+        if let Some(policy) = policy(rule) {
+            self.suited.remove(&(to.to_canonical(), policy));
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_tree_of_a_destination_is_remembered_within_bounds() {
-        let mut ended = Ended::default();
-        let at = |i: u32| IpAddr::from((0x0a00_0000 + i).to_be_bytes());
-        for i in 0..KEPT as u32 {
-            ended.note(at(i), 7, 1);
+/// The checksum of the learnt policy of a rule.
+fn policy(rule: Option<&Rule>) -> Option<String> {
+    match &rule?.steering {
+        Some(Steering::Turns(Turns { select: Some(Select::Learnt(learnt)), .. })) => {
+            Some(learnt.model.as_ref().ok()?.sha256().to_owned())
         }
-        ended.note(at(0), 7, 3);
-        assert_eq!((ended.tree(at(0), 7), ended.tree(at(0), 8)), (Some(3), None));
-        assert_eq!(ended.tree("::ffff:10.0.0.1".parse().unwrap(), 7), Some(1));
-        ended.note("2001:db8::1".parse().unwrap(), 7, 2);
-        assert_eq!((ended.tree(at(0), 7), ended.tree(at(1), 7)), (None, Some(1)));
-        assert_eq!((ended.trees.len(), ended.order.len()), (KEPT, KEPT));
+        _ => None,
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) stretch: f64,
     /// The tree with which an earlier connection to the same destination ended.
     pub(crate) tree: Option<usize>,
+    /// The algorithm that suited it, as far as is known.
+    pub(crate) suited: Option<Spec>,
     /// Where the configurations of a fleet come from.
     pub(crate) edge: Option<&'a Edge>,
 }
@@ -227,7 +229,7 @@ impl<L: Link> Connection<L> {
         match &rule.steering {
             None => {}
             Some(Steering::Mortise(settings)) => self.start_mortise(*settings, delta, setting),
-            Some(Steering::Turns(turns)) => self.start_turns(turns),
+            Some(Steering::Turns(turns)) => self.start_turns(turns, setting),
             Some(Steering::Muses(forest)) => self.start_trees(forest, setting),
             Some(Steering::Fleet(customized)) => self.start_customized(customized, setting),
         }
@@ -348,7 +350,8 @@ impl<L: Link> Connection<L> {
     }
 
     /// The algorithm that runs is the first, whichever it is: an agent before this one may have been in the middle.
-    fn start_turns(&mut self, turns: &Turns) {
+    /// A new connection of a policy goes over at once to what suited an earlier one.
+    fn start_turns(&mut self, turns: &Turns, setting: &Setting<'_>) {
         let running = self.link.algorithm();
         let Some(all) = turns.from(running) else { return };
         let specs: Vec<Spec> = all.iter().filter_map(|a| Spec::new(a.name())).collect();
@@ -371,7 +374,11 @@ impl<L: Link> Connection<L> {
         };
         let config = SelectorConfig { period: every, how, look: turns.look, ..config };
         let Some(running) = Spec::new(running.name()) else { return };
-        let selector = Selector::of_running(config, running);
+        let mut selector = Selector::of_running(config, running);
+        if let Some(suited) = setting.suited.filter(|to| self.is_new && !to.is_same(&running)) {
+            selector.begin_with(suited);
+            self.switch(&suited, how, Cause::Before, setting);
+        }
         self.steer_by(Box::new(selector));
         self.responses = Responses::default();
     }
@@ -410,6 +417,11 @@ impl<L: Link> Connection<L> {
     /// The checksum of the model whose trees it asks, and which of them it is.
     pub(crate) fn tree(&self) -> Option<(u32, usize)> {
         self.steering.as_deref()?.insight().tree
+    }
+
+    /// What suits its destination, by the policy that steers it.
+    pub(crate) fn suited(&self) -> Option<Spec> {
+        self.steering.as_deref()?.suited()
     }
 
     /// How often the guard of Muses let the fallback take over, and the kernel refused a switch, until now.

@@ -19,7 +19,7 @@ use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Mode, Rule, Steering};
 use crate::connection::ended::Ended;
-use crate::connection::{Connection, Hint, Setting, Standing};
+use crate::connection::{Connection, Hint, Standing};
 use crate::core::tally::{NO_RULE, Tallies};
 use crate::daemon::governor::Governor;
 use crate::datapath::{Datapath, Link};
@@ -47,7 +47,7 @@ pub struct Core<D: Datapath> {
     notes: Vec<String>,
     /// What connections ran before they were given an algorithm, as far as a rule assigns any.
     pub(crate) former: HashMap<Addresses, String>,
-    /// The trees with which connections ended.
+    /// What connections found to suit the places that they went to.
     ended: Ended,
     /// Where the configurations of a fleet come from.
     edge: Option<Arc<Edge>>,
@@ -188,9 +188,9 @@ impl<D: Datapath> Core<D> {
         let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
         let arm = Arm::of(identity.remote.ip(), self.config.holdback);
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
-        let setting = at.setting(place, self.governor.stretch());
-        let tree = tree_of(&self.ended, &identity, setting.rule);
-        let connection = Connection::new(link, arm, place, &Setting { tree, ..setting });
+        let mut setting = at.setting(place, self.governor.stretch());
+        self.ended.complete(&mut setting, identity.remote.ip());
+        let connection = Connection::new(link, arm, place, &setting);
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
         self.connections.insert(identity.id, Box::new(connection));
         self.by_addresses.insert(addresses(&identity), identity.id);
@@ -234,10 +234,18 @@ impl<D: Datapath> Core<D> {
         let (alarms_before, refused_before) = connection.incidents();
         let looked = connection.look(&setting);
         if let Some((model, tree)) = connection.tree() {
-            self.ended.note(connection.link.identity().remote.ip(), model, tree);
+            self.ended.note_tree(connection.link.identity().remote.ip(), model, tree);
         }
         let stands = connection.standing(setting.mode, setting.rule);
         let (place, arm) = (connection.rule, connection.arm);
+        if looked.window.is_some() {
+            let to = connection.link.identity().remote.ip();
+            match connection.suited() {
+                _ if stands == Standing::Resting => self.ended.forget_suited(to, setting.rule),
+                Some(spec) => self.ended.note_suited(to, setting.rule, spec, now),
+                None => {}
+            }
+        }
         let decisions = connection.decisions.count - decided;
         let (unanswered, distrust) = connection.unanswered();
         let unanswered = unanswered - unanswered_before;
@@ -299,9 +307,9 @@ impl<D: Datapath> Core<D> {
             if same {
                 connection.rule = place;
             } else {
-                let setting = at.setting(place, self.governor.stretch());
-                let tree = tree_of(&self.ended, identity, setting.rule);
-                connection.follow(arm, place, &Setting { tree, ..setting });
+                let mut setting = at.setting(place, self.governor.stretch());
+                self.ended.complete(&mut setting, identity.remote.ip());
+                connection.follow(arm, place, &setting);
             }
         }
         self.tell_ahead(now);
@@ -378,14 +386,6 @@ impl<D: Datapath> Core<D> {
 
 pub(crate) fn addresses(identity: &Identity) -> Addresses {
     (identity.local, identity.remote, identity.netns_cookie)
-}
-
-/// The tree with which an earlier connection under this rule to the same destination ended.
-fn tree_of(ended: &Ended, identity: &Identity, rule: Option<&Rule>) -> Option<usize> {
-    match &rule?.steering {
-        Some(Steering::Muses(forest)) => ended.tree(identity.remote.ip(), forest.trees?.checksum()),
-        _ => None,
-    }
 }
 
 /// What is said the first time that the policy of a rule has no answer. That there is none is said

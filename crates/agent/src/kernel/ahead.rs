@@ -56,7 +56,8 @@ impl<'a> Now<'a> {
     pub(crate) fn setting(&self, place: Option<usize>, stretch: f64) -> Setting<'a> {
         let Self { config, edge, now } = *self;
         let rule = place.and_then(|place| config.rules.get(place));
-        Setting { now, mode: config.mode, safety: &config.safety, rule, stretch, tree: None, edge }
+        let (mode, safety) = (config.mode, &config.safety);
+        Setting { now, mode, safety, rule, stretch, tree: None, suited: None, edge }
     }
 }
 

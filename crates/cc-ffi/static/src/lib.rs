@@ -6,6 +6,11 @@ mod allocator;
 
 pub use trimtab_cc_ffi::*;
 
+/// What the toolchain's own archive for Android asks for, to unwind. Nothing here unwinds.
+#[cfg(target_os = "android")]
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
 /// Nothing in the library panics (its crates are tested with overflow checks on); if it did, the
 /// caller could not go on.
 #[panic_handler]

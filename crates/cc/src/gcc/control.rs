@@ -4,7 +4,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::rivals::Rivals;
 use super::search::Search;
-use super::{Gcc, PACE, PROCESS_EVERY, Told};
+use super::{Gcc, PACE, PACE_AMONG, PROCESS_EVERY, Told};
 use crate::by_rate::{self, Transport};
 use crate::knob::knob_methods;
 use crate::{
@@ -103,6 +103,7 @@ impl CongestionControl for Gcc {
         Some(match self.told {
             Told::Nothing => self.rate().mul_f64(PACE).max(self.window_rate()),
             Told::Acks(_) => self.rate(),
+            Told::Media if self.rivals.compete() => self.rate().mul_f64(PACE_AMONG),
             Told::Media => self.rate().mul_f64(PACE),
         })
     }

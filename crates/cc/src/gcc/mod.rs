@@ -17,7 +17,7 @@
 //! * Congestion marks (ECN) bound window and target by `ceiling.rs`. Libwebrtc does not answer
 //!   them.
 //! * With the knob `competitive` at 1, it takes the share of a CUBIC flow next to flows that fill
-//!   the queue (`rivals.rs`). It is off by default.
+//!   the queue (`rivals.rs`), and spreads its frames there. It is off by default.
 //! * With the knob `probe_busy` above 0 it probes while the target is used, and with `probe_share`
 //!   below 1 it takes a part of what a probe found. Both are off by default.
 //! * A timeout halves the target. Libwebrtc waits for 3 s of silence, which counts here as well.
@@ -74,6 +74,9 @@ const PROBE_DROP: f64 = 0.85;
 const SEARCH_LOSS: f64 = 0.02;
 /// Media is paced at so many times the target (`kDefaultPaceMultiplier`).
 const PACE: f64 = 2.5;
+/// … and next to others that fill the queue at so many: a frame that leaves at once is dropped at
+/// the end of a full queue, and what others lose there is a packet. Ours.
+const PACE_AMONG: f64 = 1.5;
 /// Its entry in the table of all algorithms.
 pub(crate) const ENTRY: Algorithm = Algorithm {
     name: "gcc",

@@ -1,4 +1,4 @@
-//! NADA's knobs: the parameters of RFC 8698, Figure 3, that a flow may choose.
+//! NADA's knobs: the parameters of RFC 8698, §4.1, Figure 3, that a flow may choose.
 
 use crate::knob::knobs;
 

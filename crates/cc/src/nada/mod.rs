@@ -33,19 +33,20 @@ use crate::{
     Sent, Timeout,
 };
 
-/// Time between two updates, DELTA.
+/// Time between two updates, DELTA (§4.1, Figure 3).
 const DELTA: Duration = Duration::from_millis(100);
-/// The longest round-trip time that the controller is stable at, TAU, in milliseconds.
+/// The longest round-trip time that the controller is stable at, TAU, in milliseconds (§4.3,
+/// Equation 7).
 const TAU: f64 = 500.0;
-/// The accelerated mode: most growth at once, GAMMA_MAX; the queue that it may make, QBOUND; and
-/// the delay of the filters, DFILT.
+/// The accelerated mode (§4.3, Equation 3): most growth at once, GAMMA_MAX; the queue that it may
+/// make, QBOUND; and the delay of the filters, DFILT.
 const GAMMA_MAX: f64 = 0.5;
 const QBOUND: Duration = Duration::from_millis(50);
 const DFILT: Duration = Duration::from_millis(120);
 /// What is paced beyond the target for a frame that waits, BETA_S (§5.2.2): a frame at 30 a second
 /// is 1/30 s of it, and FPS · BETA_S of that is a tenth.
 const PACE: f64 = 1.1;
-/// The rate over what arrives.
+/// The most of the rate over what arrives. Ours: §4.3 has none in the gradual mode.
 const USED: f64 = 2.0;
 
 /// Its entry in the table of all algorithms.
@@ -160,7 +161,7 @@ impl Nada {
         }
     }
 
-    /// §4.3.
+    /// One step of the sender (§4.3).
     fn update(&mut self, now: Time, delta: Duration) {
         let congestion = self.signal.congestion();
         if self.signal.has_room(now) {
@@ -172,14 +173,14 @@ impl Nada {
         self.congestion = congestion;
     }
 
-    /// Accelerated ramp-up (Equations 3 and 4).
+    /// Accelerated ramp-up (§4.3, Equations 3 and 4).
     fn accelerate(&mut self) {
         let gamma = GAMMA_MAX.min(QBOUND.ratio(self.rtt + DELTA + DFILT));
         let rate = self.signal.received().mul_f64(1.0 + gamma);
         self.set(self.rate.max(rate));
     }
 
-    /// Gradual update (Equations 5 to 7).
+    /// Gradual update (§4.3, Equations 5 to 7).
     fn follow(&mut self, congestion: f64, delta: Duration) {
         let Values { prio, xref, kappa, eta, rate_ref, .. } = self.values;
         let offset = congestion - prio * xref * rate_ref / self.rate.mbps().max(1e-6);

@@ -6,19 +6,20 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// Samples of the least-delay filter (§5.1.1).
 const DELAYS: usize = 15;
-/// Observation window in updates of 100 ms: LOGWIN is 500 ms.
+/// Observation window in updates of 100 ms: LOGWIN is 500 ms (§4.1, Figure 3).
 const SLOTS: usize = 5;
-/// LOGWIN itself.
+/// LOGWIN itself (§4.1, Figure 3).
 const LOGWIN: Duration = Duration::from_millis(500);
-/// Queueing delay that is none, QEPS.
+/// Queueing delay that is none, QEPS (§4.1, Figure 3).
 const QEPS: Duration = Duration::from_millis(10);
-/// Where delays count less while there are losses, QTH in milliseconds, and how steeply, LAMBDA.
+/// Where delays count less while there are losses, QTH in milliseconds, and how steeply, LAMBDA (§4.2,
+/// Equation 1).
 const QTH: f64 = 50.0;
 const LAMBDA: f64 = 0.5;
-/// Losses count as such for so many average intervals, MULTILOSS.
+/// Losses count as such for so many average intervals, MULTILOSS (§4.2).
 const MULTILOSS: f64 = 7.0;
 /// A reference share of lost or marked packets costs so many milliseconds: PLRREF, DLOSS, PMRREF,
-/// DMARK.
+/// DMARK (§4.2, Equation 2).
 const LOSS: (f64, f64) = (0.01, 10.0);
 const MARK: (f64, f64) = (0.01, 2.0);
 /// Weight of a new share, ALPHA (§5.1.2).

@@ -11,3 +11,5 @@ mod parity;
 mod selection;
 mod simulate;
 mod support;
+#[cfg(feature = "webrtc")]
+mod webrtc;

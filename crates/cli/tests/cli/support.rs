@@ -22,7 +22,11 @@ pub(crate) fn stdout(folder: &Path, args: &[&str]) -> String {
 
 /// Message and standard output of a run that must fail: exit code 2, one message.
 pub(crate) fn failure(folder: &Path, args: &[&str]) -> (String, String) {
-    let out = trimtab(folder, args);
+    failed(trimtab(folder, args), args)
+}
+
+/// The same of a run with these arguments that is over.
+pub(crate) fn failed(out: Output, args: &[&str]) -> (String, String) {
     let message = String::from_utf8(out.stderr).expect("messages are UTF-8");
     assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
     assert!(message.starts_with("error: "), "{args:?}: {message}");

@@ -183,8 +183,14 @@ impl MediaSender {
         };
         let video = (rate.max(audio) - audio).mul_f64(1.0 - self.repairs.share());
         let frame = video * interval;
-        let packets = frame.get().div_ceil((PAYLOAD + HEADER).get());
-        let shared = if self.protection.parity { frame * 5 / 6 } else { frame };
+        let full = PAYLOAD + HEADER;
+        let (mut shared, mut packets) = (frame, frame.get().div_ceil(full.get()));
+        if self.protection.parity {
+            // A packet of each group is parity; a frame has one group at least.
+            let groups = packets.div_ceil(u64::from(GROUP) + 1).max(1);
+            packets = (packets.max(groups + 1) - groups).max(1);
+            shared = frame * packets / (packets + groups);
+        }
         let payload = shared.max(HEADER * packets) - HEADER * packets;
         call.ask(payload / interval);
     }

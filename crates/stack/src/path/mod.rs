@@ -116,14 +116,16 @@ impl Path {
         let limits = Limits { clock: settings.clock(now), ..limits(mtu, seed) };
         let arm = settings.arm();
         let plan = if arm == Arm::Holdback { &*settings.baseline } else { &settings.plan };
-        let mut driver = plan.start().driver(&limits);
-        let mut place = None;
         // A path that follows the first one begins afresh (RFC 9000 §9.4).
-        if number == 0 {
-            place = settings.place(now);
-            if let Some(how) = settings.resumption(plan, place.as_ref(), now) {
-                driver = driver.resuming(&limits, how);
-            }
+        let place = if number == 0 { settings.place(now) } else { None };
+        let suited = place.as_ref().and_then(|place| place.suited(plan.label(), now));
+        let remembering = suited.map(|suited| plan.clone().beginning_with(suited));
+        let plan = remembering.as_ref().unwrap_or(plan);
+        let mut driver = plan.start().driver(&limits);
+        if number == 0
+            && let Some(how) = settings.resumption(plan, place.as_ref(), now)
+        {
+            driver = driver.resuming(&limits, how);
         }
         let guard = settings.guard.filter(|_| arm == Arm::Treated);
         let guard =
@@ -478,6 +480,14 @@ impl Drop for Path {
         self.settle();
         if let (Some(place), Some(state)) = (&self.place, self.driver.resume()) {
             place.leave(state, self.epoch, self.now);
+        }
+        if let Some(place) = &self.place {
+            let now = self.epoch + std::time::Duration::from_nanos(self.now.as_nanos());
+            match self.steering.suited() {
+                _ if self.steering.fallbacks() > 0 => place.suits_nothing(),
+                Some(suited) => place.suits(self.steering.label(), suited, now),
+                None => {}
+            }
         }
         let (inflight, rtt) = (self.tracker.inflight(), self.rtt);
         if let Some(trace) = &mut self.trace {

@@ -341,6 +341,21 @@ impl Steer for Selector {
         is_learnt.then_some(self.config.safe)
     }
 
+    /// What a learnt policy prefers in the last state. Nothing switches here, so what a switch costs
+    /// does not count.
+    fn suited(&self) -> Option<Spec> {
+        let preferred = match &self.config.policy {
+            _ if self.selections.made == 0 => return None,
+            Policy::Model(Ok(model)) => model.preferred(&self.state, self.running).ok()?,
+            _ => return None,
+        };
+        self.config.candidates.get(preferred).copied()
+    }
+
+    fn begin_with(&mut self, spec: Spec) {
+        self.asked = spec;
+    }
+
     fn insight(&self) -> Insight {
         let outside = matches!(self.config.policy, Policy::External);
         Insight { selections: (!outside).then_some(self.selections), ..Insight::default() }

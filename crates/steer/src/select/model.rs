@@ -337,13 +337,26 @@ impl Model {
         for (scores, member) in scores.iter_mut().zip(&self.members) {
             *scores = self.scores(member, state, running)?;
         }
-        let candidates = self.candidates.len();
         if let (Some(restraint), Some(runs)) = (self.restraint, running) {
-            return Ok(restraint.choose(scores, candidates, runs));
+            return Ok(restraint.choose(scores, self.candidates.len(), runs));
         }
-        // The softmax keeps their order, and so does the sum over members that of the mean. The first of equals.
+        Ok(self.highest(scores))
+    }
+
+    /// The number of the candidate that it prefers where nothing has to be switched, so that a
+    /// switch costs nothing.
+    ///
+    /// # Errors
+    /// The state is not one of those that it learnt from.
+    pub fn preferred(&self, state: &State, running: Option<usize>) -> Result<usize, Distrust> {
+        Ok(self.highest(&[self.logits(state, running)?]))
+    }
+
+    /// The candidate of the highest score over all members, the first of equals. The softmax keeps
+    /// their order, and so does the sum over members that of the mean.
+    fn highest(&self, scores: &[[f32; CANDIDATES_MAX]]) -> usize {
         let sum = |i: usize| scores.iter().map(|of| of[i]).sum::<f32>();
-        Ok((1..candidates).fold(0, |best, i| if sum(i) > sum(best) { i } else { best }))
+        (1..self.candidates.len()).fold(0, |best, i| if sum(i) > sum(best) { i } else { best })
     }
 
     /// The logarithms of its preferences, up to a constant, on average over its members; those

@@ -33,9 +33,14 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
+    /// Whether there is one.
+    pub(crate) fn check() -> Result<(), WebrtcError> {
+        Command::new(PROGRAM).arg("--version").output().map_err(WebrtcError::NoBrowser).map(drop)
+    }
+
     /// Starts it in the network namespace of the caller.
     pub(crate) fn start() -> Result<Self, WebrtcError> {
-        Command::new(PROGRAM).arg("--version").output().map_err(WebrtcError::NoBrowser)?;
+        Self::check()?;
         let system = WebrtcError::system::<std::io::Error>;
         let folder = tempfile::tempdir().map_err(system("make a folder for the browser"))?;
         let pipes = ["to", "from"].map(|name| folder.path().join(name));

@@ -14,6 +14,7 @@ use trimtab_lab::scenario::{Job, Scenario};
 use trimtab_rtc::Config;
 use trimtab_rtc::units::Time;
 
+use super::browser::Browser;
 use super::run::{CallRun, lock};
 use super::studio::{Size, Studio};
 use super::watch::Watch;
@@ -43,12 +44,13 @@ impl Browsers {
     /// Checks that the scenario can be run here.
     ///
     /// # Errors
-    /// The application is no call, several flows or competitors take part, or ffmpeg, the clips or
+    /// The application is no call, several flows or competitors take part, or ffmpeg, the browser or
     /// the rights are missing: one message that says what to do.
     pub fn new(scenario: &Scenario) -> Result<Self, WebrtcError> {
         admission::check(scenario, NAME)?;
         let studio = Studio::from_env()?;
-        // Whether links can be made shows before the first run.
+        // Whether there is a browser, and links can be made, shows before the first run.
+        Browser::check()?;
         drop(Topology::new(ServerSide::Private)?);
         let kernel = format!("Linux {}", rustix::system::uname().release().to_string_lossy());
         Ok(Self { studio, kernel, fidelity: Mutex::default() })

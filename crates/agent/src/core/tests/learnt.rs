@@ -59,6 +59,37 @@ fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
     assert_eq!(core.take_notes(), [""; 0]);
 }
 
+#[test]
+fn the_next_connection_begins_with_what_suited_its_destination() {
+    let with = WithPolicy::new(Some(&policy((0.0, 1.0))));
+    let fake = Fake::default();
+    let mut core = Core::new(fake.clone(), with.config("cubic"), Time::ZERO);
+    let open = |core: &mut Core<Fake>, remote: &str, now: Time| {
+        let (pipe, event) = fake.open("10.0.0.1:443", remote);
+        pipe.borrow_mut().identity.algorithm = "cubic";
+        pipe.borrow_mut().identity.opened = now;
+        core.on_event(&event, now);
+        pipe
+    };
+    let first = open(&mut core, "192.0.2.1:5000", Time::ZERO);
+    assert_eq!(first.borrow().switches, [], "nothing is known yet");
+    let now = pass(&mut core, &fake, Time::ZERO, 5.0);
+    assert_eq!(first.borrow().identity.algorithm, "copa");
+
+    let begins = |core: &mut Core<Fake>, remote: &str, now: Time| {
+        let next = open(core, remote, now);
+        let algorithm = next.borrow().identity.algorithm;
+        next.borrow_mut().open = false;
+        algorithm
+    };
+    assert_eq!(begins(&mut core, "192.0.2.1:5001", now), "copa");
+    assert_eq!(begins(&mut core, "192.0.2.2:5001", now), "cubic", "another destination");
+    let why = core.why("2", now).unwrap().to_string();
+    assert!(why.contains("cubic -> copa: it suited an earlier connection"), "{why}");
+    let late = now + trimtab_steer::SUITED_LIFETIME;
+    assert_eq!(begins(&mut core, "192.0.2.1:5002", late), "cubic", "that was long ago");
+}
+
 /// The fallback runs, whatever is wrong; that is said once, and counted.
 #[test]
 fn without_an_answer_of_the_policy_what_is_safe_runs() {
