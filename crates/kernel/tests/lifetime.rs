@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::ExitStatusExt;
@@ -246,11 +246,14 @@ fn spawn_loader(folder: &str, suffix: &str, slots: u32) -> Child {
         .env("TRIMTAB_TEST_LOADER", folder)
         .env("TRIMTAB_TEST_SUFFIX", suffix)
         .env("TRIMTAB_TEST_SLOTS", slots.to_string())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
 }
+
+/// What the loader prints when it has turned a knob for the first time.
+const TURNED: &str = "a knob is turned";
 
 /// Not a test of its own: what the next ones kill.
 #[test]
@@ -261,9 +264,13 @@ fn loader_to_be_killed() {
     let options = Options { folder: folder.into(), suffix, slots, ..Options::default() };
     let datapath = Datapath::load(&options).unwrap();
     let start = Instant::now();
+    let mut turned = false;
     while start.elapsed() < Duration::from_secs(30) {
         for flow in datapath.flows() {
-            flow.set("delta", 0.03).ok();
+            if flow.set("delta", 0.03).is_ok() && !turned {
+                turned = true;
+                println!("{TURNED}");
+            }
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -421,7 +428,9 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     wire.limit("50mbit", 200_000);
     let _server = wire.serve(&options.name(), 7008, 12_000_000, 1);
     let client = wire.fetch(7008, Duration::from_secs(20));
-    std::thread::sleep(Duration::from_millis(500));
+    // A machine that stalls may let it come late.
+    let mut printed = BufReader::new(loader.stdout.take().unwrap()).lines();
+    assert!(printed.any(|line| line.unwrap().contains(TURNED)), "the loader turned no knob");
 
     loader.kill().unwrap();
     assert_eq!(loader.wait().unwrap().signal(), Some(9));
@@ -429,7 +438,8 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     let datapath = Datapath::load(&options).unwrap();
     assert_eq!(datapath.origin(), Origin::Adopted);
     let flow = datapath.flows().next().expect("the connection that was open");
-    assert!((flow.sample().unwrap().delta - 0.03).abs() < 1e-4, "the last knob stays");
+    let delta = flow.sample().unwrap().delta;
+    assert!((delta - 0.03).abs() < 1e-4, "the last knob stays, not {delta}");
     let before = flow.sample().unwrap().totals.acked;
     std::thread::sleep(Duration::from_millis(200));
     assert!(flow.sample().unwrap().totals.acked > before, "the transfer goes on");
