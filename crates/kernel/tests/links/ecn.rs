@@ -94,7 +94,6 @@ fn random_marks_leave_nobody_much_more_than_cubic() {
 /// trip, and a machine that stalls spoils many.
 #[test]
 fn a_threshold_leaves_the_link_in_use() {
-    const WINDOWS: usize = 8;
     need_kernel!();
     let loaded = Loaded::new("_m", 32);
     shipped(&loaded);
@@ -106,6 +105,7 @@ fn a_threshold_leaves_the_link_in_use() {
             println!("{algorithm:?}: {mbps:.2?}");
             mbps.iter().sum::<f64>() > 13.0 && mbps.iter().all(|one| *one > 2.0)
         };
-        assert!((0..WINDOWS).any(shared), "{algorithm:?} left the link or one of its kind starved");
+        let windows = if algorithm == Algorithm::Vivace { 8 } else { 1 };
+        assert!((0..windows).any(shared), "{algorithm:?} left the link or one of its kind starved");
     }
 }
