@@ -160,3 +160,25 @@ fn destination(address: IpAddr) -> IpAddr {
         v4 @ IpAddr::V4(_) => v4,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_suits_a_destination_holds_for_an_hour_and_until_it_harms() {
+        let (memory, now) = (Memory::new(), Instant::now());
+        let place = |last: u8| Place::take(&memory, IpAddr::from([192, 0, 2, last]), now);
+        let copa = Spec::new("copa").unwrap();
+        place(1).suits("floo", copa, now);
+        let knows = |last, scheme, at| place(last).suited(scheme, at).is_some();
+        let hour = std::time::Duration::from_secs(3600);
+        let before = now + hour - std::time::Duration::from_secs(1);
+        assert!(knows(1, "floo", before) && !knows(1, "floo", now + hour));
+        assert!(!knows(1, "floo:part", now) && !knows(2, "floo", now));
+        place(2).suits_nothing();
+        assert!(knows(1, "floo", now), "another destination suffered");
+        place(1).suits_nothing();
+        assert!(!knows(1, "floo", now));
+    }
+}
