@@ -23,7 +23,10 @@ pub(crate) struct PyEnvironments(Arc<Environments>);
 #[pymethods]
 impl PyEnvironments {
     #[new]
-    #[pyo3(signature = (*, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead, even_at_mbps, fits=false))]
+    #[pyo3(signature = (
+        *, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead,
+        even_at_mbps, fits=false
+    ))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
         py: Python<'_>,

@@ -74,8 +74,8 @@ impl core::fmt::Display for Alarm {
 ///
 /// And there is what no policy of short queues can answer. Others fill the queue, and it yields until
 /// hardly anything of the path is its own: a thirty-second part of the highest rate so far, or an
-/// eighth in a few packets, in a queue that stays for a second and sixteen round trips. Alone, a window as small empties
-/// the queue. Then an algorithm that has an answer is to take over.
+/// eighth in a few packets, in a queue that stays for a second and sixteen round trips. Alone, a
+/// window as small empties the queue. Then an algorithm that has an answer is to take over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Guard {
     idle: u16,
