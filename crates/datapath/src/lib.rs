@@ -1,16 +1,24 @@
 //! What a host of connections, such as the agent, needs of a datapath: two traits and plain types.
 //!
 //! Nothing here names an operating system or a protocol stack. A datapath implements [`Datapath`]
-//! and [`Link`]; a host that steers connections takes them.
+//! and [`Link`]; a host that steers connections takes them. What all hosts do alike is here, too:
+//! [`Attention`] says when to look at a connection, [`Responses`] completes its reports, and
+//! [`Asked`] switches its algorithm.
 
 mod algorithm;
+mod asked;
+mod attention;
 mod connection;
 mod error;
+mod responses;
 mod towards;
 
 pub use algorithm::Algorithm;
+pub use asked::{Asked, can_run};
+pub use attention::{Attention, Found, IDLE_FIRST, IDLE_MAX, MEASURE, RESPONSES, until_report};
 pub use connection::{Alarm, Event, EventKind, FlowId, Identity, Switching, Totals};
 pub use error::Error;
+pub use responses::{Responses, remaining};
 pub use towards::{By, Towards};
 
 use trimtab_cc::migrate::Switch;

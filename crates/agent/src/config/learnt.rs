@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trimtab_cc::Spec;
-use trimtab_datapath::Algorithm;
+use trimtab_datapath::{Algorithm, can_run};
 use trimtab_steer::Unusable;
 use trimtab_steer::scheme::By;
 use trimtab_steer::select::Model;
@@ -79,14 +79,6 @@ impl Learnt {
     fn name(&self) -> &str {
         self.model.as_ref().map_or("", |model| model.sha256())
     }
-}
-
-/// Whether a rule with these algorithms can give a connection this one, with its knobs.
-fn can_run(spec: &Spec, algorithms: &[Algorithm]) -> bool {
-    let named = |algorithm: &&Algorithm| algorithm.name() == spec.algorithm().name;
-    let Some(algorithm) = algorithms.iter().find(named) else { return false };
-    let has = |knob: &str| algorithm.knobs().iter().any(|k| k.name == knob);
-    spec.settings().iter().all(|(knob, _)| has(knob))
 }
 
 fn names(specs: &[Spec]) -> String {

@@ -69,12 +69,10 @@ impl<L: Link> Connection<L> {
 
     /// Whether another algorithm than this runs or is to, or this one with knobs of a steering.
     fn is_switched(&self, from: Algorithm) -> bool {
-        let with_knobs = self
-            .asked
-            .iter()
-            .any(|spec| spec.algorithm().name == from.name() && !spec.settings().is_empty());
         let pending = || self.link.switching().and_then(|switching| switching.pending);
-        self.link.algorithm() != from || with_knobs || pending().is_some_and(|next| next != from)
+        self.link.algorithm() != from
+            || self.asked.with_knobs(from)
+            || pending().is_some_and(|next| next != from)
     }
 
     /// Gives the connection back what it had before it was steered. Somebody else's choice stays.

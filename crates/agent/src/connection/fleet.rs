@@ -1,14 +1,13 @@
 //! A connection whose knobs the engine of a fleet chooses.
 
 use trimtab_cc::Knob;
-use trimtab_datapath::Totals;
+use trimtab_datapath::{Responses, Totals};
 use trimtab_fleet_client::edge::Edge;
 
 use super::{Connection, NEW_WITHIN, Setting};
 use crate::config::{Customized, Mode};
 use crate::connection::customize::Customizing;
 use crate::connection::decision::Cause;
-use crate::connection::responses::Responses;
 use crate::datapath::Link;
 
 impl<L: Link> Connection<L> {

@@ -5,7 +5,6 @@ pub(crate) mod customize;
 pub(crate) mod decision;
 pub(crate) mod ended;
 mod fleet;
-pub(crate) mod responses;
 pub(crate) mod sizes;
 mod standing;
 
@@ -14,20 +13,22 @@ use std::sync::Arc;
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
-use trimtab_datapath::Algorithm;
+use trimtab_datapath::{
+    Algorithm, Asked, Attention, Found, IDLE_FIRST, IDLE_MAX, MEASURE, RESPONSES, Responses,
+    remaining, until_report,
+};
 use trimtab_fleet_client::edge::Edge;
-use trimtab_qoe::{Factor, Factors, Model};
+use trimtab_qoe::{Factors, Model};
 use trimtab_steer::distill::{Distill, TREE};
 use trimtab_steer::safety::{Arm, Guard, Measured, Window};
 use trimtab_steer::scheme::MortiseSettings;
 use trimtab_steer::select::{Policy, Selector, SelectorConfig};
 use trimtab_steer::{Action, Distrust, Mortise, Report, Schedule, Steer, Steerer};
-use trimtab_units::{Bytes, Duration, Time};
+use trimtab_units::{Duration, Time};
 
 use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
 use crate::connection::customize::Customizing;
 use crate::connection::decision::{Decisions, seconds};
-use crate::connection::responses::Responses;
 use crate::connection::sizes::Sizes;
 use crate::daemon::logging;
 use crate::datapath::{self, Link};
@@ -35,17 +36,8 @@ use crate::datapath::{self, Link};
 pub use decision::{Cause, Change, Decision};
 pub use standing::Standing;
 
-/// Between looks at a connection on which nothing happens: first, and at most.
-const IDLE_FIRST: Duration = Duration::from_millis(20);
-const IDLE_MAX: Duration = Duration::from_secs(1);
-/// With many connections these, too, become longer, up to so many times.
+/// With many connections looks at idle ones, too, become longer apart, up to so many times.
 const IDLE_STRETCH_MAX: f64 = 3.0;
-/// Between reports of a connection that is measured and not steered.
-const MEASURE: Duration = Duration::from_millis(250);
-/// What steers asks for reports at least as often, where it goes by them.
-const RARELY: Duration = Duration::from_secs(1);
-/// Between reports of a connection of which it counts how long its responses take.
-const RESPONSES: Duration = Duration::from_millis(50);
 /// A connection that was found so soon after it began had the agent's care from the beginning.
 const NEW_WITHIN: Duration = Duration::from_millis(100);
 /// δ that is safe on any path: Copa's own default (NSDI 2018 §2).
@@ -115,8 +107,7 @@ pub(crate) struct Connection<L> {
     pub(crate) last: Option<Measured>,
     pub(crate) score: Option<f64>,
     steering: Option<Box<Steerer>>,
-    /// The algorithms that were asked for, each as it was last.
-    asked: Vec<Spec>,
+    asked: Asked,
     sizes: Sizes,
     responses: Responses,
     /// Its part in what an edge reports of its aggregate.
@@ -141,9 +132,7 @@ pub(crate) struct Connection<L> {
     /// What we have told it.
     applied: Vec<Turned>,
     yielded: bool,
-    acks: u64,
-    /// Zero while it is active.
-    idle: Duration,
+    attention: Attention,
 }
 
 impl<L: Link> Connection<L> {
@@ -162,7 +151,7 @@ impl<L: Link> Connection<L> {
             last: None,
             score: None,
             steering: None,
-            asked: Vec::new(),
+            asked: Asked::default(),
             sizes: Sizes::default(),
             responses: Responses::default(),
             customizing: None,
@@ -178,8 +167,7 @@ impl<L: Link> Connection<L> {
             kind: None,
             applied: Vec::new(),
             yielded: false,
-            acks: 0,
-            idle: IDLE_FIRST,
+            attention: Attention::default(),
         };
         connection.kind = connection.kind_by(setting);
         connection.start(DELTA_FIRST, setting);
@@ -273,7 +261,7 @@ impl<L: Link> Connection<L> {
 
     /// Whether anything happens on it.
     pub(crate) fn is_active(&self) -> bool {
-        self.idle.is_zero()
+        self.attention.is_active()
     }
 
     /// Whether the application has said anything.
@@ -471,16 +459,9 @@ impl<L: Link> Connection<L> {
         // A steering's algorithms are those of the rule, which were checked.
         let Some(to_algorithm) = datapath::algorithm(to.algorithm().name) else { return };
         let applied = setting.mode == Mode::Apply;
-        if applied {
-            // Asked for as before, its knobs are as they were left, so that what was turned meanwhile is not lost.
-            let known = self.asked.iter().any(|spec| spec.is_same(to));
-            let settings = (!known).then_some(to.settings());
-            // An error is the connection's end, which the next look sees.
-            if self.link.switch(to_algorithm, settings, how).is_err() {
-                return;
-            }
-            self.asked.retain(|spec| spec.algorithm().name != to.algorithm().name);
-            self.asked.push(*to);
+        // An error is the connection's end, which the next look sees.
+        if applied && self.asked.switch(&self.link, to, to_algorithm, how).is_err() {
+            return;
         }
         let change = Change::Algorithm {
             from: from.name().to_owned(),
@@ -537,7 +518,7 @@ impl<L: Link> Connection<L> {
         self.cookie = self.link.cookie();
         if self.link.is_closing() {
             // It sends nothing: what was decided for it would act on nothing.
-            self.idle = IDLE_MAX;
+            self.attention.rest();
             return Looked { next: Some(setting.now + IDLE_MAX), ..Looked::default() };
         }
         if self.waits && setting.rule.is_some_and(|rule| self.runs(rule)) {
@@ -546,37 +527,37 @@ impl<L: Link> Connection<L> {
         }
         let was_yielded = self.yielded;
         let customized = self.customize(setting);
-        let happened = acks != self.acks;
-        self.acks = acks;
-        if !happened {
-            self.idle = (self.idle * 2).clamp(IDLE_FIRST, IDLE_MAX);
-            if self.idle == IDLE_MAX {
-                self.sizes.pause();
+        let responses = self.steering.as_deref().is_some_and(|s| s.needs().responses);
+        match self.attention.look(acks, responses) {
+            Found::Quiet(idle) => {
+                if idle == IDLE_MAX {
+                    self.sizes.pause();
+                }
+                self.responses.on_quiet(setting.now);
+                if responses {
+                    self.link.begin(setting.now);
+                }
+                let wait = idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
+                return Looked {
+                    next: Some(setting.now + wait),
+                    note: customized,
+                    ..Looked::default()
+                };
             }
-            self.responses.on_quiet(setting.now);
-            let wait = self.idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
-            return Looked {
-                next: Some(setting.now + wait),
-                note: customized,
-                ..Looked::default()
-            };
-        }
-        if !self.idle.is_zero() {
-            // The idle time says nothing of the path: a report begins now.
-            self.idle = Duration::ZERO;
-            self.window = Window::default();
-            let next = self.link.begin(setting.now).then(|| setting.now + IDLE_FIRST);
-            return Looked { next, note: customized, ..Looked::default() };
+            Found::Woken => {
+                self.window = Window::default();
+                let next = self.link.begin(setting.now).then(|| setting.now + IDLE_FIRST);
+                return Looked { next, note: customized, ..Looked::default() };
+            }
+            Found::Active => {}
         }
         let factors = self.live_factors(setting.rule);
         let Some(mut report) = self.link.report(setting.now, factors) else {
             return Looked::default();
         };
         self.sizes.on_report(&report);
-        if self.steering.as_deref().is_some_and(|s| s.needs().responses) {
-            let remaining = self.hint.factors.get(Factor::Remaining);
-            let remaining = remaining.map(|mbit| Bytes::new(125_000).mul_f64(mbit));
-            self.responses.complete(&mut report, remaining);
+        if responses {
+            self.responses.complete(&mut report, remaining(&self.hint.factors));
         }
         if let Some(customizing) = self.customizing.as_deref_mut() {
             let times = self.responses.times(&report);
@@ -605,15 +586,7 @@ impl<L: Link> Connection<L> {
                 Some(format!("{who}: somebody else turned its knobs; it is left to them"));
         }
         let interval = match self.steering.as_deref() {
-            // Responses are seen by looking often.
-            Some(steering) if steering.needs().responses => {
-                RESPONSES.min(steering.interval(report.srtt))
-            }
-            // What asks more rarely leaves it to its host to measure.
-            Some(steering) => match steering.interval(report.srtt) {
-                rarely if rarely > RARELY => MEASURE,
-                interval => interval,
-            },
+            Some(steering) => until_report(steering, report.srtt),
             None if self.customizing.is_some() => RESPONSES,
             None => MEASURE,
         };

@@ -1,6 +1,7 @@
-//! Responses as they are seen on the wire, for a policy that goes by them: the kernel's reports
-//! know of them only what waits in the socket.
+//! Responses as they are seen on the wire, for a policy that goes by them: the reports of a datapath
+//! that does not see the application know of them only what waits in the socket.
 
+use trimtab_qoe::{Factor, Factors};
 use trimtab_steer::{Report, Responses as Tally};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -10,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What one connection sends between pauses counts as one response, which is as long as looks at
 /// the connection are apart too long or too short.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Responses {
+pub struct Responses {
     current: Option<Response>,
     /// When the connection began, until something of it was seen: its first response began about then.
     opened: Option<Time>,
@@ -33,13 +34,13 @@ struct Response {
 
 impl Responses {
     /// Those of a connection from its beginning on.
-    pub(crate) fn from_the_beginning(opened: Time) -> Self {
+    pub fn from_the_beginning(opened: Time) -> Self {
         Self { opened: Some(opened), ..Self::default() }
     }
 
     /// The connection has ended, and something was acknowledged the last time `last`: how long the
     /// responses took that no report has told of.
-    pub(crate) fn at_the_end(&mut self, last: Time) -> Vec<Duration> {
+    pub fn at_the_end(&mut self, last: Time) -> Vec<Duration> {
         let current = self.current.take().map(|current| (current.began, current.acked_at));
         let unseen = self.opened.take().map(|opened| (opened, opened));
         let rest = current.or(unseen).map(|(began, acked_at)| acked_at.max(last).since(began));
@@ -51,7 +52,7 @@ impl Responses {
     /// outside the socket as far as the application says how much is left (`remaining`), and the
     /// mean rate, which the path did carry, as its delivery rate where the kernel has no sample
     /// that the application did not limit.
-    pub(crate) fn complete(&mut self, report: &mut Report, remaining: Option<Bytes>) {
+    pub fn complete(&mut self, report: &mut Report, remaining: Option<Bytes>) {
         self.on_report(report);
         let in_socket = report.responses.unsent;
         report.responses = tally(&self.ended);
@@ -65,7 +66,7 @@ impl Responses {
     }
 
     /// Takes a report in; how long each of the responses took that ended since the last one.
-    pub(crate) fn times(&mut self, report: &Report) -> Vec<Duration> {
+    pub fn times(&mut self, report: &Report) -> Vec<Duration> {
         self.on_report(report);
         self.ended.drain(..).map(|ended| ended.acked_at.since(ended.began)).collect()
     }
@@ -76,7 +77,9 @@ impl Responses {
             // The first report does not begin with the connection, but when it is seen that something happens.
             let begins = report.now - report.interval;
             let soon = |opened: &Time| begins.since(*opened) <= PAUSE;
-            let began = self.opened.take().filter(soon).unwrap_or(begins);
+            // What was acknowledged had been sent a round trip before.
+            let sent_by = if acked { report.now - report.srtt } else { report.now };
+            let began = self.opened.take().filter(soon).unwrap_or(begins.min(sent_by));
             let current = self.current.get_or_insert(Response {
                 began,
                 sent_at: began,
@@ -94,12 +97,18 @@ impl Responses {
 
     /// Nothing was acknowledged from the last look until now. Looks may be a few milliseconds
     /// apart, so that says nothing of a pause by itself.
-    pub(crate) fn on_quiet(&mut self, now: Time) {
+    pub fn on_quiet(&mut self, now: Time) {
         let ended = self
             .current
             .take_if(|current| !current.on_its_way && now.since(current.sent_at) >= PAUSE);
         self.ended.extend(ended.filter(|ended| !ended.size.is_zero()));
     }
+}
+
+/// How much is left of the responses that are under way, as an application says it.
+pub fn remaining(factors: &Factors) -> Option<Bytes> {
+    let mbit = factors.get(Factor::Remaining)?;
+    Some(Bytes::new(125_000).mul_f64(mbit))
 }
 
 /// What these come to.
@@ -123,7 +132,6 @@ fn tally(ended: &[Response]) -> Tally {
 #[cfg(test)]
 mod tests {
     use trimtab_cc::Phase;
-    use trimtab_qoe::Factors;
     use trimtab_steer::KnobValues;
 
     use super::*;
@@ -191,6 +199,21 @@ mod tests {
         let mut unsaid = Report { responses: in_socket, ..report(41, 0, 0, 0) };
         responses.complete(&mut unsaid, None);
         assert_eq!(unsaid.responses.unsent, Bytes::new(3000), "what is in the socket");
+    }
+
+    /// A page that is seen only when it was acknowledged: 10 kB over 120 ms and not 50.
+    #[test]
+    fn a_response_began_a_round_trip_before_it_was_acknowledged() {
+        let mut responses = Responses::default();
+        let mut report =
+            Report { srtt: Duration::from_millis(120), ..report(1, 10_000, 10_000, 0) };
+        responses.complete(&mut report, None);
+        responses.on_quiet(report.now + PAUSE);
+        let mut next =
+            Report { now: report.now + STEP, sent: Bytes::ZERO, acked: Bytes::ZERO, ..report };
+        responses.complete(&mut next, None);
+        let mbps = 0.08 / 0.12;
+        assert!((next.responses.goodput_mean.mbps() - mbps).abs() < 1e-3, "{:?}", next.responses);
     }
 
     #[test]
