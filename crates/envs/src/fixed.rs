@@ -35,7 +35,8 @@ impl Fixed {
         };
         // None of them asks for what was learnt.
         let learnt = |_: &_| Err(Unusable::Missing);
-        let goal = Goal { model: &model, factors: Factors::new(), learnt: &learnt };
+        let goal =
+            Goal { model: &model, factors: Factors::new(), learnt: &learnt, runs: &|_| true };
         let (spec, steerer) = self.0.kind().steering(&goal);
         Control::Algorithm { spec, steerer }
     }

@@ -61,7 +61,7 @@ pub fn compare(
         return Err(CompareError::Media { app: app.name, datapath: datapath.name() });
     }
     let prepared = prepare(&scenario.plan()?)?;
-    for warning in prepared.warnings() {
+    for warning in prepared.warnings().iter().chain(&datapath.remarks(&prepared)) {
         eprintln!("warning: {warning}");
     }
     let effort = Effort { jobs: effort.jobs.or(datapath.jobs()), ..effort };

@@ -57,8 +57,12 @@ impl Plan {
             }
             kind => {
                 let learnt = learnt(kind)?;
-                let goal =
-                    Goal { model, factors: Factors::new(), learnt: &|_: &By| learnt.clone() };
+                let goal = Goal {
+                    model,
+                    factors: Factors::new(),
+                    learnt: &|_: &By| learnt.clone(),
+                    runs: &|_| true,
+                };
                 let (spec, steerer) = kind.steering(&goal);
                 Start::Algorithm(spec, steerer)
             }

@@ -19,7 +19,7 @@ fn run(path: &Drawn, policy: &'static str, look_s: u64) -> Option<(f64, Selectio
     let by = By::Shipped(policy);
     let model = by.read(by.shipped()?).ok()?;
     let look = (look_s > 0).then(|| Duration::from_secs(look_s));
-    let selector = Selection { look, ..Selection::by(by) }.selector(&Ok(model));
+    let selector = Selection { look, ..Selection::by(by) }.selector(&Ok(model), &|_| true);
     let spec = selector.algorithm();
     let steerer = Some(Steerer::Select(Box::new(selector)));
     let mut world = path.world(Control::Algorithm { spec, steerer }, "web");

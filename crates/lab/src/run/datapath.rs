@@ -38,6 +38,12 @@ pub trait Datapath: Sync {
         None
     }
 
+    /// What it makes of the scenario that is not as the scenario names it: told before the first run.
+    fn remarks(&self, prepared: &Prepared) -> Vec<String> {
+        let _ = prepared;
+        Vec::new()
+    }
+
     /// Carries out a run. Several threads may call it at once.
     ///
     /// # Errors

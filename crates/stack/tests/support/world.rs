@@ -389,7 +389,12 @@ pub(crate) const MODEL: &str = "T - 50*D";
 pub(crate) fn simulated(scheme: &str, setting: &Setting, from: Time, until: Time) -> Rate {
     let scheme: Scheme = scheme.parse().unwrap();
     let model = Model::parse(MODEL, &[]).unwrap();
-    let goal = Goal { model: &model, factors: Factors::new(), learnt: &|_| Err(Unusable::Missing) };
+    let goal = Goal {
+        model: &model,
+        factors: Factors::new(),
+        learnt: &|_| Err(Unusable::Missing),
+        runs: &|_| true,
+    };
     let (spec, steerer) = scheme.kind().steering(&goal);
     let control = Control::Algorithm { spec, steerer };
     let app = App::bulk(&BulkConfig::default());

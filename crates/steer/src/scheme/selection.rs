@@ -194,19 +194,85 @@ impl Selection {
         Ok(())
     }
 
-    /// The selector of a flow, `model` being the one of its file.
-    pub fn selector(&self, model: &Result<LearntModel, Unusable>) -> Selector {
-        let config = match (&self.by, model) {
-            (By::Rule(utility), _) => SelectorConfig::new(candidates(), Policy::Rule(*utility)),
-            (_, Ok(LearntModel::Floo(model))) => SelectorConfig::of_model(model.clone()),
-            (_, Ok(LearntModel::Antelope(models))) => SelectorConfig::of_boosted(models.clone()),
-            (_, Err(why)) => {
-                SelectorConfig::without_model(self.safe.unwrap_or(candidates()[0]), *why)
+    /// The selector of a flow, `model` being the one of its file, on a datapath that `runs` these
+    /// algorithms. It chooses none of the others.
+    ///
+    /// # Panics
+    /// A rule chooses, and none of [`CANDIDATES`] runs.
+    pub fn selector(
+        &self,
+        model: &Result<LearntModel, Unusable>,
+        runs: &dyn Fn(&Spec) -> bool,
+    ) -> Selector {
+        let model = model.as_ref().map_err(|why| *why);
+        let config = match (&self.by, model.and_then(|model| model.only(runs))) {
+            (By::Rule(utility), _) => {
+                let candidates = candidates().into_iter().filter(runs).collect();
+                SelectorConfig::new(candidates, Policy::Rule(*utility))
             }
+            (_, Ok(LearntModel::Floo(model))) => SelectorConfig::of_model(model),
+            (_, Ok(LearntModel::Antelope(models))) => SelectorConfig::of_boosted(models),
+            (_, Err(why)) => SelectorConfig::without_model(self.safe_without_model(), why),
         };
         let period = self.every.unwrap_or(config.period);
         let safe = self.safe.unwrap_or(config.safe);
         Selector::new(SelectorConfig { period, how: self.how, look: self.look, safe, ..config })
+    }
+
+    /// What runs where there is no policy.
+    fn safe_without_model(&self) -> Spec {
+        self.safe.unwrap_or(candidates()[0])
+    }
+
+    /// What a datapath that `runs` only some algorithms makes of it; `None` where it runs all that
+    /// it chooses among.
+    pub fn remark(
+        &self,
+        model: &Result<LearntModel, Unusable>,
+        runs: &dyn Fn(&Spec) -> bool,
+    ) -> Option<String> {
+        let all = match (&self.by, model) {
+            (By::Rule(_), _) => candidates(),
+            (_, Ok(model)) => model.candidates().to_vec(),
+            (_, Err(_)) => return None,
+        };
+        let names = |of: &mut dyn Iterator<Item = &Spec>| {
+            of.map(|spec| spec.algorithm().name).collect::<Vec<_>>().join(", ")
+        };
+        let left_out = names(&mut all.iter().filter(|spec| !runs(spec)));
+        if left_out.is_empty() {
+            return None;
+        }
+        if all.iter().filter(|spec| runs(spec)).count() >= 2 {
+            return Some(format!("it never chooses {left_out}, which this datapath does not have"));
+        }
+        Some(format!(
+            "it chooses among {}, of which fewer than two run on this datapath; {} runs in its place",
+            names(&mut all.iter()),
+            self.safe_without_model().algorithm().name
+        ))
+    }
+}
+
+impl LearntModel {
+    /// What it chooses among.
+    fn candidates(&self) -> &[Spec] {
+        match self {
+            Self::Floo(model) => model.candidates(),
+            Self::Antelope(models) => models.candidates(),
+        }
+    }
+
+    /// The same where only some of its candidates run.
+    fn only(&self, runs: &dyn Fn(&Spec) -> bool) -> Result<Self, Unusable> {
+        if self.candidates().iter().all(runs) {
+            return Ok(self.clone());
+        }
+        let kept = match self {
+            Self::Floo(model) => model.only(runs).map(|model| Self::Floo(model.into())),
+            Self::Antelope(models) => models.only(runs).map(|models| Self::Antelope(models.into())),
+        };
+        kept.ok_or(Unusable::Candidates)
     }
 }
 
@@ -274,6 +340,41 @@ mod tests {
         assert_eq!(antelope.by, By::Antelope(Some("my.safetensors".into())));
         assert_eq!((antelope.every, antelope.how), (Some(Duration::from_secs(2)), Switch::Part));
         assert!(antelope.safe.unwrap().is_same(&"bbr".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_a_datapath_lacks_is_never_chosen_and_named() {
+        let without = |text: &str, lacking: &[&str]| {
+            let selection = match text.strip_prefix("select:") {
+                None => Selection::floo(text, false).unwrap(),
+                Some("antelope") => Selection::antelope("").unwrap(),
+                Some(rule) => Selection::rule(rule).unwrap(),
+            };
+            let model = match selection.by.shipped() {
+                Some(bytes) => selection.by.read(bytes).map_err(|e| e.unusable()),
+                None => Err(Unusable::Missing),
+            };
+            let runs = |spec: &Spec| !lacking.contains(&spec.algorithm().name);
+            let selector = selection.selector(&model, &runs);
+            let candidates = &selector.config().candidates;
+            let names = candidates.iter().map(|spec| spec.algorithm().name);
+            let names = names.collect::<Vec<_>>().join(" ");
+            (names, selector.algorithm().algorithm().name, selection.remark(&model, &runs))
+        };
+        let (names, first, remark) = without("", &["westwood"]);
+        assert_eq!((names.as_str(), first), ("cubic bbr copa", "copa"));
+        assert!(remark.unwrap().starts_with("it never chooses westwood, which"));
+        let (names, first, remark) = without("select:antelope", &["westwood", "vegas", "copa"]);
+        assert_eq!((names.as_str(), first), ("cubic bbr", "cubic"));
+        assert!(remark.unwrap().contains("copa, westwood, vegas"));
+        let (names, _, remark) = without("select:power", &["copa"]);
+        assert_eq!(names, "cubic bbr westwood");
+        assert!(remark.unwrap().contains("never chooses copa"));
+        let (_, _, remark) = without("counterfactual", &["westwood"]);
+        assert_eq!(remark, None, "all of its own run");
+        let (names, first, remark) = without("safe=cubic", &["bbr", "copa", "westwood"]);
+        assert_eq!((names.as_str(), first), ("cubic", "cubic"));
+        assert!(remark.unwrap().ends_with("cubic runs in its place"));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Goal<'a> {
     pub factors: Factors,
     /// What was read for a scheme that is learnt.
     pub learnt: &'a dyn Fn(&By) -> Result<LearntModel, Unusable>,
+    /// Whether the datapath runs an algorithm with its knobs; what it does not is never chosen.
+    pub runs: &'a dyn Fn(&Spec) -> bool,
 }
 
 impl SchemeKind {
@@ -94,7 +96,7 @@ impl SchemeKind {
                 (tuner.algorithm(), Some(Steerer::Tuner(Box::new(tuner))))
             }
             Self::Select(selection) => {
-                let selector = selection.selector(&(goal.learnt)(&selection.by));
+                let selector = selection.selector(&(goal.learnt)(&selection.by), goal.runs);
                 let spec = selector.algorithm();
                 let steerer = if selection.tuned {
                     let tuner = goal.mortise(MortiseSettings::default());

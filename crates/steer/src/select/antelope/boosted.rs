@@ -120,6 +120,30 @@ impl Boosted {
         })
     }
 
+    /// The same models where only some of their candidates can run: the others are never chosen.
+    /// `None` where fewer than two remain. Connections start with what they did before, or else with
+    /// the first that remains.
+    #[must_use]
+    pub fn only(&self, can_run: impl Fn(&Spec) -> bool) -> Option<Self> {
+        let kept: Vec<usize> =
+            (0..self.candidates.len()).filter(|i| can_run(&self.candidates[*i])).collect();
+        if kept.len() < 2 {
+            return None;
+        }
+        let nodes = (1 << self.depth) - 1;
+        let splits = |i: &usize| self.splits[i * self.trees * nodes..][..self.trees * nodes].iter();
+        let ends = self.trees * (nodes + 1);
+        let leaves = |i: &usize| self.leaves[i * ends..][..ends].iter();
+        Some(Self {
+            candidates: kept.iter().map(|i| self.candidates[*i]).collect(),
+            first: kept.iter().position(|i| *i == self.first).unwrap_or(0),
+            splits: kept.iter().flat_map(splits).copied().collect(),
+            leaves: kept.iter().flat_map(leaves).copied().collect(),
+            base: kept.iter().map(|i| self.base[*i]).collect(),
+            ..self.clone()
+        })
+    }
+
     /// What it chooses among.
     pub fn candidates(&self) -> &[Spec] {
         &self.candidates

@@ -118,6 +118,25 @@ fn a_tree_goes_right_above_its_threshold() {
     }
 }
 
+/// Each candidate that can run keeps its own trees.
+#[test]
+fn what_cannot_run_is_never_chosen_and_changes_no_other_reward() {
+    let models = Boosted::parse(&Parts::new(3).file()).unwrap();
+    let inputs = [0.3; FEATURES_LEN];
+    let all = models.rewards(&inputs).unwrap();
+    let best = models.decide(&inputs).unwrap();
+    let left_out = models.candidates()[best];
+    let others = models.only(|spec| !spec.is_same(&left_out)).unwrap();
+    let kept: Vec<usize> = (0..3).filter(|i| *i != best).collect();
+    let rewards = others.rewards(&inputs).unwrap();
+    assert_eq!(rewards[..2], [all[kept[0]], all[kept[1]]]);
+    assert_eq!(others.candidates().len(), 2);
+    let first = models.candidates()[models.first()];
+    let begins = others.candidates()[others.first()];
+    assert!(begins.is_same(&first) || first.is_same(&left_out), "{begins:?}");
+    assert!(models.only(|spec| spec.is_same(&left_out)).is_none(), "one is no choice");
+}
+
 #[test]
 fn the_first_of_equals_wins() {
     let mut parts = Parts::new(1);
