@@ -32,8 +32,8 @@ pub struct KernelLink {
     reporter: Option<Reporter>,
 }
 
-impl KernelLink {
-    fn new(flow: Flow) -> Self {
+impl From<Flow> for KernelLink {
+    fn from(flow: Flow) -> Self {
         Self { flow, reporter: None }
     }
 }
@@ -44,11 +44,11 @@ impl trimtab_datapath::Datapath for Datapath {
     const ALGORITHMS: &'static [Neutral] = &NEUTRAL;
 
     fn links(&self) -> Vec<KernelLink> {
-        self.flows().map(KernelLink::new).collect()
+        self.flows().map(KernelLink::from).collect()
     }
 
     fn link(&self, slot: u32) -> Option<KernelLink> {
-        self.flow(slot).map(KernelLink::new)
+        self.flow(slot).map(KernelLink::from)
     }
 
     fn add_trees(&self, trees: &Trees<'_>) -> Result<f64, Error> {

@@ -6,13 +6,14 @@ use std::net::TcpListener;
 use rustix::net::sockopt::set_tcp_congestion;
 use trimtab_cc::Spec;
 use trimtab_cc::muses::Trees;
-use trimtab_kernel::Algorithm;
+use trimtab_datapath::{Datapath as _, can_run};
+use trimtab_kernel::{Algorithm, Datapath};
 use trimtab_lab::run::prepare::{Prepared, PreparedApp};
 use trimtab_lab::scenario::{Scenario, TransportKind};
 use trimtab_steer::Steerer;
 use trimtab_steer::distill::Distill;
 use trimtab_steer::muses::Policy;
-use trimtab_steer::scheme::{Demand, Scheme};
+use trimtab_steer::scheme::{Demand, Scheme, SchemeKind};
 
 use crate::error::RealError;
 
@@ -23,11 +24,11 @@ pub enum Governor {
     Kernel(&'static str),
     /// An algorithm in eBPF, with the knobs of this spec, and perhaps steered from user space.
     Ebpf {
-        /// Which.
+        /// Which, at the beginning.
         algorithm: Algorithm,
         /// Its knobs.
         spec: Spec,
-        /// What steers it; `None` leaves the knobs as they are.
+        /// What steers it; `None` leaves algorithm and knobs as they are.
         steerer: Option<Steerer>,
     },
     /// Trees in eBPF, of which user space chooses one for the connection.
@@ -50,8 +51,8 @@ const KERNEL: [(&str, &str); 6] = [
 ];
 /// Those that every Linux has, or nearly.
 const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa, bbr with knobs, \
-                     vivace, mortise, mortise-disc, muses and treeg; vegas, westwood and illinois \
-                     run where the kernel offers them";
+                     vivace, mortise, mortise-disc, muses, treeg, and floo and select:… among \
+                     those; vegas, westwood and illinois run where the kernel offers them";
 
 /// Where a scheme's algorithm is in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(crate) enum Place {
     Kernel(&'static str),
     /// It is in eBPF.
     Ebpf(Algorithm),
+    /// They are several, in eBPF.
+    Several,
 }
 
 impl Place {
@@ -82,9 +85,13 @@ impl Place {
                 Some(algorithm) => Ok(Self::Ebpf(algorithm)),
                 None => kernels(scheme, spec).map(Self::Kernel).map_err(refuse),
             },
-            Demand::Switching => {
-                Err(refuse("only the simulator switches algorithms on a running flow".to_owned()))
-            }
+            Demand::Switching => match lacking(scheme.kind()) {
+                Some(spec) => Err(refuse(format!(
+                    "eBPF has no {}, or not with these knobs, and connections switch only within eBPF",
+                    spec.algorithm().name
+                ))),
+                None => Ok(Self::Several),
+            },
             Demand::Network(_) => Err(refuse(
                 "an LSTM needs floating point, which the kernel does not allow: run it in the simulator"
                     .to_owned(),
@@ -125,6 +132,12 @@ impl Governor {
                 let (spec, steerer) = prepared.steering(scheme.kind(), app);
                 Ok(Self::Ebpf { algorithm, spec, steerer })
             }
+            (Place::Several, _) => {
+                let (spec, steerer) = prepared.steering_among(scheme.kind(), app, &runs);
+                let algorithm = Algorithm::from_name(spec.algorithm().name)
+                    .unwrap_or_else(|| unreachable!("it begins with one that runs"));
+                Ok(Self::Ebpf { algorithm, spec, steerer })
+            }
         }
     }
 
@@ -160,6 +173,21 @@ impl Governor {
             Self::Trees { trees, .. } => Some(Steerer::Distill(Distill::new(*trees, None))),
         }
     }
+}
+
+/// Whether a running connection can be switched to an algorithm with its knobs.
+pub(crate) fn runs(spec: &Spec) -> bool {
+    can_run(spec, Datapath::ALGORITHMS)
+}
+
+/// What a scheme that switches cannot do without, and eBPF does not have.
+fn lacking(kind: &SchemeKind) -> Option<Spec> {
+    let needed: Vec<Spec> = match kind {
+        SchemeKind::Switch(turns) => turns.specs.clone(),
+        SchemeKind::Select(selection) => selection.safe.into_iter().collect(),
+        _ => Vec::new(),
+    };
+    needed.into_iter().find(|spec| !runs(spec))
 }
 
 /// The algorithm in eBPF that takes over as the fallback, with its knobs. CUBIC is Linux's there.
@@ -322,6 +350,31 @@ mod tests {
         assert_eq!(spec.settings(), [("delta", 0.1)]);
     }
 
+    /// A policy begins with its own first candidate, with the knobs that it learnt.
+    #[test]
+    fn selections_begin_with_their_first_candidate_and_choose_what_ebpf_has() {
+        for (name, first, candidates) in [
+            ("floo", "copa", "cubic bbr copa"),
+            ("floo:counterfactual:look=2s", "copa", "cubic bbr copa copa"),
+            ("select:antelope", "copa", "cubic bbr copa"),
+            ("select:power", "cubic", "cubic bbr copa"),
+        ] {
+            let Ok(Governor::Ebpf { algorithm, spec, steerer: Some(Steerer::Select(selector)) }) =
+                of(name)
+            else {
+                panic!("{name} selects");
+            };
+            assert_eq!((algorithm.name(), spec.algorithm().name), (first, first), "{name}");
+            let all = selector.config().candidates.iter().map(|spec| spec.algorithm().name);
+            assert_eq!(all.collect::<Vec<_>>().join(" "), candidates, "{name}");
+            assert!(selector.algorithm().is_same(&spec), "{name}");
+        }
+        let both = of("floo+mortise");
+        assert!(matches!(both, Ok(Governor::Ebpf { steerer: Some(Steerer::Both(_)), .. })));
+        let turns = of("switch:copa,cubic:every=1s");
+        assert!(matches!(turns, Ok(Governor::Ebpf { steerer: Some(Steerer::Schedule(_)), .. })));
+    }
+
     #[test]
     fn other_algorithms_in_ebpf_are_steered_likewise() {
         for (name, algorithm) in
@@ -348,6 +401,8 @@ mod tests {
             ("bbr3", "Linux has no such"),
             ("mortise:bbr3", "eBPF has no bbr3 whose knobs could be turned"),
             ("cubic:beta=0.5", "no knobs"),
+            ("switch:cubic,westwood:every=2s", "eBPF has no westwood"),
+            ("floo:safe=bbr3", "eBPF has no bbr3"),
         ] {
             let e = of(name).unwrap_err();
             assert!(e.starts_with(&format!("{name}: ")) && e.contains(why), "{e}");

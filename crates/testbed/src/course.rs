@@ -8,13 +8,17 @@ use std::thread::JoinHandle;
 
 use trimtab_apps::{App, Application, Outcome};
 use trimtab_emu::{Config, Report, ServerSide, Topology};
+use trimtab_lab::result::{SelectionsRecord, Series, SwitchRecord};
 use trimtab_lab::run::course::{self, Course};
 use trimtab_lab::run::datapath::{Run, Sample, Totals};
 use trimtab_lab::run::emulated;
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::record::{Delays, Measurement};
+use trimtab_lab::run::selection;
+use trimtab_lab::run::switches::{self, Glance};
 use trimtab_lab::scenario::Job;
+use trimtab_steer::Steer;
 use trimtab_units::{Bytes, Time};
 
 use crate::admission::Governor;
@@ -62,6 +66,8 @@ pub(crate) fn run(
     let (down, up) = emulated::path(job.cell.rtt.first());
     let path = Config { down, up, seed: job.seed, log: None };
     let connections = establish(rig, &mut topology, &members, &path)?;
+    let steerer = members[0].governor.steerer();
+    let switches = steerer.is_some_and(|steerer| steerer.needs().switching);
     let ports = connections.iter().map(|c| c.port).collect();
     let watch = Arc::new(Mutex::new(Watch::new(ports)));
     let eye = Arc::clone(&watch);
@@ -78,7 +84,8 @@ pub(crate) fn run(
             return Err(e);
         }
     };
-    let run = KernelRun { flows, watch, clock };
+    let mut run = KernelRun { flows, watch, clock, end, switching: None };
+    run.switching = run.glance().filter(|_| switches).as_ref().map(switches::Watch::new);
     let measurement = Course::new(prepared, job, run).measure();
     let report = topology.stop();
     crew.end()?;
@@ -149,9 +156,8 @@ impl Crew {
             let received = Arc::new(AtomicU64::new(0));
             let insight = SharedInsight::default();
             if let (Some(steerer), Some(flow)) = (member.governor.steerer(), &connection.flow) {
-                let (flow, app, insight) = (flow.clone(), app.clone(), insight.clone());
-                let next = member.start;
-                steered.push(Steered { flow, steerer, app, insight, next, reporter: None });
+                let (link, app, insight) = (flow.clone().into(), app.clone(), insight.clone());
+                steered.push(Steered::new(link, steerer, app, insight, member.start));
             }
             let client = Client {
                 socket: client,
@@ -202,6 +208,33 @@ struct KernelRun {
     flows: Vec<Flow>,
     watch: Arc<Mutex<Watch>>,
     clock: Clock,
+    /// The end of the run, after which outstanding requests may finish.
+    end: Time,
+    /// Where the first flow switches algorithms.
+    switching: Option<switches::Watch>,
+}
+
+impl KernelRun {
+    /// The first flow, whose algorithm may change; `None` where it is no eBPF, or has ended.
+    fn glance(&self) -> Option<Glance> {
+        let flow = self.flows[0].connection.flow.as_ref()?;
+        let switching = flow.switching()?;
+        let watch = lock(&self.watch);
+        let seen = &watch.flows()[0];
+        Some(Glance {
+            algorithm: flow.algorithm().name(),
+            pending: switching.pending.map(|algorithm| algorithm.name()),
+            switches: switching.switches.into(),
+            sent: seen.packets,
+            dropped: seen.dropped,
+        })
+    }
+
+    /// Waits until then, or for an end by the user.
+    fn wait(&self, until: Time) -> Result<(), RealError> {
+        self.clock.sleep_until(until);
+        if INTERRUPTED.load(Ordering::Relaxed) { Err(RealError::Interrupted) } else { Ok(()) }
+    }
 }
 
 impl Run for KernelRun {
@@ -212,8 +245,14 @@ impl Run for KernelRun {
     }
 
     fn advance(&mut self, until: Time) -> Result<(), RealError> {
-        self.clock.sleep_until(until);
-        if INTERRUPTED.load(Ordering::Relaxed) { Err(RealError::Interrupted) } else { Ok(()) }
+        while self.switching.is_some() && self.now() < until.min(self.end) {
+            self.wait(until.min(self.now() + switches::STEP))?;
+            let (now, glance) = (self.now(), self.glance());
+            if let (Some(switching), Some(glance)) = (&mut self.switching, glance) {
+                switching.look(now, &glance);
+            }
+        }
+        self.wait(until)
     }
 
     fn goodput(&self, flow: usize) -> Bytes {
@@ -256,6 +295,15 @@ impl Run for KernelRun {
             queue: Delays::from(&seen.queue),
         });
         totals.collect()
+    }
+
+    fn switches(&self, series: &Series, endless: bool) -> Vec<SwitchRecord> {
+        let switching = self.switching.as_ref();
+        switching.map_or_else(Vec::new, |switching| switching.records(series, endless))
+    }
+
+    fn selections(&self, own: usize) -> Option<SelectionsRecord> {
+        selection::record(self.flows[..own].iter().map(|flow| flow.insight.get()))
     }
 }
 

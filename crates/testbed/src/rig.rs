@@ -50,7 +50,7 @@ impl Rig {
         if !rustix::process::geteuid().is_root() {
             return Err(RealError::NotRoot);
         }
-        Self::for_runs(places.iter().any(|place| matches!(place, Place::Ebpf(_))))
+        Self::for_runs(places.iter().any(|place| !matches!(place, Place::Kernel(_))))
     }
 
     /// For runs of root, with eBPF or without.
@@ -104,6 +104,10 @@ impl trimtab_lab::run::datapath::Datapath for Rig {
     /// One: runs at once take time from each other.
     fn jobs(&self) -> Option<usize> {
         Some(1)
+    }
+
+    fn remarks(&self, prepared: &Prepared) -> Vec<String> {
+        prepared.left_out(&admission::runs)
     }
 
     /// Takes the scenario's duration, and what outstanding requests take after it.

@@ -1,12 +1,17 @@
-//! The loop in which Mortise and the selection of Muses' trees run: a report of each steered
-//! connection once an interval, read from shared memory, and what it decides written back. No
-//! packet waits for it.
+//! The loop in which Mortise, the selection of algorithms and that of Muses' trees run: a report of
+//! each steered connection once an interval, read from shared memory, and what it decides written
+//! back. No packet waits for it. When a connection is looked at, how its reports are completed and
+//! how its algorithm is switched is what the agent runs in production (`trimtab-datapath`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use trimtab_apps::Application;
-use trimtab_kernel::{Flow, Reporter};
+use trimtab_datapath::{
+    Asked, Attention, Datapath as _, Found, IDLE_FIRST, Link, Responses, remaining, until_report,
+};
+use trimtab_kernel::{Datapath, KernelLink};
+use trimtab_qoe::Factors;
 use trimtab_steer::{Action, Insight, Steer, Steerer};
 use trimtab_units::{Duration, Time};
 
@@ -34,14 +39,15 @@ impl SharedInsight {
 /// A connection that is steered.
 #[derive(Debug)]
 pub(crate) struct Steered {
-    pub(crate) flow: Flow,
-    pub(crate) steerer: Steerer,
-    pub(crate) app: SharedApp,
-    pub(crate) insight: SharedInsight,
-    /// When the next report is due; at first, when the client begins.
-    pub(crate) next: Time,
-    /// `None` until then.
-    pub(crate) reporter: Option<Reporter>,
+    link: KernelLink,
+    steerer: Steerer,
+    app: SharedApp,
+    insight: SharedInsight,
+    /// When to look at it next; at first, when the client begins.
+    next: Time,
+    attention: Attention,
+    responses: Responses,
+    asked: Asked,
 }
 
 /// Steers until `stop`, or until all connections have ended.
@@ -52,28 +58,68 @@ pub(crate) fn steer(mut steered: Vec<Steered>, clock: Clock, stop: &AtomicBool) 
         let now = clock.now();
         clock.sleep_until(next.min(now + LOOK));
         let now = clock.now();
-        steered.retain_mut(|s| s.next > now || s.report(now).is_some());
+        steered.retain_mut(|s| s.next > now || s.look(now).is_some());
     }
 }
 
 impl Steered {
-    /// Makes the report that is due, and does what it leads to; `None` when the connection has ended.
-    fn report(&mut self, now: Time) -> Option<()> {
-        let Some(reporter) = &mut self.reporter else {
-            let reporter = self.reporter.insert(Reporter::new(&self.flow, trimtab_kernel::now())?);
-            let interval = self.steerer.interval(reporter.last().srtt);
-            self.next = now + interval.max(INTERVAL_MIN);
-            return Some(());
-        };
-        let factors = (&self.app.lock().factors(now)).into();
-        let report = reporter.report(&self.flow, trimtab_kernel::now(), factors)?;
-        if let Some(Action::Set(values)) = self.steerer.on_report(&report) {
-            for (knob, value) in values.iter() {
-                self.flow.set(knob, value).ok()?;
+    /// A connection that is steered from `start` on; what steers it shows itself in `insight`.
+    pub(crate) fn new(
+        link: KernelLink,
+        steerer: Steerer,
+        app: SharedApp,
+        insight: SharedInsight,
+        start: Time,
+    ) -> Self {
+        let (attention, responses, asked) = Default::default();
+        Self { link, steerer, app, insight, next: start, attention, responses, asked }
+    }
+
+    /// Looks at the connection, makes the report that is due, and does what it leads to; `None` when
+    /// the connection has ended.
+    fn look(&mut self, now: Time) -> Option<()> {
+        let responses = self.steerer.needs().responses;
+        let wait = match self.attention.look(self.link.acks()?, responses) {
+            Found::Quiet(wait) => {
+                self.responses.on_quiet(trimtab_kernel::now());
+                if responses {
+                    self.link.begin(trimtab_kernel::now()).then_some(())?;
+                }
+                wait
             }
+            Found::Woken => {
+                self.link.begin(trimtab_kernel::now()).then_some(())?;
+                IDLE_FIRST
+            }
+            Found::Active => self.report(now)?,
+        };
+        self.next = now + wait.max(INTERVAL_MIN);
+        Some(())
+    }
+
+    /// Makes a report, and does what it leads to; how long until the next one.
+    fn report(&mut self, now: Time) -> Option<Duration> {
+        let factors: Factors = (&self.app.lock().factors(now)).into();
+        let mut report = self.link.report(trimtab_kernel::now(), factors)?;
+        if self.steerer.needs().responses {
+            self.responses.complete(&mut report, remaining(&factors));
+        }
+        // An error is the connection's end, which the next look sees.
+        match self.steerer.on_report(&report) {
+            Some(Action::Set(values)) => {
+                for (knob, value) in values.iter() {
+                    let _ = self.link.set(knob, value);
+                }
+            }
+            Some(Action::Switch { to, how }) => {
+                let is_its = |a: &&trimtab_datapath::Algorithm| a.name() == to.algorithm().name;
+                // Whatever it chooses among was checked before it began.
+                let algorithm = *Datapath::ALGORITHMS.iter().find(is_its)?;
+                let _ = self.asked.switch(&self.link, &to, algorithm, how);
+            }
+            None => {}
         }
         self.insight.put(self.steerer.insight());
-        self.next = now + self.steerer.interval(report.srtt).max(INTERVAL_MIN);
-        Some(())
+        Some(until_report(&self.steerer, report.srtt))
     }
 }

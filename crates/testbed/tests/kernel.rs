@@ -122,6 +122,52 @@ fn video_plays_over_real_sockets() {
     assert!(run.startup_ms.unwrap() < 2000.0, "{run:?}");
 }
 
+/// The policy begins with CUBIC, and prefers BBR where losses say more than the round-trip time.
+#[test]
+fn a_learnt_selection_switches_a_running_socket() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/model/small");
+    let scenario = scenario(&format!(
+        "cc = [\"floo:model={model}:every=1s\"]\ntraces = [\"constant:12Mbit/s\"]\nloss = \"8%\"\n\
+         buffer = \"100KB\"\nduration = \"6s\"\n[[app]]\nkind = \"bulk\"\n"
+    ));
+    let Some(comparison) = compare(&scenario) else { return };
+    let [run] = &comparison.runs[..] else { panic!("{:?}", comparison.runs.len()) };
+    let selections = run.selections.as_ref().expect("it selects");
+    assert!((3..=6).contains(&selections.made), "one a second: {selections:?}");
+    assert!(selections.changed >= 1 && selections.fallbacks == 0, "{selections:?}");
+    let switches: Vec<_> = run.switches.iter().map(|s| (s.from.as_str(), s.to.as_str())).collect();
+    assert_eq!(switches.first(), Some(&("cubic", "bbr")), "{:?}", run.switches);
+    assert!(run.switches[0].at_ms >= 1000.0, "{:?}", run.switches);
+    // CUBIC has 0.7 Mbit/s of the path with such losses, BBR nearly all of it.
+    let rates = &run.series.as_ref().unwrap().throughput_mbps;
+    let late = &rates[rates.len() - 20..];
+    let late = late.iter().sum::<f64>() / late.len() as f64;
+    assert!(late > 6.0, "{late} Mbit/s in the last two seconds: {rates:?}");
+}
+
+/// What ships runs with its options, and what the kernel does not have is left out.
+#[test]
+fn shipped_selections_run_on_the_kernel() {
+    let scenario = scenario(
+        "cc = [\"floo:every=500ms\", \"floo:counterfactual:every=2s:look=1s\", \"select:antelope\"]\n\
+         traces = [\"constant:12Mbit/s\"]\nduration = \"4s\"\n[[app]]\nkind = \"web\"\n",
+    );
+    let Some(comparison) = compare(&scenario) else { return };
+    for run in &comparison.runs {
+        let selections = run.selections.as_ref().expect("it selects");
+        assert!(selections.made >= 1, "{}: {selections:?}", run.cc);
+        assert!(run.requests > 0 && run.throughput_mbps > 0.1, "{run:?}");
+        let changes = run.switches.iter().filter(|s| s.from != s.to).count() as u64;
+        assert!(changes <= selections.changed + selections.reverts, "{:?}", run.switches);
+    }
+    let rig = Rig::new(&scenario).unwrap();
+    let prepared = trimtab_lab::run::prepare::prepare(&scenario.plan().unwrap()).unwrap();
+    let remarks = trimtab_lab::run::datapath::Datapath::remarks(&rig, &prepared);
+    let [floo, antelope] = &remarks[..] else { panic!("{remarks:?}") };
+    assert!(floo.starts_with("floo:every=500ms: it never chooses westwood"), "{floo}");
+    assert!(antelope.contains("never chooses westwood, vegas"), "{antelope}");
+}
+
 #[test]
 fn what_cannot_run_is_refused_before_anything_does() {
     let with = |text: &str| {
