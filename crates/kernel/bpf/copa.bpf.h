@@ -218,6 +218,7 @@ TT_INLINE void tt_copa_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	if (flow->copa.started && idle_ticks > tp->inet_conn.icsk_rto) {
 		tt_copa_on_idle(&flow->copa);
 		tt_copa_apply_window(tp, &flow->copa);
+		tt_copa_apply_pacing(sk, &flow->copa);
 		flow->pending.eager = flow->copa.slow_start;
 	}
 	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);

@@ -237,6 +237,7 @@ TT_INLINE void tt_muses_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	if ((u32)bpf_jiffies64() - tp->lsndtime > tp->inet_conn.icsk_rto) {
 		tt_muses_on_idle(&flow->muses);
 		tt_muses_apply_window(tp, &flow->muses);
+		tt_muses_apply_pacing(sk, tp, &flow->muses);
 	}
 }
 
