@@ -27,6 +27,9 @@ use crate::transport::{LossDetection, Pacing, Transport};
 /// Linux does not pace the first packets of a connection, whatever the algorithm
 /// (`tcp_update_skb_after_send`).
 const UNPACED_PACKETS: u64 = 10;
+/// What an algorithm in eBPF paces at that has no rate of its own, over its window per round trip:
+/// Muses (`crates/kernel/bpf/muses.bpf.h`, RFC 9002 §7.7).
+const PACING_OF_ITS_OWN: f64 = 1.25;
 
 /// What a flow sent and what became of it.
 #[derive(Clone, Debug, Default)]
@@ -218,15 +221,22 @@ impl Sender {
         if linux && self.totals.packets <= UNPACED_PACKETS {
             return None;
         }
+        let by_window = || (self.governor.window(), self.rtt.smoothed());
         self.governor.pacing_rate().or_else(|| match self.transport.pacing {
             Pacing::Unpaced => None,
             // RFC 9002 §7.7: N * cwnd / smoothed_rtt.
             Pacing::Multiple(gain) => {
-                let (window, srtt) = (self.governor.window(), self.rtt.smoothed());
+                let (window, srtt) = by_window();
                 if (self.pace.0, self.pace.1) != (window, srtt) {
                     self.pace = (window, srtt, (window / srtt).mul_f64(gain));
                 }
                 Some(self.pace.2)
+            }
+            // Linux leaves it to an algorithm with `cong_control`, which manages the window in
+            // recovery, too.
+            Pacing::Linux { .. } if self.governor.manages_recovery() => {
+                let (window, srtt) = by_window();
+                Some((window / srtt).mul_f64(PACING_OF_ITS_OWN))
             }
             Pacing::Linux { .. } => Some(self.pace.2),
         })

@@ -69,7 +69,9 @@ pub enum Pacing {
     Multiple(f64),
     /// As Linux (`tcp_update_pacing_rate`): at `slow_start` times window per smoothed round trip while
     /// the window is below half of its threshold, else at `avoidance` times; the window, or what is
-    /// unacknowledged where that is more. The first ten packets are not paced.
+    /// unacknowledged where that is more. The first ten packets are not paced. An algorithm that
+    /// manages the window in recovery (`cong_control`) has to pace itself: at 1.25 times the window
+    /// per round trip where it has no rate of its own.
     Linux {
         /// `tcp_pacing_ss_ratio`, 2 by default.
         slow_start: f64,

@@ -2,8 +2,10 @@
 //! bulk flow reaches what can be worked out on paper.
 
 use trimtab_apps::{App, BulkConfig, DownloadConfig, Live, LiveConfig, Workload};
+use trimtab_cc::muses::Trees;
 use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
+use trimtab_steer::muses::Policy;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 fn flow(cc: &str, transport: Transport, app: App, seed: u64) -> FlowConfig {
@@ -69,6 +71,30 @@ fn a_flow_goes_on_whatever_leaves_before_the_first_acknowledgement() {
             assert!(world.is_finished(), "{cc} is stuck");
         }
     }
+}
+
+/// Linux leaves pacing to an algorithm with `cong_control`: Muses' in eBPF paces at 5/4 of its window
+/// per round trip, whether the window grows or not.
+#[test]
+fn muses_on_tcp_is_paced_as_its_ebpf_paces() {
+    let trees = Trees::parse(include_bytes!("../../../models/muses.trees")).unwrap();
+    let control = Control::Muses { policy: Policy::Trees(trees), safe: None };
+    let (app, rtt) = (App::bulk(&BulkConfig::default()), Duration::from_millis(100));
+    let flows = vec![FlowConfig::new(control, Transport::linux_tcp(), app, rtt)];
+    let mut world = World::new(&WorldConfig { links: vec![(link(200.0, 2000), 1)], flows });
+    let (mut before, mut paced, mut fastest) = (0, 0.0_f64, 0.0_f64);
+    for ms in (20..3000).step_by(10) {
+        world.run_until(Time::from_millis(ms));
+        let flow = &world.flows()[0];
+        let (sent, window) = (flow.sent().packets, flow.window().as_f64() / 1500.0);
+        let least = paced.min(window);
+        // Ten packets are not paced, and a burst of a millisecond may fall on either side.
+        if before > 10 && least > 40.0 {
+            fastest = fastest.max((sent - before) as f64 / (paced.max(window) * 0.1));
+        }
+        (before, paced) = (sent, window);
+    }
+    assert!((1.15..1.45).contains(&fastest), "{fastest} windows per round trip");
 }
 
 /// A segment that arrives after its viewer has left leaves the next one due, which nobody asks for.
