@@ -316,6 +316,14 @@ impl Scenario {
         self.cc.iter().chain(self.competitors().map(|competitor| &competitor.cc))
     }
 
+    /// The same, to be changed.
+    pub(crate) fn schemes_mut(&mut self) -> impl Iterator<Item = &mut Scheme> {
+        let of_rivals = self.rivals.iter_mut().flat_map(|set| &mut set.competitor);
+        let of_paths = self.path.iter_mut().flat_map(|path| &mut path.competitor);
+        let competitors = self.competitor.iter_mut().chain(of_rivals).chain(of_paths);
+        self.cc.iter_mut().chain(competitors.map(|competitor| &mut competitor.cc))
+    }
+
     /// Every competitor: those of all runs, of sets of rivals, and of paths.
     pub fn competitors(&self) -> impl Iterator<Item = &Competitor> {
         let of_rivals = self.rivals.iter().flat_map(|set| &set.competitor);

@@ -186,7 +186,7 @@ impl Parity {
 }
 
 /// The scenario in which a model repeats the runs of a comparison. The kernel's CUBIC is compared
-/// with `cubic:linux`.
+/// with `cubic:linux`, also where it competes.
 ///
 /// # Errors
 /// The comparison is not one on a datapath with bands, or its scenario cannot be read.
@@ -461,6 +461,33 @@ mod tests {
         };
         let names = ["sim", "kernel", "quic"].map(|datapath| side(datapath).name().to_owned());
         assert_eq!(names, ["the simulator", "Linux 6.18", "quic"]);
+    }
+
+    /// Linux's CUBIC is the same whether it is compared or competes.
+    #[test]
+    fn the_kernels_competitors_are_as_in_linux_too() {
+        let text = "cc = [\"cubic\", \"copa\"]\ntraces = [\"constant:8Mbit/s\"]\n[[app]]\nkind = \"bulk\"\n\
+                    [[competitor]]\ncc = \"cubic\"\n";
+        let mut kernel = run("cubic", "t", 0, 1.0);
+        kernel.datapath = "kernel".to_owned();
+        let comparison = Comparison {
+            schema: crate::result::SCHEMA.to_owned(),
+            provenance: crate::result::Provenance {
+                scenario: text.to_owned(),
+                ..crate::result::Provenance::default()
+            },
+            summary: Vec::new(),
+            cells: Vec::new(),
+            served: None,
+            runs: vec![kernel],
+        };
+        let scenario = scenario(&comparison).unwrap();
+        let schemes: Vec<&str> = scenario.schemes().map(|scheme| scheme.label()).collect();
+        assert_eq!(schemes, ["cubic", "copa", "cubic"], "under the names that were asked for");
+        let linux: crate::scenario::Scheme = "cubic:linux".parse().unwrap();
+        let demand = |scheme: &crate::scenario::Scheme| format!("{:?}", scheme.kind().demand());
+        let competing = scenario.competitors().next().unwrap();
+        assert_eq!(demand(&competing.cc), demand(&linux));
     }
 
     #[test]

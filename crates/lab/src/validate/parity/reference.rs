@@ -29,7 +29,7 @@ pub(super) static REFERENCES: [Reference; 6] = [
         alias: Some("tcp"),
         translate: |scenario| {
             scenario.transport = TransportKind::Tcp;
-            scenario.cc.iter_mut().for_each(|cc| *cc = cc.as_in_linux());
+            scenario.schemes_mut().for_each(|cc| *cc = cc.as_in_linux());
         },
         bands: &[
             (&THROUGHPUT, Band::percent(5.0)),
