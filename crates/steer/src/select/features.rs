@@ -56,6 +56,18 @@ impl Scale {
         };
         scaled as f32
     }
+
+    /// The quantity that a number of the state stands for.
+    pub fn undo(self, number: f32) -> f64 {
+        let scaled = f64::from(number);
+        match self {
+            Self::Plain => scaled,
+            Self::Log { from, to } => {
+                let size = from * libm::expm1(scaled.abs() * libm::log1p(to / from));
+                libm::copysign(size, scaled)
+            }
+        }
+    }
 }
 
 impl fmt::Display for Scale {
@@ -216,6 +228,10 @@ mod tests {
             assert!((scale.apply(-x) + expected).abs() < 1e-6, "{x}");
         }
         assert_eq!(Scale::Plain.apply(-7.5), -7.5);
+        for x in [-300.0, 0.0, 0.2, 255.0] {
+            assert!((scale.undo(scale.apply(x)) - x).abs() < 1e-4, "{x}");
+        }
+        assert_eq!(Scale::Plain.undo(-7.5), -7.5);
     }
 
     #[test]
