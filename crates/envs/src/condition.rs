@@ -4,7 +4,7 @@ use trimtab_net::wsp;
 use trimtab_units::Duration;
 
 /// Parameters of Table 4, and so dimensions of the design.
-const PARAMETERS: usize = 4;
+pub(crate) const PARAMETERS: usize = 4;
 /// The ranges of each parameter of Table 4. They meet or leave gaps as printed there; each gets the same
 /// share of the conditions.
 const RTT_MS: [(f64, f64); 4] = [(10.0, 50.0), (50.0, 100.0), (100.0, 150.0), (150.0, 300.0)];
@@ -35,6 +35,15 @@ impl Condition {
         let jitter = rtt.mul_f64(within(&JITTER_PER_RTT, point[1])).min(JITTER_MAX);
         let loss = within(&LOSS_PERCENT, point[2]) / 100.0;
         Self { rtt, jitter, loss, buffer_bdp: within(&BUFFER_PER_BDP, point[3]) }
+    }
+
+    /// Where on its coordinate a round-trip time is: what [`at`](Self::at) makes it of.
+    pub(crate) fn rtt_position(rtt: Duration) -> f64 {
+        let ms = rtt.as_millis_f64();
+        let last = RTT_MS.len() - 1;
+        let range = RTT_MS.iter().position(|(_, high)| ms <= *high).unwrap_or(last);
+        let (low, high) = RTT_MS[range];
+        ((range as f64 + (ms - low) / (high - low)) / RTT_MS.len() as f64).clamp(0.0, 1.0)
     }
 
     /// `count` conditions by the WSP algorithm. The same count and seed give the same conditions.
@@ -74,6 +83,16 @@ mod tests {
         assert_eq!(middle.rtt, Duration::from_millis(30));
         assert_eq!(middle.jitter, Duration::from_millis(3));
         assert!((middle.loss - 0.0005).abs() < 1e-12 && (middle.buffer_bdp - 1.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_round_trip_time_has_its_place() {
+        for ms in [10.0, 30.0, 50.0, 77.0, 149.0, 300.0] {
+            let position = Condition::rtt_position(Duration::from_millis_f64(ms));
+            let back = Condition::at(&[position, 0.0, 0.0, 0.0]).rtt;
+            assert!((back.as_millis_f64() - ms).abs() < 1e-6, "{ms} ms: {back}");
+        }
+        assert_eq!(Condition::rtt_position(Duration::from_secs(2)), 1.0);
     }
 
     #[test]

@@ -134,6 +134,11 @@ impl Course {
         &self.links
     }
 
+    /// What rivals are drawn from.
+    pub(crate) fn rivals(&self) -> &RivalsConfig {
+        &self.rivals
+    }
+
     /// What the episode of a seed is made of, and the name of its link: as in Floo §4.3.1, any link
     /// with any condition.
     pub fn draw(&self, seed: u64) -> (Draw, &str) {
@@ -152,7 +157,8 @@ impl Course {
         links::enter_anywhere(&mut capacity, &mut random);
         let length = self.rules.period * u64::from(self.rules.periods);
         let rivals = self.rivals.draw(length, &mut random);
-        (Draw { link: capacity, condition, traffic, flows, rivals, start, seed }, &link.name)
+        let luck = seed;
+        (Draw { link: capacity, condition, traffic, flows, rivals, start, seed, luck }, &link.name)
     }
 
     /// What a visit to the path of a seed is made of: link, condition, application and company are
@@ -163,6 +169,7 @@ impl Course {
         if visit > 0 {
             let mut random = Pcg64Mcg::seed_from_u64(draw.seed.wrapping_add(visit));
             draw.seed = random.next_u64();
+            draw.luck = draw.seed;
             links::enter_anywhere(&mut draw.link, &mut random);
         }
         draw

@@ -99,8 +99,10 @@ pub struct Draw {
     pub rivals: Vec<Rival>,
     /// The algorithm of the first period, by its number.
     pub start: usize,
-    /// Seed of the requests, the losses and the jitter.
+    /// Seed of the requests.
     pub seed: u64,
+    /// Seed of the losses and the jitter. A [`Course`](crate::Course) has the same for both.
+    pub luck: u64,
 }
 
 /// What one period came to.
@@ -176,6 +178,17 @@ pub struct Episode {
     last: Option<Duration>,
     /// For each flow: requests before this one had completed when the last period ended.
     settled: Vec<usize>,
+    asked: Asked,
+}
+
+/// What its own connections ask for: with the same application and seed other paths are asked for the
+/// same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub traffic: Traffic,
+    /// How many connections there are.
+    pub flows: usize,
+    pub seed: u64,
 }
 
 impl Episode {
@@ -224,7 +237,7 @@ impl Episode {
                 forward_delay: rtt.mul_f64(0.5).into(),
                 reverse_delay: (rtt - rtt.mul_f64(0.5)).into(),
                 jitter,
-                seed,
+                seed: draw.luck.wrapping_add(i as u64),
             }
         };
         let mut flows: Vec<_> = (0..draw.flows.max(1)).map(flow).collect();
@@ -239,9 +252,10 @@ impl Episode {
         };
         let rivals: Vec<_> = draw.rivals.iter().map(rival).collect();
         flows.extend(rivals);
-        let world = World::new(&WorldConfig { links: vec![(link, draw.seed)], flows });
+        let world = World::new(&WorldConfig { links: vec![(link, draw.luck)], flows });
+        let asked = Asked { traffic: draw.traffic, flows: settled.len(), seed: draw.seed };
         let mut episode =
-            Self { rules, world, current: draw.start, period: 0, last: None, settled };
+            Self { rules, world, current: draw.start, period: 0, last: None, settled, asked };
         episode.run();
         episode
     }
@@ -335,6 +349,22 @@ impl Episode {
     /// knows the path and does not foresee.
     pub fn redraw(&mut self, seed: u64) {
         self.world.redraw(seed);
+    }
+
+    /// The same of the path alone: its own connections go on with the requests that they would have
+    /// made.
+    pub(crate) fn redraw_path(&mut self, seed: u64) {
+        self.world.redraw_around(seed, self.settled.len());
+    }
+
+    /// What its own connections ask for.
+    pub(crate) fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// What it has in common with the others of its course.
+    pub(crate) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
     }
 
     /// What each algorithm would be worth in the next period by Antelope's measure, if it were
@@ -513,6 +543,7 @@ mod tests {
             rivals: Vec::new(),
             start,
             seed: 9,
+            luck: 9,
         }
     }
 

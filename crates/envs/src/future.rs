@@ -106,7 +106,16 @@ mod tests {
         let rival = Rival { kind: RivalKind::Web, start, stop, seed: 8 };
         let mut episode = Episode::new(
             Arc::new(rules()),
-            &Draw { link, condition, traffic, flows: 2, rivals: vec![rival], start: 0, seed: 5 },
+            &Draw {
+                link,
+                condition,
+                traffic,
+                flows: 2,
+                rivals: vec![rival],
+                start: 0,
+                seed: 5,
+                luck: 5,
+            },
         );
         episode.step(1);
         episode

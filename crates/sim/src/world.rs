@@ -116,6 +116,11 @@ impl World {
     /// another place of a link's trace, and other requests. What is under way stays, and so does what
     /// an algorithm draws.
     pub fn redraw(&mut self, seed: u64) {
+        self.redraw_around(seed, 0);
+    }
+
+    /// The same, but the first `kept` flows go on with the requests that they would have made.
+    pub fn redraw_around(&mut self, seed: u64, kept: usize) {
         let now = self.now;
         for link in 0..self.links.len() {
             self.links[link].redraw(now, seed.wrapping_add(link as u64));
@@ -129,6 +134,9 @@ impl World {
             // Not those of the links.
             let seed = seed.rotate_left(32).wrapping_add(i as u64);
             flow.forward_line.reseed(seed);
+            if i < kept {
+                continue;
+            }
             flow.app.redraw(now, seed);
             let next = flow.client_timer(now);
             self.arm_early(self.source(i, CLIENT), next);
