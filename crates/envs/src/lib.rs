@@ -4,7 +4,8 @@
 //! period; it forks, so what each choice would have cost can be tried. A [`Course`] draws episodes:
 //! links ([`links`]), the rest of the path by a space-filling design ([`condition`],
 //! [`trimtab_net::wsp`]), an application, and rivals on the same path. [`muses`] has flows that stop
-//! every 10 ms instead. The
+//! every 10 ms instead. A
+//! [`Twin`] is what an episode may look like from what its monitor saw. The
 //! Python package `trimtab` learns on them (`crates/py`, `python/trimtab`).
 //!
 //! What to read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control"
@@ -51,6 +52,7 @@ mod future;
 pub mod links;
 pub mod muses;
 mod rivals;
+mod twin;
 
 pub use course::{Course, CourseConfig, CourseError};
 pub use episode::{Draw, Episode, Objective, Outcome, Rules, Step, Traffic};
@@ -58,3 +60,4 @@ pub use fixed::{Fixed, FixedError};
 pub use future::{Ran, mixed};
 pub use rivals::{RIVALS_MAX, Rival, RivalKind, RivalsConfig};
 pub use trimtab_net::Part;
+pub use twin::{Prior, Twin};
