@@ -11,6 +11,7 @@ mod arms;
 mod bounds;
 mod compare;
 mod muses;
+mod twin;
 
 use std::sync::Arc;
 
@@ -359,6 +360,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<compare::PyCompared>()?;
     module.add_function(wrap_pyfunction!(compare::compared, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
+    module.add_class::<twin::PyPrior>()?;
+    module.add_class::<twin::PyTwins>()?;
     module.add_class::<muses::PyEnvironments>()?;
     module.add_class::<muses::PyRollouts>()?;
     module.add_function(wrap_pyfunction!(muses::muses_outcomes, module)?)?;
