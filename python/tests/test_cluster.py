@@ -3,6 +3,7 @@
 Ray itself is stood in for: what goes to a worker and comes back is copied.
 """
 
+import dataclasses
 import importlib
 import pickle
 import sys
@@ -17,11 +18,13 @@ from trimtab.envs import INFO, SelectVectorEnv
 from trimtab.policy import Array
 from trimtab.train import counterfactual
 from trimtab.train.options import Training
+from trimtab.train.teacher import Teacher
 
 #: Five connections over three workers: uneven shares.
 SETTINGS = Training(
     parallel=5, periods=4, period_ms=2_000, generated=8, conditions=20, rivals="2", ray="stand-in"
 )
+LEARNING = dataclasses.replace(SETTINGS, method="counterfactual", horizon=2)
 
 
 def copied(thing: Any) -> Any:
@@ -59,14 +62,19 @@ def test_what_a_cluster_collects_is_what_one_machine_does(cluster: ModuleType) -
 
     course = SETTINGS.course().course()
     seeds, tries = [3, 1, 4, 1, 5], [True, False, True]
-    there = cluster.Cluster(SETTINGS)
+    there = cluster.Cluster(LEARNING)
     assert len(there.workers) == 3
-    far = there.collect(course, seeds, tries, 2, chooser())
-    near = counterfactual.collect(course, seeds, tries, 2, chooser())
+    teacher = Teacher(LEARNING, course)
+    far = there.collect(course, seeds, tries, teacher, chooser())
+    near = counterfactual.collect(course, seeds, tries, teacher, chooser())
     np.testing.assert_array_equal(far.states, near.states)
     for name in ("costs", "lost", "harm", "connection"):
         np.testing.assert_array_equal(getattr(far, name), getattr(near, name))
     assert far.states.shape[0] == 10
+    taught = cluster.Cluster(dataclasses.replace(LEARNING, teacher="twin", futures=2))
+    among = taught.collect(course, seeds, tries, teacher, chooser())
+    np.testing.assert_array_equal(among.states, np.concatenate([far.states[:5]] * 2 + [far.states[5:]] * 2))
+    assert (among.costs[:5] != among.costs[5:10]).any()
 
 
 def test_the_environment_on_a_cluster_is_that_of_one_machine(cluster: ModuleType) -> None:

@@ -11,6 +11,8 @@ from trimtab.train.options import Training
 
 #: What the ensemble goes by, which PPO has none of.
 ENSEMBLE = ("also", "members", "caution", "margin")
+#: Who teaches, which PPO has nobody of. Not said where it is the true future alone: there was no other once.
+TAUGHT = {"teacher": "path", "futures": "1"}
 #: What lessons do not depend on: choices are priced when the policy is fitted.
 FITTED = (*ENSEMBLE, "loss_budget", "loss_price", "harm_price")
 #: Settings that lessons of two trainings must have in common to be fitted together.
@@ -28,7 +30,9 @@ def settings_of(training: Training) -> dict[str, str]:
     }
     said |= {"algorithms": join_names(training.names()), "periods": str(training.course().periods)}
     # What the other method alone goes by, and what lessons are kept without.
-    for name in {"counterfactual": ("reward", *FITTED), "ppo": ("horizon", *ENSEMBLE)}[training.method]:
+    others = {"counterfactual": ("reward", *FITTED), "ppo": ("horizon", *ENSEMBLE, *TAUGHT)}
+    usual = TAUGHT if all(said[name] == value for name, value in TAUGHT.items()) else ()
+    for name in {*others[training.method], *usual}:
         del said[name]
     return said
 

@@ -13,6 +13,7 @@ from trimtab.envs import SelectVectorEnv
 from trimtab.policy import Array
 from trimtab.train.lessons import Lessons, lessons
 from trimtab.train.options import Training
+from trimtab.train.teacher import Teacher, Tried
 
 
 @ray.remote
@@ -22,21 +23,27 @@ class Worker:
     def __init__(self, settings: Training) -> None:
         self.course = settings.course().course()
         self.episodes: Episodes | None = None
+        self.teacher = Teacher(settings, self.course) if settings.method == "counterfactual" else None
 
     def begin(self, seeds: list[int]) -> list[float]:
         """Begin connections; gives their states."""
         self.episodes = Episodes(self.course, seeds)
+        if self.teacher is not None:
+            self.teacher.begin(self.episodes, seeds)
         return self.episodes.states()
 
-    def outcomes(self, horizon: int) -> tuple[list[list[float]], ...]:
+    def outcomes(self, decision: int) -> list[Tried]:
         """Try every choice."""
-        assert self.episodes is not None
-        return self.episodes.outcomes(horizon)
+        assert self.episodes is not None and self.teacher is not None
+        return self.teacher.outcomes(self.episodes, decision)
 
     def step(self, actions: list[int]) -> tuple[Any, ...]:
         """Choose, run a period; gives the states after it last."""
         assert self.episodes is not None
-        return (*self.episodes.step(actions), self.episodes.states())
+        stepped = self.episodes.step(actions)
+        if self.teacher is not None:
+            self.teacher.observe(self.episodes)
+        return (*stepped, self.episodes.states())
 
 
 class Cluster:
@@ -64,18 +71,19 @@ class Cluster:
         _course: Course,
         seeds: list[int],
         tries: list[bool],
-        horizon: int,
+        _teacher: Teacher,
         choose: Callable[[Array], list[int]],
     ) -> Lessons:
         """Do what `counterfactual.collect` does, on the cluster."""
         now = self.ask("begin", self.share(seeds))
         states, outcomes = [], []
-        for is_tried in tries:
+        for decision, is_tried in enumerate(tries):
             seen = _joined(now, len(seeds))
             if is_tried:
-                states.append(seen)
-                tried = self.ask("outcomes", common=(horizon,))
-                outcomes.append([[row for part in tried for row in part[i]] for i in range(3)])
+                futures = zip(*self.ask("outcomes", common=(decision,)), strict=True)
+                for parts in futures:
+                    states.append(seen)
+                    outcomes.append([[row for part in parts for row in part[i]] for i in range(3)])
             now = [part[-1] for part in self.ask("step", self.share(choose(seen)))]
         return lessons(seeds, states, outcomes)
 

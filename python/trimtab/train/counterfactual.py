@@ -29,6 +29,7 @@ from trimtab.train import checkpoint as checkpoints
 from trimtab.train.actor import Actor
 from trimtab.train.lessons import Lessons, lessons, regrets
 from trimtab.train.options import Training
+from trimtab.train.teacher import Teacher
 
 #: How often a connection leaves the learner's choices for a random one, and how often it comes back: the
 #: learner must know the states that other algorithms lead to. In the first rounds all choices are random.
@@ -47,17 +48,24 @@ CHECKPOINT = 20
 
 
 def collect(
-    course: Course, seeds: list[int], tries: list[bool], horizon: int, choose: Callable[[Array], list[int]]
+    course: Course,
+    seeds: list[int],
+    tries: list[bool],
+    teacher: Teacher,
+    choose: Callable[[Array], list[int]],
 ) -> Lessons:
     """Run connections by `choose`, a period for each of `tries`, and try every choice where it is true."""
     episodes = Episodes(course, seeds)
+    teacher.begin(episodes, seeds)
     states, outcomes = [], []
-    for is_tried in tries:
+    for decision, is_tried in enumerate(tries):
         seen = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
         if is_tried:
-            states.append(seen)
-            outcomes.append(episodes.outcomes(horizon))
+            for tried in teacher.outcomes(episodes, decision):
+                states.append(seen)
+                outcomes.append(tried)
         episodes.step(choose(seen))
+        teacher.observe(episodes)
     return lessons(seeds, states, outcomes)
 
 
@@ -152,6 +160,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     """
     chosen = settings.course()
     course = chosen.course()
+    teacher = Teacher(settings, course)
     outputs = len(chosen.algorithms)
     random = np.random.default_rng(settings.seed)
     rounds = max(2, math.ceil(settings.count() / settings.parallel))
@@ -175,8 +184,10 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
         seeds = [int(s) for s in random.integers(SEEDS, size=settings.parallel)]
         tries = random.random(chosen.periods - 1) < TRIED
         tries[random.integers(len(tries))] = True
-        tried += settings.parallel * (len(tries) + int(tries.sum()) * outputs * settings.horizon)
-        last = workers(course, seeds, tries.tolist(), settings.horizon, choose)
+        tried += settings.parallel * (
+            len(tries) + int(tries.sum()) * outputs * settings.horizon * settings.futures
+        )
+        last = workers(course, seeds, tries.tolist(), teacher, choose)
         seen = last if seen is None else Lessons.joined([seen, last])
         regret = float("nan")
         if number + 1 >= WARM_UP * rounds:

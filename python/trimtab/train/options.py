@@ -23,6 +23,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     **DRAWN_RANGES,
     "judge": (1, None),
     "horizon": (1, None),
+    "futures": (1, 1024),
     "loss_budget": (0.0, 1.0),
     "loss_price": (0.0, 100.0),
     "harm_price": (0.0, 100.0),
@@ -35,6 +36,8 @@ FLOWS_MAX = 64
 OBJECTIVES = ("mean", "p90")
 #: What PPO learns by.
 REWARDS = ("baseline", "paper")
+#: Where counterfactual learning tries choices.
+TEACHERS = ("path", "twin")
 #: The most algorithms that `trimtab` chooses among.
 CANDIDATES_MAX = 16
 
@@ -92,6 +95,16 @@ class Training(Drawn):
         "(Floo, section 3.3; its sum is the same for every policy, so it is there for comparison)",
     )
     horizon: int = option(6, "counterfactual: periods for which each choice is tried")
+    teacher: str = option(
+        "path",
+        "counterfactual: where each choice is tried: path (on the connection's own path) or twin (in worlds "
+        "that it may run in, by what was seen)",
+    )
+    futures: int = option(
+        1,
+        "counterfactual: futures in which each choice is tried: 1 is the true one, more are drawn anew; with "
+        "--teacher twin, the worlds",
+    )
     ray: str = option("", "address of a Ray cluster that runs the connections; empty: this machine")
 
     def count(self) -> int:
@@ -146,7 +159,10 @@ def parse(arguments: list[str]) -> Training:
     commands.add_parser("judge", help="judge a policy alone and next to rivals of each kind", add_help=False)
     commands.add_parser("memory", help="measure what a memory per destination is worth", add_help=False)
     add_options(
-        floo, Training, {"method": ("ppo", "counterfactual"), "reward": REWARDS}, silent=(None, "", 0)
+        floo,
+        Training,
+        {"method": ("ppo", "counterfactual"), "reward": REWARDS, "teacher": TEACHERS},
+        silent=(None, "", 0),
     )
     training = Training(**vars(parser.parse_args(arguments)))
     wrong = problem(training)
