@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trimtab._native import Episodes, came_to, constants, redrawn_outcomes
+from trimtab._native import Episodes, TwinPrior, Twins, came_to, constants, redrawn_outcomes
 from trimtab.bounds import candidates, three
 from trimtab.bounds.constants import Table, harm
 from trimtab.bounds.drive import Seen, averaging, drive
@@ -15,6 +15,7 @@ from trimtab.bounds.options import Bounding, problem
 from trimtab.bounds.search import best_fixed, greedy, hindsight, known
 from trimtab.bounds.store import Store
 from trimtab.bounds.three import share
+from trimtab.bounds.twin import sure
 from trimtab.course import Settings
 from trimtab.train.evaluate import run as alone
 from trimtab.train.lessons import Prices
@@ -33,6 +34,7 @@ SMALL = {
     "flows": "1",
     "horizon": "1",
     "fitted": "60",
+    "particles": "3",
     "period_ms": "1000",
     "periods": "3",
     "conditions": "20",
@@ -152,11 +154,47 @@ def test_the_commands_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixt
     assert who["clairvoyant"]["change"][0] <= who["constant, foreseen"]["change"][0] <= 0
     assert who["clairvoyant"]["share"][0] == pytest.approx(1.0)
     assert bounds["paths"] <= 6 and bounds["futures"] == 2
-    assert "| path known: each period" in capsys.readouterr().out
+    assert "twin" in who and 0 < bounds["seconds"] < 60
+    said = capsys.readouterr().out
+    assert "| path known: each period" in said and "A decision of the twin takes" in said
     # Again, from what is there.
     assert three.main(arguments) == 0
     assert json.loads((tmp_path / "bounds.json").read_text()) == bounds
     assert three.main([*arguments, "--period_ms", "1500"]) == 2
+    capsys.readouterr()
+    assert three.main([*arguments, "--particles", "0"]) == 0
+    assert "digital twin" not in capsys.readouterr().out
+
+
+def test_a_twin_sees_states_and_requests_and_chooses_by_its_worlds() -> None:
+    course = SETTINGS.course()
+    prior = TwinPrior(dataclasses.replace(SETTINGS, split="train").course(), 4)
+    episodes = Episodes(course, [1, 2], [0, 1])
+    twins = Twins(prior, episodes, 3, 1)
+    before = episodes.states()
+    worlds = twins.worlds(episodes, 1)
+    assert len(worlds) == 6 and worlds.current() == [0, 0, 0, 1, 1, 1]
+    tried = worlds.outcomes(1)
+    assert tried == Twins(prior, episodes, 3, 1).worlds(episodes, 1).outcomes(1)
+    assert tried != twins.worlds(episodes, 2).outcomes(1) and episodes.states() == before
+    episodes.step([1, 0])
+    twins.observe(episodes)
+    assert twins.worlds(episodes, 1).current() == [1, 1, 1, 0, 0, 0]
+    with pytest.raises(ValueError, match="2 twins of 1 episodes"):
+        twins.observe(Episodes(course, [1]))
+    with pytest.raises(ValueError, match="no particles"):
+        Twins(prior, episodes, 0, 1)
+    with pytest.raises(ValueError, match="no connections"):
+        TwinPrior(course, 0)
+
+
+def test_a_switch_must_be_surely_better() -> None:
+    # Two connections, three worlds, two choices. The second is better by 0.5 each, or once by 3.
+    costs = np.asarray([[[0.5, 0.0]] * 3, [[0.0, 0.5], [0.0, 0.5], [3.0, 0.0]]])
+    assert sure(costs, [0, 0]) == [1, 0]
+    assert sure(costs[:, 2:], [0, 0]) == [1, 1], "of one world there is no error"
+    assert sure(np.asarray([[[0.01, 0.0]] * 3]), [0]) == [0], "a switch costs more"
+    assert sure(costs, [1, 1]) == [1, 1]
 
 
 def test_harm_is_what_rivals_receive_less_than_next_to_cubic() -> None:

@@ -22,6 +22,7 @@ KEPT = ("mean", "p90")
 #: Settings that change nothing of one run.
 FREE = (
     *("out", "seed", "paths", "futures", "pool", "algorithms", "most", "horizon", "fitted"),
+    "particles",
     *("loss_budget", "loss_price", "harm_price"),
 )
 

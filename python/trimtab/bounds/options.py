@@ -30,6 +30,7 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "most": (1, CANDIDATES_MAX),
     "horizon": (1, None),
     "fitted": (2, None),
+    "particles": (0, 1024),
     "loss_budget": (0.0, 1.0),
     "loss_price": (0.0, 100.0),
     "harm_price": (0.0, 100.0),
@@ -67,6 +68,9 @@ class Bounding(Drawn):
     )
     horizon: int = option(6, "bounds: periods for which each choice is tried")
     fitted: int = option(400, "bounds: connections over links to learn on, by which costs are foretold")
+    particles: int = option(
+        32, "bounds: worlds of each connection's digital twin, which chooses, too; 0: no twin"
+    )
     split: str = option("validate", "links and conditions: train, validate, test")
     period_ms: int = option(12_000, "the selection period in ms (Floo, appendix F)")
     periods: int = option(15, "selection periods of a connection (three minutes, Floo, section 5.1)")

@@ -1,7 +1,8 @@
 """`python -m trimtab.train bounds`: what choosing among some algorithms can gain, by what is known.
 
 Three bounds, from above to below: the future is foreseen; the path is known and its future drawn anew; what
-the monitor saw is all that is known. All on the same connections, vs. the best fixed setting of all.
+the monitor saw is all that is known, and boosted trees or a digital twin decide by that. All on the same
+connections, vs. the best fixed setting of all.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from trimtab.bounds.foretell import Lessons
 from trimtab.bounds.options import Bounding, parse
 from trimtab.bounds.search import SAMPLES, SEED, best_fixed, interval
 from trimtab.bounds.store import Store
+from trimtab.bounds.twin import TwinChooser
 from trimtab.policy import join_names
 
 #: Logarithms of completion times by who chose.
 Rows = dict[str, Floats]
 
 
-def driven(bounding: Bounding, table: Table) -> dict[str, Rows]:
-    """Run everyone on the first time of each path; gives logarithms by what is kept and who chose."""
+def driven(bounding: Bounding, table: Table) -> tuple[dict[str, Rows], float]:
+    """Run everyone on the first time of each path; gives logarithms by what is kept and who chose.
+
+    The second number is the CPU time in seconds that the twin took for a decision; 0 without a twin.
+    """
     names = bounding.names()
     members = [table.names.index(name) for name in names]
     course = bounding.course(names, objective="mean").course()
@@ -61,6 +66,12 @@ def driven(bounding: Bounding, table: Table) -> dict[str, Rows]:
         "path known": run("path known", "path known", course, averaging(horizon, prices, drawn)),
         "monitor": run("monitor", "first", course, foretold.chooser()),
     }
+    took = 0.0
+    if bounding.particles:
+        kind = f"twin of {bounding.particles}"
+        twin = TwinChooser(fit, bounding.particles, horizon, prices)
+        kinds["twin"] = run(kind, "first", course, twin)
+        took = twin.seconds_each(kind, store)
     store.close()
     lessons.close()
     came = {kind: np.asarray(done) for kind, done in kinds.items()}
@@ -79,7 +90,7 @@ def driven(bounding: Bounding, table: Table) -> dict[str, Rows]:
             rows[kept]["foreseen"],
             rows[kept]["constant, foreseen"],
         )
-    return rows
+    return rows, took
 
 
 def share(gained: Floats, gap: Floats) -> tuple[float, float, float] | None:
@@ -101,6 +112,7 @@ WHO = {
     "path known": "path known: each period, on average over futures drawn anew",
     "constant, path known": "path known: the constant that is best at other times",
     "monitor": "by what the monitor saw (boosted trees)",
+    "twin": "by a digital twin",
     "best fixed of the set": "the best fixed one of the set",
     "best fixed": "the best fixed one of all",
 }
@@ -109,9 +121,10 @@ WHO = {
 def bound(bounding: Bounding) -> dict[str, Any]:
     """Simulate what is missing. Gives what the JSON has."""
     table = simulate(bounding, bounding.all_names())
-    rows = driven(bounding, table)
+    rows, took = driven(bounding, table)
     mean, p90 = rows["mean"], rows["p90"]
     base, tail = mean["best fixed"], p90["best fixed"]
+    single = mean["best fixed of the set"]
     gap = mean["clairvoyant"] - base
     who = {
         kind: {
@@ -120,10 +133,18 @@ def bound(bounding: Bounding) -> dict[str, Any]:
             "p90": interval(p90[kind] - tail),
         }
         for kind in WHO
+        if kind in mean
     }
     return {
         "paths": len(table.paths),
         "futures": bounding.futures - 1,
+        "particles": bounding.particles,
+        "seconds": took,
+        "closed": {
+            kind: share(mean[kind] - single, mean["path known"] - single)
+            for kind in ("monitor", "twin")
+            if kind in mean
+        },
         "horizon": bounding.horizon,
         "algorithms": list(bounding.names()),
         "best fixed": table.names[best_fixed(table.of("mean"))],
@@ -153,10 +174,24 @@ def report(found: dict[str, Any], arguments: list[str]) -> str:
         "| who chooses | mean | share | p90 |",
         "|---|---:|---:|---:|",
     ]
-    for kind, about in WHO.items():
-        row = found["who"][kind]
+    for kind, row in found["who"].items():
         shares = "" if row["share"] is None else "{:.0%} [{:.0%}, {:.0%}]".format(*row["share"])
-        lines.append(f"| {about} | {percents(row['change'])} | {shares} | {percents(row['p90'])} |")
+        lines.append(f"| {WHO[kind]} | {percents(row['change'])} | {shares} | {percents(row['p90'])} |")
+    names = {"monitor": "boosted trees", "twin": f"a digital twin of {found['particles']} worlds"}
+    closed = [
+        f"{names[kind]} close{'s' if kind == 'twin' else ''} " + "{:.0%} [{:.0%}, {:.0%}]".format(*of)
+        for kind, of in found["closed"].items()
+        if of is not None
+    ]
+    if closed:
+        lines += [
+            "",
+            "Of what the path known gains each period vs. the best fixed one of the set, "
+            + ", and ".join(closed)
+            + ".",
+        ]
+    if found["seconds"]:
+        lines.append(f"A decision of the twin takes {found['seconds']:.2f} s of CPU time.")
     lines += [
         "",
         f"The 90th percentile under the oracle that chooses by it is {percents(tail['difference'])} vs. the "
