@@ -5,8 +5,8 @@
 //! links ([`links`]), the rest of the path by a space-filling design ([`condition`],
 //! [`trimtab_net::wsp`]), an application, and rivals on the same path. [`muses`] has flows that stop
 //! every 10 ms instead. A
-//! [`Twin`] is what an episode may look like from what its monitor saw. The
-//! Python package `trimtab` learns on them (`crates/py`, `python/trimtab`).
+//! [`Twin`] has the worlds that a connection may run in, by what its monitor saw. The Python package
+//! `trimtab` learns on them (`crates/py`, `python/trimtab`).
 //!
 //! What to read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control"
 //! (Floo, ATC 2023) §3.3 and §4.3, then `episode.rs`.

@@ -25,7 +25,7 @@ use hypothesis::Hypothesis;
 use likeness::Likeness;
 
 /// Paths that are tried after the first period for each that is kept.
-const TRIED: usize = 4;
+const TRIED: usize = 16;
 /// How much what was seen a period ago counts, of what is seen now: a path may change.
 const MEMORY: f64 = 0.8;
 /// One in so many moves draws a path anew, and does not change a known one a little.
