@@ -23,11 +23,13 @@ SETTINGS = Training(
     conditions=20,
     members=1,
 )
+#: The first is as large as they come.
+SEEDS = [2**64 - 1, 4]
 
 
 def tried(settings: Training, course: Course) -> list[list[Tried]]:
-    teacher, episodes = Teacher(settings, course), Episodes(course, [3, 4])
-    teacher.begin(episodes, [3, 4])
+    teacher, episodes = Teacher(settings, course), Episodes(course, SEEDS)
+    teacher.begin(episodes, SEEDS)
     first = teacher.outcomes(episodes, 0)
     episodes.step([0, 1])
     teacher.observe(episodes)
@@ -36,7 +38,7 @@ def tried(settings: Training, course: Course) -> list[list[Tried]]:
 
 def test_choices_are_tried_in_the_future_of_ones_choice() -> None:
     course = SETTINGS.course().course()
-    assert tried(SETTINGS, course)[0] == [Episodes(course, [3, 4]).outcomes(1)]
+    assert tried(SETTINGS, course)[0] == [Episodes(course, SEEDS).outcomes(1)]
     for changed in ({"futures": 3}, {"futures": 3, "teacher": "twin"}):
         settings = dataclasses.replace(SETTINGS, **changed)
         both = tried(settings, course)

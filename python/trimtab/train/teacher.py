@@ -25,7 +25,8 @@ class Teacher:
 
     def begin(self, episodes: Episodes, seeds: Sequence[int]) -> None:
         """Take in the first period of a batch."""
-        self.seed = seeds[0] if seeds else 0
+        # Small enough to be multiplied.
+        self.seed = seeds[0] % 2**32 if seeds else 0
         if self.prior is not None:
             self.twins = Twins(self.prior, episodes, self.futures, self.seed)
 
