@@ -31,6 +31,9 @@ pub struct Transport {
     pub min_window: u64,
     /// How losses are found.
     pub loss_detection: LossDetection,
+    /// The most by which the wait for a probe grows with each probe that nobody answers, or 3/2 of the
+    /// round trip where that is more. `None`: it doubles each time (RFC 9002 §6.2.1).
+    pub probe_growth: Option<Duration>,
     /// Acknowledge at the latest after this many packets (RFC 9000 §13.2.2, RFC 5681 §4.2).
     pub ack_every: u32,
     /// …and after this time (`max_ack_delay`; TCP's delayed acknowledgement).
@@ -90,6 +93,7 @@ impl Transport {
             initial_window: 10,
             min_window: 2,
             loss_detection: LossDetection::Rfc9002,
+            probe_growth: None,
             ack_every: 2,
             max_ack_delay: Duration::from_millis(25),
             quick_acks: 0,
@@ -103,9 +107,10 @@ impl Transport {
         }
     }
 
-    /// QUIC as in the stack noq, whose pacer is a token bucket.
+    /// QUIC as in the stack noq, whose pacer is a token bucket, and which waits at most 2 s longer for
+    /// each further probe (`MAX_PTO_INTERVAL` in noq-proto 1.4).
     pub const fn noq() -> Self {
-        Self { pacing_credit: true, ..Self::quic() }
+        Self { pacing_credit: true, probe_growth: Some(Duration::from_secs(2)), ..Self::quic() }
     }
 
     /// TCP as in Linux, timestamps on, paced by TCP itself or by the `fq` queueing discipline.
@@ -117,6 +122,7 @@ impl Transport {
             initial_window: 10,
             min_window: 1,
             loss_detection: LossDetection::RackTlp,
+            probe_growth: None,
             ack_every: 2,
             max_ack_delay: Duration::from_millis(40),
             quick_acks: 16,

@@ -65,6 +65,21 @@ fn quic_probes_a_lost_tail_and_backs_off() {
     assert!((wait - pto - 21.0).abs() < 5.0, "{wait} ms: a probe and a round trip");
 }
 
+/// noq lets the wait for a probe grow by 2 s at most, where RFC 9002 §6.2.1 doubles it: after eight lost
+/// probes that is 8 s less.
+#[test]
+fn the_probes_of_noq_back_off_by_two_seconds_at_most() {
+    let lost: Vec<u64> = (7..=7 + 8).collect();
+    let [quic, noq] = [Transport::quic(), Transport::noq()].map(|transport| {
+        let (pto, _) = longer(transport, &[7]);
+        (pto, longer(transport, &lost).0)
+    });
+    assert!((quic.1 / quic.0 / 511.0 - 1.0).abs() < 0.01, "{quic:?}");
+    // Seven waits double, the last of them to 64 timeouts; two more are 2 and 4 s longer than that.
+    let waits = noq.0 * (127.0 + 2.0 * 64.0) + 6000.0;
+    assert!((noq.1 / waits - 1.0).abs() < 0.01, "{noq:?}, expected {waits}");
+}
+
 /// RFC 8985 §7: two round trips and 2 ms after the last packet a tail loss probe repeats it, and its
 /// acknowledgement shows the hole before it: no retransmission timeout.
 #[test]

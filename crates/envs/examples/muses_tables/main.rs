@@ -7,11 +7,12 @@
 //! KINDS is `table3`, or `outside` for networks that leave Table II, on which the models were
 //! learnt, or `hindsight` for what each tree alone and the best choice among them come to on those
 //! of Tables II and III, or `unseen` for all recordings of the part of Wi-Fi, LTE and 5G, or `rivals`
-//! for the share next to CUBIC flows; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
+//! for the share next to CUBIC flows, or `probes` for what the back-off of probes costs; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
 //! while there is to choose.
 
 mod hindsight;
 mod networks;
+mod probes;
 mod rows;
 mod schemes;
 mod unseen;
@@ -33,15 +34,15 @@ fn main() {
     let traces: Option<PathBuf> = arguments.get(2).map(Into::into);
     let models = arguments.get(3).map_or("models", String::as_str);
     let kind = arguments.get(4).map_or("table3", String::as_str);
-    let is_known = ["table3", "outside", "hindsight", "unseen", "rivals"].contains(&kind);
-    assert!(is_known, "{kind}: write table3, outside, hindsight, unseen or rivals");
+    let kinds = ["table3", "outside", "hindsight", "unseen", "rivals", "probes"];
+    assert!(kinds.contains(&kind), "{kind}: write one of {}", kinds.join(", "));
     let (is_outside, is_hindsight) = (kind == "outside", kind == "hindsight");
     let part = match arguments.get(6).map(String::as_str) {
         None | Some("test") => Part::Test,
         Some("validation") => Part::Validation,
         Some(other) => panic!("{other}: write test or validation"),
     };
-    let is_short = is_outside || kind == "unseen" || kind == "rivals";
+    let is_short = is_outside || ["unseen", "rivals", "probes"].contains(&kind);
     let mut schemes = schemes::schemes(models, is_short);
     if let Some(names) = arguments.get(5).filter(|names| *names != "all") {
         schemes.retain(|(name, _)| names.split(',').any(|wanted| wanted == name));
@@ -49,6 +50,8 @@ fn main() {
     match (kind, &traces) {
         ("unseen", Some(root)) => return unseen::print(root, part, &schemes, length),
         ("unseen", None) => panic!("unseen: name the folder of the recordings"),
+        ("probes", Some(root)) => return probes::print(root, part, &schemes, count, length),
+        ("probes", None) => panic!("probes: name the folder of the recordings"),
         ("rivals", _) => return unseen::print_rivals(part, &schemes, count, length),
         _ => {}
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
-use trimtab_envs::links::{NamedLink, recorded};
+use trimtab_envs::links::recorded;
 use trimtab_envs::muses::{Environment, Oracle, Outcome, Part, Rollout};
 use trimtab_net::Capacity;
 use trimtab_sim::Control;
@@ -35,13 +35,10 @@ pub(crate) fn print(root: &Path, part: Part, schemes: &Schemes, length: Duration
          |---|---|---:|---:|---:|---:|"
     );
     for kind in KINDS {
-        let links = recorded(root, &[kind.to_owned()], part.recordings())
-            .unwrap_or_else(|problem| panic!("{problem}"));
+        let links = networks(root, kind, part);
         let outcomes = |control: &Control| -> Vec<Outcome> {
-            let run = |(seed, link): (usize, &NamedLink)| {
-                let network = network(link.capacity.clone(), DELAY, BUFFER);
-                Rollout::run_alone(&network, control, 1, length, seed as u64)
-            };
+            let run =
+                |(seed, network)| Rollout::run_alone(network, control, 1, length, seed as u64);
             links.par_iter().enumerate().map(run).collect()
         };
         let cubic = outcomes(&cubic());
@@ -88,6 +85,13 @@ pub(crate) fn print_rivals(part: Part, schemes: &Schemes, count: u64, length: Du
         };
         println!("| {name} | {} |", RIVALS.map(cell).join(" | "));
     }
+}
+
+/// The recordings of a kind and part, 50 ms and 300 kB each.
+pub(crate) fn networks(root: &Path, kind: &str, part: Part) -> Vec<Environment> {
+    let links = recorded(root, &[kind.to_owned()], part.recordings())
+        .unwrap_or_else(|problem| panic!("{problem}"));
+    links.into_iter().map(|link| network(link.capacity, DELAY, BUFFER)).collect()
 }
 
 fn cubic() -> Control {

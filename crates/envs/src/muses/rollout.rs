@@ -119,6 +119,21 @@ impl Rollout {
         rollout.outcome()
     }
 
+    /// As [`run_alone`](Self::run_alone) with one flow, over another transport than QUIC as its RFCs have it.
+    pub fn run_over(
+        environment: &Environment,
+        control: &Control,
+        transport: Transport,
+        length: Duration,
+        seed: u64,
+    ) -> Outcome {
+        let flow = FlowConfig { transport, ..bulk(control.clone(), environment, 0, seed) };
+        let end = START + length;
+        let mut rollout = Self::of(environment, vec![flow], 0, end, seed);
+        rollout.world.run_until(end);
+        rollout.outcome()
+    }
+
     /// What a flow gets next to `rivals` bulk flows of an algorithm that begin with it: its bytes over
     /// an equal share of what the link carries, from `warmup` to `length` after the start.
     pub fn run_next_to(

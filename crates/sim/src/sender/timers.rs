@@ -8,6 +8,8 @@ use crate::transport::LossDetection;
 
 /// A clock tick of Linux (`HZ` 250, what most distributions build).
 const TICK: Duration = Duration::from_millis(4);
+/// A wait doubles no more often.
+const DOUBLINGS: u32 = 10;
 /// What Linux adds to the waits for reordering and for a tail loss probe (`TCP_TIMEOUT_MIN_US`).
 pub(super) const TIMER_MIN: Duration = Duration::from_millis(2);
 
@@ -25,12 +27,22 @@ impl Sender {
         self.rtt.timeout(self.transport.loss_detection, self.transport.max_ack_delay)
     }
 
+    /// How long to wait for an answer before the next probe: twice as long each time, as far as the
+    /// transport lets it grow.
+    fn probe_wait(&self) -> Duration {
+        let base = self.timeout_base();
+        let doubled = |times: u32| base * (1 << times.min(DOUBLINGS));
+        let Some(growth) = self.transport.probe_growth else { return doubled(self.backoff) };
+        let growth = growth.max(self.rtt.smoothed() * 3 / 2);
+        (1..=self.backoff).fold(base, |wait, times| doubled(times).min(wait + growth))
+    }
+
     /// When the oldest unanswered packet calls for a probe or a timeout.
     fn timeout_at(&self) -> Time {
         if self.inflight().is_zero() {
             return Time::MAX;
         }
-        let rto = self.timeout_base() * (1 << self.backoff.min(10));
+        let rto = self.probe_wait();
         let wait = match self.transport.loss_detection {
             LossDetection::Rfc9002 => rto,
             LossDetection::RackTlp => {
